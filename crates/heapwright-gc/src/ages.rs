@@ -1,9 +1,10 @@
 //! Ages and places: the heap's facts about one object.
 //!
 //! ```text
-//!   old      a minor collection does not trace it        its mark stayed, or was cleared because it is remembered
-//!   pinned   it stays where it is                        its page has pins
-//!   moved    it was at this address before it moved      its first word says where it is
+//!   old      a minor collection does not trace the object   its mark stayed, or was cleared
+//!                                                           because the object is remembered
+//!   pinned   the object stays where it is                   its page has pins
+//!   moved    the object was at this address before          its first word has the new address
 //! ```
 //!
 //! Called by `raw` and `dump`.
@@ -15,7 +16,7 @@ use super::page::Page;
 use super::phase::Phase;
 
 impl Heap {
-    /// Calls `with` while remembered objects, which are old, have their marks. While the world is
+    /// Gives remembered objects, which are old, their marks while `with` runs. The world is
     /// stopped.
     pub(super) fn with_marks_of_remembered<R>(&self, with: impl FnOnce() -> R) -> R {
         let generations = &self.trace.generations;
@@ -26,9 +27,9 @@ impl Heap {
         generations.remembered.with_marks(&self.space, with)
     }
 
-    /// Returns whether an object is old: the next collection, if it is a minor one, takes it for
-    /// live. Stops the world for an object that has survived and has no mark, because it is young
-    /// or something was stored into it.
+    /// Returns whether an object is old: the next collection, if it is a minor one, takes the
+    /// object for live. Stops the world for a survivor without a mark. Such an object is young, or
+    /// something was stored into it.
     pub(super) fn is_old(&self, me: &Mutator, object: *mut u8) -> bool {
         let Some(page) = self.space.page_of(object.addr()) else { return false };
         let offset = object.addr() - page.base().addr();
@@ -42,7 +43,7 @@ impl Heap {
                 })
     }
 
-    /// Returns whether the object that begins at byte `offset` of a page is old, except for
+    /// Returns whether the object that begins at byte `offset` of a page is old. False for
     /// remembered objects, whose marks were cleared.
     pub(super) fn is_seen_old(&self, page: &Page, offset: usize) -> bool {
         let all = self.trace.generations.sticky_marks() == StickyMarks::Everything

@@ -4,7 +4,7 @@
 //!   alloc --> region: bump --used up--> refill --> stretch of the page --> page_search: 1 to 5
 //!
 //!   6  a collection, if enough was allocated since the last     7  a new page, up to the limit
-//!   8  collections, but not if the last ones came in a row for hardly anything (see `overhead`)
+//!   8  collections, unless several in a row freed hardly anything (see `overhead`)
 //! ```
 //!
 //! Each claimed page is paid for (see `payment`).
@@ -22,13 +22,14 @@ use super::mutator::Mutator;
 use super::page::Page;
 use super::phase::Phase;
 
-/// Collections before an allocation is refused: other mutators may take what one of them frees.
+/// Collections before an allocation is refused. Other mutators may take the memory that a
+/// collection frees.
 pub(super) const ATTEMPTS: usize = 4;
 /// External bytes that are paid for together.
 const OWES: usize = 256 << 10;
 
 impl Mutator {
-    /// Allocates memory for an object. Returns null if there is none.
+    /// Allocates memory for an object. Returns null without memory.
     #[inline]
     pub(super) fn alloc(&self, size: usize, kind: usize) -> *mut u8 {
         let Some(place) = self.places.get(size.div_ceil(8)) else {
@@ -108,8 +109,8 @@ impl Mutator {
         ptr::null_mut()
     }
 
-    /// The runtime has `bytes` more external bytes. From time to time they are paid for like a
-    /// page: the regions are cut off, so that the next allocation takes the slow path.
+    /// Notes `bytes` more external bytes of the runtime. When they are many, cuts the regions off:
+    /// then the next allocation takes the slow path, which pays for them like for a page.
     pub(super) fn owe(&self, bytes: usize) {
         self.owed.add(bytes);
         if self.owed.get() >= OWES {
@@ -117,7 +118,7 @@ impl Mutator {
         }
     }
 
-    /// Claims a page of a page list that has free slots, and pays for it. `None` without memory.
+    /// Pays for a page, and claims one with free slots from a page list. `None` without memory.
     fn acquire(&self, page_list: usize) -> Option<&'static Page> {
         let heap = self.heap();
         if heap.fork.is_poisoned() {
@@ -129,7 +130,7 @@ impl Mutator {
         Some(page)
     }
 
-    /// Steps 1 to 8.
+    /// Runs the steps 1 to 8 of the picture until one finds a page.
     fn look_for_page(&self, page_list: usize) -> Option<&'static Page> {
         let heap = self.heap();
         let up_to_the_limit =
@@ -138,8 +139,8 @@ impl Mutator {
             if let Some(page) = self.find_page(page_list) {
                 return Some(page);
             }
-            // During the sweep, freed pages come first, and then a new page. Never a collection,
-            // which would have to finish the sweep.
+            // During the sweep, tries freed pages first, and then a new page. Does not collect: a
+            // collection would have to finish the sweep.
             if attempt == 0 && heap.space.cycle.phase() == Phase::Sweeping {
                 heap.sweep_more();
                 let page = up_to_the_limit();
@@ -155,7 +156,7 @@ impl Mutator {
             if let Some(page) = heap.new_page(page_list, usize::MAX) {
                 return Some(page);
             }
-            // The limit is reached, or there is no memory: frees as much as possible.
+            // The limit is reached, or the system has no memory: frees as much as possible.
             if heap.space.pacing.is_in_vain(&heap.space.target()) {
                 break;
             }

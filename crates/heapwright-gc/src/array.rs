@@ -4,11 +4,12 @@
 //!   side memory  | T | T | T | ... room for more |       doubles when it is full; never shrinks
 //! ```
 //!
-//! Items are read and written as a slice. Without memory it returns false, and keeps its items. Its
-//! memory goes back at [`Array::end`], not when it is dropped: zero is an empty array, and the
-//! heaps that have arrays are never dropped.
+//! Items are read and written as a slice. Without memory, [`Array::push`] returns false, and the
+//! array keeps its items. [`Array::end`] gives the memory back. Dropping does not, because the
+//! heaps that have arrays are never dropped. All-zero bytes are an empty array.
 //!
-//! Used by `finalizers`, `verify` and `tracer`.
+//! Used for the lists of the collector that grow: `by_object`, `ephemerons`, `kept`, `tracer` and
+//! others.
 
 use core::ops::{Deref, DerefMut};
 use core::ptr::{self, NonNull};
@@ -45,7 +46,7 @@ impl<T: Copy> Array<T> {
         }
         let room = needed.max(self.room * 2).max(FIRST);
         let Some(mut side) = Side::take(room * size_of::<T>()) else { return false };
-        // SAFETY: both have room for `length` items, and do not overlap.
+        // SAFETY: both blocks have room for `length` items, and do not overlap.
         unsafe {
             ptr::copy_nonoverlapping(self.start().as_ptr(), side.at().cast(), self.length);
         }
@@ -95,7 +96,7 @@ impl<T: Copy> Array<T> {
         self.length = self.length.min(length);
     }
 
-    /// Gives its memory back.
+    /// Gives the memory back.
     pub(super) fn end(&mut self) {
         self.side.give();
         *self = Self::new();

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   join --> away --enter--> at work --detach--> its regions, notes and counts go to the heap
-//!                                                thread_ends: the same for a thread that forgot to
+//!                                                thread_ends: the same, if it was not called
 //! ```
 //!
 //! Called by `raw`, and by the system at a thread's end.
@@ -23,11 +23,14 @@ use super::tracer;
 /// Rounds of destructors that the system runs at a thread's end (POSIX: at least four).
 const ROUNDS: usize = 4;
 
-/// Runs at the end of a thread that has mutators. A mutator that the thread attached, and is still
-/// at work with, is detached: otherwise all collections would wait for it. A mutator that the
-/// thread entered stays, because another thread detaches it. A collector that waits for such a
-/// mutator reports it. A mutator that the thread has left no longer belongs to it. All this happens
-/// in the last round, because destructors of the program may use a mutator.
+/// Runs at the end of a thread that has mutators, in the last round: destructors of the program
+/// may use a mutator before.
+///
+/// - If the thread attached a mutator and is still at work with it, detaches the mutator.
+///   Otherwise all collections would wait for it.
+/// - If the thread entered a mutator and is still at work with it, keeps the mutator, because
+///   another thread detaches it. A collector that waits for the mutator reports it.
+/// - If the thread has left a mutator, the mutator no longer belongs to the thread.
 pub(super) unsafe extern "C" fn thread_ends(round: *mut core::ffi::c_void) {
     if round.addr() < ROUNDS && os::watch_this_thread(Exit::Mutators, round.wrapping_byte_add(1)) {
         return;
@@ -37,8 +40,8 @@ pub(super) unsafe extern "C" fn thread_ends(round: *mut core::ffi::c_void) {
         loop {
             let mut forgotten = None;
             heap.each_mutator(|mutator: &'static Mutator| {
-                // In this order: if another thread is at work with the mutator, it is that
-                // thread's.
+                // `is_in` is read first. So if another thread is at work with the mutator, `thread`
+                // is that thread.
                 let (is_in, is_mine) = (mutator.handshake.is_in(), mutator.thread.get() == me);
                 if is_in && is_mine && mutator.how.get() & ATTACHED != 0 {
                     forgotten = Some(mutator);
@@ -49,16 +52,16 @@ pub(super) unsafe extern "C" fn thread_ends(round: *mut core::ffi::c_void) {
                 }
             });
             let Some(mutator) = forgotten else { break };
-            // SAFETY: a mutator of a heap's world is in a slot, which is never freed.
+            // SAFETY: a mutator of a heap's world is in a slot, and slots are never freed.
             let slot = unsafe { Slot::containing(mutator) };
-            // SAFETY: the slot that the mutator is in, which is never freed.
+            // SAFETY: the mutator is in this slot, and slots are never freed.
             Mutator::detach(unsafe { &*slot });
         }
     }
 }
 
 impl Mutator {
-    /// The calling thread joins a heap. Returns `None` without memory.
+    /// Makes a mutator for the calling thread, and enters the heap. Returns `None` without memory.
     pub(super) fn attach(heap: &'static Heap) -> Option<&'static Slot<Self>> {
         let slot = Self::join(heap)?;
         let me = &slot.value;
@@ -67,11 +70,11 @@ impl Mutator {
         Some(slot)
     }
 
-    /// Makes a mutator that is away, and belongs to no thread: the next thread that enters gets it.
-    /// Does not wait, because the calling thread may be at work with another mutator, for which a
-    /// collector waits. Returns `None` without memory.
+    /// Makes a mutator that is away, and belongs to no thread. The next thread that enters with it
+    /// gets it. Does not wait: a collector may be waiting for the calling thread, at work with
+    /// another mutator. Returns `None` without memory.
     pub(super) fn join(heap: &'static Heap) -> Option<&'static Slot<Self>> {
-        // SAFETY: zero is an unused mutator.
+        // SAFETY: all-zero bytes are an unused mutator.
         let slot = unsafe { MUTATORS.take_zeroed() }?;
         let me = &slot.value;
         me.heap.set(ptr::from_ref(heap).cast_mut());
@@ -85,14 +88,15 @@ impl Mutator {
         me.first_list.store(Entry::collected(heap.space.id(), 0).word(), Ordering::Relaxed);
         me.tracer.belong(&heap.trace);
         for (page_list, region) in me.regions.iter().enumerate() {
-            // A size in no pool must not fit, though the region is empty.
+            // If a pool does not exist, its region is empty. With a slot size of 0, an object would
+            // fit.
             region.slot.set(heap.space.sizes().slot(page_list / KINDS).max(1));
         }
         // SAFETY: mutators are never freed.
         unsafe { heap.world.join(&me.handshake, &me.poll, ptr::from_ref(me).cast_mut().cast()) };
-        // The barrier that a cycle under way announced when it began. Under the lock of the list: a
-        // collector that announces another barrier at this time either comes later, or its barrier
-        // is seen here.
+        // Takes over the barrier that a cycle under way announced when it began. `each` holds the
+        // list's lock. So a collector that announces another barrier now comes later, or its
+        // barrier is seen here.
         heap.world.each(|handshake| {
             let is_mine = ptr::eq(handshake, &me.handshake);
             if is_mine {
@@ -103,7 +107,7 @@ impl Mutator {
         Some(slot)
     }
 
-    /// The calling thread leaves the heap.
+    /// Detaches the calling thread from the heap.
     pub(super) fn detach(slot: &'static Slot<Self>) {
         let me = &slot.value;
         let heap = me.heap();
@@ -119,7 +123,7 @@ impl Mutator {
 }
 
 impl Heap {
-    /// A mutator leaves: keeps its counts.
+    /// Keeps the notes and counts of a mutator that leaves.
     pub(super) fn forget_mutator(&self, mutator: &Mutator) {
         mutator.tracer.publish();
         mutator.tracer.give_notes();

@@ -1,4 +1,4 @@
-//! Bags: words that many tracers add, and one thread reads later.
+//! Bags: many tracers add words, and one thread reads them later.
 //!
 //! ```text
 //!   buffer, a tracer's     | word | word | .... |       no lock
@@ -7,10 +7,10 @@
 //!   bag, the heap's       chunk --> chunk --> chunk    a lock for each chunk
 //! ```
 //!
-//! A collection has to remember things that it finds: old objects that were stored into, weak
-//! slots, ephemerons. Their number is unknown beforehand. They lie in chunks like the mark stack's
-//! items, in no order. Without memory for a chunk, [`Buffer::push`] returns false, and its caller
-//! does without.
+//! A collection has to note old objects that were stored into, weak slots and ephemerons. Their
+//! number is unknown beforehand. They lie in chunks like the mark stack's items, in no order.
+//! Without memory for a chunk, [`Buffer::push`] returns false, and the caller copes without the
+//! note.
 //!
 //! Used by `remembered`, `dirty_slots` and `weak`. The buffers belong to tracers.
 
@@ -23,33 +23,33 @@ use super::gang::{Chunk, Chunks, ITEMS};
 use super::locks::With;
 use super::marking::Marking;
 
-/// Chunks of words. Zero is empty.
+/// Chunks of words. All-zero bytes: no chunks.
 pub(super) struct Bag {
     chunks: Lock<Stack>,
 }
 
 struct Stack(Chunks);
 
-// SAFETY: chunks are the heap's memory, under the lock.
+// SAFETY: chunks are memory of the heap, and are used under the lock.
 unsafe impl Send for Stack {}
 
-/// Words that one tracer has added, and not given to the heap yet. Zero is empty.
+/// Words that one tracer has added, and not given to the heap yet. All-zero bytes: no words.
 pub(super) struct Buffer {
     chunk: Ptr<Chunk>,
     count: Num,
 }
 
-/// Recent words that a buffer recognises.
+/// The number of recent entries that a buffer recognises.
 const KNOWN: usize = 64;
 
-/// A buffer that recognises recent words. Zero is empty, and recognises none.
+/// A buffer that recognises recent entries. All-zero bytes: it is empty, and recognises none.
 pub(super) struct Recent {
     known: [Known; KNOWN],
     buffer: Buffer,
 }
 
 fn words(chunk: *mut Chunk) -> *mut usize {
-    // SAFETY: in bounds of the chunk, and nothing is read.
+    // SAFETY: the place is in bounds of the chunk, and nothing is read.
     unsafe { &raw mut (*chunk).items }.cast()
 }
 
@@ -74,7 +74,7 @@ impl Buffer {
         self.chunk.get().is_null()
     }
 
-    /// Gives its words to a bag.
+    /// Gives the words to a bag.
     pub(super) fn give(&self, bag: &Bag) {
         let chunk = self.chunk.get();
         if chunk.is_null() {
@@ -90,16 +90,16 @@ impl Buffer {
     }
 }
 
-/// A recent entry: its address and kind. Zero is none.
+/// The address and kind of a recent entry. All-zero bytes: no entry.
 struct Known {
     address: Num,
     kind: Num,
 }
 
 impl Recent {
-    /// Returns whether an entry with this address and this `kind`, any number, was added recently.
-    /// If not, the caller is about to add it. (An object, its first slot, and a place of no size
-    /// share an address, and differ in kind.)
+    /// Returns whether an entry with this address and `kind` was added recently. If not, the caller
+    /// adds it now. A kind may be any number. It distinguishes an object, its first slot, and a
+    /// place of no size, which share an address.
     pub(super) fn has(&self, address: usize, kind: usize) -> bool {
         let known = &self.known[address / 16 % KNOWN];
         let same_kind = known.kind.replace(kind) == kind;
@@ -116,7 +116,7 @@ impl Recent {
         pushed
     }
 
-    /// Gives its words to a bag, and recognises none any more.
+    /// Gives the words to a bag, and forgets the recent entries.
     pub(super) fn give(&self, bag: &Bag) {
         if !self.buffer.is_empty() {
             self.buffer.give(bag);
@@ -140,7 +140,7 @@ impl Bag {
         unsafe { self.chunks.lock().0.push(chunk) };
     }
 
-    /// Counts its words. Linear in the number of chunks.
+    /// Counts the words, in time linear in the number of chunks.
     pub(super) fn words(&self) -> usize {
         self.chunks.lock().0.items()
     }
@@ -150,18 +150,18 @@ impl Bag {
         self.chunks.lock().0.pop()
     }
 
-    /// Takes all chunks of another bag. This one is empty.
+    /// Takes all chunks of another bag. This bag is empty before.
     pub(super) fn take_all(&self, other: &Self) {
         let all = core::mem::replace(&mut other.chunks.lock().0, Chunks::none());
         self.chunks.lock().0 = all;
     }
 
-    /// Changes each word. While nobody adds any.
+    /// Changes each word to the result of `with`. No thread may add words meanwhile.
     pub(super) fn change(&self, with: impl FnMut(usize) -> usize) {
         self.change_each::<usize>(with);
     }
 
-    /// Changes each `T`, of a bag that holds nothing else. While nobody adds any.
+    /// As [`Bag::change`], for a bag that holds only values of type `T`.
     pub(super) fn change_each<T: Copy>(&self, mut with: impl FnMut(T) -> T) {
         let mut all = self.chunks.lock();
         let mut changed = Chunks::none();
@@ -170,18 +170,18 @@ impl Bag {
             let count = unsafe { (*chunk).count };
             for n in (0..count).step_by(const { size_of::<T>() / size_of::<usize>() }) {
                 let place: *mut T = words(chunk).wrapping_add(n).cast();
-                // SAFETY: below the count, so it was written, as one `T` behind the other.
+                // SAFETY: the place is below the count, so a `T` was written there.
                 let now = with(unsafe { place.read() });
-                // SAFETY: below the count, in a chunk of this bag.
+                // SAFETY: the place is below the count, in a chunk of this bag.
                 unsafe { place.write(now) };
             }
-            // SAFETY: in no list.
+            // SAFETY: the chunk is in no list.
             unsafe { changed.push(chunk) };
         }
         all.0 = changed;
     }
 
-    /// Forgets all; the memory goes with the heap's.
+    /// Forgets all chunks. Their memory goes back with the heap's.
     pub(super) fn end(&self) {
         self.chunks.lock().0 = Chunks::none();
     }
@@ -194,10 +194,10 @@ impl Bag {
 
 /// Calls `with` for each `T` in a chunk that was taken from a bag.
 pub(super) fn each<T: Copy>(chunk: *mut Chunk, mut with: impl FnMut(T)) {
-    // SAFETY: the chunk is the caller's, which took it, and has its count.
+    // SAFETY: the caller took the chunk, which has its count.
     let count = unsafe { (*chunk).count };
     for n in (0..count).step_by(const { size_of::<T>() / size_of::<usize>() }) {
-        // SAFETY: below the count, so it was written, as one `T` behind the other.
+        // SAFETY: the place is below the count, so a `T` was written there.
         with(unsafe { words(chunk).wrapping_add(n).cast::<T>().read() });
     }
 }

@@ -6,17 +6,18 @@
 //!   bits     1    0    1    0    0    1    0    1            where slots begin
 //! ```
 //!
-//! The place of an object's bit is a shift of its address, whatever the size of its slot:
-//! marking needs no division. The way back, from a bit to its slot, is one ([`start`]).
+//! The place of an object's bit is a shift of its address, whatever the size of its slot: marking
+//! needs no division. [`start`] leads from a bit back to its slot, by one division.
 //!
 //! A page has two bitmaps. *Marks*, in the address map's side bitmap, belong to the collection.
 //! *Taken*, beside the page's record, is the result of the last sweep (see `page`). Words are
 //! relaxed atomics, because several threads may mark at once.
 //!
-//! A page of a few large slots has its bits in as many words, far apart ([`Words`]). The other
-//! words are neither cleared nor read: most of a large object's cost is touching cold memory.
+//! If a page has only a few large slots, the bit of each is in a word of its own ([`Words`]). The
+//! other words are neither cleared nor read, because touching cold memory is the main cost of a
+//! large object.
 //!
-//! Arithmetic alone; used by `page`, `mark` and `walk`.
+//! Arithmetic alone; used by `held`, `page`, `marks`, `tracer` and others.
 #![forbid(unsafe_code)]
 
 #[cfg(not(loom))]
@@ -28,14 +29,14 @@ pub(super) const GRANULE: usize = 16;
 /// Words of a page's bitmap.
 #[cfg(not(loom))]
 pub(super) const WORDS: usize = UNIT / GRANULE / 64;
-/// One under loom: all words are alike, and each is tried in every order.
+/// One word under loom. All words behave alike, and loom tries every order of the accesses to it.
 #[cfg(loom)]
 pub(super) const WORDS: usize = 1;
 
 /// A bitmap of one page.
 pub(super) type Bits = [AtomicU64; WORDS];
 
-/// The most slots of a page that are few: each has its bit in a word of its own.
+/// A page has *few* slots if it has at most this many. Then the bit of each is in its own word.
 const FEW: usize = 8;
 /// Bytes of a page that a word's bits stand for.
 const WORD_BYTES: usize = 64 * GRANULE;
@@ -51,10 +52,11 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// All.
+    /// All words.
     pub(super) const ALL: Self = Self { step: WORD_BYTES, count: WORDS };
 
-    /// The words of a page whose slots have `size` bytes: as many as fit, or one that is larger.
+    /// The words for slots of `size` bytes. The page holds as many slots as fit, or part of a
+    /// larger one.
     pub(super) fn of(size: usize) -> Self {
         if are_few(size) {
             Self { step: size, count: (PAGE_BYTES / size).max(1) }
@@ -92,7 +94,7 @@ pub(super) fn is_set(bits: &Bits, offset: usize) -> bool {
     bits[word].load(Ordering::Relaxed) & mask != 0
 }
 
-/// Sets a bit. Returns whether it was clear. By one thread at a time.
+/// Sets a bit. Returns whether it was clear. Only one thread at a time may call this.
 #[inline]
 pub(super) fn set(bits: &Bits, offset: usize) -> bool {
     let (word, mask) = place(offset);
@@ -101,29 +103,29 @@ pub(super) fn set(bits: &Bits, offset: usize) -> bool {
     before & mask == 0
 }
 
-/// Sets a bit. By any number of threads.
+/// Sets a bit. Any number of threads may call this.
 #[inline]
 pub(super) fn set_shared(bits: &Bits, offset: usize) {
     let (word, mask) = place(offset);
     bits[word].fetch_or(mask, Ordering::Relaxed);
 }
 
-/// Clears a bit. Returns whether it was set. By any number of threads.
+/// Clears a bit. Returns whether it was set. Any number of threads may call this.
 #[inline]
 pub(super) fn take(bits: &Bits, offset: usize) -> bool {
     let (word, mask) = place(offset);
-    // Released: a thread that sees the mark gone sees the sweep that had left it (see `held`).
+    // Released: a thread that sees the mark gone also sees the sweep that had left it (see `held`).
     bits[word].fetch_and(!mask, Ordering::Release) & mask != 0
 }
 
-/// Returns where the slot of `size` bytes begins whose bit is that of `granule`.
+/// Returns the start of the slot (of `size` bytes) that has the bit of `granule`.
 pub(super) fn start(granule: usize, size: usize) -> usize {
     let at = granule * GRANULE;
     // Most sizes need no division.
     if size.is_multiple_of(GRANULE) { at } else { at.div_ceil(size) * size }
 }
 
-/// The first granule at or behind `granule` whose bit is set.
+/// Returns the first granule at or behind `granule` whose bit is set.
 fn next_set(bits: &Bits, granule: usize) -> Option<usize> {
     let mut word = granule / 64;
     let mut rest = bits.get(word)?.load(Ordering::Relaxed) & (u64::MAX << (granule % 64));
@@ -151,30 +153,31 @@ const EVERY: [u64; 64] = {
     every
 };
 
-/// Where slots begin, word by word.
+/// The bits where slots begin, word by word.
 ///
 /// ```text
 ///   slots of 32 bytes   1 0 1 0 1 0 1 0 1 0      every second granule
-///            40         1 0 1 0 0 1 0 1 0 0      every fifth, and every fifth from the third on: two slots are five granules
+///            40         1 0 1 0 0 1 0 1 0 0      every fifth, and every fifth from the third on:
+///                                                two slots are five granules
 /// ```
 struct Starts {
     /// Granules after which the pattern repeats.
     step: usize,
     /// Granules from the first slot of a pair to the second; 0: there are no pairs.
     half: usize,
-    /// The first bit of the next word that begins a pair.
+    /// The first bit of the next word at which a pair begins, or a slot if there are no pairs.
     phase: usize,
-    /// How much the phase shrinks from word to word.
+    /// How many bits the phase shrinks from word to word.
     less: usize,
 }
 
 impl Starts {
-    /// Begins at a word. `None` if few slots begin in a word, or for a large object, whose size may
-    /// be any: then each slot is checked.
+    /// Begins at a word. `None` if few slots begin in a word, or if `size` is no multiple of 8 (a
+    /// large object). The caller then checks each slot by itself.
     fn of(size: usize, word: usize) -> Option<Self> {
         let pairs = !size.is_multiple_of(GRANULE);
         let step = if pairs { size / (GRANULE / 2) } else { size / GRANULE };
-        // (A thousand bytes and more, which includes all few slots.)
+        // (From 1024 bytes on, or 512 for pairs. Pages with few slots have larger ones.)
         if step >= 64 || !size.is_multiple_of(GRANULE / 2) {
             return None;
         }
@@ -182,7 +185,7 @@ impl Starts {
         Some(Self { step, half: if pairs { step / 2 } else { 0 }, phase, less: 64 % step })
     }
 
-    /// The bits of the next word, and which of them begin in the middle of their granule.
+    /// Returns the bits of the next word, and those that begin in the middle of their granule.
     fn next(&mut self) -> (u64, u64) {
         let Self { step, half, phase, less } = *self;
         let second = if phase + half < step { phase + half } else { phase + half - step };
@@ -192,8 +195,8 @@ impl Starts {
     }
 }
 
-/// Where the slot of the lowest bit of a word begins. `middle`: the bits of slots that begin in the
-/// middle of their granule.
+/// Returns the start of the slot that has the lowest bit of a word. `middle`: the bits of slots
+/// that begin in the middle of their granule.
 fn first_of(word: usize, bits: u64, middle: u64) -> usize {
     let bit = bits.trailing_zeros() as usize;
     word * WORD_BYTES + bit * GRANULE + (middle >> bit & 1) as usize * (GRANULE / 2)
@@ -208,7 +211,8 @@ fn each_of(word: usize, (mut bits, middle): (u64, u64), mut with: impl FnMut(usi
     }
 }
 
-/// The first slot without a bit at or behind byte `from`, where a slot begins; slots end at `end`.
+/// Returns the first slot without a bit, at or behind byte `from`, where a slot begins. The last
+/// slot ends at byte `end`.
 fn first_clear(bits: &Bits, from: usize, size: usize, end: usize) -> Option<usize> {
     let granule = from / GRANULE;
     let mut word = granule / 64;
@@ -229,9 +233,9 @@ fn first_clear(bits: &Bits, from: usize, size: usize, end: usize) -> Option<usiz
     None
 }
 
-/// Calls `with` for each slot of `size` bytes, up to `end`, that is taken and has no mark. Where
-/// several slots begin in a word, `soon` is called first, to prefetch. Slots below byte `cursor`
-/// are taken whatever `taken` says.
+/// Calls `with` for each slot of `size` bytes, up to `end`, that is taken and has no mark. If
+/// several slots can begin in a word, first calls `soon` for the slot, to prefetch it. Slots below
+/// byte `cursor` count as taken.
 pub(super) fn each_dead(
     (taken, cursor): (&Bits, usize),
     marks: &Bits,
@@ -243,7 +247,7 @@ pub(super) fn each_dead(
         let dead = |&at: &usize| (at < cursor || is_set(taken, at)) && !is_set(marks, at);
         return (0..end).step_by(size).filter(dead).for_each(with);
     };
-    // Dead objects of a word are fetched while those of the word before are visited.
+    // While the dead objects of a word are visited, those of the next word are fetched.
     let mut before = (0, 0);
     for (word, taken) in taken.iter().enumerate() {
         let below = (cursor / GRANULE).saturating_sub(word * 64);
@@ -258,8 +262,8 @@ pub(super) fn each_dead(
     each_of(WORDS - 1, before, with);
 }
 
-/// Returns the bounds of the first stretch of slots without a bit at or behind byte `from`, where a
-/// slot begins. `end` is where the last slot ends. The stretch is at most `most` bytes, or one
+/// Returns the bounds of the first stretch of slots without a bit, at or behind byte `from`, where
+/// a slot begins. The last slot ends at byte `end`. The stretch has at most `most` bytes, or is one
 /// slot.
 pub(super) fn next_clear(
     bits: &Bits,
@@ -278,7 +282,7 @@ pub(super) fn next_clear(
     Some((at, stop.min(end).min(most)))
 }
 
-/// Calls `with` for each slot of `size` bytes that has its bit, until it returns false.
+/// Calls `with` for each slot of `size` bytes that has its bit, until `with` returns false.
 pub(super) fn each_set(bits: &Bits, size: usize, mut with: impl FnMut(usize) -> bool) {
     if are_few(size) {
         let slots = (0..Words::of(size).count).map(|n| n * size);
@@ -297,14 +301,14 @@ pub(super) fn each_set(bits: &Bits, size: usize, mut with: impl FnMut(usize) -> 
     }
 }
 
-/// Clears a bit. By one thread at a time.
+/// Clears a bit. Only one thread at a time may call this.
 pub(super) fn reset(bits: &Bits, offset: usize) {
     let (word, mask) = place(offset);
     bits[word].store(bits[word].load(Ordering::Relaxed) & !mask, Ordering::Relaxed);
 }
 
-/// Copies the bits of `from` to `to`, in `words`, and stores in `both` the bits that `to` had as
-/// well. Returns how many bits were copied, and how many are in `both`.
+/// Copies the bits of `from` to `to`, in `words`. Stores in `both` the bits that `from` and `to`
+/// had in common. Returns how many bits were copied, and how many are in `both`.
 pub(super) fn copy_and_compare(
     from: &Bits,
     to: &Bits,
@@ -360,7 +364,7 @@ pub(super) fn clear_words(bits: &Bits, words: Words) {
     words.each().for_each(|n| bits[n].store(0, Ordering::Relaxed));
 }
 
-/// How many bits are set.
+/// Returns how many bits are set.
 #[cfg(all(test, not(loom)))]
 pub(super) fn count(bits: &Bits) -> usize {
     bits.iter().map(|word| word.load(Ordering::Relaxed).count_ones() as usize).sum()

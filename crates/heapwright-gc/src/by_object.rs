@@ -1,17 +1,17 @@
-//! Entries by number that are found by their object: finalizers, guardians, guarded objects.
+//! Entries with numbers, found by their objects: finalizers, guardians, guarded objects.
 //!
 //! ```text
 //!   items    | free | entry | entry | free | ...         by number; free ones are used again
 //!   heads    | number | 0 | number | ...                 by a hash of the object's address
 //!                 |
-//!   entry    object, next, previous <---> object, next, previous        those with one hash
-//!   young    a bit an entry: minor collections look at it
+//!   entry    object, next, previous <---> object, next, previous        entries with the same hash
+//!   young    a bit for each entry that minor collections visit
 //! ```
 //!
-//! Adding, finding and removing an entry takes constant time, also where one object has many. A
-//! minor collection visits only entries whose objects are not all old. New ones are young, and the
-//! collection that finds all their objects old clears the bit. A collection visits a few entries at
-//! a time; between these visits entries may come and go.
+//! Adding, finding and removing an entry takes constant time, even if its object has many. A minor
+//! collection visits only entries with an object that is not old. A new entry is young. The
+//! collection that finds all objects of an entry old clears its bit. A collection visits a few
+//! entries at a time. Between these visits, entries may come and go.
 //!
 //! Part of `finalizers` and `guardians`.
 
@@ -22,8 +22,8 @@ use super::array::Array;
 /// Places of the first table.
 const FIRST: usize = 1024;
 
-/// The links of an entry. Its object is null if the entry is free: then `next` is the next free
-/// one.
+/// The object and links of an entry. The object of a free entry is null, and `next` is the next
+/// free entry.
 #[derive(Clone, Copy)]
 pub(super) struct Node {
     object: *mut u8,
@@ -48,7 +48,7 @@ pub(super) trait Linked: Copy {
     /// Its node.
     fn node(&mut self) -> &mut Node;
 
-    /// Changes the addresses of its other objects.
+    /// Changes the address of each other object of the entry to the result of `with`.
     fn change(&mut self, _with: &dyn Fn(*mut u8) -> *mut u8) {}
 }
 
@@ -62,7 +62,7 @@ pub(super) struct ByObject<T> {
     /// The first free number.
     free: u32,
     count: usize,
-    /// For tests: how many were visited.
+    /// For tests: how many entries were visited.
     #[cfg(test)]
     pub(super) visited: usize,
 }
@@ -79,7 +79,7 @@ impl<T: Linked> ByObject<T> {
         visited: 0,
     };
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     pub(super) fn count(&self) -> usize {
         self.count
     }
@@ -114,7 +114,8 @@ impl<T: Linked> ByObject<T> {
         }
     }
 
-    /// Makes a table that fits one more. Returns whether there is any table.
+    /// Makes a table that fits one more entry. Returns whether there is a table, if only a full
+    /// one.
     fn fit(&mut self) -> bool {
         if self.mask != 0 && self.count <= self.mask {
             return true;
@@ -179,7 +180,7 @@ impl<T: Linked> ByObject<T> {
         Some(item)
     }
 
-    /// The number of the first entry of an object, 0 if there is none. The newest is the first.
+    /// Returns the number of the first entry of an object; 0: the object has none.
     pub(super) fn first(&mut self, object: *mut u8) -> u32 {
         if self.mask == 0 {
             return 0;
@@ -189,7 +190,7 @@ impl<T: Linked> ByObject<T> {
         self.of_object(object, number)
     }
 
-    /// The number of the next entry of the same object.
+    /// Returns the number of the next entry of the same object; 0: there is none.
     pub(super) fn behind(&mut self, number: u32) -> u32 {
         match self.node(number) {
             Some(&mut Node { object, next, .. }) => self.of_object(object, next),
@@ -213,18 +214,18 @@ impl<T: Linked> ByObject<T> {
         }
     }
 
-    /// Has minor collections look at an entry.
+    /// Makes minor collections visit an entry.
     pub(super) fn make_young(&mut self, number: u32) {
         self.set_young(number, true);
     }
 
-    /// All objects of an entry are old: minor collections pass it over.
+    /// Makes minor collections pass an entry over, because all its objects are old.
     pub(super) fn make_old(&mut self, number: u32) {
         self.set_young(number, false);
     }
 
-    /// The number of the first entry behind `number` that a collection looks at: a minor one only
-    /// at young ones. Constant time for each 64 entries that are passed over.
+    /// Returns the number of the first entry behind `number` that a collection visits. A minor one
+    /// visits only young entries. Takes constant time for each 64 entries that are passed over.
     pub(super) fn next(&mut self, number: u32, minor: bool) -> Option<u32> {
         let mut place = number as usize;
         while place < self.items.len() {

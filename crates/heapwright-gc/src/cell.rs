@@ -1,8 +1,8 @@
-//! Numbers and pointers that several threads may read, and one at a time changes.
+//! Numbers and pointers that several threads may read, and one thread at a time changes.
 //!
-//! Each field's declaration says which thread that is, and what orders the changes: a lock, the
-//! claim of a page, or the stop of the world. Loads and stores are relaxed, which costs no more
-//! than plain ones. A late reader may see an old value, but no torn one.
+//! The declaration of a field says which thread changes the field. It also says what orders the
+//! changes: a lock, the claim of a page, or the stop of the world. Loads and stores are relaxed,
+//! which costs no more than plain accesses. A late reader may see an old value, but no torn value.
 
 use heapwright_substrate::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
@@ -11,7 +11,7 @@ use heapwright_substrate::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Orde
 pub(crate) struct Num(AtomicUsize);
 
 impl Num {
-    /// A number. (Elsewhere all of them are in memory that was zeroed.)
+    /// A number. (Without loom, all numbers are in zeroed memory.)
     #[cfg(loom)]
     pub(crate) fn new(value: usize) -> Self {
         Self(AtomicUsize::new(value))
@@ -29,7 +29,7 @@ impl Num {
         self.0.store(value, Ordering::Relaxed);
     }
 
-    /// Returns it. The reader then sees everything that was done before it was set.
+    /// Returns it. The reader then sees everything that was done before [`Num::set_released`].
     #[inline]
     pub(crate) fn get_acquired(&self) -> usize {
         self.0.load(Ordering::Acquire)
@@ -41,25 +41,25 @@ impl Num {
         self.0.store(value, Ordering::Release);
     }
 
-    /// Adds to it, by the one thread that changes it.
+    /// Adds to it. Only the thread that changes it may call this.
     #[inline(always)]
     pub(crate) fn add(&self, more: usize) {
         self.set(self.get().wrapping_add(more));
     }
 
-    /// Subtracts from it, by the one thread that changes it; not below 0.
+    /// Subtracts from it, down to 0. Only the thread that changes it may call this.
     #[inline(always)]
     pub(crate) fn sub(&self, less: usize) {
         self.set(self.get().saturating_sub(less));
     }
 
-    /// Adds to it, by any number of threads.
+    /// Adds to it. Any number of threads may call this.
     #[inline]
     pub(crate) fn add_shared(&self, more: usize) {
         self.0.fetch_add(more, Ordering::Relaxed);
     }
 
-    /// Subtracts from it, by any number of threads; not below 0.
+    /// Subtracts from it, down to 0. Any number of threads may call this.
     #[inline]
     pub(crate) fn sub_shared(&self, less: usize) {
         let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
@@ -87,7 +87,7 @@ impl Num {
     }
 }
 
-/// A number below 2^32, where there is room for no more. Zeroed memory holds 0.
+/// A number below 2^32, in 4 bytes. Zeroed memory holds 0.
 #[repr(transparent)]
 pub(crate) struct Small(AtomicU32);
 
@@ -136,7 +136,7 @@ impl<T> Ptr<T> {
     }
 }
 
-/// Sets numbers of a part to 0.
+/// Sets the named numbers of a struct to 0.
 #[cfg(not(loom))]
 macro_rules! clear {
     ($of:ident: $($number:ident)+) => { $( $of.$number.set(0); )+ };

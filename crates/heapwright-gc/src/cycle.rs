@@ -10,15 +10,15 @@
 //! **Marking** is tri-colour. White objects have no mark. Grey ones are marked and in some chunk.
 //! Black ones are marked, and their references were reported. Marking runs only while the world is
 //! stopped: all stopped mutators and helpers mark together. Between steps mutators run. New objects
-//! are white, so they need no report, and those that die before marking ends are not kept. A store
+//! are white. So they need no report, and are not kept if they die before marking ends. A store
 //! into a black object shades the stored object (Dijkstra, Lamport, Martin, Scholten, Steffens:
 //! "On-the-fly garbage collection", 1978). Roots are never black: they are reported again when
-//! nothing else is left, until that finds nothing new. A step ends with its budget. The next step
-//! continues there.
+//! nothing else is left, until a report finds nothing new. A step ends when its budget is spent.
+//! The next step continues from there.
 //!
 //! A runtime that does not report stores has its marking done in one step.
 //!
-//! The world's stop is the only lock here: the thread that stops it is the collector.
+//! The thread that stops the world is the collector. The cycle needs no other lock.
 
 use heapwright_substrate::os;
 use heapwright_substrate::sync;
@@ -40,8 +40,8 @@ use super::tracer::{Budget, Tracer};
 pub(super) const STEP: usize = 128 << 10;
 
 impl Heap {
-    /// Returns whether a collection may begin or go on. In the program's own fork handlers none
-    /// may: the thread holds every lock.
+    /// Returns whether a collection may begin or go on. It may not in the program's own fork
+    /// handlers: there the thread holds every lock.
     fn may_collect(&self) -> bool {
         !self.fork.is_poisoned() && !self.space.cycle.is_held() && !sync::holds_all()
     }
@@ -62,9 +62,9 @@ impl Heap {
         self.advance(me, budget, true);
     }
 
-    /// Bytes to mark when a cycle begins. A small heap's memory grows by each allocation until the
-    /// cycle ends, so there the first step has no limit. In others it is like any step, so that
-    /// none is much longer.
+    /// Returns the bytes to mark when a cycle begins. A small heap grows with each allocation until
+    /// the cycle ends, so its first step has no limit. In larger heaps the first step is like all
+    /// others, so that no step is much longer.
     fn first_step(&self) -> usize {
         let small = self.space.pacing.allowance() <= self.space.target().least.saturating_mul(2);
         if small { usize::MAX } else { STEP }
@@ -75,21 +75,21 @@ impl Heap {
         self.collect_whole(me, self.space.options().generations, false);
     }
 
-    /// The same, in steps if the heap marks in steps.
+    /// As [`Heap::collect`], but in steps if the heap marks in steps.
     pub(super) fn collect_in_steps(&self, me: &Mutator) {
         let options = self.space.options();
         self.collect_whole(me, options.generations, options.incremental);
     }
 
-    /// Runs a whole minor cycle and all of its sweep; or a major one, if that is due or ages are
-    /// not known. Finishes the cycle under way first. Returns whether it was a minor one.
+    /// Finishes the cycle under way. Then runs a whole minor cycle and all of its sweep. The cycle
+    /// is a major one if that is due, or if ages are unknown. Returns whether it was a minor one.
     pub(super) fn collect_young(&self, me: &Mutator) -> bool {
         self.collect_whole(me, false, self.space.options().incremental);
         self.trace.generations.is_minor()
     }
 
-    /// Finishes the cycle under way, then runs a whole cycle and all of its sweep. Each is a
-    /// `major` one if so requested, else what is due. In one pause, or in `steps`.
+    /// Finishes the cycle under way. Then runs a whole cycle and all of its sweep: a major cycle if
+    /// `major`, else the kind that is due. Runs in several pauses if `steps`, else in one.
     fn collect_whole(&self, me: &Mutator, major: bool, steps: bool) {
         let mut begun = self.space.cycle.phase() != Phase::Marking;
         let mut cycles = self.space.cycle.number();
@@ -113,7 +113,7 @@ impl Heap {
         self.sweep_all();
     }
 
-    /// Works for about as long as `budget` says: sweeps, marks, and begins a cycle if `begin`.
+    /// Moves, sweeps and marks for about as long as `budget` says. Begins a cycle if `begin`.
     pub(super) fn advance(&self, me: &Mutator, budget: Budget, begin: bool) {
         if !self.may_collect() {
             return;
@@ -142,7 +142,7 @@ impl Heap {
         }
         let began = Began::now(asked);
         // Another mutator may have advanced the cycle while this one stopped the world. Or an
-        // object could not be remembered since the sticky marks were checked, and these must be
+        // object could not be remembered since `ready` checked the sticky marks: then they must be
         // cleared first.
         let lost = self.space.cycle.phase() == Phase::Idle
             && self.trace.generations.sticky_marks() != StickyMarks::Nothing
@@ -176,7 +176,7 @@ impl Heap {
         self.at_rare_safepoint(me);
         let due = self.is_owed();
         let incremental = self.space.options().incremental;
-        // Without barriers marking cannot be left half done.
+        // Without barriers, marking must end in the step in which it begins.
         let until = if incremental || !due { deadline } else { 0 };
         self.advance(me, Budget { deadline: until, bytes: usize::MAX }, due);
         if self.space.cycle.phase() == Phase::Sweeping && os::now_ns() < deadline {
@@ -235,8 +235,8 @@ impl Heap {
         let slots = old_bytes + marked;
         let first = self.space.cycle.number() == 0;
         let survival = self.trace.generations.end_marking(first, allocated, marked, young_bytes);
-        // How many external bytes belong to dead objects is known when the sweep is over. Until
-        // then the dead share of the slots' bytes stands for it.
+        // Only the end of the sweep tells how many external bytes belong to dead objects. Until
+        // then the dead share of the slots' bytes is the estimate.
         let all = self.space.pacing.estimate_live(slots, allocated);
         let measured = Measured {
             live: all,
@@ -271,7 +271,7 @@ impl Heap {
         }
     }
 
-    /// Collects at an allocation: in stress mode, at each.
+    /// Collects at an allocation, in stress mode.
     #[cold]
     pub(super) fn stress(&self, me: &Mutator) {
         if me.deferred.get() > 0 || self.space.cycle.is_held() {
@@ -279,8 +279,8 @@ impl Heap {
         }
         let verify = self.space.options().verify;
         if self.space.options().incremental && verify & options::VERIFY_HEAP == 0 {
-            // Little steps, so that stores come between them. The heap verifier, which looks for
-            // forgotten roots, needs whole collections.
+            // Makes little steps, so that stores come between them. The heap verifier, which looks
+            // for forgotten roots, needs whole collections.
             let budget = Budget { deadline: os::now_ns().max(1), bytes: 1 };
             self.advance(me, budget, true);
         } else {
@@ -288,9 +288,10 @@ impl Heap {
         }
     }
 
-    /// Clears sticky marks, if the next cycle is to be a major one: a few pages at a time, until
-    /// `deadline` (0: no limit). Once begun, it cannot be undone. Returns whether nothing is left
-    /// to clear. While nothing is marked, and every page has been claimed for the sweep.
+    /// Clears sticky marks if the next cycle is to be a major one. Clears a few pages at a time,
+    /// until `deadline` (0: no limit). Once begun, the clearing cannot be undone. Returns whether
+    /// nothing is left to clear. No cycle is marking, and every page has been claimed for the
+    /// sweep.
     fn clear_sticky_marks(&self, me: &Mutator, deadline: u64) -> bool {
         let generations = &self.trace.generations;
         if generations.sticky_marks() == StickyMarks::Nothing {
@@ -302,8 +303,7 @@ impl Heap {
             if !wanted && !generations.remembered.has_lost() {
                 return true;
             }
-            // A mutator that is still at the last pages of the sweep has finished them when it
-            // stops.
+            // A mutator that still sweeps one of the last pages has finished it when it stops.
             me.stack.note();
             if !self.stop_world(me) {
                 return false;
@@ -350,15 +350,15 @@ impl Heap {
         }
     }
 
-    /// Returns whether objects can be moved while mutators run between steps: mutators report all
-    /// stores, and the references to a page are known. (A runtime that changes references itself
-    /// visits all objects, once.)
+    /// Returns whether objects can move in steps, between which mutators run. Mutators must report
+    /// all stores, and the references to a page must be known. (A runtime that changes references
+    /// itself visits all objects, in one step.)
     fn moves_in_steps(&self) -> bool {
         let options = self.space.options();
         (options.incremental || options.generations) && !self.runtime().updates()
     }
 
-    /// Runs a whole compaction: of `all` pages that may move, or of sparse ones.
+    /// Runs a whole compaction: of all pages that may move if `all`, else of sparse pages.
     pub(super) fn compact(&self, me: &Mutator, all: bool) {
         self.collect(me);
         self.moving.ask_now(all);
@@ -371,8 +371,9 @@ impl Heap {
         os::now_ns().saturating_add(self.space.options().step())
     }
 
-    /// Returns the expected bytes still to be marked: what the last cycle found live; in the first
-    /// cycle, what was allocated; in a minor cycle, what the last minor cycle marked.
+    /// Returns the expected bytes still to be marked. The cycle is expected to mark the live bytes
+    /// of the last cycle; a first cycle, the allocated bytes. A minor cycle is expected to mark
+    /// as many bytes as the last cycle, but at most as many as were allocated before that.
     pub(super) fn left(&self) -> usize {
         let expected = match self.space.cycle.number() {
             _ if self.trace.generations.is_minor() => self.trace.generations.young(),
@@ -401,8 +402,8 @@ impl Around for Stopped<'_> {
 
     fn scan_stacks(&self, tracer: &Tracer) {
         self.0.each_mutator(|mutator| {
-            // Each stack's references in a chunk of its own. The objects of one mutator lie
-            // together, in its processor's caches, and marking threads should not meet in the same
+            // Each stack's references go into a chunk of their own. The objects of one mutator lie
+            // together, in its processor's caches. So marking threads rarely meet in the same cache
             // lines of marks.
             tracer.publish();
             mutator.stack.scan(tracer);

@@ -1,4 +1,4 @@
-//! Dirty slots: places that were stored into after they were traced, by stores without the stored
+//! Dirty slots: places that were traced, and then changed by a store that was reported without its
 //! value.
 //!
 //! ```text
@@ -7,14 +7,14 @@
 //!   the next step: each place is traced once more <---------------------------+
 //! ```
 //!
-//! A store that is reported with its value shades that at once (see `cycle`), or its slot is noted
-//! (see `moving`). A place that is only reported as about to be stored into is traced afterwards,
-//! while the world is stopped. Only the place is traced, and not its whole object, which may be a
+//! If a store is reported with its value, the value is shaded at once (see `cycle`), or its slot is
+//! noted (see `moving`). If only the place is reported, before the store, the place is traced
+//! afterwards, while the world is stopped. The whole object is not traced, because it may be a
 //! large array. The same place is often reported again and again. Each mutator recognises the last
 //! few dozen ([`Recent`](super::bag::Recent)).
 //!
-//! The object lives until the sweep after next, because it was traced already: it was marked, or is
-//! new.
+//! The place's object was traced already: it was marked, or is new. So it lives until the sweep
+//! after next.
 //!
 //! Filled by `raw` and `stores`, emptied by `mark` and `moving`.
 
@@ -27,11 +27,11 @@ use super::tracer::{TraceSlot, Tracer};
 /// A place, and the function that traces it.
 type Place = (*mut u8, TraceSlot);
 
-/// Traces a whole object, whose changed place is not known.
+/// Traces a whole object. The changed place is not known.
 ///
 /// # Safety
 ///
-/// An object of the tracer's heap begins there.
+/// An object of the tracer's heap begins at `object`.
 pub(super) unsafe fn whole(object: *mut u8, tracer: &Tracer) {
     tracer.trace_whole(object);
 }
@@ -40,15 +40,16 @@ pub(super) unsafe fn whole(object: *mut u8, tracer: &Tracer) {
 ///
 /// # Safety
 ///
-/// A place for a reference in an object of the tracer's heap.
+/// `slot` is a place for a reference in an object of the tracer's heap.
 pub(super) unsafe fn one(slot: *mut u8, tracer: &Tracer) {
     // SAFETY: as the caller promises.
     unsafe { tracer.mark_slot(slot.cast()) };
 }
 
 impl Tracer {
-    /// Something is stored in `place`, in the object `parent`, before the next safepoint. `place`
-    /// is traced again if it was traced before. During marking, or while objects are moved.
+    /// Notes that something is stored in `place`, in the object `parent`, before the next
+    /// safepoint. If `place` was traced before, it is traced again. Called during marking, and
+    /// while objects move.
     pub(super) fn note_dirty_slot(&self, parent: *mut u8, place: *mut u8, trace: TraceSlot) {
         let (space, of) = (self.space(), self.of());
         let traced = |(_, page_list)| layout::is_traced(page_list);
@@ -73,12 +74,13 @@ impl Tracer {
         }
     }
 
-    /// Traces all dirty slots. While the world is stopped, and tracers have given their notes.
+    /// Traces all dirty slots. The world is stopped, and tracers have given their notes.
     pub(super) fn trace_dirty_slots(&self) {
         while let Some(chunk) = self.of().dirty_slots.take() {
             bag::each(chunk, |(place, trace): Place| {
-                // SAFETY: the reporting caller gave the function for it. Its object was traced
-                // already, so it is marked or new, and lives until the sweep after next.
+                // SAFETY: the caller that reported the place gave the function for it. The place's
+                // object was traced already, so it is marked or new, and lives until the sweep
+                // after next.
                 unsafe { trace(place, self) };
             });
             self.of().marking.give_back(chunk);

@@ -1,11 +1,12 @@
 //! Tells the runtime that finalizers are due, or that guardians have objects to retrieve.
 //!
 //! ```text
-//!   marking ends: some are due --note--> the world goes on --tell--> runtime's function: sets a flag, wakes a thread
+//!   marking ends --note--> the world goes on --tell--> the runtime's function:
+//!                                                      sets a flag, wakes a thread
 //! ```
 //!
-//! Once a collection, by the thread that collected, after the other threads have resumed. So the
-//! function may take a lock that a mutator holds, though it may not allocate or collect.
+//! The thread that collected calls the function, once a collection, after the other threads have
+//! resumed. So the function may take a lock that a mutator holds. It may not allocate or collect.
 //!
 //! Noted by `settling`, told by `cycle`.
 
@@ -16,10 +17,11 @@ use heapwright_substrate::sync::Lock;
 use super::cell::Num;
 use super::locks::With;
 
-/// The function that is called with the context when some are due.
+/// The runtime's function. The collector calls it when finalizers are due, or guardians have
+/// objects.
 pub type SomeAreDue = unsafe extern "C" fn(context: *mut c_void);
 
-/// The runtime's function. Zero has none.
+/// The runtime's function. All-zero bytes: no function is set.
 pub(super) struct Due {
     noted: Num,
     whom: Lock<Whom>,
@@ -28,11 +30,11 @@ pub(super) struct Due {
 #[derive(Clone, Copy)]
 struct Whom(Option<SomeAreDue>, *mut c_void);
 
-// SAFETY: a context is the runtime's, which promises that its function may be called by any thread.
+// SAFETY: a context is the runtime's. The runtime promises that any thread may call its function.
 unsafe impl Send for Whom {}
 
 impl Due {
-    /// Some are due.
+    /// Notes that finalizers are due, or that guardians have objects.
     pub(super) fn note(&self) {
         self.noted.set(1);
     }
@@ -42,15 +44,17 @@ impl Due {
         *self.whom.lock() = Whom(whom, context);
     }
 
-    /// Calls it, if something was noted. By the thread that noted it, after the world has resumed.
+    /// Calls the function if something was noted. The thread that noted it calls this, after the
+    /// world has resumed.
     pub(super) fn tell(&self) {
         if self.noted.take() == 0 {
             return;
         }
-        // Under the lock: after a change of the function the old one is not running any more.
+        // Holds the lock during the call: when `choose` returns, the old function is not running
+        // any more.
         let asked = self.whom.lock();
         if let Whom(Some(whom), context) = *asked {
-            // SAFETY: the runtime's duty.
+            // SAFETY: the runtime promised a valid function and context (`Heap::tell_when_due`).
             unsafe { whom(context) };
         }
     }

@@ -4,16 +4,16 @@
 //!   start | type, page, page, ... | object, reference, reference, object, ... | root, ... | end
 //! ```
 //!
-//! The world is stopped meanwhile. The format and its writer are in `heapwright-record`. This file
-//! decides what is written. It numbers the runtime's type names by the addresses of the strings, in
-//! a table of side memory with room for a few thousand types. It allocates nothing else. It changes
-//! nothing of the heap, except that remembered objects have their marks meanwhile
+//! The world is stopped during a dump. The format and its writer are in `heapwright-record`. This
+//! file decides what is written. It numbers the runtime's type names by the addresses of the
+//! strings, in a table of side memory with room for a few thousand types. It changes nothing of the
+//! heap, except that remembered objects have their marks meanwhile
 //! ([`Heap::with_marks_of_remembered`]). An object's references include the objects that guardians
 //! and finalizers keep for it (see `kept`).
 //!
-//! **Old** objects are those that the next minor collection takes for live. For an unswept page,
-//! that is what the sweep will decide. While a minor collection marks, they are its marked objects
-//! that had survived before. Before a major collection there are none.
+//! An object is **old** if the next minor collection takes it for live. On an unswept page, the
+//! coming sweep decides that. While a minor collection marks, the old objects are the marked ones
+//! that had survived before. Before a major collection, no object is old.
 
 use core::ffi::{CStr, c_char};
 use core::slice;
@@ -72,10 +72,10 @@ const fn word(layout: Layout) -> &'static str {
 }
 
 impl Heap {
-    /// Writes a dump to `sink`, which gets it in pieces and returns whether it took each. Returns
-    /// whether the dump is whole.
+    /// Writes a dump to `sink`, in pieces. `sink` returns whether it took a piece. Returns whether
+    /// the dump is whole.
     pub(super) fn dump(&self, me: &Mutator, sink: impl FnMut(&[u8]) -> bool) -> bool {
-        /// A unit of side memory, which goes back also if the sink unwinds.
+        /// A unit of side memory. It goes back even if the sink panics.
         struct Room(Side);
         impl Drop for Room {
             fn drop(&mut self) {
@@ -192,7 +192,7 @@ impl Heap {
             let name = self.runtime().type_name(object);
             let (type_id, new) = names.number(name);
             if new {
-                // SAFETY: a string of the runtime's, by its duties.
+                // SAFETY: the runtime returns a string, by its duties.
                 let name = unsafe { CStr::from_ptr(name) };
                 writer.type_name(type_id, name.to_str().unwrap_or("(a name that is no text)"));
             }

@@ -1,21 +1,21 @@
 //! Ephemerons whose keys have no mark yet: where they wait, and how a key finds them.
 //!
 //! ```text
-//!   word 0   the key's slot                          16 bytes an ephemeron, in the chunks of the mark stack
-//!        1   the value's slot, in words from the key's | the number of the next with the same hash, from 1
+//!   word 0   the key's slot
+//!        1   the value's slot, in words from the key's | the number of the next with the same hash
 //!
 //!   chunk    | 0 | 1 | 2 | ... | 509 |  --full-->  chunk  | 510 | ...           numbered without gaps
 //!   table    a number for each hash of a key: 4 bytes
 //! ```
 //!
-//! Tracers put ephemerons into chunks ([`bag`](super::bag)). These chunks themselves become the
-//! waiting ones. An ephemeron costs 16 bytes during marking, 4 to 8 more where the table is needed,
-//! and nothing afterwards. Chunks go back, and so does their memory where it is large (see
+//! Tracers put ephemerons into chunks ([`bag`](super::bag)). The same chunks then hold the waiting
+//! ephemerons. During marking, an ephemeron costs 16 bytes, and 4 to 8 more if the table is needed.
+//! Afterwards it costs nothing: chunks go back, and so does their memory if it is large (see
 //! `mark_chunks`).
 //!
-//! Chains of ephemerons cost no more than their length, in any order of reports (the idea is
-//! Hayes', "Ephemerons: a new finalization mechanism", 1997; the table as in Racket CS and V8).
-//! Without memory for the table, all ephemerons are visited again and again.
+//! A chain of ephemerons takes time in proportion to its length, in any order of reports. The idea
+//! is from Hayes, "Ephemerons: a new finalization mechanism", 1997. The table is as in Racket CS
+//! and V8. Without memory for the table, all ephemerons are visited again and again.
 //!
 //! Part of `weak`.
 
@@ -47,7 +47,7 @@ impl Noted {
         i32::try_from(apart).ok().map(|value| Self { key, value, next: 0 })
     }
 
-    /// A key's slot alone, which is also its value.
+    /// A key's slot alone, which is also the value's slot.
     pub(super) fn of_key(key: *mut *mut u8) -> Self {
         Self { key, value: 0, next: 0 }
     }
@@ -58,25 +58,25 @@ impl Noted {
 
     /// The key.
     pub(super) fn key(self) -> *mut u8 {
-        // SAFETY: reported by `trace` of an object that is marked, so it exists until the sweep.
+        // SAFETY: `trace` of a marked object reported the slot, so the slot exists until the sweep.
         unsafe { self.key.read() }
     }
 
     /// The value.
     pub(super) fn value(self) -> *mut u8 {
-        // SAFETY: reported by `trace` of an object that is marked, so it exists until the sweep.
+        // SAFETY: `trace` of a marked object reported the slot, so the slot exists until the sweep.
         unsafe { self.value_slot().read() }
     }
 
-    /// The number of the next one with the same hash, from 1.
+    /// The number of the next ephemeron with the same hash, from 1; 0: there is none.
     pub(super) fn next(self) -> u32 {
         self.next
     }
 
-    /// The key is dead: makes both slots null.
+    /// Makes both slots null, because the key is dead.
     pub(super) fn clear(self) {
         for slot in [self.key, self.value_slot()] {
-            // SAFETY: reported by `trace` of an object that is marked, and the world is stopped.
+            // SAFETY: `trace` of a marked object reported the slot, and the world is stopped.
             unsafe { slot.write(core::ptr::null_mut()) };
         }
     }
@@ -86,18 +86,19 @@ impl Noted {
 pub(super) struct Waiting {
     chunks: Array<*mut Chunk>,
     count: usize,
-    /// How many of them are in the table.
+    /// How many ephemerons are in the table.
     indexed: usize,
-    /// How many were visited when nothing was left to mark, and those of them with a dead key.
+    /// How many ephemerons were visited when nothing was left to mark. `dying`: those of them with
+    /// dead keys.
     visited: usize,
     dying: Array<u32>,
-    /// By a hash of the key: the number of the first, from 1.
+    /// For each hash of a key: the number of the first ephemeron, from 1.
     heads: Side,
     mask: usize,
 }
 
-// SAFETY: slots and chunks are memory of the heap that this is part of. The lock around it orders
-// all else.
+// SAFETY: slots and chunks are memory of the heap that this is part of. A lock around this orders
+// all accesses.
 unsafe impl Send for Waiting {}
 
 impl Waiting {
@@ -111,7 +112,7 @@ impl Waiting {
         mask: 0,
     };
 
-    /// Returns how many wait.
+    /// Returns how many ephemerons wait.
     pub(super) fn count(&self) -> usize {
         self.count
     }
@@ -129,12 +130,12 @@ impl Waiting {
     }
 
     fn set(&self, number: usize, ephemeron: Noted) {
-        // SAFETY: in a chunk of these.
+        // SAFETY: the place is in one of the chunks.
         unsafe { self.at(number).write(ephemeron) };
     }
 
-    /// Adds the ephemerons of a chunk that was taken from a bag, if they wait. Returns whether it
-    /// keeps the chunk. Calls `refused` for those without memory.
+    /// Takes the ephemerons that wait from a chunk, which was taken from a bag. Returns whether the
+    /// chunk stays here. Calls `refused` for each ephemeron without memory.
     pub(super) fn add(
         &mut self,
         chunk: *mut Chunk,
@@ -147,7 +148,8 @@ impl Waiting {
                 return;
             }
             if self.count == self.chunks.len() * IN_CHUNK {
-                // The chunk itself is next. Its overwritten ephemerons were read before.
+                // The chunk itself holds the next ones. Its overwritten ephemerons were read
+                // before.
                 if kept || !self.chunks.push(chunk) {
                     return refused(ephemeron);
                 }
@@ -159,17 +161,17 @@ impl Waiting {
         kept
     }
 
-    /// Calls `with` for all.
+    /// Calls `with` for all ephemerons.
     pub(super) fn each(&self, with: impl FnMut(Noted)) {
         (0..self.count).map(|number| self.get(number)).for_each(with);
     }
 
-    /// Notes those with a dead key, of up to `most` that were not visited before. Returns whether
-    /// none is left.
+    /// Visits up to `most` ephemerons that were not visited before, and notes those with a dead
+    /// key. Returns whether none is left.
     pub(super) fn find_dying(&mut self, most: usize, is_dead: impl Fn(*mut u8) -> bool) -> bool {
         let end = self.count.min(self.visited + most);
         while self.visited < end {
-            // Without memory for the note, all from here on are visited at once.
+            // Without memory for the note, `each_dying` visits all ephemerons from here on.
             if is_dead(self.get(self.visited).key()) && !self.dying.push(self.visited as u32) {
                 return true;
             }
@@ -178,13 +180,13 @@ impl Waiting {
         end == self.count
     }
 
-    /// Calls `with` for those that were noted, and those that were not visited.
+    /// Calls `with` for the noted ephemerons, and for those that were not visited.
     pub(super) fn each_dying(&self, mut with: impl FnMut(Noted)) {
         self.dying.iter().for_each(|&number| with(self.get(number as usize)));
         (self.visited..self.count).for_each(|number| with(self.get(number)));
     }
 
-    /// Forgets all. Calls `give` for each chunk.
+    /// Forgets all ephemerons. Calls `give` for each chunk.
     pub(super) fn empty(&mut self, give: impl FnMut(*mut Chunk)) {
         core::iter::from_fn(|| self.chunks.pop()).for_each(give);
         self.heads.give();
@@ -197,7 +199,7 @@ impl Waiting {
         self.heads.at().cast::<u32>().wrapping_add(hash & self.mask)
     }
 
-    /// Makes a table for so many. Returns false without memory for one.
+    /// Makes a table for `count` ephemerons. Returns false without memory for one.
     pub(super) fn expect(&mut self, count: usize) -> bool {
         self.heads.give();
         self.indexed = 0;
@@ -207,7 +209,7 @@ impl Waiting {
         true
     }
 
-    /// Puts new ones into the table. Returns false without memory for one.
+    /// Puts new ephemerons into the table. Returns false without memory for a table.
     pub(super) fn index(&mut self) -> bool {
         let small = self.heads.at().is_null() || self.count > 4 * (self.mask + 1);
         if small && !self.expect(2 * self.count) {
@@ -216,7 +218,7 @@ impl Waiting {
         for number in self.indexed..self.count {
             let ephemeron = self.get(number);
             let place = self.place(ephemeron.key());
-            // SAFETY: within the table, which is zeroed at first.
+            // SAFETY: the place is in the table, which is zeroed at first.
             let next = unsafe { place.read() };
             self.set(number, Noted { next, ..ephemeron });
             // SAFETY: a place of the table, which is the caller's alone.
@@ -226,7 +228,7 @@ impl Waiting {
         true
     }
 
-    /// Returns whether all are in the table.
+    /// Returns whether all ephemerons are in the table.
     pub(super) fn is_indexed(&self) -> bool {
         self.indexed == self.count
     }
@@ -236,7 +238,7 @@ impl Waiting {
         if self.heads.at().is_null() {
             return 0;
         }
-        // SAFETY: within the table.
+        // SAFETY: the place is in the table.
         unsafe { self.place(key).read() }
     }
 
@@ -246,7 +248,8 @@ impl Waiting {
         (number < self.count).then(|| self.get(number))
     }
 
-    /// Gives its own memory back. Its chunks were given back, or go with the heap's.
+    /// Gives the memory of its lists and its table back. The chunks were given back, or go with the
+    /// heap's memory.
     pub(super) fn end(&mut self) {
         self.chunks.end();
         self.dying.end();

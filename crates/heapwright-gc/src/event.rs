@@ -1,6 +1,6 @@
-//! An event: one end of a span of a collection, as the runtime gets it. The C interface's struct.
+//! An event: one end of a span of a collection, as the runtime gets it. C has the same struct.
 //!
-//! Made by `events`, which has the picture of the spans.
+//! Made by `spans`, which has a picture of all spans.
 
 use core::ffi::c_void;
 
@@ -41,9 +41,9 @@ pub struct Event {
     pub ns: u64,
     /// The heap, as [`raw::Heap::into_ptr`](super::raw::Heap::into_ptr) gives it.
     pub heap: *mut c_void,
-    /// The mutator of the calling thread. Null where that is unknown: for a sweep's end, a large
-    /// object's death.
+    /// The mutator of the calling thread. Null if the collector does not know it: at a sweep's end,
+    /// and at a large object's death.
     pub mutator: *mut c_void,
-    /// The large object. When it has died this is only an address.
+    /// The large object. If it has died, this is only an address.
     pub object: *mut c_void,
 }

@@ -3,7 +3,7 @@
 use super::cell::{Num, clear};
 use super::timeline::Timeline;
 
-/// The listeners, and the collection that they hear of. Zero has none.
+/// The listeners, and the collection that they hear of. All-zero bytes: no listener.
 pub(super) struct Events {
     /// Whether there is a listener.
     pub(super) heard: Num,

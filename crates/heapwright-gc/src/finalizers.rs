@@ -4,30 +4,29 @@
 //!   waiting   | object, run, context, priority | ...      not roots: judged when marking ends
 //!                 |  unmarked: inaccessible
 //!                 v
-//!   due       | object, run, context | ...   one for each priority      roots, until a mutator has run them
+//!   due       | object, run, context | ...   one for each priority      roots, until they have run
 //! ```
 //!
 //! The object is whole when its finalizer runs, with all it leads to, because due objects are
-//! marked. The mutator runs it on request ([`run`](super::raw::Mutator::run_finalizers)), never
-//! during an allocation, and not before the marking that made it due has ended. Until then weak
-//! slots of objects that the finalizer keeps may still lead to the object (see `weak`). Afterwards
-//! the object is like any other: if the finalizer stored it somewhere, it lives on, without a
-//! finalizer.
+//! marked. A mutator runs it on request ([`run`](super::raw::Mutator::run_finalizers)), never
+//! during an allocation, and not before the marking that made it due has ended. Until that end,
+//! weak slots of objects that the finalizer keeps may still lead to the object (see `weak`). After
+//! the finalizer, the object is like any other. If the finalizer stored the object somewhere, the
+//! object lives on, without a finalizer.
 //!
 //! **The context** is an address that the heap does not look at, or an object of the heap. Such an
 //! object is kept as an ephemeron's value is: for as long as the finalizer's object lives, or the
 //! finalizer is due. So a context that leads to the object does not keep it.
 //!
 //! **Priorities.** The highest priority, 0, is judged first. All objects that its due objects lead
-//! to are marked before the next priority is judged. So an object that a due object of higher
-//! priority leads to is not due yet. Due finalizers run by priority, then in the order of
-//! registration.
+//! to are marked before the next priority is judged. So an object is not due yet if a due object of
+//! higher priority leads to it. Due finalizers run by priority, then in the order of registration.
 //!
-//! **In steps.** A collection visits a few entries at a time (see `settling`). The contexts of
-//! objects that are marked afterwards are found by these objects. Minor collections visit only
-//! entries with a young object or context.
+//! **In steps.** A collection visits a few entries at a time (see `settling`). If an object is
+//! marked afterwards, the object leads to its contexts. Minor collections visit only entries with a
+//! young object or context.
 //!
-//! Entries by their objects (`by_object`), under a lock.
+//! Entries are found by their objects (`by_object`), under a lock.
 
 use core::ffi::c_void;
 
@@ -49,7 +48,7 @@ pub(super) struct Entry {
     serial: u64,
 }
 
-/// The context is an object of the heap: in the lowest byte of a serial, above the priority.
+/// A bit in the lowest byte of a serial, above the priority: the context is an object of the heap.
 const TRACED: u64 = 128;
 
 impl Entry {
@@ -94,14 +93,14 @@ impl Linked for Entry {
 
 /// The finalizers of one priority.
 struct Level {
-    /// How many wait.
+    /// How many finalizers wait.
     waiting: usize,
     due: Array<Entry>,
-    /// How many of the due ones were taken.
+    /// How many due finalizers were taken.
     taken: usize,
-    /// How many of the due ones may be taken. The others became due in the marking under way.
+    /// How many due finalizers may be taken. The others became due in the marking under way.
     ready: usize,
-    /// How many of the due ones were marked, or became due earlier.
+    /// How many due finalizers were marked, or became due earlier.
     marked: usize,
 }
 
@@ -112,8 +111,8 @@ impl Level {
         &self.due[self.taken..]
     }
 
-    /// Those that are roots: not the ones that are still to be marked, or other ones that they lead
-    /// to would not become due with them.
+    /// The due finalizers that are roots. Those that are still to be marked are no roots. Otherwise
+    /// the objects that they lead to would not become due with them.
     fn roots(&self) -> &[Entry] {
         &self.due[self.taken..self.ready.max(self.marked)]
     }
@@ -127,14 +126,14 @@ impl Level {
 pub(super) struct Finalizers {
     waiting: ByObject<Entry>,
     levels: [Level; PRIORITIES],
-    /// How many of the waiting ones have a context that is an object.
+    /// How many of the waiting finalizers have a context that is an object.
     traced: usize,
     /// Finalizers registered so far.
     serial: u64,
 }
 
-// SAFETY: objects are memory of the heap that this is part of. The lock around this orders all
-// else.
+// SAFETY: objects are memory of the heap that this is part of. A lock around this orders all
+// accesses.
 unsafe impl Send for Finalizers {}
 
 impl Finalizers {
@@ -144,8 +143,8 @@ impl Finalizers {
         Self { waiting: ByObject::NONE, levels, traced: 0, serial: 0 }
     }
 
-    /// Adds one. Returns false without memory, or for an unknown priority. Reserves room in `due`
-    /// as well, so that a collection never fails.
+    /// Adds a finalizer. Returns false without memory, for an unknown priority, or for no object.
+    /// Also reserves room in `due`, so that a collection never fails.
     pub(super) fn add(&mut self, mut entry: Entry) -> bool {
         let Some(level) = self.levels.get_mut(entry.priority()) else { return false };
         entry.serial |= self.serial << 8;
@@ -165,8 +164,8 @@ impl Finalizers {
         Some(entry)
     }
 
-    /// Removes the finalizers of an object that are not due. Returns how many. Constant time for
-    /// each.
+    /// Removes the finalizers of an object that are not due, in constant time for each. Returns how
+    /// many.
     pub(super) fn cancel(&mut self, object: *mut u8) -> usize {
         let mut count = 0;
         while let number @ 1.. = self.waiting.first(object) {
@@ -176,13 +175,13 @@ impl Finalizers {
         count
     }
 
-    /// Returns whether a waiting one has a context that is an object.
+    /// Returns whether a waiting finalizer has a context that is an object.
     pub(super) fn has_contexts(&self) -> bool {
         self.traced > 0
     }
 
-    /// Visits up to `most` waiting ones behind the number `at`, which changes. Returns whether none
-    /// is left. A minor collection visits the young ones alone.
+    /// Visits up to `most` waiting finalizers behind the number `at`, and advances `at`. A minor
+    /// collection visits only young ones. Returns whether none is left.
     pub(super) fn visit(
         &mut self,
         at: &mut u32,
@@ -205,7 +204,7 @@ impl Finalizers {
         self.levels[priority].waiting > 0
     }
 
-    /// The object of a waiting finalizer of this priority is dead: the finalizer becomes due.
+    /// Makes a waiting finalizer of this priority due, because its object is dead.
     pub(super) fn make_due(&mut self, number: u32, priority: usize) {
         if let Some(&mut entry) = self.waiting.get(number)
             && entry.priority() == priority
@@ -216,8 +215,8 @@ impl Finalizers {
         }
     }
 
-    /// All finalizers of this priority were judged: sorts those that became due by the order of
-    /// their registration. Returns whether there are any.
+    /// Sorts the finalizers of this priority that became due by the order of registration. All of
+    /// this priority were judged. Returns whether any became due.
     pub(super) fn end_priority(&mut self, priority: usize) -> bool {
         let level = &mut self.levels[priority];
         let fresh = &mut level.due[level.ready..];
@@ -228,8 +227,8 @@ impl Finalizers {
         !fresh.is_empty()
     }
 
-    /// Calls `mark` for the objects and contexts of up to `most` of those that became due. Returns
-    /// whether none is left.
+    /// Calls `mark` for the objects and contexts of up to `most` finalizers that became due.
+    /// Returns whether none is left.
     pub(super) fn mark_due(
         &mut self,
         priority: usize,
@@ -251,7 +250,8 @@ impl Finalizers {
         self.levels.iter().flat_map(Level::fresh).for_each(|entry| with(entry.object()));
     }
 
-    /// Ends marking: finalizers that became due in it may be taken. Returns whether there are any.
+    /// Ends marking: finalizers that became due meanwhile may be taken. Returns whether there are
+    /// any.
     pub(super) fn end_marking(&mut self) -> bool {
         let mut any = false;
         for level in &mut self.levels {
@@ -273,7 +273,8 @@ impl Finalizers {
         }
     }
 
-    /// A waiting one's object and context are old.
+    /// Makes minor collections pass over a waiting finalizer, because its object and context are
+    /// old.
     pub(super) fn make_old(&mut self, number: u32) {
         self.waiting.make_old(number);
     }
@@ -286,7 +287,7 @@ impl Finalizers {
         }
     }
 
-    /// How many waiting ones collections have visited.
+    /// How many waiting finalizers collections have visited.
     #[cfg(test)]
     pub(super) fn visited(&self) -> usize {
         self.waiting.visited

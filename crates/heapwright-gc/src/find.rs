@@ -19,7 +19,7 @@ use super::space::Space;
 
 /// A slot of a page, as it was seen.
 pub(super) struct PageSlot {
-    /// Its offset in the page.
+    /// The slot's offset in the page.
     pub(super) start: usize,
     pub(super) size: usize,
     /// Whether it holds an object.
@@ -35,7 +35,7 @@ pub(super) fn list_of(address: usize, tag: u32) -> Option<(usize, usize)> {
 }
 
 impl Space {
-    /// Returns the first unit of the page that an address lies in, if it is this heap's.
+    /// Returns the first unit of the page that an address lies in, if the page is this heap's.
     pub(super) fn head_of(&self, address: usize) -> Option<usize> {
         let (unit, entry) = MAP.lookup(address);
         let head = match entry.kind() {
@@ -45,7 +45,7 @@ impl Space {
         list_of(MAP.address_of(head).addr(), self.tag()).map(|_| head)
     }
 
-    /// The page that an address lies in, if it is one of this heap's.
+    /// The page that an address lies in, if the page is this heap's.
     pub(super) fn page_of(&self, address: usize) -> Option<&Page> {
         self.pages.at_unit(self.head_of(address)?)
     }
@@ -81,7 +81,8 @@ impl Space {
     }
 
     /// Returns the slot that an address lies in, of the page that begins at unit `head`. `holds`
-    /// says whether it holds an object. `None` if the page is made, or goes, at the same time.
+    /// says whether the slot holds an object. `None` if the page is made, or goes, at the same
+    /// time.
     pub(super) fn slot_at(
         &self,
         head: usize,
@@ -96,7 +97,7 @@ impl Space {
     }
 
     /// Returns the page that begins at unit `head`, and the start of the slot there that an address
-    /// lies in. While the world is stopped.
+    /// lies in. The world is stopped.
     pub(super) fn slot_in(&self, head: usize, address: usize) -> Option<(&Page, usize)> {
         let page = self.pages.at_unit(head)?;
         page.held.look()?;
@@ -133,7 +134,7 @@ impl Space {
         self.pages.at_unit(unit).map_or(0, |page| page.slot.get())
     }
 
-    /// Bytes of its memory.
+    /// Bytes of the memory of the large object that begins at `unit`.
     #[cold]
     pub(super) fn large_footprint(&self, unit: usize) -> usize {
         self.pages.at_unit(unit).map_or(0, Page::footprint)

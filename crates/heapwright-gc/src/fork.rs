@@ -7,7 +7,7 @@
 //! A fork in the midst of a sweep would copy a half swept page. So the forking thread first makes
 //! all other mutators stop at their safepoints, as a collector does. It holds no lock until they
 //! have stopped, because a mutator on its way to a safepoint may wait for any lock. If a collector
-//! or another fork was first, the forking thread has stopped no heap and waits (`world::stop_all`).
+//! or another fork was first, the forking thread stops no heap, and waits (`world::stop_all`).
 //!
 //! A mutator that blocks without having left may not stop within a second. Then the heap is
 //! *poisoned* in the child: nothing of it is collected any more, and it allocates from fresh pages
@@ -31,14 +31,14 @@ static HANDLERS: Handlers = Handlers { before, unlock, in_child };
 /// How long a mutator may take to stop, in nanoseconds.
 const WAIT_LIMIT: u64 = 1_000_000_000;
 
-/// A heap takes no part in the fork under way: it was not open when that began.
+/// The heap takes no part in the fork under way: it was not open when the fork began.
 const NO_PART: usize = 0;
-/// It takes part, and its world is stopped.
+/// The heap takes part, and its world is stopped.
 const STOPPED: usize = 1;
-/// It takes part, but a mutator did not stop.
+/// The heap takes part, but a mutator did not stop.
 const MOVES: usize = 2;
 
-/// Takes part from now on, in forks and in descriptions.
+/// From now on, collected heaps take part in forks, and their addresses have descriptions.
 pub(super) fn join() {
     static JOINED: AtomicBool = AtomicBool::new(false);
     if !JOINED.load(Ordering::Acquire) {
@@ -68,8 +68,8 @@ fn each_world(with: WithWorld<'_, 'static>) {
     }
 }
 
-/// Returns a function that is true for [`WAIT_LIMIT`] from now on, while waiting for other threads
-/// is worthwhile.
+/// Returns a function that returns true for [`WAIT_LIMIT`] from now on. So long a thread waits for
+/// others.
 pub(super) fn wait_limit() -> impl FnMut() -> bool {
     let until = os::now_ns() + WAIT_LIMIT;
     move || os::now_ns() < until
@@ -99,15 +99,14 @@ fn before() {
 /// Follows [`before`] in the forking thread or its copy in the child.
 unsafe fn unlock() {
     for heap in heap::all().filter(|heap| heap.fork.part.get() != NO_PART) {
-        // SAFETY: this thread took its locks before the fork, or the thread that it is a copy of
-        // did.
+        // SAFETY: this thread, or its original, took the heap's locks before the fork.
         heap.each_lock(&mut |lock| unsafe { lock.release() });
         // SAFETY: this thread, or its original, stopped the world before the fork.
         unsafe { heap.world.after_fork() };
     }
     // (Also worlds whose heap has ended since.)
     heap::all().for_each(|heap| heap.world.let_go(os::thread_token()));
-    // SAFETY: this thread took its locks before the fork, or the thread that it is a copy of did.
+    // SAFETY: this thread, or its original, took the list's lock before the fork.
     unsafe { mutator::after_fork() };
     // SAFETY: this thread, or its original, took the list's lock before the fork.
     unsafe { heap::after_fork() };
@@ -119,7 +118,8 @@ fn in_child(alone: bool) {
         return;
     }
     for heap in heap::all().filter(|heap| heap.fork.part.get() != NO_PART) {
-        // The parent's heap is whole. A poisoned heap stays poisoned, also where the child forks.
+        // (The parent's heap is whole.) A poisoned heap stays poisoned, also in children of this
+        // child.
         if heap.fork.part.get() == MOVES {
             heap.fork.poisoned.set(1);
         }
@@ -127,7 +127,7 @@ fn in_child(alone: bool) {
         heap.world.forget_others(own_handshake(heap), |handshake| {
             // SAFETY: a handshake of a heap's world is a mutator's.
             let other = unsafe { Mutator::of(handshake) };
-            // Its objects are found by address.
+            // Settles the mutator, so that its objects are found by address.
             other.settle();
             other.each_page_in_use(|page| heap.moving.note_used(&heap.space, page));
             heap.forget_mutator(other);

@@ -6,11 +6,11 @@ use heapwright_substrate::sync::atomic::{AtomicUsize, Ordering};
 
 use super::cell::Num;
 
-/// The number of forks from the first process to this one: facts about threads and processes hold
-/// for one number.
+/// The number of forks from the first process to this one. Facts about threads and processes hold
+/// only until this number changes.
 static FORKS: AtomicUsize = AtomicUsize::new(0);
 
-/// Returns how many forks led to this process. By any number of threads.
+/// Returns how many forks led to this process. Any thread may call this.
 pub(super) fn forks() -> usize {
     FORKS.load(Ordering::Relaxed)
 }
@@ -20,22 +20,21 @@ pub(super) fn note() {
     FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// A heap's part in forks. Zero has none.
+/// A heap's part in forks. All-zero bytes: no part.
 pub(super) struct ForkPart {
-    /// Its part in the fork under way.
+    /// The heap's part in the fork under way.
     pub(super) part: Num,
-    /// Whether it was copied while a mutator was at work: nothing is collected any more.
+    /// Whether the heap was copied while a mutator was at work. Then nothing is collected any more.
     pub(super) poisoned: Num,
 }
 
 impl ForkPart {
-    /// Returns whether the heap was copied while a mutator was at work, so that nothing of it may
-    /// be collected.
+    /// Returns whether the heap is poisoned.
     pub(super) fn is_poisoned(&self) -> bool {
         self.poisoned.get() != 0
     }
 
-    /// The heap ends.
+    /// Forgets all, at the heap's end.
     pub(super) fn end(&self) {
         self.poisoned.set(0);
     }

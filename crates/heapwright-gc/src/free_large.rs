@@ -1,8 +1,9 @@
-//! Pages of large objects that wait for another: by footprint, under the lock of the page lists.
+//! Free pages of large objects, for the next large objects: by footprint, under the lock of the
+//! page lists.
 //!
 //! ```text
 //!   first  | 4 KiB | 8 KiB | ... | 256 KiB |     the newest page of each footprint
-//!   any    a bit for each list that has one
+//!   any    a bit for each list that has a page
 //! ```
 //!
 //! Part of `page_lists`; filled by `large`.
@@ -17,15 +18,15 @@ const GRAIN: usize = 4 << 10;
 pub(super) const GRAINS: usize = UNIT / GRAIN;
 /// Grains of the largest page that waits: 256 KiB.
 pub(super) const MOST: usize = 64;
-/// At most one part in this many of an object's memory may be unused.
+/// A page may have more memory than its object needs: one part in this many.
 pub(super) const WASTE: usize = 8;
 
-/// Pages of one slot that wait for an object, by footprint. Under the lock of the page lists.
+/// Free pages of one slot, by footprint. They wait for an object, under the lock of the page lists.
 pub(super) struct FreeLarge {
     first: [usize; MOST],
     /// Which lists have pages, as bits.
     any: u64,
-    /// Bytes of all of them.
+    /// Bytes of all waiting pages.
     bytes: usize,
     /// The fewest bytes since the last call of `unneeded`.
     low: usize,
@@ -43,12 +44,12 @@ fn lists(from: usize, to: usize) -> u64 {
 impl FreeLarge {
     pub(super) const NONE: Self = Self { first: [0; MOST], any: 0, bytes: 0, low: 0 };
 
-    /// Returns the bytes of all of them.
+    /// Returns the bytes of all waiting pages.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Returns whether a page may wait.
+    /// Returns whether a page may wait here.
     pub(super) fn suits(page: &Page) -> bool {
         page.units.get() <= MOST / GRAINS
     }
@@ -65,7 +66,8 @@ impl FreeLarge {
         self.bytes += page.footprint();
     }
 
-    /// Takes the newest page of the list that `choose` picks among those with pages.
+    /// Takes the newest page of a list. `choose` picks the list, of the lists `among` that have
+    /// pages.
     pub(super) fn take<'a>(
         &mut self,
         pages: &'a Pages,
@@ -87,8 +89,8 @@ impl FreeLarge {
         Some(page)
     }
 
-    /// Takes a page of `units` units for an object that needs `bytes` bytes: one with hardly more
-    /// memory, or with less.
+    /// Takes a page of `units` units for an object that needs `bytes` bytes. The page has hardly
+    /// more memory than that, or less.
     pub(super) fn take_for<'a>(
         &mut self,
         pages: &'a Pages,
@@ -112,7 +114,7 @@ impl FreeLarge {
         self.take(pages, all, u64::trailing_zeros)
     }
 
-    /// Takes the largest.
+    /// Takes a page of the list with the largest footprint.
     pub(super) fn take_any<'a>(&mut self, pages: &'a Pages) -> Option<&'a Page> {
         self.take(pages, u64::MAX, |lists| lists.ilog2())
     }

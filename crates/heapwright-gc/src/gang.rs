@@ -11,12 +11,12 @@
 //! ```
 //!
 //! Marking is not recursive. Objects still to be traced are items of chunks, which the heap owns.
-//! If no memory is left for a chunk, `tracer` notes the object's page and scans it later. So
+//! If no memory is left for a chunk, `tracer` notes the object's page and scans the page later. So
 //! marking never fails half-way.
 //!
 //! A chunk may have a *home*: the mutator whose stack led to its items. Their objects are probably
-//! in the cache of its processor. A thread takes a chunk of its own home first, then one without a
-//! home, then any other.
+//! in the cache of its processor. A thread first takes a chunk of its own home, then a chunk
+//! without a home, then any chunk.
 //!
 //! Work ends when no worker is active and no full chunk is left, or when a worker's time is up and
 //! it calls `stop`. Threads join as they stop at safepoints. An idle worker waits until there is
@@ -51,7 +51,7 @@ pub(crate) struct Chunk {
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Chunk>() == 8192);
 
-/// How many chunks a search for one of a home inspects.
+/// How many chunks a search for a chunk of one home inspects.
 const LOOKS: usize = 8;
 
 /// A stack of chunks.
@@ -96,14 +96,14 @@ impl Chunks {
         self.0 = chunk;
     }
 
-    /// Takes the top one.
+    /// Takes the top chunk.
     pub(crate) fn pop(&mut self) -> Option<*mut Chunk> {
         // SAFETY: null, or a chunk that only this list has.
         let next = unsafe { self.0.as_ref() }?.next;
         Some(core::mem::replace(&mut self.0, next))
     }
 
-    /// Takes a chunk of `home`, or else one without a home, or else the top one.
+    /// Takes a chunk of `home`, or else a chunk without a home, or else the top chunk.
     fn pop_for(&mut self, home: usize) -> Option<*mut Chunk> {
         self.pop_of(home).or_else(|| self.pop_of(0)).or_else(|| self.pop())
     }
@@ -151,7 +151,7 @@ pub(crate) struct Gang {
 }
 
 impl Gang {
-    /// A gang without workers and work. Zeroed memory is one.
+    /// A gang without workers and work. Zeroed memory is such a gang.
     #[cfg(loom)]
     pub(crate) fn new() -> Self {
         let inner = Inner {
@@ -228,16 +228,17 @@ impl Gang {
     ///
     /// # Safety
     ///
+    /// The chunk is the caller's, in no list, and says how many items it has.
     pub(crate) unsafe fn give(&self, chunk: *mut Chunk) {
         let mut inner = self.inner.lock();
-        // SAFETY: the chunk is the caller's, in no list, and says how many items it has.
+        // SAFETY: by the contract.
         unsafe { inner.full.push(chunk) };
         self.announce();
     }
 
-    /// Takes a full chunk; waits for one while another worker may still push. Returns `None` if
-    /// none will come, or work was stopped. The caller is an active worker at `home`, with no items
-    /// left.
+    /// Takes a full chunk. If there is none, waits while another worker may still push. Returns
+    /// `None` if no chunk will come, or work was stopped. The caller is an active worker at `home`,
+    /// with no items left.
     pub(crate) fn take(&self, home: usize) -> Option<*mut Chunk> {
         let mut waits = false;
         loop {
@@ -271,7 +272,7 @@ impl Gang {
         self.inner.lock().full.pop()
     }
 
-    /// A worker without items leaves.
+    /// Leaves the gang. The caller is a worker without items.
     pub(crate) fn go(&self) {
         let mut inner = self.inner.lock();
         inner.active -= 1;
@@ -280,7 +281,7 @@ impl Gang {
         wake(&self.work_signal);
     }
 
-    /// The first worker leaves, and waits until all others have left.
+    /// Leaves the gang as its first worker, and waits until all others have left.
     pub(crate) fn close(&self) {
         self.open.store(0, Ordering::Relaxed);
         let mut inner = self.inner.lock();
@@ -322,7 +323,7 @@ impl Gang {
         inner.empty = Chunks::none();
     }
 
-    /// Forgets the workers and their orders in a forked child, which has no other thread.
+    /// Forgets the workers, in a forked child, which has no other thread.
     #[cfg(not(loom))]
     pub(crate) fn forget_workers(&self) {
         self.open.store(0, Ordering::Relaxed);

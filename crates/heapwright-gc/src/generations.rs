@@ -5,8 +5,8 @@
 //!          its sweep leaves all marks                                       StickyMarks::Everything
 //!   minor  marks that stayed stand for old objects, which are traced only if they are remembered
 //!          its sweep leaves the marks of objects that survived twice        StickyMarks::Survivors
-//!   next   a major one if minor ones do not pay (see `growth`), an object was not remembered, or on
-//!          request: then no marks stay, or the old ones are cleared, a few pages at a time
+//!   next   a major one on request, if minor ones do not pay (see `growth`), or if an object could
+//!          not be remembered: then no marks stay, or they are cleared, a few pages at a time
 //! ```
 //!
 //! Minor collections that do not pay are skipped for a while (see `minors`), as in a heap with
@@ -15,9 +15,9 @@
 //! If a runtime uses scopes with minor collections (requests), marks stay although a major
 //! collection is due, because a scope may begin at any time.
 //!
-//! [`Generations`] owns the remembered set and the state that decides between the two. (Demers,
-//! Weiser, Hayes, Boehm, Bobrow, Shenker: "Combining generational and conservative garbage
-//! collection", 1990: sticky mark bits.)
+//! [`Generations`] owns the remembered set and the state that decides between minor and major
+//! collections. (Demers, Weiser, Hayes, Boehm, Bobrow, Shenker: "Combining generational and
+//! conservative garbage collection", 1990: sticky mark bits.)
 //!
 //! Part of `trace`. Called by `cycle`, `sweep`, `moving`, `tracer` and `raw`.
 
@@ -36,7 +36,7 @@ use super::space::Space;
 /// Pages whose marks are cleared under one lock.
 const CLEARED_AT_A_TIME: usize = 64;
 
-/// The ages of one heap's objects. Zero knows none.
+/// The ages of one heap's objects. All-zero bytes: no ages are known.
 pub(super) struct Generations {
     pub(super) remembered: Remembered,
     /// Whether the last cycle, or the one under way, is a minor one.
@@ -45,17 +45,19 @@ pub(super) struct Generations {
     sticky: Num,
     /// Whether the next cycle is to be a major one, although marks stayed.
     pub(super) wants_major: Num,
-    /// Scopes within which cycles are minor, and whether there ever was one.
+    /// The number of scopes within which cycles are minor. `has_scopes`: whether there ever was
+    /// one.
     scopes: Num,
     has_scopes: Num,
     /// The number of the next page whose sticky marks are to be cleared; 0: none.
     pub(super) clearing: Num,
-    /// Bytes that the last major cycle found live, and that the last minor one marked.
+    /// Bytes that the last major cycle found live. `young`: bytes that the last cycle marked, but
+    /// at most the bytes allocated before it.
     live_at_major: Num,
     young: Num,
     /// Bytes that were allocated before the last cycle.
     allocated_last: Num,
-    /// Cycles that were minor, and whether they pay.
+    /// The number of minor cycles. `pay`: whether they pay.
     minors: Num,
     pay: Minors,
 }
@@ -73,17 +75,17 @@ impl Generations {
         self.minor.get() != 0
     }
 
-    /// Cycles that were minor.
+    /// Returns the number of minor cycles.
     pub(super) fn minors(&self) -> usize {
         self.minors.get()
     }
 
-    /// Bytes that the last minor cycle marked.
+    /// Returns how many bytes the last cycle marked, but at most the bytes allocated before it.
     pub(super) fn young(&self) -> usize {
         self.young.get()
     }
 
-    /// A cycle begins: a minor one if marks stayed. Returns whether it is.
+    /// Begins a cycle: a minor one if marks stayed. Returns whether the cycle is minor.
     pub(super) fn begin(&self) -> bool {
         let minor = self.sticky_marks() != StickyMarks::Nothing;
         self.minor.set(usize::from(minor));
@@ -106,17 +108,18 @@ impl Generations {
         self.sticky.set(sticky as usize);
     }
 
-    /// Returns whether marks say what is old, or will when the collection under way has ended.
+    /// Returns whether marks say which objects are old, or will say so when the collection under
+    /// way has ended.
     pub(super) fn has_ages(&self) -> bool {
         self.sticky_marks() != StickyMarks::Nothing && !self.is_clearing()
     }
 
-    /// Returns whether sticky marks are being cleared. Once begun, it cannot be undone.
+    /// Returns whether sticky marks are being cleared. Once begun, the clearing cannot be undone.
     pub(super) fn is_clearing(&self) -> bool {
         self.clearing.get() != 0
     }
 
-    /// The next cycle is to be a major one.
+    /// Makes the next cycle a major one.
     pub(super) fn want_major(&self) {
         self.wants_major.set(1);
     }
@@ -126,13 +129,13 @@ impl Generations {
         self.wants_major.get() != 0 || self.remembered.has_lost()
     }
 
-    /// A scope begins within which cycles are minor. By any thread.
+    /// Begins a scope within which cycles are minor. Any thread may call this.
     pub(super) fn defer_majors(&self) {
         self.has_scopes.set(1);
         self.scopes.add_shared(1);
     }
 
-    /// A scope ends.
+    /// Ends a scope.
     pub(super) fn resume_majors(&self) {
         self.scopes.sub_shared(1);
     }
@@ -142,18 +145,18 @@ impl Generations {
         self.scopes.get() != 0
     }
 
-    /// Returns how many of the live bytes are surely live: after a minor cycle, no more than the
-    /// last major one found, because the rest may be old garbage.
+    /// Returns how many of the `live` bytes are surely live. After a minor cycle these are at most
+    /// the bytes that the last major cycle found, because the others may be old garbage.
     pub(super) fn known_live(&self, live: usize) -> usize {
         let known = if self.is_minor() { self.live_at_major.get().min(live) } else { live };
         self.live_at_major.set(known);
         known
     }
 
-    /// A cycle has marked `marked` bytes, after `allocated` bytes. `young` bytes survived the cycle
-    /// before as their first, by its sweep. `first`: there was none before. Returns the last known
-    /// survival. Only the sweep knows that of a major cycle, so then it is that of the cycle
-    /// before.
+    /// Notes a cycle that marked `marked` bytes, after `allocated` bytes. By the last sweep,
+    /// `young` bytes survived the cycle before as their first. `first`: there was no cycle before.
+    /// Returns the last known survival. After a major cycle this is the survival of the cycle
+    /// before, because only the coming sweep tells that of the major cycle.
     pub(super) fn end_marking(
         &self,
         first: bool,
@@ -174,8 +177,8 @@ impl Generations {
         }
     }
 
-    /// Marking has ended: chooses the kind of the next cycle, in a heap that `has` generations.
-    /// Returns whether marks stay.
+    /// Chooses the kind of the next cycle, when marking has ended. `has`: whether the heap has
+    /// generations. Returns whether marks stay.
     pub(super) fn choose_next(
         &self,
         has: bool,
@@ -194,7 +197,7 @@ impl Generations {
         let outcome = Outcome { live, live_at_major, goal, allocated, survived };
         let rest = !self.is_minor() && self.pay.rest();
         let due = rest || growth::is_major_due(outcome);
-        // With scopes, one may begin at any time.
+        // In a heap with scopes, a scope may begin at any time. So marks stay.
         let scopes = self.has_scopes.get() != 0;
         if due && scopes {
             self.want_major();
@@ -217,8 +220,8 @@ impl Generations {
     }
 
     /// Clears sticky marks, a few pages at a time, until `deadline` (0: no limit). Begins with the
-    /// first page, or where it stopped. Returns whether none is left. While nothing is marked, and
-    /// every page has been claimed for the sweep.
+    /// first page, or continues where it stopped. Returns whether no sticky mark is left. No cycle
+    /// is marking, and every page has been claimed for the sweep.
     pub(super) fn clear_some(&self, space: &Space, deadline: u64) -> bool {
         loop {
             // Under the lock no page comes or goes. Another mutator that clears continues here.
@@ -229,8 +232,8 @@ impl Generations {
             }
             let end = space.pages.made() + 1;
             let to = (from + CLEARED_AT_A_TIME).min(end);
-            // A thread that sees a mark gone sees that the sweep that had left it is over (see
-            // `held`).
+            // A thread that sees a mark gone also sees that the sweep is over that had left the
+            // mark (see `held`).
             fence(Release);
             for page in (from..to).filter_map(|number| space.pages.get(number)) {
                 if page.state() == State::InUse {

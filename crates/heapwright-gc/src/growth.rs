@@ -10,11 +10,11 @@
 //!   live and allocated: bytes of slots, and the runtime's bytes in malloc
 //! ```
 //!
-//! One knob: `factor`. The live bytes may grow by it before the next cycle ends. A limit in bytes
-//! caps that. All pools and the runtime's own blocks share the one allowance, so an unused pool
-//! costs nothing.
+//! One number tunes this: `factor`. The live bytes may grow by the factor before the next cycle
+//! ends, up to a limit in bytes. All pools and the runtime's own blocks share the one allowance, so
+//! an unused pool costs nothing.
 //!
-//! After Ruby's Feature #18045, each pool is judged when its sweep has ended:
+//! As in Ruby's Feature #18045, each pool is judged when its sweep has ended:
 //!
 //! ```text
 //!   free slots >= 20 %                  enough
@@ -22,17 +22,10 @@
 //!   else                                grows to 40 % free, at most to 1.8 times its pages
 //! ```
 //!
-//! A pool may take the pages that it is granted even where the heap's pages have reached the goal.
+//! A pool may take the pages that it is granted even if the heap's pages have reached the goal.
 //! Otherwise a pool whose objects all survive would collect again and again. Many pools that each
 //! lack a little would grow the heap together. So a pool grows only below 7/8 of the 20 %, and all
 //! grants together stay within the allowance.
-//!
-//! Incremental marking begins when half of the allowance is used. An earlier start makes steps
-//! smaller. It keeps no garbage, because new objects are white.
-//!
-//! A pool whose sweep has not ended and has freed nothing may *borrow* pages, up to an eighth of
-//! the allowance. The pages that the sweep frees repay them. So an allocation never has to finish a
-//! sweep.
 //!
 //! Arithmetic alone.
 #![forbid(unsafe_code)]
@@ -53,9 +46,9 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Returns how many live and garbage bytes there may be when the next cycle ends, by the factor
-    /// or with `room` bytes more (see `sizing`). Each of the `mutators` gets `least`, so that two
-    /// of them on one heap collect no more often than on two.
+    /// Returns how many live and garbage bytes there may be when the next cycle ends. These are the
+    /// live bytes times the factor, or plus `room` (see `sizing`). Each of the `mutators` gets at
+    /// least `least` bytes. So two mutators collect no more often on one heap than on two heaps.
     pub(super) fn goal(&self, live: usize, mutators: usize, room: Option<usize>) -> usize {
         let grown = match room {
             Some(room) => live.saturating_add(room),
@@ -66,7 +59,9 @@ impl Target {
         goal.min(self.most).max(live)
     }
 
-    /// Returns after how many allocated bytes of the allowance a cycle begins.
+    /// Returns after how many allocated bytes of the allowance a cycle begins. Incremental marking
+    /// begins when half of the allowance is used. An earlier start makes steps smaller, and keeps
+    /// no garbage, because new objects are white.
     pub(super) fn trigger(&self, allowance: usize) -> usize {
         if self.incremental { allowance / 2 } else { allowance }
     }
@@ -79,20 +74,21 @@ impl Target {
     }
 }
 
-/// The allowance after a minor cycle is at least this fraction of that after a major one.
+/// The allowance after a minor cycle is at least one part in this many of the allowance after a
+/// major one.
 pub(super) const LEAST_OF_ALLOWANCE: usize = 8;
 
 /// The state of the heap when a cycle has ended, in bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Outcome {
-    /// The bytes that it found live, old garbage included.
+    /// The bytes that the cycle found live, old garbage included.
     pub(super) live: usize,
     /// The bytes that the last major cycle found live.
     pub(super) live_at_major: usize,
     /// How many live and garbage bytes there may be when the next cycle ends.
     pub(super) goal: usize,
-    /// Bytes allocated between two cycles, and how many of them the second found live: the last two
-    /// cycles for which that is known.
+    /// Bytes allocated between two cycles. `survived`: how many of them the second cycle found
+    /// live. These are the last two cycles for which that is known.
     pub(super) allocated: usize,
     pub(super) survived: usize,
 }
@@ -100,10 +96,11 @@ pub(super) struct Outcome {
 /// Fewer allocated bytes than this say nothing about survival.
 const MEASURABLE: usize = 64 << 10;
 
-/// Returns whether the next cycle of a heap with generations is to be a major one. Old garbage may
-/// have taken half of the allowance. Or minor cycles do not pay: they mark the young survivors to
-/// free the other young objects, where a major cycle marks all live objects to free all dead ones.
-/// (In the long run as much dies old as becomes old. If nothing died old, they would pay sooner.)
+/// Returns whether the next cycle of a heap with generations is to be a major one. It is if old
+/// garbage may have taken half of the allowance, or if minor cycles do not pay. A minor cycle marks
+/// the young survivors to free the other young objects. A major cycle marks all live objects to
+/// free all dead ones. (The estimate is for the long run, in which as many bytes die old as become
+/// old. If none died old, minor cycles would pay sooner.)
 pub(super) fn is_major_due(outcome: Outcome) -> bool {
     let Outcome { live, live_at_major, goal, allocated, survived } = outcome;
     let room = goal.saturating_sub(live_at_major);
@@ -111,7 +108,7 @@ pub(super) fn is_major_due(outcome: Outcome) -> bool {
         return true;
     }
     let freed = allocated.saturating_sub(survived);
-    // Bytes marked for each freed byte: a minor cycle may take half as many as a major one.
+    // Bytes marked for each freed byte. A minor cycle may mark half as many as a major one.
     let (minor, major) = (survived as f64 * room as f64, live_at_major as f64 * freed as f64);
     allocated >= MEASURABLE && minor > major * 0.5
 }
@@ -120,15 +117,15 @@ pub(super) fn is_major_due(outcome: Outcome) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Decision {
-    /// It has not been swept yet.
+    /// The pool has not been swept yet.
     None = 0,
-    /// Enough of its slots are free.
+    /// Enough of the pool's slots are free.
     Enough = 1,
-    /// Full, and nobody allocates there: left as it is.
+    /// The pool is full, and nobody allocates from it. It stays as it is.
     Stable = 2,
-    /// Too full: it may take more pages.
+    /// The pool is too full, and may take more pages.
     Grows = 3,
-    /// It gave pages back.
+    /// The pool gave pages back.
     Shrinks = 4,
 }
 
@@ -140,7 +137,7 @@ const SWEPT_FOR_A_PAGE: usize = 4;
 pub(super) struct Swept {
     /// Slots in its pages.
     pub(super) slots: usize,
-    /// Those of them that are free.
+    /// Free slots in its pages.
     pub(super) free: usize,
     /// Slots in a page.
     pub(super) in_page: usize,
@@ -150,7 +147,7 @@ pub(super) struct Swept {
     pub(super) freed: usize,
 }
 
-/// Judges a pool: the decision, and how many pages it may take.
+/// Judges a pool. Returns the decision, and how many pages the pool may take.
 pub(super) fn judge(pool: Swept) -> (Decision, usize) {
     let enough = pool.slots / 5;
     if pool.taken == 0 && pool.freed == 0 {
@@ -164,21 +161,23 @@ pub(super) fn judge(pool: Swept) -> (Decision, usize) {
     (Decision::Grows, (wanted - pool.slots).div_ceil(pool.in_page.max(1)))
 }
 
-/// Returns how many pages may be borrowed at once.
+/// Returns how many pages may be borrowed at once. A pool whose sweep has not ended and has freed
+/// nothing may *borrow* pages, up to an eighth of the allowance. The pages that the sweep frees
+/// repay them. So an allocation never has to finish a sweep.
 pub(super) fn credit(allowance: usize) -> usize {
     (allowance / 8 / UNIT).max(4)
 }
 
-/// Returns how many times longer than usual a step on the allocation path may take, when `used`
-/// bytes of the allowance are used. Short steps must not let a heap grow without end.
+/// Returns by which factor the bytes of a step on the allocation path grow, when `used` bytes of
+/// the allowance are used. Otherwise short steps would let a heap grow without end.
 pub(super) fn step_factor(used: usize, allowance: usize) -> u64 {
     let over = used.saturating_sub(allowance);
     1 + (over.saturating_mul(16) / allowance.max(1)).min(31) as u64
 }
 
-/// Returns the pages to sweep for `bytes` allocated bytes, at least four for each page. At this
-/// rate, `unswept` pages are swept before three eighths of the allowance are used. `used` bytes are
-/// used now. A delay is made up for gradually.
+/// Returns the pages to sweep for `bytes` allocated bytes: at least four for each allocated page.
+/// At this rate, `unswept` pages are swept before three eighths of the allowance are used. `used`
+/// bytes are used now. A delay is made up for gradually.
 pub(super) fn sweep_share(unswept: usize, bytes: usize, allowance: usize, used: usize) -> usize {
     let room = (allowance / 8 * 3).saturating_sub(used).max(allowance / 16).max(UNIT);
     let share = (unswept as u128 * bytes as u128).div_ceil(room as u128);
@@ -217,7 +216,7 @@ mod tests {
         assert!(!is_major_due(outcome));
         assert!(is_major_due(Outcome { live: mib(151), ..outcome }), "garbage that is old");
         assert!(is_major_due(Outcome { survived: mib(40), ..outcome }), "half survives");
-        // Where few bytes live, a major cycle costs little.
+        // If few bytes live, a major cycle costs little.
         assert!(is_major_due(Outcome { live_at_major: mib(10), live: mib(10), ..outcome }));
         assert!(!is_major_due(Outcome { allocated: 0, survived: 0, ..outcome }), "not known yet");
     }

@@ -1,37 +1,30 @@
 //! Guardians: objects that return the registered objects which have become inaccessible.
 //!
 //! ```text
-//!   guardian       an object of the runtime's own, with a number       inaccessible: it goes, with all below
-//!      registered  | object, representative | ...                      not roots
+//!   guardian       an object of the runtime's own, with a number
+//!      registered  | object, representative | ...                 not roots
 //!                        | nothing leads to the object
 //!                        v
-//!      retrieved   representative -> representative -> ...              kept as long as the guardian lives
+//!      retrieved   representative -> representative -> ...        kept while the guardian lives
 //! ```
 //!
 //! After Dybvig, Bruggeman, Eby: "Guardians in a generation-based garbage collector", 1993. The
-//! program registers objects with a guardian. Later it retrieves, where and when it likes, those
-//! that only the guardian still led to. A retrieved object is whole, like any other, and may be
-//! registered again. An object may be registered with several guardians, or with one several times,
-//! and is retrieved as often. Another object, its *representative*, may be retrieved in its stead.
-//! The representative is kept as an ephemeron's value is, so the object itself can go.
+//! program registers objects with a guardian. Later, at any time, it retrieves the objects that
+//! only the guardian still led to. A retrieved object is whole, like any other, and may be
+//! registered again. An object may be registered several times, with one or several guardians, and
+//! is retrieved as often. Another object, its *representative*, may be retrieved in its stead. The
+//! representative is kept as an ephemeron's value is, so the object itself can go.
 //!
-//! A retrieved object was never dead: weak references to it stay, and ephemerons whose key it is.
-//! Finalizers, which are judged afterwards, differ. Of two objects that became inaccessible
-//! together, both are retrieved, even if one leads to the other. An inaccessible guardian retrieves
+//! A retrieved object was never dead: weak references to it stay, and so do ephemerons with this
+//! key. Finalizers differ: they are judged afterwards. If two objects became inaccessible together,
+//! both are retrieved, even if one leads to the other. An inaccessible guardian goes, and retrieves
 //! nothing any more. A guardian that only a retrieved object leads to lives.
 //!
 //! The runtime chooses any object to be the guardian. That object stores the number, which leads in
 //! constant time to the list of retrievable objects. The number is forgotten with the object. So
 //! the heap puts nothing into an object, and needs no root.
 //!
-//! **In steps.** A collection judges and marks a few registrations at a time (see `settling`). What
-//! it finds out later is found by the object that was marked: the representatives of an object, and
-//! the registrations and retrievable objects of a guardian. So a chain of guardians takes time in
-//! its length. A registration whose guardian is marked and whose object is not waits in a queue.
-//! When nothing else is left to mark, all in the queue are judged, and then marked. Minor
-//! collections visit only registrations with a young object or representative.
-//!
-//! Entries by their objects (`by_object`), under a lock; judged by `settling`.
+//! Entries are found by their objects (`by_object`), under a lock. `settling` has them judged.
 
 use heapwright_substrate::sync::Lock;
 
@@ -40,12 +33,20 @@ use super::by_object::{ByObject, Linked, Node};
 use super::kept::Kept;
 use super::locks::With;
 
-/// A heap's guardians. Zero has none.
+/// A heap's guardians. All-zero bytes: no guardians.
 pub(super) struct Guardians {
     inner: Lock<Inner>,
 }
 
-/// The guardians themselves. Zero is none.
+/// The guardians themselves. All-zero bytes: no guardians.
+///
+/// **In steps.** A collection judges and marks a few registrations at a time (see `settling`). If
+/// an object is marked later, the object leads to its representatives, and a guardian to its
+/// registrations and retrievable objects. So a chain of guardians takes time in proportion to its
+/// length. A registration waits in a queue if its guardian is marked and its object is not. When
+/// nothing else is left to mark, all registrations in the queue are judged. Then their
+/// representatives are marked. Minor collections visit only registrations with a young object or
+/// representative.
 pub(super) struct Inner {
     guardians: ByObject<Guardian>,
     registered: ByObject<Registered>,
@@ -54,13 +55,14 @@ pub(super) struct Inner {
     free_retrieved: u32,
     /// How many objects can be retrieved.
     pending: usize,
-    /// Guardians that were marked late: the registrations from which on they are to be visited.
+    /// For each guardian that was marked late: its first registration that is still to be visited.
     late: Array<u32>,
-    /// Registrations to be judged, how many of these were judged, and the dead ones among them.
+    /// Registrations to be judged. `judged`: how many of them were judged. `dead`: those of them
+    /// whose objects are dead.
     queue: Array<u32>,
     judged: usize,
     dead: Array<u32>,
-    /// How many of the dead ones are retrievable already.
+    /// How many of the dead registrations are retrievable already.
     buried: usize,
 }
 
@@ -109,25 +111,25 @@ impl Linked for Registered {
     }
 }
 
-// SAFETY: objects are memory of the heap that this is part of. The lock around this orders all
-// else.
+// SAFETY: objects are memory of the heap that this is part of. A lock around this orders all
+// accesses.
 unsafe impl Send for Inner {}
 
-/// The place of a number, from 1.
+/// Returns the place of a number. Numbers begin at 1.
 fn place<T>(of: &mut [T], number: u32) -> Option<&mut T> {
     of.get_mut((number as usize).checked_sub(1)?)
 }
 
-/// The questions that a collection's visits need answered, and its answer.
+/// Two functions of the collection that visits registrations.
 pub(super) struct Judge<U, M> {
-    /// Whether a reference leads to an object without a mark.
+    /// Returns whether a reference leads to an object without a mark.
     pub(super) is_unmarked: U,
-    /// Has an object marked.
+    /// Marks an object.
     pub(super) mark: M,
 }
 
 impl<U: Fn(*mut u8) -> bool, M: FnMut(*mut u8)> Judge<U, M> {
-    /// Has an object marked that has no mark. Returns whether it had none.
+    /// Marks an object if it has no mark. Returns whether it had none.
     fn keep(&mut self, object: *mut u8) -> bool {
         let unmarked = (self.is_unmarked)(object);
         if unmarked {
@@ -139,14 +141,14 @@ impl<U: Fn(*mut u8) -> bool, M: FnMut(*mut u8)> Judge<U, M> {
 
 impl Inner {
     fn make(&mut self, object: *mut u8) -> Option<u32> {
-        // There is room to note each guardian that is marked late.
+        // Reserves room to note each guardian that is marked late.
         if object.is_null() || !self.late.reserve(self.guardians.count() + 1) {
             return None;
         }
         self.guardians.add(Guardian { node: Node::of(object), first: 0, last: 0, registered: 0 })
     }
 
-    /// Also makes room to retrieve the object later, so a collection never fails.
+    /// Registers an object. Also makes room to retrieve it later, so a collection never fails.
     fn register(&mut self, guardian: u32, object: *mut u8, representative: *mut u8) -> bool {
         let more = self.registered.count() + 1;
         let Some(&mut Guardian { registered: next, .. }) = self.guardians.get(guardian) else {
@@ -223,7 +225,7 @@ impl Inner {
         Some(representative)
     }
 
-    /// Marks what can be retrieved from a marked guardian.
+    /// Marks the objects that can be retrieved from a marked guardian.
     fn mark_retrieved(&mut self, guardian: u32, mark: &mut dyn FnMut(*mut u8)) {
         let mut number = self.guardians.get(guardian).map_or(0, |guardian| guardian.first);
         while let Some(entry) = place(&mut self.retrieved, number) {
@@ -232,8 +234,8 @@ impl Inner {
         }
     }
 
-    /// Visits a registration with a marked guardian: its representative is marked with its object,
-    /// or it is to be judged.
+    /// Visits a registration with a marked guardian. If the object is marked, marks the
+    /// representative. Otherwise, queues the registration to be judged.
     fn consider<U: Fn(*mut u8) -> bool, M: FnMut(*mut u8)>(
         &mut self,
         number: u32,
@@ -248,7 +250,7 @@ impl Inner {
         }
     }
 
-    /// Returns whether a guardian's object is marked. False: there is no such guardian.
+    /// Returns whether a guardian's object is marked. False if there is no such guardian.
     fn is_marked<U: Fn(*mut u8) -> bool, M: FnMut(*mut u8)>(
         &mut self,
         guardian: u32,
@@ -257,8 +259,8 @@ impl Inner {
         self.guardians.get(guardian).is_some_and(|of| !(judge.is_unmarked)(of.node.object()))
     }
 
-    /// Visits up to `most` guardians behind the number `at`, which changes, and marks what can be
-    /// retrieved from those that are marked. Returns whether none is left.
+    /// Visits up to `most` guardians behind the number `at`, and advances `at`. Marks the objects
+    /// that can be retrieved from marked guardians. Returns whether no guardian is left.
     pub(super) fn visit_guardians<U: Fn(*mut u8) -> bool, M: FnMut(*mut u8)>(
         &mut self,
         at: &mut u32,
@@ -276,7 +278,7 @@ impl Inner {
         false
     }
 
-    /// The same for registrations: those whose guardian is marked are considered.
+    /// As [`Inner::visit_guardians`], for registrations. Considers those with a marked guardian.
     pub(super) fn visit_registered<U: Fn(*mut u8) -> bool, M: FnMut(*mut u8)>(
         &mut self,
         at: &mut u32,
@@ -295,8 +297,9 @@ impl Inner {
         false
     }
 
-    /// An object was marked: marks the representatives that are kept with it. If it is a guardian,
-    /// marks what can be retrieved from it, and has its registrations visited.
+    /// Visits an object that was marked. Marks the representatives that are kept with it. If it is
+    /// a guardian, marks the objects that can be retrieved from it, and notes its registrations for
+    /// a visit.
     pub(super) fn marked<U: Fn(*mut u8) -> bool, M: FnMut(*mut u8)>(
         &mut self,
         object: *mut u8,
@@ -320,8 +323,8 @@ impl Inner {
         }
     }
 
-    /// Visits up to `most` registrations of guardians that were marked late. Returns whether none
-    /// is left.
+    /// Visits up to `most` registrations of guardians that were marked late. Returns whether no
+    /// registration is left.
     pub(super) fn visit_late<U: Fn(*mut u8) -> bool, M: FnMut(*mut u8)>(
         &mut self,
         most: usize,
@@ -347,8 +350,8 @@ impl Inner {
         !self.queue.is_empty()
     }
 
-    /// Judges up to `most` registrations of the queue: those with an unmarked object are dead, and
-    /// are retrieved next. Returns whether none is left.
+    /// Judges up to `most` registrations of the queue. If the object of a registration has no mark,
+    /// the registration is dead, and is retrieved next. Returns whether no registration is left.
     pub(super) fn judge_some(
         &mut self,
         most: usize,
@@ -374,7 +377,8 @@ impl Inner {
         true
     }
 
-    /// Makes up to `most` dead objects retrievable, and marks what is retrieved. Returns how many.
+    /// Makes up to `most` dead registrations retrievable, and marks their representatives. Returns
+    /// how many.
     pub(super) fn retrieve_some<U: Fn(*mut u8) -> bool, M: FnMut(*mut u8)>(
         &mut self,
         most: usize,
@@ -396,8 +400,8 @@ impl Inner {
         end - from
     }
 
-    /// Removes inaccessible guardians: visits up to `most` guardians and registrations behind the
-    /// number `at`, which changes. Returns whether none is left.
+    /// Removes inaccessible guardians with their registrations. Visits up to `most` entries behind
+    /// the number `at`, and advances `at`. Returns whether no guardian is left to visit.
     pub(super) fn sweep_some(
         &mut self,
         at: &mut u32,
@@ -426,8 +430,9 @@ impl Inner {
         false
     }
 
-    /// Has minor collections pass over guardians and registrations that `is_old` accepts, of up to
-    /// `most` behind the number `at`. Returns whether none is left.
+    /// Makes minor collections pass over guardians that `is_old` accepts and that have nothing to
+    /// retrieve. Visits up to `most` guardians behind the number `at`. Returns whether no guardian
+    /// is left.
     pub(super) fn age_guardians(
         &mut self,
         at: &mut u32,
@@ -448,7 +453,7 @@ impl Inner {
         false
     }
 
-    /// The same for registrations.
+    /// As [`Inner::age_guardians`], for registrations. Both objects must be old.
     pub(super) fn age_registered(
         &mut self,
         at: &mut u32,

@@ -1,4 +1,4 @@
-//! Handles: cells that keep their objects; weak ones do not (see `weak`).
+//! Handles: cells that keep their objects. Weak cells do not (see `weak_cells`).
 //!
 //! ```text
 //!   table  | cell | cell | cell | ...      side memory, of the heap
@@ -7,14 +7,14 @@
 //!            +---------------- an object: a root
 //! ```
 //!
-//! The runtime reads and writes a cell as it likes. Cells are roots and read while the world is
-//! stopped, so they need no barrier. Each mutator has free cells of its own, taken in batches. So
-//! making and freeing one takes no lock and no atomic operation. Another mutator may free a cell
-//! than the one that made it, and owns it from then on.
+//! The runtime reads and writes a cell as it likes. Cells are roots, and are read while the world
+//! is stopped, so they need no barrier. Each mutator has free cells of its own, taken in batches.
+//! So making and freeing a cell takes no lock and no atomic operation. Any mutator may free a cell,
+//! and owns the cell from then on.
 //!
-//! Not under loom: a cell or chain belongs to one thread at a time. It changes hands under the
-//! lock, or while the world is stopped, which is loom-checked. The remaining counts are tested with
-//! threads (`tests/once_wrong.rs`).
+//! Loom does not check this file. A cell or chain belongs to one thread at a time. It changes hands
+//! under the lock, or while the world is stopped, which loom checks elsewhere. The remaining counts
+//! are tested with threads (`tests/once_wrong.rs`).
 
 use core::ptr;
 
@@ -42,17 +42,17 @@ struct Inner {
     made: usize,
 }
 
-/// All cells of one heap. Zero has none.
+/// All cells of one heap. All-zero bytes: no cells.
 pub(super) struct Handles {
     cells: Table<Cell, 512, 20>,
     inner: Lock<Inner>,
-    /// Cells in use or with mutators.
+    /// The number of cells that were made. They are in use, or free.
     made: AtomicUsize,
     /// Handles made minus handles freed, by mutators that have left.
     balance: Num,
 }
 
-/// A mutator's free cells. Zero has none.
+/// A mutator's free cells. All-zero bytes: no cells.
 pub(super) struct Own {
     free: Ptr<Cell>,
     /// Cells made minus cells freed, by this mutator.
@@ -84,7 +84,7 @@ pub(super) unsafe fn behind(cell: *mut Cell) -> *mut Cell {
     unsafe { &*cell }.load(Ordering::Relaxed).map_addr(|at| at & !1).cast()
 }
 
-/// Puts the cells of a chain on another one, `free`, and returns that.
+/// Puts the cells of the chain `cell` on the chain `free`. Returns the longer chain.
 ///
 /// # Safety
 ///
@@ -156,7 +156,7 @@ impl Handles {
         own.free.set(ptr::null_mut());
     }
 
-    /// A mutator leaves: keeps its balance of made and freed handles.
+    /// Keeps the balance of made and freed handles of a mutator that leaves.
     pub(super) fn keep_balance(&self, own: &Own) {
         self.balance.add_shared(own.balance.get());
     }
@@ -166,12 +166,12 @@ impl Handles {
         self.balance.get()
     }
 
-    /// Calls `with` for each cell's object. While nobody writes them.
+    /// Calls `with` for each cell's object. No thread may write cells meanwhile.
     pub(super) fn each(&self, mut with: impl FnMut(*mut u8)) {
         self.each_cell(|cell| with(cell.load(Ordering::Relaxed)));
     }
 
-    /// Calls `with` for each cell that holds an object. While nobody else writes them.
+    /// Calls `with` for each cell that holds an object. No other thread may write cells meanwhile.
     pub(super) fn each_cell(&self, mut with: impl FnMut(&Cell)) {
         for number in 0..self.made.load(Ordering::Acquire) {
             if let Some(cell) = self.cells.get(number) {

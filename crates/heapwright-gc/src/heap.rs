@@ -20,12 +20,12 @@
 //!   space <-------+                      pages, lists, accounts; find, marks, placement, large
 //! ```
 //!
-//! Each part owns its fields, and all arrows point down. Marking knows no mutator and moving no
-//! marking: both get their [surroundings](super::around::Around) from the caller.
+//! Each part owns its fields, and all arrows point down. Marking knows no mutator, and moving knows
+//! no marking: the caller passes their [surroundings](super::around::Around).
 //!
-//! Heaps are recycled and never freed, so an id from the address map always leads to a heap. The
-//! order of locks: members, the plan, finalizers, guardians, weak passes, objects without barriers,
-//! page lists; the gang's, the handles' and the time line's alone.
+//! Heaps are recycled and never freed, so an id from the address map always leads to a heap. Locks
+//! are taken in this order: members, the plan, finalizers, guardians, weak passes, objects without
+//! barriers, page lists. The locks of the gang, the handles and the time line are taken alone.
 
 use core::ptr;
 
@@ -43,22 +43,22 @@ use super::space::Space;
 use super::trace::Trace;
 use super::world::World;
 
-/// A heap. Zero is a heap that is not in use.
+/// A heap. All-zero bytes: a heap that is not in use.
 pub(super) struct Heap {
     pub(super) space: Space,
     pub(super) trace: Trace,
     pub(super) world: World,
     pub(super) moving: Moving,
 
-    /// Its part in a fork.
+    /// The heap's part in a fork.
     pub(super) fork: ForkPart,
-    /// Whether it is in use.
+    /// Whether the heap is in use.
     pub(super) open: Num,
     pub(super) pauses: Pauses,
     pub(super) events: Events,
 }
 
-// SAFETY: each part may be used by all threads; all else is atomics and locks.
+// SAFETY: all threads may use each part. The other fields are atomics and locks.
 unsafe impl Sync for Heap {}
 
 /// All heaps.
@@ -74,29 +74,28 @@ pub(super) fn all() -> impl Iterator<Item = &'static Heap> {
     HEAPS.all()
 }
 
-/// Holds the lock of the registry across a fork.
+/// Takes the registry's lock, which this thread holds across a fork.
 pub(super) fn before_fork() {
     HEAPS.before_fork();
 }
 
-/// Gives it back on either side of a fork.
+/// Releases the registry's lock, in the parent and in the child of a fork.
 ///
 /// # Safety
 ///
 /// Follows [`before_fork`] in the forking thread or its copy.
 pub(super) unsafe fn after_fork() {
-    // SAFETY: this thread took its locks before the fork, or the thread that it is a copy of did.
+    // SAFETY: this thread, or its original in the parent, took the locks before the fork.
     unsafe { HEAPS.after_fork() };
 }
 
 impl Heap {
-    /// The runtime.
     #[inline]
     pub(super) fn runtime(&self) -> &Runtime {
         self.trace.runtime()
     }
 
-    /// Bytes that its pages may have, external bytes included.
+    /// Returns how many bytes the heap's pages and external bytes may have together.
     pub(super) fn page_limit(&self) -> usize {
         self.space.target().most.saturating_sub(self.trace.marking.chunks.beyond_a_few())
     }
@@ -131,12 +130,12 @@ impl Heap {
         unsafe { &*ptr::from_ref(self) }
     }
 
-    /// Returns whether it is in use.
+    /// Returns whether the heap is in use.
     pub(super) fn is_open(&self) -> bool {
         self.open.get() != 0
     }
 
-    /// Hands its locks to `with`, in the order in which they are taken; the world's is apart.
+    /// Hands the heap's locks to `with`, except the world's, in the order in which they are taken.
     pub(super) fn each_lock(&self, with: With<'_>) {
         self.moving.each_lock(with);
         self.trace.each_lock(with);

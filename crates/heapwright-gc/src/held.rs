@@ -8,27 +8,25 @@
 //!   and from the end of marking until the page is swept, it needs its mark as well
 //! ```
 //!
-//! Any thread may call [`Heap::find`](super::raw::Heap::find). It neither stops the world nor waits
-//! for the thread that sweeps, because a signal handler that interrupted the sweep may call it. The
-//! values that it reads may change from one load to the next, so both sides keep an order.
+//! Any thread may call [`Heap::find`](super::raw::Heap::find). This neither stops the world nor
+//! waits for the thread that sweeps, because a signal handler that interrupted the sweep may call
+//! it. The values may change from one load to the next, so readers and writers keep an order.
 //!
 //! - *The record of an object only moves to the right.* Each step writes the new place before it
 //!   clears the old one, with a release between. A reader loads the places from left to right, with
 //!   an acquire between: a record that is gone from one place is in the next. Pages are read first,
 //!   because they mostly suffice and regions are under a lock. If neither records the object, pages
-//!   are read *again*: the record may have moved from a region to a page between the two.
+//!   are read *again*: the record may have moved from a region to a page meanwhile.
 //! - *Marks* count from the end of a cycle, which increments the number of cycles, until the page's
 //!   sweep. The sweep copies the marks to *taken*, then stores the cycle in `swept`, then clears
 //!   marks. A reader that finds no mark checks whether the page has been swept meanwhile. If so,
 //!   *taken* has the answer.
 //! - *Pages are reused.* A page without objects gets another kind and other slots, or goes back.
-//!   Its state counts such changes. Values that were read during a change are of no page, and there
-//!   was no object, because a page that holds one does not change.
+//!   The state counts such changes. If the count changed during a read, the values count as no
+//!   object: a page that holds an object does not change.
 //!
-//! Nobody waits, and nothing is tried more than twice. As with a page's record (see `page`), two
-//! threads may change it.
-//!
-//! Part of `page`; loom-checked (`held/loom_tests.rs`).
+//! Nobody waits, and nothing is tried more than twice. Two threads may change this, as with a
+//! page's record (see `page`). Part of `page`; loom-checked (`held/loom_tests.rs`).
 #![forbid(unsafe_code)]
 
 use heapwright_substrate::sync::atomic::{Ordering, fence};
@@ -39,9 +37,9 @@ use super::cell::Num;
 /// The state of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// No page: a record that waits for one.
+    /// No page: the record waits for one.
     None = 0,
-    /// In use: objects lie in it, or may.
+    /// In use: objects may lie in the page.
     InUse = 1,
     /// Wholly free, and may go to any pool.
     Empty = 2,
@@ -50,11 +48,11 @@ pub(super) enum State {
 /// Which marks a sweep leaves: those of objects that the next, minor collection takes for live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StickyMarks {
-    /// None: the next collection looks at everything.
+    /// No marks: the next collection looks at everything.
     Nothing = 0,
-    /// All: every object that has survived a major collection is old.
+    /// All marks: every object that has survived a major collection is old.
     Everything = 1,
-    /// Those of objects that had survived before.
+    /// The marks of objects that had survived before.
     Survivors = 2,
 }
 
@@ -65,21 +63,22 @@ const STATE: usize = 3;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Seen(usize);
 
-/// The result of a sweep: objects, those that had survived before, and those whose marks stayed.
+/// The result of a sweep: live objects, those that had survived before, and those whose marks
+/// stayed.
 pub(super) struct Counts {
     pub(super) live: usize,
     pub(super) survivors: usize,
     pub(super) old: usize,
 }
 
-/// The objects of a page. Zero is no page.
+/// The objects of a page. All-zero bytes: no page.
 #[repr(C)]
 pub(super) struct Held {
     /// A [`State`], and the number of its changes.
     state: Num,
-    /// Twice the cycle whose sweep has begun here, plus 1 if its marks are those that stay.
+    /// Twice the cycle whose sweep has begun here, plus 1 if only the marks that stay are left.
     swept: Num,
-    /// Bytes: every slot below is taken.
+    /// Every slot below this byte is taken.
     cursor: Num,
     taken: Bits,
 }
@@ -95,7 +94,7 @@ impl Held {
         }
     }
 
-    /// The page, if it is in use.
+    /// Returns the page as it is now, if it is in use.
     pub(super) fn look(&self) -> Option<Seen> {
         let word = self.state.get_acquired();
         (word & STATE == State::InUse as usize).then_some(Seen(word))
@@ -113,17 +112,17 @@ impl Held {
         self.state.set_released(count | state as usize);
     }
 
-    /// The page is without objects, and on no page list any more.
+    /// Closes the page. It has no objects, and is on no page list any more.
     pub(super) fn close(&self, state: State) {
         self.set_state(state);
-        // Before the rest of the page changes: see `is_still`.
+        // Comes before other values of the page change: see `is_still`.
         fence(Ordering::Release);
     }
 
-    /// Makes it a page without objects, as new as this cycle. Its bits are in `words`, its marks in
-    /// `marks`. `set` stores the rest of the record.
+    /// Opens the page, without objects, as new as this cycle. Its bits are in `words`, its marks in
+    /// `marks`. `set` stores the other values of the record.
     pub(super) fn open(&self, marks: &Bits, words: Words, cycle: usize, set: impl FnOnce()) {
-        // Another thread may have closed it.
+        // Another thread may have closed the page.
         fence(Ordering::Release);
         set();
         self.cursor.set(0);
@@ -137,7 +136,7 @@ impl Held {
 /// The objects in the slots.
 impl Held {
     /// Returns whether the slot at byte `offset` holds an object, by the page's own records.
-    /// Objects that a sweep has yet to free do not count. `cycles` have ended.
+    /// Objects that a sweep has yet to free do not count. `cycles`: the number of ended cycles.
     pub(super) fn holds(&self, marks: &Bits, cycles: &Num, offset: usize) -> bool {
         let swept = self.swept();
         // The page awaits the sweep of this cycle.
@@ -147,7 +146,7 @@ impl Held {
             }
             // A thread that sees a mark gone sees that the page is swept.
             fence(Ordering::Acquire);
-            // A sweep may just have cleared the mark, and the page may await the next one.
+            // A sweep may just have cleared the mark, and the page may await the next sweep.
             if self.swept() == swept {
                 return false;
             }
@@ -155,7 +154,7 @@ impl Held {
         self.is_taken(offset)
     }
 
-    /// As [`Held::holds`], or a region records the object: then `is_fresh` says so.
+    /// As [`Held::holds`], but also true if a region records the object, as `is_fresh` says.
     pub(super) fn holds_or(
         &self,
         marks: &Bits,
@@ -177,24 +176,24 @@ impl Held {
         offset < self.cursor.get_acquired() || bits::is_set(&self.taken, offset)
     }
 
-    /// Every slot below byte `next` is taken.
+    /// Notes that every slot below byte `next` is taken.
     pub(super) fn settle(&self, next: usize) {
         // Released, for a thread that sees this cursor and not the sweep's reset.
         self.cursor.set_released(next);
     }
 
-    /// Bytes: every slot below is taken.
+    /// Returns the cursor: every slot below this byte is taken.
     pub(super) fn cursor(&self) -> usize {
         self.cursor.get()
     }
 
-    /// Where objects begin that were there at the last sweep, that were moved here, or that are
-    /// about to be moved.
+    /// The bits of objects that were here at the last sweep, that were moved here, or that are
+    /// about to move.
     pub(super) fn taken(&self) -> &Bits {
         &self.taken
     }
 
-    /// From now on only *taken* records its objects.
+    /// Makes *taken* the only record of the page's objects.
     pub(super) fn forget_cursor(&self, slot: usize) {
         for offset in (0..self.cursor.get()).step_by(slot.max(1)) {
             bits::set(&self.taken, offset);
@@ -202,12 +201,12 @@ impl Held {
         self.cursor.set_released(0);
     }
 
-    /// It has been through the sweep of a cycle, or is as new as that.
+    /// Notes that the page has been through the sweep of a cycle, or is as new as that cycle.
     pub(super) fn set_swept(&self, cycle: usize) {
         self.swept.set_released(2 * cycle + 1);
     }
 
-    /// The cycle whose sweep it has been through, or is in.
+    /// Returns the cycle whose sweep the page has been through, or is in.
     fn swept(&self) -> usize {
         self.swept.get_acquired() / 2
     }
@@ -229,7 +228,7 @@ impl Held {
         let (live, survivors) = bits::copy_and_compare(marks, &self.taken, &mut stay, words);
         self.cursor.set_released(0);
         self.swept.set_released(2 * cycle);
-        // Before any mark goes: see `holds`.
+        // Comes before any mark goes: see `holds`.
         fence(Ordering::Release);
         let old = match sticky {
             StickyMarks::Nothing => {
@@ -242,7 +241,7 @@ impl Held {
                 survivors
             }
         };
-        // A thread that sees this sees no marks but those that stay.
+        // A thread that sees this number sees only marks that stay.
         self.set_swept(cycle);
         Counts { live, survivors, old }
     }

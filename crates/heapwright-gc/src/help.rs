@@ -1,4 +1,4 @@
-//! Helping: the work of threads that mark with a collector, helpers and stopped mutators.
+//! Helping: how helpers and stopped mutators mark together with a collector.
 //!
 //! ```text
 //!   come --> mark with the gang --> give notes and counts --> go --> again, while the gang is open
@@ -16,11 +16,11 @@ use super::trace::Trace;
 use super::tracer::{Budget, Marks, Tracer};
 use super::waiting::{Then, WaitLimit, wait};
 
-/// The most threads that mark, where the options do not say: more of them wait for memory.
+/// The most threads that mark, if the options do not say. More threads wait for memory.
 const MARKERS: usize = 4;
-/// The fewest expected bytes of marking that helpers are called for, a few milliseconds' work. For
-/// less, one thread is soon done, and a helper takes a processor from other work (two processes of
-/// 4 MiB each on two processors: 1.15 of the time).
+/// Helpers are called for at least this many expected bytes of marking, a few milliseconds' work.
+/// With fewer, one thread is soon done, and a helper takes a processor from other work. (Two
+/// processes with 4 MiB each, on two processors, took 1.15 times as long.)
 const WORTH: usize = 8 << 20;
 /// How long a helper waits for a call.
 const A_SECOND: WaitLimit = WaitLimit { looks: 0, then: Then::SleepFor(1_000_000_000) };
@@ -32,7 +32,7 @@ extern "C" fn run(trace: *mut c_void) -> *mut c_void {
     let tracer = Tracer::new(trace);
     let helpers = &trace.marking.helpers;
     loop {
-        // Acquire: `end` sets `ending` before it moves this.
+        // Acquired: `end` sets `ending` before it increments this.
         let seen = helpers.calls.load(Ordering::Acquire);
         if helpers.ending.load(Ordering::Relaxed) != 0 {
             break;
@@ -56,7 +56,8 @@ impl Trace {
         if left >= WORTH { self.markers().saturating_sub(1 + others) } else { 0 }
     }
 
-    /// The most threads that mark: never more than the processors that the caller may use.
+    /// Returns the most threads that mark: at most as many as the processors that the caller may
+    /// use.
     fn markers(&self) -> usize {
         match self.space().options().markers as usize {
             0 => os::cpus().min(MARKERS),
@@ -65,7 +66,7 @@ impl Trace {
         }
     }
 
-    /// Calls helpers, when the gang is open.
+    /// Calls helpers. The gang is open.
     pub(super) fn call_helpers(&self, wanted: usize) {
         if wanted > 0 {
             let of = ptr::from_ref(self).cast_mut().cast();
@@ -73,7 +74,7 @@ impl Trace {
         }
     }
 
-    /// Marks with the gang while it is open. `done` is called before each leave.
+    /// Marks with the gang while it is open. Calls `done` before each time it leaves the gang.
     pub(super) fn help(&self, tracer: &Tracer, done: impl Fn(&Tracer)) {
         while self.marking.gang.come() {
             tracer.mark_as(if self.marking.local_marks.is_used() {
@@ -85,7 +86,7 @@ impl Trace {
             if !tracer.drain(budget) {
                 self.marking.gang.stop();
             }
-            // Without local marks again: nobody merges later marks there.
+            // Marks without local marks again: nobody merges later marks there.
             tracer.mark_as(Marks::Locked);
             tracer.publish();
             done(tracer);
@@ -94,7 +95,7 @@ impl Trace {
     }
 }
 
-// (No threads are started elsewhere.)
+// (Other systems start no threads.)
 #[cfg(all(
     test,
     target_os = "linux",

@@ -1,22 +1,22 @@
 //! Helpers: threads that only mark, on idle processors.
 //!
 //! ```text
-//!   collector   drain: is there much to mark, and a processor idle?  --call--> calls + 1, wake
+//!   collector   drain: is there much to mark, and another processor? --call--> calls + 1, wake
 //!                                                                                 |
 //!   helper      asleep at `calls` --> come, mark with the gang, go, asleep again  <
 //!                    |
 //!                    +-- no call for a second, or the heap ends: the thread ends
 //! ```
 //!
-//! Stopped mutators mark with their collector, but a program with one mutator has none of them. So
-//! a heap that has a long marking ahead calls helpers: one for each processor beyond those that
-//! mark already, up to the limit of its options. Helpers are started at their first call and end
-//! when they have slept for a second. So a program that collects nothing has no thread of
-//! heapwright's, nor has the child of a fork. Steps with a deadline end before a thread wakes, and
-//! call none.
+//! Stopped mutators mark with their collector, but a program with one mutator has no other. So a
+//! heap that has a long marking ahead calls helpers. It calls one for each processor beyond those
+//! that mark already, up to the limit of its options. Helpers are started at their first call, and
+//! end when they have slept for a second. So a program that collects nothing has no thread of
+//! heapwright, and neither has the child of a fork. Steps with a deadline end before a thread
+//! wakes, so they call no helpers.
 //!
-//! A helper is no mutator: it has a tracer, and joins the gang while that is open, which is only
-//! while the world is stopped. All signals except faults are blocked in it: a runtime's fault
+//! A helper is no mutator. It has a tracer, and joins the gang while the gang is open: only while
+//! the world is stopped. All signals except faults are blocked in a helper. A runtime's fault
 //! handlers run on helpers too.
 //!
 //! A helper's work is in `help`.
@@ -34,20 +34,20 @@ const UNTIL_ONE_ENDS: WaitLimit = WaitLimit { looks: 100, then: Then::SleepFor(1
 /// The function that a helper runs.
 pub(super) type Life = extern "C" fn(*mut c_void) -> *mut c_void;
 
-/// The helpers of one heap. Zero has none.
+/// The helpers of one heap. All-zero bytes: no helpers.
 pub(super) struct Helpers {
     /// The number of threads.
     pub(super) count: AtomicU32,
-    /// Incremented when helpers are called, or are to end: they sleep on it.
+    /// Incremented when helpers are called, or are to end. Helpers sleep on this.
     pub(super) calls: AtomicU32,
-    /// Whether they are to end.
+    /// Whether the helpers are to end.
     pub(super) ending: AtomicU32,
-    /// The process of the helpers: a child made without `fork`'s handlers has none.
+    /// The process of the helpers. A child that was made without `fork`'s handlers has no helpers.
     process: AtomicU32,
 }
 
 impl Helpers {
-    /// Calls helpers, and starts missing ones up to `wanted`: threads that run `run` with `of`.
+    /// Calls helpers. Starts missing ones, up to `wanted`, as threads that run `run` with `of`.
     pub(super) fn call(&self, run: Life, of: *mut c_void, wanted: usize) {
         self.process.store(os::process_id(), Ordering::Relaxed);
         while (self.count.load(Ordering::Relaxed) as usize) < wanted {
@@ -66,13 +66,13 @@ impl Helpers {
         wake(&self.count);
     }
 
-    /// Ends all, and waits until they have gone.
+    /// Ends all helpers, and waits until they have gone.
     pub(super) fn end(&self) {
         self.ending.store(1, Ordering::Relaxed);
         self.calls.fetch_add(1, Ordering::Release);
         wake(&self.calls);
         loop {
-            // Acquire: they touch nothing of the heap any more.
+            // Acquired: helpers that have gone touch nothing of the heap any more.
             let count = self.count.load(Ordering::Acquire);
             if count == 0 || self.process.load(Ordering::Relaxed) != os::process_id() {
                 break;
@@ -83,7 +83,7 @@ impl Helpers {
         self.forget();
     }
 
-    /// In a forked child, which has no other threads.
+    /// Forgets the helpers, in a forked child, which has no other threads.
     pub(super) fn forget(&self) {
         self.count.store(0, Ordering::Relaxed);
     }

@@ -1,15 +1,14 @@
-//! Objects that guardians keep, or finalizers as contexts, without a reference from an object.
+//! Objects that guardians keep, or finalizers keep as contexts, without a reference from an object.
 //!
 //! ```text
-//!   retrievable     the guardian's object --> what it retrieves             as long as the guardian lives
-//!   registered      the object            --> its representative            as long as it lives, and the guardian
-//!   finalizer       the object            --> its context                   as long as it lives
+//!   retrievable  the guardian's object --> each retrievable object   while the guardian lives
+//!   registered   the object            --> its representative       while both objects live
+//!   finalizer    the object            --> its context               while the object lives
 //! ```
 //!
-//! No object holds these references. Marking finds them where they are registered. Dumps and the
-//! verifier treat them as references of the object for which they are kept: a dump lists them with
-//! it, and the verifier follows them when it was reached. (The objects of due finalizers are
-//! roots.)
+//! No object holds these references. Marking finds them where they are registered. A dump lists
+//! them with the object for which they are kept. The verifier follows them when it has reached that
+//! object. (The objects of due finalizers are roots.)
 //!
 //! Called by `dump` and `verify`, while the world is stopped.
 
@@ -24,11 +23,11 @@ pub(super) struct Kept {
     pub(super) object: *mut u8,
 }
 
-/// All of a heap, by the addresses of the objects for which they are kept.
+/// All kept objects of a heap, ordered by the addresses of the objects for which they are kept.
 pub(super) struct AllKept(Array<Kept>);
 
 impl AllKept {
-    /// Collects the arguments of `each`'s calls. `None` without memory.
+    /// Collects the objects that `each` reports. `None` without memory.
     pub(super) fn of(each: impl FnOnce(&mut dyn FnMut(Kept))) -> Option<Self> {
         let mut all = Self(Array::new());
         let mut whole = true;

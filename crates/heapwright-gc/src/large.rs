@@ -1,27 +1,27 @@
-//! Large objects: pages of one slot, of as many units as the object needs. Only touched parts are
+//! Large objects: pages of one slot, of as many units as the object needs. Only touched parts have
 //! memory.
 //!
 //! ```text
-//!   33,000 bytes   | object ................ | never touched      |     one unit: 64 KiB of addresses
-//!                  |<---- footprint: 36 KiB, counted ------>|           whole system pages
+//!   33,000 bytes   | object ................ | never touched      |  one unit: 64 KiB of addresses
+//!                  |<---- footprint: 36 KiB, counted ------>|        whole system pages
 //!
-//!   dies --swept--> waits, by footprint --> the next of about its size        no system call, no lock but the heap's
+//!   dies --swept--> waits, by footprint --> the next object of about its size: no system call
 //!                     | | | | | | | | |     unused for a purge delay, or in the way: chunk
 //! ```
 //!
-//! Addresses cost nothing, so an object takes whole units. The heap's limit and its pace count the
+//! Address space costs nothing, so an object takes whole units. The heap's limit and pace count the
 //! bytes that may be in memory: the largest footprint that any object in the page has had. A run
-//! that the chunk used before may have memory everywhere. Its pages behind the object are given
-//! back at once if they are an eighth of it, or if the limit leaves no room for them.
+//! that the chunk used before may have memory everywhere. The memory behind the object goes back at
+//! once if it is an eighth of the object, or if the limit leaves no room for it.
 //!
-//! A page of up to `MOST` grains whose object died stays with the heap, in a list by footprint. An
-//! object takes a page whose footprint is at most an eighth larger than it needs. Else it takes a
-//! smaller one of as many units, which grows; else a new run. Where the limit does not let the heap
-//! grow, any page of as many units will do. Waiting pages count as empty pages do, and are given
-//! back for pages of small objects.
+//! When the object of a page of up to `MOST` grains has died, the page stays with the heap, in a
+//! list by footprint. A new object takes a page whose footprint is at most an eighth larger than
+//! needed. Otherwise it takes a smaller page of as many units, which grows, or else a new run. If
+//! the limit does not let the heap grow, the object takes any page of as many units. Waiting pages
+//! count like empty pages, and are given back to make room for pages of small objects.
 //!
-//! (Segregated fits, as in Wilson et al., 1995, by memory instead of addresses. For the other way,
-//! slots in pages of several units, see docs/decisions.md.)
+//! (These are segregated fits, as in Wilson et al., 1995, by memory instead of addresses.
+//! docs/decisions.md compares slots in pages of several units.)
 //!
 //! Part of `space` and `page_lists`.
 
@@ -52,7 +52,7 @@ pub(super) fn is_too_large(size: usize, most: usize) -> bool {
 }
 
 impl Space {
-    /// A page for one large object: one that waits, or a new one.
+    /// Takes a page for one large object: a waiting page, or a new one.
     pub(super) fn new_large(&self, wanted: Wanted) -> Option<&Page> {
         let size = wanted.slot;
         let units = size.checked_add(UNIT - 1)? / UNIT;
@@ -86,8 +86,8 @@ impl Space {
         page.zero_from.set(needs.max(dirty));
         MAP.set_entries(page.unit.get(), 1, wanted.entry());
         page.assign(wanted.page_list, wanted.slot, wanted.cycle);
-        // The object is whole before anyone looks at it: a sweep of a later collection would be the
-        // first.
+        // Nobody looks at the object before it is whole: the sweep of a later collection would be
+        // the first.
         lists.add(&self.pages, page);
         self.pacing.note_pages(lists.bytes());
         drop(lists);
@@ -97,8 +97,8 @@ impl Space {
         Some(page)
     }
 
-    /// Takes a new run. Where the limit forbids it, empty pages are given back first, one by one,
-    /// if `give_way`.
+    /// Takes a new run. If the limit forbids it and `give_way` is set, first gives free pages back,
+    /// one by one.
     fn take_new(&self, wanted: Wanted, units: usize, give_way: bool) -> Option<&Page> {
         let needs = footprint(wanted.slot);
         let want = if wanted.zero { Want::Zero } else { Want::Any };
@@ -126,14 +126,14 @@ impl Space {
             && rest < needs / WASTE
             && self.pacing.is_below(lists.bytes().saturating_add(units * UNIT), wanted.limit);
         page.zero_from.set(if keeps_rest { usize::MAX } else { needs });
-        // Counted under the lock under which it was checked: other threads check before the object
-        // is zero.
+        // Counts the page under the lock under which the limit was checked. Other threads check
+        // while the object is being zeroed.
         lists.add(&self.pages, page);
         self.pacing.note_pages(lists.bytes());
         drop(lists);
         if !run.zero {
             if !keeps_rest && !gives_rest(page, needs) {
-                // The kernel refuses: so it is memory, whatever the limit says.
+                // The kernel refuses. So the rest has memory, whatever the limit says.
                 let mut lists = self.lists.lock();
                 page.zero_from.set(usize::MAX);
                 lists.large_grows(page, rest);
@@ -146,7 +146,7 @@ impl Space {
         Some(page)
     }
 
-    /// The object of a claimed page has died: the page waits for another, or goes back.
+    /// Frees a claimed page whose object has died. The page waits for another object, or goes back.
     pub(super) fn retire(&self, page: &Page) {
         if !FreeLarge::suits(page) {
             return self.release(page);
@@ -173,16 +173,17 @@ impl Space {
         drop(lists);
         let (had, dirty) = (page.slot.get(), size.min(has));
         if clears && had < dirty {
-            // Bytes of an earlier object, or of this one before it shrank. Behind `has` nobody
-            // wrote. SAFETY: within the page of an object that the caller may change. Nobody reads
-            // behind its end.
+            // Zeroes bytes of an earlier object, or of this one before it shrank. Behind `has`
+            // nobody wrote. SAFETY: the bytes are in the page of an object that the caller may
+            // change. Nobody reads behind the object's end.
             unsafe { ptr::write_bytes(page.base().wrapping_add(had), 0, dirty - had) };
         }
         page.resize_large(size);
         true
     }
 
-    /// Gives an object `size` bytes, in a heap of at most `limit`. Returns whether it has them.
+    /// Gives an object `size` bytes, in a heap of at most `limit`. Returns whether the object has
+    /// them.
     pub(super) fn resize(&self, object: *mut u8, size: usize, limit: usize) -> bool {
         let Some(page) = self.page_of(object.addr()) else { return false };
         let pool = self.sizes().pool(size);
@@ -212,7 +213,7 @@ impl Space {
         true
     }
 
-    /// Gives pages to the kernel that nobody needed since the last call, at most `most` of them.
+    /// Gives up to `most` pages to the kernel that nobody needed since the last call.
     pub(super) fn give_unneeded(&self, lists: &mut PageLists, most: usize) {
         let keep = lists.free_large.bytes() - lists.free_large.unneeded();
         for _ in 0..most {
@@ -227,12 +228,12 @@ impl Space {
 
 /// Zeroes the object of a page as far as it may not be zero: up to byte `dirty`.
 fn zero(page: &Page, dirty: usize) {
-    // SAFETY: a page that was just taken. Nobody knows its object.
+    // SAFETY: the page was just taken, and nobody else knows its object.
     unsafe { ptr::write_bytes(page.base(), 0, dirty.min(page.slot.get())) };
 }
 
-/// Gives the kernel the memory of a page that its object does not need. Returns whether none is
-/// left.
+/// Gives the kernel the memory of a page that its object does not need. Returns whether all of that
+/// memory went.
 fn gives_rest(page: &Page, needs: usize) -> bool {
     let rest = page.units.get() * UNIT - needs;
     // SAFETY: whole system pages at the end of a run that was just taken, which nobody uses.

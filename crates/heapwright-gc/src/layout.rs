@@ -9,11 +9,11 @@
 //!   request   --(size + 7) / 8--> table, two bytes an entry --> where its pool's regions are
 //! ```
 //!
-//! The table makes the choice one load for any layout. It gives the place in a mutator (see
-//! `mutator`) instead of the pool's number, which saves an allocation two shifts. It covers all
-//! sizes up to 32 KiB. Sizes too large for a layout lead to the regions of large objects, which are
-//! always empty, so no comparison comes first. A size above the largest slot is a page of one slot
-//! (see `large`), in the last pool.
+//! The table makes the choice one load for any layout. An entry is a place in a mutator (see
+//! `mutator`) instead of a pool's number, which saves an allocation two shifts. The table covers
+//! all sizes up to 32 KiB. Sizes too large for a layout lead to the regions of large objects. These
+//! are always empty, so no comparison comes first. An object above the largest slot gets a page of
+//! one slot (see `large`), in the last pool.
 //!
 //! A pool and a kind (traced or leaf, to be freed or not, and a bit of the runtime's) together are
 //! a *page list*. Objects of one size and kind lie in pages of their own, so neither marking nor
@@ -53,14 +53,15 @@ pub(super) const STEPS: usize = LARGEST_SLOT / 8 + 1;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Layout {
-    /// Steps of 16 bytes to 256, then eight a doubling to 1 KiB, then four to 32 KiB.
+    /// Steps of 16 bytes up to 256, then eight for each doubling up to 1 KiB, then four up to 32
+    /// KiB.
     #[default]
     Fine = 0,
-    /// 40, 80, 160, 320 and 640 bytes: Ruby's, when slots became variable.
+    /// 40, 80, 160, 320 and 640 bytes: Ruby's slots, when they became variable.
     Ruby = 1,
     /// Powers of two from 32 bytes to 32 KiB, and 40.
     Powers = 2,
-    /// 40 bytes alone: Ruby's before that. The runtime keeps larger data elsewhere.
+    /// 40 bytes alone: Ruby's slots before that. The runtime keeps larger data elsewhere.
     Single = 3,
 }
 
@@ -69,7 +70,7 @@ pub(super) const fn is_traced(page_list: usize) -> bool {
     page_list & LEAF as usize == 0
 }
 
-/// Returns whether the runtime is told when such objects have died.
+/// Returns whether the runtime is told when objects of a page list, or of a kind, have died.
 pub(super) const fn is_freed(page_list: usize) -> bool {
     page_list & FREED as usize != 0
 }
@@ -137,14 +138,14 @@ impl Sizes {
         self.slot(self.pools - 1)
     }
 
-    /// The pool of a request: that of large objects if no slot is as large.
+    /// The pool of a request. The pool of large objects if no slot is large enough.
     #[inline]
     pub(super) fn pool(&self, size: usize) -> usize {
         let place = self.table.get(size.div_ceil(8)).copied();
         place.map_or(LARGE, |place| usize::from(place) / (KINDS * REGION_BYTES))
     }
 
-    /// The table, for mutators: each has one, so that its place in it is a constant away.
+    /// The table. Each mutator has a copy of it, at a constant offset.
     pub(super) fn table(&self) -> &[u16; STEPS] {
         &self.table
     }

@@ -4,21 +4,22 @@
 //! which re-exports all its public names as `heapwright::gc`. Use that.**
 //!
 //! ```text
-//!   mutator  regions to bump through, one a pool and kind       allocation: no lock, no list
+//!   mutator  a region to bump through, for each pool and kind   allocation: no lock, no list
 //!      |
-//!   page     pages by pool and kind; those in use and the       lazy sweeping, growth a pool
+//!   page     pages by pool and kind: those in use, and the      lazy sweeping, growth by pool
 //!   lists    empty ones
 //!      |
-//!   pages    64 KiB of equal slots, bitmaps beside              nothing of ours in an object
+//!   pages    64 KiB of equal slots, bitmaps outside             no header in an object
 //!      |
-//!   chunk, address map                                          whose is this address?
+//!   chunk, address map                                          which heap has this address?
 //! ```
 //!
-//! After Ruby's Variable Width Allocation (Feature #18045, Peter Zhu, Matt Valentine-House,
-//! Aaron Patterson) and what Ruby learned since; incremental marking after Dijkstra; empty pages,
-//! per-pool growth and stable heaps as there; sparse pages are evacuated a few at a time.
+//! Pages and pools follow Ruby's Variable Width Allocation (Feature #18045, Peter Zhu, Matt
+//! Valentine-House, Aaron Patterson). Empty pages, growth by pool and stable heaps follow later
+//! versions of Ruby. Incremental marking follows Dijkstra. Sparse pages are evacuated, a few at a
+//! time.
 //!
-//! The parts, each of which knows only those before it (`heap` has the picture):
+//! The parts, each of which knows only the parts before it (`heap` has the picture):
 //!
 //! - arithmetic and common types: `layout`, `growth`, `plan`, `bits`; `cell`, `array`, `table`,
 //!   `waiting`, `locks`; `options`
@@ -30,9 +31,8 @@
 //!   `gang`, `helpers`, `local_marks`, `mark_chunks`, `bag`: work that marking threads share;
 //!   `generations`, `minors`, `remembered`, `stores`, `dirty_slots`: objects that are traced again;
 //!   `weak`, `ephemerons`, `weak_cells`, `weak_passes`, `handles`, `by_object`, `finalizers`,
-//!   `guardians`, `due`,
-//!   `unprotected`, `kept`: references that keep objects, and those that do not; `mark`,
-//!   `settling`, `stages`, `help`: the loops
+//!   `guardians`, `due`, `unprotected`, `kept`: references that keep objects, and references that
+//!   do not; `mark`, `settling`, `stages`, `help`: the loops
 //! - **moving**: `moving`, `references`: evacuation of sparse pages
 //! - **world**: `world`: how threads stop
 //! - `heap` joins these; `mutator`, `region`, `regions`, `native_stack`: a thread's access;
@@ -43,8 +43,6 @@
 //! - `walk`, `ages`, `dump`, `verify`, `statistics`, `pauses`, `event`, `events`, `spans`,
 //!   `timeline`: inspection
 //! - [`raw`]: the interface for runtimes; the C interface is built on it
-//!
-//! Fork: see `fork`.
 
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -259,7 +257,7 @@ pub use statistics::{PAUSE_BUCKETS, PoolStatistics, Statistics};
 #[cfg(not(loom))]
 const KIND_MASK: u32 = 7;
 
-/// The description of an address in a page.
+/// Describes an address in a page, for a finding or a report.
 #[cfg(not(loom))]
 static READER: describe::Reader = describe::Reader { read: describe_slot };
 
@@ -281,8 +279,7 @@ fn describe_slot(head: usize, address: *const u8) -> Description {
     found
 }
 
-/// The words of a thread, which the crate above defines, for the unit tests, above which there is
-/// none.
+/// A thread's words, for the unit tests. Elsewhere the crate above defines them.
 #[cfg(all(test, not(loom)))]
 mod words {
     /// The target of a thread's fast word, which nothing here reads.

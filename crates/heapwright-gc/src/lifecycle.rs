@@ -19,8 +19,8 @@ use super::space::Space;
 /// The longest time between two calls of `tend_all`, in milliseconds.
 const SECONDS: u32 = 5_000;
 
-/// Looks for pages of idle heaps that have waited long enough: the slow paths of the process's
-/// other heaps call it. Returns the milliseconds until the next look.
+/// Gives pages of idle heaps back that have waited long enough. The slow paths of the process's
+/// other heaps call this. Returns the milliseconds until the next call.
 fn tend_all(_now: u32) -> u32 {
     heap::all().filter(|heap| heap.is_open() && !heap.fork.is_poisoned()).for_each(|heap| {
         heap.space.decay();
@@ -30,7 +30,7 @@ fn tend_all(_now: u32) -> u32 {
 }
 
 impl Heap {
-    /// Gives pages back that have waited long enough, of this heap and of the process. At
+    /// Gives pages back that have waited long enough, of this heap and of the process. Called at
     /// safepoints and on slow paths.
     pub(super) fn tend(&self) {
         if !self.fork.is_poisoned() {
@@ -47,7 +47,7 @@ impl Heap {
             return None;
         }
         fork::join();
-        // SAFETY: zero is an unused heap.
+        // SAFETY: all-zero bytes are an unused heap.
         let slot = unsafe { HEAPS.take_zeroed() }?;
         let heap = &slot.value;
         // SAFETY: nobody else knows the heap yet.

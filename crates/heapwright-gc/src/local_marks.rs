@@ -9,16 +9,17 @@
 //! ```
 //!
 //! A bit that two threads may set at once needs a locked instruction, which waits for all earlier
-//! stores: half the time of marking objects that are in a processor's caches. So each of the two
-//! has a bitmap that only it writes. An object is marked if it is in either. If both reach an
-//! object at the same moment, each may miss the other's mark, and both trace it. That costs time
-//! only: the merge of local marks finds such objects and counts them once.
+//! stores. These waits take half of the time of marking objects in a processor's caches. So each of
+//! the two threads has a bitmap that only it writes. An object is marked if either bitmap has its
+//! mark. If both threads reach an object at the same moment, each may miss the other's mark, and
+//! both trace the object. That costs only time: the merge of local marks finds such objects and
+//! counts them once.
 //!
-//! More than two threads share the map's bitmaps, with locked instructions. So do threads that mark
-//! in steps, because the merge visits each of the heap's pages, and threads that have much to mark.
-//! The local bitmap has its own address space, as long as the map. It has memory where the second
-//! thread has marked: less than a hundredth of a small heap. Where it cannot be had, marks are
-//! locked.
+//! More than two threads share the map's bitmaps, with locked instructions. So do threads that have
+//! much to mark, and threads that mark in steps, because the merge visits each of the heap's pages.
+//! The local bitmap has its own address space, as long as the map. It takes memory only for units
+//! where the second thread has marked: less than a hundredth of a small heap. If there is no
+//! address space for it, threads mark with locked instructions.
 //!
 //! Opened by `mark`; `tracer` marks in it.
 
@@ -34,14 +35,14 @@ use super::cell::Num;
 use super::held::State;
 use super::page::Page;
 
-/// The most bytes to mark with local marks. Beyond, marks are not in a processor's caches: marking
-/// waits for fetching them, and local marks double what is fetched.
+/// The most bytes to mark with local marks. With more, marks are not in a processor's caches.
+/// Marking then waits for memory, and local marks would double the bytes that are fetched.
 const SMALL: usize = 16 << 20;
 
 /// Bytes of a unit's local bitmap: the marks, and the dirty byte.
 const A_UNIT: usize = SIDE_BITMAP + 1;
 
-/// The local bitmap of one heap. Zero has no memory.
+/// The local bitmap of one heap. All-zero bytes: it has no memory.
 pub(super) struct LocalMarks {
     at: AtomicPtr<u8>,
     /// Units that have a local bitmap.
@@ -51,7 +52,8 @@ pub(super) struct LocalMarks {
 }
 
 impl LocalMarks {
-    /// Makes sure that there is a local bitmap for all units. By the collector, while nobody marks.
+    /// Makes sure that there is a local bitmap for all units. The collector calls this, while
+    /// nobody marks.
     fn prepare(&self) -> bool {
         let units = MAP.limit();
         if units <= self.units.get() {
@@ -82,14 +84,14 @@ impl LocalMarks {
     }
 
     /// From now on two threads mark `left` bytes, each in its own bitmap. Returns false without
-    /// memory, or if it is not worthwhile.
+    /// memory, or if local marks would not pay.
     pub(super) fn open(&self, left: usize) -> bool {
         let ready = left <= SMALL && self.prepare();
         self.used.set(usize::from(ready));
         ready
     }
 
-    /// Ends that.
+    /// Ends the use of local marks.
     pub(super) fn close(&self) {
         self.used.set(0);
     }
@@ -98,7 +100,7 @@ impl LocalMarks {
         (units * A_UNIT).next_multiple_of(SYSTEM.page_size())
     }
 
-    /// The words of all units' marks, as those of the map's side bitmaps.
+    /// The words of all units' marks, in the order of the map's side bitmaps.
     pub(super) fn words(&self) -> *mut AtomicU64 {
         self.at.load(Ordering::Relaxed).cast()
     }
@@ -129,7 +131,7 @@ impl LocalMarks {
         Some(unsafe { &*self.words().cast::<Bits>().wrapping_add(unit) })
     }
 
-    /// Gives its memory back. While nobody marks.
+    /// Gives the memory back. Nobody marks meanwhile.
     pub(super) fn end(&self) {
         let at = self.at.swap(ptr::null_mut(), Ordering::Relaxed);
         if !at.is_null() {

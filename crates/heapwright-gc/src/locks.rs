@@ -1,7 +1,7 @@
 //! Locks: all locks of one heap, which a fork holds.
 //!
-//! Each part lists its own, in the order in which they are taken. `fork` takes them before the
-//! process is copied, and releases them on either side.
+//! Each part lists its own locks, in the order in which they are taken. `fork` takes them before
+//! the process is copied, and releases them in parent and child.
 
 use heapwright_substrate::sync::Lock;
 
@@ -14,7 +14,7 @@ pub(super) trait AnyLock {
     ///
     /// # Safety
     ///
-    /// [`AnyLock::acquire`] took it, in this thread or the one that it is a copy of.
+    /// [`AnyLock::acquire`] took it, in this thread or in its original in the parent.
     unsafe fn release(&self);
 }
 

@@ -11,8 +11,8 @@
 //!   counts  tracer.marked --leaves, or marking ends--> Marking.counted --finish--> live, by list
 //! ```
 //!
-//! It needs a trace, a tracer and its [surroundings](Around): no heap and no mutator. Without
-//! surroundings, one thread marks what handles and the runtime's roots lead to.
+//! Marking needs a trace, a tracer and its [surroundings](Around), but no heap and no mutator.
+//! Without surroundings, one thread marks the objects that handles and the runtime's roots lead to.
 //!
 //! Called by `cycle`. `tracer` does the work. `settling` follows when nothing else is left.
 
@@ -27,7 +27,8 @@ use super::tracer::{Budget, Marks, Tracer};
 
 /// Bytes of work that a step may do past its deadline, once all roots are reported.
 const LITTLE: usize = 32 << 10;
-/// How many steps of a cycle may get so far before later ones may do more.
+/// How many steps of a cycle may report all roots and not end the cycle before later steps may do
+/// more.
 const ATTEMPTS: usize = 4;
 
 impl Trace {
@@ -82,7 +83,7 @@ impl Trace {
     /// Marks the known work, with all stopped threads and with helpers.
     fn drain(&self, tracer: &Tracer, budget: Budget, around: &impl Around) -> bool {
         let parked = around.parked();
-        // A step with a budget marks little, often: not worth helpers or local marks.
+        // A step with a budget marks little, and often. Helpers and local marks would not pay.
         let left = budget.is_none().then(|| around.left());
         let helpers = left.map_or(0, |left| self.helpers_wanted(parked, left));
         if parked + helpers == 0 || self.weak.is_watching() {
@@ -93,7 +94,7 @@ impl Trace {
             }
             return through;
         }
-        // Its items go to all. Without items, helpers are not called.
+        // Gives the tracer's items to all. Without items, helpers are not called.
         tracer.publish();
         let gang = &self.marking.gang;
         if gang.is_empty() {
@@ -118,8 +119,8 @@ impl Trace {
         through && gang.is_empty()
     }
 
-    /// Two markers are done: merges the local bitmap into the map's. Objects that both marked were
-    /// counted twice.
+    /// Merges the local bitmap into the map's, after two threads have marked. Objects that both
+    /// marked were counted twice.
     pub(super) fn merge_local_marks(&self) {
         self.marking.local_marks.close();
         for page in self.space().pages.all() {
@@ -131,8 +132,8 @@ impl Trace {
         }
     }
 
-    /// The work past its deadline of a step that has reported `roots` bytes of roots. Each step
-    /// that got so far and came to no end allows the later ones more.
+    /// Returns how much work a step may do past its deadline, if it has reported `roots` bytes of
+    /// roots. Each step that got so far, but did not end the cycle, allows later steps more.
     fn little(&self, roots: usize) -> usize {
         let more = self.marking.attempts.get().saturating_sub(ATTEMPTS).min(16);
         (LITTLE << more).saturating_add(roots)
@@ -189,7 +190,7 @@ mod tests {
         let (space, trace) = (&ground.space, &ground.trace);
         let page_list = space.sizes().pool(16) * KINDS + TRACED as usize;
         let page = ground.page(page_list);
-        // A ring of a hundred. Each third also leads to one beside it.
+        // A ring of a hundred objects. Each third also leads to an object beside the ring.
         let ring: Vec<*mut u8> = (0..100).map(|_| ground.object(page)).collect();
         let beside: Vec<*mut u8> = (0..100).map(|_| ground.object(page)).collect();
         for (n, &object) in ring.iter().enumerate() {

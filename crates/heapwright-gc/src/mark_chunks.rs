@@ -7,11 +7,11 @@
 //! ```
 //!
 //! Chunks (see `gang`) hold items that are still to be marked, and the contents of bags. An empty
-//! one goes back to the gang's list. When marking ends, all but a few wholly empty runs go back: a
-//! heap that once had a million ephemerons keeps no memory for them. The runs count against the
-//! heap's limit.
+//! chunk goes back to the gang's list. When marking ends, wholly empty runs go back, except a few.
+//! So a heap that once had a million ephemerons keeps no memory for them. The runs count against
+//! the heap's limit.
 //!
-//! Called by `tracer` and `bag`.
+//! Called by `marking`, for `tracer` and `bag`.
 
 use core::ptr;
 
@@ -25,15 +25,15 @@ use super::cell::Num;
 use super::gang::{Chunk, Chunks, Gang};
 use super::locks::With;
 
-/// The memory of one heap's chunks. Zero has none.
+/// The memory of one heap's chunks. All-zero bytes: no memory.
 pub(super) struct MarkChunks {
     /// The chunk for use when there is no memory.
     reserve: AtomicPtr<Chunk>,
     runs: Lock<Runs>,
-    /// Bytes of all runs, and the most they ever were.
+    /// Bytes of all runs. `peak`: the most that they ever were.
     bytes: Num,
     peak: Num,
-    /// For tests: there is no memory.
+    /// For tests: whether to act as if there were no memory.
     #[cfg(test)]
     pub(super) starved: Num,
 }
@@ -53,7 +53,7 @@ const CHUNKS: usize = UNIT / size_of::<Chunk>() - 1;
 /// Bytes of runs that are always kept.
 const KEPT: usize = 4 * UNIT;
 
-// SAFETY: memory that is the heap's, under its lock.
+// SAFETY: runs are memory of the heap, and are used under the lock.
 unsafe impl Send for Runs {}
 
 impl MarkChunks {
@@ -64,7 +64,7 @@ impl MarkChunks {
         reserve.is_some()
     }
 
-    /// An empty chunk.
+    /// Takes an empty chunk. `None` without memory.
     pub(super) fn take(&self, gang: &Gang) -> Option<*mut Chunk> {
         #[cfg(test)]
         if self.starved.get() != 0 {
@@ -73,9 +73,9 @@ impl MarkChunks {
         gang.take_empty().or_else(|| self.make(gang))
     }
 
-    /// Returns a chunk for a tracer that has none, when there is no memory: the reserve, or one of
-    /// the gang's, with its items. While the world is stopped: then every tracer with a chunk
-    /// finishes, and gives it back before it waits.
+    /// Returns a chunk for a tracer that has none, when there is no memory: the reserve, or a chunk
+    /// of the gang with its items. The world is stopped. So every tracer with a chunk finishes, and
+    /// gives the chunk back before it waits.
     pub(super) fn last_resort(&self, gang: &Gang) -> *mut Chunk {
         loop {
             let chunk = self.reserve.swap(ptr::null_mut(), Ordering::AcqRel);
@@ -89,7 +89,7 @@ impl MarkChunks {
         }
     }
 
-    /// Cuts side memory into chunks. The first of them is the caller's.
+    /// Cuts side memory into chunks. Returns the first, which is the caller's.
     #[cold]
     fn make(&self, gang: &Gang) -> Option<*mut Chunk> {
         let side = Side::take(UNIT)?;
@@ -119,8 +119,8 @@ impl MarkChunks {
         self.bytes.get().saturating_sub(KEPT)
     }
 
-    /// Gives back runs whose chunks are all empty, beyond a minimum and a part of the `heap`'s
-    /// bytes. Linear in the number of chunks. While nobody marks.
+    /// Gives back runs whose chunks are all empty. Keeps `KEPT` bytes, or a part of the `heap`'s
+    /// bytes if that is more. Takes time linear in the number of chunks. Nobody marks meanwhile.
     pub(super) fn trim(&self, gang: &Gang, heap: usize) {
         let most = KEPT.max(heap / 256);
         if self.bytes.get() <= most {
@@ -138,8 +138,8 @@ impl MarkChunks {
             // SAFETY: taken just now.
             unsafe { chunks.push(chunk) };
         }
-        // Runs that go have all their chunks in the list, and these go with them: marked by an
-        // impossible count.
+        // Unlinks the runs that go, and gives them an impossible count. All their chunks are in
+        // `chunks`, and go with them.
         let mut link = &raw mut runs.0;
         // SAFETY: a link of the list, under the lock.
         while let run = unsafe { link.read() }
@@ -160,7 +160,7 @@ impl MarkChunks {
                 link = unsafe { &raw mut (*run).next };
             }
         }
-        // A run's memory goes with the last of its chunks.
+        // Keeps the other chunks. The first chunk of each run that goes stands for the run.
         let mut gone = Chunks::none();
         while let Some(chunk) = chunks.pop() {
             // SAFETY: the run that the chunk was cut from, which is there until it is given back
@@ -169,7 +169,7 @@ impl MarkChunks {
                 // SAFETY: taken above.
                 unsafe { gang.give_empty(chunk) };
             } else if run_of(chunk).addr() + size_of::<Chunk>() == chunk.addr() {
-                // SAFETY: taken above; the first of its run's.
+                // SAFETY: taken above, the first chunk of its run.
                 unsafe { gone.push(chunk) };
             }
         }

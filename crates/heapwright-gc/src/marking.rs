@@ -21,21 +21,21 @@ use super::locks::With;
 use super::mark_chunks::MarkChunks;
 use super::page::Page;
 
-/// The state that the marking threads of one heap share. Zero has nothing to mark.
+/// The state that the marking threads of one heap share. All-zero bytes: nothing to mark.
 pub(super) struct Marking {
     pub(super) gang: Gang,
     pub(super) helpers: Helpers,
     pub(super) local_marks: LocalMarks,
     pub(super) chunks: MarkChunks,
-    /// Whether some page is to be looked through, because there was no chunk for an object of it.
+    /// Whether a page is to be looked through, because there was no chunk for one of its objects.
     pub(super) overflowed: AtomicU32,
     /// The deadline of the step under way, for threads that help.
     deadline: Num,
     /// Objects marked in this cycle by helpers, and by mutators that have left, and their bytes.
     counted: [Num; PAGE_LISTS],
     counted_bytes: Num,
-    /// Their work (see `tracer`), and the steps of this cycle that reported all roots and came to
-    /// no end.
+    /// The work of these helpers and mutators (see `tracer`). `attempts`: the steps of this cycle
+    /// that reported all roots, but did not end marking.
     counted_work: Num,
     pub(super) attempts: Num,
 }
@@ -66,12 +66,12 @@ impl Marking {
         self.deadline.set(deadline as usize);
     }
 
-    /// Gives back chunks that a heap of `heap` bytes is not likely to need. While nobody marks.
+    /// Gives back chunks that a heap of `heap` bytes is not likely to need. Nobody marks meanwhile.
     pub(super) fn trim(&self, heap: usize) {
         self.chunks.trim(&self.gang, heap);
     }
 
-    /// A page is to be looked through.
+    /// Notes that a page is to be looked through.
     pub(super) fn note_overflow(&self, page: &Page) {
         page.overflowed.set(1);
         self.overflowed.store(1, Ordering::Release);
@@ -101,12 +101,12 @@ impl Marking {
 
     /// Takes back a chunk that was taken from a bag, whose words were processed.
     pub(super) fn give_back(&self, chunk: *mut Chunk) {
-        // A tracer that takes it relies on its count.
+        // A tracer that takes the chunk relies on its count.
         // SAFETY: taken from a bag, and in no list.
         let count = unsafe { &raw mut (*chunk).count };
         // SAFETY: the count of a chunk that was taken from a bag.
         unsafe { count.write(0) };
-        // SAFETY: taken from a bag, in no list, and of no items now.
+        // SAFETY: the chunk was taken from a bag, is in no list, and has no items now.
         unsafe { self.gang.give_empty(chunk) };
     }
 
@@ -127,7 +127,7 @@ impl Marking {
         self.counted_bytes.take()
     }
 
-    /// Gives all memory back. While nobody marks.
+    /// Gives all memory back. Nobody marks meanwhile.
     pub(super) fn end(&self) {
         self.chunks.end();
         self.gang.forget();
@@ -146,7 +146,7 @@ impl Marking {
         self.gang.each_lock(with);
     }
 
-    /// In a forked child, which has no other threads.
+    /// Forgets helpers and workers, in a forked child, which has no other threads.
     pub(super) fn forget_others(&self) {
         self.helpers.forget();
         self.gang.forget_workers();

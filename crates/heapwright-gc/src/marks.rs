@@ -1,7 +1,7 @@
 //! Marks: reading and changing the mark bit of one object.
 //!
 //! ```text
-//!   object --map--> unit's side bitmap, a bit a granule
+//!   object --map--> unit's side bitmap, a bit for each granule
 //! ```
 //!
 //! Part of `space`. `tracer` sets marks by itself. This is for callers with a single object.
@@ -21,7 +21,7 @@ impl Space {
         Some((page::marks(unit), object.addr() - MAP.address_of(unit).addr()))
     }
 
-    /// Returns whether a reference leads to an object of the heap, or where one could be.
+    /// Returns whether a reference leads into a page of the heap, where an object could be.
     pub(super) fn is_object(&self, reference: *mut u8) -> bool {
         find::list_of(reference.addr(), self.tag()).is_some()
     }

@@ -4,7 +4,7 @@
 //!   major ---- first ----> minor -- gained --> minor -- gained --> major
 //!         as without minors        allocated from what minor ones had freed
 //!
-//!   gained / first  <  work of the minor ones / work of a major one:  the next few are major ones: a rest
+//!   gained / first  <  work of the minor ones / work of a major one:  a rest, of some major ones
 //! ```
 //!
 //! In a heap with hardly more memory than its live bytes, a minor collection frees scattered slots.
@@ -13,39 +13,40 @@
 //! The bytes allocated before the next major collection do. A collection's work is the bytes that
 //! it marks, plus a part of the live bytes for the sweep and the stop of the world.
 //!
-//! Sums are judged instead of single intervals. They are halved at each judgement. Each rest is
-//! twice as long as the one before, up to [`LONGEST_REST`] major collections, until minor ones pay
-//! again.
+//! Sums are judged, not single intervals. Each judgement halves them first. Each rest is twice as
+//! long as the rest before, up to [`LONGEST_REST`] major collections, until minor ones pay again.
 //!
 //! Part of `generations`.
 
 use super::cell::{Num, clear};
 
-/// A collection that marks nothing costs this part of marking the live bytes.
+/// A collection that marks nothing costs one part in this many of the cost of marking the live
+/// bytes.
 const SWEEP_OF_MARKING: usize = 16;
 /// The longest rest, in major collections.
 const LONGEST_REST: usize = 16;
 
-/// The account of a heap's minor collections. Zero is empty.
+/// The account of a heap's minor collections. All-zero bytes: an empty account.
 pub(super) struct Minors {
-    /// Since the last major collection: bytes allocated before the first minor one and afterwards,
-    /// the work of minor ones in bytes, and their number.
+    /// Since the last major collection. `first`: bytes allocated before the first minor one.
+    /// `gained`: bytes allocated afterwards. `work`: the work of minor ones, in bytes. `count`:
+    /// their number.
     first: Num,
     gained: Num,
     work: Num,
     count: Num,
-    /// Sums of the first three, in which older ones weigh less. `work` is of minor ones.
+    /// Sums of `first`, `gained` and `work`, in which older values weigh less.
     sum_first: Num,
     sum_gained: Num,
     sum_work: Num,
-    /// The length of the last rest, and how much of it is left, in major collections.
+    /// The length of the last rest, in major collections. `left`: how much of it is left.
     rest: Num,
     left: Num,
 }
 
 impl Minors {
-    /// A collection has marked `marked` bytes, after `allocated` bytes. `live` bytes live, as far
-    /// as is known.
+    /// Notes a collection that marked `marked` bytes, after `allocated` bytes. `live` bytes live,
+    /// as far as is known.
     pub(super) fn note(&self, minor: bool, allocated: usize, marked: usize, live: usize) {
         if self.count.get() == 0 {
             self.first.set(allocated);
@@ -73,8 +74,8 @@ impl Minors {
         }
     }
 
-    /// Returns whether major collections of the same work would have made less room. `major` is the
-    /// work of one.
+    /// Returns whether minor collections pay: major ones with the same work would have made less
+    /// room. `major`: the work of one major collection.
     fn do_pay(&self, major: usize) -> bool {
         let (first, gained) = (self.sum_first.get(), self.sum_gained.get());
         gained as f64 * major as f64 >= first as f64 * self.sum_work.get() as f64

@@ -1,17 +1,17 @@
 //! Moving: objects of sparse pages go into the free slots of full ones, a few pages at a time.
 //!
 //! ```text
-//!   IDLE --plan--> MARKING -------------------------> MOVING -----------------------> SWEEPING
-//!     which pages    each slot that is reported and leads   a page of the plan at a time:     pages without
-//!     are to go      to one of them is noted with it    copy its objects, change the      objects go
-//!                    (references)                       slots that were noted with it     back
+//!   IDLE --plan--> MARKING ----------------------> MOVING ---------------------> SWEEPING
+//!     choose the     note each reported slot         for each page of the plan:    give back
+//!     pages to       that leads to such a page       copy its objects, change      the evacuated
+//!     evacuate       (`references`)                  the noted slots               pages
 //!
-//!   page that was evacuated   | to | ..... | to | ..... |      an object's first word: where it is now
+//!   page that was evacuated   | to | ..... | to | ..... |    an object's first word: its new place
 //! ```
 //!
 //! **No barrier for reads.** Mutators run between two steps. An object and all references to it
-//! change in one step, so mutators never see an old address. So all references to the page must be
-//! known before the step:
+//! change in one step, so mutators never see an old address. So all references to a page must be
+//! known before the step that evacuates it:
 //!
 //! - *slots in objects* were noted while marking. The write barrier (`stores`) reports slots that
 //!   were stored to since. The next step scans newer objects, a page at a time
@@ -22,33 +22,10 @@
 //! - *pinned* objects stay, and so do objects that a slot outside the heap leads to.
 //!
 //! All callbacks of the runtime except `free` run while the world is stopped: they take no lock
-//! that a mutator may hold.
-//!
-//! A page that stays is swept like any other. Forwarding words stay until the last page is done,
-//! because noted slots may lie in objects that have moved meanwhile. Then the sweep finds the
-//! evacuated pages empty, and they go back to the window.
-//!
-//! **Across pools.** The runtime may return a new size for an object
-//! ([`wanted`](super::raw::Runtime#structfield.wanted)). The object then moves to the pool that
-//! fits, and the heap tells the runtime ([`moved`](super::raw::Runtime#structfield.moved)). A page
-//! with a resized object is always in the plan.
-//!
-//! **With generations** only major collections move. All their live objects are old, and stay old
-//! when they move.
-//!
-//! **A runtime that changes references itself**
-//! ([`update`](super::raw::Runtime#structfield.update)) may report them by value, from any place,
-//! as [movable](super::raw::Tracer::mark_movable). Then no slot is noted, and all objects move in
-//! one pause. The runtime updates the references of each live object by the forwarding words.
-//!
-//! [`raw`](super::raw) lists the runtime's duties. [`plan`](super::plan) decides when the heap
-//! moves objects by itself.
+//! that a mutator may hold. [`raw`](super::raw) lists the runtime's duties.
 //!
 //! `candidates` chooses the pages, `evacuation` moves in steps, `placement` knows pinned objects,
-//! and `tracer` notes slots. This part stands on the space and the trace, and knows no mutator: a
-//! step gets its [surroundings](super::around::Around) from the caller.
-//!
-//! Called by `cycle` and `sweep`.
+//! and `tracer` notes slots. Called by `cycle` and `sweep`.
 
 use heapwright_substrate::chunk::Side;
 use heapwright_substrate::sync::Lock;
@@ -67,13 +44,13 @@ mod evacuation;
 
 /// The next major collection compacts.
 const DUE: usize = 1;
-/// It does, and soon: a caller requested it.
+/// The next major collection compacts, and begins soon: a caller requested it.
 const URGENT: usize = 2;
-/// A caller requested it. First a major collection must find where objects live: one that is to
-/// begin (`ASKED`), or has begun (`COUNTED`).
+/// A caller requested a compaction. First a major collection must find where objects live. It is
+/// still to begin (`ASKED`), or has begun (`COUNTED`).
 const ASKED: usize = 3;
 const COUNTED: usize = 4;
-/// It compacts soon, and every page that may go goes.
+/// As `URGENT`, and every page that may go goes.
 const ALL: usize = 5;
 
 /// The stages of the plan.
@@ -81,10 +58,29 @@ const NO_PLAN: usize = 0;
 const COUNTING: usize = 1;
 const CHOOSING: usize = 2;
 const READY: usize = 3;
-/// All pages are done. The sweep has passed some of them by.
+/// All pages are done. The sweep has passed some of them over.
 const SETTLING: usize = 4;
 
-/// The moving state of a heap. Zero moves nothing.
+/// The moving state of a heap. All-zero bytes: nothing moves. Moving stands on space and trace,
+/// and knows no mutator: a step gets its [surroundings](super::around::Around) from the caller.
+///
+/// A page that stays is swept like any other. Forwarding words stay until the last page is done,
+/// because noted slots may lie in objects that have moved meanwhile. Then the sweep finds the
+/// evacuated pages empty, and they go back to the window. [`plan`](super::plan) decides when the
+/// heap moves objects by itself.
+///
+/// **Across pools.** The runtime may return a new size for an object
+/// ([`wanted`](super::raw::Runtime#structfield.wanted)). The object then moves to the pool that
+/// fits, and the heap tells the runtime ([`moved`](super::raw::Runtime#structfield.moved)). A page
+/// with a resized object is always in the plan.
+///
+/// **With generations** only major collections move. All their live objects are old, and stay old
+/// when they move.
+///
+/// **A runtime that changes references itself**
+/// ([`update`](super::raw::Runtime#structfield.update)) may report them by value, from any place,
+/// as [movable](super::raw::Tracer::mark_movable). Then no slot is noted, and all objects move in
+/// one pause. The runtime updates the references of each live object by the forwarding words.
 pub(super) struct Moving {
     wanted: Num,
     /// The stage of the plan. Changed under the plan's lock.
@@ -92,13 +88,14 @@ pub(super) struct Moving {
     plan: Lock<Plan>,
     /// Pages that may hold unscanned objects.
     fresh: Lock<Fresh>,
-    /// Pages of large objects that a step has made by moving, by number. The runtime is told when
+    /// Numbers of pages of large objects that a step has made by moving. The runtime is told when
     /// nothing is locked.
     larges: Lock<Fresh>,
-    /// Bytes of pages after the last compaction, and whether its sweep has ended.
+    /// Bytes of pages after the last compaction. `swept`: whether its sweep has ended.
     left: Num,
     swept: Num,
-    /// Objects moved, and their bytes, ever; evacuated pages; pages of plans that stayed.
+    /// Since the heap was made: objects moved, their bytes, evacuated pages, and pages of plans
+    /// that stayed.
     pub(super) objects: Num,
     pub(super) bytes: Num,
     pub(super) evacuated: Num,
@@ -112,7 +109,7 @@ struct Plan {
     next: usize,
     census: Side,
     pages: Array<u32>,
-    /// How many of these are done.
+    /// How many pages of the plan are done.
     through: usize,
 }
 
@@ -123,7 +120,7 @@ unsafe impl Send for Plan {}
 // SAFETY: the memory belongs to the heap, under its lock.
 unsafe impl Send for Fresh {}
 
-/// The census of a page list, and then the choice of what stays.
+/// The census of a page list, and then the choice of the pages that stay.
 #[derive(Clone, Copy)]
 struct Chosen {
     census: Census,
@@ -134,7 +131,7 @@ impl Plan {
     const NONE: Self = Self { next: 0, census: Side::NONE, pages: Array::new(), through: 0 };
 
     fn page_lists(&mut self) -> &mut [Chosen] {
-        // SAFETY: a side of `PAGE_LISTS` entries, zeroed at first, which is an empty census.
+        // SAFETY: the side memory has `PAGE_LISTS` entries. Zeroed memory is an empty census.
         unsafe { core::slice::from_raw_parts_mut(self.census.at().cast(), PAGE_LISTS) }
     }
 
@@ -157,18 +154,18 @@ impl Moving {
         self.stage.get() != NO_PLAN
     }
 
-    /// Notes that a page holds a large object from now on, which is being moved there. (Without
-    /// memory for the note, the runtime is not told.)
+    /// Notes a page that a large object is being moved to. (Without memory for the note, the
+    /// runtime is not told.)
     pub(super) fn note_large(&self, page: &Page) {
         let _noted = self.larges.lock().0.push(page.number.get() as u32);
     }
 
-    /// Takes a noted page's number: the runtime is told next.
+    /// Takes the number of a noted page. The caller tells the runtime next.
     pub(super) fn next_large(&self) -> Option<u32> {
         self.larges.lock().0.pop()
     }
 
-    /// Returns whether the next collection is to be a major one, because of this.
+    /// Returns whether the next collection is to be a major one, because a compaction is wanted.
     pub(super) fn wants_major(&self) -> bool {
         self.wanted.get() != 0
     }
@@ -178,17 +175,18 @@ impl Moving {
         matches!(self.wanted.get(), DUE | URGENT | ALL)
     }
 
-    /// Returns whether a caller requested it, and waits.
+    /// Returns whether a caller requested a compaction, and waits.
     pub(super) fn is_asked(&self) -> bool {
         self.wanted.get() > DUE
     }
 
-    /// The next collection is a major one and compacts: all pages that may go, or sparse ones.
+    /// Makes the next collection a major one that compacts: all pages that may go if `all`, else
+    /// sparse pages.
     pub(super) fn ask_now(&self, all: bool) {
         self.wanted.set(if all { ALL } else { URGENT });
     }
 
-    /// A mutator has finished with a page in which it allocated, or has made a large object.
+    /// Notes a page with new objects: a mutator has finished with it, or has made a large object.
     pub(super) fn note_used(&self, space: &Space, page: &Page) {
         if space.cycle.phase() == Phase::Moving
             && layout::is_traced(page.page_list.get())
@@ -203,7 +201,7 @@ impl Moving {
         self.wanted.set(ASKED);
     }
 
-    /// A major collection begins.
+    /// Notes that a major collection begins.
     pub(super) fn note_begin(&self) {
         if self.wanted.get() == ASKED {
             self.wanted.set(COUNTED);

@@ -9,7 +9,7 @@
 //! their objects are traced. A region has at most 8 KiB, so that it is in the nearest cache when it
 //! is used. `regions`, `page_search` and `allocation` refill it.
 //!
-//! The first line of the picture is the C interface's; see `heapwright_gc.h`.
+//! The C interface uses the first line of the picture: see `heapwright_gc.h`.
 
 use core::ptr;
 
@@ -30,7 +30,7 @@ use super::world::Handshake;
 
 const _: () = assert!(size_of::<Region>() == REGION_BYTES);
 
-/// A thread's access to a heap. Zero is a mutator without a thread.
+/// A thread's access to a heap. All-zero bytes: a mutator without a thread.
 #[repr(C)]
 pub(super) struct Mutator {
     pub(super) poll: AtomicU32,
@@ -42,8 +42,8 @@ pub(super) struct Mutator {
     pub(super) marks: Ptr<u8>,
     /// The runtime's word.
     pub(super) data: Ptr<core::ffi::c_void>,
-    /// Where the entry of the unit at address 0 would be, and the entry of a page of the heap's
-    /// first page list: for the C header, which finds an object's page list by them.
+    /// Where the entry of the unit at address 0 would be. `first_list`: the entry of a page of the
+    /// heap's first page list. The C header finds an object's page list by these two.
     pub(super) units: Ptr<u32>,
     pub(super) first_list: AtomicU32,
 
@@ -57,17 +57,17 @@ pub(super) struct Mutator {
     pub(super) deferred: Num,
     /// Bytes allocated while collections were held.
     pub(super) unpaid: Num,
-    /// External bytes that the runtime has added, and that are not paid for.
+    /// External bytes that the runtime has added, and that are not paid for yet.
     pub(super) owed: Num,
-    /// Its C stack, which may be scanned.
+    /// The thread's C stack, which may be scanned.
     pub(super) stack: NativeStack,
-    /// The mutator's thread, and how the thread got the mutator: `CAME`, `ATTACHED`, `ENDED`.
+    /// The mutator's thread. `how`: how the thread got the mutator (`CAME`, `ATTACHED`, `ENDED`).
     pub(super) thread: Num,
     pub(super) how: Num,
     /// Whether the thread has left its other mutators because it waits for this one's heap.
     pub(super) left_others: Num,
-    /// The thread's number in the system, and the process where that was read (see `fork`); 0:
-    /// unknown.
+    /// The thread's number in the system, and above it the number of forks when it was read, plus 1
+    /// (see `forks`). 0: unknown.
     system_thread: Num,
     /// Its number among all mutators.
     pub(super) number: Num,
@@ -75,18 +75,18 @@ pub(super) struct Mutator {
 
 pub(super) static MUTATORS: Recycled<Mutator> = Recycled::new();
 
-/// Holds the lock across a fork.
+/// Takes the lock of all mutators, which this thread holds across a fork.
 pub(super) fn before_fork() {
     MUTATORS.before_fork();
 }
 
-/// Gives it back on either side of a fork.
+/// Releases the lock of all mutators, in the parent and in the child of a fork.
 ///
 /// # Safety
 ///
 /// Follows [`before_fork`] in the forking thread or its copy.
 pub(super) unsafe fn after_fork() {
-    // SAFETY: this thread took its locks before the fork, or the thread that it is a copy of did.
+    // SAFETY: this thread, or its original in the parent, took the locks before the fork.
     unsafe { MUTATORS.after_fork() };
 }
 
@@ -109,8 +109,8 @@ impl Mutator {
         self.tracer.room.forget();
     }
 
-    /// Objects are registered that this mutator has: they live this time, because the visits of a
-    /// collection that has begun to settle would miss what was just registered.
+    /// Keeps `objects` alive in this collection, because they are being registered. If the
+    /// collection has begun to settle, its visits would miss the new registration.
     pub(super) fn keep_this_time<const N: usize>(&self, objects: [*mut u8; N]) {
         let heap = self.heap();
         if heap.trace.settling.is_begun() {
@@ -120,7 +120,7 @@ impl Mutator {
         }
     }
 
-    /// Notes that the calling thread has it from now on.
+    /// Notes that the calling thread has the mutator from now on.
     pub(super) fn note_thread(&self) {
         let thread = os::thread_token();
         if self.thread.replace(thread) != thread {
@@ -148,14 +148,14 @@ impl Mutator {
     ///
     /// The handshake is a mutator's.
     pub(super) unsafe fn of(handshake: &Handshake) -> &'static Self {
-        // SAFETY: by the contract, `attach` set the owner; mutators are never freed.
+        // SAFETY: by the contract, `join` set the owner; mutators are never freed.
         unsafe { &*handshake.owner().cast() }
     }
 
     /// Its heap.
     #[inline]
     pub(super) fn heap(&self) -> &'static Heap {
-        // SAFETY: set by `attach`; heaps are never freed.
+        // SAFETY: set by `join`; heaps are never freed.
         unsafe { &*self.heap.get() }
     }
 }

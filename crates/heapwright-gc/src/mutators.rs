@@ -10,7 +10,7 @@ use super::pacing::Live;
 use super::phase::MOVING;
 
 impl Heap {
-    /// Calls `with` for each mutator. While none comes or goes.
+    /// Calls `with` for each mutator. No mutator comes or goes meanwhile.
     pub(super) fn each_mutator(&self, mut with: impl FnMut(&'static Mutator)) {
         self.world.each(|handshake| {
             // SAFETY: the members of a heap's world are its mutators'.
@@ -33,13 +33,13 @@ impl Heap {
         work
     }
 
-    /// All tracers give their notes to the heap.
+    /// Gives the notes of all tracers to the heap.
     pub(super) fn give_notes(&self) {
         self.each_mutator(|mutator| mutator.tracer.give_notes());
     }
 
-    /// Sets which stores are reported: `barrier`, and all while there is a plan. A verified heap
-    /// gets all stores reported.
+    /// Sets which stores mutators report: those of `barrier`. If there is a plan, or the heap is
+    /// verified, mutators report all stores.
     pub(super) fn set_barrier(&self, barrier: u32) {
         let all = self.moving.is_on() || self.space.is_verified();
         let barrier = barrier & !MOVING | if all { MOVING } else { 0 };
@@ -56,13 +56,13 @@ impl Heap {
         self.space.pacing.set_goal(&self.space.target(), live, mutators, self.space.sizing.room());
     }
 
-    /// The sweep is over: the external bytes that are live are known.
+    /// Sets the goal anew when the sweep is over: then the live external bytes are known.
     pub(super) fn know_external(&self) {
         self.set_goal(self.space.pacing.know_live());
     }
 
-    /// Changes the limits of its memory, and decides again how much may be allocated before the
-    /// next cycle ends. By any thread.
+    /// Changes the limits of the heap's memory, and decides again how much may be allocated before
+    /// the next cycle ends. Any thread may call this.
     pub(super) fn set_target(&self, factor: usize, least: usize, most: usize) {
         self.space.sizing.set_target(factor, least, most);
         self.set_goal(self.space.pacing.live());

@@ -9,8 +9,8 @@
 //! keep no object. Callee-saved registers are noted too: they may hold the only copy of a
 //! reference.
 //!
-//! A program may run on a stack of its own (`makecontext`, `sigaltstack`). What lies between such a
-//! stack's top and another stack's base is no stack. So a scan looks up once how far the memory
+//! A program may run on a stack of its own (`makecontext`, `sigaltstack`). The memory between such
+//! a stack's top and another stack's base is no stack. So a scan looks up once how far the memory
 //! below the base can be read, and ends the program if the top is not there.
 //!
 //! Part of `mutator`.
@@ -22,14 +22,15 @@ use heapwright_substrate::os;
 use super::cell::{Num, Ptr};
 use super::tracer::Tracer;
 
-/// A thread's C stack. Zero is not scanned.
+/// A thread's C stack. All-zero bytes: a stack that is not scanned.
 pub(super) struct NativeStack {
-    /// Its end; null if it is not scanned.
+    /// The stack's end; null if the stack is not scanned.
     base: Ptr<u8>,
     /// From here on the memory below the base can be read; 0: not known.
     readable_from: Num,
     pub(super) top: Ptr<u8>,
-    /// Whether the top was noted where the thread entered the heap, and holds until it leaves.
+    /// Whether the top was noted where the thread entered the heap, and holds until the thread
+    /// leaves.
     noted: Num,
     pub(super) registers: [Num; os::SAVED_REGISTERS],
 }
@@ -59,7 +60,7 @@ impl NativeStack {
         Noted { stack: self, outer: self.noted.replace(1) }
     }
 
-    /// From now on the stack below `base` is scanned; null ends that.
+    /// From now on, scans the stack below `base`; null: scans none.
     pub(super) fn name(&self, base: *mut u8) {
         if self.base.get() != base {
             self.readable_from.set(0);
@@ -109,7 +110,7 @@ impl NativeStack {
         unsafe { tracer.scan(top, base) };
     }
 
-    /// It is not scanned any more.
+    /// From now on, scans no stack.
     pub(super) fn clear(&self) {
         self.name(core::ptr::null_mut());
         self.top.set(core::ptr::null_mut());
@@ -117,7 +118,7 @@ impl NativeStack {
     }
 }
 
-/// The stack was noted: see [`NativeStack::enter`].
+/// The guard of [`NativeStack::enter`].
 pub(super) struct Noted<'a> {
     stack: &'a NativeStack,
     outer: usize,

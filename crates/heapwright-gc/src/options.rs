@@ -1,4 +1,4 @@
-//! The options of a heap: its sizes, its limits, and what the runtime undertakes.
+//! The options of a heap: its sizes, its limits, and the promises of the runtime.
 //!
 //! Kept by `space`.
 
@@ -7,7 +7,7 @@ pub use super::abi::{
 };
 use super::layout::Layout;
 
-/// The options of a heap. [`Options::new`] suits most.
+/// The options of a heap. [`Options::new`] suits most heaps.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Options {
@@ -29,25 +29,25 @@ pub struct Options {
     /// Whether the runtime reports all stores, so that marking goes in steps.
     pub incremental: bool,
     /// Whether the runtime reports all stores, so that most collections need not visit objects that
-    /// survived others: see [`Mutator::write`](super::raw::Mutator::write).
+    /// survived earlier ones: see [`Mutator::write`](super::raw::Mutator::write).
     pub generations: bool,
-    /// The most threads that mark, stopped mutators included. Where there is much to mark, helper
-    /// threads are started up to this number, as far as processors are idle. They end after a
-    /// second without work. 0: one for each processor, up to 4; 1: no helpers. Never more than the
-    /// processors.
+    /// The most threads that mark, stopped mutators included. If there is much to mark, helper
+    /// threads are started, up to this number. They end after a second without work. 0: one for
+    /// each processor, up to 4; 1: no helpers. Never more than the processors.
     pub markers: u32,
-    /// Whether objects are moved, where a heap has many more pages than it may have. Then every
-    /// reference is reported by its place ([`Tracer::mark_slot`](super::raw::Tracer::mark_slot),
-    /// [`Tracer::mark_range`](super::raw::Tracer::mark_range), handles), or its object stays where
-    /// it is.
+    /// Whether objects move when the heap has many more pages than its goal allows. Then the
+    /// runtime reports every reference by its place
+    /// ([`Tracer::mark_slot`](super::raw::Tracer::mark_slot),
+    /// [`Tracer::mark_range`](super::raw::Tracer::mark_range), handles). An object with any other
+    /// reference stays where it is.
     pub compact: bool,
     /// Whether objects of a runtime without a `trace` are scanned word for word. Each word that may
-    /// be an address within an object keeps that object alive and in place. Without this they hold
-    /// no references.
+    /// be an address within an object keeps that object alive and in place. Without this option,
+    /// the objects of such a runtime hold no references.
     pub conservative: bool,
-    /// Whether memory for traced objects keeps the contents of dead ones, as memory for leaf
-    /// objects always does. Then the runtime writes everything that its trace function reads before
-    /// the next safepoint.
+    /// Whether memory for traced objects keeps the contents of dead objects, as memory for leaf
+    /// objects always does. Then, before the next safepoint, the runtime must write everything in a
+    /// new object that its trace function reads.
     pub uncleared: bool,
 }
 

@@ -1,37 +1,39 @@
 //! Overhead: when a heap whose limit leaves hardly any room is given up.
 //!
 //! ```text
-//!   major cycle --- 1 % of the limit --- cycle --- 2 % --- cycle --- 1 % --- ...     futile: each marks all live objects
-//!                                                                   8 in a row, which marked 1 GiB --> refuse
+//!   major cycle --- 1 % of the limit --- cycle --- 2 % --- cycle --- 1 % --- ...
+//!     futile: each marks all live objects      8 in a row, which marked 1 GiB --> refuse
 //! ```
 //!
-//! Such a heap would collect for each few objects until one is refused after all, or for ever if
-//! all of them die. So after that many cycles, an allocation that needs another one is refused.
-//! Each later allocation may try one cycle, because the runtime may have dropped references. Once
-//! mutators get more than hardly anything, the heap recovers.
+//! Such a heap would run a collection for every few objects: until an object is refused after all,
+//! or for ever if all of them die. So after that many cycles, an allocation that needs another
+//! cycle is refused. Each later allocation may try one cycle, because the runtime may have dropped
+//! references. When mutators get more than hardly anything again, the heap recovers.
 //!
-//! The measure is what mutators got between two cycles, not what a cycle found free, which may be
-//! unusable. It is in bytes, not in time, so a program behaves the same in each run. (The JVM's
-//! collectors give up by time: `GCTimeLimit`, `GCHeapFreeLimit`. Go limits the processor time of
-//! its collector, and lets the heap exceed the limit.)
+//! The measure is the number of bytes that mutators got between two cycles. The bytes that a cycle
+//! found free may be unusable. The measure is not a time, so a program behaves the same in each
+//! run. (The JVM's collectors give up by time: `GCTimeLimit`, `GCHeapFreeLimit`. Go limits the
+//! processor time of its collector, and lets the heap exceed the limit.)
 //!
-//! Minor cycles, which get by with little, do not count; nor do those that the runtime requests.
+//! Minor cycles do not count, because they get by with little. Neither do requested cycles.
 //!
 //! Part of `pacing`.
 
 use super::cell::Num;
 
-/// Major cycles in a row after which a heap is given up, and the bytes that they marked.
+/// A heap is given up after this many futile major cycles in a row, if they marked `LOOKED_AT`
+/// bytes.
 const FUTILE: usize = 8;
 const LOOKED_AT: usize = 1 << 30;
-/// A smaller part of the limit than one in this many is hardly anything.
+/// Bytes are hardly anything if they are less than one part in this many of the limit.
 const HARDLY: usize = 32;
 
-/// The account of one heap. Zero has none.
+/// The account of one heap. All-zero bytes: an empty account.
 pub(super) struct Overhead {
     /// Bytes allocated in minor cycles since the last major one.
     before_minors: Num,
-    /// Major cycles in a row between which hardly anything was allocated, and bytes they marked.
+    /// Major cycles in a row between which hardly anything was allocated. `looked_at`: the bytes
+    /// that they marked.
     futile: Num,
     looked_at: Num,
 }
@@ -42,8 +44,8 @@ fn is_hardly_anything(bytes: usize, most: usize) -> bool {
 }
 
 impl Overhead {
-    /// A cycle has ended: `live` bytes live if it was a major one; `allocated` bytes were allocated
-    /// since the one before.
+    /// Notes a cycle that has ended. `allocated` bytes were allocated since the cycle before.
+    /// `live`: the live bytes, for a major cycle.
     pub(super) fn note_cycle(&self, most: usize, allocated: usize, live: usize, minor: bool) {
         let allocated = self.before_minors.get() + allocated;
         self.before_minors.set(if minor { allocated } else { 0 });
@@ -58,14 +60,14 @@ impl Overhead {
     }
 
     /// Returns whether another cycle would be in vain. `used` bytes were allocated since the last
-    /// one.
+    /// cycle.
     pub(super) fn is_in_vain(&self, most: usize, used: usize) -> bool {
         self.futile.get() >= FUTILE
             && self.looked_at.get() >= LOOKED_AT
             && is_hardly_anything(used, most)
     }
 
-    /// An allocation was refused: the next one may try a cycle.
+    /// Notes a refused allocation. The next one may try a cycle.
     pub(super) fn note_refusal(&self) {
         self.futile.set(self.futile.get().min(FUTILE - 1));
     }

@@ -1,23 +1,22 @@
 //! Pacing: how much a heap may allocate before it collects, and what an allocation pays for that.
 //!
 //! ```text
-//!   allocated + external_added              what was used of the allowance since the last cycle
 //!   allocated + external_added              the part of the allowance used since the last cycle
 //!                        ^ trigger       ^ goal (see `growth`)
 //!
 //!   while marking   debt += bytes allocated * (bytes left to mark / bytes left to allocate)
-//!                   debt >= STEP: a step, which marks STEP bytes; the rest at the mutator's next slow path
-//!   while sweeping  unswept += its share in pages (see `growth`); swept in pieces likewise, by time
+//!                   debt >= STEP: a step marks STEP bytes; the next slow path pays for the others
+//!   while sweeping  unswept += a share of the pages (see `growth`), swept in pieces, by time
 //! ```
 //!
 //! A heap of `live` bytes may grow to its goal. Once marking has begun, each allocated byte is paid
 //! for with enough bytes of marking to finish at the goal. The debt is paid in steps of a useful
-//! length, because stopping the world has a price of its own. It is not paid all at once, because a
-//! step delays the mutator. A mutator pays whenever it needs another stretch of free slots, which
-//! happens many times in a page that was in use.
+//! length, because stopping the world has a price of its own. The debt is not paid all at once,
+//! because a step delays the mutator. A mutator pays whenever it needs another stretch of free
+//! slots. In a page that was in use, that happens many times.
 //!
 //! External bytes are malloc blocks that the runtime holds for objects of the heap. They count like
-//! bytes of slots. How many belong to dead objects is known only when the sweep is over.
+//! bytes of slots. Only the end of the sweep tells how many of them belong to dead objects.
 //!
 //! [`Pacing`] keeps the accounts. The decisions are arithmetic, in `growth`. The payments of an
 //! allocation (a share of the sweep, a step) are in `payment`.
@@ -30,28 +29,31 @@ use super::overhead::Overhead;
 
 /// The accounts of one heap, in bytes. All zero at first.
 pub(super) struct Pacing {
-    /// A cycle is to begin, whether it is due or not.
+    /// Whether a cycle is to begin, even if it is not due.
     wanted: Num,
     /// The bytes that the last cycle found live, external bytes included.
     live: Num,
     goal: Num,
     allowance: Num,
-    /// Bytes that mutators allocated since the last cycle ended, and in cycles before.
+    /// Bytes that mutators allocated since the last cycle ended. `allocated_before`: in cycles
+    /// before.
     pub(super) allocated: Num,
     allocated_before: Num,
     /// The bytes that the runtime has in malloc.
     external: Num,
     /// The part of `external` that belongs to live objects: estimated when marking ends, known when
-    /// the sweep does. And the bytes that were added since.
+    /// the sweep ends. `external_added`: the bytes that were added since marking ended.
     external_live: Num,
     external_added: Num,
-    /// Threads that free dead objects: they subtract only dead objects' bytes from `external`.
+    /// The number of threads that free dead objects. Such a thread subtracts only dead objects'
+    /// bytes from `external`.
     freeing: Num,
-    /// Bytes that must be marked, and pages that must be swept, before mutators have paid for their
-    /// allocations.
+    /// The bytes that mutators still have to mark for their allocations. `unswept`: the pages that
+    /// they still have to sweep.
     pub(super) debt: Num,
     pub(super) unswept: Num,
-    /// Bytes of pages when one was last taken, and the peak of pages and malloc together.
+    /// Bytes of pages, when a page was last taken. `peak`: the most bytes of pages and malloc
+    /// together.
     pages: Num,
     peak: Num,
     overhead: Overhead,
@@ -98,8 +100,8 @@ impl Pacing {
         self.allowance.get()
     }
 
-    /// Returns the bytes that the runtime has in malloc. Zero where the runtime has accounted for
-    /// less than it freed: by mistake, or because one thread is ahead of another.
+    /// Returns the bytes that the runtime has in malloc. 0: the runtime has reported fewer bytes
+    /// than it freed, by mistake, or because one thread is ahead of another.
     pub(super) fn external(&self) -> usize {
         self.external.get().cast_signed().max(0).cast_unsigned()
     }
@@ -119,46 +121,47 @@ impl Pacing {
         self.allocated.get().saturating_add(self.external_added.get())
     }
 
-    /// Bytes of slots that the last cycle found live: what there is to mark.
+    /// Bytes of slots that the last cycle found live: about as many as the next one has to mark.
     pub(super) fn live_slots(&self) -> usize {
         self.live.get().saturating_sub(self.external_live.get())
     }
 
-    /// Returns the bytes of a heap whose pages have `pages` bytes, with malloc's.
+    /// Returns the bytes of a heap whose pages have `pages` bytes, with the external bytes.
     pub(super) fn with_external(&self, pages: usize) -> usize {
         pages.saturating_add(self.external())
     }
 
-    /// Returns whether a heap whose pages have `pages` bytes stays below `most`, without malloc's
-    /// bytes for dead objects, and below `limit` with all of malloc's.
+    /// Returns whether a heap whose pages have `pages` bytes stays within two limits. `most` holds
+    /// without the external bytes of dead objects, `limit` with all external bytes.
     pub(super) fn admits(&self, pages: usize, most: usize, limit: usize) -> bool {
         let external = self.external_live.get().saturating_add(self.external_added.get());
         pages.saturating_add(external) <= most && self.is_below(pages, limit)
     }
 
-    /// Returns whether a heap whose pages have `pages` bytes does not exceed `limit`, malloc's
-    /// included.
+    /// Returns whether a heap whose pages have `pages` bytes does not exceed `limit`, with the
+    /// external bytes.
     pub(super) fn is_below(&self, pages: usize, limit: usize) -> bool {
         self.with_external(pages) <= limit
     }
 
-    /// Notes how many bytes the pages have, and the peak. Under the lock of the page lists.
+    /// Notes how many bytes the pages have, and the peak. A thread that changes the pages holds the
+    /// lock of the page lists.
     pub(super) fn note_pages(&self, pages: usize) {
         self.pages.set(pages);
         self.peak.set(self.peak.get().max(self.with_external(pages)));
     }
 
-    /// So many bytes were allocated. By any thread.
+    /// Adds `bytes` allocated bytes. Any thread may call this.
     pub(super) fn add_allocated(&self, bytes: usize) {
         self.allocated.add_shared(bytes);
     }
 
-    /// So many bytes were not allocated after all. By any thread.
+    /// Subtracts bytes that were not allocated after all. Any thread may call this.
     pub(super) fn sub_allocated(&self, bytes: usize) {
         self.allocated.sub_shared(bytes);
     }
 
-    /// The runtime has `bytes` more in malloc, or less. By any thread.
+    /// Adds `bytes` external bytes, or subtracts them if negative. Any thread may call this.
     pub(super) fn add_external(&self, bytes: isize) {
         self.external.add_shared(bytes.cast_unsigned());
         if bytes > 0 {
@@ -169,14 +172,14 @@ impl Pacing {
         }
     }
 
-    /// Calls `free`: whatever the runtime frees in malloc meanwhile belonged to dead objects.
+    /// Calls `free`. External bytes that the runtime frees meanwhile belonged to dead objects.
     pub(super) fn while_freeing(&self, free: impl FnOnce()) {
         self.freeing.add_shared(1);
         free();
         self.freeing.sub_shared(1);
     }
 
-    /// A cycle is due from now on.
+    /// Makes a cycle due from now on.
     pub(super) fn ask(&self) {
         self.wanted.set(1);
     }
@@ -187,7 +190,8 @@ impl Pacing {
             || self.used() >= target.trigger(self.allowance.get()) && !self.is_in_vain(target)
     }
 
-    /// Returns whether enough was allocated since the last cycle that another may find garbage.
+    /// Returns whether enough was allocated since the last cycle that another cycle may find
+    /// garbage.
     pub(super) fn is_worth_collecting(&self, target: &Target) -> bool {
         self.used() >= self.allowance.get() / 4 && !self.is_in_vain(target)
     }
@@ -197,24 +201,24 @@ impl Pacing {
         self.overhead.is_in_vain(target.most, self.used())
     }
 
-    /// A cycle has found the live objects. `unused` bytes count as allocated but are not. Called
-    /// before the counts are reset.
+    /// Notes a cycle that has found the live objects. `unused` bytes count as allocated, but are
+    /// not used. Called before the counts are reset.
     pub(super) fn note_cycle(&self, target: &Target, unused: usize, minor: bool) {
         let allocated = self.used().saturating_sub(unused);
         self.overhead.note_cycle(target.most, allocated, self.live.get(), minor);
     }
 
-    /// An allocation was refused. The runtime may have dropped references since.
+    /// Notes a refused allocation. The runtime may have dropped references since.
     pub(super) fn note_refusal(&self) {
         self.overhead.note_refusal();
     }
 
-    /// The runtime has collected.
+    /// Notes that the runtime has requested a collection.
     pub(super) fn note_request(&self) {
         self.overhead.forget();
     }
 
-    /// Marking begins.
+    /// Notes that marking begins.
     pub(super) fn note_begin(&self) {
         self.debt.set(0);
         self.unswept.set(0);
@@ -229,11 +233,11 @@ impl Pacing {
         allocated
     }
 
-    /// Estimates the live external bytes, where `slots` bytes of slots are live and `allocated`
-    /// were allocated. Returns all live bytes. External bytes from before shrink by the share by
-    /// which the old live bytes shrank. Those added since are live by the share of the allocated
-    /// bytes that lives. (One share for both would take long-lived buffers for garbage, and
-    /// garbage's for live.)
+    /// Estimates the live external bytes, if `slots` bytes of slots are live and `allocated` bytes
+    /// were allocated. Returns all live bytes. External bytes from before shrink in the same ratio
+    /// as the live bytes of slots. Of the external bytes added since, the same share is live as of
+    /// the allocated bytes. (One share for both would count buffers of old objects as garbage, and
+    /// buffers of dead objects as live.)
     pub(super) fn estimate_live(&self, slots: usize, allocated: usize) -> usize {
         let (was, external) = (self.live_slots(), self.external());
         let added = self.external_added.get().min(external);
@@ -247,8 +251,8 @@ impl Pacing {
         slots.saturating_add(self.external_live.get())
     }
 
-    /// The sweep is over: the external bytes that are left are live, or were added since. Returns
-    /// all live bytes.
+    /// Counts the live external bytes when the sweep is over: all that are left, except those added
+    /// since. Returns all live bytes.
     pub(super) fn know_live(&self) -> usize {
         let external = self.external().saturating_sub(self.external_added.get());
         let slots = self.live_slots();
@@ -290,7 +294,7 @@ mod tests {
         pacing.while_freeing(|| pacing.add_external(-60));
         assert_eq!((pacing.external(), pacing.used()), (50, 10));
         assert_eq!(pacing.know_live(), 140);
-        // Of pages and malloc: what is dead there counts against the limit alone.
+        // The external bytes of dead objects count against the limit alone.
         assert!(pacing.admits(216, 266, usize::MAX) && !pacing.admits(217, 266, usize::MAX));
         assert!(pacing.is_below(950, 1000) && !pacing.is_below(951, 1000));
         pacing.end();

@@ -15,13 +15,13 @@
 //! unused rest of the current stretch, when the world is stopped or the mutator gives the page up.
 //!
 //! A sweep makes exactly the marked slots taken, and resets the cursor. It copies 64 words for 64
-//! KiB, for any contents. It makes no free list, and touches no object unless the runtime must free
-//! it.
+//! KiB, whatever the page contains. It makes no free list, and touches no object unless the runtime
+//! must free it.
 //!
-//! Meanwhile any thread may query which objects a page holds: see `held`.
+//! At any time, any thread may query which objects a page holds: see `held`.
 //!
-//! Two threads may change a record: the one that took the page from its lists (under the heap's
-//! lock), and the collector while the world is stopped.
+//! Two threads may change a record. The first is the thread that took the page from its lists,
+//! under the heap's lock. The second is the collector, while the world is stopped.
 //!
 //! Used by all of the collected heap.
 
@@ -38,11 +38,12 @@ use super::references::Incoming;
 /// The state of a page in a move of objects (see `moving`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Evacuation {
-    /// It takes no part.
+    /// The page takes no part.
     No = 0,
     /// Its objects are to be moved elsewhere.
     Candidate = 1,
-    /// They were moved: the first word of each slot without a mark says where its object is.
+    /// Its objects were moved. The first word of each slot without a mark has its object's new
+    /// place.
     Evacuated = 2,
 }
 
@@ -55,11 +56,11 @@ pub(super) struct Found {
     pub(super) old: usize,
     /// How many of these survived for the first time.
     pub(super) young: usize,
-    /// The page's objects were moved elsewhere, except those that are left.
+    /// Whether the page's objects were moved elsewhere, except those that are left.
     pub(super) evacuated: bool,
 }
 
-/// The record of a page. Zero is a record without a page.
+/// The record of a page. All-zero bytes: a record without a page.
 #[repr(C, align(64))]
 pub(super) struct Page {
     /// Its number in the heap, from 1.
@@ -73,16 +74,16 @@ pub(super) struct Page {
     /// Objects that the last sweep found, or slots that were not free when a mutator released the
     /// page.
     pub(super) live: Num,
-    /// Where memory begins that nobody has written since it was zero. A large object's memory ends
-    /// there.
+    /// The first byte of memory that nobody has written since it was zero. A large object's memory
+    /// ends there.
     pub(super) zero_from: Num,
     /// The next and the previous page of its page list, or the next record without a page.
     pub(super) next: Num,
     pub(super) prev: Num,
     /// The next page of its page list that has free slots.
     pub(super) next_available: Num,
-    /// Whether some of its objects were marked but not traced, for want of memory: 1, or where a
-    /// large object's next part begins, plus 1.
+    /// Not 0 if some of its objects were marked but not traced, for want of memory. For a large
+    /// object: 1 plus the place where its next part begins.
     pub(super) overflowed: Num,
     /// Bytes from its start to the end of its last slot.
     end: Num,
@@ -96,7 +97,7 @@ pub(super) struct Page {
     pub(super) resized: Num,
     /// Objects allocated since the last sweep have been scanned up to here.
     pub(super) scanned_to: Num,
-    /// Whether the sweep passed it while objects were moved, so that it is swept after the move.
+    /// Whether the sweep passed the page over while objects moved. Then it is swept after the move.
     pub(super) passed: Num,
     /// Objects that were moved into it, ever.
     pub(super) moved_in: Num,
@@ -108,8 +109,8 @@ pub(super) struct Page {
 
 const _: () = assert!(size_of::<Page>() == 192 + 8 * WORDS);
 
-/// The kind of an object of any collected heap, as it was given to `alloc`. `None` for any other
-/// address. Constant time.
+/// Returns the kind of an object of any collected heap, as it was given to `alloc`. `None` for any
+/// other address. Takes constant time.
 #[must_use]
 pub fn object_kind(object: *const u8) -> Option<u32> {
     match MAP.lookup(object.addr()).1.kind() {
@@ -128,7 +129,7 @@ pub(super) fn marks(unit: usize) -> &'static Bits {
 }
 
 impl Page {
-    /// Makes it the record of a fresh page on a page list, as new as `cycle`.
+    /// Makes this the record of a fresh page on a page list, as new as `cycle`.
     pub(super) fn open(
         &self,
         unit: usize,
@@ -183,7 +184,7 @@ impl Page {
         }
     }
 
-    /// Sets it. Any thread may exclude a page from the move.
+    /// Sets its state in a move. Any thread may exclude a page from the move.
     pub(super) fn set_evacuation(&self, evacuation: Evacuation) {
         self.evacuation.set(evacuation as usize);
     }
@@ -224,7 +225,7 @@ impl Page {
         }
     }
 
-    /// How many slots it has.
+    /// Returns how many slots it has.
     pub(super) fn slots(&self) -> usize {
         if self.is_large() { 1 } else { UNIT / self.slot.get().max(1) }
     }
@@ -234,12 +235,13 @@ impl Page {
         Words::of(self.slot.get())
     }
 
-    /// Where its last slot ends.
+    /// Where its last slot ends, in bytes from its start.
     pub(super) fn end(&self) -> usize {
         self.end.get()
     }
 
-    /// The first stretch of free slots at or behind byte `from`: at most `most` bytes.
+    /// Returns the bounds of the first stretch of free slots at or behind byte `from`, of at most
+    /// `most` bytes.
     pub(super) fn next_free(&self, from: usize, most: usize) -> Option<(usize, usize)> {
         bits::next_clear(self.held.taken(), from, self.slot.get(), self.end(), most)
     }
@@ -254,7 +256,7 @@ impl Page {
         free
     }
 
-    /// Returns where the slot begins that byte `offset` lies in. `None` in the tail behind the last
+    /// Returns the start of the slot that byte `offset` lies in. `None` in the tail behind the last
     /// slot. The result is within a unit, even if the page changes meanwhile.
     pub(super) fn slot_of(&self, offset: usize) -> Option<usize> {
         let slot = self.slot.get();
@@ -265,13 +267,13 @@ impl Page {
         (start < UNIT / slot * slot).then_some(start)
     }
 
-    /// The slots that hold objects.
+    /// The offsets of the slots that hold objects.
     pub(super) fn objects(&self) -> impl Iterator<Item = usize> + '_ {
         let slot = self.slot.get();
         (0..self.slots()).map(move |n| n * slot).filter(|&offset| self.held.is_taken(offset))
     }
 
-    /// Calls `with` for each object that died. Before [`Page::sweep`].
+    /// Calls `with` for each object that died. Called before [`Page::sweep`].
     pub(super) fn each_dead(&self, mut with: impl FnMut(*mut u8)) {
         let held = (self.held.taken(), self.held.cursor());
         let slots = (self.slot.get(), self.end());
@@ -281,7 +283,7 @@ impl Page {
     }
 
     /// Calls `with` for each object that was allocated since the last sweep and has not been
-    /// scanned. They count as scanned from now on.
+    /// scanned. These objects count as scanned from now on.
     pub(super) fn each_unscanned(&self, mut with: impl FnMut(*mut u8)) {
         let (from, to) = (self.scanned_to.get(), self.held.cursor());
         if from >= to {
@@ -295,12 +297,12 @@ impl Page {
         }
     }
 
-    /// Calls `with` for each marked object, until it returns false.
+    /// Calls `with` for each marked object, until `with` returns false.
     pub(super) fn each_marked(&self, with: impl FnMut(usize) -> bool) {
         bits::each_set(self.marks(), self.slot.get(), with);
     }
 
-    /// Its objects are about to be moved. From now on only `taken` records them. The first word of
+    /// Prepares the move of its objects: from now on only `taken` records them. The first word of
     /// each free slot becomes zero, so that nobody reads it as a forwarding address.
     pub(super) fn begin_moving(&self) {
         self.held.forget_cursor(self.slot.get());
@@ -315,32 +317,33 @@ impl Page {
         }
     }
 
-    /// An object has moved: clears its slot's bit in `taken` and its mark. (A dead object stays
-    /// taken until the sweep. An object that stays is taken, and has a mark.)
+    /// Notes that an object has moved: clears its slot's bit in `taken` and its mark. (A dead
+    /// object stays taken until the sweep. An object that stays is taken, and has a mark.)
     pub(super) fn set_moved(&self, offset: usize) {
         bits::reset(self.marks(), offset);
         bits::reset(self.held.taken(), offset);
     }
 
-    /// Returns where an object that was marked at byte `offset` is now, if it has moved. The first
-    /// word of its slot says so, until the sweep. For a page that is evacuated, or about to be.
+    /// Returns the new place of an object that was marked at byte `offset`, if the object has
+    /// moved. The first word of its old slot has the new place, until the sweep. The page is
+    /// evacuated, or about to be.
     pub(super) fn moved_to(&self, offset: usize) -> Option<*mut u8> {
         let first = self.base().wrapping_add(offset).cast::<*mut u8>();
         if bits::is_set(self.held.taken(), offset) {
             return None;
         }
-        // SAFETY: the collector that moved the object wrote it there, and nothing was allocated
+        // SAFETY: the collector that moved the object wrote the word, and nothing was allocated
         // here since.
         let to = unsafe { first.read() };
         (!to.is_null()).then_some(to)
     }
 
-    /// Where the slot begins whose bit is that of `granule`.
+    /// Returns the start of the slot that has the bit of `granule`.
     pub(super) fn start_at(&self, granule: usize) -> usize {
         bits::start(granule, self.slot.get())
     }
 
-    /// An object that is old was put into a slot.
+    /// Notes that an old object was put into a slot.
     pub(super) fn put_old(&self, offset: usize) {
         bits::set(self.held.taken(), offset);
         bits::set(self.marks(), offset);
@@ -352,17 +355,18 @@ impl Page {
         self.old.get()
     }
 
-    /// Sets their number. Under the lock of the lists, which have the sum.
+    /// Sets the number of old objects. The caller holds the lock of the lists, which have the sum.
     pub(super) fn set_old(&self, old: usize) {
         self.old.set(old);
     }
 
-    /// Returns whether all objects in it are old: nothing was allocated since it was swept.
+    /// Returns whether all objects in it are old. Then nothing was allocated since it was swept.
     pub(super) fn is_settled(&self) -> bool {
         self.live.get() == self.old.get()
     }
 
-    /// A minor collection frees nothing here. Free slots stay free.
+    /// Passes the page over in the sweep of a minor collection, which frees nothing here. Free
+    /// slots stay free.
     pub(super) fn pass(&self, cycle: usize) -> Found {
         self.held.set_swept(cycle);
         Found { live: self.live.get(), old: self.old.get(), young: 0, evacuated: false }
@@ -390,7 +394,7 @@ impl Page {
         Found { live: found.live, old: found.old, young, evacuated }
     }
 
-    /// Its large object has `size` bytes from now on, in as many units.
+    /// Gives its large object `size` bytes, in as many units.
     pub(super) fn resize_large(&self, size: usize) {
         self.slot.set(size);
         self.end.set(size);

@@ -5,14 +5,16 @@
 //!                             ^ sweep: the pages from here on have not been swept in this cycle
 //!   available  page -> page -> page                           swept, with free slots, unclaimed
 //!
-//!   empty      page -> page -> page                           wholly free, for any pool; large ones: see `large`
+//!   empty      page -> page -> page                           wholly free, for any pool
+//!              (large ones: see `large`)
 //! ```
 //!
 //! A *claimed* page, which a mutator allocates from or sweeps, is on its page list and in no other.
 //! Only that mutator changes its record.
 //!
-//! When a cycle ends, every list of available pages is dropped and every cursor is set to its page
-//! list's start: 512 words, however large the heap. New pages go in front of the cursor.
+//! When a cycle ends, every list of available pages is dropped, and every cursor is set to its page
+//! list's start. That changes 512 words, however large the heap. New pages go in front of the
+//! cursor.
 //!
 //! Part of `space`. Called by `page_search`, `regions`, `cycle` and `sweep`.
 
@@ -37,7 +39,7 @@ struct PageList {
 #[derive(Clone, Copy)]
 pub(super) struct Pool {
     pub(super) pages: usize,
-    /// Of these, those that have not been swept in this cycle.
+    /// Pages that have not been swept in this cycle.
     pub(super) unswept: usize,
     /// Unclaimed pages with free slots.
     pub(super) available: usize,
@@ -45,12 +47,12 @@ pub(super) struct Pool {
     free: usize,
     /// Pages that this cycle's sweep found wholly free.
     freed: usize,
-    /// Pages that mutators took since the cycle, and in the one before.
+    /// Pages that mutators took since the last cycle. `taken_before`: in the cycle before.
     pub(super) taken: usize,
     taken_before: usize,
-    /// Pages it may take beyond the goal.
+    /// Pages that the pool may take beyond the goal.
     pub(super) granted: usize,
-    /// Pages it has taken as a grant, and on credit, ever.
+    /// Pages that the pool has ever taken as a grant. `borrowed`: on credit.
     pub(super) grown: usize,
     pub(super) borrowed: usize,
     pub(super) decision: Decision,
@@ -85,9 +87,9 @@ pub(super) struct PageLists {
     pub(super) old_bytes: usize,
     /// Bytes of objects that survived the last cycle as their first.
     pub(super) young_bytes: usize,
-    /// Pages on credit.
+    /// Pages that were taken on credit, and are not repaid yet.
     pub(super) debt: usize,
-    /// The page list whose turn it is to be swept a little.
+    /// The page list that `take_unswept_in_turn` took from last.
     turn: usize,
 }
 
@@ -143,7 +145,7 @@ impl PageLists {
         (self.old_bytes, self.young_bytes) = (0, 0);
     }
 
-    /// Bytes the heap has.
+    /// The bytes that the heap has.
     pub(super) fn bytes(&self) -> usize {
         self.in_use * UNIT + self.large + self.empty_bytes()
     }
@@ -153,13 +155,13 @@ impl PageLists {
         self.empty_pages * UNIT + self.free_large.bytes()
     }
 
-    /// A large object has `bytes` more bytes of memory.
+    /// Counts `bytes` more bytes of memory of a large object.
     pub(super) fn large_grows(&mut self, page: &Page, bytes: usize) {
         self.large += bytes;
         self.old_bytes += page.old() * bytes;
     }
 
-    /// Puts a page on its page list, in front of the cursor: it counts as swept.
+    /// Puts a page on its page list, in front of the cursor, so that it counts as swept.
     pub(super) fn add(&mut self, pages: &Pages, page: &Page) {
         let page_list = &mut self.page_list[page.page_list.get()];
         page.next.set(page_list.first);
@@ -235,7 +237,7 @@ impl PageLists {
     /// As [`PageLists::take_unswept`], of the page list whose turn it is.
     pub(super) fn take_unswept_in_turn<'a>(&mut self, pages: &'a Pages) -> Option<&'a Page> {
         let behind = (self.turn + 1) % PAGE_LISTS;
-        // The word of the list whose turn it is is read in two parts, first and last.
+        // Reads the word of the first list in two parts: its upper bits first, all of it last.
         let (first, part) = (behind / 64, u64::MAX << (behind % 64));
         let words = self.to_sweep.len();
         self.turn = (0..=words).find_map(|n| {
@@ -309,7 +311,7 @@ impl PageLists {
         Some(page)
     }
 
-    /// A look at the empty pages: from now on the fewest are noted.
+    /// Notes the fewest empty pages from now on.
     pub(super) fn note_look(&mut self, now: u32) {
         self.empty_low = self.empty_pages;
         self.empty_since = now;
@@ -326,7 +328,8 @@ impl PageLists {
         self.page_list[page_list].first
     }
 
-    /// A cycle has ended: every page is to be swept. `live` has the objects of each page list.
+    /// Begins a sweep, after a cycle: every page is to be swept. `live`: the objects of each page
+    /// list.
     pub(super) fn begin_sweep(&mut self, live: &[usize; PAGE_LISTS]) {
         self.unswept = 0;
         for (pool, live) in self.pool.iter_mut().zip(live.chunks(KINDS)) {

@@ -1,8 +1,9 @@
 //! Page search: where a mutator finds its next page without a collection, and in which order.
 //!
 //! ```text
-//!   1  swept, with free slots     2  sweep some of the page list's, claim the first with a free slot
-//!   3  the empty pages                   4  a new page, up to the goal or the pool's grant (marking, moving: the limit)
+//!   1  swept, with free slots     2  sweep some of the page list, claim the first with free slots
+//!   3  the empty pages            4  a new page, up to the goal or the pool's grant
+//!                                    (while marking or moving: up to the limit)
 //!   5  on credit, while the pool's sweep is under way; the free slots of a larger pool
 //! ```
 //!
@@ -20,7 +21,7 @@ use super::phase::Phase;
 const OWN_SWEEPS: usize = 16;
 
 impl Mutator {
-    /// Steps 1 to 5.
+    /// Runs the steps 1 to 5 of the picture until one finds a page.
     pub(super) fn find_page(&self, page_list: usize) -> Option<&'static Page> {
         let heap = self.heap();
         let pool = page_list / KINDS;
@@ -73,8 +74,8 @@ impl Mutator {
             .find_map(|other| lists.take_available(&heap.space.pages, other))
     }
 
-    /// Claims a page of a page list that has free slots and is swept. Sweeps a few pages if needed,
-    /// and counts them.
+    /// Claims a swept page with free slots from a page list. Sweeps a few pages if needed, and adds
+    /// their number to `swept`.
     fn take_page(&self, page_list: usize, swept: &mut usize) -> Option<&'static Page> {
         let heap = self.heap();
         let mut lists = heap.space.lists.lock();
@@ -84,7 +85,7 @@ impl Mutator {
         while *swept < OWN_SWEEPS {
             let page = lists.take_unswept(&heap.space.pages, page_list)?;
             drop(lists);
-            // A page whose objects are to be moved is skipped, not swept: it is not counted.
+            // A page whose objects are to be moved is skipped, not swept, so it is not counted.
             *swept += usize::from(page.evacuation() == Evacuation::No);
             let found = heap.pauses.while_sweeping(|| heap.sweep_page(page));
             lists = heap.space.lists.lock();
@@ -97,10 +98,10 @@ impl Mutator {
         None
     }
 
-    /// Claims a page of a page list that has free slots, for objects that move.
+    /// Claims a page with free slots from a page list, for objects that move.
     fn page_to_move_to(&self, page_list: usize) -> Option<&'static Page> {
         let heap = self.heap();
-        // No `free` callback while the world is stopped: a stopped thread may hold a lock that the
+        // Calls no `free` while the world is stopped: a stopped thread may hold a lock that the
         // callback takes.
         let page = if layout::is_freed(page_list) {
             heap.space.lists.lock().take_available(&heap.space.pages, page_list)
@@ -110,9 +111,9 @@ impl Mutator {
         page.or_else(|| heap.take_empty(page_list)).or_else(|| heap.new_page(page_list, usize::MAX))
     }
 
-    /// Returns a slot for an object of `size` bytes that moves to a page list, its page, and its
-    /// offset there. While the world is stopped, all mutators are settled, and new objects have
-    /// been scanned.
+    /// Takes a slot of a page list for an object of `size` bytes that moves. Returns the slot, its
+    /// page, and its offset in the page. The world is stopped, all mutators are settled, and new
+    /// objects have been scanned.
     pub(super) fn place(
         &self,
         page_list: usize,

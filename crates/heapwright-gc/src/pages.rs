@@ -4,8 +4,8 @@
 //!   unit --record.heap--> number, from 1 --> table --> record
 //! ```
 //!
-//! A record never moves while its heap lives, and is reused when its page has gone back. Finding
-//! one takes no lock; making one is under the heap's.
+//! A record never moves while its heap lives, and is reused when its page has gone back. Finding a
+//! record takes no lock. Records are made under the heap's lock.
 
 use heapwright_substrate::address_map::MAP;
 use heapwright_substrate::segments::Zeroed;
@@ -15,15 +15,15 @@ use super::cell::Num;
 use super::page::{Evacuation, Page};
 use super::table::Table;
 
-// SAFETY: zero is a record without a page, and all of it is numbers.
+// SAFETY: all-zero bytes are a record without a page.
 unsafe impl Zeroed for Page {}
 
-/// All records of one heap. Zero has none.
+/// All records of one heap. All-zero bytes: no records.
 pub(super) struct Pages {
     records: Table<Page, 64, 19>,
-    /// Records that were ever made. Under the heap's lock.
+    /// The number of records that were ever made. Changed under the heap's lock.
     made: Num,
-    /// The first record without a page, or 0. Under the heap's lock.
+    /// The first record without a page, or 0. Changed under the heap's lock.
     vacant: Num,
 }
 

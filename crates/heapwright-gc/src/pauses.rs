@@ -6,7 +6,7 @@ pub use super::abi::GC_PAUSE_BUCKETS as PAUSE_BUCKETS;
 use super::cell::Num;
 use heapwright_substrate::os;
 
-/// The times of pauses, noted by the collector, and of sweeping. Zero has none.
+/// The times of pauses, noted by the collector, and of sweeping. All-zero bytes: no pauses.
 pub(super) struct Pauses {
     pub(super) count: Num,
     pub(super) wall: Times,
@@ -47,12 +47,12 @@ pub(super) struct Began {
 }
 
 impl Began {
-    /// The world is stopped, as the collector requested at `asked` by the clock.
+    /// A pause that begins now. The collector requested the stop at `asked`, by the clock.
     pub(super) fn now(asked: u64) -> Self {
         Self { asked, stood: os::now_ns(), cpu: os::thread_cpu_ns() }
     }
 
-    /// CPU time of the collector's thread since then, in nanoseconds.
+    /// CPU time of the collector's thread since the pause began, in nanoseconds.
     pub(super) fn cpu(&self) -> u64 {
         os::thread_cpu_ns().saturating_sub(self.cpu)
     }
@@ -62,7 +62,7 @@ impl Began {
         self.stood
     }
 
-    /// Nanoseconds until then, from the collector's call.
+    /// Nanoseconds from the collector's call until all mutators were stopped.
     pub(super) fn waited(&self) -> u64 {
         self.stood.saturating_sub(self.asked)
     }

@@ -1,7 +1,7 @@
 //! Payment: the collector's work that an allocation does for its bytes.
 //!
 //! ```text
-//!   pay --> a share of the sweep --> idle: is one due?  marking: a step for the debt  moving: one
+//!   pay --> sweep a share --> idle: begin a cycle if due; marking, moving: a step for the debt
 //! ```
 //!
 //! The accounts are in `pacing`.
@@ -20,7 +20,7 @@ use super::tracer::Budget;
 /// A heap is near its limit if less than this part of the limit is left.
 const LITTLE: usize = 8;
 
-/// The part of a step's time that sweeping takes on the allocation path.
+/// Sweeping on the allocation path takes one part in this many of a step's time.
 const SWEEP_OF_STEP: u64 = 8;
 /// The number of owed pages that doubles that time.
 const MANY_OWED: u64 = 32;
@@ -77,7 +77,7 @@ impl Heap {
         }
     }
 
-    /// Sweeps the owed pages. With incremental marking, it stops after a part of a step's time: the
+    /// Sweeps the owed pages. With incremental marking, stops after a part of a step's time: the
     /// cost of a page depends on the runtime's `free`.
     fn pay_sweep(&self) {
         let owed = self.space.pacing.unswept.get();
@@ -102,7 +102,7 @@ impl Heap {
         }
     }
 
-    /// Marks for the debt, if it is worth a step.
+    /// Marks for the debt, if the debt is worth a step.
     fn pay_marking(&self, me: &Mutator) {
         let pacing = &self.space.pacing;
         if pacing.debt.get() < STEP || self.space.cycle.phase() != Phase::Marking {
@@ -113,15 +113,15 @@ impl Heap {
         }
         let step_factor = self.step_factor();
         let deadline = self.deadline();
-        // This mutator's work. Another mutator subtracts its own step itself. (One thread alone
-        // marks a step with a budget.)
+        // Only this mutator's work counts here, because another mutator subtracts the work of its
+        // own step. (In a step with a budget one thread marks alone.)
         let worked = me.tracer.work.get();
         let bytes = pacing.debt.get().min(STEP.saturating_mul(step_factor as usize));
         self.advance(me, Budget { deadline, bytes }, false);
         pacing.debt.sub_shared(me.tracer.work.get().saturating_sub(worked));
     }
 
-    /// Pays for bytes that were allocated while collections were deferred.
+    /// Pays for bytes that were allocated while collections were held off (`Mutator::held`).
     pub(super) fn pay_rest(&self, me: &Mutator) {
         if self.space.is_stressed() {
             self.stress(me);
@@ -130,7 +130,7 @@ impl Heap {
             0 => {}
             bytes => self.pay(me, bytes),
         }
-        // At the limit, allocations fail while collections are deferred.
+        // Collects now if the heap is near its limit: later allocations would find no memory.
         if self.is_near_its_limit() {
             self.collect(me);
         }

@@ -13,28 +13,28 @@ use heapwright_substrate::sync::atomic::AtomicU32;
 
 use super::cell::Num;
 
-/// Stores are reported for the marking under way.
+/// Mutators report stores to the marking under way.
 pub(super) const MARKING: u32 = 1;
-/// And for the next cycle, a minor one, while marks say which objects are old.
+/// Mutators report stores for the next minor cycle, while marks say which objects are old.
 pub(super) const STORES: u32 = 2;
 
-/// And while objects are to be moved: all stores, whatever the marks.
+/// Mutators report all stores, whatever the marks: objects will move, or the heap is verified.
 pub(super) const MOVING: u32 = 4;
 
 /// The phase of a heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Nothing.
+    /// No collection is under way.
     Idle = 0,
-    /// It marks.
+    /// The heap marks.
     Marking = 1,
-    /// It has marked, and pages are still to be swept.
+    /// The heap has marked, and pages are still to be swept.
     Sweeping = 2,
-    /// It has marked, and objects are still to be moved; then it sweeps.
+    /// The heap has marked, and objects are still to be moved. Then it sweeps.
     Moving = 3,
 }
 
-/// The state of a heap's collections. Zero has not begun one.
+/// The state of a heap's collections. All-zero bytes: no cycle has begun.
 pub(super) struct Cycle {
     /// A [`Phase`].
     phase: AtomicU32,
@@ -42,7 +42,8 @@ pub(super) struct Cycle {
     pub(super) barrier: AtomicU32,
     /// Cycles whose marking has ended.
     number: Num,
-    /// Whether references are where roots do not lead: nothing is collected meanwhile.
+    /// Whether the runtime keeps references outside the roots (`Mutator::held`). No collection runs
+    /// meanwhile.
     held: Num,
 }
 
@@ -58,7 +59,7 @@ impl Cycle {
         }
     }
 
-    /// Another phase begins. While the world is stopped.
+    /// Enters a phase. The world is stopped.
     pub(super) fn enter(&self, phase: Phase) {
         self.phase.store(phase as u32, Relaxed);
     }
@@ -74,25 +75,25 @@ impl Cycle {
         self.barrier.load(Relaxed)
     }
 
-    /// Cycles whose marking has ended: the number of the last one.
+    /// The number of cycles whose marking has ended.
     pub(super) fn number(&self) -> usize {
         self.number.get()
     }
 
-    /// The same, for a reader that must see that a sweep is over when it sees the number change
-    /// (see `held`).
+    /// As [`Cycle::number`], for readers that acquire it: a reader of a new number must see that
+    /// the sweep before is over (see `held`).
     pub(super) fn counter(&self) -> &Num {
         &self.number
     }
 
-    /// Marking has ended. A thread that sees it by the number, without having stopped, sees all
-    /// marks.
+    /// Counts a cycle whose marking has ended. A thread that reads the new number sees all marks,
+    /// even if it has not stopped.
     pub(super) fn end_marking(&self) {
         self.number.set_released(self.number.get() + 1);
     }
 
-    /// Returns whether nothing may be collected now, because references are where roots do not
-    /// lead.
+    /// Returns whether no collection may run now, because the runtime keeps references outside the
+    /// roots.
     pub(super) fn is_held(&self) -> bool {
         self.held.get() != 0
     }

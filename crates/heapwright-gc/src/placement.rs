@@ -1,7 +1,7 @@
 //! Placement: which objects stay in place, are to move, or have moved.
 //!
 //! ```text
-//!   candidate    its page is in the plan           keep_in_place removes the page from it
+//!   candidate    its page is in the plan           keep_in_place removes the page from the plan
 //!   pinned       its page has pins                 and never gets into a plan
 //!   forwarded    its first word says where it is   until its page is swept
 //! ```
@@ -16,7 +16,7 @@ use super::phase::Phase;
 use super::space::Space;
 
 impl Space {
-    /// The page of the plan that an object lies in, and where it begins there.
+    /// Returns the page of the plan that an object lies in, and the object's offset there.
     #[inline]
     pub(super) fn candidate(&self, object: *mut u8) -> Option<(&Page, usize)> {
         let (unit, _) = find::list_of(object.addr(), self.tag())?;
@@ -25,14 +25,15 @@ impl Space {
             .then(|| (page, object.addr() - MAP.address_of(unit).addr()))
     }
 
-    /// Keeps an object, and its page, in place: a reference to it cannot be changed.
+    /// Keeps an object, and its page, in place, because a reference to the object cannot be
+    /// changed.
     pub(super) fn keep_in_place(&self, object: *mut u8) {
         if let Some((page, _)) = self.candidate(object) {
             page.set_evacuation(Evacuation::No);
         }
     }
 
-    /// Where an object is now, if it has moved since it was marked.
+    /// Returns where an object is now, if it has moved since it was marked.
     pub(super) fn forwarded(&self, object: *mut u8) -> Option<*mut u8> {
         let page = self.page_of(object.addr())?;
         let offset = object.addr() - page.base().addr();
@@ -41,7 +42,7 @@ impl Space {
         begins.then(|| page.moved_to(offset)).flatten()
     }
 
-    /// Returns where an object is, in a weak pass; null if it is dead.
+    /// Returns where an object is, in a weak pass; null if the object is dead.
     pub(super) fn where_is(&self, object: *mut u8) -> *mut u8 {
         if let Some(to) = self.forwarded(object) {
             return to;
@@ -77,7 +78,7 @@ impl Space {
         }
     }
 
-    /// Returns whether an object is in a page with a pinned one, so that it does not move.
+    /// Returns whether an object is in a page with a pinned object, so that it does not move.
     pub(super) fn is_pinned(&self, object: *mut u8) -> bool {
         self.page_of(object.addr()).is_some_and(|page| page.pins.get() > 0)
     }

@@ -3,14 +3,14 @@
 //! ```text
 //!   page list      pages by how full they are           | ...... 3 % | 10 % | ...... | 70 % | 95 % |
 //!                                                                          ^
-//!              all that lives fits into these, the fullest ----------------+---------------->
+//!              all live objects fit into these, the fullest ---------------+---------------->
 //!              and the others go              <----------------------------+
 //! ```
 //!
-//! As few pages of a page list stay as its objects need, the fullest ones: so the least is moved,
-//! and what moves finds room in pages that are there (two-finger compaction, after Saunders, 1974,
-//! by pages). Pages that are nearly full stay in any case, and so do pages with something pinned in
-//! them, whose free slots the others fill.
+//! Of a page list, only as many pages stay as its objects need: the fullest ones. So few objects
+//! move, and they find room in pages that are there (two-finger compaction, after Saunders, 1974,
+//! by pages). Pages that are nearly full stay in any case. So do pages with pinned objects, and
+//! moved objects fill their free slots.
 //!
 //! Arithmetic alone; used by `moving`.
 #![forbid(unsafe_code)]
@@ -20,7 +20,7 @@ const STEPS: usize = 32;
 /// Pages that are fuller than this stay.
 const FULL: usize = STEPS - STEPS / 8;
 
-/// The pages of a page list by how full they are. Zero has none.
+/// The pages of a page list by how full they are. All-zero bytes: no pages.
 #[derive(Clone, Copy)]
 pub(super) struct Census {
     pages: [u32; STEPS + 1],

@@ -12,8 +12,8 @@
 //! all slots to change. (Noting references to an area while marking: Ben-Yitzhak et al., "An
 //! algorithm for parallel incremental compaction", 2002.)
 //!
-//! A slot may have changed since. A reference records the object that the slot led to, and is
-//! skipped if that has changed. Nothing is ever removed. All memory goes back when the last page is
+//! A reference records the object that the slot led to. If the slot has changed since, the
+//! reference is skipped. No reference is ever removed. All memory goes back when the last page is
 //! done.
 //!
 //! Filled by `tracer`, read by `moving`.
@@ -41,22 +41,22 @@ struct Reference {
     next: *mut Reference,
 }
 
-/// The slots that lead to a page's objects. Zero: none.
+/// The slots that lead to a page's objects. All-zero bytes: no slots.
 #[repr(C)]
 pub(super) struct Incoming {
     first: AtomicPtr<Reference>,
     count: Num,
 }
 
-/// A tracer's memory for references. Zero has none.
+/// A tracer's memory for references. All-zero bytes: no memory.
 pub(super) struct Room {
     next: Ptr<Reference>,
     end: Ptr<Reference>,
-    /// The plan that it belongs to.
+    /// The plan that the memory belongs to.
     round: Num,
 }
 
-/// All memory of references of one heap. Zero has none.
+/// All memory of references of one heap. All-zero bytes: no memory.
 pub(super) struct References {
     blocks: Lock<Blocks>,
     round: Num,
@@ -64,11 +64,11 @@ pub(super) struct References {
 
 struct Blocks(*mut u8);
 
-// SAFETY: memory that is the heap's, under its lock.
+// SAFETY: blocks are memory of the heap, and are used under the lock.
 unsafe impl Send for Blocks {}
 
 impl References {
-    /// Takes memory for one more.
+    /// Takes memory for one more reference.
     fn take(&self, room: &Room) -> Option<NonNull<Reference>> {
         if room.next.get() == room.end.get() || room.round.get() != self.round.get() {
             let side = Side::take(UNIT)?;
@@ -106,7 +106,7 @@ impl References {
 }
 
 impl Room {
-    /// It belongs to no tracer any more, or to one of another heap.
+    /// Forgets its memory. The room belongs to no tracer any more, or to a tracer of another heap.
     pub(super) fn forget(&self) {
         self.next.set(ptr::null_mut());
         self.end.set(ptr::null_mut());
@@ -114,8 +114,8 @@ impl Room {
 }
 
 impl Incoming {
-    /// Notes that a slot leads to the object that begins at byte `offset` of the page. By any
-    /// number of threads. Returns false without memory.
+    /// Notes that a slot leads to the object that begins at byte `offset` of the page. Any number
+    /// of threads may call this. Returns false without memory.
     #[must_use]
     pub(super) fn note(
         &self,
@@ -157,7 +157,7 @@ impl Incoming {
         self.count.set(0);
     }
 
-    /// Calls `with` for each slot and the granule of its object. While nobody notes.
+    /// Calls `with` for each slot and the granule of its object. Nobody notes meanwhile.
     pub(super) fn each(&self, mut with: impl FnMut(*mut *mut u8, usize)) {
         let mut at = self.first.load(Ordering::Acquire);
         // SAFETY: null, or a reference of a block that is there until `References::end`.

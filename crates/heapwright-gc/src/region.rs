@@ -1,21 +1,21 @@
 //! A region: stretches of a page's free slots that one mutator hands out, one by one.
 //!
 //! ```text
-//!   page  | object | object | object | free ...... | taken | end, hole, free .. | taken | end, 0 | taken | free
-//!                                    ^ next        ^ end   ^ hole                       ^                ^
-//!                                                          the next stretch             the last of the region
+//!   page  | object | object | free ... | taken | end, hole, free . | taken | end, 0 | taken | free
+//!                           ^ next     ^ end   ^ hole                      ^                ^
+//!                                              the next stretch           the last         no part
 //! ```
 //!
 //! The mutator allocates by moving `next`, and writes nothing else, so only the region records
-//! recent objects. Where `next` meets `end`, the next stretch begins at `hole`. The hole's first
-//! two words are the end of its stretch and the next hole. So on a page whose free slots lie singly
-//! among objects, the step to the next stretch is some instructions and no call. Stretches are
-//! linked when the region is opened, up to a number of bytes that fits the nearest cache. They are
-//! handed out in address order, so all slots of the page below `next` are taken. Before a region
-//! closes, its progress is written to its page (see `held`), in an order that any other thread can
-//! follow. (Free lists through the holes of a block are as old as Lisp. Holes of several slots that
-//! are bumped through, described in the holes: Immix, Blackburn and McKinley, PLDI 2008, and
-//! Whippet's Nofl, Wingo, 2025.)
+//! recent objects. When `next` meets `end`, the mutator continues with the stretch at `hole`. The
+//! hole's first two words are the end of its stretch and the next hole. If a page's free slots lie
+//! singly among objects, the step to the next stretch takes some instructions and no call.
+//! Stretches are linked when the region is opened, up to a number of bytes that fits the nearest
+//! cache. They are handed out in address order, so all slots of the page below `next` are taken.
+//! Before a region closes, its progress is written to its page (see `held`), in an order that any
+//! other thread can follow. (Free lists through the holes of a block are as old as Lisp. Immix,
+//! Blackburn and McKinley, PLDI 2008, and Whippet's Nofl, Wingo, 2025, describe holes of several
+//! slots in the holes, and bump through them.)
 //!
 //! Part of `mutator` and of the C interface; loom-checked with `held`.
 
@@ -25,7 +25,8 @@ use heapwright_substrate::sync::atomic::{Ordering, fence};
 
 use super::cell::{Ptr, Small};
 
-/// Stretches of free slots. Part of the C interface. Zero is an empty region without a page.
+/// Stretches of free slots. Part of the C interface. All-zero bytes: an empty region without a
+/// page.
 #[repr(C)]
 pub(super) struct Region {
     pub(super) next: Ptr<u8>,
@@ -37,8 +38,8 @@ pub(super) struct Region {
     pub(super) page: Small,
 }
 
-/// The first words of a free stretch that is not the first of its region: two, as in the smallest
-/// slot.
+/// The first two words of a free stretch, except of the first in its region. The smallest slot has
+/// two words.
 #[repr(C)]
 pub(super) struct Hole {
     pub(super) end: *mut u8,
@@ -46,8 +47,8 @@ pub(super) struct Hole {
 }
 
 impl Region {
-    /// Begins to hand out slots of its page, from `next` to `end`. By its mutator, as all functions
-    /// except [`Region::has_handed_out`].
+    /// Begins to hand out slots of its page, from `next` to `end`. Only its mutator calls this, and
+    /// all other functions except [`Region::has_handed_out`].
     pub(super) fn open(&self, next: *mut u8, end: *mut u8) {
         // A thread that sees `next` sees the page.
         fence(Ordering::Release);
@@ -55,7 +56,7 @@ impl Region {
         self.end.set(end);
     }
 
-    /// Returns its next slot. Null if it is used up.
+    /// Returns its next slot. Null if the region is used up.
     #[inline(always)]
     pub(super) fn take(&self) -> *mut u8 {
         let object = self.next.get();
@@ -74,9 +75,9 @@ impl Region {
         if at.is_null() {
             return ptr::null_mut();
         }
-        // SAFETY: a hole that was linked when the region was opened: free slots of a page that this
-        // mutator has claimed, which nobody else uses. It becomes an object's memory, so it must be
-        // zero.
+        // SAFETY: the hole was linked when the region was opened. It is free slots of a page that
+        // this mutator has claimed, which nobody else uses. The hole becomes an object's memory, so
+        // its words must be zero.
         let hole = unsafe { at.replace(Hole { end: ptr::null_mut(), next: ptr::null_mut() }) };
         let object = at.cast::<u8>();
         self.end.set(hole.end);
@@ -91,7 +92,7 @@ impl Region {
         self.hole.set(ptr::null_mut());
     }
 
-    /// Hands out no more slots. Its page has its progress.
+    /// Closes the region, which hands out no more slots. Its page has its progress already.
     pub(super) fn close(&self) {
         // A thread that sees the region closed, or reused, sees its last writes to its page.
         fence(Ordering::Release);
@@ -102,13 +103,13 @@ impl Region {
     }
 
     /// Returns whether the slot at `start`, of page number `page` that ends at `end`, was handed
-    /// out and not yet written to the page. By any thread.
+    /// out and not yet written to the page. Any thread may call this.
     pub(super) fn has_handed_out(&self, page: usize, start: usize, end: usize) -> bool {
         if self.page.get() != page {
             return false;
         }
         let next = self.next.get().addr();
-        // Of that page, and not of a later one.
+        // `next` must be of that page, and not of a later one.
         fence(Ordering::Acquire);
         start < next && next <= end && self.page.get() == page
     }

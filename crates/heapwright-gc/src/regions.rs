@@ -16,12 +16,12 @@ use super::region::{Hole, Region};
 /// Bytes of a region.
 const REGION: usize = 8 << 10;
 
-/// Zeroes the part of a page's bytes from `at` to `stop` that lies below `dirty`. They are free
-/// slots, of a page that the caller's mutator has claimed.
+/// Zeroes the part of a page's bytes from `at` to `stop` that lies below `dirty`. The bytes are
+/// free slots of a page that the caller's mutator has claimed.
 #[inline]
 fn clean(base: *mut u8, at: usize, stop: usize, dirty: usize) {
-    /// Up to this many bytes, a loop is faster than a call. (The compiler makes a call of a plain
-    /// loop.)
+    /// Up to this many bytes, a loop is faster than a call. (The compiler turns a plain loop into a
+    /// call.)
     const FEW: usize = 256;
     let stop = stop.min(dirty);
     if stop.saturating_sub(at) > FEW {
@@ -40,8 +40,8 @@ impl Mutator {
     pub(super) fn next_stretch(&self, page_list: usize) -> bool {
         let region = &self.regions[page_list];
         let Some(page) = self.heap().space.pages.get(region.page.get()) else { return false };
-        // `next` is the end if the region is used up. If objects were moved into it meanwhile, it
-        // is not.
+        // If the region is used up, `next` is its end. `next` is elsewhere if objects were moved
+        // into the region meanwhile.
         let from = region.next.get().addr() - page.base().addr();
         self.open_stretch(page_list, page, from) || self.leave_page(page_list, page)
     }
@@ -95,7 +95,7 @@ impl Mutator {
             most = most.saturating_sub(until - at);
             stop = until;
         }
-        // Links are not zero, even if nobody takes their slots.
+        // The words of holes are not zero, even if nobody takes their slots.
         page.zero_from.set(dirty.max(stop));
         let region = &self.regions[page_list];
         region.open(first, end);
@@ -139,14 +139,14 @@ impl Mutator {
         used
     }
 
-    /// Writes the state of its regions to their pages. While it is stopped.
+    /// Writes the state of its regions to their pages. The mutator is stopped.
     pub(super) fn settle(&self) {
         self.each_region(|_, region, page| {
             page.held.settle(region.next.get().addr() - page.base().addr());
         });
     }
 
-    /// Returns the bytes that it has claimed and not allocated. While it is stopped.
+    /// Returns the bytes that it has claimed and not allocated. The mutator is stopped.
     pub(super) fn unused(&self) -> usize {
         let mut bytes = 0;
         self.each_region(|_, region, page| {
@@ -155,7 +155,7 @@ impl Mutator {
         bytes
     }
 
-    /// Releases all regions; and their pages too, if they become `available`.
+    /// Releases all regions. Releases their pages as well if `available`.
     pub(super) fn drop_regions(&self, available: bool) {
         self.each_region(|page_list, region, page| {
             self.drop_region(page_list, region, page, available)

@@ -6,22 +6,21 @@
 //!   became old in this minor one -> survivors -> reported by the next one
 //! ```
 //!
-//! A minor collection traces no other old object. It must know every old object that leads to one
-//! which is not old yet. An object becomes old when it survives a second time. A new object that
-//! was stored into an old one survives once as young, so the old one is reported twice. An object
-//! that becomes old may lead to younger ones, so it is reported once more. Afterwards all that they
-//! led to then is old or dead. After a major collection all objects are old.
+//! A minor collection traces no other old objects. So it must know every old object that leads to a
+//! young one. An object becomes old when it survives a second time. A new object that was stored
+//! into an old object survives once as young, so the old object is reported twice. An object that
+//! becomes old may lead to younger objects, so it is reported once more. Afterwards all objects
+//! that these led to are old or dead. After a major collection all objects are old.
 //!
-//! An object is remembered once between two collections: the store that remembers it clears its
-//! mark, and a store into an object without a mark reports nothing (`stores`). The collection that
-//! gets the report sets the mark again. While its page awaits the sweep, the mark stays, because it
-//! says that the object lives. Then an object may be remembered more than once, which only costs
-//! time.
+//! An object is remembered once between two collections. The store that remembers it clears its
+//! mark. A store into an object without a mark reports nothing (`stores`). The collection that gets
+//! the report sets the mark again. While the object's page awaits the sweep, the mark stays,
+//! because the mark says that the object lives. Then an object may be remembered more than once,
+//! which only costs time.
 //!
-//! Of a large object only the *places* that were stored into are remembered, if the store named
-//! them: a minor collection looks at these alone. The object keeps its mark. Where there are many
-//! places, an eighth of the object's bytes, the whole object is remembered instead, so the set
-//! stays small.
+//! If a store into a large object names the *place*, only the place is remembered, and a minor
+//! collection looks at the place alone. The object keeps its mark. If places take an eighth of the
+//! object's bytes, the whole object is remembered instead, so the set stays small.
 //!
 //! Without memory to remember an object, the set is dropped, and the next collection is a major
 //! one.
@@ -41,27 +40,27 @@ pub(super) const PLACE: usize = 2 * size_of::<usize>();
 
 /// The objects remembered for one minor collection.
 struct Bags {
-    /// A store was reported.
+    /// Objects with a reported store.
     stores: Bag,
-    /// It was reported to the last minor collection, because of a store before.
+    /// Objects that were reported to the last minor collection, because of a store before.
     again: Bag,
-    /// It has become old.
+    /// Objects that have become old.
     survivors: Bag,
 }
 
-/// The remembered set of a heap. Zero is an empty one.
+/// The remembered set of a heap. All-zero bytes: an empty set.
 pub(super) struct Remembered {
     /// For the next minor collection.
     next: Bags,
-    /// Objects still to be reported to the one under way.
+    /// Objects still to be reported to the collection under way.
     now: Bags,
     /// Places for the next minor collection: of stores, and of stores that the last one was told
-    /// of. And those still to be reported to the one under way.
+    /// of. `places_now`: places still to be reported to the collection under way.
     places: [Bag; 2],
     places_now: [Bag; 2],
     /// How many places were remembered since the last collection began.
     place_count: Num,
-    /// An object was not remembered for want of memory.
+    /// Whether an object was not remembered, for want of memory.
     lost: Num,
 }
 
@@ -87,15 +86,16 @@ impl Remembered {
         &self.places[0]
     }
 
-    /// Counts a place of an object of `size` bytes. Returns false if there are too many to be worth
-    /// it: places take 16 bytes each, and at most an eighth of the object's memory.
+    /// Counts a place of an object of `size` bytes. Returns false if there are too many: places
+    /// take 16 bytes each, and together at most an eighth of the object's memory.
     pub(super) fn counts_place(&self, size: usize) -> bool {
         let few = self.place_count.get() < size / (8 * PLACE);
         self.place_count.add_shared(usize::from(few));
         few
     }
 
-    /// Takes a chunk of places to be reported, and whether the next collection gets it as well.
+    /// Takes a chunk of places to be reported. Also returns whether the next collection gets the
+    /// chunk.
     pub(super) fn take_places(&self) -> Option<(*mut Chunk, bool)> {
         let [stores, again] = &self.places_now;
         stores
@@ -104,14 +104,14 @@ impl Remembered {
             .or_else(|| again.take().map(|chunk| (chunk, false)))
     }
 
-    /// A minor collection begins, which gets the objects remembered so far.
+    /// Begins a minor collection, which gets the objects remembered so far.
     pub(super) fn begin(&self) {
         self.place_count.set(0);
         self.places_now.iter().zip(&self.places).for_each(|(now, next)| now.take_all(next));
         self.now.all().into_iter().zip(self.next.all()).for_each(|(now, next)| now.take_all(next));
     }
 
-    /// Takes a chunk to be reported, and whether the next collection gets it as well.
+    /// Takes a chunk to be reported. Also returns whether the next collection gets the chunk.
     pub(super) fn take(&self) -> Option<(*mut Chunk, bool)> {
         let stores = self.now.stores.take().map(|chunk| (chunk, true));
         stores.or_else(|| {
@@ -120,7 +120,7 @@ impl Remembered {
         })
     }
 
-    /// An object could not be remembered.
+    /// Notes that an object could not be remembered.
     pub(super) fn lose(&self) {
         self.lost.set(1);
     }
@@ -130,25 +130,25 @@ impl Remembered {
         self.lost.get() != 0
     }
 
-    /// Changes each object's address. While the world is stopped.
+    /// Changes each object's address. The world is stopped.
     pub(super) fn change(&self, mut with: impl FnMut(usize) -> usize) {
         self.each_bag(|bag| bag.change(&mut with));
     }
 
-    /// Changes each place's address. While the world is stopped.
+    /// Changes each place's address. The world is stopped.
     pub(super) fn change_places(&self, mut with: impl FnMut(usize) -> usize) {
         let mut change = |[place, trace]: [usize; 2]| [with(place), trace];
         let all = self.places_now.iter().chain(&self.places);
         all.for_each(|bag| bag.change_each(&mut change));
     }
 
-    /// Calls `with` while remembered objects, which are old, have their marks. While the world is
+    /// Gives remembered objects, which are old, their marks while `with` runs. The world is
     /// stopped.
     pub(super) fn with_marks<R>(&self, space: &Space, with: impl FnOnce() -> R) -> R {
-        /// Set in the word of an object that gets its mark back for a while. (Objects' addresses
+        /// A bit in the word of an object that gets its mark back for a while. (Objects' addresses
         /// are multiples of 8.)
         const GIVEN: usize = 1;
-        /// Clears the marks again, also if `with` unwinds.
+        /// Clears the marks again, even if `with` panics.
         struct Given<'a>(&'a Remembered, &'a Space);
         impl Drop for Given<'_> {
             fn drop(&mut self) {
@@ -205,7 +205,7 @@ impl Remembered {
         self.now.all().into_iter().chain(self.next.all()).for_each(with);
     }
 
-    /// Forgets all; the memory goes with the heap's.
+    /// Forgets all. The memory goes back with the heap's.
     pub(super) fn end(&self) {
         self.each_bag(Bag::end);
         self.places_now.iter().chain(&self.places).for_each(Bag::end);

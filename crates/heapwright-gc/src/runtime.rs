@@ -1,8 +1,8 @@
 //! The runtime's callbacks, with the layout of the C interface, and their calls.
 //!
-//! The duties in [`raw`](super::raw) say which thread calls each. Any thread calls those that read
-//! objects. The thread that sweeps or ends the heap calls `free`. `wanted` and `moved` run while
-//! the world is stopped. `event` runs while the thread holds no lock.
+//! The duties in [`raw`](super::raw) say which thread calls which callback. Any thread may call
+//! callbacks that read objects. The thread that sweeps or ends the heap calls `free`. `wanted` and
+//! `moved` run while the world is stopped. `event` runs while the thread holds no lock.
 //!
 //! Called by `tracer`, `cycle`, `sweep`, `moving`, `dump`, `verify` and `spans`.
 
@@ -17,7 +17,7 @@ use super::tracer::Tracer;
 /// A function that updates a weak table.
 pub type WeakPass = unsafe extern "C" fn(tracer: &Tracer, context: *mut c_void);
 
-/// The callbacks of a language's runtime for its heap. The C interface's struct.
+/// The callbacks of a language's runtime for its heap. C has the same struct.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Runtime {
@@ -30,25 +30,26 @@ pub struct Runtime {
         Option<unsafe extern "C" fn(tracer: &Tracer, object: *mut c_void, data: *mut c_void)>,
     /// Reports the runtime's roots.
     pub roots: Option<unsafe extern "C" fn(tracer: &Tracer, data: *mut c_void)>,
-    /// An object of kind `FREED` has died; `size` is that of its slot.
+    /// An object of kind `FREED` has died. `size`: the bytes of its slot.
     pub free: Option<unsafe extern "C" fn(object: *mut c_void, size: usize, data: *mut c_void)>,
     /// The name of an object's type, for dumps and verifiers: a string that is never freed.
     pub type_name:
         Option<unsafe extern "C" fn(object: *const c_void, data: *mut c_void) -> *const c_char>,
-    /// The new size in bytes of an object that is about to move; 0 keeps its size.
+    /// Returns the new size in bytes of an object that is about to move. 0: the object keeps its
+    /// size.
     pub wanted: Option<unsafe extern "C" fn(object: *const c_void, data: *mut c_void) -> usize>,
-    /// An object has moved to `to`, in a slot of `size` bytes; its old address `from` is only a
-    /// number. The callback may change the object, but stores no reference to it, because no
-    /// barrier would report that.
+    /// An object has moved to `to`, into a slot of `size` bytes. Its old address `from` is only a
+    /// number. The callback may change the object, but stores no reference into it, because no
+    /// barrier would report that store.
     pub moved: Option<
         unsafe extern "C" fn(to: *mut c_void, from: *const c_void, size: usize, data: *mut c_void),
     >,
     /// A span of a collection begins or ends: see [`Event`]. Called by the thread that collects,
-    /// sweeps or allocates, which holds no lock of the heap's. It may look at objects, read
-    /// statistics, call `malloc` and write files. It allocates nothing in this heap, stores no
-    /// references, collects nothing, joins and leaves nothing, and does not unwind. While the world
-    /// is stopped ([`STOPPED`](super::STOPPED)) it takes no lock that a thread may hold at a
-    /// safepoint, and its time is part of the pause.
+    /// sweeps or allocates, which holds no lock of the heap's. The callback may look at objects,
+    /// read statistics, call `malloc` and write files. It allocates nothing in this heap, stores no
+    /// references, collects nothing, joins and leaves no heap, and does not unwind. While the world
+    /// is stopped ([`STOPPED`](super::STOPPED)), it takes no lock that a thread may hold at a
+    /// safepoint. Its time is then part of the pause.
     pub event: Option<unsafe extern "C" fn(event: &Event, data: *mut c_void)>,
     /// As `trace`, but also gets the object's kind. `trace` takes precedence.
     pub trace_kind: Option<
@@ -57,15 +58,16 @@ pub struct Runtime {
     /// Marking met a reference that leads to no object of the heap: to static data, to memory of
     /// `malloc`, to another heap. The runtime may mark its own data there, and report the
     /// references in it, by value or by slot. Called as `trace` is, by any thread, once for each
-    /// such reference and not for each target, except null and values that are no multiple of 8.
-    /// Called only within a [`Span::Trace`](super::Span::Trace). A minor collection reports
-    /// references of young objects and roots.
+    /// such reference and not once for each target. Not called for null and values that are no
+    /// multiple of 8. Called only within a [`Span::Trace`](super::Span::Trace). A minor collection
+    /// calls it for the references of young objects and roots.
     pub outside:
         Option<unsafe extern "C" fn(tracer: &Tracer, reference: *mut c_void, data: *mut c_void)>,
-    /// There is no memory for an object, or none under the limit after collecting. True: try again,
-    /// because the runtime has dropped references or raised the limit. False: the allocation
-    /// returns null. Called at the allocation, so it may collect, run finalizers and, from C,
-    /// `longjmp` out of it. Its own allocations in this heap may call it again.
+    /// There is no memory for an object, or none within the limit, even after a collection. True:
+    /// try again, because the runtime has dropped references or raised the limit. False: the
+    /// allocation returns null. The allocation calls it. So the callback may collect, run
+    /// finalizers and, from C, leave the allocation by `longjmp`. Its own allocations in this heap
+    /// may call it again.
     pub out_of_memory: Option<
         unsafe extern "C" fn(
             mutator: *mut c_void,
@@ -74,25 +76,25 @@ pub struct Runtime {
             data: *mut c_void,
         ) -> bool,
     >,
-    /// Bytes from which on a large object is an event, [`Span::Large`](super::Span::Large). 0: no
-    /// object is.
+    /// A large object of at least this many bytes is an event, [`Span::Large`](super::Span::Large).
+    /// 0: no object is.
     pub large_bytes: usize,
     /// Objects have moved: changes each reference that this object reports by
     /// [`Tracer::mark_movable`](super::raw::Tracer::mark_movable) to the result of
     /// [`Mutator::moved`](super::raw::Mutator::moved). Called while the world is stopped, in one
     /// pause with the moves, for each object of the heap at its new address. Also called for a dead
-    /// object that awaits its `free`. Its references may lead to freed objects, which must not be
-    /// read. The callback allocates nothing in this heap. It reads other objects only where
-    /// references that are not yet changed do no harm. A heap whose runtime has this callback moves
-    /// all objects in one pause, not in steps.
+    /// object that awaits its `free`. The references of a dead object may lead to freed objects,
+    /// which must not be read. The callback allocates nothing in this heap. It reads another object
+    /// only if unchanged references in that object do no harm. A heap whose runtime has this
+    /// callback moves all objects in one pause, not in steps.
     pub update: Option<unsafe extern "C" fn(object: *mut c_void, data: *mut c_void)>,
-    /// The same for the runtime's roots, after all objects. Both callbacks are set, or neither is
-    /// used.
+    /// As `update`, for the runtime's roots. Called after all objects were updated. Both callbacks
+    /// are set, or neither is used.
     pub update_roots: Option<unsafe extern "C" fn(data: *mut c_void)>,
 }
 
 impl Runtime {
-    /// A runtime whose objects hold no references, which has no roots but handles.
+    /// A runtime without callbacks: its objects hold no references, and handles are its only roots.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -118,11 +120,11 @@ impl Runtime {
     #[inline]
     pub(crate) fn trace(&self, tracer: &Tracer, object: *mut u8) -> bool {
         if let Some(trace) = self.trace {
-            // SAFETY: an object of the heap; the rest is the runtime's duty.
+            // SAFETY: an object of the heap. The runtime promised a valid callback (see `raw`).
             unsafe { trace(tracer, object.cast(), self.data) };
         } else if let Some(trace) = self.trace_kind {
             let kind = object_kind(object).unwrap_or(TRACED);
-            // SAFETY: an object of the heap; the rest is the runtime's duty.
+            // SAFETY: an object of the heap. The runtime promised a valid callback (see `raw`).
             unsafe { trace(tracer, object.cast(), kind, self.data) };
         } else {
             return false;
@@ -135,46 +137,48 @@ impl Runtime {
         self.outside.is_some()
     }
 
-    /// A reference leads to no object of the heap.
+    /// Tells the runtime that a reference leads to no object of the heap.
     pub(crate) fn outside(&self, tracer: &Tracer, reference: *mut u8) {
         if let Some(outside) = self.outside {
-            // SAFETY: the runtime's duty.
+            // SAFETY: the runtime promised a valid callback (see `raw`).
             unsafe { outside(tracer, reference.cast(), self.data) };
         }
     }
 
-    /// Called without memory for an object. Returns whether to try again.
+    /// Tells the runtime that there is no memory for an object. Returns whether to try again.
     pub(crate) fn out_of_memory(&self, mutator: *mut c_void, size: usize, kind: u32) -> bool {
-        // SAFETY: the mutator of the calling thread, which may collect. The rest is the runtime's
-        // duty.
+        // SAFETY: the mutator of the calling thread, which may collect. The runtime promised a
+        // valid callback (see `raw`).
         self.out_of_memory.is_some_and(|asked| unsafe { asked(mutator, size, kind, self.data) })
     }
 
     pub(crate) fn roots(&self, tracer: &Tracer) {
         if let Some(roots) = self.roots {
-            // SAFETY: the runtime's duty.
+            // SAFETY: the runtime promised a valid callback (see `raw`).
             unsafe { roots(tracer, self.data) };
         }
     }
 
     pub(crate) fn free(&self, object: *mut u8, size: usize) {
         if let Some(free) = self.free {
-            // SAFETY: a dead object of the heap, once; the rest is the runtime's duty.
+            // SAFETY: a dead object of the heap, once. The runtime promised a valid callback (see
+            // `raw`).
             unsafe { free(object.cast(), size, self.data) };
         }
     }
 
     /// Returns the new size of an object that is about to move, if the runtime gives one.
     pub(crate) fn wanted(&self, object: *mut u8) -> Option<usize> {
-        // SAFETY: an object of the heap; the rest is the runtime's duty.
+        // SAFETY: an object of the heap. The runtime promised a valid callback (see `raw`).
         let wanted = self.wanted.map_or(0, |wanted| unsafe { wanted(object.cast(), self.data) });
         (wanted != 0).then_some(wanted)
     }
 
-    /// An object has moved.
+    /// Tells the runtime that an object has moved.
     pub(crate) fn moved(&self, to: *mut u8, from: *mut u8, size: usize) {
         if let Some(moved) = self.moved {
-            // SAFETY: an object of the heap, where it is now; the rest is the runtime's duty.
+            // SAFETY: an object of the heap, at its new address. The runtime promised a valid
+            // callback (see `raw`).
             unsafe { moved(to.cast(), from.cast(), size, self.data) };
         }
     }
@@ -184,33 +188,34 @@ impl Runtime {
         self.update.is_some() && self.update_roots.is_some()
     }
 
-    /// Has an object change its references to moved objects.
+    /// Has the runtime change an object's references to moved objects.
     pub(crate) fn update(&self, object: *mut u8) {
         if let Some(update) = self.update {
-            // SAFETY: an object of the heap, where it is now; the rest is the runtime's duty.
+            // SAFETY: an object of the heap, at its new address. The runtime promised a valid
+            // callback (see `raw`).
             unsafe { update(object.cast(), self.data) };
         }
     }
 
-    /// Has the roots change theirs.
+    /// Has the runtime change the references of its roots.
     pub(crate) fn update_roots(&self) {
         if let Some(update) = self.update_roots {
-            // SAFETY: the runtime's duty.
+            // SAFETY: the runtime promised a valid callback (see `raw`).
             unsafe { update(self.data) };
         }
     }
 
-    /// A span begins or ends.
+    /// Tells the runtime that a span begins or ends.
     pub(crate) fn event(&self, of: &Event) {
         if let Some(event) = self.event {
-            // SAFETY: the runtime's duty.
+            // SAFETY: the runtime promised a valid callback (see `raw`).
             unsafe { event(of, self.data) };
         }
     }
 
     /// The name of an object's type, or null.
     pub(crate) fn type_name(&self, object: *const u8) -> *const c_char {
-        // SAFETY: an object of the heap; the rest is the runtime's duty.
+        // SAFETY: an object of the heap. The runtime promised a valid callback (see `raw`).
         self.type_name.map_or(ptr::null(), |name| unsafe { name(object.cast(), self.data) })
     }
 }

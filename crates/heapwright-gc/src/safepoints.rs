@@ -23,7 +23,7 @@ use super::world::{self, Handshake, Stop, World};
 /// Nanoseconds that a collector waits before it looks for threads that have ended.
 const LONG: u64 = 1_000_000_000;
 
-/// The mutator's thread attached or entered by itself: it is at work until it leaves.
+/// The mutator's thread attached the mutator, or entered by itself. It is at work until it leaves.
 const CAME: usize = 1;
 /// The thread attached the mutator, and detaches it.
 pub(super) const ATTACHED: usize = 2;
@@ -39,15 +39,15 @@ impl Heap {
         }
     }
 
-    /// As [`Heap::at_safepoint`], for a thread that may have done nothing for long: pages that
-    /// waited go back.
+    /// As [`Heap::at_safepoint`], for a thread that may have done nothing for long. Also gives back
+    /// pages that waited.
     pub(super) fn at_rare_safepoint(&self, me: &Mutator) {
         self.at_safepoint(me);
         self.tend();
     }
 
-    /// As [`Heap::at_safepoint`], for a caller that knows that the world is stopped. In the
-    /// program's own fork handlers the world is stopped for this thread: nothing is done.
+    /// As [`Heap::at_safepoint`], for a caller that knows that the world is stopped. Does nothing
+    /// in the program's own fork handlers, where the world is stopped for this thread.
     #[cold]
     pub(super) fn rest(&self, me: &Mutator) {
         if sync::holds_all() {
@@ -107,8 +107,8 @@ impl Heap {
 }
 
 impl Mutator {
-    /// The mutator enters. Waits while the world is stopped. (In the program's own fork handlers it
-    /// does not wait: the world is stopped for this thread's fork.)
+    /// Enters. Waits while the world is stopped. (Does not wait in the program's own fork handlers,
+    /// where the world is stopped for this thread's fork.)
     pub(super) fn enter(&self) {
         if !self.try_enter() {
             self.heap().world.come_later(&self.handshake);
@@ -118,7 +118,7 @@ impl Mutator {
         }
     }
 
-    /// The mutator enters, unless the world is stopped. Returns whether it did.
+    /// Enters, unless the world is stopped. Returns whether the mutator entered.
     pub(super) fn try_enter(&self) -> bool {
         if sync::holds_all() {
             World::come_in(&self.handshake);
@@ -160,21 +160,21 @@ impl Mutator {
         }
     }
 
-    /// The thread is about to wait for this mutator's heap. Its mutators in other heaps leave, so
-    /// that no collector waits for them.
+    /// Makes the thread's mutators in other heaps leave, because the thread is about to wait for
+    /// this mutator's heap. So no collector waits for them.
     pub(super) fn leave_elsewhere(&self) {
         let left = world::leave_all(&|with| self.each_seat(with), Some(&self.handshake));
         self.left_others.set(self.left_others.get() | usize::from(left));
     }
 
-    /// The thread has stopped waiting: its mutators in other heaps come back.
+    /// Brings the thread's mutators in other heaps back, because the thread has stopped waiting.
     pub(super) fn come_back(&self) {
         if self.left_others.take() != 0 {
             world::come_back(&|with| self.each_seat(with));
         }
     }
 
-    /// The mutator belongs to the calling thread from now on, which enters.
+    /// Notes that the mutator belongs to the calling thread, which enters, from now on.
     pub(super) fn note_coming(&self) {
         self.note_thread();
         if self.how.get() & (CAME | ENDED) != CAME {
@@ -182,7 +182,7 @@ impl Mutator {
         }
     }
 
-    /// The calling thread has attached the mutator.
+    /// Notes that the calling thread has attached the mutator.
     pub(super) fn note_attached(&self) {
         self.watch(CAME | ATTACHED);
     }

@@ -2,7 +2,7 @@
 //! mark.
 //!
 //! ```text
-//!   CONTEXTS  GUARDIANS  REGISTERED    what is kept with objects that are marked
+//!   CONTEXTS  GUARDIANS  REGISTERED    objects that are kept with marked objects
 //!   CLOSED    CELLS      WEAK          weak cells are visited, weak references cleared
 //!   JUDGE     DUE                      finalizers, a priority at a time
 //!   DYING     EMPTY                    ephemerons with dead keys
@@ -10,29 +10,24 @@
 //!   LAST                               weak references again
 //!
 //!   each call  reported ephemerons | registrations of guardians | then the stage's next entries
-//!              any of these marks something: marking goes on, and comes back here
+//!              if one of these marks an object: marking goes on, and comes back here
 //! ```
 //!
 //! `weak` describes the order and its reasons. A stage visits a few entries at a time, and a step
 //! may end after any of them. Before a stage goes on, all roots were reported again and nothing is
-//! left to mark. So a stage finds what later visits could not find otherwise:
+//! left to mark. No stage misses an object between two visits:
 //!
 //! - From the first stage on, each newly marked object is *looked up*: values of ephemerons,
-//!   contexts, representatives, registrations of guardians. So chains of these take time in their
-//!   length.
-//! - What a mutator registers meanwhile lives this time ([`keep_this_time`]), so no visit misses
-//!   it.
+//!   contexts, representatives, registrations of guardians. So chains of these take time in
+//!   proportion to their length.
+//! - An object that a mutator registers meanwhile lives this time
+//!   ([`keep_this_time`](super::mutator::Mutator::keep_this_time)).
 //! - WEAK is one pause: a mutator reads weak references without being asked. From then on no
 //!   mutator reaches an object without a mark, except by an ephemeron. EMPTY ends that.
-//! - LAST clears what was stored meanwhile: cells that lead to objects which died young.
+//! - LAST clears references that were stored meanwhile: to objects which died young.
 //!
-//! Without memory, marks may be set without a lookup. Then the first stages are repeated.
-//!
-//! Objects without barriers are also visited here.
-//!
-//! [`keep_this_time`]: super::mutator::Mutator::keep_this_time
-//!
-//! Called by `mark`.
+//! Without memory, marks may be set without a lookup. Then the first stages are repeated. Objects
+//! without barriers are also visited here. Called by `mark`.
 
 use core::ptr;
 
@@ -58,12 +53,12 @@ const VISITS: usize = 256;
 /// The most weak cells that the verifier reports.
 const REPORTED: usize = 10;
 
-/// What a call of [`Trace::settle`] has come to.
+/// The result of a call of [`Trace::settle`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Settled {
     /// Nothing is left to mark, and everything is judged.
     All,
-    /// Something is to be marked.
+    /// Objects are to be marked.
     More,
     /// The step's time is up.
     Over,
@@ -71,7 +66,7 @@ pub(super) enum Settled {
 
 impl Trace {
     /// Settles weak references, ephemerons, guardians and finalizers, when nothing else is left to
-    /// mark. The runtime's weak passes run once in a step: `passed` says that they did.
+    /// mark. The runtime's weak passes run once in a step. `passed`: whether they have run.
     pub(super) fn settle(
         &self,
         tracer: &Tracer,
@@ -117,7 +112,7 @@ impl Trace {
         }
     }
 
-    /// From now on marked objects are looked up, where there is anything to be found.
+    /// Begins to settle. From now on marked objects are looked up, if there are lists to look in.
     fn begin_settling(&self, tracer: &Tracer) {
         let settling = &self.settling;
         settling.next.set(CELLS);
@@ -130,8 +125,8 @@ impl Trace {
         tracer.mark_as(Marks::Alone);
     }
 
-    /// Takes some ephemerons that were reported: marks the values of those whose keys are marked,
-    /// and has the others wait. Returns whether there were any.
+    /// Takes a chunk of reported ephemerons. Marks the values of those whose keys are marked. The
+    /// others wait. Returns whether there was a chunk.
     fn add_ephemerons(&self, tracer: &Tracer) -> bool {
         let bag = self.weak.ephemerons();
         let Some(chunk) = bag.take() else { return false };
@@ -156,7 +151,8 @@ impl Trace {
             }
             waits
         };
-        // Ephemerons without memory for the note live this time: nobody would empty them.
+        // Without memory for its note, an ephemeron's key and value live this time: nobody would
+        // empty it.
         let refused = |ephemeron: Noted| {
             keep(ephemeron.key());
             keep(ephemeron.value());
@@ -165,7 +161,7 @@ impl Trace {
             self.marking.give_back(chunk);
         }
         if !waiting.index() {
-            // Without a table nothing is found: all are visited again.
+            // Without a table no lookup finds anything: all ephemerons are visited again.
             self.settling.miss();
         }
         true
@@ -193,7 +189,8 @@ impl Trace {
         |object| self.space().is_unmarked(object)
     }
 
-    /// Calls `with` for the number of the last visited entry.
+    /// Calls `with` with the number of the last visited entry, and stores the number that it
+    /// leaves.
     fn visiting(&self, with: impl FnOnce(&mut u32) -> bool) -> bool {
         let mut at = self.settling.at.get() as u32;
         let through = with(&mut at);
@@ -201,7 +198,8 @@ impl Trace {
         through
     }
 
-    /// A part of the first stages: what is kept with objects that were marked before they began.
+    /// A part of the first stages: marks objects that are kept with objects marked before the
+    /// stages.
     fn visit_first(&self, tracer: &Tracer) {
         let minor = self.generations.is_minor();
         let stage = self.settling.stage.get();
@@ -228,8 +226,9 @@ impl Trace {
         }
     }
 
-    /// Visits registrations of guardians that were marked late, then judges those whose object is
-    /// still unmarked, then retrieves the dead ones. Returns whether there was anything to do.
+    /// Visits registrations of guardians that were marked late. When nothing is left to mark,
+    /// retrieves dead objects, or judges queued registrations. Returns whether there was anything
+    /// to do.
     fn follow_guardians(&self, tracer: &Tracer) -> bool {
         let mut judge =
             Judge { is_unmarked: self.is_unmarked(), mark: |object| tracer.edge(object) };
@@ -267,7 +266,7 @@ impl Trace {
                 settling.enter(settling.next.get());
                 return;
             }
-            // A minor collection looks at cells with young objects alone.
+            // A minor collection looks only at cells with young objects.
             CELLS => {
                 let cells = &self.weak.cells;
                 minor || self.visiting(|at| cells.visit(at, VISITS, self.is_unmarked()))
@@ -325,8 +324,8 @@ impl Trace {
         }
     }
 
-    /// Makes finalizers of a priority due whose object is inaccessible: a part of them. The next
-    /// priority follows when what the due ones lead to is marked.
+    /// Judges some finalizers of a priority: they become due if their objects are inaccessible. The
+    /// next priority follows when all objects that the due finalizers lead to are marked.
     fn judge_priority(&self, priority: usize, minor: bool) {
         let settling = &self.settling;
         if priority == PRIORITIES {
@@ -353,24 +352,24 @@ impl Trace {
         }
     }
 
-    /// Returns whether an object, which is marked, is old when this collection is over: it has
-    /// survived a minor collection before, or this is a major one.
+    /// Returns whether a marked object is old when this collection is over: it has survived a
+    /// collection before, or this collection is a major one.
     fn is_old(&self, object: *mut u8) -> bool {
         let Some(page) = self.space().page_of(object.addr()) else { return true };
         let offset = object.addr() - page.base().addr();
         page.is_marked(offset) && (!self.generations.is_minor() || page.has_survived(offset))
     }
 
-    /// Runs the runtime's weak passes. While the world is stopped.
+    /// Runs the runtime's weak passes. The world is stopped.
     pub(super) fn run_weak_passes(&self, tracer: &Tracer) {
         self.weak_passes.each(|pass, context| {
-            // SAFETY: the runtime's duty.
+            // SAFETY: the runtime promised a valid weak pass and context.
             unsafe { pass(tracer, context) };
         });
     }
 
-    /// Runs the weak passes, and makes weak references to dead objects null. When everything is
-    /// marked, except objects that only finalizers keep.
+    /// Runs the weak passes, and makes weak references to dead objects null. All objects are
+    /// marked, except those that only finalizers keep.
     fn clear_weak(&self, tracer: &Tracer, passed: &mut bool) {
         if !core::mem::replace(passed, true) {
             self.run_weak_passes(tracer);
@@ -386,10 +385,10 @@ impl Trace {
         }
         while let Some(chunk) = slots {
             bag::each(chunk, |slot: *mut *mut u8| {
-                // SAFETY: reported by `trace` of an object that is marked, so it exists.
+                // SAFETY: `trace` of a marked object reported the slot, so it exists.
                 if space.is_unmarked(unsafe { slot.read() }) {
-                    // SAFETY: reported by `trace` of an object that is marked. Nobody reads it: the
-                    // world is stopped.
+                    // SAFETY: `trace` of a marked object reported the slot. Nobody reads it,
+                    // because the world is stopped.
                     unsafe { slot.write(ptr::null_mut()) };
                     cleared += 1;
                 }
@@ -413,8 +412,8 @@ impl Trace {
         self.weak.cleared.add(cleared);
     }
 
-    /// Ends the program if a weak cell leads to an object that is not old, and collections do not
-    /// look at the cell: they would not clear it. In heaps with few cells, too.
+    /// Ends the program if a weak cell leads to an object that is not old, but collections pass the
+    /// cell over. They would not clear the cell. Checks heaps with few cells, too.
     fn verify_weak_cells(&self) {
         let (space, mut found) = (self.space(), 0);
         self.weak.cells.each_passed_over(|cell| {
@@ -437,7 +436,7 @@ impl Trace {
         }
     }
 
-    /// Makes ephemerons with dead keys null. When everything is marked.
+    /// Makes ephemerons with dead keys null. All live objects are marked.
     fn clear_ephemerons(&self) {
         let space = self.space();
         let mut waiting = self.weak.waiting.lock();
@@ -452,7 +451,7 @@ impl Trace {
         waiting.empty(|chunk| self.marking.give_back(chunk));
     }
 
-    /// The end, in the pause that ends marking.
+    /// Ends settling, in the pause that ends marking.
     fn end_settling(&self, tracer: &Tracer, passed: &mut bool) {
         self.clear_weak(tracer, passed);
         self.clear_ephemerons();
@@ -466,8 +465,8 @@ impl Trace {
         self.settling.clear();
     }
 
-    /// Traces marked objects without barriers again: old ones, and those that an earlier step
-    /// traced. With the roots. Returns their bytes.
+    /// Traces marked objects without barriers again, with the roots: old objects, and objects that
+    /// an earlier step traced. Returns their bytes.
     pub(super) fn trace_unprotected(&self, tracer: &Tracer) -> usize {
         let mut bytes = 0;
         self.unprotected.each(|object| {

@@ -11,13 +11,13 @@
 //! **Balance** is MemBalancer's square-root rule (Kirisame, Shenoy, Panchekha: "Optimal heap limits
 //! for reducing browser memory use", OOPSLA 2022). Heaps with the same `balance` save time evenly:
 //! a byte moved from one heap to another costs more time than it saves. A fixed factor gives much
-//! to a large idle heap, and little to a small busy one. `balance` is in bytes: a heap with as many
-//! live bytes, which allocates as fast as it is marked, may double.
+//! to a large idle heap, and little to a small busy one. `balance` is in bytes. A heap with
+//! `balance` live bytes that allocates as fast as it is marked may double.
 //!
 //! Measurements go into sums that are halved at each collection. The collector's time is the
 //! marking thread's CPU time plus the time of the sweep. All other time is the program's, by the
 //! clock, so an idle heap gives memory up at its next collection. Minor collections decide nothing
-//! here: the room is that of the last major one.
+//! here: the decision of the last major one holds.
 //!
 //! Called by `cycle` when marking has ended. Whatever the answer, `least` and `most` hold.
 
@@ -31,18 +31,18 @@ use super::cell::{Num, clear};
 use super::growth::Target;
 use super::locks::With;
 
-/// Called after a collection: returns how many live and garbage bytes there may be when the next
-/// one ends. 0: by the heap's own rule.
+/// The runtime's policy, called after a collection. Returns how many live and garbage bytes there
+/// may be when the next collection ends. 0: the heap's own rule decides.
 pub type Policy = unsafe extern "C" fn(outcome: *const Outcome, context: *mut c_void) -> usize;
 
-/// The sizing of one heap. Zero: by the factor.
+/// The sizing of one heap. All-zero bytes: by the factor.
 pub(super) struct Sizing {
     policy: Lock<Asked>,
-    /// The rule's only number; 0: the factor.
+    /// The only number of the square-root rule; 0: by the factor.
     balance: Num,
     /// Bytes that may be allocated until the next collection ends, plus 1; 0: by the factor.
     room: Num,
-    /// When marking ended last; nanoseconds of sweeping until then.
+    /// When marking ended last. `swept`: nanoseconds of sweeping until then.
     ended: Num,
     swept: Num,
     /// CPU time of this cycle's finished marking steps.
@@ -61,30 +61,30 @@ pub(super) struct Sizing {
 #[derive(Clone, Copy)]
 struct Asked(Option<Policy>, *mut c_void);
 
-// SAFETY: a context is the runtime's, which promises that its function may be called by any thread.
+// SAFETY: a context is the runtime's. The runtime promises that any thread may call its function.
 unsafe impl Send for Asked {}
 
 /// Returns the bytes that may be allocated by the square-root rule.
 fn room(live: usize, balance: usize, sums: [usize; 4]) -> usize {
     let [allocated, marked, collector, mutator] = sums.map(|sum| sum.max(1) as f64);
-    // g / s: bytes allocated while one is marked.
+    // g / s: bytes allocated while one byte is marked.
     let speed = allocated / mutator * collector / marked;
     ((live as f64 * balance as f64 * speed) as u128).isqrt() as usize
 }
 
 impl Sizing {
-    /// A heap begins.
+    /// Begins the measurements of a heap.
     pub(super) fn begin(&self) {
         self.ended.set(os::now_ns() as usize);
     }
 
-    /// Returns the limits, for a heap that marks in steps or not.
+    /// Returns the limits. `incremental`: whether the heap marks in steps.
     pub(super) fn target(&self, incremental: bool) -> Target {
         let (factor, least, most) = (self.factor.get(), self.least.get(), self.most.get());
         Target { factor, least, most, incremental }
     }
 
-    /// Changes the limits. By any thread.
+    /// Changes the limits. Any thread may call this.
     pub(super) fn set_target(&self, factor: usize, least: usize, most: usize) {
         self.factor.set(factor);
         self.least.set(least);
@@ -97,7 +97,7 @@ impl Sizing {
         self.room.set(0);
     }
 
-    /// From now on the heap is sized by the square-root rule; 0: by the factor.
+    /// From now on, sizes the heap by the square-root rule; 0: by the factor.
     pub(super) fn balance(&self, bytes: usize) {
         self.balance.set(bytes);
         self.room.set(0);
@@ -109,7 +109,7 @@ impl Sizing {
         self.room.get().checked_sub(1)
     }
 
-    /// A step of marking has ended, which took `cpu` nanoseconds.
+    /// Notes that a step of marking has ended, which took `cpu` nanoseconds.
     pub(super) fn end_step(&self, cpu: u64) {
         self.marking.add(cpu as usize);
     }
@@ -131,26 +131,28 @@ pub(super) struct Measured {
     pub(super) live: usize,
     pub(super) allocated: usize,
     pub(super) marked: usize,
-    /// Nanoseconds of CPU time of the last step so far, and of sweeping, ever.
+    /// Nanoseconds of CPU time of the last step so far. `swept`: nanoseconds of sweeping, ever.
     pub(super) step: usize,
     pub(super) swept: usize,
-    /// Its number, and whether it is a minor one.
+    /// The collection's number. `minor`: whether it is a minor one.
     pub(super) cycle: usize,
     pub(super) minor: bool,
 }
 
 impl Sizing {
-    /// Marking has ended: decides how much the heap may grow.
+    /// Decides how much the heap may grow, when marking has ended.
     pub(super) fn size(&self, target: &Target, measured: &Measured) {
         let Measured { live, allocated, marked, step, swept, cycle, minor } = *measured;
-        // Under the lock: after a change of policy the old one is not running any more.
+        // Holds the lock during the call: when `choose` returns, the old policy is not running any
+        // more.
         let asked = self.policy.lock();
         let Asked(policy, context) = *asked;
         if policy.is_none() && self.balance.get() == 0 {
             return;
         }
         let now = os::now_ns() as usize;
-        // The rest of the step counts for the next cycle: all of it is added when it ends.
+        // The time of this step from now on counts for the next cycle: `end_step` adds the whole
+        // step.
         let marking = self.marking.replace(step.wrapping_neg()).wrapping_add(step);
         let collector = marking + (swept - self.swept.replace(swept).min(swept));
         let mutator = now.saturating_sub(self.ended.replace(now)).saturating_sub(collector);
@@ -176,7 +178,7 @@ impl Sizing {
             cycles: cycle as u64,
             minor,
         };
-        // SAFETY: the runtime's duty.
+        // SAFETY: the runtime promised a valid policy and context.
         let goal = unsafe { policy(&raw const outcome, context) };
         let chosen = if goal == 0 { 0 } else { 1 + goal.saturating_sub(live) };
         if goal != 0 || self.balance.get() == 0 {

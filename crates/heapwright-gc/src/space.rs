@@ -8,12 +8,11 @@
 //! ```
 //!
 //! [`Space`] owns the records and lists of all pages, the accounts that limit their number
-//! (`pacing`, `sizing`), and the phase of collections (`phase`). A record and a list change under
-//! the lock of the lists, or by the thread that has claimed the page.
-//! the page.
+//! (`pacing`, `sizing`), and the phase of collections (`phase`). Records and lists change under the
+//! lock of the lists. The thread that has claimed a page may also change its record.
 //!
-//! The lowest part of a heap: it knows no other part. `find` and `marks` map addresses to objects,
-//! `placement` decides which of them move, `large` serves large objects.
+//! The space is the lowest part of a heap: it knows no other part. `find` and `marks` map addresses
+//! to objects, `placement` decides which objects move, `large` serves large objects.
 //!
 //! Called by all other parts.
 
@@ -43,17 +42,17 @@ use super::pages::Pages;
 use super::phase::Cycle;
 use super::sizing::Sizing;
 
-/// From this many pages in a pool on, new pages are populated in one call instead of by page
-/// faults. That saves a third of the cost, but some of the last page may never be used.
+/// If a pool has at least this many pages, new pages are populated in one call instead of by page
+/// faults. That saves a third of the cost, but parts of the last page may never be used.
 const USED_WHOLE: usize = 64;
 
 /// Size of the largest object that a program probably touches as a whole.
 const TOUCHED_WHOLE: usize = 4 << 10;
 
-/// Empty pages that are given back at a look, and the most looks that are made up for at once.
+/// Empty pages that one look gives back. `LOOKS`: the most looks that are made up for at once.
 const DECAYS: usize = 128;
 const LOOKS: usize = 32;
-/// As many times more of a heap that has taken none since the last look.
+/// A look gives back this many times more of a heap that has taken none since the last look.
 const IDLE: usize = 8;
 /// Pages that are given to the kernel under one lock.
 const PURGED_AT_A_TIME: usize = 32;
@@ -64,7 +63,7 @@ struct Setup {
     sizes: Sizes,
 }
 
-/// The memory of one heap. Zero is an unused space.
+/// The memory of one heap. All-zero bytes: an unused space.
 pub(super) struct Space {
     setup: UnsafeCell<MaybeUninit<Setup>>,
     tag: AtomicU32,
@@ -88,7 +87,7 @@ pub(super) struct Wanted {
     pub(super) page_list: usize,
     /// Bytes of a slot; for a large object, the requested size.
     pub(super) slot: usize,
-    /// The heap's last cycle: the page is as new as that.
+    /// The heap's last cycle: the page is as new as this cycle.
     pub(super) cycle: usize,
     /// The limit of the heap's bytes.
     pub(super) limit: usize,
@@ -108,7 +107,7 @@ impl Wanted {
 }
 
 impl Space {
-    /// A heap of this id begins to use the space.
+    /// Begins to use the space, for the heap with this id.
     ///
     /// # Safety
     ///
@@ -118,7 +117,7 @@ impl Space {
         // SAFETY: by the contract.
         unsafe { (*self.setup.get()).write(setup) };
         let mut lists = self.lists.lock();
-        // Piece by piece: the whole is too large for a stack.
+        // Clears the lists piece by piece: they are too large for a stack.
         lists.clear();
         for (pool, of) in lists.pool.iter_mut().enumerate() {
             of.slot = self.sizes().slot(pool);
@@ -129,7 +128,7 @@ impl Space {
         self.sizing.begin();
     }
 
-    /// All pages have gone back, and nobody uses it any more.
+    /// Ends the use of the space. All pages have gone back, and nobody uses it any more.
     pub(super) fn end(&self) {
         self.pages.end();
         self.sizing.end();
@@ -150,7 +149,7 @@ impl Space {
         &self.setup().options
     }
 
-    /// How much memory it may have.
+    /// Returns how much memory the heap may have.
     pub(super) fn target(&self) -> Target {
         self.sizing.target(self.options().incremental)
     }
@@ -178,7 +177,7 @@ impl Space {
         self.tag.load(Ordering::Relaxed)
     }
 
-    /// Returns whether it collects at every allocation.
+    /// Returns whether the heap collects at every allocation.
     #[inline]
     pub(super) fn is_stressed(&self) -> bool {
         self.options().verify & options::STRESS != 0
@@ -202,7 +201,7 @@ impl Space {
         Wanted { heap: self.id(), page_list, slot, cycle, limit, zero: self.clears(page_list) }
     }
 
-    /// Calls `with` for every page in use, page list by page list. While the world is stopped.
+    /// Calls `with` for every page in use, page list by page list. The world is stopped.
     pub(super) fn each_page(&self, mut with: impl FnMut(&Page) -> bool) -> bool {
         for page_list in 0..PAGE_LISTS {
             let mut number = self.lists.lock().first(page_list);
@@ -216,7 +215,7 @@ impl Space {
         true
     }
 
-    /// Returns its bytes now, in pages and in malloc.
+    /// Returns the heap's bytes now, in pages and in malloc.
     pub(super) fn bytes_now(&self) -> usize {
         self.pacing.with_external(self.lists.lock().bytes())
     }
@@ -224,7 +223,8 @@ impl Space {
     /// Notes that a page was claimed: its free slots count as allocated.
     pub(super) fn note_claimed(&self, page: &Page) {
         self.pacing.add_allocated((page.slots() - page.live.get()) * page.slot.get());
-        // Until the page is released or swept: it may hold objects that are not old.
+        // All slots count as live until the page is released or swept: it may hold objects that are
+        // not old.
         page.live.set(page.slots());
     }
 
@@ -238,8 +238,8 @@ impl Space {
 }
 
 impl Space {
-    /// Takes a new page of one unit, if the heap then has at most `most` bytes. Malloc's bytes for
-    /// dead objects do not count there.
+    /// Takes a new page of one unit, if the heap then has at most `most` bytes, without the
+    /// external bytes of dead objects.
     pub(super) fn new_page(&self, wanted: Wanted, most: usize) -> Option<&Page> {
         let mut lists = self.lists.lock();
         while !self.pacing.admits(lists.bytes() + UNIT, most, wanted.limit) {
@@ -248,8 +248,8 @@ impl Space {
             }
         }
         let page = self.pages.make()?;
-        // Not `Dense`: huge pages under a heap that has just begun cost more to clear than they
-        // save in marking (ci/gc.sh: splay 1.5 to 1.8 times the time, gcbench 0.85).
+        // Does not ask for `Dense`: under a new heap, huge pages cost more to clear than they save
+        // in marking. (ci/gc.sh: splay takes 1.5 to 1.8 times as long, gcbench 0.85 times.)
         let Some(run) = runs::take(1, 1, Want::Any, wanted.entry(), |_| Entry::FREE) else {
             self.pages.give(page);
             return None;
@@ -290,8 +290,8 @@ impl Space {
         bits::clear_words(page.marks(), page.words());
     }
 
-    /// Gives back a claimed page without live objects that is not to wait: see `sweep`. A page with
-    /// more bytes than the heap may allocate before its next collection goes to the kernel.
+    /// Gives back a claimed page without live objects, which is not to wait (see `sweep`). A page
+    /// with more bytes than the heap may allocate before its next collection goes to the kernel.
     pub(super) fn release(&self, page: &Page) {
         let mut lists = self.lists.lock();
         lists.remove(&self.pages, page);
@@ -301,7 +301,7 @@ impl Space {
         }
         drop(lists);
         Self::close(page);
-        // SAFETY: a page without objects that the caller has claimed, and in no list.
+        // SAFETY: the page has no objects, and is in no list. The caller has claimed it.
         unsafe { runs::give_purged(page.unit.get(), page.units.get()) };
         let _lists = self.lists.lock();
         self.pages.give(page);
@@ -315,7 +315,7 @@ impl Space {
         true
     }
 
-    /// Gives a page to the kernel that is in no list any more: it has waited long enough.
+    /// Gives a page to the kernel. The page has waited long enough, and is in no list any more.
     pub(super) fn purge(&self, page: &Page) {
         Self::close(page);
         // SAFETY: a page of this heap without objects, which is in no list: nobody uses it.
@@ -323,9 +323,9 @@ impl Space {
         self.pages.give(page);
     }
 
-    /// Gives up to `most` empty pages to the kernel, and as many bytes of waiting large ones, as
-    /// long as more than `keep` bytes are left. Returns their bytes. Other threads get the lock
-    /// between a few of them.
+    /// Gives up to `most` pages to the kernel, as long as more than `keep` bytes are left. Empty
+    /// pages go first, and then waiting pages of large objects. Returns their bytes. Other threads
+    /// get the lock between a few of them.
     fn purge_some(&self, keep: usize, most: usize) -> usize {
         let (mut given, mut pages) = (0, 0);
         while pages < most {
@@ -348,8 +348,8 @@ impl Space {
         given
     }
 
-    /// Gives back empty pages that nobody needed for a while, to the kernel. By any thread, also by
-    /// one that has nothing to do with the heap: it does not wait for the lock.
+    /// Gives empty pages to the kernel that nobody needed for a while. Any thread may call this,
+    /// even a thread that has nothing to do with the heap. So it does not wait for the lock.
     pub(super) fn decay(&self) {
         let Some(delay) = purge_delay::purge_delay().map(purge_delay::interval) else { return };
         let now = os::coarse_ms();
@@ -358,7 +358,7 @@ impl Space {
         if waited < delay {
             return;
         }
-        // The longer nobody looked, the more pages. More of an idle heap, too: nobody took one.
+        // Gives more pages if nobody looked for long, or if the heap is idle: nobody took a page.
         let looks = usize::try_from(waited / delay.max(1)).unwrap_or(1).clamp(1, LOOKS);
         let idle = if lists.empty_low == lists.empty_pages { IDLE } else { 1 };
         let most = DECAYS * looks.max(idle);
@@ -370,7 +370,7 @@ impl Space {
         lists.note_look(now);
     }
 
-    /// The sweep is over: pages that are empty now are not needed from now on.
+    /// Notes that the sweep is over: pages that are empty now count as not needed from now on.
     pub(super) fn end_sweep(&self) {
         let mut lists = self.lists.lock();
         lists.note_look(os::coarse_ms());
@@ -384,9 +384,8 @@ impl Space {
         }
     }
 
-    /// Gives all empty pages to the kernel, and the process's free runs: the memory of large
-    /// objects that have died lies there. Returns the bytes of the heap's pages that the kernel
-    /// took.
+    /// Gives all empty pages to the kernel, and the process's free runs, where dead large objects
+    /// left their memory. Returns the bytes of the heap's pages that the kernel took.
     pub(super) fn trim(&self) -> usize {
         let mut lists = self.lists.lock();
         let bytes = lists.empty_bytes();
@@ -396,7 +395,7 @@ impl Space {
         bytes.min(chunk::purge_all(0))
     }
 
-    /// The heap ends: its empty pages are in no list any more, so no other thread gives one back.
+    /// Forgets the empty pages, at the heap's end. So no other thread gives one back.
     pub(super) fn forget_empty(&self) {
         self.lists.lock().forget_empty();
     }

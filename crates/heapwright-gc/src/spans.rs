@@ -1,26 +1,26 @@
 //! Events: a heap reports its collections to its runtime, and writes them into a time line.
 //!
 //! ```text
-//!   collection  |=========================================|      from the first root to the last page swept
-//!   trace       |====================|                           from the first step of marking to the last
-//!   pause       |=====|   |====|  |=======|                      all mutators are stopped
-//!     mark       |===|     |==|    |=|                           one step
-//!       roots     |=|                                            roots are reported
-//!       weak                        ||                           ephemerons, weak references, finalizers
-//!     move                            |==|                       one step
-//!   sweep                             |===================|      by those that allocate, mostly
-//!   large object    |======================= - - -               from its allocation to its death
+//!   collection  |=========================================|   from the first root to the last page
+//!   trace       |====================|                        from the first step to the last
+//!   pause       |=====|   |====|  |=======|                   all mutators are stopped
+//!     mark       |===|     |==|    |=|                        one step
+//!       roots     |=|                                         roots are reported
+//!       weak                        ||                        ephemerons, weak references, ...
+//!     move                            |==|                    one step
+//!   sweep                             |===================|   mostly by threads that allocate
+//!   large object    |======================= - - -            from its allocation to its death
 //! ```
 //!
-//! Everything is a span, and an event is one of its two ends. Without a listener an event costs a
-//! load and a test, a few in each step. There is none on a path that allocates from a region,
-//! reports a reference or stores one. The clock is read only for listeners.
+//! Everything is a span, and an event is one of the two ends of a span. Without a listener, an
+//! event costs a load and a test, and each step has a few events. A path that allocates from a
+//! region, reports a reference or stores one has no event. The clock is read only for listeners.
 //!
-//! A listener is called where the thread holds no lock of the heap's, and outside of the runtime's
-//! other callbacks. It may not call anything that could collect; see
+//! A listener is called while the thread holds no lock of the heap's, and outside of the runtime's
+//! other callbacks. It may call nothing that could collect: see
 //! [`Runtime::event`](super::raw::Runtime#structfield.event).
 //!
-//! Called by `cycle`, `sweep` and `allocation`; `timeline` is the other listener.
+//! Called by `cycle`, `sweep` and `allocation`. The listeners are the runtime and `timeline`.
 
 use core::ptr;
 
@@ -48,7 +48,7 @@ impl Said {
 }
 
 impl Heap {
-    /// The heap is made: finds its listeners.
+    /// Finds the listeners of a new heap.
     pub(super) fn begin_events(&self) {
         let heard = self.events.timeline.begin() || self.runtime().event.is_some();
         self.events.heard.set(usize::from(heard));
@@ -60,7 +60,7 @@ impl Heap {
         self.events.heard.get() != 0
     }
 
-    /// Runs the phase that `span` describes. While the world is stopped.
+    /// Runs the phase that `span` describes. The world is stopped.
     #[inline]
     pub(super) fn during<T>(&self, span: Span, me: &Mutator, work: impl FnOnce() -> T) -> T {
         if !self.is_heard() {
@@ -74,7 +74,7 @@ impl Heap {
         result
     }
 
-    /// A collection begins, and its trace.
+    /// Reports that a collection begins, and its trace.
     pub(super) fn collection_begins(&self, me: &Mutator) {
         if self.is_heard() {
             let minor = if self.trace.generations.is_minor() { MINOR } else { 0 };
@@ -87,7 +87,7 @@ impl Heap {
         }
     }
 
-    /// All live objects are marked.
+    /// Reports that the trace ends: all live objects are marked.
     pub(super) fn trace_ends(&self, me: &Mutator) {
         if self.is_heard() {
             let bytes = self.marked_so_far();
@@ -95,7 +95,7 @@ impl Heap {
         }
     }
 
-    /// All mutators are stopped.
+    /// Reports that a pause begins: all mutators are stopped.
     pub(super) fn pause_begins(&self, me: &Mutator, began: &Began) {
         if self.is_heard() {
             let said = Said { time: began.stood(), ns: began.waited(), ..Said::now() };
@@ -103,7 +103,7 @@ impl Heap {
         }
     }
 
-    /// The world goes on, after a pause of `ns` nanoseconds.
+    /// Reports that a pause of `ns` nanoseconds ends: the world goes on.
     pub(super) fn pause_ends(&self, me: &Mutator, began: &Began, ns: u64) {
         if self.is_heard() {
             let said = Said { time: began.stood() + ns, ns, ..Said::now() };
@@ -112,14 +112,14 @@ impl Heap {
         }
     }
 
-    /// Pages are to be swept from now on. While the world is stopped.
+    /// Reports that the sweep begins. The world is stopped.
     pub(super) fn sweep_begins(&self) {
         if self.is_heard() {
             self.tell(Span::Sweep, BEGINS, STOPPED, None, Said::now());
         }
     }
 
-    /// Every page was claimed for the sweep, and the collection is over.
+    /// Reports that the sweep and the collection end: every page was claimed for the sweep.
     pub(super) fn sweep_ends(&self) {
         if self.is_heard() {
             self.tell(Span::Sweep, ENDS, 0, None, Said::now());
@@ -129,17 +129,17 @@ impl Heap {
         }
     }
 
-    /// A page is one large object from now on.
+    /// Reports that a page is one large object from now on.
     pub(super) fn large_begins(&self, me: &Mutator, page: &Page) {
         self.large(BEGINS, 0, Some(me), page);
     }
 
-    /// The same, for an object that was moved there: while the world is stopped.
+    /// As [`Heap::large_begins`], for an object that was moved there. The world is stopped.
     pub(super) fn large_was_moved(&self, me: &Mutator, page: &Page) {
         self.large(BEGINS, STOPPED, Some(me), page);
     }
 
-    /// It is no large object any more.
+    /// Reports that a page is no large object any more.
     pub(super) fn large_ends(&self, page: &Page) {
         self.large(ENDS, 0, None, page);
     }

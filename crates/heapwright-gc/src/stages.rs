@@ -1,8 +1,8 @@
 //! The stages of settling: how far a collection has got that judges weak references, guardians and
 //! finalizers.
 //!
-//! Between two steps this is all that the collection keeps of its visits. `settling` goes through
-//! the stages.
+//! Between two steps, a collection keeps nothing else of its visits. `settling` goes through the
+//! stages.
 //!
 //! Part of `trace`; read by `tracer`, which looks marked objects up, and by mutators.
 
@@ -26,7 +26,7 @@ pub(super) const AGE_GUARDIANS: usize = 13;
 pub(super) const AGE_REGISTERED: usize = 14;
 pub(super) const LAST: usize = 15;
 
-/// How far a collection has settled. Zero: it has not begun.
+/// How far a collection has settled. All-zero bytes: it has not begun.
 pub(super) struct Settling {
     pub(super) stage: Num,
     /// The last entry that the stage has visited.
@@ -35,9 +35,9 @@ pub(super) struct Settling {
     pub(super) priority: Num,
     /// The stage that follows CLOSED.
     pub(super) next: Num,
-    /// Marks were set without a lookup.
+    /// Whether marks were set without a lookup.
     pub(super) missed: Num,
-    /// What marked objects are looked up among: `HAS_CONTEXTS`, `HAS_GUARDED`.
+    /// The lists in which marked objects are looked up: `HAS_CONTEXTS`, `HAS_GUARDED`.
     pub(super) among: Num,
 }
 
@@ -46,12 +46,12 @@ pub(super) const HAS_CONTEXTS: usize = 1;
 pub(super) const HAS_GUARDED: usize = 2;
 
 impl Settling {
-    /// Returns whether it has begun: marked objects are looked up.
+    /// Returns whether settling has begun. Then marked objects are looked up.
     pub(super) fn is_begun(&self) -> bool {
         self.stage.get() != NOT_BEGUN
     }
 
-    /// What marked objects are looked up among, besides ephemerons.
+    /// Returns the lists in which marked objects are looked up, besides ephemerons.
     pub(super) fn among(&self) -> usize {
         self.among.get()
     }
@@ -61,13 +61,13 @@ impl Settling {
         self.missed.set(1);
     }
 
-    /// A stage begins.
+    /// Begins a stage.
     pub(super) fn enter(&self, stage: usize) {
         self.stage.set(stage);
         self.at.set(0);
     }
 
-    /// A collection begins, or has settled.
+    /// Forgets all, because a collection begins or has settled.
     pub(super) fn clear(&self) {
         [&self.stage, &self.at, &self.priority, &self.next, &self.missed, &self.among]
             .into_iter()

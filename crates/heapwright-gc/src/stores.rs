@@ -23,15 +23,15 @@ use super::phase::Phase;
 use super::remembered::PLACE;
 use super::tracer::{TraceSlot, Tracer};
 
-/// A place in a large object that was stored into, and the function that traces it. A place of null
-/// is none any more.
+/// A place in a large object that was stored into, and the function that traces it. If the place is
+/// null, it counts no more.
 type Place = (*mut u8, TraceSlot);
 
 const _: () = assert!(size_of::<Place>() == PLACE);
 
 impl Tracer {
-    /// A reference to `child` was stored into a slot of `parent`, which has its mark, while marks
-    /// say which objects are old. The slot is null if it is not known.
+    /// Notes a store of a reference to `child` into a slot of `parent`. `parent` has its mark, and
+    /// marks say which objects are old. The slot is null if it is not known.
     pub(super) fn remember(&self, parent: *mut u8, slot: *mut *mut u8, child: *mut u8) {
         let space = self.space();
         let Some(head) = space.head_of(parent.addr()) else { return };
@@ -42,9 +42,9 @@ impl Tracer {
         }
     }
 
-    /// Remembers a place in `parent`, or all of it: if the place is null or all of it, if it is
-    /// small, or if very many places are remembered. (The bound is checked when a place is read: a
-    /// large object may be made smaller.)
+    /// Remembers a place in `parent`. Remembers all of `parent` if the place is null or `parent`
+    /// itself, if `parent` is small, or if very many places are remembered. (The bound is checked
+    /// when a place is read, because a large object may be made smaller.)
     fn remember_place(&self, head: usize, parent: *mut u8, place: *mut u8, trace: TraceSlot) {
         let (space, of) = (self.space(), self.of());
         let large = |(_, page_list): (usize, usize)| page_list / KINDS == LARGE;
@@ -86,8 +86,9 @@ impl Tracer {
         }
     }
 
-    /// Something was stored into a place of `parent`, or will be before the next safepoint. It is
-    /// remembered if `parent` is old. `trace` traces the place, which may be all of `parent`.
+    /// Notes that something was stored into a place of `parent`, or will be before the next
+    /// safepoint. Remembers the place if `parent` is old. `trace` traces the place, which may be
+    /// all of `parent`.
     pub(super) fn touch(&self, parent: *mut u8, place: *mut u8, trace: TraceSlot) {
         let space = self.space();
         let Some((head, page_list)) = find::list_of(parent.addr(), space.tag()) else { return };
@@ -102,7 +103,7 @@ impl Tracer {
         let Some((chunk, again)) = trace.generations.remembered.take() else {
             return self.trace_places();
         };
-        // An object that is there twice is traced once: it has no mark the first time.
+        // If an object is there twice, it is traced once: only the first time it has no mark.
         bag::each(chunk, |object: usize| _ = space.take_mark(MAP.base().with_addr(object)));
         bag::each(chunk, |object: usize| self.look_again(object));
         if again {
@@ -136,17 +137,18 @@ impl Tracer {
         // (Behind the end of an object that was made smaller there is no slot.)
         let Some((page, start)) = slot else { return };
         if page.is_marked(start) {
-            // SAFETY: the storing caller gave the function for it. The object is marked, so it
-            // exists, and the place lies in it.
+            // SAFETY: the caller that stored gave the function for the place. The object is marked,
+            // so it exists, and the place lies in it.
             unsafe { trace(place, self) };
         } else {
-            // It was new when it was stored into, so it is not known to be old. The next collection
+            // The object was new at the store, so it is not known to be old. The next collection
             // gets the place as well, so the object must live until then.
             self.look_again(page.base().addr() + start);
         }
     }
 
-    /// A reference to `child` was stored into a slot of `parent`; null if the slot is not known.
+    /// Notes a store of a reference to `child` into a slot of `parent`. The slot is null if it is
+    /// not known.
     pub(super) fn note_store(&self, parent: *mut u8, slot: *mut *mut u8, child: *mut u8) {
         let space = self.space();
         if space.candidate(child).is_none() {

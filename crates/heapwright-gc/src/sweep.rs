@@ -1,4 +1,4 @@
-//! Sweeping: a little at a time, of every pool, by the mutators that take pages.
+//! Sweeping: mutators that take pages sweep a little at a time, of every pool.
 //!
 //! ```text
 //!   a page is swept     by the mutator that needs one of its page list, and allocates from it,
@@ -14,8 +14,8 @@
 //! objects of freed kinds.
 //!
 //! A mutator's share is such that the sweep ends before three eighths of the allowance are used. So
-//! the next cycle need not begin with the rest of this sweep. With incremental marking, a long
-//! share is swept in pieces (see `pacing`).
+//! the next cycle need not begin with the remaining pages of this sweep. With incremental marking,
+//! a long share is swept in pieces (see `pacing`).
 
 use heapwright_substrate::os;
 
@@ -33,7 +33,7 @@ impl Heap {
     pub(super) fn sweep_page(&self, page: &Page) -> Found {
         let sticky = self.trace.generations.sticky_marks();
         if page.evacuation() != Evacuation::No && self.space.cycle.phase() == Phase::Moving {
-            // It is swept when its objects have moved (see `moving`).
+            // The page is swept when its objects have moved (see `moving`).
             page.passed.set(1);
             return Found { live: page.slots(), old: page.old(), young: 0, evacuated: false };
         }
@@ -86,7 +86,7 @@ impl Heap {
         true
     }
 
-    /// Every page has been claimed for the sweep.
+    /// Ends the sweep: every page has been claimed for it.
     fn end_sweep(&self) {
         if self.space.cycle.end_sweep() {
             self.know_external();
@@ -97,7 +97,7 @@ impl Heap {
     }
 
     /// Sweeps up to `most` pages, of any page list, until about `deadline`, nanoseconds of the
-    /// clock (0: no limit). Returns how many there were: `most`, if nothing is left.
+    /// clock (0: no limit). Returns how many pages were swept, or `most` if nothing is left.
     pub(super) fn sweep_some(&self, most: usize, deadline: u64) -> usize {
         self.pauses.while_sweeping(|| {
             for swept in 0..most {
@@ -130,8 +130,8 @@ impl Heap {
     }
 
     /// Sweeps until empty pages and freed large objects have `bytes`. Returns whether the sweep
-    /// freed anything: pages that were empty before do not count, or the caller would try again for
-    /// ever.
+    /// freed anything. Pages that were empty before do not count: otherwise the caller would try
+    /// again for ever.
     pub(super) fn sweep_for(&self, bytes: usize) -> bool {
         let before = self.space.lists.lock().bytes();
         let found = || {

@@ -1,4 +1,4 @@
-//! A table by number whose memory goes back with it.
+//! A table of numbered entries, whose memory goes back at its end.
 //!
 //! ```text
 //!   FIRST = 64:   0..64  64..192  192..448  ...        numbers
@@ -17,7 +17,7 @@ use heapwright_substrate::chunk::Side;
 use heapwright_substrate::segments::{self, Zeroed};
 use heapwright_substrate::sync::atomic::{AtomicPtr, Ordering};
 
-/// A table of up to `FIRST * (2^SEGMENTS - 1)`. Zero is an empty one.
+/// A table of up to `FIRST * (2^SEGMENTS - 1)` entries. All-zero bytes: an empty table.
 pub(super) struct Table<T, const FIRST: usize, const SEGMENTS: usize> {
     segments: [AtomicPtr<T>; SEGMENTS],
 }
@@ -31,12 +31,12 @@ impl<T: Zeroed, const FIRST: usize, const SEGMENTS: usize> Table<T, FIRST, SEGME
         if at.is_null() {
             return None;
         }
-        // SAFETY: the segment has this many, zeroed at first, and lives as long as the table.
+        // SAFETY: the segment has this entry, zeroed at first, and lives as long as the table.
         Some(unsafe { &*at.wrapping_add(index) })
     }
 
     /// Returns entry `number`: zero, if it is new. `None` without memory, or for an invalid number.
-    /// By one thread at a time.
+    /// Only one thread at a time may call this.
     pub(super) fn get_or_make(&self, number: usize) -> Option<&T> {
         let (segment, _) = segments::place(number, FIRST);
         let place = self.segments.get(segment)?;

@@ -7,8 +7,8 @@
 //!
 //! A random mutator makes objects of all sizes and kinds, stores references between them, makes and
 //! frees handles, collects a little or wholly. After each full collection, objects that the
-//! shadow's handles lead to are there, unchanged. The others are gone after two. Each object that
-//! was to be freed was freed once, exactly if it died.
+//! shadow's handles lead to are there, unchanged. The other objects are gone after two. An object
+//! of a freed kind was freed once if it died, and not otherwise.
 #![allow(
     clippy::multiple_unsafe_ops_per_block,
     reason = "a runtime is unsafe from end to end: each test says once what it promises"
@@ -27,7 +27,7 @@ mod moving;
 mod once_wrong;
 mod runtimes;
 mod settling;
-// Hundreds of collections each.
+// Each of its tests runs hundreds of collections.
 #[cfg(not(miri))]
 mod tight;
 mod weak;
@@ -68,11 +68,11 @@ unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, _data: *mut c_v
     // SAFETY: every traced object of these tests begins with a head, or with zeroes.
     let count = unsafe { (*object.cast::<Head>()).count };
     if count > 40 {
-        // SAFETY: the head says how many follow.
+        // SAFETY: the head says how many references follow.
         return unsafe { tracer.mark_range(references(object), count) };
     }
     for n in 0..count {
-        // SAFETY: the head says how many follow.
+        // SAFETY: the head says how many references follow.
         tracer.mark(unsafe { references(object).wrapping_add(n).read() });
     }
 }
@@ -118,7 +118,7 @@ fn leave(mutator: Mutator) {
     unsafe { mutator.detach() };
 }
 
-/// As [`leave`], and first frees the root, which keeps nothing any more.
+/// Frees the root, which keeps nothing any more, and then leaves.
 fn leave_root(mutator: Mutator, root: *mut *mut u8) {
     // SAFETY: made by this test, and freed once.
     unsafe { mutator.free_root(root) };
@@ -228,7 +228,8 @@ impl Model<'_> {
         seen
     }
 
-    /// No reachable object is lost, and no unreachable one survives two collections.
+    /// Checks that no reachable object is lost, and that no unreachable one survives two
+    /// collections.
     fn check(&mut self) {
         for _ in 0..2 {
             collect(self.mutator);
@@ -459,7 +460,7 @@ fn a_refusal_at_any_point_loses_nothing() {
                     mutator.collect();
                     assert_eq!(length(root), kept);
                     assert_eq!(mutator.verify(), 0);
-                    // Refused memory may be had again.
+                    // Memory is available again.
                     heapwright_substrate::refusals::refuse_after(None);
                     list(&mutator, root, 100).expect("memory");
                     assert_eq!(length(root), kept + 100);
@@ -502,7 +503,7 @@ fn a_limit_may_change_while_it_is_reached() {
 
 #[test]
 fn marking_needs_no_memory() {
-    // A wide tree needs chunks, and none can be had.
+    // A wide tree needs chunks, but there is no memory for them.
     let freed = Freed::default();
     let (_heap, mutator) = attached(Options::new(), runtime(&freed));
     let width = if cfg!(miri) { 8 } else { 1500 };
@@ -602,16 +603,16 @@ fn a_handle_may_be_freed_by_another_mutator() {
             for _ in 0..count {
                 // SAFETY: its handle leads to the object.
                 let cell = unsafe { mutator.new_root(mutator.alloc(16, LEAF)) }.unwrap();
-                // SAFETY: blocks until the other has room, touching nothing.
+                // SAFETY: blocks until the receiver has room, touching no object.
                 unsafe { mutator.away(|| send.send(Sent(cell))) }.unwrap();
             }
             leave(mutator);
         });
         scope.spawn(move || {
             let mutator = heap.attach().unwrap();
-            // SAFETY: blocks until the other has sent, touching nothing.
+            // SAFETY: blocks until the sender has sent, touching no object.
             while let Ok(sent) = unsafe { mutator.away(|| receive.recv()) } {
-                // SAFETY: made by the other, and freed once.
+                // SAFETY: the sender made the handle, which is freed once.
                 unsafe { mutator.free_root(sent.0) };
             }
             leave(mutator);

@@ -1,12 +1,12 @@
 //! The time line: a heap's events in a file, for `heapwright run --timeline`.
 //!
 //! ```text
-//!   events --note--> | event | event | ... 32 ... | --flush--> PREFIX.<pid>      option timeline=PREFIX
+//!   events --note--> | event | event | up to 32 | --flush--> PREFIX.<pid>  option timeline=PREFIX
 //! ```
 //!
 //! Events are kept while the world is stopped and written when it resumes. So no pause includes the
-//! writing, and a killed program loses only the last step. The file is opened for each piece: it is
-//! not open in between, and each process has its own, a forked child too. The format is
+//! writing, and a killed program loses only the last step. The file is opened for each piece, and
+//! is not open in between. Each process has its own file, and so has a forked child. The format is
 //! `heapwright-record`'s.
 //!
 //! Filled by `spans`.
@@ -29,7 +29,7 @@ static HAS_SAID: AtomicBool = AtomicBool::new(false);
 /// The most events that are kept: a step has a few.
 const KEPT: usize = 32;
 
-/// A heap's part of the time line. Zero writes none.
+/// A heap's part of the time line. All-zero bytes: no time line.
 pub(super) struct Timeline {
     wanted: Num,
     kept: Lock<Kept>,
@@ -39,13 +39,14 @@ pub(super) struct Timeline {
 struct Kept {
     bytes: [u8; KEPT * record::EVENT_BYTES],
     length: usize,
-    /// The process of the events, as `fork` counts, and the start of its file's name.
+    /// The process of the events, as a number of forks (see `forks`). `prefix`: the start of its
+    /// file's name.
     process: usize,
     prefix: Prefix,
 }
 
 impl Timeline {
-    /// The heap is made. Returns whether a time line is wanted.
+    /// Begins the time line of a new heap. Returns whether a time line is wanted.
     pub(super) fn begin(&self) -> bool {
         let Some(prefix) = options::timeline_file() else { return false };
         self.kept.lock().prefix.set(prefix);
@@ -53,7 +54,7 @@ impl Timeline {
         true
     }
 
-    /// The heap ends: writes the kept events.
+    /// Writes the kept events, at the heap's end.
     pub(super) fn end(&self) {
         self.flush();
         self.kept.lock().prefix = Prefix::none();
@@ -92,7 +93,7 @@ impl Timeline {
         kept.bytes[from..from + encoded.len()].copy_from_slice(&encoded);
     }
 
-    /// Writes the kept events. While the world runs, or when the buffer is full.
+    /// Writes the kept events. Called while the world runs, or when the buffer is full.
     pub(super) fn flush(&self) {
         if self.wanted.get() != 0 {
             self.kept.lock().write();
@@ -106,8 +107,8 @@ impl Timeline {
 }
 
 impl Kept {
-    /// Appends the events to the process's file. Events that cannot be written are lost. A line
-    /// says so once.
+    /// Appends the events to the process's file. Events that cannot be written are lost. One line
+    /// of text reports that.
     fn write(&mut self) {
         let length = core::mem::take(&mut self.length);
         if length == 0 || self.process != forks::forks() {

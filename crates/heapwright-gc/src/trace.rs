@@ -7,7 +7,7 @@
 //!                      notes         weak slots, ephemerons, dirty slots, references to candidates
 //! ```
 //!
-//! [`Trace`] owns these; each is a part with a file of its own, which knows no tracer. It stands on
+//! [`Trace`] owns these parts. Each has a file of its own, and knows no tracer. The trace stands on
 //! the space whose objects it marks, and knows no mutator: `mark` gets its surroundings from the
 //! caller.
 //!
@@ -36,7 +36,7 @@ use super::unprotected::Unprotected;
 use super::weak::Weak;
 use super::weak_passes::WeakPasses;
 
-/// The state that the marking threads of one heap share. Zero has nothing to mark.
+/// The state that the marking threads of one heap share. All-zero bytes: nothing to mark.
 pub(super) struct Trace {
     runtime: UnsafeCell<MaybeUninit<Runtime>>,
     space: Ptr<Space>,
@@ -52,7 +52,8 @@ pub(super) struct Trace {
     pub(super) unprotected: Unprotected,
     /// Places to be traced again: see `dirty_slots`.
     pub(super) dirty_slots: Bag,
-    /// Slots that lead to pages whose objects are to be moved, and whether they are noted.
+    /// Slots that lead to pages whose objects are to be moved. `noting`: whether such slots are
+    /// noted.
     pub(super) references: References,
     noting: Num,
 }
@@ -62,7 +63,7 @@ pub(super) struct Trace {
 unsafe impl Sync for Trace {}
 
 impl Trace {
-    /// A heap begins to use it, with objects in `space`. Returns false without memory.
+    /// Begins to use the trace, for a heap with objects in `space`. Returns false without memory.
     ///
     /// # Safety
     ///
@@ -91,18 +92,18 @@ impl Trace {
         unsafe { runtime.assume_init_ref() }
     }
 
-    /// Returns whether slots that lead to pages whose objects are to be moved are noted.
+    /// Returns whether slots are noted that lead to pages whose objects are to be moved.
     #[inline]
     pub(super) fn is_noting(&self) -> bool {
         self.noting.get() != 0
     }
 
-    /// Sets whether they are.
+    /// Sets whether such slots are noted.
     pub(super) fn note_references(&self, noting: bool) {
         self.noting.set(usize::from(noting));
     }
 
-    /// Gives all memory back. While nobody marks.
+    /// Gives all memory back. Nobody marks meanwhile.
     pub(super) fn end(&self) {
         self.handles.end();
         self.weak.end();
@@ -119,7 +120,8 @@ impl Trace {
         self.generations.end();
     }
 
-    /// Hands its locks that are taken before the space's to `with`, in their order.
+    /// Hands its locks that are taken before the space's to `with`, in the order in which they are
+    /// taken.
     pub(super) fn each_lock(&self, with: With<'_>) {
         self.references.each_lock(with);
         self.dirty_slots.each_lock(with);
@@ -130,7 +132,8 @@ impl Trace {
         self.unprotected.each_lock(with);
     }
 
-    /// And those that are taken after them.
+    /// Hands its locks that are taken after the space's to `with`, in the order in which they are
+    /// taken.
     pub(super) fn each_later_lock(&self, with: With<'_>) {
         self.weak.each_lock(with);
         self.marking.each_lock(with);

@@ -11,15 +11,15 @@
 //!          object | 3, from  an object of which a part was traced: the next part begins at `from`,
 //!                            which lies below it as a range's count does
 //!
-//!   drain    pop --> prefetch --> | ring | --> test and set the mark --> callback
+//!   drain    pop --> test and set the mark --> prefetch --> | ring | --> callback
 //! ```
 //!
-//! To report a reference is a store and an increment (`reporting`, `stack`). The rest happens when
-//! the item is popped (`draining`).
+//! Reporting a reference takes a store and an increment (`reporting`, `stack`). All other work is
+//! done when the item is popped (`draining`).
 //!
 //! The tracer skips an edge that does not lead to a page of this heap: null, small numbers, static
-//! data, another heap's objects. The runtime may have such edges reported. An object's address is
-//! its slot's first byte.
+//! data, another heap's objects. The runtime may hear of such edges (`outside`). An object's
+//! address is its slot's first byte.
 //!
 //! Each mutator and each helper has a tracer. While the world goes on, it takes objects that
 //! barriers shade. While the world is stopped, it works in the gang. It counts marked objects by
@@ -57,7 +57,7 @@ const REST: usize = 3;
 const MOVABLE: usize = 4;
 const TAGS: usize = 7;
 
-/// Of young objects that are marked, some become old.
+/// Some young objects become old when they are marked.
 const YOUNG: usize = 1;
 /// A marked object may be a key.
 const KEYS: usize = 2;
@@ -68,59 +68,61 @@ type Look<'a> = &'a mut dyn FnMut(*mut u8);
 /// Traces a value inside an object: reports its references.
 pub type TraceSlot = unsafe fn(place: *mut u8, tracer: &Tracer);
 
-/// The receiver of the runtime's references. Zero is a tracer without items.
+/// The receiver of the runtime's references. All-zero bytes are a tracer without items.
 ///
 /// The first three fields are part of the C interface: `heapwright_gc.h` pushes there.
 #[repr(C)]
 pub struct Tracer {
     pub(super) next: Ptr<*mut u8>,
     pub(super) end: Ptr<*mut u8>,
-    /// What is done with slots: a [`Slots`].
+    /// How slots are treated: a [`Slots`].
     pub(super) by_slot: Num,
     /// The trace that it belongs to.
     trace: Ptr<Trace>,
     space: Ptr<Space>,
-    /// The newest chunk, and the ones behind it.
+    /// The newest chunk. `older`: the chunks behind it.
     chunk: Ptr<Chunk>,
     older: Ptr<Chunk>,
-    /// The closure that looks, if one does.
+    /// The closure that looks at references; null: none looks.
     look: Ptr<Look<'static>>,
     /// How it marks: a [`Marks`].
     marks: Num,
-    /// Of two markers, each with a local bitmap: the second's marks, and where there are any (see
-    /// `local_marks`).
+    /// If two tracers mark, each in its own bitmap: the second's bitmap. `dirty`: the units in
+    /// which it has marks (see `local_marks`).
     local_bitmap: Ptr<AtomicU64>,
     dirty: Ptr<AtomicU8>,
-    /// What else is done with a marked object: `YOUNG`, `KEYS`.
+    /// Further work for each marked object: `YOUNG`, `KEYS`.
     notes: Num,
-    /// Old objects that a store was reported for, and objects that become old (see `remembered`).
+    /// Old objects with a reported store. `places`: places of stores. `survivors`: objects that
+    /// become old (see `remembered`).
     pub(super) stores: Recent,
     pub(super) places: Recent,
     survivors: Buffer,
     /// Weak slots and ephemerons (see `weak`).
     slots: Buffer,
     ephemerons: Buffer,
-    /// Places that were stored into (see `dirty_slots`), and where slots are noted (see
+    /// Places that were stored into (see `dirty_slots`). `room`: memory for notes of slots (see
     /// `references`).
     pub(super) dirty_slots: Recent,
     pub(super) room: Room,
-    /// The depth of nested owned values that are being traced, and the values that wait (see
+    /// The depth of nested owned values that are being traced. `waiting`: the values that wait (see
     /// [`Tracer::owned`]).
     depth: Num,
     waiting: Ptr<Array<Waiting>>,
-    /// Where the part of an object begins that is being traced, and where the next part of an
-    /// object begins that a closure looks at; 0: at its start, and there is none.
+    /// Where the part that is being traced begins in its object; 0: at its start. `next_part`:
+    /// where the next part begins that a closure looks at; 0: there is none.
     from: Num,
     next_part: Num,
     /// Bytes of the objects that were marked.
     pub(super) bytes: Num,
-    /// How many of these belong to large objects that are traced, and how many of the others are
-    /// part of the work.
+    /// How many of these belong to large objects that are traced. `counted`: how many of the others
+    /// are part of the work already.
     large: Num,
     counted: Num,
-    /// The work so far, in bytes: of the objects that were marked, without large ones that are
-    /// traced, or of the slots that led to objects, whichever are more. So the slots of a large
-    /// object count when they are read, also if they lead to nothing new.
+    /// The work so far, in bytes. Each piece of work counts as the larger of two numbers. One is
+    /// the bytes of marked objects, without large ones that are traced. The other is the bytes of
+    /// slots that were read. So the slots of a large object count when they are read, even if they
+    /// lead to nothing new.
     pub(super) work: Num,
     /// Objects that were marked, by page list.
     pub(super) marked: [Num; PAGE_LISTS],
@@ -138,28 +140,28 @@ struct Waiting {
 pub(super) enum Marks {
     /// No other tracer marks.
     Alone = 0,
-    /// Others mark at the same time: with locked instructions.
+    /// Other tracers mark at the same time, with locked instructions.
     Locked = 1,
     /// Another tracer marks at the same time, in its local bitmap.
     First = 2,
-    /// The same, and this tracer has the local bitmap.
+    /// Another tracer marks at the same time. This tracer marks in its local bitmap.
     Second = 3,
 }
 
-/// What is done with reported slots.
+/// How reported slots are treated.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slots {
     /// Their references are reported.
     Plain = 0,
-    /// The same, and the slots are noted.
+    /// Their references are reported, and the slots are noted.
     Mark = 1,
-    /// The slots are noted, and that is all.
+    /// The slots are noted, and nothing else.
     Note = 2,
     /// Their references are reported, and the objects may move: these slots are roots.
     Root = 3,
     /// Their references are changed to where the objects are now.
     Change = 4,
-    /// Nothing.
+    /// They are ignored.
     PassOver = 5,
 }
 
@@ -192,7 +194,7 @@ impl Budget {
     }
 }
 
-/// Prefetches an object: its first lines. Most objects have no more.
+/// Prefetches the first lines of an object. Most objects have no more.
 #[inline(always)]
 fn fetch(object: *const u8, size: usize) {
     prefetch(object);
@@ -250,14 +252,14 @@ impl Tracer {
         self.dirty.set(local_marks.dirty());
     }
 
-    /// Returns whether others mark at the same time.
+    /// Returns whether other tracers mark at the same time.
     #[inline]
     fn is_shared(&self) -> bool {
         self.marks.get() != Marks::Alone as usize
     }
 
-    /// Marks an object, if it is one of this heap's. Returns whether it must be traced: it was not
-    /// marked before, and may hold references. Then `fetch` is called with its size.
+    /// Marks an object, if it is one of this heap's. Returns whether the object must be traced: it
+    /// was not marked before, and may hold references. If so, calls `fetch` with the object's size.
     #[inline(always)]
     fn set_mark(&self, object: *mut u8, fetch: impl FnOnce(usize)) -> bool {
         let space = self.space();
@@ -266,7 +268,7 @@ impl Tracer {
         if unit >= MAP.limit() {
             return self.outside(object);
         }
-        // SAFETY: below the limit.
+        // SAFETY: the unit is below the limit.
         let page_list = unsafe { MAP.entry_from(MAP.base(), unit) }.page_list(space.tag());
         if page_list >= PAGE_LISTS {
             return self.outside(object);
@@ -318,7 +320,7 @@ impl Tracer {
         traced
     }
 
-    /// A large object was marked. Returns its bytes.
+    /// Returns the bytes of a large object that was marked. Counts them if the object is traced.
     #[cold]
     fn large_size(&self, unit: usize, page_list: usize) -> usize {
         let size = self.space().large_footprint(unit);
@@ -335,7 +337,7 @@ impl Tracer {
         self.work.add(fresh.max(edges * size_of::<usize>()));
     }
 
-    /// A reference leads to no object of the heap. Returns false.
+    /// Tells the runtime that a reference leads to no object of the heap. Returns false.
     #[cold]
     #[inline(never)]
     fn outside(&self, reference: *mut u8) -> bool {
@@ -343,15 +345,15 @@ impl Tracer {
         false
     }
 
-    /// Chooses what else is done with marked objects.
+    /// Chooses the further work for marked objects.
     fn choose_notes(&self) {
         let trace = self.of();
         let young = if trace.generations.is_minor() { YOUNG } else { 0 };
         self.notes.set(young | if trace.weak.is_watching() { KEYS } else { 0 });
     }
 
-    /// An object was marked. If it is young and has survived before, it becomes old, and the
-    /// objects that it leads to may stay young.
+    /// Does the further work for an object that was marked. If the object is young and has survived
+    /// before, it becomes old, and the objects that it leads to may stay young.
     #[cold]
     #[inline(never)]
     fn note(&self, object: *mut u8, unit: usize, traced: bool) {
@@ -383,8 +385,8 @@ impl Tracer {
         self.dirty_slots.give(&self.of().dirty_slots);
     }
 
-    /// Marks an old object again and has it traced once more, if it has no mark. While nobody else
-    /// marks.
+    /// Marks an old object again and has it traced once more, if it has no mark. Nobody else marks
+    /// meanwhile.
     pub(super) fn look_again(&self, address: usize) {
         let object = MAP.base().with_addr(address);
         let unit = MAP.unit_of(address);
@@ -393,13 +395,13 @@ impl Tracer {
         }
     }
 
-    /// An object that has its mark is to be traced once more.
+    /// Has an object traced once more that has its mark.
     pub(super) fn look_once_more(&self, object: *mut u8) {
         self.push(object.map_addr(|at| at | MARKED));
     }
 
-    /// A barrier's part: marks an object at once, and keeps it to be traced. By any number of
-    /// threads, each with a tracer of its own.
+    /// Marks an object at once, for a barrier, and keeps it to be traced. Any number of threads may
+    /// call this, each with a tracer of its own.
     pub(super) fn shade(&self, object: *mut u8) {
         self.marks.set(Marks::Locked as usize);
         self.choose_notes();
@@ -408,7 +410,8 @@ impl Tracer {
         self.notes.set(self.notes.get() & !KEYS);
         let is_key = watching && self.space().is_unmarked(object);
         if self.set_mark(object, |_| {}) || is_key {
-            // Without a chunk, and while others are at work, it must not wait for one.
+            // A tracer without a chunk must not wait for one here, because other mutators are at
+            // work.
             if self.next.get() == self.end.get() && !self.has_made_room() {
                 if watching {
                     self.of().settling.miss();
@@ -420,7 +423,7 @@ impl Tracer {
         }
     }
 
-    /// Marking had no memory: the object's page is to be looked through.
+    /// Notes that an object's page is to be looked through, because marking had no memory.
     #[cold]
     pub(super) fn note_overflow(&self, object: *mut u8) {
         if let Some(page) = self.space().page_of(object.addr()) {
@@ -428,8 +431,9 @@ impl Tracer {
         }
     }
 
-    /// Marking had no memory for the rest of an object: its page is to be looked through. Only a
-    /// large object is found there alone, and goes on at `from`.
+    /// Notes that an object's page is to be looked through, because marking had no memory for the
+    /// next part of the object. A large object is alone on its page, and its tracing goes on at
+    /// `from`.
     #[cold]
     fn note_rest(&self, object: *mut u8, from: usize) {
         if let Some(page) = self.space().page_of(object.addr()) {
@@ -440,7 +444,7 @@ impl Tracer {
         }
     }
 
-    /// A slot leads to an object: notes that, if the object is to be moved.
+    /// Notes that a slot leads to an object, if the object is to be moved.
     pub(super) fn note_slot(&self, slot: *mut *mut u8, object: *mut u8) {
         let space = self.space();
         let Some((page, offset)) = space.candidate(object) else { return };
@@ -452,7 +456,7 @@ impl Tracer {
         }
     }
 
-    /// Adds its counts to the heap's: its mutator or helper leaves, or its cycle ends.
+    /// Adds its counts to the heap's, because its mutator or helper leaves, or its cycle ends.
     pub(super) fn give_counts(&self) {
         self.large.set(0);
         self.counted.set(0);
@@ -460,8 +464,8 @@ impl Tracer {
     }
 }
 
-/// Where the marks of address 0 would be. The mark of an object lies an eighth of a sixteenth of
-/// its address further on.
+/// Where the marks of address 0 would be. The mark of an object lies as many bytes further on as
+/// its address has granules, divided by 8.
 pub(super) fn marks_of_nothing() -> *mut u8 {
     let skipped = MAP.base().addr() / GRANULE / 8;
     MAP.side_bitmap(0).wrapping_sub(skipped)

@@ -8,7 +8,7 @@
 //!   moving               their objects stay in place, unless the runtime changes references itself
 //! ```
 //!
-//! For objects that foreign code writes into (Ruby's WB-unprotected objects, Koichi Sasada's
+//! These are objects that foreign code writes into (Ruby's WB-unprotected objects, Koichi Sasada's
 //! RGenGC, 2013). A runtime may have barriers for most of its types and declare the others
 //! unprotected. Each such object costs a call of `trace` in each minor collection.
 //!
@@ -19,15 +19,15 @@ use heapwright_substrate::sync::Lock;
 use super::array::Array;
 use super::locks::With;
 
-/// A heap's objects without barriers. Zero has none.
+/// A heap's objects without barriers. All-zero bytes: no objects.
 pub(super) struct Unprotected {
     objects: Lock<Objects>,
 }
 
 struct Objects(Array<*mut u8>);
 
-// SAFETY: objects are memory of the heap that this is part of. The lock around this orders all
-// else.
+// SAFETY: objects are memory of the heap that this is part of. A lock around this orders all
+// accesses.
 unsafe impl Send for Objects {}
 
 impl Unprotected {
@@ -36,7 +36,7 @@ impl Unprotected {
         self.objects.lock().0.push(object)
     }
 
-    /// Calls `with` for each.
+    /// Calls `with` for each object.
     pub(super) fn each(&self, with: impl FnMut(*mut u8)) {
         self.objects.lock().0.iter().copied().for_each(with);
     }

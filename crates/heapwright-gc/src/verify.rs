@@ -6,13 +6,13 @@
 //!   seen    a bitmap like a page's marks, for each page, in side memory
 //! ```
 //!
-//! A depth-first walk from the roots, on a stack that keeps the path: so each error is reported
+//! A verifier walks depth-first from the roots. Its stack keeps the path, so each error is reported
 //! with the path to it. The walk uses nothing of the collection except the runtime's `trace`, and
 //! changes nothing of it.
 //!
 //! - *The heap*: every reference leads to an object's first byte.
-//! - *Barriers*: when marking has ended, every reachable object is marked. An unmarked one was
-//!   stored into a black object by an unreported store. (`settling` verifies stores into weak
+//! - *Barriers*: when marking has ended, every reachable object is marked. If one is not, an
+//!   unreported store has put it into a black object. (`settling` verifies stores into weak
 //!   cells.)
 //!
 //! Both can be enabled in any build, after each collection ([`super::raw::Options::verify`]). They
@@ -66,12 +66,12 @@ impl Walk<'_> {
         bits::set(unsafe { &*bits }, offset)
     }
 
-    /// Visits a reference that the tracer's owner reports, or a root.
+    /// Visits a reference, from the object on top of the path or from a root.
     fn reach(&mut self, reference: *mut u8) {
         if reference.is_null() || reference.addr() & 7 != 0 {
             return;
         }
-        // Static data or another heap's object: not this heap's.
+        // The reference leads to static data, or to an object of another heap.
         if self.heap.space.head_of(reference.addr()).is_none() {
             return;
         }
@@ -99,7 +99,7 @@ impl Walk<'_> {
         if name.is_null() {
             return line;
         }
-        // SAFETY: a string of the runtime's, by its duties.
+        // SAFETY: the runtime returns a string, by its duties.
         line.text(" (").bytes(unsafe { CStr::from_ptr(name) }.to_bytes()).text(")")
     }
 
@@ -141,8 +141,8 @@ impl Walk<'_> {
         })
     }
 
-    /// Visits the objects that guardians and finalizers keep for reached objects, and those that
-    /// they lead to, until nothing is new.
+    /// Visits the objects that guardians and finalizers keep for reached objects, and all objects
+    /// that these lead to, until nothing is new.
     fn follow_kept(&mut self, tracer: &Tracer) {
         let Some(mut kept) = self.heap.all_kept() else {
             self.out_of_memory = true;
@@ -181,7 +181,7 @@ impl Walk<'_> {
 
 impl Heap {
     /// Walks from the roots. Returns the number of errors. Ends the program if references are wrong
-    /// and `stops` is set. While the world is stopped.
+    /// and `stops` is set. The world is stopped.
     fn look_over(&self, me: &Mutator, marked: bool, stops: bool) -> usize {
         me.tracer.publish();
         let pages = self.space.pages.all().count();

@@ -8,7 +8,7 @@
 //! Most waits of a mutator end within microseconds, which is shorter than a sleep and a wake-up. No
 //! protocol relies on the timeout of a sleep: under loom only a wake-up ends a sleep.
 //!
-//! Used by `world` and `gang`.
+//! Used by `world`, `gang`, `help` and `helpers`.
 
 use heapwright_substrate::sync::atomic::AtomicU32;
 
@@ -17,7 +17,7 @@ use heapwright_substrate::sync::atomic::AtomicU32;
 pub(super) struct WaitLimit {
     /// Reads of the word.
     pub(super) looks: u32,
-    /// The action if it has not changed.
+    /// The action if the word has not changed.
     pub(super) then: Then,
 }
 
@@ -50,7 +50,7 @@ pub(super) fn wait(word: &AtomicU32, expected: u32, limit: WaitLimit) {
     }
 }
 
-/// As the other, for loom, which knows no time.
+/// As above, for loom, which knows no time.
 #[cfg(loom)]
 pub(super) fn wait(word: &AtomicU32, expected: u32, _limit: WaitLimit) {
     heapwright_substrate::sync::futex_wait(word, expected);

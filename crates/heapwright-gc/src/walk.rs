@@ -5,7 +5,7 @@ use super::kept::AllKept;
 use super::mutator::Mutator;
 
 impl Heap {
-    /// As `Space::find`, with unsettled objects as well: walks the mutators.
+    /// As `Space::find`, with unsettled objects as well, because it asks all mutators.
     pub(super) fn find_fresh(&self, address: *const u8) -> Option<*mut u8> {
         self.space.find_or(address, |page, start| {
             let mut found = false;
@@ -18,7 +18,7 @@ impl Heap {
     pub(super) fn stopped<R>(&self, me: &Mutator, with: impl FnOnce() -> R) -> R {
         me.stack.note();
         while !self.stop_world(me) {}
-        /// Lets the world go on, also if `with` unwinds.
+        /// Lets the world go on, even if `with` panics.
         struct GoOn<'a>(&'a Heap, &'a Mutator);
         impl Drop for GoOn<'_> {
             fn drop(&mut self) {

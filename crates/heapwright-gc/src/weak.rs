@@ -10,21 +10,22 @@
 //!       1     values whose keys are marked, and all they lead to, and again
 //!       2     weak slots and handles to unmarked objects: null
 //!       3     finalizers of unmarked objects become due, and are marked; if there are any, from 1
-//!       4     ephemerons with unmarked keys: both null
+//!       3     finalizers of unmarked objects become due and mark them; if any, again from 1
 //! ```
 //!
 //! So a weak reference never leads to an object whose finalizer is due. A finalizer finds its
-//! object whole, with the ephemerons whose key it is. The rule also holds for weak slots in objects
-//! that finalizers keep. Once finalizers are due, every reported weak slot is noted. In step 2 the
-//! finalizers' objects count as dead, although they are marked. Incremental marking may end after
-//! finalizers become due: they run only after its end (see `finalizers`).
+//! object whole, with the ephemerons that have the object as their key. The rule also holds for
+//! weak slots in objects that finalizers keep. So once finalizers are due, every reported weak slot
+//! is noted. In step 2 the finalizers' objects count as dead, although they are marked. If marking
+//! goes in steps, finalizers may become due long before it ends. They run only after its end (see
+//! `finalizers`).
 //!
-//! **Ephemerons** are visited when nothing else is left to mark. Those that wait are put into a
+//! **Ephemerons** are visited when nothing else is left to mark. Waiting ephemerons are put into a
 //! table by their keys. From then on each newly marked object is looked up there (see
 //! `ephemerons`).
 //!
-//! **Generations.** An object with a weak reference to a young object is traced like any other. Of
-//! the handles, minor collections look only at some (see `weak_cells`).
+//! **Generations.** An object with a weak reference to a young object is traced like any other.
+//! Minor collections look only at some of the handles (see `weak_cells`).
 //!
 //! Filled by `tracer`; processed by `settling`.
 
@@ -36,14 +37,14 @@ use super::ephemerons::Waiting;
 use super::locks::With;
 use super::weak_cells::WeakCells;
 
-/// A heap's weak references. Zero has none.
+/// A heap's weak references. All-zero bytes: no weak references.
 pub(super) struct Weak {
     pub(super) cells: WeakCells,
     /// Weak slots, and ephemerons, that were reported in this cycle.
     slots: Bag,
     ephemerons: Bag,
     pub(super) waiting: Lock<Waiting>,
-    /// Whether newly marked objects are looked up among the waiting.
+    /// Whether newly marked objects are looked up among the waiting ephemerons.
     watching: Num,
     /// Whether finalizers became due in the marking under way.
     resurrects: Num,
@@ -77,7 +78,7 @@ impl Weak {
         self.resurrects.set(usize::from(resurrects));
     }
 
-    /// Looks each newly marked object up from now on, or none.
+    /// Sets whether each newly marked object is looked up from now on.
     pub(super) fn watch(&self, watching: bool) {
         self.watching.set(usize::from(watching));
     }

@@ -1,24 +1,27 @@
-//! Weak cells: the runtime's handles that keep nothing, and which of them a collection looks at.
+//! Weak cells: the runtime's handles that keep no object, and the choice of cells that a collection
+//! looks at.
 //!
 //! ```text
 //!   block    | cell | cell | cell | ...     64 KiB: an object, null, or a free cell's link
-//!            | look | look | look | ...     a byte a cell: collections look at it
-//!            | group      | group | ...     a byte for 64 of them: some is set
+//!            | look | look | look | ...     a byte for each cell: collections look at the cell
+//!            | group      | group | ...     a byte for 64 cells: one of their bytes is set
 //! ```
 //!
 //! The runtime reads a cell as it likes. It stores an object through
 //! [`Mutator::set_weak`](super::raw::Mutator::set_weak), or into a cell that the heap made null. So
-//! a collection knows which cells may hold a young object, or none: those that it looks at.
+//! a collection knows which cells may hold a young object, or no object. It looks at these cells.
 //!
 //! - A *major* collection visits all cells, a few in each step ([`WeakCells::visit`]). Afterwards
-//!   it looks at those whose object had no mark, and at new ones. They are few, unless many die.
-//! - A *minor* collection looks at cells whose object was not old at the end of the one before.
+//!   it looks at cells whose object had no mark, and at new cells. These are few, unless many
+//!   objects die.
+//! - A *minor* collection looks at cells whose object was not old after the collection before.
 //!
-//! Heaps with few cells look at all of them each time. There an unreported store does no harm. The
-//! barrier verifier finds it in heaps of any size ([`WeakCells::each_passed_over`]).
+//! In a heap with few cells, each collection looks at all of them. So an unreported store does no
+//! harm there. The barrier verifier finds such a store in heaps of any size
+//! ([`WeakCells::each_passed_over`]).
 //!
-//! Each mutator has free cells of its own, taken in batches, as for strong handles (`handles`). The
-//! bytes are written by a cell's owner, and by the collector while the world is stopped.
+//! Each mutator has free cells of its own, taken in batches, as for strong handles (`handles`). A
+//! cell's owner writes its bytes, and so does the collector while the world is stopped.
 
 use core::ptr;
 
@@ -37,7 +40,7 @@ const GROUP: usize = 64;
 const CELLS: usize = 112 * GROUP;
 /// Cells that a mutator takes at a time.
 const BATCH: usize = 64;
-/// Up to so many cells, a collection looks at all of them.
+/// If there are at most this many cells, a collection looks at all of them.
 const FEW: usize = if cfg!(test) { 512 } else { 64 << 10 };
 
 #[repr(C)]
@@ -57,10 +60,10 @@ struct Inner {
     used: usize,
 }
 
-// SAFETY: memory that is the heap's, and free cells, which belong to the owner of their chain.
+// SAFETY: blocks are memory of the heap. Free cells belong to the owner of their chain.
 unsafe impl Send for Inner {}
 
-/// All weak cells of one heap. Zero has none.
+/// All weak cells of one heap. All-zero bytes: no cells.
 pub(super) struct WeakCells {
     inner: Lock<Inner>,
     /// Cells that were ever made.
@@ -70,7 +73,7 @@ pub(super) struct WeakCells {
     pub(super) looked: AtomicUsize,
 }
 
-/// A mutator's free cells. Zero has none.
+/// A mutator's free cells. All-zero bytes: no cells.
 pub(super) struct Own {
     free: Ptr<Cell>,
 }
@@ -88,7 +91,7 @@ fn place(cell: *mut Cell) -> (&'static Block, usize) {
     (unsafe { &*block }, within / size_of::<Cell>())
 }
 
-/// Has collections look at a cell.
+/// Makes collections look at a cell.
 fn look_at(block: &Block, number: usize) {
     block.look[number].store(1, Relaxed);
     block.groups[number / GROUP].store(1, Relaxed);
@@ -157,14 +160,14 @@ impl WeakCells {
         own.free.set(ptr::null_mut());
     }
 
-    /// How many cells there are, free ones included.
+    /// Returns the number of cells, free ones included.
     pub(super) fn count(&self) -> usize {
         self.made.load(Relaxed)
     }
 
-    /// A major collection visits up to `most` cells from number `at` on, which changes: from now on
-    /// it looks at those whose object has no mark, and not at the others. Whole
-    /// groups are visited. Returns whether none is left. While the world is stopped.
+    /// Visits up to `most` cells from number `at` on, in a major collection, and advances `at`.
+    /// From now on the collection looks at cells whose object has no mark, and not at the others.
+    /// Visits whole groups. Returns whether no cell is left. The world is stopped.
     pub(super) fn visit(
         &self,
         at: &mut u32,
@@ -178,7 +181,7 @@ impl WeakCells {
             let block = unsafe { &*inner.blocks[number / CELLS] };
             let number = number % CELLS;
             if number.is_multiple_of(GROUP) {
-                // Set again by the first that stays.
+                // The first cell that stays sets the byte again.
                 block.groups[number / GROUP].store(0, Relaxed);
             }
             let word = block.cells[number].load(Relaxed);
@@ -192,9 +195,9 @@ impl WeakCells {
         end == self.count()
     }
 
-    /// Calls `with` for each cell with an object that this collection looks at; then the cell's
-    /// object may be another one, or null. From now on collections look at the cell only if `with`
-    /// returns true, or if it holds no object. While the world is stopped.
+    /// Calls `with` for each cell with an object that this collection looks at. `with` may change
+    /// the cell. From now on, collections look at the cell only if `with` returns true, or if the
+    /// cell holds no object. The world is stopped.
     pub(super) fn each_looked_at(&self, mut with: impl FnMut(&Cell) -> bool) {
         let inner = self.inner.lock();
         let few = self.count() <= FEW;
@@ -219,7 +222,7 @@ impl WeakCells {
                     let again = if is_object(word) {
                         with(cell) || cell.load(Relaxed).is_null()
                     } else {
-                        // Of free cells, the owner's next store says that they are in use.
+                        // A free cell needs no look: its owner's next store asks for one.
                         word.addr() & 1 == 0
                     };
                     look.store(u8::from(again), Relaxed);
@@ -230,8 +233,8 @@ impl WeakCells {
         }
     }
 
-    /// Calls `with` for each cell with an object that collections do not look at. While the world
-    /// is stopped.
+    /// Calls `with` for each cell with an object that collections do not look at. The world is
+    /// stopped.
     pub(super) fn each_passed_over(&self, mut with: impl FnMut(&Cell)) {
         self.each_cell(|cell| {
             let (block, number) = place(ptr::from_ref(cell).cast_mut());
@@ -241,7 +244,7 @@ impl WeakCells {
         });
     }
 
-    /// Calls `with` for each cell that holds an object. While nobody else writes them.
+    /// Calls `with` for each cell that holds an object. No other thread writes cells meanwhile.
     pub(super) fn each_cell(&self, mut with: impl FnMut(&Cell)) {
         let inner = self.inner.lock();
         for number in 0..self.count() {

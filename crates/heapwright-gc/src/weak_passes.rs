@@ -3,18 +3,18 @@
 //! ```text
 //!   marking ends --> values of ephemerons, guardians --> weak passes, weak slots --> finalizers
 //!                                          |
-//!              runtime's function: for each entry  tracer.where_is(object)   null: it is dead, drop the entry
-//!                                                                            else: where it is (now)
+//!     runtime's function, for each entry: tracer.where_is(object)   null: dead, drop the entry
+//!                                                                   else: its place (now)
 //!   a step of moving ends --> weak passes again: objects have moved
 //! ```
 //!
-//! For tables of strings, of shapes, of identities by address: where a weak handle for each entry
-//! would cost too much, or where the table is rehashed when addresses change. The function is
-//! called while the world is stopped, and calls nothing of the heap except
+//! Weak passes are for tables of strings, of shapes, of identities by address. In these, a weak
+//! handle for each entry would cost too much, or the table is rehashed when addresses change. The
+//! function is called while the world is stopped, and calls nothing of the heap except
 //! [`Tracer::where_is`](super::raw::Tracer::where_is).
 //!
-//! An object whose finalizer becomes due counts as dead, as for weak slots; one that a guardian
-//! retrieves does not.
+//! An object whose finalizer becomes due counts as dead, as for weak slots. An object that a
+//! guardian retrieves does not.
 //!
 //! Called by `settling` and `moving`.
 
@@ -28,26 +28,26 @@ use super::locks::With;
 /// Functions of type `F`, with the context of each.
 struct Passes<F>(Array<(F, *mut c_void)>);
 
-// SAFETY: a context is the runtime's, which promises that its function may be called by any thread.
+// SAFETY: a context is the runtime's. The runtime promises that any thread may call its function.
 unsafe impl<F> Send for Passes<F> {}
 
-/// A heap's weak passes. Zero has none.
+/// A heap's weak passes. All-zero bytes: no weak passes.
 pub(super) struct WeakPasses<F> {
     passes: Lock<Passes<F>>,
 }
 
 impl<F: Copy + PartialEq> WeakPasses<F> {
-    /// Adds one. Returns false without memory.
+    /// Adds a weak pass. Returns false without memory.
     pub(super) fn add(&self, run: F, context: *mut c_void) -> bool {
         self.passes.lock().0.push((run, context))
     }
 
-    /// Removes one. Returns whether there was one.
+    /// Removes a weak pass. Returns whether there was one.
     pub(super) fn remove(&self, run: F, context: *mut c_void) -> bool {
         self.passes.lock().0.retain(|pass| pass != (run, context)) > 0
     }
 
-    /// Calls `with` for each.
+    /// Calls `with` for each weak pass.
     pub(super) fn each(&self, mut with: impl FnMut(F, *mut c_void)) {
         self.passes.lock().0.iter().for_each(|&(run, context)| with(run, context));
     }

@@ -19,18 +19,15 @@
 //! state to the collector, and the collector releases `stop` to entering threads.
 //!
 //! The collector is a mutator. The mutators that it stopped mark with it (see `gang`). Helpers
-//! mark, too; they have no handshake, and touch objects only while the world is stopped.
+//! mark, too. They have no handshake, and touch objects only while the world is stopped.
+//! Mutators that are `OUT` may join and part while the world is stopped. They hold the list's lock
+//! for a few instructions. The collector holds it only while it walks the list.
 //!
-//! Mutators that are `OUT` join and part while the world is stopped. Both take the list's lock for
-//! a few instructions. The collector holds this lock only while it walks the list.
-//!
-//! *Several worlds.* A thread may have a mutator in each. While it waits in one, its mutators in
-//! all others are [`ELSEWHERE`]. So no collector waits for a thread that waits for another
+//! *Several worlds.* A thread may have a mutator in each world. While it waits in one, its mutators
+//! in all others are [`ELSEWHERE`]. So no collector waits for a thread that waits for another
 //! collector. The thread comes back to all worlds or to none ([`come_back`]). A fork stops all
 //! worlds, and waits for a collector only while it has stopped none ([`stop_all`]). So threads
-//! never wait in a circle.
-//!
-//! Loom-checked (`world/loom_tests.rs`).
+//! never wait in a circle. Loom-checked (`world/loom_tests.rs`).
 
 use core::ptr;
 
@@ -48,21 +45,22 @@ const PARKED: u32 = 2;
 /// Away, because its thread waits for another world. It comes back before the thread goes on.
 const ELSEWHERE: u32 = 3;
 
-/// For a mutator that enters while the world is stopped.
+/// How long a mutator waits that enters while the world is stopped.
 const UNTIL_IT_GOES_ON: WaitLimit = WaitLimit { looks: 200, then: Then::Sleep };
-/// For the collector: mutators mostly stop within a few microseconds.
+/// How long the collector waits. Mutators mostly stop within a few microseconds.
 const UNTIL_ALL_STOPPED: WaitLimit = WaitLimit { looks: 1000, then: Then::SleepFor(1_000_000) };
-/// For helping threads, at first: a step is short, and a sleeping thread wakes too late for it.
+/// How long helping threads wait, at first. A step is short, and a sleeping thread wakes too late
+/// for it.
 const A_MOMENT: WaitLimit = WaitLimit { looks: 8, then: Then::Return };
 /// How many such waits come first.
 const MOMENTS: u32 = 500;
-/// For helping threads, afterwards.
+/// How long helping threads wait, afterwards.
 const A_WHILE: WaitLimit = WaitLimit { looks: 0, then: Then::SleepFor(1_000_000) };
 
 /// A mutator's place in the world.
 pub(crate) struct Handshake {
     state: AtomicU32,
-    /// The next handshake of the list. Under the list's lock.
+    /// The next handshake of the list. Changed under the list's lock.
     next: AtomicPtr<Handshake>,
     /// The word that tells the mutator to stop.
     poll: AtomicPtr<AtomicU32>,
@@ -73,7 +71,7 @@ pub(crate) struct Handshake {
 }
 
 impl Handshake {
-    /// A handshake without a mutator. Zeroed memory is one.
+    /// A handshake without a mutator. Zeroed memory is such a handshake.
     #[cfg(loom)]
     pub(crate) fn new() -> Self {
         Self {
@@ -141,8 +139,8 @@ pub(crate) struct World {
     stop: AtomicU32,
     /// Changes when a mutator stops. The collector sleeps on it.
     arrivals: AtomicU32,
-    /// The thread whose fork has stopped this world, and the one whose fork has given that up; 0:
-    /// none.
+    /// The thread whose fork has stopped this world; 0: none. `moves_for`: the thread whose fork
+    /// has given up stopping it.
     forker: AtomicUsize,
     moves_for: AtomicUsize,
     members: Lock<Members>,
@@ -151,25 +149,26 @@ pub(crate) struct World {
 /// The result of stopping a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// It is stopped.
+    /// The world is stopped.
     Done,
     /// Another thread was first, and may have stopped the world.
     Another,
-    /// A mutator did not stop in time: the world goes on.
+    /// A mutator did not stop in time, so the world goes on.
     Late,
 }
 
 /// Calls the closure for each mutator of a thread.
 pub(crate) type Seats<'a, 'w> = &'a dyn Fn(&mut dyn FnMut(&'w World, &'w Handshake));
 
-/// A call for a world and the calling thread's handshake in it. Returns false to end the calls.
+/// The closure for a world and the calling thread's handshake in it. Returns false to end the
+/// calls.
 pub(crate) type WithWorld<'a, 'w> = &'a mut dyn FnMut(&'w World, Option<&'w Handshake>) -> bool;
 
 /// Calls the closure for each world.
 pub(crate) type Worlds<'a, 'w> = &'a dyn Fn(WithWorld<'_, 'w>);
 
-/// Makes the calling thread's mutators at work leave, except `but`, before it waits. Returns
-/// whether any did.
+/// Makes the calling thread's mutators at work leave, except `but`, before the thread waits.
+/// Returns whether any left.
 pub(crate) fn leave_all(seats: Seats<'_, '_>, but: Option<&Handshake>) -> bool {
     let mut any = false;
     seats(&mut |world, handshake| {
@@ -200,10 +199,10 @@ pub(crate) fn come_back(seats: Seats<'_, '_>) {
     }
 }
 
-/// Stops all worlds for a fork of the calling thread, `forker`, which has a mutator in some.
-/// `worlds` calls the closure for each world, always in the same order, until the closure returns
-/// false. `wait_limit` makes a function for each world, which returns whether to wait longer. If
-/// not, this world goes on.
+/// Stops all worlds for a fork of the calling thread, `forker`, which has a mutator in some of
+/// them. `worlds` calls the closure for each world, always in the same order, until the closure
+/// returns false. `wait_limit` makes a function for each world, which returns whether to wait
+/// longer. If it returns false, this world goes on.
 pub(crate) fn stop_all<'w, P: FnMut() -> bool>(
     forker: usize,
     worlds: Worlds<'_, 'w>,
@@ -235,8 +234,8 @@ pub(crate) fn stop_all<'w, P: FnMut() -> bool>(
             });
         }
         let Some(closed) = closed else { break };
-        // Threads may wait for this one, or for those that it has stopped. This one must not wait
-        // for them.
+        // Other threads may wait for this thread, or for threads that it has stopped. So this
+        // thread must not wait for them.
         worlds(&mut |world, me| {
             world.let_go(forker);
             if let Some(me) = me.filter(|me| me.is_in()) {
@@ -245,7 +244,7 @@ pub(crate) fn stop_all<'w, P: FnMut() -> bool>(
             true
         });
         if !closed.goes_on_until(wait_limit()) {
-            // A fork where no mutator of this thread is at work need not wait for it.
+            // The fork need not wait for a world in which no mutator of this thread is at work.
             worlds(&mut |world, me| {
                 if ptr::eq(world, closed) && !me.is_some_and(Handshake::is_elsewhere) {
                     world.moves_for.store(forker, Ordering::Relaxed);
@@ -263,7 +262,7 @@ pub(crate) fn stop_all<'w, P: FnMut() -> bool>(
 }
 
 impl World {
-    /// A world without mutators, which goes on. Zeroed memory is one.
+    /// A world without mutators, which goes on. Zeroed memory is such a world.
     #[cfg(loom)]
     pub(crate) fn new() -> Self {
         Self {
@@ -279,7 +278,7 @@ impl World {
     ///
     /// # Safety
     ///
-    /// The handshake is in no world, and it and `poll` outlive its membership.
+    /// The handshake is in no world. The handshake and `poll` outlive its membership.
     pub(crate) unsafe fn join(&self, handshake: &Handshake, poll: &AtomicU32, owner: *mut ()) {
         let mut members = self.members.lock();
         handshake.state.store(OUT, Ordering::SeqCst);
@@ -321,7 +320,7 @@ impl World {
     }
 
     /// Calls `with` for every handshake, under the list's lock, until `with` returns false. Returns
-    /// false then.
+    /// false in that case.
     pub(crate) fn each(&self, mut with: impl FnMut(&Handshake) -> bool) -> bool {
         let members = self.members.lock();
         let mut at = members.0;
@@ -354,14 +353,14 @@ impl World {
             Some(_) => return None,
             None => members.0,
         };
-        // SAFETY: null, or a handshake of the list, whose lock is held, and which does not part
-        // while it is visited.
+        // SAFETY: the pointer is null, or a handshake of the list, whose lock is held. The
+        // handshake does not part while it is visited.
         let to = unsafe { at.as_ref() }?;
         to.visits.fetch_add(1, Ordering::Relaxed);
         Some(Visit { world: self, to, forks })
     }
 
-    /// The mutator enters. Waits while the world is stopped.
+    /// Makes the mutator enter. Waits while the world is stopped.
     #[cfg(loom)]
     pub(crate) fn enter(&self, handshake: &Handshake) {
         while !self.try_enter(handshake) {
@@ -387,8 +386,8 @@ impl World {
         true
     }
 
-    /// Keeps collectors and forks from stopping the world, as its heap ends. Waits for one that has
-    /// stopped it, while `worth_waiting` returns true.
+    /// Keeps collectors and forks from stopping the world, as its heap ends. If a thread has
+    /// stopped the world, waits for it while `worth_waiting` returns true.
     #[cfg(not(loom))]
     pub(crate) fn close(&self, mut worth_waiting: impl FnMut() -> bool) {
         while self.stop.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err()
@@ -396,7 +395,7 @@ impl World {
         {}
     }
 
-    /// The mutator enters, unless the world is stopped. Returns whether it entered.
+    /// Makes the mutator enter, unless the world is stopped. Returns whether it entered.
     pub(crate) fn try_enter(&self, handshake: &Handshake) -> bool {
         self.try_enter_or(handshake, OUT)
     }
@@ -412,20 +411,21 @@ impl World {
         false
     }
 
-    /// The mutator is at work unless `stop` is set, which the caller must read next. (If the caller
-    /// has stopped the world itself, the mutator is at work.)
+    /// Notes that the mutator is at work. The caller must read `stop` next: if it is set, the
+    /// mutator is not at work. (Except if the caller has stopped the world itself.)
     pub(crate) fn come_in(handshake: &Handshake) {
-        // Release: a thread that sees it at work also sees its thread (see `Mutator::note_thread`).
+        // Release: a thread that sees the mutator at work also sees its thread (see
+        // `Mutator::note_thread`).
         handshake.state.store(IN, Ordering::Release);
         fence(Ordering::SeqCst);
     }
 
-    /// The mutator will enter when its thread need not wait: see [`come_back`].
+    /// Notes that the mutator will enter when its thread need not wait: see [`come_back`].
     pub(crate) fn come_later(&self, handshake: &Handshake) {
         self.stand(handshake, ELSEWHERE);
     }
 
-    /// The mutator leaves.
+    /// Makes the mutator leave.
     pub(crate) fn leave(&self, handshake: &Handshake) {
         self.stand(handshake, OUT);
     }
@@ -440,10 +440,11 @@ impl World {
         }
     }
 
-    /// If the world is to stop, parks the mutator until the world goes on. Meanwhile it calls
-    /// `help` repeatedly, which returns when there is no work.
+    /// If the world is to stop, parks the mutator until the world goes on. Meanwhile calls `help`
+    /// repeatedly. `help` returns when there is no work.
     pub(crate) fn rest(&self, handshake: &Handshake, mut help: impl FnMut()) {
-        // Acquire, as in `enter`: another collection may have run between the wait and this load.
+        // Acquire, as in `try_enter`: another collection may have run between the wait and this
+        // load.
         while self.stop.load(Ordering::Acquire) != 0 {
             self.stand(handshake, PARKED);
             let mut moments = 0;
@@ -457,13 +458,13 @@ impl World {
     }
 
     /// Stops the world, except the caller, which is at work. Returns false if another collector was
-    /// first; the caller must then call [`World::rest`].
+    /// first. Then the caller must call [`World::rest`].
     #[cfg(loom)]
     pub(crate) fn stop(&self, me: &Handshake) -> bool {
         self.stop_until(Some(me), || true) == Stop::Done
     }
 
-    /// As [`World::stop`], but calls `worth_waiting` before each wait, and gives up if it returns
+    /// As [`World::stop`], but calls `worth_waiting` before each wait, and gives up if that returns
     /// false. The caller may have no handshake.
     pub(crate) fn stop_until(
         &self,
@@ -554,20 +555,20 @@ impl World {
         self.stop.store(0, Ordering::SeqCst);
     }
 
-    /// Holds the list's lock across a fork.
+    /// Takes the list's lock, which this thread holds across a fork.
     #[cfg(not(loom))]
     pub(crate) fn before_fork(&self) {
         self.members.acquire();
     }
 
-    /// Releases the lock on either side of a fork.
+    /// Releases the lock, in the parent and in the child of a fork.
     ///
     /// # Safety
     ///
     /// Follows [`World::before_fork`] in the forking thread or its copy.
     #[cfg(not(loom))]
     pub(crate) unsafe fn after_fork(&self) {
-        // SAFETY: this thread, or the one that it is a copy of, took the lock before the fork.
+        // SAFETY: this thread, or its original in the parent, took the lock before the fork.
         unsafe { self.members.release() };
     }
 }

@@ -8,9 +8,9 @@
 //!   canary of the work     read by workers, written by the thread that closed the gang
 //! ```
 //!
-//! At the end, the canary of a lost item is untouched, and that of an item taken twice is touched
-//! twice. A worker that is not woken for work, or for the end of it, sleeps for ever, which loom
-//! reports (see `sync::modelled`).
+//! At the end, the canary of a lost item is untouched, and the canary of an item taken twice is
+//! touched twice. A worker that is not woken for work, or for the end of the work, sleeps for ever.
+//! Loom reports that (see `sync::modelled`).
 
 extern crate std;
 
@@ -100,7 +100,7 @@ impl Scene {
         }
     }
 
-    /// The first worker's part. Returns whether all work was done.
+    /// Works as the first worker. Returns whether all work was done.
     fn lead(&self, most: usize) -> bool {
         self.gang.open(8);
         let through = self.drain(most);
@@ -116,7 +116,7 @@ impl Scene {
         through && self.gang.is_empty()
     }
 
-    /// Processes the remaining items, by a thread that works alone.
+    /// Processes the remaining items. The calling thread works alone.
     fn finish(&self) {
         while let Some(chunk) = self.gang.take_now() {
             let mut own = items(chunk);
@@ -138,7 +138,7 @@ impl Scene {
     }
 }
 
-/// A leader that processes at most `most` items, and helpers with limits of their own.
+/// Runs a leader that processes at most `most` items, and helpers with limits of their own.
 fn together(count: usize, most: usize, helpers: &'static [usize]) {
     let mut model = loom::model::Builder::new();
     if helpers.len() > 1 {
@@ -210,7 +210,7 @@ fn loom_a_helper_who_comes_late_has_nothing_to_do() {
     });
 }
 
-/// A leader that waits until a helper is idle, and then calls `then`.
+/// Runs a leader that waits until a helper is idle, and then calls `then`.
 fn with_an_idle_helper(items: usize, then: fn(&Scene)) {
     loom::model(move || {
         let scene = Scene::new(items);
@@ -247,7 +247,7 @@ fn loom_no_more_come_than_may() {
     model.preemption_bound = Some(2);
     model.check(|| {
         let scene = Scene::new(1);
-        // The local bitmap of one helper: two would collide there.
+        // Stands for the local bitmap of one helper. Two helpers would collide there.
         let local_bitmap = Arc::new(UnsafeCell::new(0));
         scene.give(&[0]);
         let helpers = [(); 2].map(|()| {

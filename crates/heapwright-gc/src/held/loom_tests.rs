@@ -6,9 +6,9 @@
 //!   query    is there an object in this slot?
 //! ```
 //!
-//! For an object that lives throughout, the answer is always yes. For one that was dead before the
-//! query, it is always no. The collecting threads are one here, or take turns: the world and the
-//! locks of the lists ensure that.
+//! For an object that lives throughout, the answer is always yes. For an object that was dead
+//! before the query, the answer is always no. One thread collects, or threads take turns, as the
+//! world and the lock of the lists ensure.
 
 extern crate std;
 
@@ -82,24 +82,24 @@ impl Scene {
         });
     }
 
-    /// A mutator takes the page from byte `from` on, which is free.
+    /// Has a mutator take the page, which is free from byte `from` on.
     fn take(&self, from: usize) {
         self.region.page.set(PAGE);
         self.region.open(at(from), at(4 * SLOT));
     }
 
-    /// The mutator allocates a slot.
+    /// Has the mutator allocate a slot.
     fn allocate(&self) {
         self.region.next.set(self.region.next.get().wrapping_add(SLOT));
     }
 
-    /// The mutator releases the page.
+    /// Has the mutator release the page.
     fn let_go(&self) {
         self.held.settle(self.region.next.get().addr() - BASE);
         self.region.close();
     }
 
-    /// A cycle has marked, and ends.
+    /// Ends a cycle that has marked the objects at `marked`.
     fn end_cycle(&self, marked: &[usize]) {
         marked.iter().for_each(|&offset| bits::set_shared(&self.marks, offset));
         self.cycles.set_released(self.cycles.get() + 1);
@@ -116,12 +116,12 @@ impl Scene {
         })
     }
 
-    /// As `Heap::find`: settled objects.
+    /// As `Space::find`, which finds settled objects.
     fn holds(&self, offset: usize) -> bool {
         self.held.holds(&self.marks, &self.cycles, offset)
     }
 
-    /// As `Heap::slot_at`, for a page with slots of any size.
+    /// As `Space::slot_at`, for a page with slots of any size.
     fn finds_slot_of(&self, offset: usize) -> Option<usize> {
         let seen = self.held.look()?;
         let start = offset / self.slot.get() * self.slot.get();
@@ -130,11 +130,11 @@ impl Scene {
     }
 }
 
-/// Runs threads that each do something with a scene, and one that queries it. The answer must be
-/// `found`.
+/// Runs threads that each do something with a scene, and a thread that queries it. The answer must
+/// be `found`.
 ///
-/// Loom tries other orders from the last access to a word on, and a thread that changes a word
-/// mostly reads it before. So the querying thread starts first in one model, and last in the other.
+/// Loom tries other orders from the last access to a word on. A thread that changes a word mostly
+/// reads the word before. So the querying thread starts first in one model, and last in the other.
 fn meanwhile(
     begin: impl Fn(&Scene) + Copy + Send + Sync + 'static,
     does: &[fn(&Scene)],
@@ -166,14 +166,14 @@ fn meanwhile(
     }
 }
 
-/// The page has `count` settled objects.
+/// Gives the page `count` settled objects.
 fn settled(scene: &Scene, count: usize) {
     scene.take(0);
     (0..count).for_each(|_| scene.allocate());
     scene.let_go();
 }
 
-/// Two cycles find the first object, and sweep its page.
+/// Ends two cycles that find the first object, and sweeps its page after each.
 fn sweep_twice(scene: &Scene, sticky: StickyMarks) {
     for _ in 0..2 {
         scene.end_cycle(&[0]);
@@ -181,7 +181,7 @@ fn sweep_twice(scene: &Scene, sticky: StickyMarks) {
     }
 }
 
-/// The page has one object, which only a region records.
+/// Gives the page one object, which only a region records.
 fn fresh(scene: &Scene) {
     scene.take(0);
     scene.allocate();
@@ -230,7 +230,7 @@ fn loom_what_lives_is_found_while_another_allocates_behind_the_sweep() {
         scene.end_cycle(&[SLOT]);
         scene.sweep(StickyMarks::Nothing);
     };
-    // Below the queried object: the cursor does not cover that any more.
+    // Allocates below the queried object, which the cursor does not cover any more.
     let takes = |scene: &Scene| {
         let _lists = scene.lists.lock().unwrap();
         if scene.held.is_swept(1) {
@@ -279,7 +279,7 @@ fn loom_an_object_is_found_while_its_page_is_prepared_for_moving() {
     meanwhile(|scene| settled(scene, 1), does, |scene| scene.holds(0), true);
 }
 
-/// The page has two large slots, which are free.
+/// Gives the page two large slots, which are free.
 fn with_large_slots(scene: &Scene) {
     scene.held.close(State::Empty);
     scene.open(2 * SLOT);
@@ -292,8 +292,8 @@ fn loom_nothing_is_found_in_a_page_that_becomes_another() {
         scene.open(SLOT);
         scene.held.settle(3 * SLOT);
     };
-    // As a large slot it begins where a small slot with an object begins. But it is no large slot,
-    // and the small slot that contains it holds nothing.
+    // With large slots, the byte's slot begins where a small slot with an object begins. With small
+    // slots, the byte's slot holds nothing.
     let asks = |scene: &Scene| scene.finds_slot_of(3 * SLOT).is_some();
     meanwhile(with_large_slots, &[does], asks, false);
 }

@@ -8,7 +8,7 @@
 //! The choice itself is arithmetic, in `plan`. A page with a resized object is always chosen. A
 //! page with a pinned object never is.
 //!
-//! Called by `cycle` before marking begins, and by `sweep` when it is over.
+//! Called by `cycle` before marking begins, and by `sweep` when the sweep is over.
 
 use heapwright_substrate::chunk::Side;
 use heapwright_substrate::os;
@@ -26,7 +26,7 @@ use super::{ALL, CHOOSING, COUNTED, COUNTING, Chosen, DUE, Moving, NO_PLAN, Plan
 const AT_A_TIME: usize = 64;
 
 impl Moving {
-    /// The sweep of a collection is over: decides whether the next one compacts.
+    /// Decides whether the next collection compacts, when the sweep of a collection is over.
     pub(crate) fn choose(&self, space: &Space, minor: bool) {
         if self.wanted.get() == COUNTED {
             self.wanted.set(URGENT);
@@ -44,9 +44,9 @@ impl Moving {
         }
     }
 
-    /// Chooses the pages whose objects are to be moved, if the heap is to compact: a few pages at a
-    /// time, until `deadline` (0: no limit). Returns whether nothing is left to choose. While
-    /// nothing is marked.
+    /// Chooses the pages whose objects are to be moved, if the heap is to compact. Looks at a few
+    /// pages at a time, until `deadline` (0: no limit). Returns whether nothing is left to choose.
+    /// No cycle is marking.
     pub(crate) fn plan(&self, trace: &Trace, deadline: u64) -> bool {
         let (moving, space) = (self, trace.space());
         let wanted = moving.is_wanted() || moving.is_begun();
@@ -114,8 +114,9 @@ impl Moving {
         }
     }
 
-    /// Calls `with` for some of the pages that may be in a plan, and their page lists. Returns
-    /// whether the last page was among them; then the next call begins again.
+    /// Calls `with` for some of the pages that may be in a plan, and their page lists, until `with`
+    /// returns false. Returns whether no page is left for this round. Then the next call begins
+    /// with the first page again.
     fn survey(
         space: &Space,
         plan: &mut Plan,

@@ -28,14 +28,14 @@ use super::super::trace::Trace;
 use super::super::tracer::{Slots, Tracer};
 use super::{Moving, NO_PLAN, SETTLING};
 
-/// A page to which more slots lead stays, where steps have an end: each slot is a cache miss or
-/// two.
+/// In a step with a deadline, a page stays if more slots than this lead to it. Each slot costs a
+/// cache miss or two.
 const POPULAR: usize = 4096;
-/// There, a longer object stays where it is, in bytes.
+/// In a step with a deadline, an object with more bytes than this stays.
 const LONG: usize = 1 << 20;
 
 impl Moving {
-    /// Moves objects until `deadline`; 0: until all have moved. Returns whether all have. While the
+    /// Moves objects until `deadline`; 0: until all have moved. Returns whether all have moved. The
     /// world is stopped, and mutators are settled.
     pub(crate) fn step(&self, tracer: &Tracer, deadline: u64, around: &impl Around) -> bool {
         let is_over = || deadline != 0 && os::now_ns() >= deadline;
@@ -67,12 +67,12 @@ impl Moving {
         through
     }
 
-    /// Takes a page that the sweep passed while objects were moved, to be swept now. `None` if
-    /// there is none any more.
+    /// Takes a page that the sweep passed over while objects moved, to sweep it now. `None` if no
+    /// such page is left.
     pub(crate) fn next_passed<'a>(&self, space: &'a Space) -> Option<&'a Page> {
         let mut plan = self.plan.lock();
-        // Under the lock: another thread may sweep the last page and begin the next plan, which
-        // must not be ended here.
+        // Checks under the lock: another thread may sweep the last page and begin the next plan.
+        // That plan must not end here.
         if self.stage.get() != SETTLING {
             return None;
         }
@@ -143,16 +143,16 @@ impl<A: Around> Step<'_, A> {
         let report =
             |tracer: &Tracer| self.trace.unprotected.each(|object| tracer.trace_all(object));
         let mut keep = |child| self.space.keep_in_place(child);
-        // (A runtime that changes references itself needs no slots to be known.)
+        // (If the runtime changes references itself, no slots need to be known.)
         if !self.trace.runtime().updates() {
             self.tracer.looking_at(Slots::Plain, report, &mut keep);
         }
-        // A look shows no weak slots, which follow their objects. Nobody else has noted stores
-        // there.
+        // The first look shows no weak slots. They need no pins, because they follow their objects.
+        // Nobody else has noted stores into these objects, so their slots are noted here.
         self.tracer.looking_at(Slots::Note, report, &mut keep);
     }
 
-    /// Changes roots to where objects are now.
+    /// Changes the roots, so that they lead to the new places of objects.
     fn change_roots(&self) {
         let change = |cell: &Cell| {
             if let Some(to) = self.space.forwarded(cell.load(Relaxed)) {
@@ -176,9 +176,9 @@ impl<A: Around> Step<'_, A> {
         );
     }
 
-    /// The runtime changes the references of each object of the heap, and of the roots.
+    /// Has the runtime change the references of each object of the heap, and of the roots.
     fn have_references_updated(&self) {
-        // Moved objects are in regions.
+        // Settles, because moved objects are in regions.
         self.around.settle();
         self.space.each_page(|page| {
             for offset in page.objects() {
@@ -195,7 +195,7 @@ impl<A: Around> Step<'_, A> {
             return self.moving.stayed.add(1);
         }
         let long = steps && (page.incoming.count() > POPULAR || page.slot.get() > LONG);
-        // A large object that is dead, or that already has the right number of units.
+        // A large object need not move if it is dead, or already has the right number of units.
         let suits = || {
             let size = || self.trace.runtime().wanted(page.base()).unwrap_or(page.slot.get());
             !page.is_marked(0) || self.space.is_large_of(size(), page.units.get())
@@ -219,7 +219,7 @@ impl<A: Around> Step<'_, A> {
                 return false;
             };
             let size = slot.min(into.slot.get());
-            // SAFETY: a live object, and a free slot; both have at least `size` bytes.
+            // SAFETY: the object is live and the slot is free. Both have at least `size` bytes.
             unsafe { ptr::copy_nonoverlapping(from, to, size) };
             // SAFETY: the object was copied, and every slot has a word.
             unsafe { from.cast::<*mut u8>().write(to) };
@@ -247,20 +247,20 @@ impl<A: Around> Step<'_, A> {
         let Some(slot) = self.slot_now(slot) else { return };
         let offset = page.start_at(granule);
         let from = page.base().wrapping_add(offset);
-        // SAFETY: within an object that was marked, or made since: it exists until the next
-        // collection's sweep.
+        // SAFETY: the slot is in an object that was marked, or made since. The object exists until
+        // the next collection's sweep.
         if unsafe { slot.read() }.addr() != from.addr() {
             return;
         }
         if let Some(to) = page.moved_to(offset) {
-            // SAFETY: a slot of an existing object; nobody else reads it, because the world is
+            // SAFETY: the slot is in an existing object. Nobody else reads it, because the world is
             // stopped.
             unsafe { slot.write(to) };
         }
     }
 
-    /// Returns where a slot is now, if its object has moved. `None` if the object has become
-    /// smaller.
+    /// Returns where a slot is now, if its object has moved. `None` if the object has become too
+    /// small for the slot.
     fn slot_now(&self, slot: *mut *mut u8) -> Option<*mut *mut u8> {
         let head = self.space.head_of(slot.addr())?;
         let (page, start) = self.space.slot_in(head, slot.addr())?;
@@ -273,7 +273,7 @@ impl<A: Around> Step<'_, A> {
         (within + size_of::<usize>() <= size).then(|| to.wrapping_add(within).cast())
     }
 
-    /// All objects have moved.
+    /// Ends the last step: all objects have moved.
     fn end(&self) {
         // Tracers still hold notes for the next minor collection.
         self.around.each_tracer(&mut |tracer| tracer.give_notes());

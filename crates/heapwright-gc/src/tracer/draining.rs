@@ -1,14 +1,14 @@
 //! Draining: marks objects from the stack and traces them, until nothing is left.
 //!
 //! ```text
-//!   pop --> prefetch --> | ring of 16 | --> test and set the mark --> callback --> push
+//!   pop --> test and set the mark --> prefetch --> | ring of 16 | --> callback --> push
 //! ```
 //!
-//! Between its pop and its mark an edge waits in a *ring*, while the lines that it needs (its mark,
-//! its object) are fetched. Marking is nothing but cache misses (Cher, Hosking, Vitek: "Software
-//! prefetching for mark-sweep garbage collection", 2004).
+//! A marked object waits in a *ring* while the lines that its callback needs are fetched. The mark
+//! of an edge is fetched some pops ahead (`stack`). The time of marking is the time of its cache
+//! misses (Cher, Hosking, Vitek: "Software prefetching for mark-sweep garbage collection", 2004).
 //!
-//! Called by `mark` and `help`; `trace` also by `moving`, `dirty_slots`, `dump` and `verify`.
+//! Called by `mark` and `help`. `moving`, `dirty_slots`, `dump` and `verify` call `trace`.
 
 use core::ptr;
 
@@ -19,18 +19,18 @@ use super::super::layout;
 use super::super::page;
 use super::{Budget, KEYS, MARKED, MOVABLE, RANGE, REST, Slots, TAGS, Tracer, fetch};
 
-/// Edges that wait for their lines.
+/// Objects that wait for their lines.
 const RING: usize = 16;
 /// Slots of a range that are traced in one go.
 const SLICE: usize = 256;
-/// Bytes of an object that count as an edge more, because its slots are looked at.
+/// An object counts as one edge more for each of this many bytes, because its slots are looked at.
 const SLOTS_AN_EDGE: usize = 512;
 /// Edges, or slots of a range, between two checks of the clock.
 const CHECK: usize = 64;
 
 impl Tracer {
-    /// Marks until nothing is left on its own stack, nor in the gang if it is one of several.
-    /// Returns false if the budget was used up.
+    /// Marks until nothing is left on its own stack and in the gang. If other tracers mark, waits
+    /// for their items. Returns false if the budget was used up.
     pub(crate) fn drain(&self, budget: Budget) -> bool {
         let gang = &self.of().marking.gang;
         let until = self.work.get().saturating_add(budget.bytes);
@@ -38,11 +38,11 @@ impl Tracer {
             if !self.drain_own(budget.deadline, until) {
                 return false;
             }
-            // Before it waits: there may be no other chunk.
+            // Gives its empty chunk back before it waits: there may be no other chunk.
             let spent = self.chunk.get();
             if !spent.is_null() {
                 self.close_chunk();
-                // SAFETY: nothing is in it, and it is in no list.
+                // SAFETY: the chunk is empty, and in no list.
                 unsafe { gang.give_empty(spent) };
             }
             let more = if !self.is_shared() { gang.take_now() } else { gang.take(self.home()) };
@@ -78,7 +78,7 @@ impl Tracer {
                     edges += self.special(item);
                 } else if self.set_mark(item, |size| {
                     fetch(item, size);
-                    // Its slots are about to be looked at.
+                    // The object's slots are about to be looked at.
                     edges += (size / SLOTS_AN_EDGE).min(check);
                 }) {
                     let due = core::mem::replace(&mut ring[at], item);
@@ -113,7 +113,7 @@ impl Tracer {
         }
     }
 
-    /// Returns whether the budget is used up. Shares its items with tracers that have nothing.
+    /// Returns whether the budget is used up. Also shares its items with tracers that have none.
     #[cold]
     #[inline(never)]
     fn is_over(&self, deadline: u64, until: usize) -> bool {
@@ -145,8 +145,8 @@ impl Tracer {
         unsafe { self.scan(object, object.wrapping_add(size)) };
     }
 
-    /// Traces an object that has its mark. If a barrier marked it, it was not looked up among keys,
-    /// and may be one without references.
+    /// Traces an object that has its mark. If a barrier marked the object, the barrier did not look
+    /// it up among keys, and the object may have no references.
     fn trace_marked(&self, object: *mut u8) {
         if self.notes.get() & KEYS != 0 {
             self.mark_values_of(object);
@@ -165,7 +165,7 @@ impl Tracer {
         self.from.set(0);
     }
 
-    /// As [`Tracer::trace`], for a closure that looks: all parts of the object.
+    /// As [`Tracer::trace`], for a closure that looks. Traces all parts of the object.
     pub(crate) fn trace_all(&self, object: *mut u8) {
         debug_assert!(!self.look.get().is_null());
         self.trace(object);
@@ -182,7 +182,7 @@ impl Tracer {
         if self.look.get().is_null() { self.trace(object) } else { self.trace_all(object) }
     }
 
-    /// An item that is no plain edge. Returns how many slots of a range were looked at.
+    /// Processes an item that is no plain edge. Returns how many slots of a range were looked at.
     #[cold]
     #[inline(never)]
     fn special(&self, item: *mut u8) -> usize {
@@ -213,15 +213,15 @@ impl Tracer {
         now
     }
 
-    /// Without memory for another chunk, marks the items of the newest one and notes their pages,
-    /// to be looked through later. Leaves room.
+    /// Makes room without memory for another chunk. Marks the items of the newest chunk, and notes
+    /// their pages, to be looked through later.
     ///
     /// A page is noted only for objects that become marked here, and for objects that a barrier had
-    /// marked, so looking through pages comes to an end. Ranges are traced here, however long they
+    /// marked. So looking through pages comes to an end. Ranges are traced here, however long they
     /// are: if their object were noted, it would report them again, and again find no room.
     #[cold]
     pub(super) fn overflow(&self) {
-        // What is kept with objects that are marked here is found when all are visited again.
+        // Objects that are kept with objects marked here are found when all are visited again.
         let notes = self.notes.replace(self.notes.get() & !KEYS);
         if notes & KEYS != 0 {
             self.of().settling.miss();
@@ -239,8 +239,8 @@ impl Tracer {
                 RANGE => {
                     let slots: *mut *mut u8 = at.cast();
                     for n in 0..self.pop_count() {
-                        // SAFETY: a slot of the range, which lies in an object that is marked, so
-                        // it exists.
+                        // SAFETY: the slot is in the range, which lies in a marked object. So it
+                        // exists.
                         let object = unsafe { slots.wrapping_add(n).read() };
                         if !object.is_null() && object.addr() & TAGS == 0 {
                             if self.slots_are() == Slots::Mark {
@@ -265,7 +265,7 @@ impl Tracer {
     /// Traces the marked objects of a page whose objects were marked but not traced for want of
     /// memory.
     pub(crate) fn look_through(&self, page: &page::Page) {
-        // A large object goes on where it was left.
+        // The tracing of a large object goes on where it stopped.
         let from = page.overflowed.take() - 1;
         if !layout::is_traced(page.page_list.get()) {
             return;

@@ -9,7 +9,7 @@
 //!   mark_maybe, scan     words that may be anything
 //! ```
 //!
-//! A callback reports a reference by its value or by its *slot*. The two differ only where objects
+//! A callback reports a reference by its value or by its *slot*. The two differ only while objects
 //! are to be moved (see `moving`). A slot can be noted and changed. An object that is reported by
 //! value stays where it is.
 //!
@@ -40,6 +40,7 @@ impl Tracer {
     /// `DEEPEST` is noted, and `trace` traces it when the outermost value is done. All values are
     /// traced when the outermost call returns. (Without memory for a note, the recursion
     /// continues.)
+    ///
     /// # Safety
     ///
     /// `trace` may be called with `place` until the owner of the value has been traced.
@@ -50,8 +51,8 @@ impl Tracer {
             return self.outermost(inside);
         }
         let waiting = self.waiting.get();
-        // SAFETY: `outermost` has set it to its array on this thread's stack. Nothing borrows that
-        // meanwhile.
+        // SAFETY: `outermost` has set `waiting` to its array on this thread's stack. Nothing
+        // borrows the array meanwhile.
         if depth >= DEEPEST && unsafe { (*waiting).push(Waiting { place, trace }) } {
             return;
         }
@@ -86,12 +87,12 @@ impl Tracer {
         }
     }
 
-    /// Chooses what is done with slots.
+    /// Chooses how slots are treated.
     pub(super) fn set_slots(&self, slots: Slots) {
         self.by_slot.set(slots as usize);
     }
 
-    /// What is done with slots.
+    /// Returns how slots are treated.
     pub(super) fn slots_are(&self) -> Slots {
         match self.by_slot.get() {
             0 => Slots::Plain,
@@ -108,10 +109,10 @@ impl Tracer {
     ///
     /// # Safety
     ///
-    /// The slot can be read. Either it lies in the object that is being traced, and holds a
-    /// reference, or a value that is no object of this heap, for as long as the object lives. Or it
-    /// belongs to a root, and nobody writes it while the world is stopped. (An object whose slot
-    /// lies in memory of another kind is not moved.)
+    /// The slot can be read. It lies in the object that is being traced, or belongs to a root. In
+    /// an object, it holds a reference, or a value that is no object of this heap, for as long as
+    /// the object lives. Nobody writes a root's slot while the world is stopped. (An object whose
+    /// slot lies in memory of another kind is not moved.)
     #[inline]
     pub unsafe fn mark_slot(&self, slot: *mut *mut u8) {
         // SAFETY: by the contract.
@@ -122,7 +123,7 @@ impl Tracer {
         self.slot(slot, object);
     }
 
-    /// A slot, while objects are to be moved.
+    /// Reports the reference in a slot, while objects are to be moved.
     #[cold]
     #[inline(never)]
     fn slot(&self, slot: *mut *mut u8, object: *mut u8) {
@@ -160,7 +161,7 @@ impl Tracer {
         self.movable(object);
     }
 
-    /// The same, while objects are to be moved.
+    /// As [`Tracer::mark_movable`], while objects are to be moved.
     #[cold]
     #[inline(never)]
     fn movable(&self, object: *mut u8) {
@@ -188,7 +189,7 @@ impl Tracer {
         }
     }
 
-    /// An edge that was reported by its value: while objects are to be moved, this object stays.
+    /// Keeps an object in place that was reported by its value, while objects are to be moved.
     pub(super) fn edge_by_value(&self, object: *mut u8) {
         if self.by_slot.get() != Slots::Plain as usize {
             self.space().keep_in_place(object);
@@ -209,9 +210,9 @@ impl Tracer {
     ///
     /// # Safety
     ///
-    /// The slots lie in the object that is being traced. They are read later, so they stay readable
+    /// The slots lie in the object that is being traced. They are read later. So they stay readable
     /// for as long as the object lives, and hold what [`Tracer::mark_slot`] requires. (A root's
-    /// slots are reported with that, one by one: they may be gone by then.)
+    /// slots may be gone by then. [`Tracer::mark_slot`] reports them, one by one.)
     pub unsafe fn mark_range(&self, slots: *mut *mut u8, count: usize) {
         // Slots of roots are reported one by one: a range does not say that they are roots.
         let roots = self.slots_are() == Slots::Root;
@@ -225,8 +226,8 @@ impl Tracer {
         self.push_range(slots, count);
     }
 
-    /// Where the part begins that `trace` is to report now: 0 at first, then the number that
-    /// [`Tracer::trace_rest`] was given.
+    /// Returns where the part begins that `trace` is to report now: 0 at first, then the number
+    /// that [`Tracer::trace_rest`] was given.
     #[inline]
     pub fn traced_to(&self) -> usize {
         self.from.get()
@@ -234,11 +235,11 @@ impl Tracer {
 
     /// Reports that `object`, which is being traced, has more references than were reported now.
     /// `trace` is called again, maybe in a later step, and then [`Tracer::traced_to`] is `from`,
-    /// any number but 0. For objects of so many references that one call would take too long. Call
-    /// it last.
+    /// any number but 0. Use this for objects with so many references that one call would take too
+    /// long. Call it last.
     ///
-    /// Between the calls a reference moves from the rest to a part that was reported only if the
-    /// store is reported, as any other is. Numbers above 2^60 are not kept.
+    /// Between the calls, the program may move a reference from an unreported to a reported part.
+    /// It must report this store, like any other store. Numbers above 2^60 are not kept.
     pub fn trace_rest(&self, object: *mut u8, from: usize) {
         if self.look.get().is_null() {
             self.push_rest(object, from);
@@ -273,7 +274,7 @@ impl Tracer {
             trace.finalizers.lock().each_fresh(|fresh| is_due |= fresh == object);
         }
         if is_due {
-            // SAFETY: by the contract a slot of the object that is traced, and the world is
+            // SAFETY: by the contract the slot is in the object that is traced. The world is
             // stopped.
             unsafe { slot.write(ptr::null_mut()) };
         } else {
@@ -295,13 +296,13 @@ impl Tracer {
         let held_by = unsafe { key.read() };
         // SAFETY: by the contract.
         let held = unsafe { value.read() };
-        // Both slots are noted, whatever the other holds.
+        // Notes both slots, whatever each of them holds.
         let goes_on = [self.goes_on_with(key, held_by), self.goes_on_with(value, held)];
         if goes_on.contains(&false) {
             return;
         }
-        // A value's slot in static data is not noted, so it keeps its value. (A slot so near to the
-        // key's is in the same object.)
+        // If the value's slot is in static data, the slot is not noted and the value is kept. (A
+        // slot so near to the key's is in the same object.)
         let is_near = value.addr().abs_diff(key.addr()) < UNIT;
         let in_heap = is_near || self.space().head_of(value.addr()).is_some();
         let noted = if in_heap { Noted::new(key, value) } else { None };
@@ -322,11 +323,11 @@ impl Tracer {
         }
     }
 
-    /// An object was marked: marks the values of which it is the key, contexts and representatives
-    /// that are kept with it, and what it keeps as a guardian.
+    /// Marks the objects that are kept with `key`, an object that was marked. These are values of
+    /// ephemerons with this key, contexts, representatives, and objects that a guardian keeps.
     pub(super) fn mark_values_of(&self, key: *mut u8) {
         let of = self.of();
-        // Marked without the lock: without memory, marking may lead here again.
+        // Marks without the lock: without memory, marking may lead here again.
         let mut number = of.weak.waiting.lock().first(key);
         loop {
             let Some(entry) = of.weak.waiting.lock().entry(number) else { break };
@@ -363,8 +364,8 @@ impl Tracer {
         }
     }
 
-    /// In a [weak pass](crate::raw::Heap::add_weak_pass): where an object is now, or null if it is
-    /// dead. A value that is no object of the heap is returned unchanged.
+    /// For a [weak pass](crate::raw::Heap::add_weak_pass): returns where an object is now, or null
+    /// if it is dead. Returns a value that is no object of the heap unchanged.
     #[must_use]
     pub fn where_is(&self, object: *mut u8) -> *mut u8 {
         self.space().where_is(object)
@@ -384,8 +385,8 @@ impl Tracer {
         }
     }
 
-    /// Calls `look` for each reference that the runtime reports of an object, or that `trace`
-    /// reports otherwise. Nothing is marked. The tracer is empty meanwhile.
+    /// Calls `look` for each reference that `trace` reports, by the runtime or otherwise. Marks
+    /// nothing. The tracer is empty meanwhile.
     pub(crate) fn looking(&self, trace: impl FnOnce(&Self), look: Look<'_>) {
         self.looking_at(Slots::Plain, trace, look);
     }
@@ -400,7 +401,7 @@ impl Tracer {
         let start = room.as_mut_ptr();
         self.next.set(start);
         self.end.set(start.wrapping_add(LOOK));
-        /// Forgets the array, also if `look` unwinds: it is in this frame.
+        /// Forgets the array, which is in this frame, even if `look` panics.
         struct Forget<'a>(&'a Tracer, Slots);
         impl Drop for Forget<'_> {
             fn drop(&mut self) {
@@ -420,7 +421,7 @@ impl Tracer {
     pub(super) fn show(&self) {
         let start = self.end.get().wrapping_sub(LOOK);
         let count = (self.next.get().addr() - start.addr()) / size_of::<usize>();
-        // SAFETY: set by `looking`, on whose stack it is, and which calls this.
+        // SAFETY: `looking_at` has set `look`, which is on its stack, and calls this.
         let look = unsafe { &mut *self.look.get() };
         self.next.set(start);
         for n in 0..count {

@@ -11,8 +11,8 @@
 //!
 //! A chunk belongs to one tracer, or is in one list: the tracer's, the gang's, or a bag.
 //!
-//! Called by the rest of `tracer`, and by callers that have a tracer give all its items: `cycle`,
-//! `moving`, `heap`, `helpers`, `dump`, `verify`.
+//! Called by the other files of `tracer`, and by callers that have a tracer give all its items:
+//! `cycle`, `mark`, `help`, `moving`, `attach`, `dump`, `verify`.
 
 use core::ptr::{self, NonNull};
 
@@ -21,7 +21,7 @@ use heapwright_substrate::address_map::MAP;
 use super::super::gang::{Chunk, ITEMS};
 use super::{Marks, RANGE, REST, TAGS, Tracer, mark_word, prefetch};
 
-/// How far ahead of its pop an edge's mark is fetched.
+/// How many pops ahead the mark of an edge is fetched.
 const AHEAD: usize = 6;
 
 impl Tracer {
@@ -77,7 +77,8 @@ impl Tracer {
         }
     }
 
-    /// Makes room for an item. Returns false if it has no chunk, and none can be had.
+    /// Makes room for an item. Returns false if the tracer has no chunk, and there is no memory for
+    /// one.
     pub(super) fn has_made_room(&self) -> bool {
         let chunk = self.chunk.get();
         let Some(fresh) = self.of().marking.take_chunk() else {
@@ -170,7 +171,7 @@ impl Tracer {
         self.open_chunk(chunk, count);
     }
 
-    /// Pops the newest item of its own, if any.
+    /// Pops its newest item, if it has any.
     #[inline]
     pub(super) fn pop(&self) -> Option<*mut u8> {
         let chunk = self.chunk.get();
@@ -180,9 +181,9 @@ impl Tracer {
         let next = self.next.get().wrapping_sub(1);
         self.next.set(next);
         // The item that is popped soon, unless others come first. At a chunk's start this reads a
-        // word of the chunk's head, or of its neighbour, and the prefetch is useless. SAFETY:
-        // within the run of side memory that chunks are cut from: the first chunk's place has none.
-        // Volatile: another thread may own the neighbour, and write it.
+        // word of the chunk's head, or of its neighbour, and the prefetch is useless. SAFETY: the
+        // word is within the run of side memory that chunks are cut from, because no chunk has the
+        // first place. Volatile: another thread may own the neighbour, and write the word.
         let soon = unsafe { next.wrapping_sub(AHEAD).read_volatile() };
         let offset = soon.addr().wrapping_sub(MAP.base().addr());
         prefetch(mark_word(MAP.side_bitmap(0).cast(), offset).cast());
@@ -199,7 +200,7 @@ impl Tracer {
         !self.older.get().is_null() || !chunk.is_null() && self.next.get() != Self::items(chunk)
     }
 
-    /// Bytes of its items: the work that they are at least.
+    /// Returns the bytes of its items. Their work is at least that much.
     pub(crate) fn held_bytes(&self) -> usize {
         let newest = self.chunk.get();
         let mut bytes = 0;
@@ -215,7 +216,7 @@ impl Tracer {
         bytes
     }
 
-    /// Its home: which chunks it takes first.
+    /// Its home. The tracer takes chunks of this home first.
     pub(super) fn home(&self) -> usize {
         ptr::from_ref(self).addr()
     }
@@ -262,7 +263,7 @@ impl Tracer {
         unsafe { self.of().marking.gang.give(chunk) };
     }
 
-    /// Gives half of its items to tracers that have nothing, if that is worth it.
+    /// Gives a chunk, or half of its items, to tracers that have none, if that pays.
     #[cold]
     pub(super) fn share(&self) {
         if let Some(chunk) = self.take_older() {
@@ -287,8 +288,8 @@ impl Tracer {
             keep += 1;
         }
         let Some(other) = self.of().marking.take_chunk() else { return };
-        // The lower half: items that were found first lead to more.
-        // SAFETY: both have room for `keep` items, and belong to this tracer.
+        // Gives the lower half: items that were found first lead to more objects.
+        // SAFETY: both chunks have room for `keep` items, and belong to this tracer.
         unsafe { ptr::copy_nonoverlapping(items, Self::items(other), keep) };
         // SAFETY: within the chunk, from its upper half to its start.
         unsafe { ptr::copy(items.wrapping_add(keep), items, count - keep) };
@@ -297,7 +298,7 @@ impl Tracer {
         let place = unsafe { &raw mut (*other).count };
         // SAFETY: a field of the chunk, which is this tracer's.
         unsafe { place.write(keep) };
-        // SAFETY: in no list, and says how many items it has.
+        // SAFETY: the chunk is in no list, and says how many items it has.
         unsafe { self.of().marking.gang.give(other) };
     }
 }

@@ -5,10 +5,10 @@
 //!   collector                                 everybody's canaries
 //! ```
 //!
-//! A canary is loom's cell, which two threads may not touch without an order between them. So it
-//! shows a collector that meets a mutator at work, and a mutator that misses the last collector's
-//! writes. A sleep ends only when it is woken (`sync::modelled`): a thread that is not woken sleeps
-//! for ever, which loom reports.
+//! A canary is loom's cell, which two threads may not touch without an order between them. So a
+//! canary shows a collector that meets a mutator at work, and a mutator that misses the last
+//! collector's writes. A sleep ends only when another thread ends it (`sync::modelled`). A thread
+//! that is not woken sleeps for ever, which loom reports.
 
 extern crate std;
 
@@ -81,7 +81,7 @@ impl Scene {
         self.world.leave(handshake);
     }
 
-    /// A collector's work while the world is stopped.
+    /// Does a collector's work while the world is stopped.
     fn collect(&self) {
         self.world.each(|handshake| {
             let place = self.place_of(handshake);
@@ -96,7 +96,7 @@ impl Scene {
         self.places.iter().find(|place| ptr::eq(&raw const place.handshake, handshake)).unwrap()
     }
 
-    /// Enters and collects, unless another thread does. Returns whether it did.
+    /// Enters and collects, unless another thread collects. Returns whether it collected.
     fn try_to_collect(&self, me: usize) -> bool {
         let Place { handshake, canary, .. } = &self.places[me];
         self.world.enter(handshake);
@@ -113,7 +113,7 @@ impl Scene {
     }
 }
 
-/// Runs threads that each do something with the scene; the first one in this thread.
+/// Runs threads that each do something with the scene. The first runs in this thread.
 fn together(scene: &Arc<Scene>, does: &[fn(&Scene, usize)]) {
     let others: Vec<_> = (1..does.len())
         .map(|me| {
@@ -197,7 +197,7 @@ fn loom_of_two_collectors_one_is_first_and_the_other_rests() {
 
 #[test]
 fn loom_two_collections_in_a_row() {
-    // A thread that woke too late for the first stops for the second all the same.
+    // A thread that wakes too late for the first collection stops for the second all the same.
     loom::model(|| {
         let scene = Scene::new(2, 2);
         together(
@@ -320,7 +320,7 @@ impl Scenes {
         self.worlds.iter().for_each(|scene| with(&scene.world, &scene.places[me].handshake));
     }
 
-    /// The thread enters all worlds, like a thread that waits for the first one.
+    /// Enters all worlds, like a thread that waits for the first one.
     fn enter(&self, me: usize) {
         self.each_seat(me, &mut |world, handshake| world.come_later(handshake));
         come_back(&|with| self.each_seat(me, with));
