@@ -9,17 +9,8 @@
 //! example by another variant of an enum.
 //!
 //! ```text
-//!   a Gc's object
-//!  header
-//!  [ Lock  [ Cell ] ]
-//!  [ Cell ]
-//!       traced again: the whole object
-//!   a Slice's
-//!  header
-//!  length
-//!  [ Cell ]
-//!  [ Lock [ Cell ] ]
-//!  ...     the cell's element
+//!   a Gc's object   | header | [ Lock  [ Cell ] ] | [ Cell ] |      traced again: the whole object
+//!   a Slice's       | header | length | [ Cell ] | [ Lock [ Cell ] ] | ...      the cell's element
 //! ```
 //!
 //! No store changes the type of the object or the element. Many cells that change one by one are

@@ -1,11 +1,9 @@
 //! Finalizers: functions for unreachable values. They run while all that the values lead to lives.
 //!
 //! ```text
-//!   reachable --> unreachable --> due            --> Finalize::finalize --> dead: a later sweep
-//!   drops it
-//!                 found by a      kept, with all     with a mutation    \
-//!                 collection      that it leads to                       +-> stored: reachable
-//!                 again
+//!   reachable --> unreachable --> due           --> Finalize::finalize --> dead: a sweep drops it
+//!                 found by a      kept, with all    with a mutation   \
+//!                 collection      that it leads to                     +-> stored: reachable again
 //! ```
 //!
 //! `Drop` of a value in a realm must use no reference. The sweep calls it, in no order, when

@@ -16,11 +16,10 @@
 //!
 //! The type of a root must not reveal its lifetime to the function that `mutate` calls. The
 //! compiler assumes that the types of a function's arguments are well-formed. It does not check the
-//! types in
-//! a `dyn for<'gc> Rootable<'gc, Root = ...>`. A type that is well-formed for `'static` alone, as
-//! `&'static &'gc ()` is, would make `'gc` equal to `'static`. So [`Trace`] is implemented neither
-//! for such types nor for types that name them (see its contract). A root must be `Trace` for every
-//! lifetime.
+//! types in a `dyn for<'gc> Rootable<'gc, Root = ...>`. A type that is well-formed for `'static`
+//! alone, as `&'static &'gc ()` is, would make `'gc` equal to `'static`. So [`Trace`] is
+//! implemented neither for such types nor for types that name them (see its contract). A root must
+//! be `Trace` for every lifetime.
 //!
 //! **Why objects can be moved.** A move changes every reference to the object, so no code may keep
 //! the old address. A Rust reference to the object (`&T`, which a `Gc` derefs to) lives as long as

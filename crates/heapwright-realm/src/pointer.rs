@@ -1,11 +1,8 @@
 //! References into a realm, and the header before each object.
 //!
 //! ```text
-//!   object
-//!  header: type's operations
-//!  value .........
-//!      in a slot
-//!              ^ the object's address       ^ the value that a Gc derefs to
+//!   object   | header: type's operations | value ......... |     in a slot
+//!              ^ the object's address      ^ the value that a Gc derefs to
 //! ```
 
 use core::ffi::{CStr, c_char};

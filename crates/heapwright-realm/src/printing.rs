@@ -1,11 +1,8 @@
 //! `Debug` of values that may lead to themselves.
 //!
 //! ```text
-//!   PRINTED   | thread, object | thread, object | ...     what all threads print now
-//!   PRINTED
-//!  thread, object
-//!  thread, object
-//!  ...     all objects that any thread prints now
+//!   PRINTED   | thread, object | thread, object | ...     the objects that all threads print now
+//! ```
 //!
 //! A value's `Debug` prints the objects that the value leads to. For an object that is already
 //! being printed, [`print`] prints the address instead. It does so, too, at great depth and after

@@ -25,10 +25,9 @@ use super::send::{Mode, OneThread};
 /// lifetime `'gc`, so no value with `'gc` in its type leaves it. Such a value leaves neither in the
 /// result nor through a borrow. It does not enter another realm, which has another lifetime. (Such
 /// brands are due to Launchbury and Peyton Jones's `runST`, in Rust to gc-arena by Catherine West.)
-/// In a mutation every `Gc`
-/// leads to a live object. Between two mutations a `Gc` exists only in objects that the root leads
-/// to, and the [`Trace`](super::Trace) of each reports it. So the collector scans no stack, and a
-/// program cannot forget a root.
+/// In a mutation every `Gc` leads to a live object. Between two mutations a `Gc` exists only in
+/// objects that the root leads to, and the [`Trace`](super::Trace) of each reports it. So the
+/// collector scans no stack, and a program cannot forget a root.
 ///
 /// # Destructors
 ///

@@ -1,14 +1,8 @@
 //! A string that is being built, in a realm.
 //!
 //! ```text
-//!   StrBuilder -->
-//!  header
-//!  buffer
-//!    Buffer -->
-//!  bytes ..........
-//!  room
-//!    doubles when full
-//!                                                     ^ never change; new text goes behind them
+//!   StrBuilder --> | header | buffer |   Buffer --> | bytes ..... | room |   doubles when full
+//!                                                     ^ never change; new text goes behind
 //! ```
 //!
 //! Text that was added never changes in its buffer. New text goes behind it, and growing or

@@ -2,8 +2,7 @@
 //!
 //! ```text
 //!   in the heap   poll? --> safepoint: stops until the world goes on
-//!   away          leave --- may block, touches no object --- enter: waits while the world is
-//!   stopped
+//!   away          leave --- may block, touches no object --- enter: waits for a stopped world
 //! ```
 //!
 //! A caller that cannot pass a function leaves by [`save_and_leave`], which saves the registers.

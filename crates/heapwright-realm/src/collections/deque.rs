@@ -1,16 +1,7 @@
 //! A queue with two ends in a realm.
 //!
 //! ```text
-//!   Deque -->
-//!  header
-//!  buffer
-//!    Buffer -->
-//!  T
-//!  T
-//!  room
-//!  T
-//!  T
-//!    a ring; doubles when full
+//!   Deque --> | header | buffer |   Buffer --> | T | T | room | T | T |   a ring that doubles
 //!                                                              ^ start
 //! ```
 #![forbid(unsafe_code)]

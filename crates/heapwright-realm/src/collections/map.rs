@@ -3,18 +3,8 @@
 //! ```text
 //!   Map --> | header | entries | index | live | hasher |
 //!
-//!   index
-//!  hash, 31 bits
-//!  number
-//!  .
-//!  hash, 31 bits
-//!  number
-//!  ...   2^n words, never traced
-//!   entries
-//!  Some(k, v)
-//!  None
-//!  Some(k, v)
-//!  ...                        a ring: number n is value n - first
+//!   index    | hash, 31 bits | number | . | hash, 31 bits | number | ...   2^n words, never traced
+//!   entries  | Some(k, v) | None | Some(k, v) | ...            a ring: number n is value n - first
 //! ```
 //!
 //! *The index* is probed linearly from the place that the hash names; a cache line holds eight
