@@ -5,10 +5,10 @@
 //! ```
 //!
 //! A value's `Debug` prints the objects that the value leads to. For an object that is already
-//! being printed, [`print`] prints the address instead. It does so, too, at great depth and after
+//! being printed, `print` prints the address instead. It does so, too, at great depth and after
 //! very many objects, because a graph of few objects may have very many paths.
 //!
-//! The `Debug` of references and collections calls [`print`].
+//! The `Debug` of references and collections calls `print`.
 
 use core::fmt;
 

@@ -151,8 +151,8 @@ impl<'gc> Mutation<'gc> {
         };
         let Some(at) = self.object(size, const { kind_of::<T>() }) else { out_of_memory(size) };
         let at = at.cast::<Head>();
-        // Without a header the collector reads nothing of the object. SAFETY: fresh, and large
-        // enough.
+        // Without a header the collector reads nothing of the object.
+        // SAFETY: fresh, and large enough.
         unsafe { at.write(Head { header: Header { of: None }, length }) };
         Slice { at, of: PhantomData }
     }

@@ -101,7 +101,7 @@ impl World {
         let options = Options { verify: VERIFY_HEAP | VERIFY_BARRIERS, ..options };
         let runtime = Runtime { trace: Some(trace), ..Runtime::new() };
         let (heap, mutator) = attached(options, runtime);
-        // A heap that knows deferrals keeps its marks, so minor collections stay minor.
+        // After a deferral the heap keeps its marks, so minor collections stay minor.
         mutator.defer_majors();
         mutator.resume_majors();
         let table = node(&mutator, 0, WIDTH);

@@ -233,7 +233,7 @@ fn an_object_is_found_while_its_page_is_swept() {
 /// The object was in a region when pages were searched, and in a page when regions were.
 #[test]
 fn an_object_is_found_while_its_region_is_let_go_of() {
-    // A region is released when its page is full (after two objects), and by a collection.
+    // The third object fills a page, which releases the region. A collection releases it, too.
     for (size, collects) in [(20 << 10, false), (48, true)] {
         let (heap, mutator) = attached(Options::new(), Runtime::new());
         mutator.defer();

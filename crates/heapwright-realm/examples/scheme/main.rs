@@ -8,9 +8,10 @@
 //!   machine   runs code, a piece at a time
 //! ```
 //!
-//! It has closures, proper tail calls, strings, vectors, hash tables and first-class continuations,
-//! and `quasiquote`, named `let`, `do` and `case`. Whole numbers have 64 bits, and become real when
-//! that is too few. Strings do not change. There are no macros and no `dynamic-wind`.
+//! The Scheme has closures, proper tail calls, strings, vectors, hash tables and first-class
+//! continuations, and `quasiquote`, named `let`, `do` and `case`. Whole numbers have 64 bits, and
+//! become real when that is too few. Strings do not change. There are no macros and no
+//! `dynamic-wind`.
 //!
 //! ```sh
 //! cargo run --release --features derive,std --example scheme            # a prompt
