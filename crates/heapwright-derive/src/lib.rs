@@ -10,9 +10,9 @@
 //! ```
 //!
 //! These four parts meet the contract of `Trace`, so the derived `unsafe impl` is sound for any
-//! type. The fourth is needed because the compiler infers bounds of a struct from its fields (`'gc:
-//! 'a` from a `&'a &'gc ()`). An implementation takes inferred bounds for granted, and no code
-//! checks them where a realm's root is named. So the function of a mutation would take them as
+//! type. The fourth part is needed because the compiler infers bounds of a struct from its fields
+//! (`'gc: 'a` from a `&'a &'gc ()`). An implementation takes inferred bounds for granted, and no
+//! code checks them where a realm's root is named. So the function of a mutation would take them as
 //! facts about its own lifetime. `check` has no argument of the type, so the bounds hold in `check`
 //! only if they are written. Then the implementation has them too, and the compiler checks them.
 //!
@@ -48,8 +48,8 @@ pub fn derive_trace(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     derive(&input).unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
-/// Returns the path of heapwright in the compiled crate. That is the path in `#[trace(crate =
-/// path)]`, or the name in the crate's manifest: `hw` for `hw = { package = "heapwright" }`.
+/// Returns the path of heapwright in the compiled crate. `#[trace(crate = path)]` has the path.
+/// Without it, the crate's manifest has a name: `hw` in `hw = { package = "heapwright" }`.
 fn heapwright(input: &DeriveInput) -> syn::Result<TokenStream> {
     let mut path: Option<syn::Path> = None;
     for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("trace")) {
