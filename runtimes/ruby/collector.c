@@ -17,8 +17,8 @@
 ** matter which objects may move (see compaction.c).
 **
 ** **Kinds.** rb_gc_obj_free frees an object and must read it, so the kind is HW_GC_FREED. Floats
-** and internal objects that never have anything to free are of other kinds. The sweep reads only
-** their bitmaps.
+** and internal objects that never have anything to free are of other kinds. Of their pages the
+** sweep reads only the bitmaps.
 */
 #include "heapwright.h"
 
@@ -245,8 +245,8 @@ heard(const hw_gc_event *event, void *data)
 
 /* ---- stopping ----------------------------------------------------------- */
 
-/* The mutator of a cache. A thread of the cache's Ractor calls this, and enters the mutator if
-   it is the first. */
+/* The mutator of a cache. A thread of the cache's Ractor calls this, and the first such
+   thread enters the mutator. */
 static hw_gc_mutator *
 enter(struct cache *cache)
 {
@@ -794,8 +794,8 @@ rb_gc_impl_active_gc_name(void)
    mutator.) */
 
 /* Ruby forks for `system` and its kin without a call of the collector, and so may extensions.
-   The thread has the GVL. This handler was registered after the heap's own, so it comes before
-   that. */
+   The thread that forks has the GVL. This handler was registered after the heap's own handler,
+   so it runs first. */
 static void
 before_any_fork(void)
 {

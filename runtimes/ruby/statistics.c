@@ -347,7 +347,7 @@ rb_gc_impl_pointer_to_heap_p(void *objspace, const void *pointer)
 }
 
 /* Whether an object is dead, though it was not freed yet. Tables of the VM that do not keep
-   their objects ask. (The old address of a moved object is not dead.) */
+   their objects ask. (An object that has moved is not dead by its old address.) */
 bool
 rb_gc_impl_garbage_object_p(void *objspace, VALUE obj)
 {
