@@ -1,14 +1,14 @@
-// any bytes as calls of the collected heap's C interface, under AddressSanitizer and
-// libFuzzer (ci/fuzz.sh gc), against a shadow of what is reachable.
+// Any bytes as calls of the collected heap's C interface, under AddressSanitizer and libFuzzer
+// (ci/fuzz.sh gc), against a shadow of what is reachable.
 //
 //   heap's object    | number | count | weaks | reference | reference | ... | weak reference | ...
 //   shadow           by number: address, references (numbers), whether freed, registrations for
 //                    its end
 //
-// Every object asks to be freed, and is poisoned then: AddressSanitizer catches each later access
-// (by the runtime's trace, which the collector calls, or by the check). After a full collection all
-// objects that the shadow's handles lead to are unchanged. For objects that nothing leads to,
-// guardians have retrieved them, and finalizers have run. No other object is left.
+// Every object is of the freed kind, and `died` poisons it. So AddressSanitizer catches each later
+// access, by the runtime's trace (which the collector calls) or by the check. After a full
+// collection all objects that the shadow's handles lead to are unchanged. Guardians have retrieved
+// unreachable objects, and finalizers have run for them. No other object is left.
 
 #include <heapwright_gc.h>
 #include <pthread.h>
@@ -56,7 +56,7 @@ static void trace(hw_gc_tracer *tracer, void *memory, void *data) {
     (void)data;
     struct object *object = memory;
     size_t strong = object->count - object->weaks;
-    // Some in parts: trace is called again for the rest.
+    // Some objects are traced in parts: trace is called again for the next part.
     if (strong > 12 && object->number % 3 == 0) {
         size_t from = hw_gc_traced_to(tracer), to = from + 7 < strong ? from + 7 : strong;
         for (size_t i = from; i < to; i++)
@@ -137,7 +137,7 @@ static void load(void) {
         kept[to] = shadows[kept[from]].references[place] - 1u;
 }
 
-// A weak handle to an object: over another one by hw_gc_weak_set.
+// Makes a weak handle lead to an object: over another object by hw_gc_weak_set.
 static void lead_weakly(void) {
     size_t to = handle(), cell = next() % WEAK;
     if (next() % 8 == 0) {
@@ -151,7 +151,7 @@ static void lead_weakly(void) {
     weak_to[cell] = *handles[to] == NULL ? 0 : kept[to] + 1;
 }
 
-// What a weak handle leads to, if that lives.
+// Loads the object of a weak handle, if the object lives.
 static void load_weakly(void) {
     size_t to = handle(), cell = next() % WEAK;
     if (*weak[cell] != NULL) {
@@ -210,8 +210,8 @@ static void see_weak(struct shadow *shadow) {
     }
 }
 
-// A finalizer. Its object is whole. Weak places in it show no object, itself included, whose
-// finalizer is due or has run.
+// A finalizer. Its object is whole. Weak places in the object show no object, itself included,
+// whose finalizer is due or has run.
 static void ends(void *memory, void *data) {
     (void)data;
     struct object *object = memory;
@@ -273,7 +273,7 @@ static void retrieve(void) {
     }
 }
 
-// Forgets registrations with dead guardians. Whether handles lead to all other objects.
+// Forgets registrations with dead guardians. Returns whether handles lead to all other guardians.
 static bool handles_lead_to_guardians(void) {
     size_t left = 0;
     bool all = true;
@@ -323,7 +323,7 @@ static void look(void) {
     check(hw_gc_verify(mutator) == 0);
 }
 
-// Two threads that fork, while this one collects.
+// Two threads fork, while the main thread collects.
 static size_t forking;
 static void *forks(void *unused) {
     hw_gc_mutator *mine = hw_gc_attach(heap);
@@ -371,7 +371,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
         .verify = next() % 8, .least = 4096 << next() % 8, .most = next() % 2 == 0 ? 0 : 1 << 20, .step_ns = 1 << next() % 16,
     };
 #ifdef WITHOUT_BARRIER
-    // Where barriers are needed most: steps between any two calls, and their verifier.
+    // Barriers matter most with steps between any two calls. A verifier checks them.
     options.incremental = true;
     options.verify = HW_GC_VERIFY_BARRIERS | HW_GC_STRESS;
 #endif

@@ -1,5 +1,5 @@
-//! Right and wrong operations on debug heaps and checked allocators, against a model
-//! that knows what must be found: see the file it includes.
+//! Right and wrong operations on debug heaps and checked allocators. A model knows what must be
+//! found: see the included file.
 #![no_main]
 
 use heapwright::debug::{Checked, Config, DebugHeap, Finding, FindingKind, Guard, Leaks};

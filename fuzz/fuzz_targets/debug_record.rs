@@ -1,7 +1,7 @@
-//! Any bytes as a debug record: reading never panics and always ends, what is
-//! read is written as what reads the same, and every finding has words.
+//! Reads any bytes as a debug record. Reading never panics and always ends. The entries are written
+//! again, and then read the same. Every finding has words.
 //!
-//! The same bytes are also taken as entries whose checksum is right (`framed`).
+//! The same bytes are also taken as entries with the right checksum (`framed`).
 #![no_main]
 
 mod framed;
@@ -42,7 +42,7 @@ fn read(file: &[u8]) {
     }
     assert!(reader.position() as usize <= file.len());
     assert!(reader.problem().is_some() || reader.position() as usize == file.len());
-    // Read as a piece of a file, with the other checksum: the same.
+    // A piece of a file, whose checksum is computed in another way, reads the same.
     let mut piece = Reader::resume(&file[HEADER_BYTES..], HEADER_BYTES as u64);
     assert!(piece.by_ref().eq(read.iter().copied()));
     assert_eq!((piece.problem(), piece.position()), (reader.problem(), reader.position()));

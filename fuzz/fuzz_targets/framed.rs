@@ -1,15 +1,16 @@
-//! Files of frames from any bytes, for those targets that read them: random bytes
-//! hardly ever have the right checksum, so they are taken as payloads of frames whose
-//! checksum is put right.
+//! Makes files of frames from any bytes, for the targets that read such files. Random bytes hardly
+//! ever have the right checksum. So they become payloads of frames, and each frame gets the right
+//! checksum.
 
-/// CRC-32C, bit by bit: another way than the one under test.
+/// CRC-32C, bit by bit: not the method under test.
 fn checksum(bytes: &[u8]) -> u32 {
     let bit = |sum: u32, _| (sum >> 1) ^ (0x82f6_3b78 * (sum & 1));
     !bytes.iter().fold(!0, |sum, &byte| (0..8).fold(sum ^ u32::from(byte), bit))
 }
 
-/// The bytes behind a header, cut into frames: a byte of tag (modulo `tags`), one of
-/// length, the payload. Length 255 makes a *bomb*: all bytes that are left, 256 times over.
+/// Returns the header and the bytes, cut into frames. A frame has a byte of tag (modulo `tags`), a
+/// byte of length, and the payload. Length 255 makes a *bomb*, whose payload is all bytes that are
+/// left, 256 times over.
 pub fn frames(header: &[u8], tags: u8, mut bytes: &[u8]) -> Vec<u8> {
     let mut file = header.to_vec();
     while let [tag, length, rest @ ..] = bytes {

@@ -1,8 +1,8 @@
-//! Any bytes as a heap dump: reading never panics and always ends, reading in two pieces
-//! is reading, and what is read is written as what reads the same.
+//! Reads any bytes as a heap dump. Reading never panics and always ends. Reading in two pieces
+//! gives the same entries. The entries are written again, and then read the same.
 //!
-//! The same bytes are also taken as frames whose checksum is right (`framed`), behind a
-//! start that is, in dumps of the version that is written and of the oldest.
+//! The same bytes are also taken as frames with the right checksum (`framed`), also behind a valid
+//! start, in dumps of the current version and of the oldest.
 #![no_main]
 
 mod framed;
@@ -82,12 +82,13 @@ fn described(entry: &Entry<'_>) -> String {
     format!("{entry:?}")
 }
 
-/// The numbers of pools may have been written longer than need be.
+/// Returns whether an entry is a start. In the file, its numbers of pools may be longer than need
+/// be.
 fn is_start(text: &str) -> bool {
     text.starts_with("Start")
 }
 
-/// The same file, but for its header: of the oldest version.
+/// The same file with the header of the oldest version.
 fn older(mut file: Vec<u8>) -> Vec<u8> {
     file[8..12].copy_from_slice(&OLDEST.to_le_bytes());
     file
@@ -104,6 +105,6 @@ fuzz_target!(|bytes: &[u8]| {
     })
     .start(&Heap::default(), "fine", &[16]);
     read(&framed::frames(&start, 5, bytes));
-    // (Its start has fields that such a one does not know, and passes over.)
+    // (A dump of the oldest version has a shorter start: the reader passes over the other fields.)
     read(&older(framed::frames(&start, 5, bytes)));
 });

@@ -1,8 +1,7 @@
-//! Sequences of operations on the heap, checked against a model: every block
-//! keeps what was written to it, is where nothing else is, is described as what
-//! it is, and reads as zero where zeros were asked for. Blocks are handed to a
-//! second thread, which frees them, or come from threads that have ended;
-//! first-class heaps come and go. In the end nothing may be left.
+//! Sequences of operations on the heap, checked against a model. Every block keeps its contents,
+//! and overlaps no other. It is described as what it is, and reads as zero if zeros were requested.
+//! Blocks are handed to a second thread, which frees them, or come from threads that have ended.
+//! First-class heaps come and go. In the end no block may be left.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -39,7 +38,7 @@ enum Op {
     FreeSized {
         which: u8,
     },
-    /// By a thread that ends, and leaves its cache to whoever comes next.
+    /// Allocates in a thread that ends. The next thread takes over its cache.
     MallocElsewhere {
         sizes: [u16; 3],
         scale: u8,
@@ -54,7 +53,7 @@ enum Op {
     FreeUncached {
         which: u8,
     },
-    /// All blocks that should be.
+    /// Moves all blocks for which `should_move` is true.
     Move,
     HeapCreate,
     HeapAlloc {
@@ -85,7 +84,7 @@ const RESERVED: u64 = 4 * 16 + 2 * 2;
 struct Block {
     at: *mut u8,
     size: usize,
-    /// What it was allocated with; 0 where that is no longer known.
+    /// The requested alignment; 0 if it is no longer known.
     align: usize,
     fill: u8,
     heap: *mut Heap,
@@ -120,7 +119,7 @@ impl Block {
     }
 }
 
-/// Frees a block after a last look at it.
+/// Checks a block, and frees it.
 fn release(block: Block) {
     block.check(block.size);
     // SAFETY: the block is in use, and freed once.
@@ -197,8 +196,7 @@ fuzz_target!(|ops: Vec<Op>| {
                 world.add(at, size as usize, align, std::ptr::null_mut());
             }
             Op::Realloc { which, size, scale } => {
-                // A heap's block leaves its heap where it moves; where it stays,
-                // the heap still owns it.
+                // If a heap's block moves, it leaves its heap. If it stays, the heap still owns it.
                 if let Some(block) = world.take(which) {
                     let size = scaled(size, scale);
                     // SAFETY: the block is in use; the result replaces it.
@@ -219,7 +217,7 @@ fuzz_target!(|ops: Vec<Op>| {
                 }
             }
             Op::FreeSized { which } => {
-                // Only what kept its first alignment is known to have one.
+                // Only a block that kept its first alignment has a known alignment.
                 match world.take(which) {
                     Some(block) if block.align > 0 => {
                         block.check(block.size);
@@ -241,7 +239,7 @@ fuzz_target!(|ops: Vec<Op>| {
                 }
             }
             Op::FreeElsewhere { which } => {
-                // A heap may be destroyed before the other thread is there.
+                // A heap may be destroyed before the other thread frees the block.
                 match world.take(which) {
                     Some(block) if block.heap.is_null() => send.send(Sent(block)).unwrap(),
                     Some(block) => release(block),
@@ -335,8 +333,8 @@ fuzz_target!(|ops: Vec<Op>| {
         unsafe { Heap::destroy(heap) };
     }
     heap::trim(0);
-    // Free blocks in caches count as in use for a walk: after a trim, those are the ones kept for signal handlers,
-    // where threads share caches. The statistics know them as cached.
+    // A walk counts free blocks in caches as in use. If threads share caches, blocks for signal
+    // handlers stay in caches after a trim. The statistics count them as cached.
     let (mut blocks, mut bytes) = (0, 0);
     heap::walk(&mut |block| {
         blocks += u64::from(block.in_use);

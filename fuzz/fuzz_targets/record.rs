@@ -1,5 +1,5 @@
-//! Any bytes as a stats file: decoding never panics, and what decodes encodes
-//! to something that decodes to the same.
+//! Decodes any bytes as a stats file. Decoding never panics. Decoded statistics are encoded, and
+//! decode to the same.
 #![no_main]
 
 use heapwright_record::Stats;

@@ -1,7 +1,7 @@
-//! Any bytes as a trace: reading never panics and always ends, and what is read is
-//! written as what reads the same.
+//! Reads any bytes as a trace. Reading never panics and always ends. The chunks are written again,
+//! and then read the same.
 //!
-//! The same bytes are also taken as chunks whose checksum is right (`framed`).
+//! The same bytes are also taken as chunks with the right checksum (`framed`).
 #![no_main]
 
 mod framed;
@@ -16,7 +16,7 @@ fn read(file: &[u8]) {
     let mut again = HEADER.to_vec();
     let mut read = Vec::new();
     for chunk in reader.by_ref() {
-        // Room for numbers that were written longer than need be is not needed.
+        // In the file, numbers may be longer than need be. Written again, no number is longer.
         let mut buffer = vec![0; file.len() + 64];
         match chunk {
             Chunk::Process(process) => again.extend_from_slice(process.encode(&mut buffer)),
@@ -41,7 +41,7 @@ fn read(file: &[u8]) {
     assert!(Reader::new(&again).unwrap().map(described).eq(read));
 }
 
-/// A chunk without the bytes it is read from, which may be written in other ways.
+/// A chunk without the bytes that it is read from, because these may differ.
 fn described(chunk: Chunk<'_>) -> String {
     match chunk {
         Chunk::Operations(operations) => {

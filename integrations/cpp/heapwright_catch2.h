@@ -1,13 +1,14 @@
 /*
- * Catch2, version 2: a leak in a test case is that test case's failure.
+ * Catch2, version 2: a leak in a test case makes the test case fail.
  *
  *   #include <catch2/catch.hpp>
  *   #include "heapwright_catch2.h"        // in one file of the program
  *
  *   heapwright check --keep records -- ./tests
  *
- * A test case runs once for each of its leaf sections, and is looked at each time. The look comes at the end of its
- * outermost section: behind the destructor of its fixture, and the last moment at which a failure still counts.
+ * A test case runs once for each of its leaf sections, and each run is checked. The check comes at
+ * the end of the outermost section. This is after the destructor of the fixture, and the last
+ * moment at which a failure still counts.
  */
 #ifndef HEAPWRIGHT_CATCH2_H
 #define HEAPWRIGHT_CATCH2_H

@@ -1,5 +1,5 @@
 /*
- * GoogleTest: a leak in a test is that test's failure.
+ * GoogleTest: a leak in a test makes the test fail.
  *
  *   int main(int argc, char **argv) {
  *       testing::InitGoogleTest(&argc, argv);
@@ -9,8 +9,8 @@
  *
  *   heapwright check --keep records -- ./tests
  *
- * What SetUp and TearDown of the fixture do belongs to the test; what those of the suite do belongs to none, and is in
- * check's report.
+ * Leaks in the fixture's SetUp and TearDown belong to the test. Leaks in the suite's belong to no
+ * test, and are in check's report.
  */
 #ifndef HEAPWRIGHT_GOOGLETEST_H
 #define HEAPWRIGHT_GOOGLETEST_H

@@ -1,8 +1,8 @@
 /*
- * What a process has lost so far, for listeners of test frameworks in C++.
+ * The memory that a process has lost so far, for listeners of test frameworks in C++.
  *
- * The question goes to the library that `heapwright check` preloads; a program links nothing for it (before glibc 2.34:
- * -ldl). Without that library nothing is known, and listeners do nothing.
+ * The listener asks the library that `heapwright check` preloads. A program links nothing for it
+ * (before glibc 2.34: -ldl). Without that library nothing is known, and listeners do nothing.
  */
 #ifndef HEAPWRIGHT_LOST_H
 #define HEAPWRIGHT_LOST_H
@@ -18,7 +18,7 @@ namespace heapwright {
 struct Lost {
     bool known = false;
     unsigned long long blocks = 0, bytes = 0;
-    /* The number of this leak check in the process's record, if nobody else makes any. */
+    /* The number of this leak check in the process's record, if no other code makes leak checks. */
     unsigned check = 0;
 };
 
@@ -38,7 +38,8 @@ inline Lost lost() {
     return now;
 }
 
-/* What was lost between two checks, in words, and how to see from where; empty if nothing was. */
+/* Text about the memory that was lost between two checks, and the command that shows the stacks.
+   Empty if nothing was lost. */
 inline std::string describe(const Lost &before, const Lost &after) {
     if (!before.known || !after.known || after.blocks <= before.blocks)
         return "";

@@ -1,4 +1,5 @@
-/* A project whose build systems call valgrind: this test is right, the other loses a block (ci/integrations.sh valgrind). */
+/* A project whose build systems call valgrind: this test is right, wrong.c loses a block
+   (ci/integrations.sh valgrind). */
 #include <stdio.h>
 #include <stdlib.h>
 int main(void) {

@@ -4,7 +4,7 @@
 #   runtimes/lua/build.sh SOURCE ARCHIVE OUT     SOURCE: Lua's src folder (Debian's lua5.4 5.4.4, or lua.org's);
 #                                                ARCHIVE: libheapwright.a; OUT: a folder, for lua-own and lua-heapwright
 #
-# CC and CFLAGS may be set. OUT/headers are those of the second, for C modules.
+# CC and CFLAGS may be set. OUT/headers has the second build's headers, for C modules.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 source=$(cd "$1" && pwd) archive=$(cd "$(dirname "$2")" && pwd)/$(basename "$2") out=$3
@@ -29,7 +29,7 @@ build() { # FOLDER PROGRAM LIBRARIES...
     (cd "$folder" && ${CC:-cc} ${CFLAGS:--O2} -Wall -Wextra -std=gnu99 -DLUA_USE_LINUX $READLINE -DLUA_COMPAT_5_3 -I. \
         $(ls l*.c | grep -v '^luac\.c$') -o "$program" -Wl,-E "$@" -lm -ldl -lpthread ${READLINE:+-lreadline})
 }
-# Lua's suite wants it: its prompt echoes what it reads.
+# Lua's suite needs readline: the prompt then echoes its input.
 READLINE=$(printf '#include <stdio.h>\n#include <readline/readline.h>\n' | ${CC:-cc} -E - >/dev/null 2>&1 && echo -DLUA_USE_READLINE) || READLINE=
 build "$out/own" ../lua-own
 build "$out/heapwright" ../lua-heapwright "$archive"

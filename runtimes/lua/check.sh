@@ -1,14 +1,17 @@
 #!/usr/bin/env bash
-# Lua 5.4 on the collected heap (runtimes/lua): Debian's source is fetched and built twice, with Lua's own collector and with
-# heapwright's; the port's test passes in every way to collect; so does Lua's own suite, all of it, on both; and
-# the benchmarks print the same.
+# Tests Lua 5.4 on the collected heap (runtimes/lua). Debian's source is fetched and built twice,
+# with Lua's own collector and with heapwright's. The port's test must pass in every way to collect.
+# Lua's own suite must pass on both builds, all of it. The benchmarks must print the same on both.
 #
-#   runtimes/lua/check.sh                              that
-#   runtimes/lua/check.sh bench [ROUNDS] [NAME...]     and the benchmarks' times at equal peak memory (compare.py), as a table
-#   LUA_TESTS=FOLDER runtimes/lua/check.sh             with a suite that is there: testes of github.com/lua/lua, tag v5.4.4, or
-#                                          lua-5.4.4-tests of lua.org, which is what is fetched otherwise
+#   runtimes/lua/check.sh                             these tests
+#   runtimes/lua/check.sh bench [ROUNDS] [NAME...]    also the benchmarks' times at equal peak memory,
+#                                                     as a table (compare.py)
+#   LUA_TESTS=FOLDER runtimes/lua/check.sh            with this suite: testes of github.com/lua/lua,
+#                                                     tag v5.4.4; or, as is the default,
+#                                                     lua-5.4.4-tests of lua.org
 #
-# Nothing of Lua's is kept in this repository. Where its source cannot be had, this says so and is content.
+# This repository keeps no file of Lua's. If Lua's source is not available, the script says so and
+# passes.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../../ci/common.sh"
 setup lua
@@ -49,13 +52,13 @@ suite() { # LUA HEADERS: runs all.lua, as a user that may not do everything
         cp "$lua" "$SCRATCH/suite/lua-of-the-suite"
         lua=./lua-of-the-suite
     fi
-    # What main.lua does with Ctrl-C is a race of its own shell scripts, which a busy machine loses.
+    # main.lua tests Ctrl-C by a race of its own shell scripts, which a busy machine loses.
     for attempt in 1 2 3 4 5 6; do
         status=0
-        # (A pipe: it looks what happens when the input cannot be wound back.)
+        # (The input is a pipe, because the suite tests an input that cannot be rewound.)
         (cd "$SCRATCH/suite" && : | timeout 390 ${as[@]+"${as[@]}"} "$lua" all.lua >"$SCRATCH/said" 2>&1) || status=$?
         [ "$status" -ne 0 ] || break
-        # Then it leaves behind what it wanted to interrupt.
+        # A lost race leaves the processes behind that it wanted to interrupt.
         for process in /proc/[0-9]*; do
             [ "$(readlink "$process/cwd" 2>/dev/null)" != "$SCRATCH/suite" ] || kill -9 "${process#/proc/}" 2>/dev/null || true
         done

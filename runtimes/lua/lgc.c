@@ -1,27 +1,29 @@
 /*
-** Lua's collector, on heapwright's collected heap. Instead of Lua's file of this name.
+** Lua's collector, on heapwright's collected heap. It replaces Lua's file of this name.
 **
 **   Lua                                        here
 **   objects in lists, malloc each              objects of the heap; no list, 8 bytes less each
 **   arrays, nodes, stacks, CallInfos: malloc   leaves of the heap, reported by their owner's trace
 **   white, gray, black, ages                   the heap's marks; a barrier is luaC_touch
 **   atomic, sweep                              one pause marks; the sweep looks at bitmaps alone
-**   weak tables                                weak slots and ephemerons of the heap, and afterwards the
-**                                              tables that had some are put in order ('settle')
+**   weak tables                                weak slots and ephemerons of the heap; afterwards
+**                                              'settle' removes the dead entries of such tables
 **   short strings                              a table that keeps nothing, looked through after marking
 **   finalizers                                 the heap's, put into Lua's order ('gather')
 **
-** A collection happens in luaC_step, luaC_fullgc and, where the heap's limit is reached, in an allocation:
-** where Lua's emergency collections happen. All else that allocates is deferred, so a new object need not be
-** on the stack before luaC_checkGC.
+** A collection happens in luaC_step, in luaC_fullgc, and at the heap's limit in an allocation, as
+** Lua's emergency collections do. All other allocations defer collections, so a new object need not
+** be on the stack before luaC_checkGC.
 **
-** It is never incremental: a weak slot must hold a reference until it is cleared, and a Lua program may
-** store a number there between two steps. Collections are minor where that pays (the heap decides).
+** A collection is never incremental. A weak slot must hold a reference until it is cleared, and a
+** Lua program may store a number there between two steps. Collections are minor if that pays (the
+** heap decides).
 **
-** Threads. A stack has no barrier. All threads that run, or wait for one that does, are touched when a
-** collection begins; others say by luaC_dirty that they are used, once a collection. With a thread go its
-** open upvalues: their values lie in its stack, and may outlive it. Such an upvalue keeps the stack as well,
-** by an address within it, so a thread that dies closes nothing.
+** Threads. A stack has no barrier. When a collection begins, it touches the running thread and all
+** threads that wait for it. Other threads report by luaC_dirty that they are used, once a
+** collection. A thread's open upvalues are touched with the thread: their values lie in its stack,
+** and they may outlive the thread. An open upvalue keeps the stack as well, by an address within
+** it, so a thread that dies closes nothing.
 */
 
 #define lgc_c
@@ -47,29 +49,29 @@
 #include "ltable.h"
 #include "ltm.h"
 
-/* lua_getextraspace (lua.h) says where it is. */
+/* lua_getextraspace (lua.h) relies on the place of extra_. */
 typedef char extra_space_is_where_lua_h_says[offsetof(lua_State, extra_) == 8 ? 1 : -1];
 
 #define gnodelast(h)	gnode(h, cast_sizet(sizenode(h)))
 
-/* Value of an ephemeron that has a key alone. */
+/* The value of an ephemeron that has only a key. */
 static void *nothing = NULL;
 
 
 /*
 ** {======================================================
-** Tracing. Any thread of the heap's may do it, several at a time.
+** Tracing. Any thread of the heap may trace, several at a time.
 ** =======================================================
 */
 
 HW_GC_INLINE void marktv (hw_gc_tracer *t, const TValue *v) {
-  /* Without a branch: which values are objects nobody can predict. */
+  /* Without a branch, because nothing predicts which values are objects. */
   hw_gc_mark(t, iscollectable(v) ? (void *)gcvalue(v) : NULL);
 }
 
 #define markgc(t,o)	hw_gc_mark(t, o)
 
-/* As Lua does it: a key whose value is nil is not kept, but its place is. */
+/* As in Lua: a key whose value is nil is not kept, but its place is. */
 static void clearkey (Node *n) {
   if (keyiscollectable(n))
     setdeadkey(n);
@@ -97,7 +99,7 @@ static void traceweaktable (hw_gc_tracer *t, global_State *g, Table *h,
                             int weakkey, int weakvalue) {
   Node *n;
   unsigned int i, asize = luaH_realasize(h);
-  /* Two threads may come here at once: one of them puts it into the list. */
+  /* Two threads may trace the table at once: one of them puts it into the list. */
   if (!(__atomic_fetch_or(&h->marked, bitmask(INWEAKBIT), __ATOMIC_ACQ_REL)
         & bitmask(INWEAKBIT))) {
     GCObject *first = __atomic_load_n(&g->hw.weak, __ATOMIC_RELAXED);
@@ -185,7 +187,7 @@ static void tracethread (hw_gc_tracer *t, lua_State *th) {
   markgc(t, th->stack);
   for (ci = th->base_ci.next; ci != NULL; ci = ci->next) markgc(t, ci);
   for (; o < th->top; o++) marktv(t, s2v(o));
-  /* What is above may become part of a frame without being stored to. */
+  /* Slots above the top may become part of a frame without a store. */
   for (; o < th->stack_last + EXTRA_STACK; o++) setnilvalue(s2v(o));
   for (uv = th->openupval; uv != NULL; uv = uv->u.open.next) markgc(t, uv);
 }
@@ -226,7 +228,7 @@ static void trace (hw_gc_tracer *t, void *object, void *data) {
   }
 }
 
-/* Entries of weak tables whose key or value died are no entries any more. */
+/* Removes the entries of a weak table whose key or value died. */
 static void settletable (Table *h) {
   Node *n;
   unsigned int i, asize = luaH_realasize(h);
@@ -242,7 +244,7 @@ static void settletable (Table *h) {
   }
 }
 
-/* Those that the last collection traced. */
+/* Settles the weak tables that the last collection traced. */
 static void settleweak (Heapwright *hw) {
   GCObject *o;
   for (o = hw->weak; o != NULL; o = gco2t(o)->gclist) settletable(gco2t(o));
@@ -290,14 +292,14 @@ static const char *type_name (const void *object, void *data) {
 ** =======================================================
 */
 
-/* Where the search for a hash begins, and what of it is in the word. */
+/* The place where the search for a hash begins, and the part of the hash in a word. */
 #define place(tb,h)	cast_int(((h) * 0x9E3779B1u) >> (tb)->shift)
 #define tag(h)		((uint64_t)((h) & 0xffff) << 48)
 #define WAS		1  /* a word that had a string */
 #define ADDRESS		(((uint64_t)1 << 48) - 1)
 #define stringof(w)	((TString *)(uintptr_t)((w) & ADDRESS))
 
-/* A table with room for 'live' strings and as many more. False: there is no memory. */
+/* Makes a table with room for 'live' strings and as many more. False: there is no memory. */
 static int rebuild (global_State *g, int live) {
   Strings *tb = &g->hw.strings, old = *tb;
   int i, size = 128, shift = 25;
@@ -323,7 +325,7 @@ static int rebuild (global_State *g, int live) {
   return 1;
 }
 
-/* Room for one more. */
+/* Makes room for one more string. */
 static void morestrings (lua_State *L) {
   Strings *tb = &G(L)->hw.strings;
   int i, live = 0;
@@ -353,7 +355,7 @@ TString *luaC_intern (lua_State *L, const char *str, size_t l, unsigned int h) {
   ts->shrlen = cast_byte(l);
   memcpy(getstr(ts), str, l);
   getstr(ts)[l] = '\0';
-  if (l_unlikely(epoch != G(L)->hw.epoch)) {  /* it collected, at the limit: all may be elsewhere */
+  if (l_unlikely(epoch != G(L)->hw.epoch)) {  /* at the limit it collected: words may have moved */
     was = -1;
     for (at = place(tb, h); tb->word[at] != 0; at = (at + 1) & (tb->size - 1)) ;
   }
@@ -364,13 +366,14 @@ TString *luaC_intern (lua_State *L, const char *str, size_t l, unsigned int h) {
 }
 
 /*
-** Forgets the strings that a collection found dead. After luaC_step's marks say which live, because
-** nothing was swept; other collections have swept. 'fresh' is what was allocated since.
+** Forgets the strings that a collection found dead. After the marking step of luaC_step, marks tell
+** the live strings, because nothing was swept. Other collections have swept. 'fresh' was allocated
+** since the collection.
 */
 static void forgetstrings (global_State *g, const void *fresh) {
   Strings *tb = &g->hw.strings;
   const uint8_t *marks = g->hw.mutator->marks;
-  uint64_t next = tb->word[0];  /* a search goes on there from the end */
+  uint64_t next = tb->word[0];  /* a search continues there behind the last word */
   int i, live = 0, used = 0;
   for (i = tb->size - 1; i >= 0; i--) {
     uint64_t w = tb->word[i];
@@ -381,7 +384,7 @@ static void forgetstrings (global_State *g, const void *fresh) {
       if (lives) live++;
       else w = WAS;
     }
-    if (w == WAS && next == 0) w = 0;  /* no search goes on from here */
+    if (w == WAS && next == 0) w = 0;  /* no search continues from here */
     used += (w != 0);
     tb->word[i] = next = w;
   }
@@ -405,8 +408,8 @@ static void takeout (Heapwright *hw, Finalizable *f) {
 }
 
 /*
-** The heap found the object dead, and kept it once more. It calls in the order in which finalizers were
-** asked for; Lua's is the other way round.
+** The heap found the object dead, and kept it once more. The heap calls finalizers in the order of
+** registration. Lua's order is the reverse.
 */
 static void finalized (void *object, void *context) {
   Finalizable *f = cast(Finalizable *, context);
@@ -424,7 +427,7 @@ static void append (Heapwright *hw, Finalizable *f) {
   hw->lastdue = &f->next;
 }
 
-/* What the last collection found, after what is due already. */
+/* Appends the objects that the last collection found to those that are due already. */
 static void gather (Heapwright *hw) {
   Finalizable *f;
   hw->batch = NULL;
@@ -470,7 +473,7 @@ static void callone (lua_State *L) {
   TValue v;
   if ((hw->due = f->next) == NULL) hw->lastdue = &hw->due;
   luaM_free(L, f);
-  o->marked &= cast_byte(~bitmask(FINALIZEDBIT));  /* it may get another one */
+  o->marked &= cast_byte(~bitmask(FINALIZEDBIT));  /* it may get another finalizer */
   setgcovalue(L, &v, o);
   tm = luaT_gettmbyobj(L, &v, TM_GC);
   if (!notm(tm)) {
@@ -531,7 +534,7 @@ static void prepare (lua_State *L, int isemergency) {
   hw->prepared = 1;
 }
 
-/* A collection has marked. 'fresh' was allocated since, or is NULL. */
+/* Ends a collection that has marked. 'fresh' was allocated since, or is NULL. */
 static void settle (global_State *g, const void *fresh) {
   Heapwright *hw = &g->hw;
   hw_gc_statistics s;
@@ -543,12 +546,14 @@ static void settle (global_State *g, const void *fresh) {
   hw->epoch++;
   hw->steps = 0;
   hw->owed = hw->stress;
-  /* While the state closes all are gathered, and each is freed when it was called. */
+  /* While the state closes, luaC_freeallobjects has listed all, and each is freed when it was
+     called. */
   if (!(g->gcstp & GCSTPCLS)) gather(hw);
 }
 
 /*
-** Collects: in generational mode minor or major, as the heap chooses, otherwise all there is.
+** Collects. In generational mode the heap chooses a minor or a major collection. Otherwise the
+** collection is a major one.
 */
 static void collect (lua_State *L) {
   global_State *g = G(L);
@@ -559,13 +564,13 @@ static void collect (lua_State *L) {
   }
   prepare(L, 0);
   hw->stepping = 1;
-  /* With no time left it marks, whatever that takes, and sweeps nothing. */
+  /* Without time left, the step marks as long as that takes, and sweeps nothing. */
   hw_gc_step(hw->mutator, 1);
   if (hw->collected) settle(g, NULL);
   hw->stepping = 0;
-  /* The sweep at once: until it has been at a page, stores into its objects are remembered each time. */
+  /* Sweeps at once. Until a page is swept, each store into its objects is remembered again. */
   hw_gc_step(hw->mutator, UINT64_MAX / 2);
-  if (hw->collected) settle(g, NULL);  /* another one was due */
+  if (hw->collected) settle(g, NULL);  /* another collection was due */
   callall(L);
 }
 
@@ -577,8 +582,9 @@ void luaC_step (lua_State *L) {
 }
 
 /*
-** collectgarbage("step"): collections are not incremental, so steps are saved up, until they would have been
-** through with all there is. In generational mode each is a collection. Returns whether there was one.
+** collectgarbage("step"). Collections are not incremental, so steps are added up until they would
+** have traced the whole heap. Then a collection runs. In generational mode each step is a
+** collection. Returns whether a collection ran.
 */
 int luaC_userstep (lua_State *L, int kbytes) {
   global_State *g = G(L);
@@ -737,7 +743,7 @@ void luaC_freeheap (global_State *g) {
   (*g->frealloc)(g->ud, g, sizeof(*g), 0);
 }
 
-/* Calls all finalizers that are left: the last object that got one first. */
+/* Calls all finalizers that are left. The object that got its finalizer last comes first. */
 void luaC_freeallobjects (lua_State *L) {
   global_State *g = G(L);
   Heapwright *hw = &g->hw;

@@ -1,6 +1,6 @@
 /*
-** The collector's interface, as the rest of Lua uses it, on heapwright's collected heap. Instead of
-** Lua's file of this name; lgc.c says how it works.
+** The collector's interface for the other files of Lua, on heapwright's collected heap. It replaces
+** Lua's file of this name. lgc.c says how the collector works.
 **
 ** Three things are inline: making an object, the test whether to collect, the barriers.
 */
@@ -14,14 +14,14 @@
 /* Not used: lstate.c sets it. */
 #define WHITE0BIT	3
 
-/* What is left of 'marked': a bit that says that the object has a finalizer, and one of tables. */
+/* The bits of 'marked' that are left: the object has a finalizer; the table is listed as weak. */
 #define FINALIZEDBIT	6
 #define INWEAKBIT	0
 
 #define bitmask(b)		(1<<(b))
 #define tofinalize(x)		((x)->marked & bitmask(FINALIZEDBIT))
 
-/* Colours are the heap's: no object is dead while somebody can ask. */
+/* The heap has the colours. No object is dead while Lua can ask. */
 #define iswhite(x)		0
 #define isdead(g,v)		0
 #define changewhite(x)		((void)0)
@@ -42,7 +42,7 @@
 #define setgcparam(p,v)	((p) = (v) / 4)
 #define isdecGCmodegen(g)	((g)->gckind == KGC_GEN)
 
-/* Why it does not run: bits of 'gcstp'. */
+/* The reasons why the collector does not run: bits of 'gcstp'. */
 #define GCSTPUSR	1
 #define GCSTPGC		2
 #define GCSTPCLS	4
@@ -63,7 +63,7 @@ LUAI_FUNC void luaC_checkfinalizer (lua_State *L, GCObject *o, Table *mt);
 LUAI_FUNC void luaC_changemode (lua_State *L, int newmode);
 LUAI_FUNC void luaC_settarget (lua_State *L);
 
-/* Of states and threads, for lstate.c. */
+/* For lstate.c: states and threads. */
 LUAI_FUNC global_State *luaC_newheap (lua_Alloc f, void *ud);
 LUAI_FUNC void luaC_freeheap (global_State *g);
 LUAI_FUNC lua_State *luaC_firstthread (global_State *g);
@@ -77,7 +77,7 @@ LUAI_FUNC void luaC_touch_ (lua_State *L, void *o);
 
 
 /*
-** Memory of the heap. As hw_gc_new, but that its slow path is ours: it looks whether a collection
+** Memory of the heap. As hw_gc_new, but with a slow path of our own: it checks whether a collection
 ** is owed.
 */
 HW_GC_INLINE void *luaC_alloc (lua_State *L, size_t sz, unsigned int kind) {
@@ -97,8 +97,9 @@ HW_GC_INLINE void *luaC_alloc (lua_State *L, size_t sz, unsigned int kind) {
 }
 
 /*
-** A new object. Strings hold no references. Prototypes have arrays in malloc, and are freed; all
-** else that an object owns (arrays, nodes, stacks) is in the heap as well, and needs no freeing.
+** A new object. Strings hold no references. Prototypes have arrays in malloc, and are freed. All
+** other memory that an object owns (arrays, nodes, stacks) is in the heap as well, and needs no
+** freeing.
 */
 HW_GC_INLINE GCObject *luaC_newobj (lua_State *L, int tt, size_t sz) {
   GCObject *o = cast(GCObject *, luaC_alloc(L, sz,
@@ -109,13 +110,14 @@ HW_GC_INLINE GCObject *luaC_newobj (lua_State *L, int tt, size_t sz) {
   return o;
 }
 
-/* An array that an object owns: its owner's trace reports what is in it. */
+/* An array that an object owns. The owner's trace reports the values in it. */
 #define luaC_newvector(L,n,t) \
 	cast(t *, luaC_alloc(L, cast_sizet(n) * sizeof(t), HW_GC_LEAF))
 
 /*
-** Vectors that tables are through with are used again until the next collection: the heap itself gets back
-** nothing before. Nodes by the logarithm of their number; arrays, if their size is a power of two, likewise.
+** Vectors that tables no longer need are used again until the next collection, because the heap
+** frees nothing before. Nodes are listed by the logarithm of their number, and so are arrays whose
+** size is a power of two.
 */
 #define luaC_nodelist(lsize)	(lsize)
 #define luaC_arraylist(n) \
@@ -139,13 +141,13 @@ HW_GC_INLINE void luaC_givespare (lua_State *L, int list, void *v, size_t bytes)
   hw->spare[list] = v;
 }
 
-/* The same, or NULL. */
+/* As luaC_newvector, but NULL without memory. */
 #define luaC_tryvector(L,n,t) \
 	cast(t *, luaC_tryalloc(L, cast_sizet(n) * sizeof(t), HW_GC_LEAF))
 
 /*
-** Something is stored into an object: if it is old, the next minor collection is to look at it again.
-** What has no mark is young, or was reported already.
+** Reports a store into an object. If the object is old, the next minor collection traces it again.
+** An object without a mark is young, or was reported already.
 */
 HW_GC_INLINE void luaC_touch (lua_State *L, void *o) {
   hw_gc_mutator *m = G(L)->hw.mutator;

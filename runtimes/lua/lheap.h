@@ -1,16 +1,16 @@
 /*
-** What a Lua state keeps for its collected heap: part of its global_State.
+** The data of a Lua state about its collected heap, a part of its global_State.
 **
 **   heap, mutator      one heap a state, and the one thread that runs it
-**   owed               what luaC_checkGC looks at; set on the slow path of allocation alone
-**   epoch              the number of the last collection; threads that ran since have it in them
-**   running            the thread that runs, and through its 'from' those that wait for it
+**   owed               luaC_checkGC tests it; only the slow path of allocation sets it
+**   epoch              the number of the last collection; threads that ran since then hold it
+**   running            the running thread; its 'from' leads to the threads that wait for it
 **   weak               tables that the collection under way found weak, linked by 'gclist'
 **   fixed              objects that are never collected (reserved words, names of metamethods)
 **   finalizable        objects with a finalizer, the last one first
-**   due                objects whose finalizer is to be called, in that order
-**   strings            the short strings, without keeping them
-**   spare              vectors that no table has any more, until the next collection
+**   due                objects whose finalizer is to be called, in the order of the calls
+**   strings            the short strings, which this table does not keep alive
+**   spare              vectors that no table needs any more, until the next collection
 */
 
 #ifndef lheap_h
@@ -23,7 +23,8 @@
 
 struct lua_State;
 
-/* An object with a finalizer. Outside of the heap, so that the list does not keep it. */
+/* An object with a finalizer. The entry is outside of the heap, so that the list does not keep
+   the object. */
 typedef struct Finalizable {
   struct Finalizable *next, *previous;
   GCObject *object;
@@ -31,13 +32,13 @@ typedef struct Finalizable {
 } Finalizable;
 
 /*
-** Short strings, by open addressing: words of an address (48 bits) and a part of its string's hash. 0 is a
-** free place, 1 one that had a string, which a search must pass over.
+** Short strings, by open addressing. A word has the address of a string (48 bits) and a part of the
+** string's hash. 0 is a free place. 1 is a place that had a string; a search passes over it.
 */
 typedef struct Strings {
   uint64_t *word;
   int size;  /* words: a power of two */
-  int shift;  /* 32 - log2 of it */
+  int shift;  /* 32 - log2 of size */
   int used;  /* words that are not 0 */
 } Strings;
 
@@ -46,8 +47,8 @@ typedef struct Heapwright {
   hw_gc_mutator *mutator;
   lu_byte owed;
   lu_byte stepping;  /* a collection that luaC_step began */
-  lu_byte collected;  /* one has begun, and its results are to be looked at */
-  lu_byte prepared;  /* one was prepared for, by luaC_step or luaC_fullgc */
+  lu_byte collected;  /* a collection has begun, and 'settle' must follow */
+  lu_byte prepared;  /* a collection was prepared, by luaC_step or luaC_fullgc */
   lu_byte given;  /* the factor is that of LUA_HEAPWRIGHT, whatever the program asks for */
   lu_byte generations;
   lu_byte stress;  /* it collects whenever it may */
@@ -63,13 +64,13 @@ typedef struct Heapwright {
   Finalizable *finalizable, *due, *batch;
   Finalizable **lastdue;
   Strings strings;
-  Node *pending;  /* of a table that is resized: nothing leads there yet */
-  void *spare[64];  /* vectors that tables are through with */
+  Node *pending;  /* new nodes of a table: nothing leads to them yet */
+  void *spare[64];  /* vectors that tables no longer need */
 } Heapwright;
 
 /*
-** A thread's stack is stored to without barriers. So a thread says once between two collections that it
-** is used: see lua_lock (llimits.h), which is what functions of the API begin with.
+** Stores into a thread's stack have no barriers. So a thread reports once between two collections
+** that it is used. See lua_lock (llimits.h), with which functions of the API begin.
 */
 #define luaC_dirty(L) \
 	(l_likely((L)->epoch == G(L)->hw.epoch) ? cast_void(0) : luaC_dirty_(L))

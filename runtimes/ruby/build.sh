@@ -3,8 +3,8 @@
 #
 #   runtimes/ruby/build.sh SOURCE BUILD LIBRARY OUT
 #
-#       SOURCE   Ruby's source, 3.4.5 or 4.0.1; of 4.0.1, which has generated headers, BUILD was made
-#       BUILD    where it was configured
+#       SOURCE   Ruby's source, 3.4.5 or 4.0.1
+#       BUILD    the folder where it was configured; for 4.0.1 also made, for its generated headers
 #       LIBRARY  libheapwright.so         OUT     the folder of --with-modular-gc
 #
 # CC and CFLAGS may be set. Then: RUBY_GC_LIBRARY=heapwright ruby ...
@@ -23,7 +23,7 @@ case $version in
 esac
 arch=$(cd "$build/.ext/include" && ls -d */ | grep -v '^ruby/' | head -n 1)
 mkdir -p "$out"
-# What runs now keeps what it has loaded.
+# Renamed into place, because running processes keep the file that they have loaded.
 cp "$library" "$out/libheapwright.so.new"
 mv "$out/libheapwright.so.new" "$out/libheapwright.so"
 # shellcheck disable=SC2086

@@ -1,22 +1,33 @@
 #!/usr/bin/env bash
-# Ruby on the collected heap (runtimes/ruby): Debian's source of 3.4.5 is fetched and configured, and the collector compiles against it without
-# a warning; against 4.0.1, too, where RUBY40_SOURCE names a folder of its source.
+# Tests Ruby on the collected heap (runtimes/ruby). Debian's source of 3.4.5 is fetched and
+# configured. The collector must compile against it without a warning, and also against 4.0.1 if
+# RUBY40_SOURCE names a folder of its source.
 #
-#   runtimes/ruby/check.sh                           that
-#   runtimes/ruby/check.sh suite                     builds Ruby; its bootstrap tests, its specifications and the core of its suite pass; some under GC.stress, some verified
-#   runtimes/ruby/check.sh bench [ROUNDS] [NAME...]  builds Ruby; the benchmarks beside Ruby's own collector (compare.py, and its options), as a table
-#   runtimes/ruby/check.sh pause [MIB SECONDS ROWS]  builds Ruby; the longest pause of a large heap (bench/pause.rb), under both collectors
-#   runtimes/ruby/check.sh compact                   builds Ruby; what GC.compact gives back (bench/compact.rb), under both collectors
-#   runtimes/ruby/check.sh picture OUT.svg           builds Ruby; draws memory and times of a load of requests under the collectors (matplotlib)
-#   runtimes/ruby/check.sh life [SECONDS]            builds Ruby; a server with threads, sockets and forked workers under load: its memory stays as it is
+#   runtimes/ruby/check.sh                           this test alone; all others also build Ruby
+#   runtimes/ruby/check.sh suite                     runs Ruby's bootstrap tests, specifications and
+#                                                    the core of its suite, some under GC.stress,
+#                                                    some verified; all must pass
+#   runtimes/ruby/check.sh bench [ROUNDS] [NAME...]  a table of the benchmarks beside Ruby's own
+#                                                    collector (compare.py and its options)
+#   runtimes/ruby/check.sh pause [MIB SECONDS ROWS]  the longest pause of a large heap
+#                                                    (bench/pause.rb), under both collectors
+#   runtimes/ruby/check.sh compact                   the memory that GC.compact gives back
+#                                                    (bench/compact.rb), under both collectors
+#   runtimes/ruby/check.sh picture OUT.svg           draws memory and times of a load of requests
+#                                                    under the collectors (matplotlib)
+#   runtimes/ruby/check.sh life [SECONDS]            a server with threads, sockets and forked
+#                                                    workers under load: its memory must not grow
 #
 # With RUBY40_SOURCE (a release, or a checkout after ./autogen.sh), all parts build and run 4.0.1 instead. Debian has no source of it.
 #
-# More columns of bench, and lines of picture: RUBY_COLLECTORS, files librubygc.NAME.so of other collectors, made against this Ruby; JEMALLOC, a
-# libjemalloc.so.2 that is preloaded under Ruby's own collector (Debian's package libjemalloc2).
+# Two variables add columns to bench and lines to picture. RUBY_COLLECTORS has files
+# librubygc.NAME.so of other collectors, built against this Ruby. JEMALLOC is a libjemalloc.so.2,
+# which is preloaded under Ruby's own collector (Debian's package libjemalloc2).
 #
-# OPTCARROT is a folder of github.com/mame/optcarrot, for bench. RUBY_BUILD is where Ruby is built, which takes a quarter of an hour: kept
-# from run to run. Nothing of Ruby's is kept in this repository. Where its source cannot be had, this says so and is content.
+# OPTCARROT is a folder of github.com/mame/optcarrot, for bench. RUBY_BUILD is the folder where Ruby
+# is built. A build takes a quarter of an hour, so the folder is kept from run to run. This
+# repository keeps no file of Ruby's. If Ruby's source is not available, the script says so and
+# passes.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../../ci/common.sh"
 setup ruby
@@ -31,7 +42,7 @@ compile() { # VERSION OPTION...: configures what $source has in $build; the coll
         (cd "$build" && "$source/configure" --quiet --with-modular-gc="$collectors" --disable-install-doc --disable-yjit "${@:2}" \
             >"$SCRATCH/configured" 2>&1) || { tail -n 20 "$SCRATCH/configured" >&2; die "Ruby cannot be configured"; }
     fi
-    # A release has the headers that are generated.
+    # A release has the generated headers.
     [ -f "$source/id.h" ] || make -C "$build" incs >"$SCRATCH/made" 2>&1 || { tail -n 20 "$SCRATCH/made" >&2; die "Ruby's headers are not made"; }
     CFLAGS="-O3 -fno-plt -Werror" sh runtimes/ruby/build.sh "$source" "$build" "$HEAPWRIGHT_SO" "$collectors" >"$SCRATCH/built" 2>&1 ||
         { cat "$SCRATCH/built" >&2; die "the collector does not compile"; }
@@ -47,7 +58,8 @@ touch -r "$SOURCES/ruby3.4/configure.ac" "$SOURCES/ruby3.4/configure"
 source=$SOURCES/ruby3.4 build=${RUBY_BUILD:-$CARGO_TARGET_DIR/ruby/build} collectors=${RUBY_BUILD:-$CARGO_TARGET_DIR/ruby}.collectors
 compile 3.4.5 --disable-rjit
 
-# Proposals, each a change to Ruby's source and one to the port's: they apply, and the port compiles with both.
+# A proposal has a change to Ruby's source and a change to the port's. They must apply, and the port
+# must compile with both.
 for proposal in runtimes/ruby/patches/*.port.patch; do
     name=$(basename "$proposal" .port.patch) folder=$SCRATCH/proposal
     mkdir -p "$folder/runtimes/ruby" "$folder/ruby"
@@ -79,7 +91,7 @@ ruby="$build/ruby -I$source/lib -I$build -I$build/.ext/common -I$(dirname "$(fin
 more=()
 for file in ${RUBY_COLLECTORS:-}; do
     name=$(basename "$file" .so) name=${name#librubygc.}
-    # What runs now keeps what it has loaded.
+    # Renamed into place, because running processes keep the file that they have loaded.
     cp "$file" "$collectors/librubygc.$name.so.new" && mv "$collectors/librubygc.$name.so.new" "$collectors/librubygc.$name.so"
     [ "$(RUBY_GC_LIBRARY=$name $ruby -e 'print GC.config[:implementation]')" = "$name" ] || die "Ruby does not load $file"
     more+=(--with "$name=RUBY_GC_LIBRARY=$name")
@@ -90,7 +102,7 @@ case $1 in
 suite)
     RUBY_GC_LIBRARY=heapwright make -C "$build" btest-ruby >"$SCRATCH/btest" 2>&1 || { tail -n 30 "$SCRATCH/btest" >&2; die "bootstrap tests fail"; }
     say "ok   bootstrap tests: $(grep -ao 'PASS all [0-9]*' "$SCRATCH/btest")"
-    # Some fail with Ruby's own collector, too: where the network or the kernel lacks something.
+    # Some fail with Ruby's own collector, too, because the network or the kernel lacks something.
     specifications() { # [COLLECTOR]: what fails of them
         env ${1:+RUBY_GC_LIBRARY="$1"} make -C "$build" test-spec MSPECOPT=-fd >"$SCRATCH/specified" 2>&1 || true
         grep -aq '^[0-9]* files, [0-9]* examples' "$SCRATCH/specified" || { tail -n 20 "$SCRATCH/specified" >&2; die "the specifications did not end"; }
@@ -102,7 +114,7 @@ suite)
     [ ! -s "$SCRATCH/ours" ] || new=$(comm -23 "$SCRATCH/ours" "$SCRATCH/theirs")
     [ -z "${new:-}" ] || die "specifications fail that do not with Ruby's own collector: $new"
     say "ok   Ruby's specifications: $counts, of which each fails with Ruby's own collector, too"
-    # What is excluded, and why, is in runtimes/ruby/excludes.
+    # runtimes/ruby/excludes has the excluded tests and the reasons.
     tests=${RUBY_TESTS:-ruby objspace -ext-/gc -ext-/tracepoint -ext-/postponed_job}
     RUBY_GC_LIBRARY=heapwright make -C "$build" test-all \
         TESTS="-j$(nproc) --timeout-scale=4 --excludes-dir=$PWD/runtimes/ruby/excludes $tests" >"$SCRATCH/tested" 2>&1 ||

@@ -5,17 +5,20 @@
 **          \--> VM's lock --> hw_gc_alloc --> may collect      the thread is the only one at work, or has stopped
 **                                                              the others by the VM's barrier
 **
-** **Stopping.** Ruby's threads are stopped by Ruby: who holds the VM's lock and waits at its barrier is the only one
-** at work. Mutators are not polled, so a collection begins only in a thread that has done so. While there is one
-** Ractor, its GVL does, and hw_gc_alloc collects where it is called. With several an allocation collects nothing
-** (it is deferred); where a collection is owed, the barrier comes first, and the other mutators are away during it.
+** **Stopping.** Ruby stops its own threads: a thread that holds the VM's lock and has waited at its
+** barrier is the only one at work. Mutators are not polled, so a collection begins only in such a
+** thread. With one Ractor, the GVL suffices, and hw_gc_alloc collects in the call. With several
+** Ractors an allocation collects nothing (collections are deferred). If a collection is owed, the
+** thread waits at the barrier first, and the other mutators are away during the collection.
 **
-** **Marking.** Ruby reports references by functions that know of no tracer: it is in a variable of the thread. What
-** most objects are (arrays, strings, plain objects) is reported here; the rest by rb_gc_mark_children. What may move (see compaction.c) is of interest
-** while o->compacting alone.
+** **Marking.** Ruby's functions that report references take no tracer, so the tracer is in a
+** variable of the thread. Most objects are arrays, strings and plain objects: their references are
+** reported here, those of other objects by rb_gc_mark_children. Only while o->compacting does it
+** matter which objects may move (see compaction.c).
 **
-** **Kinds.** An object is freed by rb_gc_obj_free, which must look at it: kind HW_GC_FREED. Floats and those internal
-** objects that never have anything to free are swept by their bitmaps alone.
+** **Kinds.** rb_gc_obj_free frees an object and must read it, so the kind is HW_GC_FREED. Floats
+** and internal objects that never have anything to free are of other kinds. Of their pages the
+** sweep reads only the bitmaps.
 */
 #include "heapwright.h"
 
@@ -78,7 +81,7 @@ trace(hw_gc_tracer *tracer, void *object, void *data)
             const VALUE *at = HAS_VARIABLES_WITHIN(flags) ? ROBJECT(obj)->as.ary : VARIABLES_BESIDE(obj);
             hw_gc_mark(tracer, (void *)klass);
             mark_all(tracer, at, at + count);
-            /* By this Ruby chooses the slots of later ones. */
+            /* Ruby chooses the slots of later objects by this count. */
             if (CLASS_EXTENSION(klass)->max_iv_count < count) CLASS_EXTENSION(klass)->max_iv_count = count;
             return;
           }
@@ -143,7 +146,7 @@ rb_gc_impl_mark_maybe(void *objspace, VALUE obj)
 
 /* ---- freeing ---------------------------------------------------------- */
 
-/* Whether nothing goes with an object but its slot. */
+/* Whether an object has no memory beside its slot. */
 static inline bool
 is_bare(VALUE obj, VALUE flags)
 {
@@ -176,7 +179,7 @@ ruby_free_object(struct objspace *o, VALUE obj)
     ruby_is_freeing = true;
     if (IS_NOTED(RBASIC(obj)->flags)) ruby_object_died(o, obj);
     rb_gc_obj_free_vm_weak_references(obj);
-    rb_gc_obj_free(o, obj); /* what it may not do now is a job, which has all that it needs */
+    rb_gc_obj_free(o, obj); /* work that it may not do now becomes a job */
     RBASIC(obj)->flags = 0;
     ruby_is_freeing = false;
 }
@@ -188,7 +191,7 @@ freed(void *object, size_t size, void *data)
     VALUE obj = (VALUE)object;
     VALUE flags = RBASIC(obj)->flags;
 
-    if (o->ended) return; /* what was to be freed then has been */
+    if (o->ended) return; /* the end of the process frees objects itself */
     if (RB_UNLIKELY(rb_gc_event_hook_required_p(RUBY_INTERNAL_EVENT_FREEOBJ)) && flags != 0) {
         rb_gc_event_hook(obj, RUBY_INTERNAL_EVENT_FREEOBJ);
     }
@@ -202,7 +205,7 @@ freed(void *object, size_t size, void *data)
     }
 }
 
-/* ---- what is heard of collections -------------------------------------- */
+/* ---- events of collections --------------------------------------------- */
 
 static void
 heard(const hw_gc_event *event, void *data)
@@ -242,7 +245,8 @@ heard(const hw_gc_event *event, void *data)
 
 /* ---- stopping ----------------------------------------------------------- */
 
-/* The mutator of a cache, which one of its Ractor's threads has come for. */
+/* The mutator of a cache. A thread of the cache's Ractor calls this, and the first such
+   thread enters the mutator. */
 static hw_gc_mutator *
 enter(struct cache *cache)
 {
@@ -293,7 +297,7 @@ collect(struct objspace *o, hw_gc_mutator *mutator, void *major)
     ruby_tell_external(o);
 }
 
-/* A collection from its beginning to its end. */
+/* Runs a collection from its beginning to its end. */
 static void
 collect_now(struct objspace *o, enum reason reason, bool major)
 {
@@ -307,14 +311,14 @@ step(struct objspace *o, hw_gc_mutator *mutator, void *ns)
     ruby_tell_external(o);
 }
 
-/* What is owed of collections, for so many nanoseconds. */
+/* Works for about `ns` nanoseconds on owed collections. */
 static void
 step_now(struct objspace *o, enum reason reason, uint64_t ns)
 {
     ruby_stopped(o, reason, step, &ns);
 }
 
-/* For a step: to the end of what is owed. */
+/* The budget of a step that ends all owed work. */
 #define ALL (UINT64_MAX / 4)
 
 bool
@@ -374,7 +378,8 @@ rb_gc_impl_gc_disable(void *objspace, bool finish_current_gc)
 {
     struct objspace *o = objspace;
 
-    /* The sweep, too, and also where collections are disabled already: Ruby's table of ids relies on it. */
+    /* Ends the sweep, too, even if collections are disabled already: Ruby's table of ids relies
+       on it. */
     if (finish_current_gc && !rb_gc_impl_during_gc_p(o) && (o->collecting || (!o->disabled && hw_gc_owed(o->first->mutator)))) {
         step_now(o, BY_METHOD, ALL);
     }
@@ -401,7 +406,7 @@ rb_gc_impl_stress_get(void *objspace)
 
 /* ---- allocating ---------------------------------------------------------- */
 
-/* By type: what an object's kind has that HW_GC_FREED has not, or the other way round. */
+/* For each type: the bits in which an object's kind differs from HW_GC_FREED. */
 static const uint8_t kind_differs[RUBY_T_MASK + 1] = {
 #if NUMBERS_ARE_LEAVES
     [T_FLOAT] = HW_GC_LEAF ^ HW_GC_FREED,
@@ -410,7 +415,7 @@ static const uint8_t kind_differs[RUBY_T_MASK + 1] = {
 #endif
 };
 
-/* Objects of which Ruby says so need no free: see rb_imemo_free. */
+/* The kind of a new object. Internal objects of some types need no free: see rb_imemo_free. */
 static inline uint32_t
 kind_of(VALUE flags)
 {
@@ -437,7 +442,8 @@ allocate(struct objspace *o, struct cache *cache, size_t size, uint32_t kind)
     if (may && RTEST(o->stress)) ruby_compacts_by_itself(o) ? ruby_compact(o, BY_STRESS) : collect_now(o, BY_STRESS, true);
     else if (may && RB_UNLIKELY(o->compaction_due) && ruby_compacts_by_itself(o)) ruby_compact(o, BY_NEWOBJ);
     else if (may && several && (o->collecting || hw_gc_owed(cache->mutator))) step_now(o, BY_NEWOBJ, ALL);
-    /* Where collections are disabled, this may sweep: that changes tables of the VM, which since 4.0 are read without a lock. */
+    /* Even if collections are disabled, the allocation may sweep. A sweep changes tables of the
+       VM, which since 4.0 are read without a lock. */
     if (RUBY_IS_4 && RB_UNLIKELY(several) && o->collecting) rb_gc_vm_barrier();
     bool collects = may && !several;
     if (collects) {
@@ -466,7 +472,8 @@ fill(struct objspace *o, struct cache *cache, VALUE *object, VALUE klass, VALUE 
     return (VALUE)object;
 }
 
-/* Where nothing is at hand, the object has no barriers, or GC.stress is on. Apart, so that the fast path saves no registers. */
+/* The slow path: no slot is at hand, the object has no barriers, or GC.stress is on. It is a
+   function of its own, so that the fast path saves no registers. */
 RBIMPL_ATTR_NOINLINE()
 static VALUE
 new_obj_slowly(struct objspace *o, struct cache *cache, VALUE klass, VALUE flags, FIRST_WORDS
@@ -488,7 +495,7 @@ rb_gc_impl_new_obj(void *objspace, void *cache_pointer, VALUE klass, VALUE flags
 {
     struct objspace *o = objspace;
     struct cache *cache = cache_pointer;
-    if (size < NARROWEST) size = NARROWEST; /* some ask for two words, and get what Ruby's own would give */
+    if (size < NARROWEST) size = NARROWEST; /* some ask for two words, and get as much as from Ruby's own collector */
 
     if (RB_LIKELY(!RTEST(o->stress) && wb_protected)) {
         VALUE *object = hw_gc_try(cache->mutator, size, kind_of(flags));
@@ -523,7 +530,8 @@ rb_gc_impl_size_allocatable_p(size_t size)
 
 /* ---- barriers ------------------------------------------------------------- */
 
-/* What all mutators have in common is read of the main Ractor's; only who has something to report asks for its own. */
+/* Data that all mutators share is read from the main Ractor's. Only a thread that has something
+   to report asks for its own mutator. */
 static inline bool
 matters(VALUE parent)
 {
@@ -595,7 +603,7 @@ ruby_type_name(unsigned type)
     }
 }
 
-/* A number in an environment variable; otherwise as it was. */
+/* Reads a number from an environment variable. Without one, the value stays. */
 static void
 number(const char *name, double *value)
 {
@@ -608,7 +616,7 @@ number(const char *name, double *value)
     else fprintf(stderr, "heapwright: %s=%s is no number above 0, and is passed over\n", name, text);
 }
 
-/* RUBY_HEAPWRIGHT=word,word,...: what Ruby has no variable for. */
+/* RUBY_HEAPWRIGHT=word,word,...: settings for which Ruby has no variable. */
 static void
 configure(hw_gc_options *options)
 {
@@ -659,7 +667,7 @@ rb_gc_impl_objspace_init(void *objspace)
         .markers = 1,
         .factor_percent = 140,
         .least = 2 << 20,
-        .uncleared = true, /* Ruby writes all of an object that a mark function reads, for its own collector clears nothing */
+        .uncleared = true, /* Ruby writes all that a mark function reads, because its own collector clears nothing */
     };
     hw_gc_runtime runtime = {
         .size = sizeof runtime,
@@ -747,7 +755,7 @@ rb_gc_impl_ractor_cache_free(void *objspace, void *cache_pointer)
     }
     forget_cache(o, cache);
     if (cache == o->first) {
-        /* The process ends; others still read of it. */
+        /* The process ends, and other threads still read this cache. */
         cache->next = o->caches;
         o->caches = cache;
         return;
@@ -781,11 +789,13 @@ rb_gc_impl_active_gc_name(void)
 
 /* ---- forks ------------------------------------------------------------------ */
 
-/* The heap takes part in forks by itself: it waits for the mutators that are at work, so these are away meanwhile, but that of
-   the thread that forks, which may be another one than it was made by. */
+/* The heap handles forks by itself. It waits for mutators that are at work, so the mutators are
+   away meanwhile, except that of the thread that forks. (Another thread may have made that
+   mutator.) */
 
-/* Ruby forks for `system` and its kin without a word, and so may extensions: by a thread that has the GVL. Registered after the heap's own
-   part, this comes before it. */
+/* Ruby forks for `system` and its kin without a call of the collector, and so may extensions.
+   The thread that forks has the GVL. This handler was registered after the heap's own handler,
+   so it runs first. */
 static void
 before_any_fork(void)
 {
@@ -817,7 +827,8 @@ rb_gc_impl_after_fork(void *objspace, rb_pid_t pid)
     hw_gc_mutator *mutator = ruby_mutator(o);
 
     if (pid == 0) {
-        /* The other Ractors are gone, and their mutators. Ruby gives their caches back when it frees what is left of them. */
+        /* The other Ractors and their mutators are gone. Ruby gives their caches back when it
+           frees these Ractors. */
         struct cache **at = &o->caches;
         while (*at) {
             struct cache *cache = *at;

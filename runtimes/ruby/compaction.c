@@ -1,20 +1,23 @@
 /*
-** Compaction: objects lie close together afterwards, and pages that have none go back.
+** Compaction moves objects close together, and gives empty pages back.
 **
 **   GC.compact, a full collection with GC.auto_compact     sparse pages go      hw_gc_compact
 **   GC.verify_compaction_references                        all pages that may   hw_gc_compact_all, then every reference is verified
 **
-**   mark     what may move is reported as such, what may not pins its page     rb_gc_impl_mark, rb_gc_impl_mark_and_pin
+**   mark     movable objects are reported as such, others pin their pages      rb_gc_impl_mark, rb_gc_impl_mark_and_pin
 **   move     an object goes to the pool of the size that it wants              ruby_wanted, ruby_moved
 **   update   each object, and then the VM, asks where its references are       ruby_update, rb_gc_impl_location
 **
-** Ruby changes references after everything has moved, by functions of its own; all is one pause, in which the VM stands still.
+** Ruby's own functions change references after all objects have moved. All is one pause, in which
+** the VM stands still.
 **
-** **What stays**, with the other objects of its page: what is reported by rb_gc_mark, or may be on a stack; symbols; objects with variables beside them,
-** with an id (before 4.0) or a finalizer: tables know these by their addresses.
+** **Objects that stay**, with the other objects of their pages: objects that rb_gc_mark reports, or
+** that may be on a stack; symbols; objects with variables beside them, with an id (before 4.0) or
+** with a finalizer, because tables know these by their addresses.
 **
-** **The dead** that await their free are updated, too, for what frees them looks at their references. What these lead to is still there: no page of
-** kind HW_GC_FREED is swept while objects move.
+** **Dead objects** that await their free are updated, too, because the functions that free them
+** look at their references. The objects that these lead to are still there: no page of kind
+** HW_GC_FREED is swept while objects move.
 */
 #include "heapwright.h"
 
@@ -38,7 +41,7 @@ ruby_wanted(const void *object, void *data)
     o->compaction.considered[type]++;
     size_t size = rb_gc_obj_optimal_size(obj);
     if (size == 0) return 0;
-    /* What is not embedded needs no more than its head. */
+    /* An object whose contents are not embedded needs no more than its head. */
     if (size < NARROWEST || size > WIDEST) size = NARROWEST;
     size_t pool = o->pool_of[(size + 7) / 8];
     if (o->sizes[pool] == hw_gc_object_size(object)) return 0;
@@ -146,7 +149,7 @@ ruby_compact(struct objspace *o, enum reason reason)
     bool all = false;
 
     ruby_stopped(o, reason, compact, &all);
-    /* Who asks for it wants to see the memory go. */
+    /* A program that calls GC.compact wants to see the memory go. */
     if (reason == BY_METHOD) hw_purge();
 }
 
@@ -164,7 +167,7 @@ by_type(const size_t *counts)
 static VALUE
 latest_compact_info(VALUE self)
 {
-    /* A copy: its hashes may bring a compaction about. */
+    /* A copy, because making the hashes may lead to a compaction. */
     struct compaction latest = ((struct objspace *)rb_gc_get_objspace())->compaction;
     VALUE info = rb_hash_new();
 
@@ -195,7 +198,8 @@ set_auto_compact(VALUE self, VALUE value)
     return value;
 }
 
-/* Everything moves that may, and then every reference is looked at. Ruby's keywords say how its own is to make room; here there is. */
+/* Moves all movable objects, and then verifies every reference. Ruby's keywords tell its own
+   collector how to make room; here there is room. */
 static VALUE
 verify_compaction_references(int argc, VALUE *argv, VALUE self)
 {

@@ -1,21 +1,25 @@
 /*
-** Finalizers, frees that wait, and places that do not keep what they lead to.
+** Finalizers, postponed frees, and weak places.
 **
 **   finalizers   object -> array of blocks    the arrays are roots
 **
 **   sweep finds a dead object with FL_FINALIZE --> job: its id, its array     --> run_jobs, with the GVL, later
 **   rb_gc_obj_free must not free now           --> job: a function, its data  -/
 **
-** A slot goes at once: what a job needs is in it. The sweep tells of a death where the object's kind is HW_GC_FREED;
-** for the others that have an id or a finalizer there is a list, looked through when all is marked.
+** A slot is freed at once, because a job has all that it needs. The sweep reports a death if the
+** object's kind is HW_GC_FREED. Other objects with an id or a finalizer are in a list, which is
+** checked when all is marked.
 **
-** **Weak places** (WeakMap) lie in memory of malloc. Those that were reported are looked through when all is
-** marked: what is dead is Qundef from then on, and Ruby may give such places back without a word. So places are known for one collection only;
-** minor ones, which do not look at old objects, look at those that have places. A place whose object has died is not read.
-** Since 4.0 some places are in the objects that have them: each cache of a call knows its class so. Of these a vector will do, for the object was
-** traced and lives, and minor collections need not look at the old ones: a cache is younger than its class.
+** **Weak places** (WeakMap) lie in memory of malloc. Reported places are checked when all is
+** marked: a place whose target is dead becomes Qundef. Ruby may free such places without a call, so
+** places are known for one collection only. Minor collections do not trace old objects, except
+** those that have places. If the object that has a place has died, the place is not read. Since 4.0
+** some places lie in the objects that have them: each call cache has its class in such a place. A
+** vector of these places suffices, because the object was traced and lives. Minor collections need
+** not check the old ones, because a cache is younger than its class.
 **
-** **Locks.** Any Ractor may come: tables are changed under the VM's lock, as the sweep does; weak ones under their own.
+** **Locks.** Any Ractor may call these functions. The VM's lock protects the tables, also in a
+** sweep; weak_lock protects those of weak places.
 */
 #include "heapwright.h"
 
@@ -37,7 +41,8 @@ mark_value(st_data_t key, st_data_t value, st_data_t tracer)
     return ST_CONTINUE;
 }
 
-/* Calls with for each object that has weak places, from a copy: it may add them again. */
+/* Calls `with` for each object that has weak places. It reads a copy, because `with` may add
+   them again. */
 static void
 each_weak_owner(struct objspace *o, void (*with)(struct objspace *, VALUE))
 {
@@ -71,7 +76,7 @@ update_owner(struct objspace *o, VALUE owner)
 void
 ruby_finalizers_roots(struct objspace *o, hw_gc_tracer *tracer)
 {
-    /* In a major collection those that live are traced anyway, and the others are to die. */
+    /* In a major collection, live objects are traced anyway, and the others are to die. */
     if (o->last_was_minor) each_weak_owner(o, trace_owner);
     st_foreach(o->finalizers, mark_value, (st_data_t)tracer);
     for (struct job *job = atomic_load(&o->jobs); job; job = job->next) {
@@ -163,7 +168,7 @@ ruby_run_jobs(void *context)
 
 /* ---- deaths -------------------------------------------------------------------- */
 
-/* The id that its finalizers are told. */
+/* The id that the object's finalizers get. */
 static VALUE
 id_of(struct objspace *o, VALUE obj, VALUE blocks)
 {
@@ -174,7 +179,7 @@ id_of(struct objspace *o, VALUE obj, VALUE blocks)
 #endif
 }
 
-/* An object that had an id or a finalizer is dead. It can be read once more. */
+/* Called for a dead object that had an id or a finalizer. The object can be read once more. */
 void
 ruby_object_died(struct objspace *o, VALUE obj)
 {
@@ -189,7 +194,7 @@ ruby_object_died(struct objspace *o, VALUE obj)
     ruby_forget_id(o, obj);
 }
 
-/* If the sweep does not tell of its death, it is listed. */
+/* Lists the object if the sweep does not report its death. */
 bool
 ruby_note(struct objspace *o, VALUE obj, VALUE flag)
 {
@@ -206,7 +211,7 @@ look_at_place(st_data_t place, st_data_t object, st_data_t context)
     hw_gc_tracer *tracer = (hw_gc_tracer *)context;
     VALUE *weak = (VALUE *)place;
 
-    /* What the roots have, the VM has. */
+    /* A place of the roots (object 0) is in the VM, which lives. */
     if (object != 0 && hw_gc_where(tracer, (void *)object) == NULL) return ST_DELETE;
     if (RB_SPECIAL_CONST_P(*weak)) return ST_DELETE;
     if (hw_gc_where(tracer, (void *)*weak) != NULL) return ST_CONTINUE;
@@ -254,7 +259,7 @@ ruby_finalizers_update(struct objspace *o)
 {
     each_weak_owner(o, update_owner);
     for (size_t i = 0; i < o->unfreeds; i++) o->unfreed[i] = rb_gc_impl_location(o, o->unfreed[i]);
-    /* Places may be elsewhere. They are found again by the next collection. */
+    /* Places may have moved. The next collection finds them again. */
     ruby_forget_weak_places(o);
 }
 
@@ -265,7 +270,7 @@ rb_gc_impl_mark_weak(void *objspace, VALUE *place)
 
     pthread_mutex_lock(&o->weak_lock);
     if ((VALUE)place - ruby_traced < NARROWEST) {
-        /* Without memory it is not weak, this time. */
+        /* Without memory, the place is not weak in this collection. */
         if (!ruby_push((void **)&o->weak_within, &o->weaks_within, &o->weak_room, sizeof place, &place)) {
             hw_gc_mark(ruby_tracer, (void *)*place);
         }
@@ -354,12 +359,12 @@ rb_gc_impl_copy_finalizer(void *objspace, VALUE dest, VALUE obj)
 
     if (!FL_TEST(obj, FL_FINALIZE) || !look_up(o, obj, &blocks)) return;
 #if RUBY_IS_4
-    /* Its own list, for its id is in it. */
+    /* A list of its own, because the list has the object's id. */
     blocks = rb_ary_dup((VALUE)blocks);
     rb_obj_hide((VALUE)blocks);
     RARRAY_ASET((VALUE)blocks, 0, rb_obj_id(dest));
 #else
-    /* The same list, so that what is added to one is the other's, too. */
+    /* The same list, so that a block that one object gets is the other's, too. */
 #endif
     set_blocks(o, dest, (VALUE)blocks);
 }
@@ -373,7 +378,7 @@ finalize_now(st_data_t obj, st_data_t blocks, st_data_t context)
     return ST_DELETE;
 }
 
-/* Every finalizer, due or not: the process ends. */
+/* Runs every finalizer, due or not, because the process ends. */
 void
 ruby_run_all_finalizers(struct objspace *o)
 {

@@ -1,12 +1,12 @@
 /*
-** What the files of the port share: the state of the one heap of a Ruby process.
+** The declarations that the port's files share, and the state of the one heap of a Ruby process.
 **
 **   Ruby                                        here
 **   objspace                                    struct objspace: one collected heap
 **   a Ractor's cache of free slots              struct cache: a mutator of that heap
 **   the GVL, the VM's lock and its barrier      what stops threads: see collector.c
 **   T_NONE, the flags 0                         memory that was handed out and is not an object yet
-**   T_ZOMBIE                                    none: a slot goes at once, what is left to do is a job
+**   T_ZOMBIE                                    none: a slot is freed at once; a job does later work
 **
 **   collector.c    boot, Ractors, allocation, collections, marking, barriers, forks
 **   compaction.c   GC.compact, and objects that move
@@ -38,11 +38,11 @@
 
 /* The narrowest slot: flags, class and three words. */
 #define NARROWEST 40
-/* The widest slot that Ruby is offered: what is wider it embeds no more, and asks malloc for. */
+/* The widest slot that Ruby is offered. Ruby embeds nothing wider, and asks malloc instead. */
 #define WIDEST 640
 /* Bytes of malloc's memory that the heap need not know of at once. */
 #define FEW_EXTERNAL (64 << 10)
-/* More pools than any layout has of that width. */
+/* An upper bound of a layout's pools up to that width. */
 #define MOST_POOLS 40
 
 /* Why a collection was made, for GC.latest_gc_info. */
@@ -53,10 +53,11 @@ struct cache {
     hw_gc_mutator *mutator;
     struct cache *next;
     size_t allocated[MOST_POOLS]; /* objects, by pool */
-    bool entered;                 /* one of its threads has come */
+    bool entered;                 /* one of its threads has entered the mutator */
 };
 
-/* What is to be done when no collection is under way: a finalizer of Ruby's, or a free that may not happen in a sweep. */
+/* Work for a time without a collection: a finalizer of Ruby's, or a free that may not happen in
+   a sweep. */
 struct job {
     struct job *next;
     void (*dfree)(void *);
@@ -64,7 +65,8 @@ struct job {
     VALUE id, blocks;
 };
 
-/* What the last compaction did, in objects of each type; up and down: to a wider slot, to a narrower one. */
+/* The last compaction, in objects of each type. Up and down: to a wider slot, to a narrower
+   slot. */
 struct compaction {
     size_t considered[RUBY_T_MASK + 1], moved[RUBY_T_MASK + 1], moved_up[RUBY_T_MASK + 1], moved_down[RUBY_T_MASK + 1];
 };
@@ -72,11 +74,11 @@ struct compaction {
 struct objspace {
     hw_gc_heap *heap;
     struct cache *caches;
-    struct cache *first; /* the main Ractor's: what all mutators have in common is read there */
+    struct cache *first; /* the main Ractor's; data that all mutators share is read there */
 
     bool collecting; /* from the beginning of a collection to the end of its sweep */
     bool disabled, during_gc, full_mark_allowed, measures, ending, ended, compare;
-    hw_gc_mutator *compacting; /* whose thread compacts: what may move is reported as such */
+    hw_gc_mutator *compacting; /* its thread compacts: movable objects are reported as such */
     bool updates;    /* objects have moved, and references are being changed */
     bool auto_compact, compaction_due;
     struct compaction compaction;
@@ -105,32 +107,34 @@ struct objspace {
     pthread_t finalizing_thread;
     rb_postponed_job_handle_t run_jobs;
 
-    st_table *weak; /* place outside of the heap -> the object that has it, as this collection has found them */
+    st_table *weak; /* place outside of the heap -> its object, if this collection has found the place */
     st_table *weak_owners; /* objects that have such places */
     VALUE **weak_within; /* places in the objects that have them */
     size_t weaks_within, weak_room;
     pthread_mutex_t weak_lock; /* of all three */
-    VALUE *unfreed; /* objects with an id or a finalizer whose deaths the sweep does not tell */
+    VALUE *unfreed; /* objects with an id or a finalizer whose deaths the sweep does not report */
     size_t unfreeds, unfreed_room;
 };
 
-/* The object that is traced, and where its references go. One thread marks at a time that has the VM's lock, and the
-   heap's own threads. */
+/* The tracer that this thread reports to, and the object that it traces. The thread with the
+   VM's lock and the heap's own threads may mark at the same time. */
 extern _Thread_local hw_gc_tracer *ruby_tracer;
 extern _Thread_local VALUE ruby_traced;
-/* This thread frees what goes with a dead object. */
+/* This thread frees the memory of a dead object. */
 extern _Thread_local bool ruby_is_freeing;
 
-/* Ruby's, in no header of its own. */
+/* A function of Ruby that no header declares. */
 int ruby_thread_has_gvl_p(void);
 
-/* compaction.c: the heap's callbacks, and whether an object may move to which a reference of the kind leads that Ruby can change. */
+/* compaction.c: the heap's callbacks. ruby_may_move: whether an object may move if Ruby can
+   change the references to it. */
 size_t ruby_wanted(const void *object, void *data);
 void ruby_moved(void *object, const void *from, size_t size, void *data);
 void ruby_update(void *object, void *data);
 void ruby_update_roots(void *data);
 bool ruby_may_move(VALUE obj);
-/* Whether major collections are to move objects: GC.auto_compact, and there are to be any. */
+/* Whether major collections move objects: GC.auto_compact is on, and major collections are
+   allowed. */
 static inline bool
 ruby_compacts_by_itself(struct objspace *o)
 {
@@ -144,15 +148,16 @@ void ruby_compaction_init(void);
 void ruby_finalizers_init(struct objspace *o);
 void ruby_finalizers_roots(struct objspace *o, hw_gc_tracer *tracer);
 void ruby_weak_pass(hw_gc_tracer *tracer, void *context);
-/* A collection begins. */
+/* Called when a collection begins. */
 void ruby_forget_weak_places(struct objspace *o);
-/* Objects have moved. */
+/* Called when objects have moved. */
 void ruby_finalizers_update(struct objspace *o);
 void ruby_object_died(struct objspace *o, VALUE object);
-/* An object gets an id or a finalizer (flag): its death will be told of. Under the VM's lock. False: there is no memory. */
+/* Notes that an object gets an id or a finalizer (flag), so that its death is reported. Under
+   the VM's lock. False: there is no memory. */
 bool ruby_note(struct objspace *o, VALUE object, VALUE flag);
 void ruby_run_jobs(void *context);
-/* False: somebody runs jobs already. */
+/* False: another call runs jobs already. */
 bool ruby_begin_jobs(struct objspace *o);
 void ruby_end_jobs(struct objspace *o);
 void ruby_jobs_after_fork(struct objspace *o);
@@ -168,15 +173,16 @@ VALUE ruby_id_of(struct objspace *o, VALUE object);
 void ruby_forget_id(struct objspace *o, VALUE object);
 #endif
 
-/* collector.c: brings the VM to a stop and calls with, which may collect; ends what it began. */
+/* collector.c: stops the VM, calls `with`, which may collect, and lets the VM continue. */
 void ruby_stopped(struct objspace *o, enum reason reason, void (*with)(struct objspace *, hw_gc_mutator *, void *),
                   void *context);
 hw_gc_mutator *ruby_mutator(struct objspace *o);
-/* Frees what goes with an object. Its slot holds none afterwards. */
+/* Frees the memory of an object. Its slot holds no object afterwards. */
 void ruby_free_object(struct objspace *o, VALUE obj);
 bool ruby_may_collect(struct objspace *o);
-/* Pays for so many bytes that malloc has more: by a part of what is owed of collections, or all of one under stress. The thread has the GVL, and
-   may collect, also for the next. */
+/* Pays for `bytes` by which malloc's memory has grown: by a part of the owed collections, or by
+   a whole collection under stress. The thread has the GVL, and may collect; the same holds for
+   ruby_collect_in_malloc. */
 void ruby_pay_in_malloc(struct objspace *o, size_t bytes);
 /* Makes a whole collection. */
 void ruby_collect_in_malloc(struct objspace *o);
@@ -185,7 +191,7 @@ void ruby_collect_in_malloc(struct objspace *o);
 const char *ruby_type_name(unsigned type);
 
 /* statistics.c */
-/* Looks at every reference, and ends the process where one leads to no object. */
+/* Verifies every reference, and ends the process if a reference leads to no object. */
 void ruby_verify(struct objspace *o);
 size_t ruby_allocated(struct objspace *o, size_t pool);
 size_t ruby_slots(struct objspace *o);
@@ -193,12 +199,12 @@ size_t ruby_slots(struct objspace *o);
 void ruby_profiler_init(void);
 void ruby_profiler_heard(struct objspace *o, bool begins);
 
-/* malloc.c: tells the heap what malloc's memory came to, and returns by how much it has grown. */
+/* malloc.c: tells the heap the change of malloc's memory, and returns the growth. */
 ptrdiff_t ruby_tell_external(struct objspace *o);
-/* Puts right what it came to, after a collection. */
+/* Corrects the sum of malloc's memory after a collection. */
 void ruby_compare_external(struct objspace *o);
 
-/* Appends to a vector that malloc has. False: there is no memory. */
+/* Appends to a vector in malloc's memory. False: there is no memory. */
 static inline bool
 ruby_push(void **vector, size_t *count, size_t *room, size_t size, const void *element)
 {

@@ -1,10 +1,11 @@
 /*
-** Object ids, for a Ruby before 4.0; since then the VM keeps them, among the variables of objects.
+** Object ids, for a Ruby before 4.0. Since 4.0 the VM keeps them, among the variables of objects.
 **
 **   id_of       object -> id, which is never given again
-**   object_of   the other way round
+**   object_of   id -> object
 **
-** Both are changed under the VM's lock, as by the sweep: an object that has an id is noted, and forgotten when it dies.
+** The VM's lock protects both, also in a sweep. An object that gets an id is noted, and forgotten
+** when it dies.
 */
 #include "heapwright.h"
 

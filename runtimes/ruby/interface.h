@@ -1,16 +1,17 @@
 /*
-** What differs between Ruby's versions, and what the port reads of objects that Ruby's public headers do not name. Checked against 3.4.5
-** and 4.0.1; the other files of the port are the same for both, but for the few functions that only one of them has.
+** The differences between Ruby's versions, and the parts of objects that the port reads and Ruby's
+** public headers do not name. Checked against 3.4.5 and 4.0.1. The port's other files are the same
+** for both versions, except for the few functions that only one version has.
 **
 **   3.4   ids are the collector's       variables beside an object: a flag       a reference that is weak lies in malloc's memory
 **   4.0   ids are among the variables   its shape says whether it has any        it may lie in the object, too
 **
-** The flags are those of Ruby's internal headers of the source that this is built against.
+** The flags are those of Ruby's internal headers, in the source that the port is built against.
 */
 #ifndef RUBY_HEAPWRIGHT_INTERFACE_H
 #define RUBY_HEAPWRIGHT_INTERFACE_H
 
-#include "internal.h" /* before what it takes back */
+#include "internal.h" /* first: it undefines macros that the headers below define */
 #include "ruby/version.h"
 #include "internal/compilers.h"
 #include "internal/array.h"
@@ -29,12 +30,13 @@
 #define ARRAY_IS_SHARED RARRAY_SHARED_FLAG
 #define HASH_IS_LARGE RHASH_ST_TABLE_FLAG
 
-/* An object that has no barriers: the one flag that Ruby leaves to the collector where it copies an object's flags to another. */
+/* The flag of an object that has no barriers. It is the one flag that Ruby leaves to the
+   collector when it copies an object's flags to another object. */
 #define NO_BARRIERS ((VALUE)RUBY_FL_PROMOTED)
 
-/* The variables of an object of T_OBJECT: how many it has by its shape, that they are in a table, or in the object itself, and where they are.
-   Of any other object: that it has some, which are beside it and which the VM finds.
-   HAS_ID: that it has an id, which is forgotten when it dies. IS_NOTED: that ruby_note was called of it. */
+/* The variables of a T_OBJECT: their number by its shape, whether they are in a table or in the object itself,
+   and where they are. For any other object: whether it has some. These are beside it, and the VM finds them.
+   HAS_ID: the object has an id, which is forgotten when it dies. IS_NOTED: ruby_note was called for the object. */
 #if RUBY_IS_4
 #define SHAPE_OF(flags) ((shape_id_t)((flags) >> SHAPE_FLAG_SHIFT))
 #define HAS_TABLE(obj) (rb_shape_obj_too_complex_p(obj))
@@ -58,11 +60,12 @@
 #define SUPERCLASS(klass) RCLASS_SUPER(klass)
 #endif
 
-/* Floats, big integers and symbols lead to nothing, but for an id since 4.0, and a symbol then to its string. */
+/* Floats, big integers and symbols lead to nothing. Since 4.0 they may lead to an id, and a
+   symbol leads to its string. */
 #define NUMBERS_ARE_LEAVES (!RUBY_IS_4)
 
-/* Internal objects that rb_imemo_free frees something of, or that a table of the VM knows; those of a later version may be, too.
-   And of these, some have nothing after all. */
+/* IMEMO_IS_FREED: internal objects of which rb_imemo_free frees something, or that a table of the VM knows.
+   The unknown types of a later version count as such. IMEMO_IS_BARE: of these, an object with nothing to free. */
 #if RUBY_IS_4
 #define IMEMO_IS_FREED                                                                             \
     (0xffffu & ~(1u << imemo_cref | 1u << imemo_svar | 1u << imemo_throw_data | 1u << imemo_ifunc | \
@@ -78,7 +81,7 @@
 #define IMEMO_IS_BARE(flags) false
 #endif
 
-/* What gc/gc.h of 3.4 has under a function's name. */
+/* The names of 4.0 for functions of 3.4's gc/gc.h. */
 #if !RUBY_IS_4
 #define RB_GC_VM_LOCK() rb_gc_vm_lock()
 #define RB_GC_VM_UNLOCK(level) rb_gc_vm_unlock(level)
@@ -86,7 +89,8 @@
 #define RB_GC_CR_UNLOCK(level) rb_gc_cr_unlock(level)
 #endif
 
-/* Finalizers are told the id of what has died. Since 4.0 nobody knows it then, so it comes before the blocks, when there is a first one. */
+/* Finalizers get the id of the dead object. Since 4.0 the VM no longer knows the id then, so the
+   list of blocks begins with it. */
 #if RUBY_IS_4
 #define FIRST_BLOCK 1
 #define BLOCKS_OF(obj, block) rb_ary_new_from_args(2, rb_obj_id(obj), block)
@@ -95,7 +99,8 @@
 #define BLOCKS_OF(obj, block) rb_ary_new_from_args(1, block)
 #endif
 
-/* What an allocation is given beside flags and class, and whether malloc's functions are told that they may collect. */
+/* The arguments of an allocation beside flags and class, and the argument that tells malloc's
+   functions whether they may collect. */
 #if RUBY_IS_4
 #define FIRST_WORDS
 #define FIRST_WORD(n) 0

@@ -1,14 +1,16 @@
 /*
 ** The memory that objects have outside of the heap: malloc, and how much of it there is.
 **
-**   malloc, realloc, free --> external (a sum, any thread) --> hw_gc_account --> a collection is owed the sooner
+**   malloc, realloc, free --> external (a sum, any thread) --> hw_gc_account --> collections come sooner
 **
-** Any thread may call these, with the GVL or without; only one that has it may collect. Sizes are what malloc
-** says a block has, on both sides, because Ruby seldom says a size when it frees. The heap is told from time to
-** time; what a sweep frees is told in the sweep, so that it counts as dead.
+** Any thread may call these functions, with the GVL or without. Only a thread with the GVL may
+** collect. Sizes are always malloc's sizes of blocks, because Ruby seldom passes a size when it
+** frees. The heap is told the sum from time to time. Bytes that a sweep frees are reported in the
+** sweep, so that they count as dead.
 **
-** The sum is too high where a block is freed by free, and not by Ruby's function: Ruby's own parser does so, and extensions do. After each major
-** collection it is compared with all that malloc has in use, where malloc can say that.
+** The sum is too high if a block is freed by free, and not by Ruby's function: Ruby's own parser
+** does so, and extensions do. So after each major collection the sum is compared with the bytes
+** that malloc has in use, if malloc tells them.
 */
 #include "heapwright.h"
 
@@ -24,7 +26,7 @@ ruby_tell_external(struct objspace *o)
     return bytes;
 }
 
-/* All that malloc has in use. SIZE_MAX: the malloc of this process does not say. */
+/* The bytes that malloc has in use. SIZE_MAX: the malloc of this process does not tell them. */
 static size_t
 in_use(void)
 {
@@ -34,7 +36,7 @@ in_use(void)
     if (!looked) {
         Dl_info its, asked;
         void *function = dlsym(RTLD_DEFAULT, "mallinfo2");
-        /* Of another malloc that was preloaded, glibc knows nothing. */
+        /* glibc's figures do not cover another malloc that was preloaded. */
         if (function != NULL && dladdr(function, &asked) && dladdr(dlsym(RTLD_DEFAULT, "malloc"), &its) &&
             its.dli_fbase == asked.dli_fbase) {
             memcpy(&ask, &function, sizeof ask);
@@ -73,7 +75,7 @@ may_collect_here(struct objspace *o)
            !(rb_gc_multi_ractor_p() && rb_gc_get_ractor_newobj_cache() == NULL);
 }
 
-/* There is more than there was: time to collect? */
+/* Called when malloc's memory has grown. May collect. */
 static inline void
 grown(struct objspace *o)
 {
@@ -82,7 +84,7 @@ grown(struct objspace *o)
     if (may_collect_here(o)) ruby_pay_in_malloc(o, bytes > 0 ? (size_t)bytes : 0);
 }
 
-/* There is no memory: whether a collection may have made some. */
+/* Collects because there is no memory. Returns false if it may not collect. */
 static bool
 collected(struct objspace *o)
 {
@@ -122,7 +124,7 @@ rb_gc_impl_realloc(void *objspace, void *block, size_t size, size_t old_size IF_
 
     if (block == NULL) return rb_gc_impl_malloc(o, size PASS_ALLOWED);
     if (size == 0) {
-        /* Ruby's own: a block of its smallest size, which may be freed. */
+        /* As Ruby's own collector: a block of its smallest size, which may be freed. */
         void *least = rb_gc_impl_malloc(o, 1 PASS_ALLOWED);
         if (least != NULL) rb_gc_impl_free(o, block, old_size);
         return least;

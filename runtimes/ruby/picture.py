@@ -66,11 +66,12 @@ def main():
         ended = [memory[-1][0] - sum(times) / 1e6 + so_far / 1e6 for so_far in itertools.accumulate(times)]
         if options.more:
             name = f"{name} ({memory[-1][0]:.1f} s)"
-            # The last look may have been at a process that gives its memory back.
+            # At the last look the process may have given memory back already.
             memory = [(bisect.bisect(ended, at) / 1e3, size) for at, size in memory[:-1]]
             ended = [served / 1e3 for served in range(1, len(times) + 1)]
         above.plot(*zip(*memory), label=name, color=f"C{number}")
-        # Hundreds of thousands of short ones would be a grey carpet: the longest of each pixel are what is seen.
+        # Hundreds of thousands of short requests would be a grey carpet, so each pixel shows its
+        # longest.
         median, longest = statistics.median(times), {}
         for at, taken in zip(ended, times):
             if taken > 2 * median:

@@ -3,7 +3,8 @@
 **
 **   pause begins, ends --> records (a vector of malloc's)  --> raw_data, result, report, total_time
 **
-** What Ruby's has and this has not: the sizes of the heap in Ruby's own terms are those of the last collection.
+** A record of Ruby's own has the sizes of the heap in Ruby's terms. Here it has the live bytes and
+** the goal of the last collection.
 */
 #include <time.h>
 

@@ -1,7 +1,8 @@
 /*
 ** GC.stat and its kin, GC.config, and what a program may ask about an object.
 **
-** Names are Ruby's where a figure means the same; what has no counterpart here is 0, so that what reads a hash finds its keys.
+** A figure has Ruby's name if it means the same. Figures of Ruby's that have no counterpart here
+** are 0, so that code that reads a hash finds its keys.
 */
 #include "heapwright.h"
 
@@ -14,7 +15,7 @@ struct figure {
     size_t value;
 };
 
-/* The figure of a symbol, or all of them in a hash. Qundef: there is none of that name. */
+/* The figure of a symbol, or all of them in a hash. Qundef: no figure has that name. */
 static VALUE
 answer(VALUE hash_or_symbol, const struct figure *figures, size_t count)
 {
@@ -186,7 +187,7 @@ rb_gc_impl_gc_count(void *objspace)
     return statistics(objspace).cycles;
 }
 
-/* Times are always measured, but only those are told that Ruby wanted to be. */
+/* Times are always measured. Only those are shown for which Ruby wanted to measure. */
 void
 rb_gc_impl_set_measure_total_time(void *objspace, VALUE flag)
 {
@@ -272,7 +273,8 @@ rb_gc_impl_config_set(void *objspace, VALUE hash)
         hw_gc_resume_majors(ruby_mutator(o));
     }
     else {
-        /* A major collection that is under way, or was chosen before, comes now, and none afterwards. */
+        /* A major collection that is under way or was chosen before runs now, and none runs
+           afterwards. */
         hw_gc_defer_majors(ruby_mutator(o));
         rb_gc_impl_start(o, false, true, true, false);
     }
@@ -293,7 +295,7 @@ ask_age(struct objspace *o, hw_gc_mutator *mutator, void *context)
     age->is_old = hw_gc_is_old(mutator, (void *)age->object);
 }
 
-/* What is true of an object, by its name in Ruby's own dumps; how many names there are. */
+/* The traits of an object, by their names in Ruby's own dumps. Returns their number. */
 static size_t
 traits(struct objspace *o, VALUE obj, ID names[4])
 {
@@ -344,8 +346,8 @@ rb_gc_impl_pointer_to_heap_p(void *objspace, const void *pointer)
     return pointer != NULL && hw_gc_find(((struct objspace *)objspace)->heap, pointer) == pointer;
 }
 
-/* Whether it is dead, though nothing has freed it yet: tables of the VM that do not keep their objects ask. (What has moved is not, by the
-   address that is being changed.) */
+/* Whether an object is dead, though it was not freed yet. Tables of the VM that do not keep
+   their objects ask. (An object that has moved is not dead by its old address.) */
 bool
 rb_gc_impl_garbage_object_p(void *objspace, VALUE obj)
 {
@@ -353,7 +355,7 @@ rb_gc_impl_garbage_object_p(void *objspace, VALUE obj)
     return hw_gc_find(((struct objspace *)objspace)->heap, (void *)obj) != (void *)obj || RBASIC(obj)->flags == 0;
 }
 
-/* Hooks are looked at where something happens. */
+/* Nothing to do: hooks are looked up when something happens. */
 void
 rb_gc_impl_set_event_hook(void *objspace, const rb_event_flag_t event)
 {
@@ -395,7 +397,7 @@ write_dump(struct objspace *o, hw_gc_mutator *mutator, void *context)
     dump->error = hw_gc_dump(mutator, dump->descriptor) ? 0 : errno;
 }
 
-/* GC.heapwright_dump(path): all objects by class, with who leads to whom, for `heapwright heap`. */
+/* GC.heapwright_dump(path): all objects by class, with their references, for `heapwright heap`. */
 static VALUE
 dump_heap(VALUE self, VALUE path)
 {

@@ -1,11 +1,12 @@
 /*
 ** All objects, one by one, and the end of a process.
 **
-**   hw_gc_walk --> visits: a vector of addresses, which an object has --> Ruby's callback
+**   hw_gc_walk --> visits: a vector of addresses, which belongs to an object --> Ruby's callback
 **
-** Ruby's callbacks may allocate, and a walk's visitor may not. What the vector has is kept until it was
-** visited: an object that dies meanwhile would leave another's memory behind. So the vector belongs to an object, which lives as
-** long as the walk: also where a callback throws, where its fiber is never resumed, and where its thread is gone after a fork.
+** Ruby's callbacks may allocate, and a walk's visitor may not. The objects in the vector are kept
+** until they were visited, because the memory of a dead object may become another object's. So the
+** vector belongs to an object that lives as long as the walk, even if a callback throws, its fiber
+** is never resumed, or its thread is gone after a fork.
 */
 #include "heapwright.h"
 
@@ -38,7 +39,7 @@ free_visits(void *data)
     free(data);
 }
 
-/* Without barriers, so it is looked at in minor collections, too. */
+/* Without barriers, so minor collections trace it, too. */
 static const rb_data_type_t visits_type = {
     .wrap_struct_name = "heapwright/visits",
     .function = { .dmark = mark_visits, .dfree = free_visits },
@@ -122,8 +123,10 @@ count_objects(struct objspace *o, hw_gc_mutator *mutator, void *context)
     count->is_whole = w.is_whole;
 }
 
-/* One of Ruby's callbacks counts objects, so no object must be made for it, or it would be counted; the other, since 4.0, puts those that have ids
-   into a table, so it needs memory, and nothing is collected until it has had all. Slots that hold no object are alike. */
+/* Ruby has two callbacks here. One counts objects, so the walk must make no object, which would
+   be counted. The other (since 4.0) puts objects with ids into a table and needs memory, so
+   nothing is collected until it has had all. For each slot without an object, `with` gets the
+   same empty one. */
 void
 rb_gc_impl_each_object(void *objspace, void (*with)(VALUE, void *), void *data)
 {
@@ -133,7 +136,7 @@ rb_gc_impl_each_object(void *objspace, void (*with)(VALUE, void *), void *data)
     if (!count.is_whole) rb_memerror();
 }
 
-/* Of runs of slots, each has one: any number is right. */
+/* Each call passes a run of one slot. Runs may have any length. */
 void
 rb_gc_impl_each_objects(void *objspace, int (*with)(void *, void *, size_t, void *), void *data)
 {
@@ -153,7 +156,8 @@ prepare(VALUE obj, void *context)
     rb_gc_prepare_heap_process_object(obj);
 }
 
-/* Process.warmup: what lives now lives for long. A compaction is two collections, so it is old then. */
+/* Process.warmup: objects that live now live for long. A compaction is two collections, so they
+   are old afterwards. */
 void
 rb_gc_impl_prepare_heap(void *objspace)
 {
@@ -174,7 +178,8 @@ free_unless_kept(VALUE obj, void *context)
     if (RBASIC(obj)->flags != 0 && rb_gc_shutdown_call_finalizer_p(obj)) ruby_free_object(context, obj);
 }
 
-/* Files are written out, what extensions have is freed. Afterwards objects lead to freed ones, so nothing is collected. */
+/* Writes out files, and frees the memory of extensions. Afterwards objects lead to freed ones,
+   so nothing is collected. */
 void
 rb_gc_impl_shutdown_call_finalizer(void *objspace)
 {
@@ -197,7 +202,8 @@ free_any(VALUE obj, void *context)
     if (RBASIC(obj)->flags != 0) ruby_free_object(context, obj);
 }
 
-/* RUBY_FREE_AT_EXIT. There is hardly a VM any more: nobody would run what waits, and the process ends. */
+/* RUBY_FREE_AT_EXIT. Hardly anything of the VM is left: no code would run the jobs, and the
+   process ends. */
 void
 rb_gc_impl_shutdown_free_objects(void *objspace)
 {

@@ -4,20 +4,20 @@
 //!   struct Node<'gc> { next: Gc<'gc, Node<'gc>>, #[trace(skip)] file: File }
 //!
 //!   unsafe impl Trace for Node<'_>     each field's `trace`, except of skipped fields
-//!   no Drop                            a second implementation of a trait that every type with Drop has
-//!   file: 'static                      so that no reference of a realm is in what is skipped
-//!   fn check() { wf::<Node>() }        well-formed by the bounds that it says itself
+//!   no Drop                            conflicts with an implementation for all types with Drop
+//!   file: 'static                      a skipped field holds no reference of a realm
+//!   fn check() { wf::<Node>() }        well-formed by its written bounds
 //! ```
 //!
-//! These four meet the contract of `Trace`, so the derived `unsafe impl` is sound for any type. The
-//! fourth is needed because the compiler infers bounds of a struct from its fields (`'gc: 'a` from
-//! a `&'a &'gc ()`). An implementation takes them for granted, and no code checks them where a
-//! realm's root is named. So the function of a mutation would learn them about its own lifetime.
-//! `check` has no argument of the type, so the bounds hold there only if they are written. Then the
-//! implementation has them too, and they are checked.
+//! These four parts meet the contract of `Trace`, so the derived `unsafe impl` is sound for any
+//! type. The fourth part is needed because the compiler infers bounds of a struct from its fields
+//! (`'gc: 'a` from a `&'a &'gc ()`). An implementation takes inferred bounds for granted, and no
+//! code checks them where a realm's root is named. So the function of a mutation would take them as
+//! facts about its own lifetime. `check` has no argument of the type, so the bounds hold in `check`
+//! only if they are written. Then the implementation has them too, and the compiler checks them.
 //!
-//! The compiler decides whether any thread may use or drop the values: it may if the type is `Send`
-//! with `'static` for its lifetimes (see `heapwright_realm`'s `send`).
+//! The compiler decides whether any thread may use or drop the values: any thread may if the type
+//! is `Send` with `'static` for its lifetimes (see `heapwright_realm`'s `send`).
 #![forbid(unsafe_code)]
 
 mod manifest;
@@ -33,23 +33,23 @@ use syn::{Data, DeriveInput, Field, Fields, GenericParam, Token, WherePredicate,
 /// Implements `heapwright::gc::Trace` for a struct or an enum. Each field implements it, or has
 /// `#[trace(skip)]` and is `'static`. The type must not implement `Drop`.
 ///
-/// `#[trace(crate = path)]` before the type says where heapwright is, for a crate that has it from
-/// another one, as in `#[trace(crate = other::heapwright)]`. Without it, the crate's manifest says
-/// what heapwright is called there.
+/// `#[trace(crate = path)]` before the type says where heapwright is, for a crate that gets it from
+/// another crate, as in `#[trace(crate = other::heapwright)]`. Without the attribute, the crate's
+/// manifest gives heapwright's name.
 ///
 /// # Errors
 ///
-/// A compile error for unions, for other fields, and for types that implement `Drop`. Also for
-/// types that leave a needed bound to be inferred (`'gc: 'a` of a struct with a field whose type
-/// needs it).
+/// A compile error for unions, for fields that are neither `Trace` nor skipped, and for types that
+/// implement `Drop`. Also for types that leave a needed bound to be inferred (`'gc: 'a` of a struct
+/// with a field whose type needs it).
 #[proc_macro_derive(Trace, attributes(trace))]
 pub fn derive_trace(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = syn::parse_macro_input!(input as DeriveInput);
     derive(&input).unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
-/// The path of heapwright in the compiled crate: what `#[trace(crate = path)]` says, or its name:
-/// `hw`, say, if the crate's manifest has `hw = { package = "heapwright" }`.
+/// Returns the path of heapwright in the compiled crate. `#[trace(crate = path)]` has the path.
+/// Without it, the crate's manifest has a name: `hw` in `hw = { package = "heapwright" }`.
 fn heapwright(input: &DeriveInput) -> syn::Result<TokenStream> {
     let mut path: Option<syn::Path> = None;
     for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("trace")) {
@@ -170,7 +170,7 @@ fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
         statics.push(parse_quote!(#of: 'static));
     }
     clause.predicates.extend(statics);
-    // Its own type, of the one lifetime for which references are `Send`.
+    // The derived type with `'static`, the one lifetime for which references are `Send`.
     let mut lasting = input.generics.clone();
     for parameter in lasting.lifetimes_mut() {
         parameter.lifetime.ident = format_ident!("static");
@@ -184,8 +184,8 @@ fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
         quote!(#(<#types as #heapwright::gc::Trace>::TRACED)||*)
     };
     Ok(quote! {
-        // SAFETY: every field is traced that may hold a reference; what is skipped is 'static,
-        // and so holds none; and the type has no `Drop` that could use one.
+        // SAFETY: every field that may hold a reference is traced. Skipped fields are 'static, so
+        // they hold none. The type has no `Drop` that could use a reference.
         unsafe impl #parameters #heapwright::gc::Trace for #name #arguments #clause {
             const TRACED: bool = #traced;
             const SENDS: bool = {
@@ -204,8 +204,8 @@ fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
         }
 
         const _: () = {
-            /// A type that implements `Drop` has this already; its name is what the compiler says
-            /// then.
+            /// A type that implements `Drop` has this trait already. The compiler's error then
+            /// shows the trait's name.
             #[allow(dead_code, non_camel_case_types)]
             trait __DropIsNotForValuesInARealm_FinalizeIs_OrAFieldOfItsOwn {}
             #[allow(drop_bounds)]
@@ -214,7 +214,8 @@ fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
 
             #[allow(dead_code)]
             fn well_formed<T: ?Sized>() {}
-            /// Has no argument whose type would imply bounds: all that the type needs are written.
+            /// No argument's type implies bounds here, so all bounds that the type needs are
+            /// written.
             #[allow(dead_code, clippy::extra_unused_lifetimes, clippy::needless_lifetimes)]
             fn check #parameters () #clause {
                 well_formed::<#name #arguments>()

@@ -5,8 +5,8 @@
 //!                                                        package = "heapwright"      and one of these in the workspace
 //! ```
 //!
-//! Reads line by line, without a parser of TOML. A dependency whose entry has several lines is not
-//! understood.
+//! The manifest is read line by line, without a parser of TOML. A dependency whose entry has
+//! several lines is not understood.
 
 /// The answer of one entry about a dependency.
 #[derive(PartialEq)]
@@ -19,7 +19,8 @@ enum Said {
     Workspace,
 }
 
-/// The name in code, by the package's manifest and those of the folders above, the nearest first.
+/// heapwright's name in code, by the package's manifest and those of the folders above, the nearest
+/// first.
 pub(crate) fn name(mut manifests: impl Iterator<Item = String>) -> String {
     let own = manifests.next().unwrap_or_default();
     let own = dependencies(&own);
@@ -38,7 +39,8 @@ pub(crate) fn name(mut manifests: impl Iterator<Item = String>) -> String {
 /// The dependencies of a manifest.
 fn dependencies(manifest: &str) -> Vec<(String, Said)> {
     let mut found: Vec<(String, Said)> = Vec::new();
-    // The table that the lines are in: one of dependencies, or of one dependency.
+    // The table that the lines are in: `all` for a table of dependencies, `one` for one
+    // dependency's.
     let (mut all, mut one) = (false, None);
     for line in manifest.lines().map(str::trim) {
         if let Some(table) = line.strip_prefix('[') {

@@ -5,11 +5,12 @@
 //!
 //! **This crate is an implementation detail of heapwright; nothing here is stable.**
 //!
-//! They are a crate of their own because the hardened library does not check reads: there `strlen`
-//! stays the C library's, without even a jump.
+//! The names are in a crate of their own because the hardened library does not check reads: there
+//! `strlen` stays the C library's, without even a jump.
 //!
-//! heapwright's own calls of them lead to `own`. Until the C library's functions are known, these
-//! work byte by byte, in a crate whose loops the compiler does not replace (`no_builtins`).
+//! heapwright's own calls of these functions lead to `own`. Until the C library's functions are
+//! known, the targets in `own` work byte by byte. The compiler does not replace their loops
+//! (`no_builtins`).
 //!
 //! Invariants: those of heapwright-entry.
 #![no_std]
@@ -38,7 +39,7 @@ pub struct Own {
     pub clock_gettime: AtomicPtr<c_void>,
 }
 
-// The library's tables tell which memory each of them reads (bounds/readers.rs; for system calls
+// The library's tables tell which memory each function reads (bounds/readers.rs; for system calls
 // bounds/calls.rs). The compiler compares the tables with this list.
 slots! {
     own: Own {
@@ -129,7 +130,7 @@ unsafe extern "C" fn plain_memcmp(one: *const u8, other: *const u8, bytes: usize
 
 unsafe extern "C" fn plain_memchr(from: *const u8, byte: c_int, bytes: usize) -> *const u8 {
     for at in 0..bytes {
-        // SAFETY: by the contract there is such a byte, or that many.
+        // SAFETY: by the contract the memory has such a byte, or `bytes` bytes.
         if unsafe { *from.wrapping_add(at) } == byte as u8 {
             return from.wrapping_add(at);
         }
@@ -144,7 +145,7 @@ unsafe extern "C" fn plain_strlen(text: *const u8) -> usize {
 
 unsafe extern "C" fn plain_strnlen(text: *const u8, most: usize) -> usize {
     let mut at = 0;
-    // SAFETY: by the contract this is a string, or has that many bytes.
+    // SAFETY: by the contract this is a string, or has `most` bytes.
     while at < most && unsafe { *text.wrapping_add(at) } != 0 {
         at += 1;
     }
@@ -153,14 +154,14 @@ unsafe extern "C" fn plain_strnlen(text: *const u8, most: usize) -> usize {
 
 unsafe extern "C" fn plain_wcsnlen(text: *const u32, most: usize) -> usize {
     let mut at = 0;
-    // SAFETY: by the contract this is a string, or has that many characters.
+    // SAFETY: by the contract this is a string, or has `most` characters.
     while at < most && unsafe { *text.wrapping_add(at) } != 0 {
         at += 1;
     }
     at
 }
 
-/// `clock_gettime` until the C library's is known. Below zero: it failed.
+/// `clock_gettime` until the C library's is known. A negative result is an error.
 #[unsafe(naked)]
 unsafe extern "C" fn plain_clock_gettime() {
     #[cfg(target_arch = "x86_64")]

@@ -23,22 +23,22 @@
 //! ```
 //!
 //! - **A crate of its own.** The linker redirects (`--wrap`) symbols that are *undefined* in an
-//!   object. Link-time optimisation makes one object of all of heapwright. If that defined
-//!   `memcpy`, its own calls would be bound to it: copies within the heap would be checked, and a
-//!   check that copies would call itself. A crate with `no_builtins` stays out of link-time
-//!   optimisation and is an object by itself.
-//! - **Early calls.** Until the library has found the real functions, each entry leads to `early`,
-//!   which starts the search and continues. Until then, heapwright's own copies are made byte by
-//!   byte.
+//!   object. Link-time optimisation makes one object of all of heapwright. If this object defined
+//!   `memcpy`, its own calls would be bound to that `memcpy`. Then copies within the heap would be
+//!   checked, and a check that copies would call itself. A crate with `no_builtins` stays out of
+//!   link-time optimisation, and is an object by itself.
+//! - **Early calls.** Until the library has found the real functions, each entry leads to `early`.
+//!   `early` starts the search, and jumps to the slot's new target. Until then, heapwright makes
+//!   its own copies byte by byte.
 //! - **Variadic functions** (`sprintf`) build the list of their arguments here, as a compiler's
 //!   prologue would, and call a checked function that takes such a list.
-//! - **The slots** fill pages of their own, which are read-only once the library is loaded: an
-//!   overflow could otherwise change pointers to code.
-//! - **Two lists.** These names are the hardened library's. `heapwright check` also checks reads:
-//!   the functions that only read are in heapwright-entry-reads, which uses this crate's macros.
+//! - **The slots** fill pages of their own, which are read-only once the library is loaded.
+//!   Otherwise an overflow could change pointers to code.
+//! - **Two lists.** These names are the hardened library's. `heapwright check` also checks reads.
+//!   The functions that only read are in heapwright-entry-reads, which uses this crate's macros.
 //!
-//! Invariants: an entry changes no register that holds an argument (the linker may change `r11`,
-//! `x16` and `x17`); the slot's functions have the C library's signatures; an entry other than
+//! **Invariants.** An entry changes no register that holds an argument. (The linker may change
+//! `r11`, `x16` and `x17`.) A slot's functions have the C library's signatures. An entry other than
 //! `early` has its `real`.
 #![no_std]
 #![no_builtins]
@@ -55,7 +55,7 @@ pub use core;
 pub struct Slot {
     /// The target of the program's call.
     pub entry: AtomicPtr<c_void>,
-    /// The C library's own; null: not looked for yet, or there is none.
+    /// The C library's function. Null if it was not looked up yet, or does not exist.
     pub real: AtomicPtr<c_void>,
 }
 
@@ -80,8 +80,8 @@ pub struct Own {
     pub memset: AtomicPtr<c_void>,
 }
 
-/// Defines names: `Slots`, the static `SLOTS` with a slot for each and the word or words of `own`
-/// in front, `COUNT`, and an entry for each.
+/// Defines the exported names: `Slots`, the static `SLOTS`, `COUNT`, and an entry for each name.
+/// `SLOTS` has the word or words of `own` first, and then a slot for each name.
 #[macro_export]
 macro_rules! slots {
     (own: $Own:ident $own:tt; plain: $($name:ident)*; variadic: $($variadic:ident $fixed:tt)*;) => {
@@ -152,8 +152,8 @@ macro_rules! plain_entry {
     };
 }
 
-/// An entry of a function with so many arguments before its `...`: passes the list of the rest
-/// after them.
+/// An entry of a function with `$fixed` arguments before its `...`. It passes the list of the other
+/// arguments after these.
 #[macro_export]
 macro_rules! variadic_entry {
     ($name:ident, $fixed:tt) => {
@@ -294,8 +294,8 @@ macro_rules! argument {
     };
 }
 
-// The library's table (bounds/table.rs) tells what each of them writes. The compiler compares it
-// with this list.
+// The library's table (bounds/table.rs) tells what each function writes. The compiler compares the
+// table with this list.
 slots! {
     own: Own {
         memmove: AtomicPtr::new(plain_memmove as *mut c_void),
@@ -323,8 +323,8 @@ slots! {
         __sprintf_chk 4 __snprintf_chk 5 __swprintf_chk 5;
 }
 
-/// The first target of each entry: starts the search for the real functions, and continues at the
-/// slot's new target. The slot's address is in `r11` (`x16`); the registers hold the program's
+/// The first target of each entry. It starts the search for the real functions, and continues at
+/// the slot's new target. The slot's address is in `r11` (`x16`); the registers hold the program's
 /// arguments.
 #[unsafe(naked)]
 unsafe extern "C" fn early() {
@@ -408,7 +408,7 @@ unsafe extern "C" fn plain_memmove() {
         "jb 2f",
         "rep movsb",
         "ret",
-        // The end of the source would be overwritten, so it copies from the end.
+        // A forward copy would overwrite the end of the source, so this copies from the end.
         "2:",
         "lea rdi, [rdi + rdx - 1]",
         "lea rsi, [rsi + rdx - 1]",
@@ -434,7 +434,7 @@ unsafe extern "C" fn plain_memmove() {
         "b 2b",
         "3:",
         "ret",
-        // The end of the source would be overwritten, so it copies from the end.
+        // A forward copy would overwrite the end of the source, so this copies from the end.
         "4:",
         "cbz x2, 3b",
         "sub x2, x2, #1",
@@ -473,7 +473,7 @@ unsafe extern "C" fn plain_memset() {
     );
 }
 
-/// The linker leads heapwright's own calls here.
+/// Defines the functions that the linker leads heapwright's own calls to.
 #[macro_export]
 macro_rules! own {
     ($($name:literal $field:ident)*) => { $(

@@ -9,9 +9,9 @@
 //! **The runtime's duties**, to which every function here refers:
 //!
 //! 1. *Roots.* At each point that may collect (an allocation, a safepoint, a step), every object
-//!    still in use is reachable: from a handle, from a report of
-//!    [`Runtime::roots`](Runtime#structfield.roots), from a scanned C stack, or from another such
-//!    object.
+//!    still in use is reachable. A handle, a report of
+//!    [`Runtime::roots`](Runtime#structfield.roots), a scanned C stack or another reachable object
+//!    leads to it.
 //! 2. *Tracing.* [`Runtime::trace`](Runtime#structfield.trace) reports every reference that an
 //!    object holds, by the address that `alloc` gave. It changes and allocates nothing, and calls
 //!    the heap only through its tracer. Several threads may call it at once: mutators, and threads
@@ -23,22 +23,23 @@
 //!    goes through [`Mutator::write`], or [`Mutator::shade`] follows before the next safepoint.
 //! 5. *Safepoints.* An attached thread allocates, polls, or leaves ([`Mutator::away`]) within
 //!    reasonable time, or all others wait for it. One thread at a time uses a mutator, and a thread
-//!    has one mutator a heap.
+//!    has one mutator per heap.
 //! 6. *Freeing.* [`Runtime::free`](Runtime#structfield.free) reads no other object, and allocates
 //!    nothing. No callback unwinds.
 //!
-//! **Moving.** On a heap that is [`compact`](Options#structfield.compact), or told to
-//! ([`Mutator::compact`]), objects move at each point that may collect. Then also:
+//! **Moving.** On a heap that is [`compact`](Options#structfield.compact), or whose runtime calls
+//! [`Mutator::compact`], objects move at each point that may collect. Then the runtime has one more
+//! duty:
 //!
 //! 7. *Slots.* A runtime reaches a movable object only through handles and reported slots
 //!    ([`Tracer::mark_slot`], [`Tracer::mark_range`], weak ones). It uses no other copy of the
 //!    address afterwards. An object does not move if it is pinned, reported by value
 //!    ([`Tracer::mark`]), or perhaps referenced from a scanned stack.
 //!
-//! The heap's duties: a reachable object is never freed, and moved only as above. An unreachable
-//! object is freed at the latest in the second collection that begins afterwards. A step ends with
-//! its budget, plus at most the time to trace or free one object. No callback runs under a lock
-//! that an allocation needs.
+//! **The heap's duties.** The heap never frees a reachable object, and moves one only as above. It
+//! frees an unreachable object at the latest in the second collection that begins afterwards. A
+//! step ends with its budget, plus at most the time to trace or free one object. No callback runs
+//! under a lock that an allocation needs.
 //!
 //! - `heap`, `mutator`: the two types; `barriers`, `roots`, `finalizers`, `guardians`,
 //!   `safepoints`, `collecting` and `inspection` have the mutator's methods

@@ -4,10 +4,11 @@
 //!   object   | header | capacity | first | start | length | ring of `capacity` places ............ |
 //!                                  ^ number of the first value: how many were ever taken before it
 //!                                          ^ its place; value n lies at (start + n) mod capacity
-//! ```
+//!                                          ^ its place: value n lies at (start + n) mod capacity
 //!
-//! Except for `Trace`, only this file of the collections has unsafe code. The others use
-//! [`Buffer`]s and [`Cell`](super::cells::Cell)s, and forbid it. Its promises:
+//! Of the collections' files only this one has unsafe code, except for `Trace`. The others use
+//! [`Buffer`]s and [`Cell`](super::cells::Cell)s, and forbid unsafe code. The promises of this
+//! file:
 //!
 //! - *values are copied in and out*, never lent, so no store changes a value during a read;
 //! - *removed values are not traced*: the collector traces `length` values from `start` on, so a
@@ -15,11 +16,11 @@
 //! - *every traced place holds a `T`*: a value is written before `length` counts it. Values are
 //!   `Copy`, so there is nothing to drop, and old bits are a valid `T` while their objects live;
 //! - *a store is reported before it is made, and made at once*: a dirty place is traced after the
-//!   mutation, and holds a live value by then. It is the whole place, whose type no store changes
-//!   (see `cells`).
+//!   mutation, and holds a live value by then. A report names the whole place of a value, whose
+//!   type no store changes (see `cells`).
 //!
-//! `first` gives values numbers that stay when values before them are taken: the position that the
-//! index of a map holds.
+//! By `first` a value has a number that stays when values before it are taken. The index of a map
+//! holds such numbers.
 
 use core::marker::PhantomData;
 use core::ops::Range;
@@ -50,7 +51,7 @@ pub(super) struct Buffer<'gc, T> {
 
 copied!(Buffer<'_, T>: T);
 
-// SAFETY: it reports what it is.
+// SAFETY: a `Buffer` is one reference, which it reports.
 unsafe impl<T: Copy + Trace> Trace for Buffer<'_, T> {
     #[inline]
     fn trace(&self, tracer: &Tracer) {
@@ -112,7 +113,7 @@ impl<T> Buffer<'_, T> {
         self.places().wrapping_add(if at >= capacity { at - capacity } else { at })
     }
 
-    /// Returns whether it is the same buffer.
+    /// Returns whether both references lead to the same buffer.
     #[cfg(test)]
     pub(super) fn is(self, other: Self) -> bool {
         self.at == other.at
@@ -147,18 +148,18 @@ impl<T: Copy + Trace> Buffer<'_, T> {
     };
 
     unsafe fn trace_all(object: *mut u8, tracer: &Tracer) {
-        // SAFETY: the header says that it is one of these.
+        // SAFETY: the header says that the object is such a buffer.
         let all = unsafe { Self::from_object(object) };
         for stretch in all.stretches() {
             for n in stretch {
-                // SAFETY: it is there, so it was written; no mutation runs.
+                // SAFETY: the value is counted, so it was written; no mutation runs.
                 unsafe { &*all.places().wrapping_add(n) }.trace(tracer);
             }
         }
     }
 
     unsafe fn size_of_all(object: *const u8) -> usize {
-        // SAFETY: the header says that it is one of these.
+        // SAFETY: the header says that the object is such a buffer.
         let all = unsafe { Self::from_object(object.cast_mut()) };
         size_of::<Head>() + size_of::<T>() * all.capacity()
     }
@@ -166,11 +167,11 @@ impl<T: Copy + Trace> Buffer<'_, T> {
     /// Value `n`.
     #[inline]
     pub(super) fn get(self, n: usize) -> Option<T> {
-        // SAFETY: it is there, so it was written.
+        // SAFETY: the value is counted, so it was written.
         (n < self.len()).then(|| unsafe { self.place(n).read() })
     }
 
-    /// Reports that value `n`, which there is room for, is about to be stored.
+    /// Reports that a value is about to be stored in `place`.
     #[inline]
     fn touch(self, mc: &Mutation<'_>, place: *mut T) {
         if const { is_reported::<T>() } {
@@ -178,7 +179,7 @@ impl<T: Copy + Trace> Buffer<'_, T> {
         }
     }
 
-    /// Writes a place that may hold no value yet, and reports it before.
+    /// Reports a store of value `n`, and makes it. The place may hold no value yet.
     #[inline]
     fn store(self, mc: &Mutation<'_>, n: usize, value: T) {
         let place = self.place(n);
@@ -187,14 +188,14 @@ impl<T: Copy + Trace> Buffer<'_, T> {
         unsafe { place.write(value) };
     }
 
-    /// Changes how many values there are.
+    /// Changes the number of values.
     #[inline]
     fn set_length(self, length: usize) {
         // SAFETY: `at` leads to a live object; no collector reads it while a mutation runs.
         unsafe { (*self.head()).length = length };
     }
 
-    /// The first value lies at another place, and has another number.
+    /// Changes the place and the number of the first value.
     #[inline]
     fn set_start(self, start: usize, first: usize) {
         // SAFETY: `at` leads to a live object; no collector reads it while a mutation runs.
@@ -203,7 +204,7 @@ impl<T: Copy + Trace> Buffer<'_, T> {
         unsafe { (*self.head()).first = first };
     }
 
-    /// Changes value `n`. Returns false if there is none.
+    /// Changes value `n`. Returns false if there is no such value.
     #[inline]
     pub(super) fn set(self, mc: &Mutation<'_>, n: usize, value: T) -> bool {
         let is_there = n < self.len();
@@ -213,7 +214,7 @@ impl<T: Copy + Trace> Buffer<'_, T> {
         is_there
     }
 
-    /// Adds a value at the end. Returns false if it is full.
+    /// Adds a value at the end. Returns false if the buffer is full.
     #[inline]
     pub(super) fn push_back(self, mc: &Mutation<'_>, value: T) -> bool {
         let length = self.len();
@@ -225,7 +226,7 @@ impl<T: Copy + Trace> Buffer<'_, T> {
         has_room
     }
 
-    /// Adds a value at the front. Returns false if it is full.
+    /// Adds a value at the front. Returns false if the buffer is full.
     #[inline]
     pub(super) fn push_front(self, mc: &Mutation<'_>, value: T) -> bool {
         let (length, capacity) = (self.len(), self.capacity());
@@ -269,7 +270,7 @@ impl<T: Copy + Trace> Buffer<'_, T> {
         self.set_length(length.min(self.len()));
     }
 
-    /// Adds values at the end. Returns false, and adds none, without room for all.
+    /// Adds values at the end. Without room for all, adds none and returns false.
     pub(super) fn extend(self, mc: &Mutation<'_>, values: &[T]) -> bool {
         let has_room = values.len() <= self.capacity() - self.len();
         if has_room && T::TRACED {
@@ -310,7 +311,7 @@ impl<T: Copy + Trace> Buffer<'_, T> {
 }
 
 impl<'gc> Mutation<'gc> {
-    /// An empty buffer with room for that many values. Never collects.
+    /// An empty buffer with room for `capacity` values. Never collects.
     ///
     /// # Panics
     ///
@@ -344,8 +345,8 @@ impl<'gc> Mutation<'gc> {
             let length = made.len();
             let count = stretch.len().min(capacity - length);
             let values = from.places().wrapping_add(stretch.start);
-            // SAFETY: the values are another buffer's, and this one has room for them. It is not
-            // reachable yet, so the store needs no report.
+            // SAFETY: the values are another buffer's, and the new buffer has room for them. It is
+            // not reachable yet, so the store needs no report.
             unsafe { ptr::copy_nonoverlapping(values, made.place(length), count) };
             made.set_length(length + count);
         }
@@ -356,7 +357,7 @@ impl<'gc> Mutation<'gc> {
     ///
     /// # Panics
     ///
-    /// If there is no memory; if `compare` does.
+    /// If there is no memory, or if `compare` panics.
     pub(super) fn sorted<T: Copy + Trace + 'gc>(
         &self,
         from: Buffer<'gc, T>,

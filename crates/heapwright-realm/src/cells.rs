@@ -4,13 +4,13 @@
 //! contains the cell. The store checks this with a subtraction and two comparisons, which the
 //! compiler can mostly remove.
 //!
-//! The barrier does not report the cell itself, because it is traced after the mutation. By then
-//! the mutation may have replaced the contents of a `Lock` *around* the cell, for example by
-//! another variant of an enum.
+//! The barrier reports the object or the element, not the cell, because tracing follows after the
+//! mutation. By then the mutation may have replaced the contents of a `Lock` *around* the cell, for
+//! example by another variant of an enum.
 //!
 //! ```text
-//!   a Gc's object       | header | [ Lock  [ Cell ] ] | [ Cell ] |      traced again: the whole object
-//!   a Slice's           | header | length | [ Cell ] | [ Lock [ Cell ] ] | ...    the element that the cell is in
+//!   a Gc's object   | header | [ Lock  [ Cell ] ] | [ Cell ] |      traced again: the whole object
+//!   a Slice's       | header | length | [ Cell ] | [ Lock [ Cell ] ] | ...      the cell's element
 //! ```
 //!
 //! No store changes the type of the object or the element. Many cells that change one by one are
@@ -73,8 +73,8 @@ impl<T: Trace> Cell<T> {
 }
 
 impl<T: Trace> Cell<T> {
-    /// As [`Cell::set`], for values without references. They need no barrier, and so neither the
-    /// mutation nor the object. Does not compile for other values.
+    /// As [`Cell::set`], for values without references. They need no barrier, so the call takes
+    /// neither the mutation nor the object. It does not compile for other values.
     ///
     /// ```
     /// # use heapwright::{Rootable, gc::{Cell, Realm}};
@@ -152,7 +152,7 @@ impl<T> Lock<T> {
     ///
     /// # Panics
     ///
-    /// If it is borrowed mutably.
+    /// If the value is borrowed mutably.
     #[inline]
     pub fn borrow(&self) -> cell::Ref<'_, T> {
         self.value.borrow()
@@ -174,7 +174,7 @@ impl<T: Trace> Lock<T> {
     ///
     /// # Panics
     ///
-    /// If it is borrowed, or does not lie in `parent`.
+    /// If the value is borrowed, or the lock does not lie in `parent`.
     #[inline]
     pub fn borrow_mut<'gc, 'a, P: Object<'gc>>(
         &'a self,
@@ -204,7 +204,7 @@ impl<T: Trace> Lock<T> {
     ///
     /// # Panics
     ///
-    /// If it does not lie in `parent`.
+    /// If the lock does not lie in `parent`.
     #[inline]
     pub fn try_borrow_mut<'gc, 'a, P: Object<'gc>>(
         &'a self,

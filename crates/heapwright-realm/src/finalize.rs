@@ -1,32 +1,32 @@
-//! Finalizers: functions for unreachable values, called while all that these lead to still lives.
+//! Finalizers: functions for unreachable values. They run while all that the values lead to lives.
 //!
 //! ```text
-//!   reachable --> nothing leads to it --> due            --> Finalize::finalize --> dead, and dropped by a later sweep
-//!                 a collection sees it    kept, with all     with a mutation     \
-//!                                         that it leads to                        +-> stored somewhere: reachable again
+//!   reachable --> unreachable --> due           --> Finalize::finalize --> dead: a sweep drops it
+//!                 found by a      kept, with all    with a mutation   \
+//!                 collection      that it leads to                     +-> stored: reachable again
 //! ```
 //!
-//! `Drop` of a value in a realm must use no reference: the sweep calls it, in no order, when
-//! objects that the value led to may be gone. A finalizer may use them: to update a table in the
-//! realm, to close in order, to return a resource to a pool. The rules:
+//! `Drop` of a value in a realm must use no reference. The sweep calls it, in no order, when
+//! objects that the value led to may be gone. A finalizer may use these objects: to update a table
+//! in the realm, to close in order, to return a resource to a pool. The rules:
 //!
-//! - *When.* A collection that finds a value unreachable makes its finalizer due: a major one for
-//!   any value, a minor one for young values. Only [`Realm::run_finalizers`] calls it, on the
+//! - *When.* A collection that finds a value unreachable makes its finalizer due. (A minor
+//!   collection finds only young values.) Only [`Realm::run_finalizers`] calls finalizers, on the
 //!   calling thread, and never in an allocation, a step or another mutation. Dropping a realm calls
 //!   none.
-//! - *Its view.* Its value, and all that the value leads to, are unchanged and live until the
-//!   finalizer was called. Some of them may have been finalized already.
-//!   [`Weak`](super::weak::Weak) references to the value are empty by then, also those in other
-//!   values that wait for their finalizers. Ephemerons with the value as key stay until it is dead.
-//! - *Order.* Finalizers that one collection made due run in the order of registration, even if
-//!   one's value leads to another's.
+//! - *Its view.* The value, and all that it leads to, are unchanged and live until the finalizer
+//!   was called. Some of these objects may have been finalized already. [`Weak`](super::weak::Weak)
+//!   references to the value are empty by then, also those in other values that wait for their
+//!   finalizers. Ephemerons with the value as key stay until the value is dead.
+//! - *Order.* Finalizers that one collection made due run in the order of registration, even if one
+//!   value leads to another.
 //! - *Once.* A registration serves one call. A value may be registered again, also in its
 //!   finalizer. A value that is registered twice is finalized twice.
 //! - *Resurrection.* A value that a finalizer makes reachable from the root lives on, with all that
 //!   it leads to. Weak references that were emptied stay empty.
 //! - *Threads.* In a [`SendRealm`](super::send::SendRealm) another thread than the value's maker
-//!   may call it, and perhaps only the registration kept the value since. So only types that are
-//!   `Send` ([`Trace::SENDS`]) may be registered.
+//!   may call the finalizer. Until then perhaps only the registration keeps the value. So only
+//!   types that are `Send` ([`Trace::SENDS`]) may be registered.
 //! - *Panics* go to the caller of [`Realm::run_finalizers`]. That finalizer is done; the others are
 //!   still due.
 //!
@@ -82,13 +82,14 @@ use super::trace::Trace;
     note = "implement it for every lifetime: `impl<'gc> heapwright::gc::Finalize<'gc> for ...`"
 )]
 pub trait Finalize<'gc>: Trace + Sized {
-    /// Called when `this` is unreachable. It lives on if this stores it in a reachable object.
+    /// Called when `this` is unreachable. The value lives on if the function stores `this` in a
+    /// reachable object.
     fn finalize(this: Gc<'gc, Self>, mc: &Mutation<'gc>);
 }
 
 /// A finalizer, as the realm calls it.
 struct Finalizer {
-    /// With the value's object, and a pointer to the mutation.
+    /// Called with the value's object, and a pointer to the mutation.
     run: unsafe fn(*mut u8, *const ()),
 }
 
@@ -115,8 +116,8 @@ impl<'gc, T: Finalize<'gc>> Of<'gc, T> {
 unsafe extern "C" fn is_taken(_: *mut core::ffi::c_void, _: *mut core::ffi::c_void) {}
 
 impl<'gc> Mutation<'gc> {
-    /// Registers the [`Finalize`] of `value`: [`Realm::run_finalizers`] calls it after a collection
-    /// finds `value` unreachable. Constant time; each collection visits all registrations.
+    /// Registers the [`Finalize`] of `value`. [`Realm::run_finalizers`] calls it after a collection
+    /// finds `value` unreachable. Constant time; each major collection visits all registrations.
     ///
     /// # Panics
     ///
@@ -140,7 +141,7 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
     ///
     /// # Panics
     ///
-    /// If a finalizer does.
+    /// If a finalizer panics.
     pub fn run_finalizers(&mut self, most: usize) -> usize {
         let run = || {
             let mc = self.mutation();
@@ -151,8 +152,8 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
                 // SAFETY: `Mutation::finalize` put it there, and a realm's finalizers are all from
                 // there.
                 let finalizer: &'static Finalizer = unsafe { &*finalizer.cast() };
-                // SAFETY: the type's that the object was registered with; it was due, so it is
-                // there, and nothing is collected.
+                // SAFETY: the finalizer is of the object's type, by the registration. The object
+                // was due, so it is there, and nothing is collected.
                 unsafe { (finalizer.run)(object, ptr::from_ref(&mc).cast()) };
                 count += 1;
             }

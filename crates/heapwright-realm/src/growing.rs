@@ -4,10 +4,11 @@
 //!   Growing --> | header | buffer |   Buffer --> | T | T | T | room |      none at first
 //! ```
 //!
-//! One word, which is `Copy`: all copies lead to the cell, which leads to the current buffer. A
-//! replaced buffer is garbage, and values that were read from it stay as they were.
+//! A `Growing` is one word, and `Copy`. All copies lead to the cell, and the cell leads to the
+//! current buffer. A replaced buffer is garbage, and values that were read from it stay as they
+//! were.
 //!
-//! Part of `collections` and `text`.
+//! `collections` and `text` are built on it.
 
 use super::buffer::Buffer;
 use super::cells::Cell;
@@ -17,7 +18,7 @@ use super::pointer::Gc;
 use super::trace::Trace;
 use heapwright_gc::raw::Tracer;
 
-/// Values that there is room for at first, where a buffer doubles.
+/// The first capacity of a buffer that doubles.
 const FIRST: usize = 4;
 
 /// See the top of the file.
@@ -34,12 +35,13 @@ unsafe impl<T: Copy + Trace> Trace for Growing<'_, T> {
 }
 
 impl<'gc, T: Copy + Trace + 'gc> Growing<'gc, T> {
-    /// One with this buffer. Panics if there is no memory, as all that makes something.
+    /// Makes a `Growing` with this buffer. Panics if there is no memory, as all that makes
+    /// something.
     pub(super) fn new(mc: &Mutation<'gc>, buffer: Option<Buffer<'gc, T>>) -> Self {
         Self(mc.alloc(Cell::new(buffer)))
     }
 
-    /// Its object, which stays the same when it grows.
+    /// The cell's object, which stays the same when the buffer grows.
     pub(super) fn object(self) -> *mut u8 {
         self.0.object()
     }
@@ -50,7 +52,7 @@ impl<'gc, T: Copy + Trace + 'gc> Growing<'gc, T> {
         self.0.as_ref().get()
     }
 
-    /// Another buffer, or none.
+    /// Sets another buffer, or none.
     pub(super) fn replace(self, mc: &Mutation<'gc>, buffer: Option<Buffer<'gc, T>>) {
         self.0.as_ref().set(mc, self.0, buffer);
     }
@@ -61,18 +63,18 @@ impl<'gc, T: Copy + Trace + 'gc> Growing<'gc, T> {
         self.buffer().map_or(0, Buffer::len)
     }
 
-    /// How many there is room for.
+    /// The number of values that fit.
     #[inline]
     pub(super) fn capacity(self) -> usize {
         self.buffer().map_or(0, Buffer::capacity)
     }
 
-    /// Returns whether both are the same.
+    /// Returns whether both lead to the same cell.
     pub(super) fn is(self, other: Self) -> bool {
         self.0.is(other.0)
     }
 
-    /// A buffer with the same values, and room for that many.
+    /// Replaces the buffer by one with the same values and this capacity. Returns the new buffer.
     #[cold]
     #[inline(never)]
     pub(super) fn grow(self, mc: &Mutation<'gc>, capacity: usize) -> Buffer<'gc, T> {
@@ -84,7 +86,7 @@ impl<'gc, T: Copy + Trace + 'gc> Growing<'gc, T> {
         made
     }
 
-    /// A buffer with the same values, and room for twice as many.
+    /// As [`Self::grow`], to twice the capacity.
     pub(super) fn double(self, mc: &Mutation<'gc>) -> Buffer<'gc, T> {
         self.grow(mc, self.capacity().saturating_mul(2).max(FIRST))
     }

@@ -14,28 +14,28 @@
 //!
 //! [`Realm`] says why this is sound: a mutation never collects, and no reference leaves it.
 //!
-//! The type of a root must not reveal its lifetime to the function in another way. The compiler
-//! assumes that the types of a function's arguments are well-formed. It does not check the types in
-//! a `dyn for<'gc> Rootable<'gc, Root = ...>`. A type that is well-formed for `'static` alone, as
-//! `&'static &'gc ()` is, would make `'gc` equal to `'static`. So [`Trace`] is implemented neither
-//! for such types nor for types that name them (see its contract). A root must be `Trace` for every
-//! lifetime.
+//! The type of a root must not reveal its lifetime to the function that `mutate` calls. The
+//! compiler assumes that the types of a function's arguments are well-formed. It does not check the
+//! types in a `dyn for<'gc> Rootable<'gc, Root = ...>`. A type that is well-formed for `'static`
+//! alone, as `&'static &'gc ()` is, would make `'gc` equal to `'static`. So [`Trace`] is
+//! implemented neither for such types nor for types that name them (see its contract). A root must
+//! be `Trace` for every lifetime.
 //!
 //! **Why objects can be moved.** A move changes every reference to the object, so no code may keep
 //! the old address. A Rust reference to the object (`&T`, which a `Gc` derefs to) lives as long as
 //! `'gc`, so none is left when `mutate` has returned. A `Gc` in another object is a word of that
 //! object, and `Trace` reports its address by lending itself. The collector changes that word
 //! through its own pointer to the heap, while no reference to the object exists. The collector must
-//! not change a `Gc` in a `Box`, a `Vec` or a map, because `Trace` lends them as shared. Such a
-//! reference pins its object, and so does [`Mutation::pin`]. An address that a program noted as a
+//! not change a `Gc` in a `Box`, a `Vec` or a map, because `Trace` lends such a `Gc` as shared.
+//! Such a `Gc` pins its object, and so does [`Mutation::pin`]. An address that a program noted as a
 //! number is only a number.
 //!
-//! **Stores.** Every holder of a `Gc` shares the object, so it changes through cells: [`Cell`] for
-//! values that are copied, [`Lock`] for values that are borrowed. Each store takes the object that
-//! contains the cell, and checks that it does: a store into a marked object must be reported to the
-//! collector (the write barrier).
+//! **Stores.** Every holder of a `Gc` shares the object, so the object changes through cells:
+//! [`Cell`] for values that are copied, [`Lock`] for values that are borrowed. Each store takes the
+//! object that contains the cell, and checks that the cell lies in it. A store into a marked object
+//! must be reported to the collector (the write barrier).
 //!
-//! **What does not compile**, each beside what does:
+//! **Programs that do not compile**, each beside one that does:
 //!
 //! ```
 //! # use heapwright::{Rootable, gc::{Cell, Gc, Realm}};
@@ -181,8 +181,8 @@
 //! - `pointer`: references, and the header before each object
 //! - `cells`: interior mutability with a write barrier
 //! - `slice`: arrays and strings in a slot of their own; `text`: how strings are built
-//! - `buffer`: room for values, `growing`: room that grows; `collections`: vector, deque, map and
-//!   set, built on it without unsafe code
+//! - `buffer`: room for values; `growing`: room that grows; `collections`: vector, deque, map and
+//!   set, built on these two without unsafe code
 //! - `trace`: the trait; `standard`: the types of core and std that implement it
 //! - `weak`: references that keep no object alive; `finalize`: functions for unreachable values
 //! - `send`: realms that move between threads

@@ -21,7 +21,7 @@ pub struct Mutation<'gc> {
     pub(super) brand: PhantomData<fn(&'gc ()) -> &'gc ()>,
 }
 
-/// Operations between two looks at how much was allocated.
+/// Operations between two checks of the allocated bytes.
 const LOOK: usize = 64;
 /// Bytes that a piece of work may allocate before the realm is to pay for them.
 const PIECE: usize = 128 << 10;
@@ -33,11 +33,11 @@ pub struct Fuel {
 }
 
 impl Fuel {
-    /// Uses fuel for one operation. Returns whether there was any. If not, the piece is over: the
-    /// function returns `None`, and is called again when the realm has collected what is due.
+    /// Uses fuel for one operation. Returns whether there was fuel. If not, the piece is over, and
+    /// the function returns `None`. The realm calls it again after a collection, if one is due.
     ///
-    /// There is none after the number of operations that [`Realm::run`](super::Realm::run) was
-    /// given, and hardly any after 128 KiB were allocated.
+    /// Fuel lasts for the number of operations that [`Realm::run`](super::Realm::run) was given. It
+    /// ends earlier soon after the piece has allocated 128 KiB.
     #[inline]
     pub fn burn(&mut self) -> bool {
         if self.left == 0 || self.left.is_multiple_of(LOOK) && self.is_spent() {
@@ -55,7 +55,7 @@ impl Fuel {
 }
 
 impl Mutation<'_> {
-    /// Fuel for so many operations of this mutation.
+    /// Returns fuel for `operations` operations of this mutation, or for one if that is 0.
     pub(super) fn fuel(&self, operations: usize) -> Fuel {
         Fuel { mutator: self.mutator, left: operations.max(1) }
     }

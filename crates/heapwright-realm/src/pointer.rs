@@ -1,8 +1,8 @@
 //! References into a realm, and the header before each object.
 //!
 //! ```text
-//!   object   | header: what its type does | value ......... |     in a slot
-//!              ^ what the heap knows        ^ what a Gc shows
+//!   object   | header: type's operations | value ......... |     in a slot
+//!              ^ the object's address      ^ the value that a Gc derefs to
 //! ```
 
 use core::ffi::{CStr, c_char};
@@ -122,8 +122,8 @@ impl Header {
         unsafe { Self::of(object) }.map_or(0, |of| unsafe { (of.size)(object) })
     }
 
-    /// The name of its type, as a string that is never freed. For dumps and verifiers: takes a
-    /// lock.
+    /// Returns the name of the object's type, as a string that is never freed. Takes a lock, so
+    /// only dumps and verifiers call it.
     ///
     /// # Safety
     ///
@@ -184,7 +184,7 @@ impl<'gc, T> Gc<'gc, T> {
         &unsafe { &*self.at.as_ptr() }.value
     }
 
-    /// Returns whether both lead to the same value.
+    /// Returns whether both references lead to the same value.
     #[inline]
     #[must_use]
     pub fn is(self, other: Self) -> bool {
@@ -196,7 +196,7 @@ impl<'gc, T> Gc<'gc, T> {
     #[inline]
     #[must_use]
     pub fn address(self) -> usize {
-        // Not the object's own address: so a program's number never equals a reference.
+        // Not the object's own address, so that a program's number never equals a reference.
         self.at.addr().get() + core::mem::offset_of!(Boxed<T>, value)
     }
 
@@ -301,7 +301,7 @@ pub(super) unsafe fn report<T: Trace>(place: *mut u8, tracer: &Tracer) {
 }
 
 /// Returns whether a store of such a value must be reported. A value without size holds no
-/// reference, and its address is that of the next value.
+/// reference, and has the address of the next value.
 pub(super) const fn is_reported<T: Trace>() -> bool {
     T::TRACED && size_of::<T>() != 0
 }
@@ -338,7 +338,7 @@ impl<T: Hash> Hash for Gc<'_, T> {
     }
 }
 
-/// Prints the value, and the address of an object that is being printed already.
+/// Prints the value, or its address if it is already being printed.
 impl<T: fmt::Debug> fmt::Debug for Gc<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         printing::print(f, self.object(), |f| (**self).fmt(f))
@@ -354,7 +354,7 @@ impl<T: fmt::Display> fmt::Display for Gc<'_, T> {
 // SAFETY: no mutation has the brand `'static`, so no value of this type exists outside of a heap.
 unsafe impl<T: Send> Send for Gc<'static, T> {}
 
-// SAFETY: it reports what it is.
+// SAFETY: a `Gc` is one reference, which it reports.
 unsafe impl<T: Trace> Trace for Gc<'_, T> {
     #[inline]
     fn trace(&self, tracer: &Tracer) {

@@ -1,21 +1,21 @@
 //! `Debug` of values that may lead to themselves.
 //!
 //! ```text
-//!   PRINTED   | thread, object | thread, object | ...     what all threads print now
+//!   PRINTED   | thread, object | thread, object | ...     the objects that all threads print now
 //! ```
 //!
-//! A value prints what it leads to. If it leads back to an object that is being printed, the
-//! object's address is printed. So it is at great depth, and after very many objects: a graph of
-//! few objects may have very many paths.
+//! A value's `Debug` prints the objects that the value leads to. For an object that is already
+//! being printed, `print` prints the address instead. It does so, too, at great depth and after
+//! very many objects, because a graph of few objects may have very many paths.
 //!
-//! Called by the `Debug` of references and collections.
+//! The `Debug` of references and collections calls `print`.
 
 use core::fmt;
 
 use heapwright_substrate::os;
 use heapwright_substrate::sync::Lock;
 
-/// Objects that a thread prints within each other, and in one call in all.
+/// The most objects that a thread prints within each other, and in one call.
 const DEPTH: usize = 128;
 const OBJECTS: usize = 10_000;
 
@@ -24,7 +24,7 @@ const OBJECTS: usize = 10_000;
 struct Printed {
     thread: usize,
     object: usize,
-    /// Of the first of a thread: how many it has printed since.
+    /// In a thread's first entry: how many objects the thread has printed since.
     objects: usize,
 }
 
@@ -64,7 +64,7 @@ impl All {
         true
     }
 
-    /// Removes it. The others stay in their order.
+    /// Removes an object. The others stay in their order.
     fn leave(&mut self, thread: usize, object: usize) {
         let of = |printed: &Printed| printed.thread == thread && printed.object == object;
         if let Some(at) = self.printed[..self.count].iter().rposition(of) {
@@ -74,7 +74,7 @@ impl All {
     }
 }
 
-/// Removes an object when it is printed, also if that unwinds.
+/// Removes an object when it was printed, also if printing unwinds.
 struct Leave(usize, usize);
 
 impl Drop for Leave {
@@ -83,7 +83,7 @@ impl Drop for Leave {
     }
 }
 
-/// Prints an object by `with`, or its address if it is being printed.
+/// Prints an object by `with`. Prints the address if [`All::enter`] refuses the object.
 pub(super) fn print(
     f: &mut fmt::Formatter<'_>,
     object: *const u8,

@@ -19,15 +19,15 @@ use super::send::{Mode, OneThread};
 ///
 /// [`mutate`](Realm::mutate) allocates, and lazily sweeps objects that the last collection found
 /// dead, but it marks, moves and frees nothing else. The realm collects only after `mutate` has
-/// returned, and in the calls that take `&mut self` for it, as [`step`](Realm::step) does.
+/// returned, or in calls that take `&mut self` to collect, as [`step`](Realm::step) does.
 ///
 /// This is sound because no reference outlives its mutation. The function works for *every*
-/// lifetime `'gc`, so no value with `'gc` in its type leaves it: neither in its result, nor through
-/// a borrow, nor into another realm, which has another lifetime. (Such brands are due to Launchbury
-/// and Peyton Jones's `runST`, in Rust to gc-arena by Catherine West.) In a mutation every `Gc`
-/// leads to a live object. Between two mutations a `Gc` exists only in objects that the root leads
-/// to, and the [`Trace`](super::Trace) of each reports it. So the collector scans no stack, and a
-/// program cannot forget a root.
+/// lifetime `'gc`, so no value with `'gc` in its type leaves it. Such a value leaves neither in the
+/// result nor through a borrow. It does not enter another realm, which has another lifetime. (Such
+/// brands are due to Launchbury and Peyton Jones's `runST`, in Rust to gc-arena by Catherine West.)
+/// In a mutation every `Gc` leads to a live object. Between two mutations a `Gc` exists only in
+/// objects that the root leads to, and the [`Trace`](super::Trace) of each reports it. So the
+/// collector scans no stack, and a program cannot forget a root.
 ///
 /// # Destructors
 ///
@@ -189,9 +189,9 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
         Here { mutator: &self.mutator, _surfacing: Surfacing }
     }
 
-    /// Calls `with`, which may read, change and allocate. References do not leave it. Nothing is
-    /// collected until it returns. The realm then pays for the allocated bytes: with a collection
-    /// or a step of one, if it is due.
+    /// Calls `with`, which may read and change objects, and allocate. References do not leave
+    /// `with`. Nothing is collected until `with` returns. Then the realm pays for the allocated
+    /// bytes, by a collection or a step of one, if it is due.
     pub fn mutate<T>(
         &mut self,
         with: impl for<'gc> FnOnce(&Mutation<'gc>, Gc<'gc, <R as Rootable<'gc>>::Root>) -> T,
@@ -207,13 +207,13 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
         unsafe { self.here().held(mutate) }
     }
 
-    /// Calls `with` for a piece of work again and again, until it returns a value. Between two
-    /// pieces the realm pays for what was allocated, as after [`mutate`](Realm::mutate): it
-    /// collects, if that is due. For interpreters and other long work, whose garbage would grow
-    /// without bound in one mutation.
+    /// Calls `with` for one piece of work after another, until `with` returns a value. Between two
+    /// pieces the realm pays for the allocated bytes, as after [`mutate`](Realm::mutate): it
+    /// collects, if a collection is due. Interpreters and other long work need this, because in one
+    /// mutation their garbage would grow without bound.
     ///
     /// `with` keeps its state in the root, and calls [`Fuel::burn`] before each operation. Then a
-    /// piece has at most `operations` of them, and allocates hardly more than 128 KiB.
+    /// piece has at most `operations` operations, and allocates hardly more than 128 KiB.
     ///
     /// ```
     /// use heapwright::Rootable;
@@ -303,7 +303,7 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
         self.mutator.resume_majors();
     }
 
-    /// The statistics of its heap.
+    /// The statistics of the realm's heap.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.heap.statistics()

@@ -5,8 +5,9 @@
 //!   thread B                        | step, mutate, mutate |
 //! ```
 //!
-//! A realm moves to another thread with all its values, so all of them must be [`Send`]. Its
-//! references are exempt: they move together with their objects. Four rules ensure this:
+//! A realm moves to another thread with all its values, so all of them must be [`Send`]. The
+//! realm's references are exempt, because they move together with their objects. Four rules ensure
+//! this:
 //!
 //! - *Values that stay* from one [`mutate`](Realm::mutate) to the next are reachable from the root,
 //!   and the root's type names their types. A `Gc<'static, T>` is `Send` if `T` is. No program ever
@@ -26,11 +27,11 @@
 //! - *In a mutation* no reference changes threads: a `Gc<'gc, T>` is neither `Send` nor `Sync`.
 //!
 //! **Async.** A future that holds a [`SendRealm`] across an `.await` is `Send` and runs on any
-//! executor. One that holds a [`OneThread`] realm needs an executor that polls on the thread that
-//! made the future. A mutation cannot be held across an `.await`: its function returns nothing that
-//! names its lifetime, and the future of an `async` block would. So a task reads, waits, and
-//! mutates. The realm keeps the data meanwhile; the task keeps a number, a name or a queue
-//! position. While it waits, it can call [`step`](Realm::step).
+//! executor. A future that holds a [`OneThread`] realm needs an executor that polls on the thread
+//! that made the future. A mutation cannot be held across an `.await`. Its function returns nothing
+//! that names the mutation's lifetime, and the future of an `async` block would. So a task reads,
+//! waits, and mutates. The realm keeps the data meanwhile; the task keeps a number, a name or a
+//! queue position. While the task waits, it can call [`step`](Realm::step).
 //!
 //! ```
 //! use heapwright::Rootable;
@@ -84,7 +85,7 @@
 //! let future = realm.mutate(|_, root| async move { fetch().await; **root });
 //! ```
 //!
-//! **What compiles**
+//! **A program that compiles**
 //!
 //! ```
 //! # use heapwright::{Rootable, gc::{Cell, Gc, SendRealm}};
@@ -97,7 +98,7 @@
 //! assert_eq!(seven.join().unwrap(), Some("seven"));
 //! ```
 //!
-//! **What does not**: a root that leads to something that is not `Send`,
+//! **Programs that do not compile.** The root leads to a value that is not `Send`:
 //!
 //! ```compile_fail,E0277
 //! # use heapwright::{Rootable, gc::{Cell, Gc, SendRealm}};
@@ -106,7 +107,7 @@
 //! let mut realm = SendRealm::<Root>::sendable(|_| Cell::new(None));
 //! ```
 //!
-//! or has it skipped or hidden in a collection,
+//! The type skips such a value, or a collection hides it:
 //!
 //! ```compile_fail,E0277
 //! # use heapwright::{Rootable, gc::{Gc, Map, SendRealm, Static, Str}};
@@ -115,7 +116,7 @@
 //! let mut realm = SendRealm::<Root>::sendable(|mc| Map::new(mc));
 //! ```
 //!
-//! a realm of one thread,
+//! A realm of one thread changes threads:
 //!
 //! ```compile_fail,E0277
 //! # use heapwright::{Rootable, gc::Realm};
@@ -123,7 +124,7 @@
 //! std::thread::spawn(move || realm.collect());
 //! ```
 //!
-//! a realm that two threads look at,
+//! Two threads look at one realm:
 //!
 //! ```compile_fail,E0277
 //! # use heapwright::{Rootable, gc::SendRealm};
@@ -131,7 +132,7 @@
 //! std::thread::scope(|scope| _ = scope.spawn(|| realm.statistics()));
 //! ```
 //!
-//! and a reference that goes to another thread in a mutation:
+//! A reference goes to another thread in a mutation:
 //!
 //! ```compile_fail
 //! # use heapwright::{Rootable, gc::{Cell, SendRealm}};
@@ -154,7 +155,7 @@ pub enum AnyThread {}
 
 /// The mode of a realm: [`OneThread`] or [`AnyThread`].
 pub trait Mode: sealed::Sealed {
-    /// Whether it may go from thread to thread.
+    /// Whether the realm may go from thread to thread.
     #[doc(hidden)]
     const SENDS: bool;
 }
@@ -168,7 +169,7 @@ impl Mode for AnyThread {
 }
 
 mod sealed {
-    /// Implemented here alone.
+    /// Only this file implements it.
     pub trait Sealed {}
     impl Sealed for super::OneThread {}
     impl Sealed for super::AnyThread {}
@@ -256,7 +257,7 @@ impl Mutation<'_> {
 #[cold]
 #[inline(never)]
 fn refuse(name: &str, what: &str) -> ! {
-    // Of a `Static` the value itself.
+    // For a `Static`: the type of its value.
     let inner = name.strip_prefix(STATIC).and_then(|name| name.strip_suffix('>')).unwrap_or(name);
     panic!(
         "this realm may go to another thread, and of {name} it is not known whether it may be \

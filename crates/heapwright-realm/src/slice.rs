@@ -100,20 +100,20 @@ impl<T: Trace> Slice<'_, T> {
     }
 
     unsafe fn size_of_all(object: *const u8) -> usize {
-        // SAFETY: the header says that it is one of these.
+        // SAFETY: the header says that the object is such an array.
         let all = unsafe { Self::from_object(object.cast_mut()) };
         size_of::<Head>() + size_of::<T>() * all.length()
     }
 
     unsafe fn trace_all(object: *mut u8, tracer: &Tracer) {
-        // SAFETY: the header says that it is one of these.
+        // SAFETY: the header says that the object is such an array.
         unsafe { Self::from_object(object) }.deref().trace(tracer);
     }
 
     unsafe fn drop_all(object: *mut u8) {
-        // SAFETY: the header says that it is one of these.
+        // SAFETY: the header says that the object is such an array.
         let all = unsafe { Self::from_object(object) };
-        // SAFETY: it is dead, and this is called once.
+        // SAFETY: the object is dead, and this is called once.
         unsafe { unwinding::drop_each(all.values(), all.length()) };
     }
 }
@@ -123,8 +123,8 @@ impl<'gc> Mutation<'gc> {
     ///
     /// # Panics
     ///
-    /// If there is no memory, or if `value` does. The values made before are not dropped then. In a
-    /// [`SendRealm`](super::SendRealm), if the type is not [`Trace::DROPS_ANYWHERE`].
+    /// If there is no memory, or if `value` panics. The values made before are not dropped then. In
+    /// a [`SendRealm`](super::SendRealm), if the type is not [`Trace::DROPS_ANYWHERE`].
     pub fn alloc_slice<T: Trace + 'gc>(
         &self,
         length: usize,
@@ -136,7 +136,7 @@ impl<'gc> Mutation<'gc> {
             unsafe { made.values().wrapping_add(n).write(value(n)) };
         }
         // The references in these values are still valid, because a mutation never collects.
-        // SAFETY: all are there.
+        // SAFETY: all values were written.
         unsafe { made.open() };
         made
     }
@@ -151,7 +151,8 @@ impl<'gc> Mutation<'gc> {
         };
         let Some(at) = self.object(size, const { kind_of::<T>() }) else { out_of_memory(size) };
         let at = at.cast::<Head>();
-        // Without a header the collector reads none of it. SAFETY: fresh, and large enough.
+        // Without a header the collector reads nothing of the object.
+        // SAFETY: fresh, and large enough.
         unsafe { at.write(Head { header: Header { of: None }, length }) };
         Slice { at, of: PhantomData }
     }
@@ -197,7 +198,7 @@ impl<T> Deref for Slice<'_, T> {
     }
 }
 
-/// Prints the values, and the address of an object that is being printed already.
+/// Prints the values, or the address if the array is already being printed.
 impl<T: fmt::Debug> fmt::Debug for Slice<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         super::printing::print(f, self.object(), |f| (**self).fmt(f))
@@ -233,7 +234,7 @@ impl<T: Hash> Hash for Slice<'_, T> {
 // SAFETY: no mutation has the brand `'static`, so no value of this type exists outside of a heap.
 unsafe impl<T: Send> Send for Slice<'static, T> {}
 
-// SAFETY: it reports what it is.
+// SAFETY: a `Slice` is one reference, which it reports.
 unsafe impl<T: Trace> Trace for Slice<'_, T> {
     #[inline]
     fn trace(&self, tracer: &Tracer) {
@@ -253,8 +254,8 @@ unsafe impl<T: Trace> Trace for Slice<'_, T> {
 /// });
 /// ```
 ///
-/// It compares and hashes as its text, so a `&str` finds a key of a [`Map`](super::Map) of strings.
-/// [`StrBuilder`](super::StrBuilder) makes one piece by piece.
+/// A `Str` compares and hashes as its text, so a `&str` finds a key of a [`Map`](super::Map) of
+/// strings. [`StrBuilder`](super::StrBuilder) makes a string piece by piece.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Str<'gc> {
     bytes: Slice<'gc, u8>,
@@ -264,7 +265,7 @@ impl<'gc> Str<'gc> {
     /// The text, for the whole mutation.
     #[must_use]
     pub fn as_str(self) -> &'gc str {
-        // SAFETY: made of texts, whole ones.
+        // SAFETY: the bytes are whole texts.
         unsafe { str::from_utf8_unchecked(self.bytes.as_slice()) }
     }
 
@@ -325,7 +326,7 @@ impl fmt::Display for Str<'_> {
     }
 }
 
-// SAFETY: it reports what it is.
+// SAFETY: a `Str` is one reference, which it reports.
 unsafe impl Trace for Str<'_> {
     #[inline]
     fn trace(&self, tracer: &Tracer) {
@@ -346,12 +347,12 @@ pub(super) mod sealed {
 
     /// The properties of an object that the barrier uses.
     pub trait Object {
-        /// Its start.
+        /// The object's start.
         fn start(self) -> *mut u8;
-        /// Returns whether that many bytes from an address on lie in its value.
+        /// Returns whether `size` bytes from the address `at` on lie in the object's value.
         fn has(self, at: usize, size: usize) -> bool;
-        /// The place to trace again after a store at an address in its value (not its end), and the
-        /// function that traces it. No store changes the type of the place.
+        /// The place to trace again after a store at the address `at` in the value (not at its
+        /// end), and the function that traces the place. No store changes the type of the place.
         fn retraced(self, at: usize) -> (*mut u8, TraceSlot);
     }
 

@@ -89,14 +89,14 @@ unsafe impl<T: 'static> Trace for &'static [T] {
     fn trace(&self, _: &Tracer) {}
 }
 
-// Not for all `&'static T`: where `T` is not `Trace`, the compiler would only advise to borrow it.
+// Not for all `&'static T`: the compiler would advise to borrow each `T` that is not `Trace`.
 without_references!(&'static str, &'static core::ffi::CStr);
 
 /// A value of any `'static` type. Such a value holds no reference into a realm, so its type need
 /// not be [`Trace`].
 ///
-/// It can be changed as anywhere else, for example through a `core::cell::Cell` or a `Mutex`. There
-/// is nothing to report.
+/// The value can be changed as anywhere else, for example through a `core::cell::Cell` or a
+/// `Mutex`. Such a change needs no report.
 ///
 /// ```
 /// # use core::cell::Cell;
@@ -205,10 +205,10 @@ tuple!(A, B, C, D, E, F, G, H, I, J);
 tuple!(A, B, C, D, E, F, G, H, I, J, K);
 tuple!(A, B, C, D, E, F, G, H, I, J, K, L);
 
-/// Types that give access to their contents: each part by an expression.
+/// Implements `Trace` for types that give access to their contents. An expression gives each part.
 macro_rules! parts {
     ($($of:ident<$name:ident> |$this:ident| $($part:expr),+;)*) => { $(
-        // SAFETY: these are its parts, and each is reported.
+        // SAFETY: these are the type's parts, and each is reported.
         unsafe impl<$name: Trace> Trace for $of<$name> {
             const TRACED: bool = $name::TRACED;
             const DROPS_ANYWHERE: bool = $name::DROPS_ANYWHERE;
@@ -272,8 +272,9 @@ unsafe impl<T: Trace> Trace for core::task::Poll<T> {
     }
 }
 
-/// Pointers to functions, which hold no reference. Pointers whose arguments are references of any
-/// lifetime are `'static`: wrap them in [`Static`] or skip them, if they name no realm's type.
+/// Implements `Trace` for pointers to functions, which hold no reference. A pointer whose arguments
+/// are references of any lifetime is `'static`. If it names no realm's type, wrap it in [`Static`]
+/// or skip it.
 macro_rules! function {
     ($($name:ident),*) => {
         // SAFETY: code holds no reference.
@@ -324,7 +325,8 @@ mod of_std {
     #[inline]
     fn owned<T: Trace>(value: &T, tracer: &Tracer, inside: impl FnOnce(&Tracer)) {
         let place = core::ptr::from_ref(value).cast_mut().cast();
-        // SAFETY: `place` is a `T`. It does not move while its owner is traced: no mutation runs.
+        // SAFETY: `place` is a `T`. The value does not move while it is traced, because no mutation
+        // runs.
         unsafe { tracer.owned(place, report::<T>, inside) };
     }
 

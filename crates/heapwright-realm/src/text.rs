@@ -1,8 +1,8 @@
 //! A string that is being built, in a realm.
 //!
 //! ```text
-//!   StrBuilder --> | header | buffer |   Buffer --> | bytes .......... | room |      doubles when it is full
-//!                                                     ^ never change: only added to
+//!   StrBuilder --> | header | buffer |   Buffer --> | bytes ..... | room |   doubles when full
+//!                                                     ^ never change; new text goes behind
 //! ```
 //!
 //! Text that was added never changes in its buffer. New text goes behind it, and growing or
@@ -42,7 +42,7 @@ const FIRST: usize = 24;
 pub struct StrBuilder<'gc>(Growing<'gc, u8>);
 
 impl<'gc> StrBuilder<'gc> {
-    /// An empty one, without memory for text.
+    /// An empty builder, without memory for text.
     ///
     /// # Panics
     ///
@@ -52,7 +52,7 @@ impl<'gc> StrBuilder<'gc> {
         Self(Growing::new(mc, None))
     }
 
-    /// Its length in bytes.
+    /// The length in bytes.
     #[must_use]
     pub fn len(self) -> usize {
         self.0.len()
@@ -64,7 +64,7 @@ impl<'gc> StrBuilder<'gc> {
         self.len() == 0
     }
 
-    /// Returns whether both are the same.
+    /// Returns whether both references lead to the same builder.
     #[must_use]
     pub fn is(self, other: Self) -> bool {
         self.0.is(other.0)
@@ -76,7 +76,7 @@ impl<'gc> StrBuilder<'gc> {
         // SAFETY: bytes that were added are never changed where they lie: `push_str` adds behind
         // them.
         let bytes = self.0.buffer().map_or(&[][..], |buffer| unsafe { buffer.as_slice() });
-        // SAFETY: made of whole texts.
+        // SAFETY: the bytes are whole texts, one behind the other.
         unsafe { str::from_utf8_unchecked(bytes) }
     }
 
@@ -102,7 +102,8 @@ impl<'gc> StrBuilder<'gc> {
         self.push_str(mc, char.encode_utf8(&mut [0; 4]));
     }
 
-    /// Writes text at the end: for `write!`. It never fails, but panics if there is no memory.
+    /// Returns a writer for `write!`, which adds text at the end. It never fails, but panics if
+    /// there is no memory.
     pub fn writer<'a>(self, mc: &'a Mutation<'gc>) -> impl Write + use<'a, 'gc> {
         Writer { to: self, mc }
     }
@@ -149,7 +150,7 @@ impl Write for Writer<'_, '_> {
 }
 
 impl<'gc> Mutation<'gc> {
-    /// A string with what `format_args!` says.
+    /// A string with the text of `format_args!`.
     ///
     /// ```
     /// # use heapwright::{Rootable, gc::{Realm, Str}};

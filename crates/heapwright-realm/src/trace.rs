@@ -5,7 +5,7 @@ use heapwright_gc::raw::Tracer;
 /// A value that a realm may hold: it reports all its references.
 ///
 /// `#[derive(Trace)]` (feature `derive`) implements it for structs and enums whose fields implement
-/// it. A field that does not needs `#[trace(skip)]`, and must be `'static`.
+/// it. A field of another type needs `#[trace(skip)]`, and must be `'static`.
 ///
 /// A `Gc` in the object itself is reported by its address, and the collector updates it when the
 /// value moves. A `Gc` in a `Box`, a `Vec` or a map pins its value. So arrays are better kept in
@@ -15,21 +15,21 @@ use heapwright_gc::raw::Tracer;
 ///
 /// - [`Trace::trace`] calls the `trace` of every [`Gc`](super::Gc) in the value: of the `Gc` in its
 ///   place, or of a copy outside of all objects. It changes and allocates nothing. It may run on
-///   another thread than the value's, while that thread is stopped.
+///   another thread than the value's, while the value's thread is stopped.
 /// - [`Trace::TRACED`] is true if the value may contain a `Gc`.
 /// - [`Trace::DROPS_ANYWHERE`] is true only if any thread may drop a value. This holds for types
 ///   that are `Send` but for their references into the realm.
 /// - [`Trace::SENDS`] is true only if the type is `Send` with `'static` for its realm's lifetime.
 /// - If the type is `Send` with `'static` for its realm's lifetime, its values may go to another
 ///   thread with their realm, for any lifetime.
-/// - It is implemented only where the type is well-formed for any lifetime of a realm. The
+/// - A type implements the trait only if it is well-formed for any lifetime of a realm. The
 ///   implementation repeats the bounds of the type's definition, inferred bounds included. (An
-///   `impl` takes inferred bounds for granted, as of `struct S<'a, 'gc>(&'a &'gc ())`, and no one
-///   checks them.) Each type parameter is [`Trace`] or `'static`. A root that is well-formed for
-///   `'static` alone would tell the function of [`Realm::mutate`](super::Realm::mutate) that its
-///   lifetime is `'static`.
-/// - Its `Drop` uses only parts of it that are `'static`: the object of a `Gc` may be gone. (The
-///   derive refuses types that implement `Drop`.)
+///   `impl` takes inferred bounds for granted, as of `struct S<'a, 'gc>(&'a &'gc ())`. The compiler
+///   does not check them.) Each type parameter is [`Trace`] or `'static`. A root that is
+///   well-formed for `'static` alone would tell the function of
+///   [`Realm::mutate`](super::Realm::mutate) that its lifetime is `'static`.
+/// - The type's `Drop` uses only parts of the value that are `'static`, because the object of a
+///   `Gc` may be gone. (The derive refuses types that implement `Drop`.)
 #[diagnostic::on_unimplemented(
     message = "a `{Self}` cannot lie in a realm: it does not say which references are in it",
     label = "`heapwright::gc::Trace` is not implemented for `{Self}`",

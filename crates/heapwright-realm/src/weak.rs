@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Because of the box a `Weak` may lie anywhere, in a `Vec` or an enum. When the object has died,
-//! the collector writes into the box, which lives as long as it is reachable.
+//! the collector writes into the box. The box lives as long as it is reachable.
 
 use core::cell::UnsafeCell;
 use core::fmt;
@@ -46,7 +46,7 @@ unsafe impl Trace for Box<2> {
     }
 }
 
-/// A reference that does not keep its value alive, and is empty when that has died. `Copy`.
+/// A reference that does not keep its value alive, and is empty when the value has died. `Copy`.
 ///
 /// ```
 /// # use heapwright::{Rootable, gc::{Cell, Gc, Realm, Weak}};
@@ -74,7 +74,7 @@ impl<'gc, T> Weak<'gc, T> {
     #[must_use]
     pub fn get(self) -> Option<Gc<'gc, T>> {
         let [object] = self.place.as_ref().get();
-        // SAFETY: put there by `Mutation::weak`, and null since it died.
+        // SAFETY: `Mutation::weak` put the object there; the word is null once the object has died.
         (!object.is_null()).then(|| unsafe { Gc::from_object(object) })
     }
 }
@@ -97,7 +97,7 @@ unsafe impl<T: Trace> Trace for Weak<'_, T> {
     }
 }
 
-/// A value that lives as long as its key; it is empty when the key has died. `Copy`.
+/// A value that lives as long as its key. The ephemeron is empty when the key has died. `Copy`.
 ///
 /// ```
 /// # use heapwright::{Rootable, gc::{Cell, Ephemeron, Gc, Realm}};
@@ -120,7 +120,7 @@ pub struct Ephemeron<'gc, K, V> {
 }
 
 impl<'gc, K, V> Ephemeron<'gc, K, V> {
-    /// Both, if the key lives.
+    /// The key and the value, if the key lives.
     #[must_use]
     pub fn get(self) -> Option<(Gc<'gc, K>, Gc<'gc, V>)> {
         let [key, value] = self.place.as_ref().get();

@@ -1,9 +1,9 @@
-//! A realm's collections beside std's: the same operations in the same order, with heap collections
-//! between them: forced, in steps and with moving. All values lie in the realm. Also tests
-//! finalizers, whose effects show in collections.
+//! Compares a realm's collections with std's: the same operations in the same order. Between the
+//! operations the heap collects: by force, in steps and with moving. All values lie in the realm.
+//! Also tests finalizers, whose effects show in collections.
 //!
-//! Only this finds an unreported store, a value that is traced after it was removed, or an order or
-//! a count that differs from std's.
+//! Only these tests find an unreported store, a value that is traced after it was removed, or an
+//! order or a count that differs from std's.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,
@@ -270,7 +270,7 @@ fn apply<'gc>(op: &Op, mc: &Mutation<'gc>, root: Gc<'gc, Root<'gc>>, model: &mut
     }
 }
 
-/// Checks that all values are there, in order; and no others, if `is_collected`.
+/// Checks that all values are there, in order. If `is_collected`, also checks that no others are.
 fn check(realm: &mut Held, model: &Model, is_collected: bool) {
     realm.mutate(|mc, root| {
         let numbers: Vec<u32> = root.vector.iter().filter_map(|value| of(Some(value))).collect();
@@ -469,7 +469,7 @@ fn a_hash_that_panics_loses_no_key() {
     for holes in [false, true] {
         let mut realm = Realm::<Rootable!['gc => Map<'gc, Key, u32>]>::new(|mc| Map::new(mc));
         realm.mutate(|mc, map| {
-            // As many as a map without an index has room for; or twice as many, some of them holes.
+            // A full map without an index, or with the smallest index and a hole.
             let count = if holes { 14 } else { 8 };
             (0..count).for_each(|n| _ = map.insert(mc, Key(n), n));
             if holes {
@@ -496,7 +496,7 @@ struct Ends<'gc> {
     number: u32,
     log: Log<'gc>,
     other: Cell<Option<Gc<'gc, Ends<'gc>>>>,
-    /// Where it puts itself to live on.
+    /// The vector that the finalizer puts the value into, so that the value lives on.
     back: Option<Vector<'gc, Gc<'gc, Ends<'gc>>>>,
 }
 
@@ -526,7 +526,8 @@ fn finalizers_see_what_they_lead_to_and_are_called_once() {
                 weak.push(mc, mc.weak(made));
                 made
             };
-            // A cycle; one that puts itself back, with what it leads to; and one that is held.
+            // A cycle; a value that puts itself back, with the value it leads to; and a value that
+            // is held.
             let (one, two) = (make(1, None), make(2, None));
             one.other.set(mc, one, Some(two));
             two.other.set(mc, two, Some(one));
@@ -558,7 +559,7 @@ fn finalizers_see_what_they_lead_to_and_are_called_once() {
                 [false, false, false, false, true],
                 "weak references were emptied before"
             );
-            // Registered again, it is called again.
+            // A value that is registered again is finalized again.
             mc.finalize(back.pop(mc).unwrap());
         });
         realm.collect();

@@ -380,7 +380,7 @@ fn what_was_reported_is_traced_as_what_it_is_afterwards() {
                 (0..objects).for_each(|n| root.much.push(mc, mc.alloc([n; 128])));
             });
             realm.collect();
-            // Until both were traced, and not all is marked.
+            // Steps until both were traced. Then not all is marked yet.
             let before = [2, 3].map(seen);
             realm.ask();
             while [2, 3].map(seen).iter().zip(before).any(|(now, before)| *now == before) {
@@ -398,7 +398,7 @@ fn what_was_reported_is_traced_as_what_it_is_afterwards() {
             assert_eq!(WRONG.load(Ordering::Relaxed), 0, "numbers were traced as a spy");
             let once_more: Vec<bool> =
                 before.iter().enumerate().map(|(n, before)| seen(n) > *before).collect();
-            // The object or the element is traced once more, and no other.
+            // The object or the element is traced once more, and no other object.
             assert_eq!(once_more, [nothing, true, !slice, slice, false]);
         }
     }
@@ -615,10 +615,10 @@ fn what_leads_to_itself_is_printed_and_that_ends() {
         let said = format!("{:?}", all[3]);
         assert!((0..10).all(|name| said.contains(&format!("name: {name}"))), "{said}");
         assert_eq!(said.matches("Gc(0x").count(), 1, "{said}");
-        // Every one leads to all: more paths than could be printed.
+        // Each object now leads to all, so there are more paths than could be printed.
         all.iter().for_each(|&one| others.push(mc, one));
         assert!(format!("{:#?}", all[0]).len() < 100_000_000);
-        // What leads to nothing is printed whole, also twice, and after a panic.
+        // An object that leads to no other is printed whole, also twice, and after a panic.
         let one = mc.alloc(7);
         assert_eq!(format!("{:?}", (one, one)), "(7, 7)");
         let list = Vector::new(mc);

@@ -65,7 +65,7 @@ fn realm(options: Options) -> Held {
     })
 }
 
-/// Adds a node; and garbage, which has fields to drop.
+/// Adds a node, and makes garbage, which has fields to drop.
 fn grow(realm: &mut Held, number: usize) {
     realm.mutate(|mc, root| {
         let node = |number| Node {
@@ -193,7 +193,7 @@ fn a_realm_that_goes_elsewhere_takes_nothing_that_must_not_be_dropped_there() {
     thread::spawn(move || goes.collect()).join().unwrap();
 }
 
-/// It drops nothing, and is not `Send`.
+/// A type that drops nothing, and is not `Send`.
 #[derive(Trace)]
 struct Shared(#[trace(skip)] &'static std::cell::Cell<u64>);
 

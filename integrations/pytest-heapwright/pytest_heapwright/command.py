@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-# What a process was started for, and where its results go: "check:FOLDER" or "measure:FILE".
+# The purpose of a process, and the place of its results: "check:FOLDER" or "measure:FILE".
 ROLE = "HEAPWRIGHT_PYTEST"
 
 

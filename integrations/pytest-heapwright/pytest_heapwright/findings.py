@@ -5,7 +5,7 @@ import os
 
 from . import command, sizes
 
-# Stacks end where the interpreter begins: what is below is the same for all tests.
+# A stack is shown down to the interpreter, because the frames below are the same for all tests.
 INTERPRETER = ("_PyEval_", "PyEval_", "_PyObject_MakeTpCall", "_PyObject_Vectorcall", "PyObject_Vectorcall")
 
 

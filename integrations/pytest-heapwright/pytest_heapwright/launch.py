@@ -17,7 +17,8 @@ from . import command, findings
 from .record import Folder
 from .tests import RECORDS, TOLD
 
-# Exit codes of `heapwright check`: of a command line, or a folder, that it does not take; of what was not seen to its end.
+# Exit codes of `heapwright check`: it refused the command line or the folder; it did not see a
+# process to its end.
 REFUSED = 2
 NOT_SEEN = 125
 
@@ -29,7 +30,7 @@ def run(heapwright, arguments, kept, suppressions, only_marked):
         if kept is not None:
             os.makedirs(kept, exist_ok=True)
             os.symlink(os.path.abspath(kept), records)
-        # Leaks are looked for behind each test, and what leads to other blocks is not asked for.
+        # Leaks are looked for after each test, and reachable blocks are not wanted.
         options = ["--python", "--leaks", "no", "--option", "reachable=none", "--fail-on", "none"]
         environment = command.environment()
         environment[command.ROLE] = f"check:{state}"

@@ -53,7 +53,7 @@ def pytest_cmdline_main(config):
 def pytest_configure(config):
     for marker in MARKERS:
         config.addinivalue_line("markers", marker)
-    # Taken out, so that a pytest which a test starts is none of these processes.
+    # Removed, so that a pytest that a test starts is none of these processes.
     role, _, place = os.environ.pop(command.ROLE, "").partition(":")
     if not role or not is_asked(config):
         return

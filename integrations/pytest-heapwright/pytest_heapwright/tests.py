@@ -20,10 +20,10 @@ from . import findings, peaks, sizes
 from .library import Library
 from .record import Folder
 
-# Of one failure; the rest is counted.
+# The most entries that a failure shows. Further entries are counted.
 MOST_SHOWN = 10
-# In the folder that the outer process makes: the records (a link where they are kept), and the errors that are a
-# test's.
+# Names in the folder that the outer process makes: the records (a link if they are kept), and the
+# errors that belong to a test.
 RECORDS = "records"
 TOLD = "told.json"
 
@@ -39,7 +39,7 @@ class Checked:
         self.state = state
         self.folder = Folder(os.path.join(state, RECORDS))
         self.library = Library()
-        # Blocks and bytes that were lost behind the last test; None where it was not looked at.
+        # Blocks and bytes that were lost after the last test. None if that test had no leak check.
         self.lost = None
         self.peaks = {}
         self.told = set()
@@ -59,7 +59,8 @@ class Checked:
         before = (self.lost or self.library.lost()) if looks_for_leaks else None
         reports = runtestprotocol(item, log=False, nextitem=nextitem)
         found = []
-        # Taken first: a process that the test leaves behind may still find something.
+        # Read before the leak check, because a process that the test leaves behind may still find
+        # something.
         with_findings = self.folder.with_findings()
         self.lost = self.library.lost() if looks_for_leaks else None
         if looks_for_errors:

@@ -17,7 +17,8 @@ def test_right_cycle():
 def test_right_little_lost(): shop.forget(1234)
 @mark.limit_memory("24 MB")
 def test_right_peak(): shop.give_back(20 << 20)
-# After it the process's own peak is above all later limits: each has to be seen all the same.
+# After this test the process's own peak is above all later limits. Later peaks must be measured all
+# the same.
 @mark.limit_memory("64 MB")
 def test_right_high_peak(): bytearray(50 << 20)
 @mark.limit_memory("200 KB")

@@ -6,7 +6,7 @@
 //!           & MOVING    the slot is noted with the child's page
 //!
 //!   write   stores, and reports            wrote, shade   report a store that was done
-//!   touch   reports a store done or to come: the object, or the slot, is traced afterwards (see `dirty_slots`)
+//!   touch   reports a store, done or to come: the object or slot is traced later (`dirty_slots`)
 //! ```
 
 use core::ptr;
@@ -29,7 +29,7 @@ impl Mutator {
         // SAFETY: by the contract.
         unsafe { slot.write(child) };
         if self.inner().barrier.load(Ordering::Relaxed) != 0 {
-            // SAFETY: by the contract the slot is the parent's, and holds the child since just now.
+            // SAFETY: by the contract the slot is the parent's, and it now holds the child.
             unsafe { self.wrote(parent, slot, child) };
         }
     }
@@ -38,14 +38,16 @@ impl Mutator {
     ///
     /// # Safety
     ///
-    /// The duties of the [module](super). Both are objects of this heap, or no addresses in it.
+    /// The duties of the [module](super). `parent` and `child` are objects of this heap, or no
+    /// addresses in it.
     pub unsafe fn shade(&self, parent: *mut u8, child: *mut u8) {
         // SAFETY: as the caller promises; no slot is given.
         unsafe { self.wrote(parent, ptr::null_mut(), child) };
     }
 
-    /// As [`Mutator::shade`], with the slot that was stored to: cheaper while objects are moved,
-    /// and for a large object the next minor collection looks at that slot alone.
+    /// As [`Mutator::shade`], with the slot that was stored to. With the slot, the report is
+    /// cheaper while objects are moved. For a large object, the next minor collection looks only at
+    /// the slot.
     ///
     /// # Safety
     ///
@@ -68,8 +70,8 @@ impl Mutator {
         }
         if barrier & MARKING != 0 {
             if heap.runtime().hears_of_outside() && !heap.space.is_object(child) {
-                // The runtime is not to be called here, while others are at work. The parent is
-                // traced again instead.
+                // The runtime must not be called here, while other threads are at work. So the
+                // parent is traced again instead.
                 inner.tracer.note_dirty_slot(parent, parent, dirty_slots::whole);
             } else {
                 inner.tracer.shade(child);
@@ -80,14 +82,14 @@ impl Mutator {
         }
     }
 
-    /// Reports that something was stored into `parent`, or will be before the next safepoint: for a
-    /// caller that cannot say what.
+    /// Reports that the caller has stored something into `parent`, or will before the next
+    /// safepoint. The caller need not name the child.
     #[inline]
     pub fn touch(&self, parent: *mut u8) {
         self.touch_at(parent, parent, dirty_slots::whole);
     }
 
-    /// As [`Mutator::touch`], for one slot: cheaper for an object of many references.
+    /// As [`Mutator::touch`], for one slot. This is cheaper for an object of many references.
     ///
     /// # Safety
     ///

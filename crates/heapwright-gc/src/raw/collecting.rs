@@ -1,4 +1,4 @@
-//! Steps and whole collections, when one is due, and how to defer them.
+//! Steps and whole collections: to run, to request and to defer them.
 
 use super::super::heap::Heap;
 use super::Mutator;
@@ -17,7 +17,7 @@ impl Mutator {
     }
 
     /// Runs a whole collection, in steps if the heap is incremental. Empty pages that the heap
-    /// cannot use before the next one go back to the kernel.
+    /// cannot use before the next collection go back to the kernel.
     ///
     /// # Safety
     ///
@@ -30,9 +30,9 @@ impl Mutator {
         self.heap().space.purge_beyond_allowance();
     }
 
-    /// Runs a whole minor collection. It is a major one if that is due, or if the heap does not
-    /// know which objects are old: it has no generations, or has not collected yet. Returns whether
-    /// it was a minor one.
+    /// Runs a whole collection. It is a minor one, unless a major one is due or the heap does not
+    /// know which objects are old. (Such a heap has no generations, or has not collected yet.)
+    /// Returns whether the collection was minor.
     ///
     /// # Safety
     ///
@@ -56,8 +56,8 @@ impl Mutator {
         self.heap().space.pacing.note_request();
     }
 
-    /// As [`Mutator::compact`], but moves every movable object, also from full pages. It tests
-    /// whether a runtime keeps an address that it does not report.
+    /// As [`Mutator::compact`], but moves every movable object, also from full pages. So a test
+    /// finds a runtime that keeps an address without reporting it.
     ///
     /// # Safety
     ///
@@ -69,8 +69,8 @@ impl Mutator {
         self.heap().space.pacing.note_request();
     }
 
-    /// Makes a collection due that compacts as [`Mutator::compact`] does, but keeps empty pages.
-    /// The next step begins it.
+    /// Makes a compacting collection due. Unlike [`Mutator::compact`], it keeps empty pages. The
+    /// next step begins it.
     ///
     /// # Safety
     ///
@@ -85,8 +85,8 @@ impl Mutator {
         self.heap().space.pacing.ask();
     }
 
-    /// Bytes that this mutator has allocated while collections were held or deferred, and that it
-    /// pays for afterwards.
+    /// Bytes that this mutator has allocated while collections were held or deferred. The mutator
+    /// pays for them afterwards.
     #[inline]
     #[must_use]
     pub fn unpaid(&self) -> usize {
@@ -99,10 +99,10 @@ impl Mutator {
         self.heap().is_owed()
     }
 
-    /// Makes collections minor, as far as the heap has generations and memory, until
-    /// [`Mutator::resume_majors`]. For requests, between which there is time for a major one. Calls
-    /// nest, also with those of other mutators. A major collection that was already chosen may
-    /// still run.
+    /// Makes collections minor until [`Mutator::resume_majors`], if the heap has generations and
+    /// enough memory. A server may call this for each request, because between requests there is
+    /// time for a major collection. Calls nest, also with those of other mutators. A major
+    /// collection that was already chosen may still run.
     pub fn defer_majors(&self) {
         self.heap().trace.generations.defer_majors();
     }
@@ -128,12 +128,12 @@ impl Mutator {
         self.inner().deferred.sub(1);
     }
 
-    /// Calls `with`, in which no allocation collects. Then pays for its allocations, which may
-    /// collect. If memory runs out in `with`, allocations fail.
+    /// Calls `with`, in which no allocation collects. Afterwards pays for the allocations, which
+    /// may collect. If memory runs out in `with`, allocations fail.
     ///
     /// # Safety
     ///
-    /// The duties of the [module](super) when it returns. The heap has no other mutator.
+    /// The duties of the [module](super) when `with` returns. The heap has no other mutator.
     pub unsafe fn held<R>(&self, with: impl FnOnce() -> R) -> R {
         /// Ends the hold, also when unwinding.
         struct Hold<'a>(&'a Heap);

@@ -20,10 +20,10 @@ impl Mutator {
         self.register(Entry::new(object, run, context, false, 0))
     }
 
-    /// As [`Mutator::finalize`], with a priority, 0 (the highest) up to
-    /// [`PRIORITIES`](super::super::PRIORITIES) - 1, and a context that is an object of the heap,
-    /// or null. The context lives as long as the object lives or the finalizer is due, even if it
-    /// leads to the object. A finalizer is not due while one of a higher priority is due whose
+    /// As [`Mutator::finalize`], with a priority and a context. The priority is from 0 (the
+    /// highest) to [`PRIORITIES`](super::super::PRIORITIES) - 1. The context is an object of the
+    /// heap, or null. It lives as long as the object lives or the finalizer is due, even if it
+    /// leads to the object. A finalizer waits while a finalizer of a higher priority is due whose
     /// object leads to its own. Returns false if there is no memory, or no such priority.
     ///
     /// # Safety
@@ -66,8 +66,8 @@ impl Mutator {
     pub unsafe fn run_finalizers(&self, most: usize) -> usize {
         let mut count = 0;
         while count < most {
-            // A finalizer that is no longer due is no root, so a handle keeps the object while it
-            // runs. Without a handle, none runs.
+            // A finalizer that is no longer due is no root. So a handle keeps the object while the
+            // finalizer runs. Without memory for a handle, no finalizer runs.
             let (handles, own) = (&self.heap().trace.handles, &self.inner().handles);
             let Some(root) = handles.make(own, ptr::null_mut()) else { break };
             let Some(kept) = handles.make(own, ptr::null_mut()) else {
@@ -77,12 +77,12 @@ impl Mutator {
             };
             let next = self.heap().trace.finalizers.lock().next();
             if let Some(next) = &next {
-                // SAFETY: a cell of the heap, which is this one's.
+                // SAFETY: a cell of the heap, which only this call uses.
                 unsafe { &*root }.store(next.object(), Ordering::Relaxed);
-                // The finalizer has its address.
+                // The finalizer gets the object's address, so the object must not move.
                 let pinned = self.heap().space.pin(next.object());
                 let context = next.traced_context().unwrap_or(ptr::null_mut());
-                // SAFETY: a cell of the heap, which is this one's.
+                // SAFETY: a cell of the heap, which only this call uses.
                 unsafe { &*kept }.store(context, Ordering::Relaxed);
                 let context_pinned = self.heap().space.pin(context);
                 // SAFETY: registered with `finalize`, for a live object.
@@ -106,15 +106,15 @@ impl Mutator {
         count
     }
 
-    /// Takes the next due finalizer, for a caller that runs it: its object and its context. Only
-    /// the absence of a collection keeps the object alive then.
+    /// Takes the next due finalizer, for a caller that runs it: its object and its context.
+    /// Afterwards the object is safe only until the next collection.
     #[must_use]
     pub fn take_due(&self) -> Option<(*mut u8, *mut c_void)> {
         let next = self.heap().trace.finalizers.lock().next()?;
         Some((next.object(), next.context))
     }
 
-    /// The number of due finalizers.
+    /// Returns the number of due finalizers.
     #[must_use]
     pub fn finalizers_due(&self) -> usize {
         self.heap().trace.finalizers.lock().pending()

@@ -3,9 +3,9 @@
 use super::Mutator;
 
 impl Mutator {
-    /// Makes an object a guardian, and returns its number. A program registers objects with it, and
-    /// retrieves them once they are otherwise unreachable, while the guardian itself is reachable.
-    /// The number is invalid when the guardian has died. `None` if there is no memory.
+    /// Makes an object a guardian, and returns its number. A program registers objects with the
+    /// guardian. It retrieves them once they are otherwise unreachable, while the guardian is
+    /// reachable. The number is invalid when the guardian has died. `None` if there is no memory.
     ///
     /// # Safety
     ///
@@ -16,23 +16,23 @@ impl Mutator {
         number
     }
 
-    /// Registers an object with a guardian. When it is unreachable, `representative` can be
-    /// retrieved: the object itself, or another one. Until then that one is kept like the value of
-    /// an ephemeron whose key is the object. Returns false if there is no memory, or no such
-    /// guardian.
+    /// Registers an object with a guardian. When the object is unreachable, `representative` can be
+    /// retrieved: the object itself, or another object. Until then the heap keeps the
+    /// representative like the value of an ephemeron whose key is the object. Returns false if
+    /// there is no memory, or no such guardian.
     ///
     /// # Safety
     ///
-    /// Both are objects of this heap; `guardian` is of [`Mutator::new_guardian`], and its object
-    /// lives.
+    /// `object` and `representative` are objects of this heap. `guardian` is of
+    /// [`Mutator::new_guardian`], and its object lives.
     pub unsafe fn guard(&self, guardian: u32, object: *mut u8, representative: *mut u8) -> bool {
         let registered = self.heap().trace.guardians.register(guardian, object, representative);
         self.inner().keep_this_time([object, representative]);
         registered
     }
 
-    /// The next object that a guardian retrieves, in the order in which they were found
-    /// inaccessible. Constant time. The caller keeps it.
+    /// Returns the next object that a guardian retrieves, in the order in which collections found
+    /// the objects inaccessible. Takes constant time. The caller keeps the object alive.
     ///
     /// # Safety
     ///

@@ -91,9 +91,9 @@ impl Heap {
         attached::Mutator::attach(self.inner()).map(Mutator::new)
     }
 
-    /// A mutator without a thread, in the state after [`Mutator::leave`]: a thread takes it by
-    /// [`Mutator::enter`]. Does not wait while the world is stopped: the calling thread may be at
-    /// work with a mutator of its own. `None` if there is no memory.
+    /// Makes a mutator without a thread, in the state after [`Mutator::leave`]. A thread takes it
+    /// by [`Mutator::enter`]. The call does not wait while the world is stopped, so the calling
+    /// thread may be at work with its own mutator. `None` if there is no memory.
     ///
     /// ```
     /// # use heapwright::gc::raw::{Heap, Options, Runtime};
@@ -113,9 +113,9 @@ impl Heap {
         attached::Mutator::join(self.inner()).map(Mutator::new)
     }
 
-    /// Adds `bytes` (or subtracts, if negative) to the runtime's memory that objects of the heap
-    /// keep elsewhere. As [`Mutator::external`], for a thread without a mutator. No allocation pays
-    /// for them, but the next collection is due sooner. Any thread may call this.
+    /// Adds `bytes` (or subtracts, if negative) to the memory that objects of the heap keep
+    /// elsewhere. Unlike [`Mutator::external`], this needs no mutator. No allocation pays for the
+    /// bytes, but the next collection is due sooner. Any thread may call this.
     ///
     /// ```
     /// # use heapwright::gc::raw::{Heap, Options, Runtime};
@@ -127,8 +127,8 @@ impl Heap {
         self.inner().space.pacing.add_external(bytes);
     }
 
-    /// The object that contains an address, which may be any. Constant time; for a just allocated
-    /// object, linear in the number of mutators.
+    /// Returns the object that contains `address`, which may be any address. Takes constant time;
+    /// for a just allocated object, the time is linear in the number of mutators.
     #[must_use]
     pub fn find(&self, address: *const u8) -> Option<*mut u8> {
         self.inner().find_fresh(address)
@@ -154,10 +154,11 @@ impl Heap {
         self.inner().statistics()
     }
 
-    /// Changes the heap's memory target, as in [`Options`]: `factor_percent` of the live bytes, at
-    /// least `least` bytes between two collections, at most `most` bytes in all. 0 is the default
-    /// of each. It applies at once. A heap that already exceeds `most` gets no page until a
-    /// collection has made room. Any thread may call this. Linear in the number of mutators.
+    /// Changes the heap's memory target, as in [`Options`]. The target is `factor_percent` of the
+    /// live bytes, with at least `least` bytes between two collections. The heap has at most `most`
+    /// bytes. 0 chooses a default. The target applies at once. A heap that already exceeds `most`
+    /// gets no page until a collection has made room. Any thread may call this. Linear in the
+    /// number of mutators.
     ///
     /// ```
     /// # use heapwright::gc::raw::{Heap, Options, Runtime};
@@ -171,10 +172,10 @@ impl Heap {
         self.inner().set_target(asked.factor_percent(), asked.least_bytes(), asked.most_bytes());
     }
 
-    /// Sets a function that returns, after each collection, how many bytes may be live and garbage
-    /// when the next one ends. It runs while the world is stopped: it calls nothing of the heap,
-    /// and takes no lock that a mutator may hold. `least` and `most` still apply. `None` removes
-    /// it. Any thread may call this.
+    /// Sets a function that chooses the next target after each collection. It returns how many
+    /// bytes, live and garbage, there may be when the next collection ends. The function runs while
+    /// the world is stopped. It calls nothing of the heap, and takes no lock that a mutator may
+    /// hold. `least` and `most` still apply. `None` removes the function. Any thread may call this.
     ///
     /// # Safety
     ///
@@ -184,10 +185,10 @@ impl Heap {
     }
 
     /// Makes the heap grow by the square root of live bytes, allocation rate and slowness of
-    /// marking, not by a factor (MemBalancer's rule: Kirisame, Shenoy, Panchekha, OOPSLA 2022). Of
-    /// several heaps with the same `bytes`, those get more memory that save more time with it. A
-    /// heap with `bytes` live that allocates as fast as it is marked may double. 0 restores the
-    /// factor. Any thread may call this.
+    /// marking, not by a factor (MemBalancer's rule: Kirisame, Shenoy, Panchekha, OOPSLA 2022).
+    /// Among heaps with the same `bytes`, a heap gets more memory if memory saves it more time. A
+    /// heap with `bytes` live bytes that allocates as fast as it is marked may double. 0 restores
+    /// the factor. Any thread may call this.
     ///
     /// ```
     /// # use heapwright::gc::raw::{Heap, Options, Runtime};
@@ -211,15 +212,15 @@ impl Heap {
         self.inner().trace.weak_passes.add(pass, context)
     }
 
-    /// Removes the pass with this pointer and context. (Rust may make several pointers of one
-    /// function: keep the one that was added.) Returns whether there was one.
+    /// Removes the pass with this pointer and context. (Rust may make several pointers to one
+    /// function, so keep the pointer that was added.) Returns whether the pass was registered.
     pub fn remove_weak_pass(&self, pass: WeakPass, context: *mut c_void) -> bool {
         self.inner().trace.weak_passes.remove(pass, context)
     }
 
-    /// Sets a function that is called once a collection, when finalizers have become due or
-    /// guardians have objects to retrieve. The thread that collected calls it, after the world goes
-    /// on. It does not call the heap. `None` removes it.
+    /// Sets a function for due finalizers, and for guardians that have objects to retrieve. The
+    /// thread that collected calls it at most once a collection, after the world goes on. The
+    /// function does not call the heap. `None` removes the function.
     ///
     /// # Safety
     ///
@@ -228,7 +229,8 @@ impl Heap {
         self.inner().trace.due.choose(tell, context);
     }
 
-    /// The number of objects that can be retrieved from guardians, and of those without barriers.
+    /// Returns the number of objects that can be retrieved from guardians, and the number of
+    /// objects without barriers ([`Mutator::unprotect`]).
     #[must_use]
     pub fn guarded(&self) -> (usize, usize) {
         (self.inner().trace.guardians.pending(), self.inner().trace.unprotected.count())
@@ -239,7 +241,7 @@ impl Heap {
         self.inner().space.trim()
     }
 
-    /// Its number in the address map.
+    /// Returns the heap's number in the address map.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.inner().space.id()

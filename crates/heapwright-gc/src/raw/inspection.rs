@@ -25,27 +25,29 @@ impl Mutator {
         self.heap().dump(self.inner(), sink)
     }
 
-    /// Returns whether an object is old: a minor collection takes it for live, and traces it only
-    /// after a store into it. Constant time for most objects. For one that survived one collection
-    /// or was stored into, it stops the world, and takes time linear in the number of such objects.
+    /// Returns whether an object is old. A minor collection takes an old object for live, and
+    /// traces it only after a store into it. For most objects the call takes constant time. For an
+    /// object that survived one collection or was stored into, the call stops the world. It then
+    /// takes time linear in the number of such objects.
     ///
     /// # Safety
     ///
-    /// The duties of the [module](super): it is a safepoint.
+    /// The duties of the [module](super): the call is a safepoint.
     #[must_use]
     pub unsafe fn is_old(&self, object: *mut u8) -> bool {
         let _noted = self.inner().stack.enter();
         self.heap().is_old(self.inner(), object)
     }
 
-    /// Returns whether an object does not move because it, or another in its page, is pinned.
+    /// Returns whether an object does not move because it is pinned, or another object in its page
+    /// is.
     #[must_use]
     pub fn is_pinned(&self, object: *mut u8) -> bool {
         self.heap().space.is_pinned(object)
     }
 
-    /// The new address of an object that moved away from `address`. Valid until the collection that
-    /// moved it has been swept.
+    /// Returns the new address of an object that moved away from `address`. The answer is valid
+    /// until the heap is swept after the move.
     #[must_use]
     pub fn moved(&self, address: *mut u8) -> Option<*mut u8> {
         self.heap().space.forwarded(address)

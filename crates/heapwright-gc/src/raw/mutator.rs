@@ -18,7 +18,7 @@ use super::super::mutator as inner;
 /// A thread's access to a heap.
 pub struct Mutator {
     slot: &'static Slot<inner::Mutator>,
-    /// Only one thread at a time uses it.
+    /// Makes the type neither `Send` nor `Sync`: one thread at a time uses a mutator.
     one: PhantomData<*mut ()>,
 }
 
@@ -42,7 +42,7 @@ impl Mutator {
         ptr::from_ref(self.slot).wrapping_byte_add(Slot::<inner::Mutator>::VALUE).cast_mut().cast()
     }
 
-    /// Its heap, as a handle for C.
+    /// The mutator's heap, as a handle for C.
     #[must_use]
     pub fn heap_ptr(&self) -> *mut c_void {
         ptr::from_ref(self.heap()).cast_mut().cast()
@@ -63,7 +63,7 @@ impl Mutator {
         Self::new(unsafe { &*slot })
     }
 
-    /// Makes the calling thread the mutator's thread. Only one thread at a time uses it.
+    /// Makes the calling thread the mutator's thread. Only one thread at a time uses a mutator.
     #[inline]
     pub fn note_thread(&self) {
         self.inner().note_thread();
@@ -78,10 +78,10 @@ impl Mutator {
         inner::Mutator::detach(self.slot);
     }
 
-    /// Memory for an object of `size` bytes, zeroed if it is traced. Returns null if there is no
-    /// memory under the limit, even after a collection, and the runtime's handler gave up
-    /// ([`Runtime::out_of_memory`](super::Runtime#structfield.out_of_memory)). Also null for an
-    /// unknown kind; a verified heap ends the program then.
+    /// Returns memory for an object of `size` bytes, zeroed if the object is traced. Returns null
+    /// if there is no memory under the limit, even after a collection, and the runtime's handler
+    /// gave up ([`Runtime::out_of_memory`](super::Runtime#structfield.out_of_memory)). For an
+    /// unknown kind the result is null, but a verified heap ends the program.
     ///
     /// # Safety
     ///
@@ -152,7 +152,7 @@ impl Mutator {
     }
 
     /// Pays for `bytes` that [`Heap::account`](super::Heap::account) has added, as an allocation of
-    /// as many bytes would. The heap sweeps, begins a collection if one is due, or marks.
+    /// that many bytes would. The heap sweeps, begins a collection if one is due, or marks.
     ///
     /// ```
     /// # use heapwright::gc::raw::{Heap, Options, Runtime};

@@ -23,12 +23,12 @@ impl Mutator {
         unsafe { self.heap().trace.handles.free(&self.inner().handles, cell.cast()) };
     }
 
-    /// Makes a weak root: a cell that may be read freely. It keeps nothing, and becomes null when
-    /// its object has died, before finalizers run. The runtime may store null into it. It stores an
-    /// object directly only if the cell holds the null of this call, of [`Mutator::set_weak`] or of
-    /// the heap. Otherwise it calls [`Mutator::set_weak`], because collections look only at cells
-    /// that may lead to a young object. `VERIFY_BARRIERS` finds other stores. Returns `None`
-    /// without memory.
+    /// Makes a weak root: a cell that may be read freely. The cell keeps nothing alive. It becomes
+    /// null when its object has died, before finalizers run. The runtime may store null into the
+    /// cell. It may store an object directly only over a null of this call, of
+    /// [`Mutator::set_weak`] or of the heap. Otherwise it calls [`Mutator::set_weak`], because
+    /// collections look only at cells that may lead to a young object. `VERIFY_BARRIERS` finds
+    /// other stores. Returns `None` without memory.
     ///
     /// # Safety
     ///
@@ -56,9 +56,9 @@ impl Mutator {
         self.heap().trace.weak.cells.set(cell.cast(), object);
     }
 
-    /// From now on the thread's C stack up to `base` is scanned for addresses. Null ends that. A
-    /// thread that changes to another stack (`makecontext`, `sigaltstack`) names that one first; a
-    /// collection on a stack that was not named ends the program.
+    /// From now on, collections scan the thread's C stack up to `base` for addresses. Null ends the
+    /// scans. A thread that changes to another stack (`makecontext`, `sigaltstack`) names the other
+    /// stack first. A collection on a stack that was not named ends the program.
     ///
     /// # Safety
     ///
@@ -67,24 +67,24 @@ impl Mutator {
         self.inner().stack.name(base.cast_mut());
     }
 
-    /// Keeps an object in place until it is unpinned as often. Does not keep it alive. Returns
-    /// false for an object that is not of this heap.
+    /// Keeps an object in place until it is unpinned as often as pinned. A pin does not keep the
+    /// object alive. Returns false for an object that is not of this heap.
     pub fn pin(&self, object: *mut u8) -> bool {
         self.heap().space.pin(object)
     }
 
-    /// From now on stores into this object need not be reported, for as long as it lives. Every
-    /// collection traces it, minor ones too, and the objects that it leads to stay in place.
-    /// Returns false without memory.
+    /// From now on, stores into this object need not be reported, for as long as the object lives.
+    /// Every collection traces the object, minor ones too. The objects that it leads to stay in
+    /// place. Returns false without memory.
     ///
     /// # Safety
     ///
-    /// `object` is one of this heap; the other duties of the [module](super).
+    /// `object` is an object of this heap; the other duties of the [module](super).
     pub unsafe fn unprotect(&self, object: *mut u8) -> bool {
         self.heap().trace.unprotected.add(object)
     }
 
-    /// Undoes a [`Mutator::pin`]. Before the object dies.
+    /// Undoes a [`Mutator::pin`]. The caller does so before the object dies.
     ///
     /// # Safety
     ///

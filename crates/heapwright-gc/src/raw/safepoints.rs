@@ -1,8 +1,8 @@
-//! Safepoints: where a thread stops for a collection, and how it leaves to block.
+//! Safepoints. A thread stops there for a collection, or leaves the heap before it blocks.
 //!
 //! ```text
 //!   in the heap   poll? --> safepoint: stops until the world goes on
-//!   away          leave ---- may block, touches no object ---- enter: waits while the world is stopped
+//!   away          leave --- may block, touches no object --- enter: waits for a stopped world
 //! ```
 //!
 //! A caller that cannot pass a function leaves by [`save_and_leave`], which saves the registers.
@@ -36,7 +36,7 @@ impl Mutator {
     ///
     /// # Safety
     ///
-    /// The duties of the [module](super); `blocks` touches no object and calls nothing here.
+    /// The duties of the [module](super); `blocks` touches no object and calls nothing of the heap.
     pub unsafe fn away<R>(&self, blocks: impl FnOnce() -> R) -> R {
         self.inner().stack.note();
         self.heap().world.leave(&self.inner().handshake);
@@ -46,8 +46,8 @@ impl Mutator {
         result
     }
 
-    /// The first half of [`Mutator::away`], for callers that cannot pass a function. If its stack
-    /// is scanned, the caller's registers are not; `hw_gc_leave` saves them.
+    /// The first half of [`Mutator::away`], for callers that cannot pass a function. It does not
+    /// save the caller's registers for a scan of the stack; `hw_gc_leave` does.
     ///
     /// # Safety
     ///
@@ -63,14 +63,14 @@ impl Mutator {
     ///
     /// # Safety
     ///
-    /// Follows [`Mutator::leave`], or a call of this that returned false.
+    /// Follows [`Mutator::leave`], or a `try_enter` that returned false.
     #[must_use]
     pub unsafe fn try_enter(&self) -> bool {
         self.inner().note_coming();
         self.inner().try_enter()
     }
 
-    /// Enters again, in this thread or another one, which has no other mutator of the heap. The
+    /// Enters again, in this thread or in another thread that has no other mutator of the heap. The
     /// stack of another thread is not scanned until [`Mutator::scan_stack`] sets its end.
     ///
     /// # Safety
@@ -145,7 +145,7 @@ pub unsafe extern "C" fn save_and_leave(mutator: *mut c_void) {
     not(miri)
 )))]
 pub unsafe extern "C" fn save_and_leave(mutator: *mut c_void) {
-    // SAFETY: a mutator of `into_ptr`'s, whose registers were just saved, as the caller promises.
+    // SAFETY: the mutator is of `into_ptr`, as the caller promises.
     unsafe { leave_saved(mutator) };
 }
 

@@ -32,12 +32,12 @@ pub const MUTATOR: [(usize, usize); 9] = [
     place!(Mutator, units),
     place!(Mutator, first_list),
 ];
-/// The same, of a tracer's next, end and by_slot.
+/// Offsets and sizes of a tracer's next, end and by_slot.
 pub const TRACER: [(usize, usize); 3] =
     [place!(Tracer, next), place!(Tracer, end), place!(Tracer, by_slot)];
-/// The bit of a mutator's barrier that says that objects are being moved.
+/// The bit of a mutator's barrier that is set while objects are moved.
 pub const MOVING: u32 = super::super::phase::MOVING;
-/// The same, of a region's next, end, hole, slot and page.
+/// Offsets and sizes of a region's next, end, hole, slot and page.
 pub const REGION: [(usize, usize); 5] = [
     place!(Region, next),
     place!(Region, end),

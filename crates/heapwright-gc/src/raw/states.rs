@@ -7,14 +7,14 @@
 //!   is in native code, blocks  Away       between leave and enter: touches no object, nobody waits
 //!   is at a safepoint          Stopped    the world is stopped, and the thread helps to mark
 //!   comes back                 Away       enter waits while the world is stopped; try_enter does not
-//!   may not be interrupted     AtWork     defer: its allocations do not collect; it still stops for others
+//!   may not be interrupted     AtWork     defer: its allocations do not collect; it still stops
 //!   is a fiber, not running    nothing    its stack and values are roots of the runtime's
 //! ```
 //!
 //! A runtime with more states keeps them in its own struct of the thread, which the mutator's word
-//! leads to ([`Mutator::data`]). It enters or leaves where one of its states moves between the rows
-//! above. A mutator may be handed to another thread while it is away. From `enter` on it belongs to
-//! that thread.
+//! leads to ([`Mutator::data`]). The runtime enters or leaves when a thread's state moves from one
+//! row above to another. While a mutator is away, it may be handed to another thread. From `enter`
+//! on it belongs to that thread.
 
 use core::ffi::c_void;
 
@@ -24,7 +24,8 @@ use super::{Heap, Mutator};
 
 /// The state of a handshake.
 fn of(handshake: &Handshake) -> ThreadState {
-    // In this order: a mutator that stops in between may be seen `Away`, but never at work.
+    // In this order: if the state changes between the two loads, the result may be `Away`, but
+    // never a stale `AtWork`.
     if handshake.is_in() {
         ThreadState::AtWork
     } else if handshake.is_parked() {
@@ -35,7 +36,8 @@ fn of(handshake: &Handshake) -> ThreadState {
 }
 
 impl Mutator {
-    /// Returns its thread's state. Called by the thread itself: at work, or away.
+    /// Returns the state of the mutator's thread. Only the thread itself calls this, at work or
+    /// away.
     ///
     /// ```
     /// use heapwright::gc::raw::{Heap, Options, Runtime, ThreadState};
@@ -54,11 +56,11 @@ impl Mutator {
 }
 
 impl Heap {
-    /// Calls `visit` for each mutator of the heap, as [`Mutator::into_ptr`] gives it, and with its
-    /// state. Returns their number. Any thread may call this, also in `roots` and for an event, so
+    /// Calls `visit` for each mutator of the heap, with its head ([`Mutator::into_ptr`]) and its
+    /// state. Returns their number. Any thread may call this, also in `roots` and for an event. So
     /// a runtime needs no list of its threads beside the mutators' words. `visit` runs under no
     /// lock and may call any function of the heap. The visited mutator does not detach before
-    /// `visit` returns, so `visit` must not wait for that. A mutator that joins meanwhile is not
+    /// `visit` returns, so `visit` must not wait for its end. A mutator that joins meanwhile is not
     /// visited. States are as they were a moment ago, except while the world is stopped.
     pub fn attached(&self, mut visit: impl FnMut(*mut c_void, ThreadState)) -> usize {
         let mut count = 0;

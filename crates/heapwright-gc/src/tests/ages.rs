@@ -26,7 +26,7 @@ fn a_minor_collection_can_be_asked_for_and_ages_be_seen() {
         let old = mutator.new_root(node(&mutator, 1, 1)).unwrap();
         assert!(!mutator.is_old(*old));
         assert!(!mutator.collect_young(), "nothing is old yet: a major one");
-        // Until the heap has seen that most objects die young, so that minor collections pay.
+        // Makes garbage until the heap has seen that minor collections pay.
         let kept = mutator.new_root(node(&mutator, 3, 8_000)).unwrap();
         let churn =
             || (0..if cfg!(miri) { 4 } else { 200 }).for_each(|n| _ = node(&mutator, n, 60));
@@ -155,7 +155,7 @@ fn objects_without_a_trace_are_looked_through_word_for_word() {
         let root = mutator.new_root(ptr::null_mut()).unwrap();
         for n in 0..count {
             let at = mutator.alloc(48, TRACED).cast::<usize>();
-            // Numbers, and an address within the object before.
+            // Numbers, and an address within the previous object.
             let words = [n, usize::MAX, (*root).addr() + if n == 0 { 0 } else { 24 }, 77];
             at.cast::<[usize; 4]>().write(words);
             *root = at.cast();
@@ -232,7 +232,7 @@ fn a_policy_decides_how_much_a_heap_may_grow() {
         heap.set_target(0, least, 0);
         mutator.collect();
         assert_eq!(heap.statistics().goal_bytes, own.goal_bytes);
-        // By the square root rule: an idle heap gets nothing.
+        // By the square-root rule an idle heap gets nothing.
         heap.balance(64 << 20);
         mutator.collect();
         let idle = heap.statistics().goal_bytes;

@@ -130,7 +130,7 @@ fn a_slot_that_was_never_handed_out_is_no_object() {
         let mut roots = half_moved(&heap, &mutator, LEAF | FREED);
         let mut allocated = MANY;
         for _ in 0..5 {
-            // The next allocation pays for that by moving, maybe into its own region.
+            // The next allocation pays for these bytes by moving, maybe into its own region.
             mutator.external(300 << 10);
             let object = mutator.alloc(64, LEAF | FREED);
             allocated += 1;
@@ -190,8 +190,8 @@ fn a_weak_slot_of_an_object_without_barriers_follows_and_nothing_that_was_free_h
     }
 }
 
-/// Traces an ephemeron's key, whose value is in static data. (Not under Miri, whose addresses all
-/// lie close together.)
+/// Traces an ephemeron whose value is in static data. (Not under Miri, whose addresses all lie
+/// close together.)
 #[cfg(not(miri))]
 unsafe extern "C" fn trace_far(tracer: &Tracer, object: *mut c_void, value: *mut c_void) {
     // SAFETY: traced objects begin with a key here, and the value's slot outlives the heap.

@@ -86,7 +86,7 @@ impl Told {
 
 /// Places of the table.
 const WIDTH: usize = if cfg!(miri) { 40 } else { 20_000 };
-/// One in that many lives on.
+/// One of this many objects lives on.
 const KEPT: usize = 20;
 
 struct World {
@@ -101,7 +101,7 @@ impl World {
         let options = Options { verify: VERIFY_HEAP | VERIFY_BARRIERS, ..options };
         let runtime = Runtime { trace: Some(trace), ..Runtime::new() };
         let (heap, mutator) = attached(options, runtime);
-        // Minor collections stay minor.
+        // After a deferral the heap keeps its marks, so minor collections stay minor.
         mutator.defer_majors();
         mutator.resume_majors();
         let table = node(&mutator, 0, WIDTH);
@@ -179,8 +179,9 @@ fn who_is_old_is_told() {
             assert!(reported.is_old(world.table()) && reported.is_old(world.at(8)));
             // Stores a young object into the table, which loses its mark.
             world.put(9, 5);
-            // Of a large object only the place is remembered, unless the store does not name it.
-            // SAFETY: both are objects of this heap, and the table leads to the other one.
+            // For a large object, only the stored place is remembered, unless the store does not
+            // name it.
+            // SAFETY: both are objects of this heap, and the table leads to the child.
             unsafe { world.mutator.shade(world.table(), world.at(9)) };
             let inner: &heap::Heap = heap::of(world.heap.id()).unwrap();
             assert!(!inner.space.is_marked(world.table()));
@@ -232,12 +233,13 @@ fn a_dump_in_the_midst_of_a_collection_changes_nothing() {
             if steps % 64 == 0 && steps < MANY || *dumps == 0 {
                 *dumps += 1;
                 let reported = dump(&world.mutator);
-                // (During minor collections alone the marks say it throughout.)
+                // (Marks say throughout a minor collection which objects are old, but not in a
+                // major one.)
                 assert!(
                     major || reported.is_old(world.table()) && reported.is_old(world.at(WIDTH - 1))
                 );
             }
-            // Where steps are too short for the work, no more work is added.
+            // After `MANY` steps no more work is added, so that short steps come to an end.
             if steps < MANY {
                 world.put(steps % WIDTH / 2, 2);
             }

@@ -67,7 +67,7 @@ fn work(mutator: &Mutator) {
     }
 }
 
-/// Which span may begin within which. Sweeping runs beside pauses.
+/// Returns whether a span may begin within the open spans. Sweeping runs beside pauses.
 fn may_be_within(span: u32, open: &[u32]) -> bool {
     let is = |of: Span| span == of as u32;
     let has = |of: Span| open.contains(&(of as u32));

@@ -37,7 +37,7 @@ fn load(parent: *mut u8, place: usize) -> *mut u8 {
     unsafe { references(parent).wrapping_add(place).read() }
 }
 
-/// Makes garbage, enough for about one collection. Under Miri in few objects, to save time.
+/// Makes garbage, enough for about one collection. Under Miri it makes few objects, to save time.
 fn churn(mutator: &Mutator) {
     let (count, width) = if cfg!(miri) { (8, 1800) } else { (400, 60) };
     for n in 0..count {
@@ -61,8 +61,8 @@ fn what_only_old_objects_lead_to_lives() {
         let (table, root) = old_table(&mutator);
         let mut expected: Vec<Option<usize>> = std::vec![None; WIDTH];
         for round in 0..ROUNDS {
-            // A pair of which only the first leads to the second; at one place or a few, or behind
-            // a pair that is there already.
+            // Makes pairs, at one or more places of the table. Only the first object of a pair
+            // leads to the second. If the next place has a pair, it gets a third object.
             for n in 0..1 + round % 5 {
                 let place = (round * 31 + n * 7) % WIDTH;
                 let first = node(&mutator, round, 2);
@@ -99,7 +99,7 @@ fn what_was_old_and_dies_goes_with_a_major_collection() {
     let mutator = heap.attach().unwrap();
     let (table, root) = old_table(&mutator);
     for round in 0..20 * ROUNDS {
-        // Each lives long enough to become old, and then dies.
+        // Each large object lives long enough to become old, and then dies.
         let large = node(&mutator, round, 300);
         store(&mutator, table, round % WIDTH, large);
         churn(&mutator);
@@ -118,7 +118,7 @@ fn within_a_scope_collections_are_minor() {
     for incremental in [false, true] {
         let heap = heap_of(Options { verify: 0, ..options(incremental) });
         let mutator = heap.attach().unwrap();
-        // The heap knows from the beginning that there are scopes.
+        // A first deferral tells the heap from the beginning that the program defers majors.
         mutator.defer_majors();
         mutator.resume_majors();
         let (table, root) = old_table(&mutator);

@@ -24,7 +24,7 @@ pub(crate) struct Ground {
 }
 
 impl Ground {
-    /// A new one, which is never freed: its pages stay.
+    /// Makes a ground, which is never freed: its pages stay.
     pub(crate) fn new(runtime: Runtime) -> &'static Self {
         /// Owners that no heap uses.
         static NEXT: AtomicU32 = AtomicU32::new(MAX_OWNER);

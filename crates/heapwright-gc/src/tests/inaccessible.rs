@@ -58,7 +58,7 @@ fn retrieved_with<T>(mutator: &Mutator, guardian: u32, with: fn(*mut u8) -> T) -
     core::iter::from_fn(|| unsafe { mutator.retrieve(guardian) }).map(with).collect()
 }
 
-/// Writes the serials of the object and the context into the context's second object. For one
+/// Appends the object's serial, as a digit, to the serial of the context's second object. For one
 /// thread.
 unsafe extern "C" fn note(object: *mut c_void, context: *mut c_void) {
     let context = context.cast::<Pair>();
@@ -106,7 +106,7 @@ fn priorities_order_what_is_due_together() {
     unsafe {
         let context = root(&mutator, pair(&mutator, 9, ptr::null_mut()));
         (*(*context).cast::<Pair>()).to[1] = *log;
-        // 2 leads to 1, and has a lower priority. 3 leads to 4, and has a higher one.
+        // Object 2 leads to 1, and has a lower priority. Object 3 leads to 4, and has a higher one.
         let objects = root(&mutator, ptr::null_mut());
         *objects = pair(&mutator, 1, ptr::null_mut());
         assert!(mutator.finalize_with(*objects, note, *context, 1));
@@ -122,7 +122,8 @@ fn priorities_order_what_is_due_together() {
         assert_eq!(mutator.run_finalizers(9), 1);
         assert_eq!(serial(*log), 3);
         collect(&mutator);
-        // 1 has a higher priority than 4, which leads to it, and is due with 4. 4 keeps 2.
+        // Object 1 is due with 4, which leads to it, because 1 has the higher priority. 2 waits for
+        // 4.
         assert_eq!(mutator.run_finalizers(9), 2);
         collect(&mutator);
         assert_eq!(mutator.run_finalizers(9), 1);
@@ -225,8 +226,8 @@ fn what_dead_guardians_numbers_led_to_goes() {
         let roots: Vec<_> =
             (0..5).map(|n| root(&mutator, pair(&mutator, n, ptr::null_mut()))).collect();
         let numbers: Vec<_> = (0..4).map(|n| mutator.new_guardian(*roots[n]).unwrap()).collect();
-        // The third guardian watches the second one. That watches another object, and its
-        // representative is the third one.
+        // The third guardian watches the second. The second watches another object, with the third
+        // as the representative.
         assert!(mutator.guard(numbers[2], *roots[1], *roots[1]));
         assert!(mutator.guard(numbers[1], *roots[4], *roots[2]));
         for dies in [0, 1, 3] {
@@ -290,7 +291,7 @@ const NODES: usize = if cfg!(miri) { 8 } else { 24 };
 struct Model {
     strong: [[Option<usize>; 2]; NODES],
     weak: [Option<usize>; NODES],
-    /// Whether a weak handle leads there.
+    /// Whether a weak handle leads to the node.
     seen: [bool; NODES],
     guardians: HashMap<usize, u32>,
     /// Guardian, object, representative.
@@ -359,7 +360,7 @@ impl Model {
     }
 }
 
-/// Operations on nodes, with any numbers. Each operation is done as often as it has numbers.
+/// Operations on nodes, with any numbers. Each list has an entry for each call of its operation.
 #[derive(Clone, Debug)]
 struct Round {
     /// From, slot (the third is weak), to.
@@ -392,7 +393,7 @@ fn rounds() -> impl Strategy<Value = Vec<Round>> {
 }
 
 /// Runs rounds on a heap and on the model, and compares the results. At the start of each round
-/// every number has a node: one that is left, or a new one.
+/// every number has a node, an old or a new one.
 fn check(options: Options, rounds: &[Round], in_steps: bool) {
     let options = Options { verify: VERIFY_HEAP | VERIFY_BARRIERS, ..options };
     let runtime = Runtime { trace: Some(trace_node), ..Runtime::new() };
@@ -521,7 +522,7 @@ fn guardians_and_contexts_move() {
         let kept = root(&mutator, ptr::null_mut());
         let stead = root(&mutator, ptr::null_mut());
         let context = root(&mutator, ptr::null_mut());
-        // Sparse pages: these objects are in one that is evacuated.
+        // Pages are sparse, and the page of these objects is evacuated.
         let spread = if cfg!(miri) { 100 } else { 60_000 };
         let mut roots = Vec::new();
         for n in 0..spread {
@@ -615,7 +616,7 @@ fn check_table(options: Options) {
     let (heap, mutator) = heap(options);
     let table = Table::default();
     let context = (&raw const table).cast_mut().cast::<c_void>();
-    // One pointer: the compiler may give a function several addresses.
+    // Kept in one variable, because the compiler may give a function several addresses.
     let pass: WeakPass = look_through;
     let count = if cfg!(miri) { 60 } else { 20_000 };
     // SAFETY: roots lead to all objects in use; objects are pairs.

@@ -1,4 +1,4 @@
-//! Large objects: which bytes count, and which pages of dead ones are used again.
+//! Large objects: which bytes count, and which pages of dead objects are used again.
 
 extern crate std;
 
@@ -42,7 +42,7 @@ fn what_is_not_touched_does_not_count() {
         let before = heap.statistics().large_bytes;
         garbage(&mutator, size, kind);
         let counted = (heap.statistics().large_bytes - before) as usize;
-        // Memory that the chunk had used is given back only where it is much.
+        // The chunk's dirty memory is given back only if it is much, so some more bytes may count.
         assert!(
             counted >= size && counted <= large::footprint(size) + size / 8,
             "{size} {counted}"
@@ -79,7 +79,7 @@ fn the_next_object_of_about_that_size_has_the_memory_of_a_dead_one() {
     assert!((0..36_800).all(|n| unsafe { traced.wrapping_add(n).read() } == 0));
     assert_eq!(heap.statistics().empty_bytes, 0);
     collect(&mutator);
-    // So does a larger one, whose page grows; but not a much smaller one.
+    // A larger request also takes the page, which grows. A much smaller request does not.
     assert_eq!(garbage(&mutator, 60_000, FREED | LEAF), first);
     assert_eq!(heap.statistics().large_bytes as usize, large::footprint(60_000));
     collect(&mutator);
@@ -101,7 +101,7 @@ fn memory_that_waits_gives_way() {
         assert!(heap.statistics().empty_bytes as usize >= most - UNIT);
         all
     };
-    // For an object of as many units that needs less memory.
+    // The pages serve objects of as many units that need less memory.
     let all = wait();
     if large::footprint(WIDE) < large::footprint(60_000) {
         for _ in 0..all.len() {
@@ -109,7 +109,7 @@ fn memory_that_waits_gives_way() {
         }
         collect(&mutator);
     }
-    // For small objects, and for larger ones.
+    // They serve small objects, and larger ones.
     wait();
     let before = heap.statistics().cycles;
     (0..6 * UNIT / 1024).for_each(|_| _ = garbage(&mutator, 1024, LEAF));
@@ -119,7 +119,7 @@ fn memory_that_waits_gives_way() {
     wait();
     garbage(&mutator, 6 * UNIT, LEAF);
     collect(&mutator);
-    // On request.
+    // They go back on request.
     heap.trim();
     assert_eq!(heap.statistics().empty_bytes, 0);
     assert!(heap.statistics().peak_bytes <= most as u64);
@@ -139,7 +139,7 @@ fn one_that_grows_in_place_counts_what_it_has() {
     assert!(resize(WIDE));
     assert_eq!(heap.statistics().large_bytes as usize, large::footprint(50_000));
     assert!(!resize(UNIT + 1));
-    // Where there is no room, it keeps its size.
+    // Without room, the object keeps its size.
     while !kept(&mutator, UNIT).is_null() {}
     while !kept(&mutator, 1024).is_null() {}
     if large::footprint(50_000) < UNIT {
@@ -165,7 +165,7 @@ fn one_that_grows_in_place_is_zero_where_it_grows_if_it_is_traced() {
         (from..size).all(|n| unsafe { at.wrapping_add(n).read() } == 0)
     };
     assert!(behind_are_zero(36_800, WIDE));
-    // Bytes from before it shrank no longer belong to it.
+    // Bytes from before the object shrank no longer belong to it.
     dirty(at, 36_800);
     assert!(behind_are_zero(WIDE, WIDE));
     assert!(behind_are_zero(60_000, WIDE));
@@ -188,20 +188,21 @@ fn a_size_that_no_memory_has_is_refused_at_once() {
     // Nothing is collected or given back for an impossible request.
     assert_eq!(heap.statistics().cycles, cycles);
     assert!(heap.statistics().empty_bytes > 0);
-    // Nor for one above the limit.
+    // The same holds for a request above the limit.
     heap.set_target(0, 0, 4 * UNIT);
     assert!(alloc(&mutator, 4 * UNIT + 1, TRACED).is_null());
     assert_eq!(heap.statistics().cycles, cycles);
     leave(mutator);
 }
 
-/// Makes and frees a heap of objects of `units` units, all of them written, so that their memory is
-/// the chunk's again.
+/// Makes and frees a heap of objects of `units` units, all of them written. So the chunk has their
+/// dirty memory afterwards.
 fn leave_dirty(units: usize) {
     let (heap, mutator) = attached(Options::new(), Runtime::new());
     // (Under Miri there is a window of 8 MiB.)
     let count = if cfg!(miri) { 5 } else { 16 };
-    // Kept until all are written: memory that a collection frees in between may go to another test.
+    // Objects are kept until all are written. Memory that a collection frees in between may go to
+    // another test.
     let all: Vec<_> = (0..count).map(|_| kept(&mutator, units * UNIT)).collect();
     all.into_iter().for_each(|at| dirty(at, units * UNIT));
     leave(mutator);
@@ -210,7 +211,7 @@ fn leave_dirty(units: usize) {
 
 #[test]
 fn a_limit_holds_on_memory_that_was_used() {
-    // Hardly less than 6 units, so that little is left behind the object.
+    // Slightly less than 6 units, so that little is left behind the object.
     let size = 6 * UNIT - (4 << 10);
     leave_dirty(6);
     let most = 4 * 6 * UNIT + large::footprint(size);
@@ -225,7 +226,7 @@ fn a_limit_holds_on_memory_that_was_used() {
 #[test]
 fn a_limit_holds_for_several_mutators() {
     const OBJECTS: usize = if cfg!(miri) { 2 } else { 400 };
-    // Too large to wait with the heap, and used memory takes long to zero.
+    // A page of this size is too large to wait with the heap. Dirty memory takes long to zero.
     let size = 8 * UNIT;
     leave_dirty(8);
     let most = 5 * size;

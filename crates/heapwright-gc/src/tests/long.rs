@@ -15,7 +15,7 @@ use super::{alloc, leave};
 
 /// Slots of the vectors.
 const SLOTS: usize = if cfg!(miri) { 5_000 } else { 200_000 };
-/// References that `trace` reports in one call where it reports parts.
+/// References that one call of `trace` reports, if it reports parts.
 const PART: usize = 1000;
 
 /// How a vector reports its slots.
@@ -86,7 +86,8 @@ fn heap(said: &Said, options: Options) -> (Heap, Mutator) {
     (heap, mutator)
 }
 
-/// Vectors of `each` slots, `SLOTS` in all, behind one that leads to them. (`defer` is on.)
+/// Makes vectors of `each` slots, `SLOTS` in all, and one vector that leads to them. (Collections
+/// are deferred.)
 fn fill(mutator: &Mutator, each: usize, content: Content) -> *mut u8 {
     let top = vector(mutator, SLOTS / each);
     let others = [(); 2].map(|()| alloc(mutator, 16, LEAF));
@@ -112,7 +113,8 @@ fn fill(mutator: &Mutator, each: usize, content: Content) -> *mut u8 {
 #[test]
 fn a_step_looks_at_few_slots_whatever_they_hold_and_however_they_are_reported() {
     let each_content = [Content::Null, Content::Numbers, Content::One, Content::Two, Content::Many];
-    // (A vector that reports all its slots one by one, in one call, is that long in a step.)
+    // (One step traces a whole vector that reports all slots one by one, so such vectors are
+    // short.)
     let ways = [(By::Range, SLOTS), (By::Parts, SLOTS), (By::Slot, 500)];
     for generations in [false, true] {
         for (by, each) in ways {
@@ -206,7 +208,7 @@ fn a_minor_collection_looks_at_the_slot_that_was_stored_into_and_not_at_its_vect
         mutator.resume();
         // SAFETY: a handle leads to all objects in use.
         unsafe {
-            // (Or a major one may be due.)
+            // (Otherwise a major collection may be due.)
             mutator.defer_majors();
             mutator.collect();
             assert!(mutator.collect_young() && heap.inner().space.is_marked(*root));
@@ -220,7 +222,7 @@ fn a_minor_collection_looks_at_the_slot_that_was_stored_into_and_not_at_its_vect
                         slot.write(child);
                         mutator.touch_slot(*root, slot);
                     }
-                    // Over and over again: it is noted once.
+                    // Stores into the same slot over and over: the slot is noted once.
                     _ => (0..SLOTS).for_each(|_| mutator.write(*root, slot, child)),
                 }
                 for _ in 0..3 {
@@ -229,7 +231,7 @@ fn a_minor_collection_looks_at_the_slot_that_was_stored_into_and_not_at_its_vect
                 }
                 assert_eq!(said.most.load(Ordering::Relaxed), 0, "{round}");
             }
-            // A store that names no slot, and very many that do.
+            // One store that names no slot, and then very many stores that name theirs.
             let children = [(); 2].map(|()| alloc(&mutator, 16, LEAF));
             slots(*root).write(children[0]);
             mutator.shade(*root, children[0]);

@@ -1,5 +1,5 @@
-//! Moving objects: which move, which stay, and what the runtime is told. (A random graph, against a
-//! shadow of it: `model`.)
+//! Moving objects: which move, which stay, and what the runtime is told. (`model` compares a random
+//! graph with a shadow of it.)
 
 extern crate std;
 
@@ -29,15 +29,15 @@ struct Node {
     count: u32,
     /// Whether it reports its references by value.
     rigid: u32,
-    /// The bytes that it is to have when it moves; 0: as many as now.
+    /// The bytes that the object is to have when it moves. 0: as many as now.
     wanted: usize,
 }
 
 #[derive(Default)]
 struct Seen {
-    /// For a runtime that changes references itself: a mutator of its heap, and an object that a
-    /// root of the runtime's leads to, with its serial.
+    /// A mutator of the heap, for a runtime that changes references itself.
     mutator: Option<ptr::NonNull<Mutator>>,
+    /// An object that a root of such a runtime leads to, and its serial.
     kept: Option<(*mut u8, usize)>,
     freed: Vec<usize>,
     moved: usize,
@@ -589,7 +589,7 @@ fn a_mutator_that_had_another_heap_notes_nothing_there() {
             // SAFETY: handles lead to all objects in use.
             unsafe { mutator.compact() };
         }
-        // Not in the order of attaching: the next mutator gets the other's record.
+        // Not in the order of attaching, so the next mutator gets the other mutator's record.
         leave_root(mutator, root);
         leave_root(second, other_root);
         drop((heap, other));

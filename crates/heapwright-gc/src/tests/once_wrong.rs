@@ -130,7 +130,8 @@ unsafe extern "C" fn trace_ranges(tracer: &Tracer, object: *mut c_void, _data: *
 
 #[test]
 fn marking_comes_to_its_end_without_memory_for_chunks() {
-    // Objects with few references; and with ranges, more of them in a page than fit a chunk.
+    // Objects with few references, and objects with ranges. A page has more ranges than fit a
+    // chunk.
     for (length, width) in [(LENGTH, 4), (LENGTH, 10)] {
         let trace: unsafe extern "C" fn(&Tracer, *mut c_void, *mut c_void) =
             if width == 4 { trace } else { trace_ranges };
@@ -232,7 +233,7 @@ fn an_object_is_found_while_its_page_is_swept() {
 /// The object was in a region when pages were searched, and in a page when regions were.
 #[test]
 fn an_object_is_found_while_its_region_is_let_go_of() {
-    // Full pages release the region with the third object, and collections release it.
+    // The third object fills a page, which releases the region. A collection releases it, too.
     for (size, collects) in [(20 << 10, false), (48, true)] {
         let (heap, mutator) = attached(Options::new(), Runtime::new());
         mutator.defer();
@@ -290,7 +291,7 @@ fn steps_too_short_for_all_roots_come_to_an_end() {
 fn a_heap_does_not_wait_for_a_mutator_of_who_had_it_before() {
     for _ in 0..4 {
         let heap = Heap::new(Options::new(), Runtime::new()).unwrap();
-        // Never detached, and at work when the heap ends.
+        // The mutator is never detached, and is at work when the heap ends.
         let _left = heap.attach().unwrap();
     }
     let heaps: Vec<_> =
@@ -331,7 +332,7 @@ fn what_roots_two_mutators_make_and_each_others_they_free_is_counted() {
             for _ in 0..70 {
                 // SAFETY: the other thread makes as many.
                 let cell = unsafe { mutator.away(|| from.recv()) }.unwrap();
-                // SAFETY: made by the other.
+                // SAFETY: made by the other thread.
                 unsafe { mutator.free_root(cell.into_inner()) };
             }
             leave(mutator);

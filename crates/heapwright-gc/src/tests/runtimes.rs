@@ -141,7 +141,7 @@ fn trace_is_handed_the_kind_and_kinds_lie_apart() {
 fn references_to_outside_are_reported_and_what_is_there_leads_back() {
     for (incremental, generations) in [(false, false), (true, false), (true, true)] {
         let of = Seen::default();
-        // Its own space: two words, one of which leads to an object.
+        // The runtime's own space: two words. One of them leads to an object.
         let own: [AtomicUsize; 2] = Default::default();
         let address = |n: usize| own[n].as_ptr();
         let verify = VERIFY_HEAP | VERIFY_BARRIERS;
@@ -233,7 +233,7 @@ fn null_is_not_outside_wherever_a_chunk_ends() {
     }
 }
 
-// (It searches for a step during marking, which takes minutes under Miri.)
+// (The test searches for a step during marking, which takes minutes under Miri.)
 #[cfg(not(miri))]
 #[test]
 fn a_store_of_what_is_outside_is_reported_though_the_parent_was_traced() {
@@ -300,7 +300,7 @@ fn the_handler_is_asked_until_there_is_memory_or_it_gives_up() {
             }
             made += 1;
             let root = mutator.new_root(object).unwrap();
-            // The handler may drop half of them.
+            // The handler may drop the first four objects.
             if made <= 4 {
                 of.let_go.lock().unwrap().push(Handle(root));
             }

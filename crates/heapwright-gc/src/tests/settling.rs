@@ -12,7 +12,7 @@ use super::super::raw::{Heap, Mutator, Options, Runtime, Tracer};
 use super::super::{LEAF, TRACED};
 use super::{alloc, collect, leave, root};
 
-/// Links of a chain, and objects of which most are old.
+/// The number of a chain's links, or of old objects.
 const LINKS: usize = if cfg!(miri) { 40 } else { 4000 };
 
 unsafe extern "C" fn nothing(_: *mut c_void, _: *mut c_void) {}
@@ -129,7 +129,7 @@ fn a_minor_collection_looks_at_what_is_young_alone() {
             object
         };
         let objects: Vec<_> = (0..LINKS).map(|_| make(&mut kept)).collect();
-        // (Or a major one may be due.)
+        // (Otherwise a major collection may be due.)
         mutator.defer_majors();
         collect(&mutator);
         assert!(mutator.collect_young() && mutator.collect_young());
@@ -143,18 +143,18 @@ fn a_minor_collection_looks_at_what_is_young_alone() {
         assert!(mutator.collect_young());
         let seen = visited() - before;
         assert!(seen < 200, "{seen} of {LINKS}");
-        // Old ones may die, in a major collection, and so may young ones.
+        // A young object may die now, and an old one in a major collection.
         objects[1].write(ptr::null_mut());
         young[1].write(ptr::null_mut());
         assert!(mutator.collect_young());
         assert_eq!((mutator.finalizers_due(), heap.guarded().0), (0, 1));
-        // (What is retrieved never died.)
+        // (A retrievable object never died, so weak cells still lead to it.)
         assert!(!kept[LINKS + 1].read().is_null() && !kept[1].read().is_null());
         mutator.resume_majors();
         collect(&mutator);
         mutator.defer_majors();
         assert_eq!(heap.guarded().0, 2);
-        // What is stored over an old object is seen.
+        // A collection sees an object that `set_weak` stores over an old one.
         let fresh = alloc(&mutator, 16, LEAF);
         mutator.set_weak(kept[5], fresh);
         assert!(mutator.collect_young());

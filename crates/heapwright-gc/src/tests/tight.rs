@@ -57,13 +57,13 @@ fn churn(mutator: &Mutator, bytes: usize) -> bool {
 #[test]
 fn a_heap_whose_limit_is_too_tight_refuses_soon() {
     let (heap, mutator, cell) = full(false);
-    // The program makes garbage alone, so without a stop this would go on for ever.
+    // The program makes only garbage, so without a stop it would collect for ever.
     let_go(cell, MOST / 100);
     let before = heap.statistics().cycles;
     assert!(!churn(&mutator, 20 * MOST));
     let took = heap.statistics().cycles - before;
     assert!((100..200).contains(&took), "{took} collections");
-    // Later allocations are refused as well, sooner, and not without a try.
+    // Later allocations are refused sooner, but not without a collection.
     for _ in 0..5 {
         let before = heap.statistics().cycles;
         assert!(!churn(&mutator, 20 * MOST));
@@ -100,7 +100,7 @@ fn collections_that_the_runtime_asks_for_count_as_none() {
     let (_heap, mutator, cell) = full(false);
     let_go(cell, MOST / 100);
     for _ in 0..20 {
-        // Garbage, but less than there is room for.
+        // Makes garbage, but less than there is room for.
         assert!(churn(&mutator, MOST / 200));
         collect(&mutator);
     }

@@ -129,7 +129,8 @@ fn check(options: Options, edges: &[Vec<Edge>], kept: &[Vec<usize>], in_steps: b
             // SAFETY: roots lead to all objects in use.
             while !unsafe { mutator.step(1) } {}
         }
-        // Objects that were marked before the stores, or before roots went, are gone after two.
+        // Objects that were marked before the stores, or before roots went, die after two
+        // collections.
         collect(&mutator);
         collect(&mutator);
         let live = living(&kept, &words);
@@ -140,7 +141,7 @@ fn check(options: Options, edges: &[Vec<Edge>], kept: &[Vec<usize>], in_steps: b
             }
             for pair in 0..EACH {
                 let [key, value] = [PAIRS + 2 * pair, PAIRS + 2 * pair + 1];
-                // Without a key nothing is known of the value.
+                // Without a key, the model knows nothing of the value.
                 if words[n][key].is_some_and(|key| !live.contains(&key)) {
                     (words[n][key], words[n][value]) = (None, None);
                 } else if words[n][key].is_none() {

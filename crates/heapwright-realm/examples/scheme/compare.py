@@ -11,7 +11,7 @@ import sys
 import time
 
 scheme, programs, rounds, scratch = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
-# What our tables are called elsewhere.
+# The names of our table functions in the other Schemes.
 PRELUDE = {
     "guile": """
 (define (make-table) (make-hash-table))

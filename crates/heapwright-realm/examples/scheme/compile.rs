@@ -134,7 +134,8 @@ impl<'a, 'gc> Function<'a, 'gc> {
                 let count = arguments.len() as u32;
                 self.op(if is_tail { Op::TailCall(count) } else { Op::Call(count) });
                 self.depth -= count;
-                // The result is here now; after a tail call only if the callee is a primitive.
+                // The result is on the stack. After a tail call this holds only if the callee is a
+                // primitive.
             }
         }
         if is_tail {

@@ -22,8 +22,8 @@ pub(crate) struct Variable(pub(crate) usize);
 /// The facts about a variable when all is expanded.
 #[derive(Default)]
 pub(crate) struct Known {
-    /// Whether it needs a place in the heap, which closures and continuations share: a copy of the
-    /// stack must not have its own value of it.
+    /// Whether the variable needs a place in the heap, which closures and continuations share. A
+    /// copy of the stack must not have its own value of an assigned variable.
     pub(crate) is_assigned: bool,
 }
 
@@ -266,7 +266,7 @@ impl<'a, 'gc> Expander<'a, 'gc> {
         Ok(Tree::Let(vec![(variable, first)], Box::new(Tree::If(Box::new(all)))))
     }
 
-    /// A value that gets a name: a lambda takes it.
+    /// Expands a value that gets a name. A lambda keeps the name.
     fn named(&mut self, name: Gc<'gc, Symbol<'gc>>, value: Value<'gc>) -> Expanded<'gc> {
         let mut tree = self.expand(value)?;
         if let Tree::Lambda(lambda) = &mut tree {
@@ -278,7 +278,7 @@ impl<'a, 'gc> Expander<'a, 'gc> {
     fn define(&mut self, name: Gc<'gc, Symbol<'gc>>, value: Value<'gc>) -> Expanded<'gc> {
         let value = Box::new(self.named(name, value)?);
         Ok(match self.find(name) {
-            // In a body: its variable exists, see `body`.
+            // In a body the variable exists: see `body`.
             Some(variable) if !self.scopes.is_empty() => {
                 self.variables[variable.0].is_assigned = true;
                 Tree::SetLocal(variable, value)
@@ -339,7 +339,7 @@ impl<'a, 'gc> Expander<'a, 'gc> {
         result
     }
 
-    /// A body: its definitions become variables of its own.
+    /// Expands a body. Its definitions become variables of the body.
     fn body(&mut self, forms: &[Value<'gc>]) -> Expanded<'gc> {
         let mut names = Vec::new();
         for &form in forms {

@@ -46,7 +46,7 @@ pub(crate) struct Frame<'gc> {
 pub(crate) struct Code<'gc> {
     pub(crate) name: Option<Gc<'gc, Symbol<'gc>>>,
     pub(crate) parameters: u32,
-    /// Whether the last parameter takes a list of the rest.
+    /// Whether the last parameter takes a list of all further arguments.
     pub(crate) has_rest: bool,
     pub(crate) ops: Slice<'gc, Op<'gc>>,
     /// Where each operation was written.
@@ -123,7 +123,7 @@ pub(crate) enum Progress<'gc> {
 }
 
 impl<'gc> Machine<'gc> {
-    /// Sets it to run code that takes no arguments.
+    /// Makes the machine run code that takes no arguments.
     pub(crate) fn begin(&mut self, mc: &Mutation<'gc>, code: Gc<'gc, Code<'gc>>) {
         self.stack.clear();
         self.frames.clear();
@@ -310,7 +310,7 @@ impl<'gc> Machine<'gc> {
                     }
                     Run::CallCc => {
                         let callee = self.pop();
-                        // The caller continues there when this call has its value.
+                        // The caller continues when this call has its value.
                         self.frames.push(*frame);
                         let [stack, frames] = [self.stack.len(), self.frames.len()];
                         let continuation = Value::Continuation(mc.alloc(Continuation {

@@ -8,9 +8,10 @@
 //!   machine   runs code, a piece at a time
 //! ```
 //!
-//! Closures, proper tail calls, strings, vectors, hash tables, first-class continuations;
-//! `quasiquote`, named `let`, `do`, `case`. Whole numbers have 64 bits and become real when that is
-//! too few; strings do not change; there are no macros and no `dynamic-wind`.
+//! The Scheme has closures, proper tail calls, strings, vectors, hash tables and first-class
+//! continuations, and `quasiquote`, named `let`, `do` and `case`. Whole numbers have 64 bits, and
+//! become real when that is too few. Strings do not change. There are no macros and no
+//! `dynamic-wind`.
 //!
 //! ```sh
 //! cargo run --release --features derive,std --example scheme            # a prompt
@@ -47,15 +48,15 @@ use machine::{Machine, Progress, Root};
 use read::{Failure, Reader};
 use value::Value;
 
-/// Operations between two points where the collector may run; in stress mode it runs at each.
+/// Operations between two points where the collector may run. In stress mode it runs at each.
 const PIECE: usize = 5_000;
 const STRESSED_PIECE: usize = 1;
 
 /// The result of a form.
 struct Ran {
-    /// Its value as text; empty if there is none.
+    /// The value as text; empty if there is no value.
     value: String,
-    /// The length of its text, and where the rest begins.
+    /// The length of the form's text, and the line and column where the rest begins.
     consumed: usize,
     place: (usize, usize),
 }
@@ -65,7 +66,7 @@ struct Scheme {
     realm: Realm<Rootable!['gc => Root<'gc>]>,
     /// Whether everything is collected after every piece.
     is_stressed: bool,
-    /// Bytes that may live.
+    /// The most bytes in use.
     limit: u64,
 }
 

@@ -1,7 +1,7 @@
 //! A queue with two ends in a realm.
 //!
 //! ```text
-//!   Deque --> | header | buffer |   Buffer --> | T | T | room | T | T |      a ring; doubles when it is full
+//!   Deque --> | header | buffer |   Buffer --> | T | T | room | T | T |   a ring that doubles
 //!                                                              ^ start
 //! ```
 #![forbid(unsafe_code)]
@@ -15,9 +15,9 @@ use super::sequence::sequence;
 
 /// A queue with two ends in a realm, shared by all copies of this reference.
 ///
-/// Values are copied in and out. Amortised constant time at both ends, constant time to read any
-/// value. An iterator counts from the front: pushes and pops there during the iteration shift its
-/// values.
+/// Values are copied in and out. A push or pop takes amortised constant time at both ends, and a
+/// read takes constant time at any place. An iterator counts from the front. So pushes and pops at
+/// the front during the iteration shift its values.
 ///
 /// ```
 /// # use heapwright::{Rootable, gc::{Deque, Realm}};

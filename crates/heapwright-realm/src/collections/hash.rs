@@ -1,14 +1,15 @@
-//! The default hash of maps: a folded multiplication a word, from a seed of the process.
+//! The default hash of maps: one folded multiplication per word, from a seed of the process.
 //!
 //! ```text
-//!   a number   state = fold(state ^ number, K)         fold(a, b): the two halves of the 128-bit product, combined
+//!   a number   state = fold(state ^ number, K)
 //!   bytes      state = fold(16 of them ^ key, state)
+//!   fold(a, b) combines the two halves of the 128-bit product
 //! ```
 //!
-//! As in wyhash (Wang Yi) and foldhash (Orson Peters). Seed and key come from the system. So no
-//! outsider knows which keys collide, or which bytes make a product zero and hide the bytes before
-//! them. It is no cryptographic hash: an observer of look-up times may find collisions. A map takes
-//! another [`BuildHasher`] where that matters.
+//! The hash is as in wyhash (Wang Yi) and foldhash (Orson Peters). Seed and key come from the
+//! system. So no outsider knows which keys collide, or which bytes make a product zero and hide the
+//! bytes before them. The hash is not cryptographic: an observer of look-up times may find
+//! collisions. If that matters, give the map another [`BuildHasher`].
 #![forbid(unsafe_code)]
 
 use core::hash::{BuildHasher, Hasher};
@@ -18,7 +19,7 @@ use heapwright_substrate::sync::atomic::{AtomicU64, Ordering};
 
 /// An odd number without a pattern: the fractional part of the golden ratio.
 const K: u64 = 0x9e37_79b9_7f4a_7c15;
-/// Another one, of the square root of 3.
+/// Another such number, of the square root of 3.
 const L: u64 = 0xbb67_ae85_84ca_a73b;
 
 /// Makes hashers that all begin with the seed of the process.
@@ -35,7 +36,7 @@ pub struct Seeded {
 }
 
 impl Seeded {
-    /// With the process's seed.
+    /// Makes a `Seeded` with the process's seed.
     #[must_use]
     pub fn new() -> Self {
         static SEED: AtomicU64 = AtomicU64::new(0);
@@ -157,7 +158,7 @@ mod tests {
 
     use super::*;
 
-    /// The same in each run.
+    /// A hasher with the same seed in each run.
     fn fixed() -> Folding {
         Folding { state: 0x1234_5678_9abc_def1, key: 0x0fed_cba9_8765_4321 }
     }
@@ -192,7 +193,8 @@ mod tests {
                 hasher.write_u64(n << shift);
                 counts[(hasher.finish() & 255) as usize] += 1;
             }
-            // 16 each; of a random function the greatest of 256 such counts is about 29.
+            // 16 each are expected. For a random function the greatest of 256 such counts is about
+            // 29.
             let greatest = counts.iter().max().copied();
             assert!(
                 greatest < Some(48),

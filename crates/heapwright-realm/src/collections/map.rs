@@ -3,20 +3,20 @@
 //! ```text
 //!   Map --> | header | entries | index | live | hasher |
 //!
-//!   index    | hash, 31 bits | number | . | hash, 31 bits | number | ...      words, never traced; a power of two
-//!   entries  | Some(k, v) | None | Some(k, v) | ...                           a ring; number n is value n - first
+//!   index    | hash, 31 bits | number | . | hash, 31 bits | number | ...   2^n words, never traced
+//!   entries  | Some(k, v) | None | Some(k, v) | ...            a ring: number n is value n - first
 //! ```
 //!
 //! *The index* is probed linearly from the place that the hash names; a cache line holds eight
 //! words. An entry is read only if 31 bits of the hash agree. Words are ordered by the distance
 //! from their own place (Robin Hood hashing: Celis, Larson, Munro 1985). So a search for an absent
 //! key ends at the first word that is nearer to its own place. A removal shifts the following words
-//! back by one, so there are no tombstones. A word is enough to place it elsewhere: a larger index
-//! is made without hashing a key again.
+//! back by one, so there are no tombstones. A word has enough of the hash for its place in a larger
+//! index, so no key is hashed again.
 //!
-//! *The entries* are dense, as in CPython's and Ruby's hash tables: iterating touches only them,
-//! and yields them in the order of insertion. A removal leaves a hole. Holes at either end go at
-//! once (`first` counts those at the front, so numbers stay). Others stay until the buffer is full.
+//! *The entries* are dense, as in CPython's and Ruby's hash tables: iteration reads only the
+//! entries, in the order of insertion. A removal leaves a hole. Holes at either end go at once.
+//! (`first` counts holes at the front, so numbers stay.) Other holes stay until the buffer is full.
 //! Then entries move together if at least a quarter are holes; otherwise the room doubles.
 //!
 //! *A small map* has no index: up to eight entries are compared one by one, and no key is hashed.
@@ -37,14 +37,14 @@ use super::super::slice::Slice;
 use super::super::trace::Trace;
 use super::hash::Seeded;
 
-/// Entries that there is room for without an index.
+/// The most entries of a map without an index.
 const SMALL: usize = 8;
 /// Bit of an index word that is in use. A free word is zero.
 const USED: u64 = 1 << 63;
-/// Entries that there is room for with the smallest index, of 16 words: seven eighths, and so after
-/// each doubling.
+/// The most entries with the smallest index, of 16 words. An index is at most seven eighths full,
+/// also after each doubling.
 const INDEXED: usize = 14;
-/// Entries that a map can number.
+/// The most entries that a map can number.
 const MOST: usize = 1 << 30;
 
 type Entries<'gc, K, V> = Buffer<'gc, Option<(K, V)>>;
@@ -59,15 +59,16 @@ pub(crate) struct Body<'gc, K, V, S> {
     pub(super) hasher: S,
 }
 
-/// A hash map in a realm, shared by all that have a copy of this reference.
+/// A hash map in a realm, shared by all copies of this reference.
 ///
 /// Keys and values are copied in and out. Look-up, insertion and removal take amortised constant
-/// time on average, and linear time if all hashes collide. It iterates in the order in which keys
-/// were inserted first, in time linear in their number and that of holes, which are fewer. A word
-/// and a bit more an entry for the index, at most two; room for at most twice the entries.
+/// time on average, and linear time if all hashes collide. Iteration follows the order in which
+/// keys were inserted first. It takes time linear in the number of keys and of holes, which removed
+/// keys leave. The index takes one to two words per place for an entry. When the places are full,
+/// their number at most doubles.
 ///
-/// A key is found by its borrowed form, so a [`Str`](super::super::Str) by a `&str`. A [`Gc`]
-/// hashes and compares as its value. Its address is no key, because values move. A change of a key
+/// A key is found by its borrowed form: a [`Str`](super::super::Str) by a `&str`. A [`Gc`] hashes
+/// and compares as its value. Its address is no key, because values move. A change of a key
 /// through cells must keep its hash and equality; otherwise look-ups return any result.
 ///
 /// ```
@@ -106,13 +107,13 @@ where
 /// The place of a key.
 #[derive(Clone, Copy)]
 struct Found {
-    /// Its entry, counted from the first that is there.
+    /// The key's entry, counted from the first entry.
     entry: usize,
-    /// Its word of the index, if there is an index.
+    /// The key's word of the index, if there is an index.
     word: usize,
 }
 
-/// The part of a hash that an index word holds, in its position there.
+/// The part of a hash that an index word holds, in its position in the word.
 #[inline]
 fn word_of(hash: u64) -> u64 {
     (hash ^ hash >> 32) << 32 | USED
@@ -153,7 +154,7 @@ where
         self.0.as_ref().live.get()
     }
 
-    /// Returns whether there is none.
+    /// Returns whether there is no key.
     #[inline]
     #[must_use]
     pub fn is_empty(self) -> bool {
@@ -171,7 +172,7 @@ where
         word_of(self.0.as_ref().hasher.hash_one(key))
     }
 
-    /// The place of a key; and its hash, if it was computed.
+    /// Returns the place of a key, and the key's hash (0 if it was not computed).
     #[inline]
     fn find<Q: Eq + Hash + ?Sized>(self, key: &Q) -> (Option<Found>, u64)
     where
@@ -256,7 +257,7 @@ where
         let number = entries.first().wrapping_add(entries.len());
         if let Some(index) = self.0.as_ref().index.get() {
             if hash == 0 {
-                // There was no index when it was looked for.
+                // There was no index when `find` looked for the key.
                 hash = self.hash(&key);
             }
             place(index.as_slice(), hash | u64::from(number as u32));
@@ -266,8 +267,8 @@ where
         None
     }
 
-    /// Removes a key, and returns its value. Amortised constant time on average; the others stay in
-    /// their order.
+    /// Removes a key, and returns its value. Amortised constant time on average. The other keys
+    /// stay in their order.
     pub fn remove<Q: Eq + Hash + ?Sized>(self, mc: &Mutation<'gc>, key: &Q) -> Option<V>
     where
         K: Borrow<Q>,
@@ -315,7 +316,7 @@ where
         Some(taken)
     }
 
-    /// Makes room for one more: twice as much, or by moving entries together.
+    /// Makes room for one more entry: doubles the room, or moves entries together.
     #[cold]
     #[inline(never)]
     fn make_room(self, mc: &Mutation<'gc>) -> Entries<'gc, K, V> {
@@ -363,8 +364,8 @@ where
         made
     }
 
-    /// An index of all these entries, none of which is a hole. The map gets it only when it is
-    /// complete, because a key's hash may panic.
+    /// Makes an index of all these entries, none of which is a hole. The map gets the index only
+    /// when it is complete, because a key's hash may panic.
     fn index_all(self, mc: &Mutation<'gc>, entries: Entries<'gc, K, V>) -> Index<'gc> {
         let index = make_index(mc, entries.capacity());
         for n in 0..entries.len() {
@@ -408,9 +409,9 @@ where
 
     /// Keys and values, in the order in which keys were inserted first.
     ///
-    /// The map may be changed meanwhile. A value that is changed, or a key that is removed, ahead
-    /// of the iterator is seen so. A key that is inserted is seen; but if keys were removed before,
-    /// it may have the entries moved together, and then the iterator passes over some of them.
+    /// The map may change meanwhile. The iterator sees a changed value or a removed key ahead of
+    /// it. It also sees an inserted key. But if keys were removed before, the insertion may move
+    /// the entries together, and then the iterator passes over some of them.
     #[must_use]
     pub fn iter(self) -> Iter<'gc, K, V, S> {
         Iter { of: self, next: self.entries().map_or(0, Buffer::first) }
@@ -427,7 +428,7 @@ where
     }
 }
 
-/// An index for that many entries. At most seven eighths of its words are in use.
+/// An index for `capacity` entries. At most seven eighths of its words are in use.
 fn make_index<'gc>(mc: &Mutation<'gc>, capacity: usize) -> Index<'gc> {
     mc.alloc_slice((capacity + capacity / 7).next_power_of_two(), |_| Cell::new(0))
 }
@@ -445,7 +446,7 @@ fn place(index: &[Cell<u64>], word: u64) {
         }
         let others = at.wrapping_sub(home(other, mask)) & mask;
         if others < distance {
-            // It is nearer to where it belongs: it makes room.
+            // The other word is nearer to its own place, so it makes room.
             index[at].put(word);
             (word, distance) = (other, others);
         }
@@ -455,7 +456,7 @@ fn place(index: &[Cell<u64>], word: u64) {
     unreachable!("an eighth of an index is free");
 }
 
-/// Frees a word of an index: those behind move back by one, up to one that is where it belongs.
+/// Frees a word of an index. Words behind it move back by one, up to a word in its own place.
 fn unplace(index: &[Cell<u64>], at: usize) {
     let mask = index.len() - 1;
     let mut at = at;

@@ -1,23 +1,24 @@
-//! Collections that lie in a realm, so that nothing there needs a `Box`, a `Vec` or a map of std's.
+//! Collections that lie in a realm, so that no value there needs a `Box`, a `Vec` or a map of
+//! std's.
 //!
 //! ```text
-//!   Vector, Deque   Gc --> | buffer |           Buffer --> | header | capacity | ... | T | T | T | ...
+//!   Vector, Deque   Gc --> | buffer |   Buffer --> | header | capacity | ... | T | T | T | ...
 //!   Map, Set        Gc --> | entries | index | live | hasher |
 //!                               |        +--> Slice of words: 31 bits of hash, number of the entry
 //!                               +--> Buffer of Option<(K, V)>, in the order of insertion
 //! ```
 //!
-//! Each is one word and `Copy`; all copies share its contents, as with a
-//! [`Gc`](super::pointer::Gc). Methods that take the [`Mutation`](super::Mutation) change them in
-//! place and report their stores. The caller names no parent object. Values are `Copy` (a `Gc`, a
-//! `Str`, a number, a tuple of these) and are copied in and out, never lent. So any method may be
-//! called at any time, also during an iteration. A collection of values that are not `Copy` is a
-//! collection of `Gc<T>`.
+//! Each collection is one word and `Copy`. All copies share the contents, as with a
+//! [`Gc`](super::pointer::Gc). Methods that take the [`Mutation`](super::Mutation) change the
+//! contents in place and report their stores. The caller names no parent object. Values are `Copy`
+//! (a `Gc`, a `Str`, a number, a tuple of these) and are copied in and out, never lent. So any
+//! method may be called at any time, also during an iteration. A collection of values that are not
+//! `Copy` is a collection of `Gc<T>`.
 //!
 //! The realm owns the memory of its collections: this memory counts for the realm's limit, paces
 //! its garbage collections, and is moved. Only values are traced. Replaced storage is garbage.
 //!
-//! Only `traced` has unsafe code here, for `Trace`; `buffer` has the rest.
+//! Of these files only `traced` has unsafe code, for `Trace`. All other unsafe code is in `buffer`.
 
 pub(crate) mod deque;
 pub(crate) mod hash;

@@ -81,8 +81,8 @@ where
         self.0.contains_key(key)
     }
 
-    /// Returns a key as it was inserted. Constant time on average. With it, a set can intern
-    /// strings: look one up, and insert it if there is none.
+    /// Returns a key as it was inserted. Constant time on average. So a set can intern strings:
+    /// look a string up, and insert it if it is missing.
     #[inline]
     #[must_use]
     pub fn get<Q: Eq + Hash + ?Sized>(self, key: &Q) -> Option<K>

@@ -40,7 +40,8 @@ unsafe impl<K: Copy + Trace, S: 'static> Trace for Set<'_, K, S> {
     }
 }
 
-// SAFETY: entries and index are reported; the count holds no reference, nor does what is 'static.
+// SAFETY: entries and index are reported; the count and the hasher, which is 'static, hold no
+// reference.
 unsafe impl<K: Copy + Trace, V: Copy + Trace, S: 'static> Trace for Body<'_, K, V, S> {
     fn trace(&self, tracer: &Tracer) {
         let Self { entries, index, live: _, hasher: _ } = self;

@@ -14,11 +14,11 @@ use super::super::slice::Slice;
 use super::super::trace::Trace;
 use super::sequence::sequence;
 
-/// A growable array in a realm, shared by all that have a copy of this reference.
+/// A growable array in a realm, shared by all copies of this reference.
 ///
-/// Values are copied in and out. Amortised constant time at the end, linear at any other place; see
-/// each method. An iterator reads each value when it reaches it, and ends at the array's current
-/// end.
+/// Values are copied in and out. Changes take amortised constant time at the end, and linear time
+/// at any other place; see each method. An iterator reads a value when it reaches the value's
+/// place. It ends at the array's current end.
 ///
 /// ```
 /// # use heapwright::{Rootable, gc::{Gc, Realm, Vector}};
@@ -39,7 +39,7 @@ use super::sequence::sequence;
 pub struct Vector<'gc, T>(pub(super) Growing<'gc, T>);
 
 impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
-    /// An empty one, without memory for values.
+    /// An empty array, without memory for values.
     ///
     /// # Panics
     ///
@@ -49,7 +49,7 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
         Self(Growing::new(mc, None))
     }
 
-    /// An empty vector with room for that many values.
+    /// An empty array with room for `capacity` values.
     ///
     /// # Panics
     ///
@@ -60,7 +60,7 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
         Self(Growing::new(mc, buffer))
     }
 
-    /// One with these values.
+    /// An array with these values.
     ///
     /// # Panics
     ///
@@ -80,7 +80,7 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
         self.0.len()
     }
 
-    /// Returns whether there is none.
+    /// Returns whether there is no value.
     #[inline]
     #[must_use]
     pub fn is_empty(self) -> bool {
@@ -135,7 +135,7 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
     ///
     /// # Panics
     ///
-    /// If one of them is not there.
+    /// If there is no value `a` or no value `b`.
     pub fn swap(self, mc: &Mutation<'gc>, a: usize, b: usize) {
         let (Some(one), Some(other)) = (self.get(a), self.get(b)) else {
             panic!("there is no value {} in an array of {}", a.max(b), self.len())
@@ -144,7 +144,7 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
         self.set(mc, b, one);
     }
 
-    /// Makes room for that many more.
+    /// Makes room for `more` more values.
     ///
     /// # Panics
     ///
@@ -195,7 +195,7 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
         _ = self.0.buffer().is_some_and(|buffer| buffer.extend(mc, values));
     }
 
-    /// Puts a value before value `n`, or at the end. Linear in the number of those behind it.
+    /// Puts a value before value `n`, or at the end. Linear in the number of values behind it.
     ///
     /// # Panics
     ///
@@ -211,7 +211,7 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
         self.push(mc, value);
     }
 
-    /// Takes value `n`. Linear in the number of those behind it.
+    /// Takes value `n`. Linear in the number of values behind it.
     pub fn remove(self, mc: &Mutation<'gc>, n: usize) -> Option<T> {
         let removed = self.get(n)?;
         for at in n + 1..self.len() {
@@ -222,7 +222,7 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
         Some(removed)
     }
 
-    /// Takes value `n`, and moves the last one to its place. Constant time.
+    /// Takes value `n`, and moves the last value to its place. Constant time.
     pub fn swap_remove(self, mc: &Mutation<'gc>, n: usize) -> Option<T> {
         let removed = self.get(n)?;
         let last = self.pop(mc)?;
@@ -271,8 +271,8 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
         }
     }
 
-    /// Sorts the values, not stably. O(n log n), into new memory: if `compare` panics, the array
-    /// stays as it was. Changes that `compare` makes to the array are lost.
+    /// Sorts the values, not stably. Takes O(n log n) time, and new memory. If `compare` panics,
+    /// the array stays as it was. Changes that `compare` makes to the array are lost.
     ///
     /// # Panics
     ///

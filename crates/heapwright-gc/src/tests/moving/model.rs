@@ -268,7 +268,8 @@ fn options() -> impl Strategy<Value = Options> {
             compact: true,
             least: 256 << 10,
             step_ns: 2_000,
-            // Verifying settles regions, which hides errors of unsettled ones: so not always.
+            // Verifying settles regions, which hides errors of unsettled regions. So not every case
+            // verifies.
             verify: if verify { VERIFY_HEAP | VERIFY_BARRIERS } else { 0 }
                 | if stress == 0 { STRESS } else { 0 },
             ..Options::new()
