@@ -147,9 +147,9 @@ impl<O: Memory + Copy> Chunk<O> {
         mended
     }
 
-    /// Gives up the tail that was cut off a run, before all but its first `keep` units go back.
-    /// Returns the number of its `units` units that the caller keeps or gives back. The rest is
-    /// free already.
+    /// Gives up the cut tail of a run of `units` units. The caller is about to keep the first
+    /// `keep` units and to give the others back. Returns the number of units that the caller still
+    /// keeps or gives back. The units behind them are free already.
     pub(super) fn settle_tail(&mut self, unit: usize, units: usize, keep: usize) -> usize {
         let record = self.map.record(unit);
         let used = record.usable.load(Ordering::Relaxed);

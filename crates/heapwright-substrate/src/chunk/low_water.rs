@@ -5,8 +5,8 @@
 //!                        \_______ at the end of a part: the fewest of all are due
 //! ```
 //!
-//! The delay has parts, so that unneeded units are due at most one part after the delay, and not a
-//! whole delay.
+//! The delay has parts, so that unneeded units are due at most one part after the delay, and not up
+//! to a whole delay after it.
 //!
 //! Called by `chunk`, under its lock.
 #![forbid(unsafe_code)]

@@ -10,14 +10,14 @@
 //! ```
 //!
 //! malloc makes its K caches when the process starts, because it will need them. There may be
-//! thousands of pools, most of them used by one thread or a few. So each begins with one object,
-//! and doubles the number whenever two threads meet at one, up to the process's K (`shared_most`).
-//! The cost of a pool follows its contention, and never the number of threads.
+//! thousands of pools, and one thread or a few threads use each. So a pool begins with one object,
+//! and doubles the number whenever two threads meet at an object, up to the process's K
+//! (`shared_most`). The cost of a pool follows its contention, and never the number of threads.
 //!
 //! **The object of a thread.** A thread has one number for all owners, beside its thread index.
-//! Numbers are first given in turn. A thread that finds its object held and gets another keeps that
-//! one's number. Per CPU the number is the CPU's. If there are fewer objects, the remainder counts.
-//! Only `Common::number` implements this.
+//! Numbers are first given in turn. A thread that finds its object held, and gets another object,
+//! keeps the number of that object. If objects belong to CPUs, the number is the CPU's. If there
+//! are fewer objects than numbers, the remainder counts. Only `Common::number` implements this.
 //!
 //! **Fork.** The objects are whole on both sides, because a fork holds their locks. All objects of
 //! one type, of all owners, are a [`Family`], recycled and never freed. So a fork finds all of
@@ -163,7 +163,7 @@ mod made {
             Some(taken)
         }
 
-        /// Takes an owner's objects back. They are empty.
+        /// Takes an owner's objects back. The objects are empty.
         pub fn give(&self, taken: &'static ids::Slot<Common<T>>) {
             self.all.give(taken);
         }

@@ -1,12 +1,11 @@
-//! The exclusive registry: each thread has an object of its own, found by id. Objects are never
-//! freed.
+//! The exclusive registry: each thread has an object of its own, found by id.
 //!
 //! ```text
 //!   a thread starts: adopt an abandoned object, else make one
 //!   a thread ends:   its object is abandoned; any thread may claim it for a moment
 //! ```
 //!
-//! Objects and their ids are those of `ids`: never freed.
+//! The objects and their ids are those of `ids`: no object is ever freed.
 //!
 //! The registry works with any kind of object; `cache` uses it for caches.
 

@@ -65,7 +65,7 @@ struct Range {
 
 const _: () = assert!(size_of::<Scan>() == 96 && size_of::<Range>() == 24);
 
-/// Ranges in ascending order; adjacent ones are visited as one.
+/// Ranges in ascending order; adjacent ranges are visited as one.
 struct Joined<'a> {
     run: Option<(usize, usize)>,
     visit: &'a mut dyn FnMut(usize, usize),
@@ -148,9 +148,10 @@ impl ProcMem {
         self.read(at, into) / size_of::<usize>()
     }
 
-    /// Calls `visit` with the runs of whole pages with data in a range. Without a page
-    /// map it visits the whole range. Shared memory is in no table of a process that was just
-    /// copied; of it, the pages in memory are visited.
+    /// Calls `visit` with the runs of whole pages with data in a range. For private memory the page
+    /// map tells them. For shared memory, or without a page map, `visit` gets the pages in memory;
+    /// if the kernel does not tell these, the whole range. (A process that was just copied has
+    /// shared memory in no page table.)
     pub fn each_page_run(
         &self,
         start: usize,
@@ -298,7 +299,7 @@ mod tests {
             runs.push(((from - at.addr()) / page, (to - at.addr()) / page));
         });
         assert_eq!(runs, [(3, 5), (60, 61)]);
-        // The older way gives the same result.
+        // The entries give the same result.
         let mut by_entries = std::vec::Vec::new();
         proc_mem.each_run_by_entries(at.addr(), at.addr() + 64 * page, &mut |from, to| {
             by_entries.push(((from - at.addr()) / page, (to - at.addr()) / page));

@@ -4,7 +4,7 @@
 //!   memfd of a command, sealed: it does not shrink --path under /proc--> mapped in a reservation of ours
 //! ```
 //!
-//! If another process cuts a mapped file, a read is SIGBUS. So a file must be sealed against
+//! If another process cuts a mapped file, a read raises SIGBUS. So a file must be sealed against
 //! shrinking (`F_SEAL_SHRINK`), and have the expected length. Its content may be anything.
 //!
 //! Called by `stacks` and by `recorder`.

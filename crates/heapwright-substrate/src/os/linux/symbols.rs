@@ -48,7 +48,7 @@ pub fn is_single_threaded() -> bool {
 }
 
 /// Whether the headers of the C library's own blocks are known: glibc's are. musl never hands a
-/// block to a program that brings its own `malloc`, and keeps these functions to itself.
+/// block to a program that brings its own `malloc`, and does not export these functions.
 const KNOWS_BLOCKS: bool = cfg!(target_env = "gnu");
 
 /// The C library's own `free`, if there is one.
@@ -71,8 +71,8 @@ struct Mallinfo {
     rest: [i32; 6],
 }
 
-/// The C library's own heap. `None`: it has none yet, or its blocks cannot be found. Uses only the
-/// C library, and no file. Called by a constructor, because it takes glibc's locks.
+/// The C library's own heap. `None`: the library has no heap yet, or its blocks cannot be found.
+/// Reads no file. Called by a constructor, because it takes glibc's locks.
 pub fn libc_heap() -> Option<LibcHeap> {
     // As a rule, only the C library moves the program break before `main`.
     let known_break: *mut usize = weak!("__curbrk").cast();

@@ -64,8 +64,7 @@ pub fn each_data_segment(visit: &mut dyn FnMut(usize, usize)) {
 }
 
 /// The bytes of static thread-local variables below and above a thread's pointer, measured in the
-/// calling thread. These are the ones that every thread gets with its stack. Takes the loader's
-/// lock.
+/// calling thread. Every thread gets these variables with its stack. Takes the loader's lock.
 pub fn thread_local_bytes() -> (usize, usize) {
     unsafe extern "C" fn module(
         info: *mut libc::dl_phdr_info,
