@@ -16,9 +16,8 @@
 //! same thread, and may allocate: see `sync::hold_all`. If such a handler forks itself, it finds
 //! all locks held and takes none.
 //!
-//! **Collected heaps first.** Their mutators must stop while the forking thread holds no lock. A
-//! mutator on its way to a safepoint may wait for `FORKING`, because it forks, or uses a part of
-//! heapwright for the first time.
+//! **Collected heaps first.** Their mutators must stop while the forking thread holds no lock. On
+//! its way to a safepoint a mutator may wait for `FORKING`, to fork or to join a part.
 //!
 //! **Streams before malloc.** A thread that reads a line allocates with the stream locked.
 //!
@@ -27,8 +26,8 @@
 //! an awaited slot, and wait for any other lock. So this thread waits for slots before it holds a
 //! lock that a handler may need.
 //!
-//! A child of `vfork` runs no handler. It shares the parent's memory until it execs, as with any
-//! allocator.
+//! A child of `vfork` runs no handler: it shares the parent's memory until it execs. Called by the
+//! parts, which join when they start.
 
 use core::cell::UnsafeCell;
 use core::ptr;

@@ -9,8 +9,7 @@
 //!   huge pages  as requested                     |  none for new memory
 //!   stashes     4 MiB                            |  256 KiB at most
 //!
-//!   pressure    0 ------ 2 % ------ 10 %    the part of the time in which some thread waited
-//!   counts as      far    |   close  |   near
+//!   pressure    0 ------ 2 % ------ 10 %   of the time some thread waits: far | close | near
 //! ```
 //!
 //! Far from the limit nothing changes, because speed comes first. The limit is the smallest limit
@@ -25,8 +24,7 @@
 //! Pressure (PSI) is in `memory.pressure` of the limited group, else in `/proc/pressure/memory`. It
 //! is the part of the last ten seconds in which some thread waited for the kernel to free pages.
 //!
-//! Invariants: no memory safety depends on these values. All accesses are relaxed; one thread looks
-//! at a time.
+//! No memory safety depends on these values. All accesses are relaxed; one thread looks at a time.
 //!
 //! Called by the modules that keep free memory, by `chunk`, which notes growth, and by `limit`,
 //! which looks.

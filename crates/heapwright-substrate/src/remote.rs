@@ -233,7 +233,7 @@ impl Ownership {
         Self(AtomicU32::new(HELD))
     }
 
-    /// Tries to become the owner for a moment, if no thread is.
+    /// Tries to become the owner for a moment, if no thread is the owner.
     #[inline]
     pub fn try_claim(&self) -> bool {
         self.0.compare_exchange(ORPHANED, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
@@ -245,7 +245,7 @@ impl Ownership {
         self.0.store(HELD, Ordering::Release);
     }
 
-    /// Whether a thread holds this permanently.
+    /// Whether a thread holds the ownership permanently.
     #[cfg(not(loom))]
     #[inline]
     pub fn is_held(&self) -> bool {
@@ -262,15 +262,15 @@ impl Ownership {
         !stack.is_empty()
     }
 
-    /// After a push: whether no thread holds this. Then the pusher must try to claim it, and take
-    /// the pushed blocks.
+    /// After a push: whether no thread has the ownership. Then the pusher must try to claim it, and
+    /// to take the pushed blocks.
     #[inline]
     pub fn needs_drainer(&self) -> bool {
         fence(Ordering::SeqCst);
         self.is_orphaned()
     }
 
-    /// Whether no thread holds this.
+    /// Whether no thread has the ownership.
     #[inline]
     pub fn is_orphaned(&self) -> bool {
         self.0.load(Ordering::Relaxed) == ORPHANED

@@ -12,8 +12,8 @@ pub enum Verdict {
     /// A reported error of the program. Its own handler may run; without one, the program ends,
     /// even if it ignores the signal.
     Stop = 2,
-    /// The same, and the guard of the address's page is lifted: the instruction may run once, and
-    /// then the caller restores the guard. A caller that cannot do this restores it at once, and
-    /// ends the program.
+    /// As [`Self::Stop`], and the guard of the address's page is lifted: the instruction may run
+    /// once, and then the caller restores the guard. A caller that cannot do this restores the
+    /// guard at once, and ends the program.
     Step = 3,
 }

@@ -9,35 +9,25 @@
 //! ```
 //!
 //! *Dirty* runs may still have pages. They are reused first: an existing page costs nothing, and a
-//! fresh one costs a fault. After each purge delay the *low water* goes back to the kernel, the
+//! fresh page costs a fault. After each purge delay the *low water* goes back to the kernel, the
 //! oldest runs first. The low water is the fewest dirty units of that time: the program did not
-//! need them. (The age of single runs was tried as a rule, too. A program that frees and takes
-//! buffers of many sizes splits and merges runs all the time. Their ages mean little, and every few
-//! milliseconds the program faulted pages in that had just gone back.) There is no background
-//! thread. A thread that takes or gives a run looks at the queue, and purges a bounded number of
-//! runs, outside the lock.
+//! need them. There is no background thread. A thread that takes or gives a run looks at the queue,
+//! and purges a bounded number of runs, outside the lock.
 //!
-//! A merged run queues at the place of its *oldest* part: a neighbour that is freed again and again
-//! cannot keep a large run from its turn.
+//! Runs merge only with runs of their own state. A merged run queues at the place of its *oldest*
+//! part: a neighbour that is freed again and again cannot keep a large run from its turn. Clean
+//! runs read as zero, which saves `calloc` its work.
 //!
-//! Clean runs read as zero, which saves `calloc` its work.
-//!
-//! Runs merge only with runs of their own state. A *long* run (1 MiB) may find no dirty run that is
-//! long enough. `take_joined` then puts it together: a dirty run, its free neighbours, and units
-//! that were never used. Thus the pages of a buffer serve the longer buffer that follows it. If
-//! nothing can be joined, the long run takes fresh units. Before the caller gets it, equally many
-//! dirty units go back, except a few that may wait. So old copies of a growing buffer do not stay
-//! resident.
+//! If no dirty run can serve a *long* run (1 MiB), `take_joined` joins one with its neighbours. If
+//! this fails, the long run takes fresh units, and equally many dirty units go back first, except a
+//! few that may wait. So old copies of a growing buffer do not stay resident.
 //!
 //! If the window has no room, all dirty runs are purged, and all runs merge, before a request is
-//! refused.
-//!
-//! If address space is limited, free runs keep at most an eighth of the address space left to other
-//! users, or 1 MiB. The other free runs are *absent*: see `address_limit`.
+//! refused. If address space is limited, free runs keep at most an eighth of the address space left
+//! to other users, or 1 MiB. The other free runs are *absent*: see `address_limit`.
 //!
 //! Called by `cache` (units for slabs), `heap` (large blocks) and [`metadata`]. One lock protects
-//! all, for a few dozen instructions. System calls are made outside it, except the commit at the
-//! frontier.
+//! all. System calls are made outside it, except the commit at the frontier.
 
 mod address_limit;
 mod dense;
@@ -302,8 +292,8 @@ impl<O: Memory + Copy> Chunk<O> {
     }
 
     /// Joins one of the longest dirty runs, its free neighbours and units behind the frontier into
-    /// a long run. So existing pages are used again. `None`: nothing can be joined, or the kernel
-    /// is to zero the whole run.
+    /// a long run. Thus the pages of a buffer serve the longer buffer that follows it. `None`:
+    /// nothing can be joined, or the kernel is to zero the whole run.
     fn take_joined(&mut self, units: usize, want: Want) -> Option<Run> {
         if units < LONG || want.is_zero_by_kernel(units) {
             return None;

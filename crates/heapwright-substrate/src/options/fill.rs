@@ -3,11 +3,11 @@
 //! ```text
 //! fill=off                       the earlier contents of the memory
 //! fill=0                         zeros
-//! fill=1, fill=2                 bytes that depend on the site and the block; fill=2: each bit the other way
+//! fill=1, fill=2                 bytes that depend on site and block; fill=2 inverts each bit
 //!   :list                        each site with blocks goes into the record
 //!   :before-SITE.BLOCK.BYTE      bytes before this point hold the pattern, the rest zeros
 //!   :without-SITE                blocks of this site hold zeros
-//!   :at-SITE.BLOCK.BYTE          the block is a finding: the program reads its undefined bytes from BYTE on
+//!   :at-SITE.BLOCK.BYTE          the block is a finding: undefined bytes are read from BYTE on
 //! ```
 //!
 //! A program that reads only bytes that it has written behaves the same with every pattern.

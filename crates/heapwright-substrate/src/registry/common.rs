@@ -64,7 +64,7 @@ mod made {
     }
 
     impl<T: Place> Common<T> {
-        /// The number of the calling thread's object. `None`: it has none yet.
+        /// The number of the calling thread's object. `None`: the thread has no number yet.
         #[inline(always)]
         fn number(by_cpu: bool) -> Option<usize> {
             if by_cpu { Some(per_cpu::cpu()) } else { thread_index::shared() }

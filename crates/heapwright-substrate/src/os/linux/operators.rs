@@ -5,7 +5,7 @@
 //! ours. This is no mistake of the program. The dynamic symbols of such a library define `new`.
 //!
 //! ```text
-//!   module   PT_DYNAMIC -> DT_SYMTAB | DT_STRTAB | DT_GNU_HASH, which leads to a defined symbol by its name
+//!   module   PT_DYNAMIC -> DT_SYMTAB | DT_STRTAB | DT_GNU_HASH -> a defined symbol, by its name
 //! ```
 //!
 //! The search takes the loader's lock, and some microseconds a module. It runs before a finding is

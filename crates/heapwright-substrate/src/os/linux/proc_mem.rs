@@ -1,7 +1,7 @@
 //! Reads the process's own memory, of any kind, without a fault.
 //!
 //! ```text
-//!   each_page_run   the pages of a range with data of the program: /proc/self/pagemap, scanned or read
+//!   each_page_run   pages of a range with data of the program: /proc/self/pagemap (scan or read)
 //!   read            the bytes of any mapping: /proc/self/mem, or process_vm_readv
 //! ```
 //!
@@ -9,8 +9,8 @@
 //! signal. Pages that were never touched are not read, because a read would give them memory. An
 //! unchanged private page of a file holds no pointer that the program made, and is not read either.
 //!
-//! A process that has changed its user cannot open its `/proc/self/mem`. The kernel still copies its
-//! memory (`process_vm_readv`).
+//! A process that has changed its user cannot open its `/proc/self/mem`. The kernel still copies
+//! its memory (`process_vm_readv`).
 //!
 //! Called by `debug::leaks`.
 

@@ -35,7 +35,7 @@ fn make(number: usize) -> Option<ManySlot> {
     Some(Box::leak(Box::new(Slot::new(number, (), Canary::default()))))
 }
 
-/// Caches, and a count of the visits of each that is kept elsewhere.
+/// A registry with `count` caches.
 fn caches(count: usize) -> &'static Many {
     let registry: &'static Many = Box::leak(Box::new(Shared::new()));
     assert_eq!(registry.raise(count, make), count);
@@ -178,7 +178,7 @@ fn who_sleeps_for_a_cache_is_woken() {
         });
         while !is_over.load(Ordering::Relaxed) {
             let held = registry.acquire(slot).expect("it is held for a moment only");
-            // Long enough for the other one to come, and to go to sleep.
+            // Long enough for the other thread to come, and to go to sleep.
             thread::sleep(Duration::from_micros(200));
             drop(held);
             thread::sleep(Duration::from_micros(100));
