@@ -236,7 +236,7 @@ impl StackDepot {
     }
 
     /// Continues [`StackDepot::insert`] if the table in use lacks the stack, whose path ended at
-    /// `place`. Without memory for that table, a smaller one stays in use.
+    /// `place`. Without memory for that table, a smaller table stays in use.
     #[inline(never)]
     fn insert_slowly<'a>(
         &'a self,
@@ -442,7 +442,7 @@ mod tests {
             |depot: &StackDepot| (1..40).map(|n| insert(depot, &[n, 7])).collect::<Vec<_>>();
         assert_eq!(again(&depot), stacks);
         // A table that other threads may get later cannot be sealed, so new stacks stay out of the
-        // larger one.
+        // larger table.
         depot.heads[2].refuse(false);
         assert_eq!(again(&depot), stacks);
         assert_eq!(insert(&depot, &[40, 7]), Stack::NONE);

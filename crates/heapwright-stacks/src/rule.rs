@@ -159,7 +159,7 @@ impl Rule {
     }
 
     /// Returns the bytes from the CFA (or the frame pointer) to the saved frame pointer. In a plain
-    /// rule without one: the bytes to the return address.
+    /// rule without a saved frame pointer: the bytes to the return address.
     #[inline(always)]
     pub(super) fn fp_offset(self) -> isize {
         ((self.0 << 16) as i64 >> 48) as isize * 8

@@ -497,7 +497,7 @@ fn code_made_at_run_time_is_passed_by_its_frame_pointer() {
     caller(made);
     let seen = SEEN.take();
     assert!(seen.contains(&(at.addr() + 6)), "{}", Names(&[&seen]));
-    // Below it are the test's own caller and all others.
+    // Below this frame are the test's own caller and all other callers.
     let end = expected();
     let end = &end[end.len() - 5..];
     assert!(seen.ends_with(end), "{}", Names(&[&seen, end]));

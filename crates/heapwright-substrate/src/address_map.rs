@@ -2,8 +2,8 @@
 //!
 //! The **window** is one address range `[base, base + span)`, cut into units of 64 KiB. A 32-bit
 //! entry for each unit tells its kind and owner. A 128-byte record for each unit, touched only on
-//! slow paths, tells the rest. Both lie far from the user's bytes, so a look-up does not touch the
-//! address.
+//! slow paths, has all other facts. Both lie far from the user's bytes, so a look-up does not touch
+//! the address.
 //!
 //! ```text
 //!   entry:   31          11 10       0
@@ -64,7 +64,7 @@ pub enum Kind {
     Kept,
     /// The heap's own records.
     Metadata,
-    /// The first unit of a segment of a pool, which owns it.
+    /// The first unit of a segment of a pool, which owns the unit.
     PoolHead,
     /// A later unit of the pool segment that begins at this unit.
     PoolRest(usize),

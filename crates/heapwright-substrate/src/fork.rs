@@ -53,10 +53,11 @@ pub enum Part {
     Debug,
     /// The window and the units carved from it.
     Substrate,
-    /// The trace of calls. Its holder waits for no lock, and a thread that writes may hold any.
+    /// The trace of calls. Its holder waits for no lock, and a thread that writes may hold any
+    /// lock.
     Trace,
-    /// The samples of a heap profile. Their holder waits for no lock, and a thread that adds one
-    /// may hold any.
+    /// The samples of a heap profile. Their holder waits for no lock, and a thread that adds a
+    /// sample may hold any lock.
     #[allow(dead_code, reason = "a part of the feature `debug`")]
     Samples,
 }
@@ -194,14 +195,14 @@ unsafe fn unlock() -> Option<SignalMask> {
     let held = HELD.load(Ordering::Relaxed);
     for part in (0..PARTS).rev().filter(|part| held >> part & 1 != 0) {
         if let Some(handlers) = joined(part) {
-            // SAFETY: this thread, or the one it is a copy of, took the part's locks before the
+            // SAFETY: this thread (in a child: its original) took the part's locks before the
             // fork.
             unsafe { (handlers.unlock)() };
         }
     }
     // SAFETY: `FORKING` is held.
     let blocked = unsafe { BLOCKED.0.get().read() };
-    // SAFETY: `before` took it in this thread or the one it is a copy of.
+    // SAFETY: `before` took it in this thread (in a child: in its original).
     unsafe { FORKING.release() };
     Some(blocked)
 }

@@ -209,7 +209,7 @@ pub fn forget() {
     LIMIT.store(0, Ordering::Relaxed);
 }
 
-/// Notes that others wait for memory: from now on the nearness is at least `pressure`.
+/// Notes that other users wait for memory: from now on the nearness is at least `pressure`.
 fn note_pressure(pressure: Nearness) {
     if pressure > nearness() {
         NEARNESS.store(pressure as u8, Ordering::Relaxed);
@@ -328,8 +328,8 @@ pub struct Watcher {
     /// The requested limit; `None`: the limit of the control groups.
     asked: Option<usize>,
     found_ms: u32,
-    /// The earliest time of the next look, in nanoseconds, and the bytes that were left at the
-    /// last.
+    /// The earliest time of the next look, in nanoseconds, and the bytes that were left at the last
+    /// look.
     again_ns: u64,
     left: usize,
     /// The nearness without pressure.
@@ -341,13 +341,13 @@ pub struct Watcher {
 
 /// A heap with fewer bytes causes no look.
 const SMALL: usize = 16 << 20;
-/// No thread reads a group's figures before the heap has one part in this number of its limit.
+/// No thread reads a group's figures before the heap has one part in this number of the limit.
 const LITTLE: usize = 16;
 /// Less growth causes no look.
 const WORTH_A_LOOK: usize = 1 << 20;
 /// Looks may take one part in this number of the time.
 const SHARE: u64 = 50;
-/// The milliseconds until the next look if nothing calls for one.
+/// The milliseconds until the next look if there is no reason for a look.
 const IDLE_MS: u32 = 50;
 /// The milliseconds after which the limit is read again, because it may change.
 const AGAIN_MS: u32 = 10_000;
@@ -369,7 +369,7 @@ impl Watcher {
         }
     }
 
-    /// Sets a limit for the process's own memory, or uses that of its groups.
+    /// Sets a limit for the process's own memory, or uses the limit of its groups.
     pub fn ask(&mut self, limit: Option<usize>) {
         if limit != self.asked {
             self.asked = limit;

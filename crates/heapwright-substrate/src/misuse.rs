@@ -119,7 +119,7 @@ pub enum Access {
 }
 
 /// Begins a line about a C function's access: `bytes` bytes at `address`, where the block has
-/// `left`. (The caller adds the allowed access, and advice.)
+/// `left` bytes left. (The caller adds the allowed access, and advice.)
 #[cold]
 pub fn out_of_bounds(
     function: &str,

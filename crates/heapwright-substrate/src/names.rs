@@ -68,6 +68,6 @@ pub fn before_fork() {
 ///
 /// Follows [`before_fork`] in the forking thread or its copy in the child.
 pub unsafe fn after_fork() {
-    // SAFETY: this thread, or the one it is a copy of, took the locks before the fork.
+    // SAFETY: this thread (in a child: its original) took the locks before the fork.
     unsafe { NAMES.after_fork() };
 }

@@ -1,7 +1,7 @@
 //! The purge delay: the time that free pages wait until they go back to the kernel.
 //!
 //! ```text
-//!              given back ---- touched again, after a pause of up to MAX --> as long as the pause
+//!              given back ---- touched again, after a pause of up to MAX ---> a bit over the pause
 //!   delay  <
 //!              given back ---- not touched again in a long time ------> half (at least MIN)
 //! ```

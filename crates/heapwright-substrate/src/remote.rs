@@ -35,7 +35,7 @@ use loom::cell::UnsafeCell;
 
 use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
 
-/// A free block: its first word links it to the next one.
+/// A free block: its first word links it to the next block.
 #[repr(C)]
 pub struct Block {
     #[cfg(not(loom))]
@@ -168,8 +168,8 @@ impl RemoteStack {
     /// The caller must then call [`RemoteStack::taken`].
     #[inline]
     pub fn take(&self) -> (*mut Block, usize) {
-        // Loom skips this look. It finds orders by a word's last access, so a pusher's own look
-        // would hide this one, and loom would never try a push between this look and the exchange.
+        // Loom skips this look. Loom finds orders by a word's last access. A pusher's own look
+        // would hide this look, and loom would never try a push between this look and the exchange.
         if cfg!(not(loom)) && self.is_empty() {
             return (ptr::null_mut(), 0);
         }

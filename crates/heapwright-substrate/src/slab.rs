@@ -6,7 +6,7 @@
 //!   summary  bit i: word i of the bitmap is not 0
 //! ```
 //!
-//! A slot is in one of three states, and only the slab's owner changes them:
+//! A slot is in one of three states, and only the slab's owner changes the state:
 //!
 //! ```text
 //!   untouched --carve--> out (in a list, or in use) --put--> returned

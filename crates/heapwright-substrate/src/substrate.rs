@@ -57,8 +57,8 @@ fn open_first(chosen: &Options) -> bool {
     opened
 }
 
-/// A registration by one thread, once, while others wait: a fork with only some handlers registered
-/// would copy locks that another thread holds.
+/// A registration by one thread, once, while other threads wait: a fork with only some handlers
+/// registered would copy locks that another thread holds.
 pub struct Registration {
     /// The process whose thread registers now. 0: none yet. [`Self::DONE`]: all is registered.
     process: AtomicU32,
@@ -176,11 +176,11 @@ fn before() {
 ///
 /// Follows [`before`] in the forking thread or its copy in the child.
 unsafe fn unlock() {
-    // SAFETY: this thread, or the one it is a copy of, took the locks before the fork.
+    // SAFETY: this thread (in a child: its original) took the locks before the fork.
     unsafe { chunk::after_fork() };
-    // SAFETY: this thread, or the one it is a copy of, took the locks before the fork.
+    // SAFETY: this thread (in a child: its original) took the locks before the fork.
     unsafe { chunk::metadata::after_fork() };
-    // SAFETY: this thread, or the one it is a copy of, took it before the fork.
+    // SAFETY: this thread (in a child: its original) took it before the fork.
     unsafe { OPENING.release() };
 }
 

@@ -96,7 +96,7 @@ pub fn forget_after_fork() {
 static GENERATION: AtomicU32 = AtomicU32::new(1);
 
 /// Whether the process shows its figures. Then slow paths make sure that the next operation of a
-/// quiet program is slow, too.
+/// quiet program reaches a slow path, too.
 #[inline(always)]
 pub fn has_status() -> bool {
     !PLACES[Whose::Status as usize].task.load(Ordering::Relaxed).is_null()
@@ -135,7 +135,7 @@ pub fn pass(now: u32) {
     for place in &PLACES {
         let next = place.next.load(Ordering::Relaxed);
         let task = place.task.load(Ordering::Acquire);
-        // After the clock has wrapped, a time far behind looks like one far ahead.
+        // After the clock has wrapped, a time far behind looks like a time far ahead.
         let is_ahead = next != AT_ONCE && (1..=FAR).contains(&next.wrapping_sub(now));
         if !task.is_null() && !is_ahead {
             run(place, task, now);
@@ -160,7 +160,7 @@ fn run(place: &Place, task: *mut (), now: u32) {
     if sync::is_interrupted() || sync::holds_all() {
         return;
     }
-    // One thread runs the task: the others find its time far ahead.
+    // One thread runs the task: other threads find its time far ahead.
     let next = place.next.load(Ordering::Relaxed);
     let far = now.wrapping_add(FAR);
     if place.next.compare_exchange(next, far, Ordering::Acquire, Ordering::Relaxed).is_err() {

@@ -110,7 +110,7 @@ impl Reader {
         }
     }
 
-    /// Returns the words that need no test: the first one, and the distance to the last.
+    /// Returns the words that need no test: the first word, and the distance to the last.
     #[inline(always)]
     pub(super) fn without_trying(&self) -> (usize, usize) {
         (self.low, self.span)

@@ -5,7 +5,7 @@
 //!   tables             512 entries, 4,096, 32,768: the next once half of this table is written
 //! ```
 //!
-//! Entries are spread over a table, so a small program would touch all pages of a large one. Each
+//! Entries are spread over a table, so a small program would touch all pages of a large table. Each
 //! page takes two faults, because the first look maps the kernel's page of zeros.
 //!
 //! Two threads may write an entry at once, and a reader may see one word of each. The reader
@@ -138,8 +138,8 @@ pub(in super::super) fn forget_code() {
         if at.is_null() {
             continue;
         }
-        // SAFETY: these are the table's own pages. Other threads may read them: an entry of zeros,
-        // or half of one, is a miss.
+        // SAFETY: these are the table's own pages. Other threads may read them: an entry of which a
+        // half or all is zeros is a miss.
         let is_clear = unsafe { System.decommit(at, bytes.next_multiple_of(System.page_size())) };
         if !is_clear && let Some(cache) = open_table(number) {
             for entry in cache.entries {

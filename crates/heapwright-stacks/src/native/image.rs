@@ -9,7 +9,7 @@
 //! ```
 //!
 //! The C library (without a lock) or the kernel (`mapped`) finds the module of an address; the
-//! module's own headers in memory tell the rest. The length of a table is often not stored
+//! module's own headers in memory tell all else. The length of a table is often not stored
 //! anywhere, so a slice ends at the end of its readable segment. No byte outside the ranges of the
 //! program headers is ever read.
 //!

@@ -225,7 +225,7 @@ fn keep(now: u32, words: &[usize; 7]) {
     }
 }
 
-/// A permanent name, for modules that come and go. Each path has one, or a few after a race.
+/// A permanent name, for modules that come and go. Each path has one name, or a few after a race.
 struct Name {
     /// 0: free, [`WRITING`], or [`WRITTEN`].
     state: AtomicU32,

@@ -109,8 +109,8 @@ impl Slots {
         count + usize::from(matters)
     }
 
-    /// Notes the word of a frame pointer, if it `matters`, and that of a return address. Returns
-    /// the new count.
+    /// Notes the word of a frame pointer, if it `matters`, and the word of a return address.
+    /// Returns the new count.
     #[inline(always)]
     pub(super) fn note_two(
         &mut self,

@@ -19,7 +19,7 @@
 //!
 //! A walk ends after `depth` frames and at the outermost frame that the tables name. It also ends
 //! at an address that cannot be code (0), an unreadable word (`bounds`), a CFA that is not above
-//! the last one, and tables that do not fit a rule. A walk passes code without tables (made at run
+//! the last CFA, and tables that do not fit a rule. A walk passes code without tables (made at run
 //! time, assembly) by its frame pointer. The pointer must lead upward to two readable words, and
 //! the second must look like an address. A damaged stack gives at worst a short result.
 //!
@@ -101,7 +101,8 @@ impl Scratch {
     }
 }
 
-/// An unused context, made once. Making one takes 5 KiB of the stack, and copying takes none.
+/// An unused context, made once. Making a context takes 5 KiB of the stack, and copying it takes
+/// none.
 struct NewContext {
     /// 0: there is none; 1: a thread makes it; 2: it is complete.
     state: AtomicU8,
@@ -245,7 +246,7 @@ struct Position {
     now: Registers,
     /// The frame was interrupted: its address is not a return address.
     exact: bool,
-    /// Whether the frame pointer is still the initial one.
+    /// Whether the frame pointer is still the initial frame pointer.
     fp_original: bool,
     /// The place from which the frame pointer was loaded, while no CFA was derived from it; else 0.
     fp_place: usize,

@@ -12,11 +12,11 @@
 //! `khugepaged` brings back.
 //!
 //! So the chunk uses a huge page only if nearly all of its 2 MiB will be used. The heap already
-//! holds more, the class has filled many slabs (or the heap is large), and at most a sixteenth of a
-//! slab is behind its last slot. No other slab and no large block may lie in a huge page, because
-//! it would be resident before it is touched. (A variant put all slabs there from the start, and
-//! large blocks into the remaining units. With it, git needed a fifth more memory, and was no
-//! faster.)
+//! holds more than that, the class has filled many slabs (or the heap is large), and at most a
+//! sixteenth of a slab is behind its last slot. No other slab and no large block may lie in a huge
+//! page, because it would be resident before it is touched. (A variant put all slabs there from the
+//! start, and large blocks into the remaining units. With it, git needed a fifth more memory, and
+//! was no faster.)
 //!
 //! A *region* of units is set aside for huge pages. Its length is a share of the heap, so that
 //! regions are few and the kernel's list of mappings stays short. It takes a clean run if one is
@@ -86,10 +86,10 @@ impl<O: Memory + Copy> Chunk<O> {
         Some(Run { unit, zero: true, dense })
     }
 
-    /// Sets a new region aside: of clean runs if one is long enough, else of fresh memory, which
-    /// costs addresses and their page tables. If more clean units wait than are in use, there is no
-    /// region. (A lower bound, a region's length, was tried. A heap with many guards then had no
-    /// huge pages, because guards leave clean units: see docs/decisions.md.)
+    /// Sets a new region aside: of clean runs if one is long enough, else of fresh memory. Fresh
+    /// memory costs addresses and their page tables, so none is taken while more clean units wait
+    /// than are in use. (A region's length was tried as the limit. A heap with many guards then had
+    /// no huge pages, because guards leave clean units: see docs/decisions.md.)
     fn begin_region(&mut self) -> Option<()> {
         let again = self.region.refused + self.region.refused / SHARE;
         if self.taken < MANY.max(again) || !os::HAS_HUGE_PAGES || !self.huge_pages {
@@ -162,7 +162,7 @@ impl<O: Memory + Copy> Chunk<O> {
         }
     }
 
-    /// Gives up the rest of the region, because all memory is needed.
+    /// Gives up all units left of the region, because all memory is needed.
     pub(super) fn end_region(&mut self, now: u32) {
         self.close_region(now);
         let Region { next, end, .. } = core::mem::replace(&mut self.region, Region::none());

@@ -12,7 +12,7 @@
 //! `CUT` in the record's `usable` says that nothing is mapped behind the bytes in use. `CUT` is set
 //! under the chunk's lock. It is cleared under the lock when the tail is mapped again or given up.
 //! While `CUT` is clear, the owner changes `usable` without the lock, by a compare-and-exchange. If
-//! owner and cutter race, the first wins, and the other sees its value.
+//! the owner and the thread that cuts race, the first wins, and the second sees the first's value.
 //!
 //! Called by the rest of `chunk`, under its lock; [`set_usable`] by `heap` (large blocks).
 

@@ -18,9 +18,9 @@
 //! part: a neighbour that is freed again and again cannot keep a large run from its turn. Clean
 //! runs read as zero, which saves `calloc` its work.
 //!
-//! If no dirty run can serve a *long* run (1 MiB), `take_joined` joins one with its neighbours. If
-//! this fails, the long run takes fresh units, and equally many dirty units go back first, except a
-//! few that may wait. So old copies of a growing buffer do not stay resident.
+//! If no dirty run can serve a *long* run (1 MiB), `take_joined` joins a dirty run with its free
+//! neighbours. If this fails, the long run takes fresh units, and equally many dirty units go back
+//! first, except a few that may wait. So old copies of a growing buffer do not stay resident.
 //!
 //! If the window has no room, all dirty runs are purged, and all runs merge, before a request is
 //! refused. If address space is limited, free runs keep at most an eighth of the address space left
@@ -472,7 +472,7 @@ impl<O: Memory + Copy> Chunk<O> {
         }
     }
 
-    /// Takes a run out of the queue. Returns the next newer one.
+    /// Takes a run out of the queue. Returns the next newer run.
     fn unqueue(&mut self, unit: usize) -> Option<usize> {
         let newer = self.queue.before(self.map, unit);
         if self.oldest == unit {

@@ -363,8 +363,8 @@ impl<O: Memory> Window<O> {
                 return;
             }
         }
-        // Foreign mappings come close to these tables, which were reserved like any others. So each
-        // table keeps as much as it can need within the limit.
+        // Foreign mappings come close to these tables, which were reserved like any other mapping.
+        // So each table keeps as much as it can need within the limit.
         let likely = units(most).clamp(self.committed, self.span);
         for side in [&mut self.table, &mut self.records, &mut self.bitmaps] {
             let keep = side.need(&self.os, likely).max(side.committed);

@@ -22,7 +22,8 @@ pub struct Detect {
     /// Writes and reads by the C library's functions stay within a block (libheapwright-hardened.so
     /// and libheapwright-check.so, which interpose them).
     pub bounds: bool,
-    /// Limits that a function gets are found if they pass a block's end, even if it writes less.
+    /// A limit that a function gets is found if it passes a block's end, even if the function
+    /// writes less.
     pub limit: bool,
 }
 

@@ -44,7 +44,7 @@ pub const LEAST_SAMPLE: usize = 1 << 10;
 #[cfg(feature = "debug")]
 pub const MOST_SAMPLE: usize = 1 << 30;
 /// The value of `Options::guards` for guards that set their own pace, within a fixed share of the
-/// time. Any other value is the number of allocations from one guarded block to the next.
+/// time. Other values are the number of allocations from one guarded block to the next.
 #[cfg(feature = "debug")]
 pub const GUARDS_PACED: usize = usize::MAX;
 /// The most allocations from one guarded block to the next.

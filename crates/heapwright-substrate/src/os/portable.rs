@@ -249,7 +249,7 @@ pub fn block_signals() -> SignalMask {
 /// Nothing was blocked.
 pub fn restore_signals(_before: SignalMask) {}
 
-/// Starts no thread: callers do without one.
+/// Starts no thread: callers do without a thread.
 pub fn spawn(_run: extern "C" fn(*mut c_void) -> *mut c_void, _with: *mut c_void) -> bool {
     false
 }

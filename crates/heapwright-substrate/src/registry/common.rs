@@ -196,14 +196,14 @@ mod made {
             // Fork handlers of other libraries may have used a new owner in the meantime.
             for common in self.all.all().take(self.held.load(Ordering::Relaxed)) {
                 for slot in common.shared.all() {
-                    // SAFETY: this thread, or the one it is a copy of, has held it since before the
+                    // SAFETY: this thread (in a child: its original) has held it since before the
                     // fork.
                     unsafe { slot.after_fork() };
                 }
-                // SAFETY: this thread, or the one it is a copy of, took it before the fork.
+                // SAFETY: this thread (in a child: its original) took it before the fork.
                 unsafe { common.growing.release() };
             }
-            // SAFETY: this thread, or the one it is a copy of, took the locks before the fork.
+            // SAFETY: this thread (in a child: its original) took the locks before the fork.
             unsafe { self.all.after_fork() };
         }
     }
@@ -219,7 +219,7 @@ mod loom_tests {
 
     use super::*;
 
-    /// An owner with room for two objects, which begins with one. Each object is a canary: loom
+    /// An owner with room for two objects. It begins with one object. Each object is a canary: loom
     /// sees two threads in it at the same time.
     struct Owner {
         shared: Shared<UnsafeCell<usize>, (), 2>,

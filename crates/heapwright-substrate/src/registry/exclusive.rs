@@ -69,7 +69,7 @@ impl<T: Member + 'static> Exclusive<T> {
         self.ids.made()
     }
 
-    /// An object for the calling thread: an abandoned one, or a new one. `None`: there is no
+    /// An object for the calling thread: an abandoned object, or a new object. `None`: there is no
     /// memory.
     pub fn adopt_or_make(&self) -> Option<&T> {
         let mut abandoned = self.abandoned.lock();
@@ -130,7 +130,7 @@ impl<T: Member + 'static> Exclusive<T> {
 
     /// Claims up to `most` abandoned objects, one after the other, and calls `visit` with each.
     /// Begins where the last call ended. `visit` gives up the claim, and returns true to stop.
-    /// Returns whether it stopped. If the registry is busy, visits none.
+    /// Returns whether `visit` stopped. If the registry is busy, visits none.
     pub fn visit_abandoned(&self, most: usize, mut visit: impl FnMut(&T) -> bool) -> bool {
         let Some(mut abandoned) = self.abandoned.try_lock() else { return false };
         let from =

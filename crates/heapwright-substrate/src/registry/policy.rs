@@ -10,20 +10,20 @@
 //!                        v none; none has                   --> wait for the current cache
 //! ```
 //!
-//! A cache's *precedence* says since when it has been contended: the clock at the first failed try
-//! since a try last locked it, or 0. The lowest precedence that is not 0 belongs to the cache that
-//! has been held longest, so it is the likeliest to be released soon.
+//! A cache's *precedence* is the time since which it has been contended: the clock at the first
+//! failed try since a try last locked it, or 0. The lowest precedence that is not 0 belongs to the
+//! cache that has been held longest, so it is the likeliest to be released soon.
 //!
 //! The precedence of the current cache is also the *seed* of the scan. The failed try of that cache
 //! has set a precedence of 0 to the clock. So the seed is very likely not 0, and a clock's low bits
 //! are as good as random. The seed costs nothing: it lies in the line that the try has fetched.
 //!
-//! The stride is coprime with K, so the scan visits all caches before it visits one twice. The scan
-//! may reach the current cache and try it again. With few caches this helps most, because a holder
-//! keeps a cache for some dozens of instructions.
+//! The stride is coprime with K, so the scan visits all caches before it visits a cache twice. The
+//! scan may reach the current cache and try it again. With few caches this helps most, because a
+//! holder keeps a cache for some dozens of instructions.
 //!
 //! The idea and the figures are those of LLVM's review D47289 ("Improve the shared TSD model"),
-//! which compared nine policies and chose this one; docs/decisions.md compares others. The
+//! which compared nine policies and chose this policy; docs/decisions.md compares more. The
 //! simulator (bench/policies) includes this file unchanged. So it has `pub` items, and only its
 //! tests name another module.
 //!
@@ -32,7 +32,7 @@
 #![forbid(unsafe_code)]
 #![allow(unreachable_pub, reason = "bench/policies includes this file, and is another crate")]
 
-/// The caches that a thread looks at before it waits for one.
+/// The caches that a thread looks at before it waits for a cache.
 pub const SCAN: usize = 4;
 
 /// The caches to choose from, as the policy sees them.
@@ -52,9 +52,9 @@ pub trait Caches {
 /// The decision of the policy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Choice {
-    /// This cache is locked now, and is the thread's current one.
+    /// This cache is locked now, and is the thread's current cache.
     Locked(usize),
-    /// Wait for this cache, which is the thread's current one from now on.
+    /// Wait for this cache, which is the thread's current cache from now on.
     Wait(usize),
 }
 
@@ -170,7 +170,7 @@ pub(crate) mod tests {
                 let contended = tried.iter().copied().filter(|&cache| caches.since[cache] != 0);
                 let longest = contended.min_by_key(|&cache| caches.since[cache]);
                 prop_assert_eq!(choice, Choice::Wait(match longest {
-                    // Of equal precedences, the first one counts.
+                    // Of equal precedences, the first cache counts.
                     Some(cache) => cache,
                     None => current,
                 }));

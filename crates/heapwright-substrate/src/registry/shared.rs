@@ -15,11 +15,11 @@
 //! **The lock.** A try is one locked instruction, an unlock a plain store. A waiting thread counts
 //! itself in `sleepers` and sleeps on `state`. An unlock looks at `sleepers` after the store.
 //! Nothing orders the store before that load (this would take a second locked instruction), so an
-//! unlock may miss a sleeper by some nanoseconds. So a sleeper wakes by itself after a millisecond,
-//! or later if more threads sleep. A waiter gives up once the lock has been contended for
-//! `PATIENCE_NS`: it may be a signal handler that has interrupted the lock's holder. (The lock's
-//! contention counts, not the waiter's own wait, so such a handler waits in its first call only.) A
-//! handler that has interrupted a slow operation of its thread does not wait at all: see
+//! unlock may miss a sleeper by some nanoseconds. Therefore a sleeper wakes by itself after a
+//! millisecond, or later if more threads sleep. A waiter gives up once the lock has been contended
+//! for `PATIENCE_NS`: it may be a signal handler that has interrupted the lock's holder. (The
+//! lock's contention counts, not the waiter's own wait, so such a handler waits in its first call
+//! only.) A handler that has interrupted a slow operation of its thread does not wait at all: see
 //! `sync::is_interrupted`.
 //!
 //! Invariants: slots below K are made, and never freed; only the holder of its lock accesses an
@@ -291,7 +291,7 @@ impl<T, F> Slot<T, F> {
     /// Follows [`Slot::before_fork`] in the forking thread or its copy.
     #[cfg(not(loom))]
     pub unsafe fn after_fork(&self) {
-        // SAFETY: this thread, or the one it is a copy of, has held the lock since before the fork.
+        // SAFETY: this thread (in a child: its original) has held the lock since before the fork.
         unsafe { self.unlock() };
     }
 }
@@ -370,7 +370,7 @@ pub struct Shared<T: 'static, F: 'static, const MOST: usize> {
     strides: [AtomicU16; MOST],
     stride_count: AtomicUsize,
     count: AtomicUsize,
-    /// The next number to assign to a thread without one.
+    /// The next number to assign to a thread without a number.
     next: AtomicUsize,
 }
 
@@ -466,7 +466,7 @@ impl<T, F, const MOST: usize> Shared<T, F, MOST> {
         self.slot(self.next.fetch_add(1, Ordering::Relaxed) % self.count())
     }
 
-    /// Locks the slot that the thread used last, or another one, which the thread then uses.
+    /// Locks the slot that the thread used last, or another slot, which the thread then uses.
     /// `None`: all were contended for too long.
     #[inline]
     pub fn acquire(&self, current: &'static Slot<T, F>) -> Option<Held<T, F>> {

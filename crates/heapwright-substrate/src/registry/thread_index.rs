@@ -68,7 +68,7 @@ impl<const WORDS: usize> Indices<WORDS> {
 
     /// Releases a taken index.
     pub fn release(&self, index: usize) {
-        // Release: the next holder sees this one's writes.
+        // Release: the next holder sees this holder's writes.
         self.taken[index / 64].fetch_and(!(1 << (index % 64)), Ordering::Release);
     }
 }
@@ -107,8 +107,8 @@ mod thread {
     #[cfg(feature = "debug")]
     static WHEN_RELEASED: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
 
-    /// Sets the function that a thread with an index calls at its end, with the index. There can be
-    /// one function.
+    /// Sets the function that a thread with an index calls at its end, with the index. There is at
+    /// most one such function.
     #[cfg(feature = "debug")]
     pub fn when_released(call: fn(usize)) {
         WHEN_RELEASED.store(call as *mut (), Ordering::Release);
@@ -149,8 +149,8 @@ mod thread {
     /// cannot report the thread's end.
     #[cold]
     pub fn take() -> Option<usize> {
-        // The request for reports of ends is made once, also if the system has no spare key. It
-        // takes no lock, because a fork would have to hold that lock. During the request, other
+        // The request to hear of threads' ends is made once, also if the system has no spare key.
+        // It takes no lock, because a fork would have to hold that lock. During the request, other
         // threads get no index yet.
         const ASKING: u8 = 1;
         const WATCHED: u8 = 2;

@@ -69,7 +69,7 @@ fn drain(owner: &Owner) {
     owner.home.store(home + found, Ordering::Relaxed);
 }
 
-/// The end of a thread, and the drain on behalf of a dead one.
+/// The end of a thread, and the drain on behalf of a dead thread.
 fn leave(owner: &Owner) {
     loop {
         drain(owner);

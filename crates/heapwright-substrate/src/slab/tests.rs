@@ -65,7 +65,7 @@ struct World {
     stamp: u32,
 }
 
-/// Whether all bytes are `byte`; under Miri, whether some of them are.
+/// Whether all bytes are `byte`; under Miri, only some are compared.
 fn is_all(bytes: &[u8], byte: u8) -> bool {
     let step = if cfg!(miri) { bytes.len() / 4 + 1 } else { 1 };
     bytes.iter().step_by(step).chain(bytes.last()).all(|&b| b == byte)

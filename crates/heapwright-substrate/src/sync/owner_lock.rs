@@ -7,11 +7,11 @@
 //!                                                           yes: wait, or give up
 //! ```
 //!
-//! The owner is one thread, which takes the lock often; others visit a few times a second.
-//! Each side needs a fence between its store and its load (Dekker's algorithm). The visitor alone
-//! pays for both: `membarrier` runs a fence in every thread of the process, so the owner's fence
-//! only stops the compiler. If the kernel has no `membarrier`, a lock counts as visited for ever,
-//! so that the owner takes the inner lock, too. (Dice, Huang, Yang: "Asymmetric Dekker
+//! The owner is one thread, which takes the lock often; visitors come a few times a second. Each
+//! side needs a fence between its store and its load (Dekker's algorithm). The visitor alone pays
+//! for both: `membarrier` runs a fence in every thread of the process, so the owner's fence only
+//! stops the compiler. If the kernel has no `membarrier`, a lock counts as visited for ever, so
+//! that the owner takes the inner lock, too. (Dice, Huang, Yang: "Asymmetric Dekker
 //! synchronization", 2001; biased locks and asymmetric fences since.)
 //!
 //! The inner lock alone excludes all threads but an owner who is in. It locks an object without an

@@ -114,7 +114,7 @@ pub(super) struct World {
     pub(super) taken: Vec<Taken>,
     pub(super) detached: Vec<(usize, usize)>,
     pub(super) foreign: Vec<(*mut u8, usize)>,
-    /// When each unit was last given back.
+    /// The time when each unit was last given back.
     pub(super) given_at: Vec<u32>,
     pub(super) now: u32,
     /// Calls may be refused, so only consistency is checked.

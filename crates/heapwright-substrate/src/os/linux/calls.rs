@@ -2,9 +2,9 @@
 //! forbid.
 //!
 //! POSIX lists the cancellation points, among them `open`, `read`, `write`, `close`, `nanosleep`
-//! and `waitpid`. `malloc` and `free` must be none: a thread that was cancelled there, at a message
-//! or a look at a file under /proc, would end with its locks held. The C library's wrappers are
-//! cancellation points; its `syscall` is not.
+//! and `waitpid`. `malloc` and `free` must be none: a thread that was cancelled inside them, at a
+//! message or a look at a file under /proc, would end with its locks held. The C library's wrappers
+//! are cancellation points; its `syscall` is not.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::ptr;

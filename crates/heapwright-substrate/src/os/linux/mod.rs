@@ -118,7 +118,7 @@ static MACHINE: AtomicUsize = AtomicUsize::new(0);
 /// Whether the kernel would refuse a mapping of `size` bytes because the machine has less memory.
 /// The kernel does so with `vm.overcommit_memory=0`, and not with 1. Reservations avoid that check,
 /// so a caller that hands out a block calls this. The call costs one compare for a block smaller
-/// than the machine's memory; for a larger one, the kernel decides on a trial mapping.
+/// than the machine's memory; for a larger block, the kernel decides on a trial mapping.
 #[inline]
 pub fn is_more_than_there_is(size: usize) -> bool {
     size > MACHINE.load(Ordering::Relaxed) && is_refused(size)
@@ -367,7 +367,8 @@ const MADV_GUARD_INSTALL: i32 = 102;
 const MADV_GUARD_REMOVE: i32 = 103;
 
 /// Whether the kernel has guards that split no mapping (Linux 6.13): 0 not known, 1 yes, 2 no. This
-/// is decided once, because the call that removes one kind of guard has no effect on the other.
+/// is decided once, because the call that removes one kind of guard has no effect on the other
+/// kind.
 static LIGHT_GUARDS: AtomicU32 = AtomicU32::new(0);
 /// The heavy guards that are left. Each splits a mapping, and the kernel allows 65,530 mappings by
 /// default.
@@ -452,7 +453,7 @@ pub unsafe fn guard(at: *mut u8, size: usize) -> bool {
     done
 }
 
-/// Removes a guard, or a part of one: the range is accessible, and reads as zero where it was
+/// Removes a guard, or a part of a guard: the range is accessible, and reads as zero where it was
 /// guarded. False: the kernel refused.
 ///
 /// # Safety

@@ -89,8 +89,8 @@ fn has_its_own_new(module_of_headers: &libc::dl_phdr_info) -> bool {
         }
         at = at.wrapping_add(1);
     }
-    // The loader has turned the section's offsets into addresses. It has not in the kernel's own
-    // module, where they are below the base.
+    // The loader has turned the section's offsets into addresses, except in the kernel's own
+    // module. There they are below the base.
     if names < base || symbols < base || hash < base || names == 0 || symbols == 0 || hash == 0 {
         return false;
     }

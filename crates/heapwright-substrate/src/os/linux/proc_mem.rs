@@ -5,7 +5,7 @@
 //!   read            the bytes of any mapping: /proc/self/mem, or process_vm_readv
 //! ```
 //!
-//! The kernel copies, so an inaccessible page, or one whose file was cut, gives an error and no
+//! The kernel copies, so an inaccessible page, or a page whose file was cut, gives an error and no
 //! signal. Pages that were never touched are not read, because a read would give them memory. An
 //! unchanged private page of a file holds no pointer that the program made, and is not read either.
 //!
@@ -150,8 +150,8 @@ impl ProcMem {
 
     /// Calls `visit` with the runs of whole pages with data in a range. For private memory the page
     /// map tells them. For shared memory, or without a page map, `visit` gets the pages in memory;
-    /// if the kernel does not tell these, the whole range. (A process that was just copied has
-    /// shared memory in no page table.)
+    /// if the kernel does not tell these, the rest of the range. (A process that was just copied
+    /// has shared memory in no page table.)
     pub fn each_page_run(
         &self,
         start: usize,

@@ -24,7 +24,7 @@ pub(super) fn note(at: usize, size: usize) {
     }
 }
 
-/// Notes a new reservation, which may extend a noted one.
+/// Notes a new reservation, which may extend a noted reservation.
 pub(super) fn note_more(at: usize, size: usize) {
     for (_, end) in &TABLE {
         let joined = end.compare_exchange(at, at + size, Ordering::AcqRel, Ordering::Relaxed);

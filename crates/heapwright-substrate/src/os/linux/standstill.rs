@@ -169,8 +169,8 @@ fn words_of(context: &libc::ucontext_t) -> Words {
 
 /// The lowest used address of the stack of a thread whose stack pointer was `stack`. The kernel has
 /// put all registers, the wide ones too, into the handler's frame. If the frame is on the same
-/// stack, it is the end. Else a function may have written into the red zone, below the stack
-/// pointer.
+/// stack, the used stack ends there. Else a function may have written into the red zone, below the
+/// stack pointer.
 fn above(context: &libc::ucontext_t, stack: usize) -> usize {
     const FRAME: usize = 64 << 10;
     const RED_ZONE: usize = 128;

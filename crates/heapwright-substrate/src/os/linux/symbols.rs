@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicU8, Ordering};
 #[cfg(not(feature = "interpose"))]
 use core::{ffi::CStr, ptr};
 
-/// The address of a symbol; null: the process has none of that name.
+/// The address of a symbol; null: the process has no symbol of that name.
 macro_rules! weak {
     ($name:literal) => {{
         let address: *mut u8;
@@ -167,7 +167,7 @@ fn finder() -> Option<unsafe extern "C" fn(usize, *mut Found) -> i32> {
     find.filter(|_| is_loader_ready())
 }
 
-/// Whether [`find_object`] knows the process's modules. Only glibc from 2.35 on does.
+/// Whether [`find_object`] knows the process's modules. Only glibc from 2.35 on knows them.
 #[cfg(feature = "debug")]
 pub fn knows_objects() -> bool {
     finder().is_some()
@@ -184,7 +184,7 @@ pub fn find_object(address: usize) -> Option<Found> {
     if unsafe { find(address, answer.as_mut_ptr()) } != 0 {
         return None;
     }
-    // SAFETY: zeros are a valid value, and the call has written another one.
+    // SAFETY: zeros are a valid value, and the call has written another value.
     Some(unsafe { answer.assume_init() })
 }
 

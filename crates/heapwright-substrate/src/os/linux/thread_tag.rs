@@ -10,7 +10,7 @@ use core::ptr;
 
 use super::keeping_errno;
 
-/// The calling thread's mark: its creator's at its start, or the one set since.
+/// The calling thread's mark: its creator's mark at its start, or the mark set since.
 pub fn mark() -> u64 {
     let none = ptr::null_mut::<c_void>();
     // SAFETY: the call only reads.
@@ -18,7 +18,7 @@ pub fn mark() -> u64 {
     u64::try_from(slack).unwrap_or(0)
 }
 
-/// Marks the calling thread, and those that it starts from now on. Not 0.
+/// Marks the calling thread, and the threads that it starts from now on. Not 0.
 pub fn set_mark(mark: u64) {
     // SAFETY: the call changes a number of this thread's.
     keeping_errno(|| unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, mark) });

@@ -18,9 +18,9 @@
 
 use core::arch::asm;
 
-/// Defines the words. `fast` begins with the address of a static that is never written to. The
-/// module that knows the target of `fast` uses this once. This module only reads and writes the
-/// words.
+/// Defines the words. The initial value of `fast` is the address of a static that is never written
+/// to. The module that knows the target of `fast` uses this once. This module only reads and writes
+/// the words.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! define_words {

@@ -236,9 +236,9 @@ impl Futex {
     }
 }
 
-/// One thread waits for a cache that another one unlocks, like `wait` and `unlock`. With `ordered`,
-/// the unlocker's store comes before its look. Returns the number of orders in which the sleeper
-/// was missed.
+/// One thread waits for a cache that another thread unlocks, like `wait` and `unlock`. With
+/// `ordered`, the unlocker's store comes before its look. Returns the number of orders in which the
+/// sleeper was missed.
 fn missed(ordered: bool) -> usize {
     let missed = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let in_all = std::sync::Arc::clone(&missed);

@@ -105,7 +105,7 @@ fn threads_see_as_many_caches_as_there_are_and_no_more() {
     assert_eq!(storm(registry, &begin), (0..3).collect());
     assert_eq!(registry.raise(2, make), 3, "it is never lowered");
     assert_eq!(registry.raise(11, make), 11);
-    // Exactly the new ones: each thread that comes is given the next one.
+    // All eleven caches were used: each thread that comes gets the next cache.
     assert_eq!(storm(registry, &begin), (0..11).collect());
     assert_eq!(registry.raise(MOST + 1, make), MOST, "there is no room for more");
     assert_eq!(visits(registry), 2 * (THREADS * ACQUISITIONS) as u64);
