@@ -147,7 +147,7 @@ pub unsafe fn of_context(scratch: &mut Scratch, depth: usize, context: *const c_
     unsafe { imp::of_context(scratch, depth, context) }
 }
 
-/// Returns the frames of a stack, innermost first. They are return addresses: the call is at the
+/// Returns the frames of a stack, innermost first. A frame is a return address: the call is at the
 /// address before.
 pub fn frames(stack: Stack) -> &'static [usize] {
     depot::DEPOT.frames(stack)

@@ -195,14 +195,13 @@ unsafe fn unlock() -> Option<SignalMask> {
     let held = HELD.load(Ordering::Relaxed);
     for part in (0..PARTS).rev().filter(|part| held >> part & 1 != 0) {
         if let Some(handlers) = joined(part) {
-            // SAFETY: this thread (in a child: its original) took the part's locks before the
-            // fork.
+            // SAFETY: this thread (in a child: its original) took the part's locks before the fork.
             unsafe { (handlers.unlock)() };
         }
     }
     // SAFETY: `FORKING` is held.
     let blocked = unsafe { BLOCKED.0.get().read() };
-    // SAFETY: `before` took it in this thread (in a child: in its original).
+    // SAFETY: `before` took the lock in this thread (in a child: in its original).
     unsafe { FORKING.release() };
     Some(blocked)
 }

@@ -9,8 +9,8 @@
 //!                   a sample? `sampled` = 1                                  --> chunk::give
 //! ```
 //!
-//! The sampler is in the heap profile, which stands above and has the stacks. It consists of two
-//! functions, which the profile registers here when it begins ([`sample`]).
+//! The sampler is in the heap profile, which stands above and has the stacks. The sampler consists
+//! of two functions, which the profile registers here when it begins ([`sample`]).
 //!
 //! A run of `n` bytes is a sample with the probability of a block of `n` bytes (`poisson`), so a
 //! profile estimates runs and blocks alike. All bytes of a run count, touched or not, from the

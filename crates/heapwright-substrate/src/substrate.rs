@@ -180,7 +180,7 @@ unsafe fn unlock() {
     unsafe { chunk::after_fork() };
     // SAFETY: this thread (in a child: its original) took the locks before the fork.
     unsafe { chunk::metadata::after_fork() };
-    // SAFETY: this thread (in a child: its original) took it before the fork.
+    // SAFETY: this thread (in a child: its original) took the lock before the fork.
     unsafe { OPENING.release() };
 }
 

@@ -5,11 +5,11 @@
 //!   | handed out ..... | writable .. | inaccessible .. | not ours yet .. |
 //! ```
 //!
-//! *Generous*: the whole span (1 TiB, or halved until it fits) is reserved at once. It costs
-//! nothing until it is touched. *Piecewise*: address space is limited (`ulimit -v`), or there is no
-//! room for the span in one piece. Then the window only chooses a range, and reservations follow
-//! the frontier in pieces and step over foreign mappings. Either way there is one base and one
-//! table, so `free` finds an entry in the same way.
+//! *Generous*: the whole span (1 TiB, or halved until it fits) is reserved at once. Reserved
+//! addresses cost nothing until they are touched. *Piecewise*: address space is limited (`ulimit
+//! -v`), or there is no room for the span in one piece. Then the window only chooses a range, and
+//! reservations follow the frontier in pieces and step over foreign mappings. Either way there is
+//! one base and one table, so `free` finds an entry in the same way.
 //!
 //! A piecewise window's tables lie below its base, and are reserved as they are needed, like its
 //! units. So its span costs nothing. The span is [`SLACK`] times the limit, because the frontier

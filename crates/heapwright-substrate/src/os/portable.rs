@@ -6,9 +6,9 @@
 //! ```
 //!
 //! Miri checks everything above: provenance, aliasing, initialisation and data races of the heap
-//! itself. On other systems pools, arenas, collected heaps and the debug wrappers use it. There are
-//! no guards, sleeping locks, signals or forks: locks yield, and a forked process continues with
-//! one thread and its memory.
+//! itself. On other systems pools, arenas, collected heaps and the debug wrappers use this back
+//! end. There are no guards, sleeping locks, signals or forks: locks yield, and a forked process
+//! continues with one thread and its memory.
 
 extern crate std;
 

@@ -196,11 +196,11 @@ mod made {
             // Fork handlers of other libraries may have used a new owner in the meantime.
             for common in self.all.all().take(self.held.load(Ordering::Relaxed)) {
                 for slot in common.shared.all() {
-                    // SAFETY: this thread (in a child: its original) has held it since before the
-                    // fork.
+                    // SAFETY: this thread (in a child: its original) has held the lock since before
+                    // the fork.
                     unsafe { slot.after_fork() };
                 }
-                // SAFETY: this thread (in a child: its original) took it before the fork.
+                // SAFETY: this thread (in a child: its original) took the lock before the fork.
                 unsafe { common.growing.release() };
             }
             // SAFETY: this thread (in a child: its original) took the locks before the fork.

@@ -17,10 +17,10 @@
 //!   the debug heap's thread states  thread_index      thread_index          on demand
 //! ```
 //!
-//! A cache of malloc has slabs, and other threads send blocks back to it. So it needs an id in the
-//! address map, and a thread that adopts it. A pool's object for a thread only holds free slots,
-//! and there are many pools. So a number finds the object, and the end of a thread needs no work in
-//! each pool.
+//! A cache of malloc has slabs, and other threads send blocks back to it. So the cache needs an id
+//! in the address map, and a thread that adopts it. A pool's object for a thread only holds free
+//! slots, and there are many pools. So a number finds the object, and the end of a thread needs no
+//! work in each pool.
 //!
 //! **To keep an object of your own** for each thread (the free regions of a collected heap), write
 //! a type with [`places::Place`], which states the duties, and a [`places::Places`] in each owner.

@@ -791,8 +791,8 @@ pub fn program_headers() -> &'static [libc::Elf64_Phdr] {
         return &[];
     }
     let at = ptr::with_exposed_provenance(at);
-    // SAFETY: the kernel tells their number. They lie in a part of the program that is mapped for
-    // its life and does not change.
+    // SAFETY: the kernel tells their number. The headers lie in a part of the program that is
+    // mapped for its life and does not change.
     unsafe { core::slice::from_raw_parts(at, count) }
 }
 

@@ -15,8 +15,9 @@
 //! handler. The handler stays installed: a thread that answers too late must not die of the signal.
 //!
 //! A thread that blocks the signal by a raw system call, or is stuck in the kernel, does not answer
-//! in time. It continues, and its answer says so. A thread in a system call that no handler
-//! restarts (`poll`, `pause`, `nanosleep`, ...) sees it interrupted, as by any signal.
+//! in time. Such a thread continues to run, and its place among the answers stays silent. A thread
+//! in a system call that no handler restarts (`poll`, `pause`, `nanosleep`, ...) sees it
+//! interrupted, as by any signal.
 //!
 //! Called by `debug::leaks`, which holds the heap's locks: no held thread is inside.
 

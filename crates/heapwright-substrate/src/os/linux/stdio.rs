@@ -18,8 +18,8 @@
 
 use super::symbols::weak;
 
-/// Takes the lock. Waits for threads that flush all streams. They may wait for a stream whose
-/// holder waits for the heap, so the caller holds no lock that malloc takes.
+/// Takes the lock. Waits for threads that flush all streams. Such a thread may wait for a stream
+/// whose holder waits for the heap, so the caller holds no lock that malloc takes.
 pub fn lock_streams() {
     call(weak!("_IO_list_lock"));
 }

@@ -2,8 +2,8 @@
 //! the heap: modules' data, thread-local variables.
 //!
 //! Each thread has a timer slack (the delay of its timers, by default 50 us), inherited from its
-//! creator. It is the only inherited attribute that can be any number, and a few more microseconds
-//! do no harm. So a number in it marks a thread and all its descendants.
+//! creator. The slack is the only inherited attribute that can be any number, and a few more
+//! microseconds do no harm. So a number in it marks a thread and all its descendants.
 
 use core::ffi::{c_int, c_void};
 use core::ptr;
