@@ -1,7 +1,7 @@
 //! The depot: each distinct stack once, under a number of 32 bits.
 //!
 //! ```text
-//!   heads         numbers of nodes, by the first bits of the hash: a table of 1,024, of 8,192, of 65,536
+//!   heads         numbers of nodes, by the first bits of the hash: tables of 1,024, 8,192, 65,536
 //!     |
 //!     v
 //!   node          hash: u32 | length: u32 | child: [u32; 2] | frames: [usize; length]
@@ -9,28 +9,18 @@
 //!                                            by the next bit of the hash: a trie that only grows
 //!   link          0 | a node's number | SEALED: look in a larger table
 //!
-//!   segments      64 KiB, 64 KiB, 128 KiB, ... : words of 8 bytes, counted through from 1
+//!   segments      64 KiB, 64 KiB, 128 KiB, ... : words of 8 bytes, numbered from 1
 //!   number        the word that a node starts at: finding it is a shift
 //! ```
 //!
-//! # Tables
-//!
-//! Stacks are spread over a table, so a small program would touch all pages of a large one. Each
-//! page takes two faults, because the first look maps the kernel's page of zeros. The next table
-//! comes into use once there are half as many stacks as this table has heads. A stack stays in its
-//! table. If the table in use does not have a stack, the smaller ones are searched. The search
-//! *seals* the link in each of them at which the stack would be, before the stack goes into the
-//! table in use. So two threads that use different tables agree: one of them seals the link that
-//! the other needs, or finds the stack there.
-//!
-//! # Invariants
+//! Invariants:
 //!
 //! - A node's words are written before its number is stored (release) where other threads find it.
 //!   Its hash, length and frames never change afterwards.
 //! - A link (a child or a head) changes once, from 0 to a number or to `SEALED`. The largest table
 //!   has no sealed links.
 //! - The cursor hands a word to one node. The maker of a node that no other thread has seen may
-//!   give its words back, if they are still the last ones.
+//!   give the words back, if they are still the last words.
 //!
 //! Hence two threads never wait for each other, and a signal handler may interrupt an insertion and
 //! make its own. A fork in the middle of an insertion loses, at worst, the words of a node. Nothing
@@ -80,6 +70,15 @@ const fn locate(word: usize) -> (usize, usize, usize) {
 }
 
 /// All stacks of a process.
+///
+/// Stacks are spread over a table, so a small program would touch all pages of a large table. Each
+/// page takes two faults, because the first look maps the kernel's page of zeros. So the next table
+/// comes into use once there are half as many stacks as the table in use has heads.
+///
+/// A stack stays in its table. If the table in use lacks a stack, the smaller tables are searched.
+/// The search *seals* the link in each of them at which the stack would be, before the stack goes
+/// into the table in use. So two threads that use different tables agree: one thread seals the link
+/// that the other needs, or finds the stack there.
 pub(super) struct StackDepot {
     heads: [Region; TABLES],
     segments: [Region; SEGMENTS],
@@ -184,7 +183,7 @@ impl StackDepot {
         Some((node, frames))
     }
 
-    /// Returns the table in use. It only grows, and threads may see that at different times.
+    /// Returns the table in use. It only grows, and threads may see the growth at different times.
     #[inline(always)]
     fn table(&self) -> usize {
         let count = self.count();
@@ -237,7 +236,7 @@ impl StackDepot {
     }
 
     /// Continues [`StackDepot::insert`] if the table in use lacks the stack, whose path ended at
-    /// `place`. Without memory for that table, a smaller one stays in use.
+    /// `place`. Without memory for that table, a smaller table stays in use.
     #[inline(never)]
     fn insert_slowly<'a>(
         &'a self,
@@ -259,8 +258,8 @@ impl StackDepot {
         }
         for smaller in 0..table {
             match self.find_or_seal(smaller, frames, hash) {
-                // There is no memory for the table. Another thread may still get it, and put the
-                // stack there.
+                // There is no memory for the table. Another thread may still get memory, and put
+                // the stack there.
                 None => return none,
                 Some(Place::Found(stack)) => return Inserted { stack, known: true },
                 Some(_) => {}
@@ -304,8 +303,8 @@ impl StackDepot {
         }
     }
 
-    /// Returns the stack if a table smaller than the one in use has it; else seals its link there.
-    /// `None`: unknown, because there is no memory for the table.
+    /// Returns the stack if a table smaller than the one in use has it; else seals the stack's link
+    /// there. `None`: unknown, because there is no memory for the table.
     fn find_or_seal(&self, table: usize, frames: &[usize], hash: u64) -> Option<Place<'_>> {
         let mut place = self.find(table, frames, hash)?;
         loop {
@@ -443,7 +442,7 @@ mod tests {
             |depot: &StackDepot| (1..40).map(|n| insert(depot, &[n, 7])).collect::<Vec<_>>();
         assert_eq!(again(&depot), stacks);
         // A table that other threads may get later cannot be sealed, so new stacks stay out of the
-        // larger one.
+        // larger table.
         depot.heads[2].refuse(false);
         assert_eq!(again(&depot), stacks);
         assert_eq!(insert(&depot, &[40, 7]), Stack::NONE);

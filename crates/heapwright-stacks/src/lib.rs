@@ -13,28 +13,13 @@
 //!   depot: frames --> Stack(u32), each distinct stack once
 //! ```
 //!
-//! # Restrictions
-//!
 //! A capture runs inside `malloc`, in any thread, in signal handlers, and in the child of a fork.
 //! So it takes no lock that the program may hold (no `dl_iterate_phdr`, no `dladdr`, no
 //! `_Unwind_Backtrace`: their locks have deadlocked every allocator that called them). It allocates
 //! nothing from the program's heap. It never faults, because it checks what it reads of a stack
 //! (`native::bounds`). All shared state is lock-free.
 //!
-//! Frames are found by unwind tables, because most code has no frame pointers. glibc's
-//! `_dl_find_object` (2.35 and later), which was made for this, finds the tables without waiting.
-//! Without this function (musl, an older glibc, static programs), a walk finds them by the
-//! program's headers and the kernel's list of mappings, once for each module (`native::mapped`).
-//! musl itself has no tables: a walk passes its frames by the frame pointer, or ends there.
-//!
-//! # Cost
-//!
-//! Best times on a shared x86-64 machine: 16 frames take 16 ns by the memo and 146 ns by a walk of
-//! known code, including the depot's look-up. 4 frames take 9 and 45 ns, 32 frames 22 and 285 ns.
-//! Forgetting code takes 17 us.
-//! (`cargo test -p heapwright-stacks --release --lib -- --ignored --nocapture stacks_figures`)
-//!
-//! # The floors
+//! The floors:
 //!
 //! ```text
 //!   native (Linux) or portable (nothing)     walks, memo, bounds, modules
@@ -42,13 +27,6 @@
 //!   tables       quick                       bytes to rules: all, and the common case
 //!   rule         region                      rules as words, memory
 //! ```
-//!
-//! # Duties of the caller
-//!
-//! - A [`Scratch`] is used by one thread at a time, and not by a signal handler
-//!   while the code it interrupts uses it.
-//! - [`forget_code`] is called after code was unmapped (`dlclose`).
-//! - Addresses in stacks are return addresses: the call is at the address before.
 
 #![cfg(not(loom))]
 #![no_std]
@@ -129,7 +107,7 @@ pub struct Counts {
     pub memo_hits: u64,
     /// Walks whose stack was known.
     pub depot_hits: u64,
-    /// Rules that were read from tables, or from other processes' file.
+    /// Rules that were read from tables, or from the file that processes share.
     pub rule_misses: u64,
     /// Distinct stacks of the process.
     pub stacks: u64,
@@ -144,6 +122,13 @@ impl Counts {
 
 /// Captures the stack of the calling function, at most `depth` frames (at most 64). If heapwright
 /// is a module of its own, its frames at the top are left out.
+///
+/// One thread at a time uses a scratch. A signal handler must not use the scratch of the code that
+/// it interrupts.
+///
+/// Best times on a shared x86-64 machine: 16 frames take 16 ns by the memo and 146 ns by a walk of
+/// known code, including the depot's look-up. 4 frames take 9 and 45 ns, 32 frames 22 and 285 ns.
+/// (`cargo test -p heapwright-stacks --release --lib -- --ignored --nocapture stacks_figures`)
 #[inline(always)]
 pub fn here(scratch: &mut Scratch, depth: usize) -> Stack {
     // A reference, so that the call cannot become a jump that pops the frame.
@@ -162,7 +147,8 @@ pub unsafe fn of_context(scratch: &mut Scratch, depth: usize, context: *const c_
     unsafe { imp::of_context(scratch, depth, context) }
 }
 
-/// Returns the frames of a stack, innermost first.
+/// Returns the frames of a stack, innermost first. A frame is a return address: the call is at the
+/// address before.
 pub fn frames(stack: Stack) -> &'static [usize] {
     depot::DEPOT.frames(stack)
 }
@@ -173,7 +159,7 @@ pub fn own_module() -> Option<core::ops::Range<usize>> {
     imp::own_module()
 }
 
-/// Makes an unwind context, which takes 5 KiB of the stack, before a small stack needs one.
+/// Makes an unwind context in advance. This takes 5 KiB of stack, which a small stack may not have.
 pub fn prepare() {
     imp::prepare();
 }
@@ -184,7 +170,7 @@ pub fn spare_foreign_stacks() {
     imp::spare_foreign_stacks();
 }
 
-/// Forgets all known rules: some code was unmapped.
+/// Forgets all known rules, in 17 us. Callers call this after code was unmapped (`dlclose`).
 pub fn forget_code() {
     imp::forget_code();
 }
@@ -193,8 +179,8 @@ pub fn forget_code() {
 pub const SHARED_BYTES: usize = imp::SHARED_BYTES;
 
 /// Uses a file of [`SHARED_BYTES`] from now on, sealed so that it does not shrink. In it, processes
-/// share the rules that they have read from unwind tables. Does nothing if the file is not of this
-/// kind. Its content is not trusted.
+/// share the rules that they have read from unwind tables. Does nothing if the file is too short or
+/// not sealed. Its content is not trusted.
 pub fn share(path: &core::ffi::CStr) {
     imp::share(path);
 }

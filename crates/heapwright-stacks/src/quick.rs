@@ -9,9 +9,9 @@
 //! ```
 //!
 //! A process of 20 ms looks up some thousand addresses of code, each once. A general interpreter
-//! keeps 32 columns for each row and copies them when it remembers a row. It takes 15,000
-//! instructions an address, a seventh of the work of `cc1` for a file of 40 lines. Here a row is 48
-//! bytes.
+//! keeps 32 columns for each row and copies them when it remembers a row. That takes 15,000
+//! instructions an address: for `cc1` and a file of 40 lines, a seventh of all work. Here a row is
+//! 48 bytes.
 //!
 //! Odd descriptions (expressions, signal frames, the outermost frame, other encodings) are left to
 //! `tables`, which agrees with all answers given here. No unsafe code. A table that ends early, or
@@ -99,7 +99,7 @@ pub(super) fn rule_of(
     machine.row.rule(numbers)
 }
 
-/// Returns the entry's bytes behind its length and the next word, and that word.
+/// Returns an entry's bytes behind its length and first word, and that word.
 fn framed(bytes: &[u8], at: usize) -> Option<(Reader<'_>, u32)> {
     let mut reader = Reader(bytes.get(at..)?);
     let length = reader.word()?;

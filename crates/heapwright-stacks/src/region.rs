@@ -24,8 +24,8 @@ fn guarded(size: usize) -> *mut u8 {
     ptr::null_mut()
 }
 
-/// Takes guarded memory of `size` bytes at the first call, and finds it later. Null: there is none.
-/// Threads may race: one wins, and the others release their memory.
+/// Takes guarded memory of `size` bytes at the first call, and returns the same memory later. Null:
+/// there is none. Threads may race: one wins, and the others release their memory.
 #[cold]
 #[inline(never)]
 fn take(place: &AtomicPtr<u8>, size: usize) -> *mut u8 {
@@ -48,7 +48,7 @@ fn take(place: &AtomicPtr<u8>, size: usize) -> *mut u8 {
 /// A region that is taken at its first use.
 pub(super) struct Region {
     at: AtomicPtr<u8>,
-    /// There is no memory for it.
+    /// Whether there is no memory for the region.
     #[cfg(test)]
     is_refused: core::sync::atomic::AtomicBool,
 }

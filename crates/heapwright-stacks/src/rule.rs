@@ -7,18 +7,18 @@
 //!  | ra offset    | fp offset    | cfa offset            |ln| fp  |dr |fp| kind |
 //!    i16, words     i16, words     i24, bytes              \   \    \   \
 //!                                  or, where dr is set:     \   \    \   base is fp, not sp
-//!                                  i12 after, i12 offset     \   \    CFA = *(base + offset) + after
+//!                                  i12 after, i12 offset     \   \    CFA = *(base+offset) + after
 //!                                                             \   fp: 0 as it is, 1 at CFA + o,
 //!                                                              \      2 at fp + o, 3 lost
-//!                                                               the return address is in the link register
+//!                                                               return address: link register
 //! ```
 //!
 //! CFA, the *canonical frame address*, is the stack pointer in the caller right
 //! after the callee has returned. The return address is at `CFA + ra offset`.
 //!
 //! A rule is *plain* if it has no `dr`, no `ln`, and `fp` is 0 or 1. A walk follows plain rules
-//! without a branch: an unchanged frame pointer has the offset of the return address, so that a
-//! load from there is always allowed.
+//! without a branch. If the frame pointer is unchanged, its offset is that of the return address,
+//! so that the walk may load from there in any case.
 //!
 //! Made by `tables`, kept by `native::cache`, used by `native::walk`. No unsafe code: this file is
 //! arithmetic.
@@ -159,7 +159,7 @@ impl Rule {
     }
 
     /// Returns the bytes from the CFA (or the frame pointer) to the saved frame pointer. In a plain
-    /// rule without one: the bytes to the return address.
+    /// rule without a saved frame pointer: the bytes to the return address.
     #[inline(always)]
     pub(super) fn fp_offset(self) -> isize {
         ((self.0 << 16) as i64 >> 48) as isize * 8

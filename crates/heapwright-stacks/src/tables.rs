@@ -9,9 +9,9 @@
 //! ```
 //!
 //! This module searches the header's table. Every linker writes it in the form that C runtimes
-//! search fast: 32-bit offsets from the header. A module without it counts as one without tables.
-//! `quick` reads most entries. gimli parses the others and runs their programs, with rows in the
-//! caller's memory. Expressions run on symbols (compilers use a handful of forms):
+//! search fast: 32-bit offsets from the header. A module without this table counts as a module
+//! without tables. `quick` reads most entries. gimli parses the others and runs their programs,
+//! with rows in the caller's memory. Expressions run on symbols (compilers use a handful of forms):
 //! `register + offset` stays symbolic, so the result is a rule, not an address.
 //!
 //! This code works on slices and does not trust them: bad tables give [`Rule::UNKNOWN`]. No unsafe

@@ -160,7 +160,7 @@ fn frames_of_the_c_library_are_passed() {
     assert!(numbers.is_sorted());
 }
 
-/// Returns a function that no optimiser looks into, with a frame of its own.
+/// Captures in a loop, in a frame of its own that no optimiser looks into.
 #[inline(never)]
 fn loop_and_capture(scratch: &mut Scratch, times: usize) -> Stack {
     let mut stack = Stack::NONE;
@@ -188,7 +188,7 @@ fn the_memo_answers_what_a_walk_would() {
     assert_eq!(frames(deeper).len(), 16);
 }
 
-/// At each end of many ways through a small program the memo's answer equals the walk's.
+/// Compares the memo's answers with the walk's, at the end of many ways through a small program.
 #[test]
 fn the_memo_is_right_whatever_the_way() {
     #[inline(never)]
@@ -497,7 +497,7 @@ fn code_made_at_run_time_is_passed_by_its_frame_pointer() {
     caller(made);
     let seen = SEEN.take();
     assert!(seen.contains(&(at.addr() + 6)), "{}", Names(&[&seen]));
-    // Below it are the test's own caller and all others.
+    // Below this frame are the test's own caller and all other callers.
     let end = expected();
     let end = &end[end.len() - 5..];
     assert!(seen.ends_with(end), "{}", Names(&[&seen, end]));
@@ -526,7 +526,7 @@ fn zeroed_memory_is_a_scratch() {
     assert!(!frames(loop_and_capture(&mut scratch, 10)).is_empty());
 }
 
-/// Prints the cost of captures: see the module's measured figures.
+/// Prints the cost of captures: see the figures of [`here`].
 #[test]
 #[ignore = "prints figures for ci/debug.sh"]
 fn stacks_figures() {

@@ -2,26 +2,25 @@
 //!
 //! The **window** is one address range `[base, base + span)`, cut into units of 64 KiB. A 32-bit
 //! entry for each unit tells its kind and owner. A 128-byte record for each unit, touched only on
-//! slow paths, tells the rest. Both lie far from the user's bytes, so a look-up does not touch the
-//! address.
+//! slow paths, has all other facts. Both lie far from the user's bytes, so a look-up does not touch
+//! the address.
 //!
 //! ```text
 //!   entry:   31          11 10       0
 //!            +-------------+----------+
 //!            | owner       | kind     |   kind < 80 * 16: a slab, of class kind / 16
 //!            +-------------+----------+   else: large head, free, metadata, ...
-//!   rest of a large block or of a pool's segment: the number of its first unit,
-//!   24 bits, the upper three of them in the kind
+//!   a later unit of a run: the number of the run's first unit, 24 bits, the upper 3 in the kind
 //!
 //!   base - TABLE_GAP            base                           base + span
 //!   | entries, 4 B a unit | ..  | unit 0 | unit 1 | unit 2 | ...
 //! ```
 //!
 //! On Linux the table lies at a constant distance below the window, so one base register serves
-//! both. (Not in a hardened process, whose blocks must not lead to the table.) One exclusive-or
-//! with a cache's tag (`owner << 11`) gives owner, validity and class at once. The result is below
-//! `SLAB_KINDS` exactly if the unit is a slab of that owner. Then it is the byte offset of the
-//! class's list in the cache.
+//! table and window. (Not in a hardened process, whose blocks must not lead to the table.) One
+//! exclusive-or with a cache's tag (`owner << 11`) gives owner, validity and class at once. The
+//! result is below `SLAB_KINDS` exactly if the unit is a slab of that owner. Then it is the byte
+//! offset of the class's list in the cache.
 //!
 //! Invariants: entries and records below `limit` are committed; `limit` only grows; entry 0 (owner
 //! 0, no class) means *foreign*, and no cache has id 0. Only a unit's owner, or the holder of
@@ -57,7 +56,7 @@ pub enum Kind {
     Slab(usize),
     /// The first unit of a large block.
     LargeHead,
-    /// A later unit of the large block whose first unit this is.
+    /// A later unit of the large block that begins at this unit.
     LargeRest(usize),
     /// A unit of a free run.
     Free,
@@ -65,22 +64,22 @@ pub enum Kind {
     Kept,
     /// The heap's own records.
     Metadata,
-    /// The first unit of a segment of the pool that owns it.
+    /// The first unit of a segment of a pool, which owns the unit.
     PoolHead,
-    /// A later unit of the pool segment whose first unit this is.
+    /// A later unit of the pool segment that begins at this unit.
     PoolRest(usize),
     /// A unit of an arena's chunk.
     Arena,
     /// A unit of the hardened heap without a block: a guard, or address space kept for a size
     /// class.
     Guard,
-    /// The first unit of a span of the debug heap's.
+    /// The first unit of a span of the debug heap.
     Debug,
-    /// A later unit of the debug heap's span whose first unit this is.
+    /// A later unit of the debug heap's span that begins at this unit.
     DebugRest(usize),
-    /// The first unit of a page of the collected heap that owns it, on this page list.
+    /// The first unit of a page on this page list of a collected heap, which owns the page.
     Collected(usize),
-    /// A later unit of the page of a collected heap whose first unit this is.
+    /// A later unit of the collected heap's page that begins at this unit.
     CollectedRest(usize),
 }
 
@@ -102,7 +101,7 @@ const POOL_HEAD: u32 = 0x704;
 const ARENA: u32 = 0x705;
 const DEBUG: u32 = 0x706;
 const GUARD: u32 = 0x707;
-/// Eight kinds each. Their low bits are the upper bits of the head's unit.
+/// Kinds of later units, eight each. Their low bits are the upper bits of the first unit's number.
 const COLLECTED_REST: u32 = 0x7e0;
 const DEBUG_REST: u32 = 0x7e8;
 const POOL_REST: u32 = 0x7f0;
@@ -118,7 +117,7 @@ pub const NOBODY: u32 = MAX_OWNER + 1;
 pub const HARDENED: u32 = MAX_OWNER + 2;
 /// The owner of the hardened heap's blocks of no bytes, which lie in inaccessible memory.
 pub const HARDENED_EMPTY: u32 = MAX_OWNER + 3;
-/// The first of the owners of slabs of the hardened heap's groups, one for each group.
+/// The owner of the slabs of the hardened heap's first group. Each group has an owner.
 pub const HARDENED_GROUP: u32 = MAX_OWNER + 4;
 /// Groups of the hardened heap.
 pub const HARDENED_GROUPS: u32 = 4;
@@ -200,7 +199,7 @@ impl Entry {
     }
 
     /// The page list, if this is the first unit of a page of the collected heap whose
-    /// [`Entry::tag`] is `tag`; else some larger number.
+    /// [`Entry::tag`] is `tag`. Otherwise a larger number than any page list's.
     #[inline(always)]
     pub const fn page_list(self, tag: u32) -> usize {
         (self.0 ^ tag).wrapping_sub(COLLECTED) as usize
@@ -228,8 +227,8 @@ impl Entry {
         matches!(self.owner(), HARDENED..COMMON)
     }
 
-    /// If this is a unit of a debug heap's span: the first unit of the span, and whether this is a
-    /// later one.
+    /// If `unit`, which has this entry, is a unit of a debug heap's span: the first unit of the
+    /// span, and whether `unit` is a later one.
     #[cfg(feature = "debug")]
     #[inline(always)]
     pub const fn debug_head(self, unit: usize) -> Option<(usize, bool)> {
@@ -311,7 +310,7 @@ impl AddressMap {
     }
 
     /// The unit of `address`: a number below [`AddressMap::limit`] if the address is in the
-    /// window's used part, else some larger number.
+    /// window's used part, else a number that is not below the limit.
     #[inline(always)]
     pub fn unit_of(&self, address: usize) -> usize {
         address.wrapping_sub(self.base.load(Ordering::Relaxed).addr()) >> UNIT_SHIFT
@@ -340,7 +339,7 @@ impl AddressMap {
     ///
     /// # Safety
     ///
-    /// `unit < self.limit()`, or below what `chunk::expose_table` made readable; `base` is
+    /// `unit < self.limit()`, or `unit` is below the result of `chunk::expose_table`; `base` is
     /// [`AddressMap::base`]; and the window is not scattered (`chunk::open`).
     #[inline(always)]
     pub unsafe fn entry_from(&self, base: *mut u8, unit: usize) -> Entry {
@@ -362,7 +361,7 @@ impl AddressMap {
     /// The entry of the unit of `address`; foreign outside the window.
     #[inline]
     pub fn lookup(&self, address: usize) -> (usize, Entry) {
-        // The limit is read first. A thread that sees a limit above zero also sees its base, and
+        // The limit is read first. A thread that sees a limit above zero also sees the base, and
         // committed entries, even while the heap starts.
         let limit = self.limit.load(Ordering::Acquire);
         let unit = self.unit_of(address);
@@ -399,7 +398,7 @@ impl AddressMap {
 
     /// Changes the entries of `count` units from `unit` on.
     ///
-    /// The caller owns the units, or holds the lock of the chunk that does.
+    /// The caller owns the units, or holds the lock of the chunk that owns them.
     pub fn set_entries(&self, unit: usize, count: usize, entry: Entry) {
         assert!(unit + count <= self.limit());
         for at in unit..unit + count {
@@ -412,7 +411,7 @@ impl AddressMap {
 
     /// Changes the entry of `unit`.
     ///
-    /// As [`AddressMap::set_entries`].
+    /// The caller owns the unit, as for [`AddressMap::set_entries`].
     #[inline]
     pub fn set_entry(&self, unit: usize, entry: Entry) {
         assert!(unit < self.limit());

@@ -136,14 +136,14 @@ pub fn describe(address: *const u8) -> Description {
             let block = MAP.address_of(head).addr();
             let owner = record.heap.load(Ordering::Relaxed);
             let size = if owner == HARDENED {
-                // This is exact.
+                // The hardened heap notes the exact size.
                 record.requested.load(Ordering::Relaxed)
             } else {
                 large_block::usable(record)
             };
             let offset = address.addr() - block;
             if offset >= size {
-                // The rest of the block's last unit.
+                // The address is behind the block, in the block's last unit.
                 return nothing(Kind::Large);
             }
             Description {
@@ -171,16 +171,15 @@ pub enum Front {
     Hardened,
 }
 
-/// A front end's reader. It describes an address in a unit of the front end; `head` is the first
-/// unit of its run.
+/// A front end's reader. It describes an address in a run of units of the front end.
 pub struct Reader {
-    /// Takes `head` and the address.
+    /// Takes the run's first unit and the address.
     pub read: fn(usize, *const u8) -> Description,
 }
 
 static READERS: [AtomicPtr<Reader>; 3] = [const { AtomicPtr::new(ptr::null_mut()) }; 3];
 
-/// Registers a front end's reader, before it has any units. A second call has no effect.
+/// Registers a front end's reader, before the front end has any units. A second call has no effect.
 pub fn read_with(front: Front, reader: &'static Reader) {
     READERS[front as usize].store(ptr::from_ref(reader).cast_mut(), Ordering::Release);
 }

@@ -5,11 +5,11 @@
 //!   PREFIX.users/<uid>/process.<pid>   the record of a process that root gave to a user
 //! ```
 //!
-//! The folder `<uid>` is that user's alone. A process of root makes it before it becomes this user,
-//! so the folder exists only for users that the run itself chose.
+//! The folder `<uid>` belongs to that user alone. A process of root makes the folder before it
+//! becomes this user, so the folder exists only for users that the run itself chose.
 //!
-//! The debug heap's record and the trace share these file names, and the facts about the program at
-//! their beginning. Nothing here allocates; paths end with a zero.
+//! The debug heap's record and the trace share these file names, and begin with the same facts
+//! about the program. Nothing here allocates; paths end with a zero.
 
 use core::ffi::CStr;
 
@@ -126,9 +126,9 @@ impl Prefix {
         self.0.with(b".users/").with_number(user)
     }
 
-    /// Gives a process's file from one user to another, and makes a folder for the files of that
-    /// user's children. Called in a process of root that is about to change to a user, or back to
-    /// root.
+    /// Gives a process's file from one user to another. If the first is root, also makes a folder
+    /// for the files of the second user's children. Called in a process of root that is about to
+    /// change to a user, or back to root.
     #[cfg(feature = "debug")]
     pub fn give(&self, process: u32, from: u32, to: u32) {
         os::give_file(&self.of(process), from, to);
@@ -142,13 +142,13 @@ impl Prefix {
     }
 }
 
-/// A path without the zero at its end.
+/// A path without the zeros behind it.
 pub fn shown(path: &[u8]) -> &[u8] {
     path.split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
-/// Copies the process's words, each ended by a zero, into `out`, as far as they fit. Returns their
-/// number of bytes.
+/// Copies the process's command line, each word ended by a zero, into `out`, as far as it fits.
+/// Returns the number of bytes.
 pub fn command_line(out: &mut [u8]) -> usize {
     os::read_beginning(c"/proc/self/cmdline", out)
 }

@@ -1,45 +1,33 @@
 //! Fork: the thread that forks takes every lock, and both sides give them back.
 //!
 //! ```text
-//!   before    collected -> FORKING -> streams -> pools -> heap -> arenas -> debug -> substrate -> trace -> samples
+//!   before    collected -> FORKING -> streams -> pools -> heap -> arenas -> debug -> substrate
+//!             -> trace -> samples
 //!   fork
-//!   unlock    samples -> trace -> substrate -> debug -> arenas -> heap -> pools -> collected -> FORKING -> streams   on both sides
-//!   child     samples -> trace -> substrate -> debug -> arenas -> heap -> pools -> collected     forget what other threads were doing
+//!   unlock    both sides: the parts in reverse order, then FORKING, then the streams
+//!   child     the parts in reverse order: repair what other threads left half done
 //! ```
 //!
 //! So no thread that the child lacks holds a lock, and all that the locks protect (runs, metadata,
 //! registries, shared pools) is whole. Each part describes the state that it keeps without a lock:
 //! see `heap::start`.
 //!
-//! Fork handlers of other libraries that were registered earlier run while the locks are held, in
-//! the same thread, and may allocate: see `sync::hold_all`. They pass every lock. A *signal
-//! handler* that interrupted them would find half-done work, and in the child state that is not yet
-//! repaired. Therefore signals are blocked, except those of faults, once the last
-//! lock is taken. (Not earlier: a collector may stop all threads by a signal, and a stopped thread
-//! may hold the lock that is awaited. Until then a handler that interrupts a fork waits for no
-//! lock.) If such a fork handler forks itself, it finds all locks held and takes none.
+//! Other libraries' fork handlers that were registered earlier run while the locks are held, in the
+//! same thread, and may allocate: see `sync::hold_all`. If such a handler forks itself, it finds
+//! all locks held and takes none.
 //!
-//! **Collected heaps first.** Their mutators must stop while the forking thread holds no lock. A
-//! mutator on its way to a safepoint may wait for `FORKING`, because it forks, or uses a part of
-//! heapwright for the first time.
+//! **Collected heaps first.** Their mutators must stop while the forking thread holds no lock. On
+//! its way to a safepoint a mutator may wait for `FORKING`, to fork or to join a part.
 //!
 //! **Streams before malloc.** A thread that reads a line allocates with the stream locked.
-//! `fflush(NULL)` waits for streams with the lock of their list. The C library takes that lock in
-//! every fork, *after* this file's handler. So the handler takes it before any lock of malloc: see
-//! `os::lock_streams`. Mutators of collected heaps stop earlier, because one of them may wait for
-//! that lock on its way to a safepoint. Other libraries' handlers take their locks in order if they
-//! were registered after ours, because the last registered handler runs first. A preloaded library
-//! registers before the program's first instruction.
 //!
 //! **Slots first.** The slots of shared objects (caches, magazines of pools) do not count as locks
 //! (`sync::is_interrupted`). A signal handler in another thread may have interrupted the holder of
 //! an awaited slot, and wait for any other lock. So this thread waits for slots before it holds a
 //! lock that a handler may need.
 //!
-//! A child of `vfork` runs none of this and shares the parent's memory until it execs, as with any
-//! allocator.
-//!
-//! Called by the parts, which join when they start.
+//! A child of `vfork` runs no handler: it shares the parent's memory until it execs. Called by the
+//! parts, which join when they start.
 
 use core::cell::UnsafeCell;
 use core::ptr;
@@ -54,7 +42,7 @@ pub enum Part {
     /// Collected heaps. Their mutators stop first, because they may need any lock to reach a
     /// safepoint.
     Collected,
-    /// Pools that threads share, and their names. Some are slots, see above.
+    /// Pools that threads share, and their names. Some of these locks are slots: see above.
     Pools,
     /// Caches (slots first) and first-class heaps.
     Heap,
@@ -65,10 +53,11 @@ pub enum Part {
     Debug,
     /// The window and the units carved from it.
     Substrate,
-    /// The trace of calls. Its holder waits for no lock, and a thread that writes may hold any.
+    /// The trace of calls. Its holder waits for no lock, and a thread that writes may hold any
+    /// lock.
     Trace,
-    /// The samples of a heap profile. Their holder waits for no lock, and a thread that adds one
-    /// may hold any.
+    /// The samples of a heap profile. Their holder waits for no lock, and a thread that adds a
+    /// sample may hold any lock.
     #[allow(dead_code, reason = "a part of the feature `debug`")]
     Samples,
 }
@@ -81,7 +70,7 @@ pub struct Handlers {
     pub before: fn(),
     /// Gives them back. Follows `before` in the same thread or its copy.
     pub unlock: unsafe fn(),
-    /// Runs in the child after that: repairs the state that other threads left half done. The
+    /// Runs in the child after `unlock`: repairs the state that other threads left half done. The
     /// argument tells whether the forking thread was the only one.
     pub in_child: fn(bool),
 }
@@ -131,8 +120,9 @@ unsafe extern "C" fn before() {
         WITHIN.fetch_add(1, Ordering::Relaxed);
         return;
     }
-    // With one thread, only this thread can hold a lock, if it is a signal handler that interrupted
-    // the heap. The child continues where the handler returns, and gives the lock back itself.
+    // A process with one thread takes no locks. Only this thread can hold a lock, if a signal
+    // handler that interrupted the heap forks. The child returns from the handler and gives the
+    // lock back itself.
     let alone = os::is_single_threaded();
     ALONE.store(alone, Ordering::Relaxed);
     if alone {
@@ -155,8 +145,14 @@ unsafe extern "C" fn before() {
     HELD.store(u8::from(collected.is_some()) << Part::Collected as u8, Ordering::Relaxed);
     for part in Part::Pools as usize..PARTS {
         if part == Part::Pools as usize {
-            // Mutators have stopped, so none waits for this lock on its way to a safepoint. The
-            // locks of malloc follow.
+            // `fflush(NULL)` waits for streams with the lock of their list. The C library takes
+            // that lock in every fork, after this handler. So this handler takes the lock before
+            // any lock of malloc: see `os::lock_streams`. Mutators have stopped before, because a
+            // mutator may wait for the lock on its way to a safepoint.
+            //
+            // Other libraries' handlers take their locks in order if they were registered after
+            // ours, because the last registered handler runs first. A preloaded library registers
+            // before the program's first instruction.
             os::lock_streams();
         }
         if let Some(handlers) = joined(part) {
@@ -164,6 +160,10 @@ unsafe extern "C" fn before() {
             HELD.fetch_or(1 << part, Ordering::Relaxed);
         }
     }
+    // A signal handler that interrupts another library's fork handler would find half-done work,
+    // and in the child state that is not yet repaired. So signals are blocked, except those of
+    // faults. (Not earlier: a collector may stop all threads by a signal, and a stopped thread may
+    // hold an awaited lock. Until now, a handler that interrupts the fork waits for no lock.)
     let blocked = os::block_signals();
     // SAFETY: `FORKING` is held.
     unsafe { BLOCKED.0.get().write(blocked) };
@@ -181,7 +181,7 @@ fn ends_within() -> bool {
 
 /// Gives the locks back. Returns the signals to block from now on. `None` if no locks were taken:
 /// the process had one thread, or another thread has registered the handlers since the fork began
-/// (musl runs those that exist when the fork ends).
+/// (musl runs the handlers that exist when the fork ends).
 ///
 /// # Safety
 ///
@@ -195,14 +195,13 @@ unsafe fn unlock() -> Option<SignalMask> {
     let held = HELD.load(Ordering::Relaxed);
     for part in (0..PARTS).rev().filter(|part| held >> part & 1 != 0) {
         if let Some(handlers) = joined(part) {
-            // SAFETY: this thread, or the one it is a copy of, took the part's locks before the
-            // fork.
+            // SAFETY: this thread (in a child: its original) took the part's locks before the fork.
             unsafe { (handlers.unlock)() };
         }
     }
     // SAFETY: `FORKING` is held.
     let blocked = unsafe { BLOCKED.0.get().read() };
-    // SAFETY: `before` took it in this thread or the one it is a copy of.
+    // SAFETY: `before` took the lock in this thread (in a child: in its original).
     unsafe { FORKING.release() };
     Some(blocked)
 }

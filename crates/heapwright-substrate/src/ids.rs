@@ -5,13 +5,13 @@
 //! ```
 //!
 //! Objects are made in the heap's metadata and never freed. So an id from an address map entry
-//! always leads to a valid object. Ids count up from 1; no object has
-//! 0. A look-up takes no lock; callers that make objects exclude each other.
+//! always leads to a valid object. Ids count up from 1; no object has 0. A look-up takes no lock;
+//! callers that make objects exclude each other.
 //!
 //! [`Recycled`] lends such objects to owners that come and go. An object must outlive its owner,
 //! because a fork may hold its lock, or a late reader may find it.
 //!
-//! `registry` uses them for thread caches; `names`, `pool` and `arena` recycle theirs.
+//! `registry` uses ids for thread caches; `names`, `pool` and `arena` recycle their objects.
 
 use core::ptr;
 #[cfg(feature = "debug")]
@@ -130,8 +130,8 @@ impl<T: Sync + 'static> Recycled<T> {
         Self { ids: Ids::new(), vacant: Lock::new(Vacant(ptr::null_mut())) }
     }
 
-    /// A vacant object: one that was returned, in the state at its return, or `fresh`. `None`:
-    /// there is no memory.
+    /// Takes a vacant object, in the state in which its owner returned it, else makes one from
+    /// `fresh`. `None`: there is no memory.
     pub fn take(&self, fresh: T) -> Option<&'static Slot<T>> {
         let mut vacant = self.vacant.lock();
         // SAFETY: null, or an object, which is never freed.
@@ -148,8 +148,8 @@ impl<T: Sync + 'static> Recycled<T> {
         unsafe { self.ids.make(make) }
     }
 
-    /// [`Recycled::take`] for objects that are too large for a stack. A new one is a copy of
-    /// `fresh`, byte by byte. It keeps fresh memory's zeros in the range `zeros`.
+    /// [`Recycled::take`] for objects that are too large for a stack. A new object is a copy of
+    /// `fresh`, byte by byte. The range `zeros` is not copied, because fresh memory is zero.
     ///
     /// # Safety
     ///
@@ -205,7 +205,7 @@ impl<T: Sync + 'static> Recycled<T> {
         let make = |at: *mut Slot<T>, id| {
             // SAFETY: this is memory for one object; by the contract zeros are valid for the rest.
             let place = unsafe { &raw mut (*at).id };
-            // SAFETY: the number's place in memory for one object, which is ours.
+            // SAFETY: the id's place is in memory for one object, which is ours.
             unsafe { place.write(id) };
         };
         // SAFETY: the lock is held, and `make` makes the object.

@@ -10,12 +10,12 @@
 //! ```
 //!
 //! A lookup compares the generation and adds a reference in one exchange, so an object cannot end
-//! between the two. A retired object gets no more references. Exactly one thread learns that it
-//! was the last, and ends the object: the one that retires it without references, or the one that
-//! releases the last reference.
+//! between the two. A retired object gets no more references. Exactly one thread ends the object:
+//! the thread that retires it without references, or else the thread that releases the last
+//! reference.
 //!
-//! Invariants: only the thread that took the slot calls `begin`, and only the last one calls `end`.
-//! A thread releases what it acquired, once.
+//! Invariants: only the thread that took the slot calls `begin`, and only the thread that ends the
+//! object calls `end`. A thread releases each acquired reference once.
 //!
 //! Called by shared pools.
 
@@ -26,7 +26,7 @@ const RETIRED: u64 = 1 << 31;
 /// The bits of the number of references.
 const REFERENCES: u64 = RETIRED - 1;
 
-/// The word of one slot; zero: it never held a keyed object.
+/// The word of one slot. Zero: the slot never held a keyed object.
 pub struct Lease(AtomicU64);
 
 /// The result of [`Lease::retire`].
@@ -167,7 +167,7 @@ mod loom_tests {
         object: UnsafeCell<u32>,
     }
 
-    /// Reads the object through a reference, and ends it if that was the last one.
+    /// Reads the object through a reference, and ends it if that reference was the last.
     fn read(shared: &Shared, generation: u32) {
         if shared.lease.acquire(generation) {
             // SAFETY: the reference keeps the object: loom checks that.

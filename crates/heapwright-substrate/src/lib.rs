@@ -12,7 +12,7 @@
 //! module states its contract.
 //!
 //! The crate above defines the words of each thread (`os::tls`) by `define_words`, because it knows
-//! the initial target of the first word. A program without that does not link.
+//! the initial target of the first word. A program without the words does not link.
 #![no_std]
 #![allow(
     clippy::new_without_default,

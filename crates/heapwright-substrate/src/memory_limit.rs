@@ -4,33 +4,30 @@
 //!   in use      0 ------------- 3/4 ---------- 9/10 --------- 19/20 ------ limit
 //!   nearness         far         |    close     |     near      |  at it
 //!
-//!   free pages  wait (purge=)    |  250 ms      |   50 ms       |  20 ms, and go at once with each look
-//!   ... at most much             |  1/2 of the bytes left       |  1/8
+//!   free pages  wait (purge=)    |  250 ms      |   50 ms       |  20 ms, and go with each look
+//!   ... at most any number       |  1/2 of the bytes left       |  1/8
 //!   huge pages  as requested                     |  none for new memory
 //!   stashes     4 MiB                            |  256 KiB at most
 //!
-//!   pressure    0 ------------- 2 % --------- 10 %   of the time some thread waited: counts as near
+//!   pressure    0 ------ 2 % ------ 10 %   of the time some thread waits: far | close | near
 //! ```
 //!
-//! Far from the limit nothing changes, because speed comes first. The limit is the least one of the
-//! process's control groups (`control_group` of `heapwright-record`, which the command uses, too).
-//! The user or the program may set another one for the process alone. `RLIMIT_AS` is another
-//! matter: see `chunk::address_limit`.
+//! Far from the limit nothing changes, because speed comes first. The limit is the smallest limit
+//! of the process's control groups (`heapwright_record::control_group`). The user or the program
+//! may set a limit for the process alone. For `RLIMIT_AS` see `chunk::address_limit`.
 //!
 //! The memory in use is that of all processes of the group, without memory that the kernel can drop
-//! (file pages). Under a limit of the process alone, it is the process's resident memory. A look at
-//! it reads a file. So no thread looks while the heap is small, or before the heap has grown by a
-//! good part of the bytes that were left: see [`note_fresh`].
+//! (file pages). Under a limit of the process alone, it is the process's resident memory. A look
+//! reads a file. So no thread looks while the heap is small, or before the heap has grown by a good
+//! part of the bytes that were left: see [`note_fresh`].
 //!
-//! The kernel tells the pressure in `memory.pressure` of the limited group, else in
-//! `/proc/pressure/memory` (PSI), if it keeps it. The pressure is the part of the last ten seconds
-//! in which some thread waited, because pages had to be taken from other users first.
+//! Pressure (PSI) is in `memory.pressure` of the limited group, else in `/proc/pressure/memory`:
+//! the part of the last ten seconds in which some thread waited for the kernel to free pages.
 //!
-//! Invariants: no memory safety depends on these values. All accesses are relaxed; one thread looks
-//! at a time.
+//! No memory safety depends on these values. All accesses are relaxed; one thread looks at a time.
 //!
-//! Called by the modules that keep free memory ([`nearness`], [`delay`], [`may_wait`]), by `chunk`,
-//! which notes growth, and by `limit`, which looks.
+//! Called by the modules that keep free memory, by `chunk`, which notes growth, and by `limit`,
+//! which looks.
 #![forbid(unsafe_code)]
 
 use heapwright_record::control_group;
@@ -92,12 +89,12 @@ impl Nearness {
 }
 
 static NEARNESS: AtomicU8 = AtomicU8::new(Nearness::Far as u8);
-/// Bytes of free runs that may wait for their return to the kernel.
+/// Bytes of free runs that may wait to go back to the kernel.
 static MAY_WAIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// Bytes that the heap has taken since the last look, and the number that makes a new look due.
 static FRESH: AtomicUsize = AtomicUsize::new(0);
 static UNSEEN: AtomicUsize = AtomicUsize::new(SMALL);
-/// Bytes of the longest run among them.
+/// Bytes of the longest run that the heap has taken since the last look.
 static LONGEST: AtomicUsize = AtomicUsize::new(0);
 /// The limit, found or set; 0: none.
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
@@ -171,7 +168,7 @@ impl Look {
         self.used.saturating_add(fresh) >= self.limit / 20 * 19
     }
 
-    /// Whether the fresh run exceeds the bytes left: a program that fills it is killed.
+    /// Whether the fresh run alone reaches the limit: a program that fills it is killed.
     pub fn is_beyond_limit(&self) -> bool {
         self.fresh >= self.limit
     }
@@ -187,7 +184,7 @@ fn note(look: &Look, before: Nearness) -> (Nearness, u32) {
     LEFT.store(left, Ordering::Relaxed);
     let may_wait = if nearness == Nearness::Far { usize::MAX } else { left / nearness.part() };
     MAY_WAIT.store(may_wait, Ordering::Relaxed);
-    // This avoids a look for each page at the end.
+    // The least values avoid a look for each page near the limit.
     UNSEEN.store((left / 4).max(look.limit / 256).max(WORTH_A_LOOK), Ordering::Relaxed);
     let wait = match nearness {
         Nearness::Far => 100,
@@ -212,7 +209,7 @@ pub fn forget() {
     LIMIT.store(0, Ordering::Relaxed);
 }
 
-/// Notes that others wait for memory: from now on the nearness is at least `pressure`.
+/// Notes that other users wait for memory: from now on the nearness is at least `pressure`.
 fn note_pressure(pressure: Nearness) {
     if pressure > nearness() {
         NEARNESS.store(pressure as u8, Ordering::Relaxed);
@@ -241,8 +238,8 @@ fn field(text: &[u8], name: &[u8]) -> Option<usize> {
 }
 
 /// The pressure in the text of the kernel's file, as a nearness. It follows the percentage of the
-/// last ten seconds in which some thread waited. A nearness stays until the percentage is half as
-/// much. `None`: the text does not tell it.
+/// last ten seconds in which some thread waited. A nearness stays until the percentage is below
+/// half of its threshold. `None`: the text has no such percentage.
 fn pressure(text: &[u8], before: Nearness) -> Option<Nearness> {
     let percent = text.strip_prefix(b"some avg10=").and_then(number)?;
     let begins = |from: Nearness, at: usize| {
@@ -262,8 +259,8 @@ fn pressure(text: &[u8], before: Nearness) -> Option<Nearness> {
 const NEAR_PERCENT: usize = 10;
 const CLOSE_PERCENT: usize = 2;
 
-/// The text of a file, for the one thread that looks. It is not on the stack, which may be a
-/// coroutine's.
+/// The text of a file, for the one thread that looks. The text is not on the stack, because the
+/// stack of a coroutine is short.
 static TEXT: Kept<[u8; 4096]> = Kept::new([0; 4096]);
 
 /// A control group that limits memory.
@@ -274,7 +271,7 @@ struct Group {
     limit: usize,
 }
 
-/// The least limit, in bytes.
+/// The smallest valid limit, in bytes.
 pub const LEAST_LIMIT: usize = control_group::LEAST_LIMIT as usize;
 
 impl Group {
@@ -331,7 +328,8 @@ pub struct Watcher {
     /// The requested limit; `None`: the limit of the control groups.
     asked: Option<usize>,
     found_ms: u32,
-    /// The earliest time of the next look, in nanoseconds, and the bytes that were left then.
+    /// The earliest time of the next look, in nanoseconds, and the bytes that were left at the last
+    /// look.
     again_ns: u64,
     left: usize,
     /// The nearness without pressure.
@@ -343,13 +341,13 @@ pub struct Watcher {
 
 /// A heap with fewer bytes causes no look.
 const SMALL: usize = 16 << 20;
-/// The process must have one part in this number of a group's limit.
+/// No thread reads a group's figures before the heap has one part in this number of the limit.
 const LITTLE: usize = 16;
 /// Less growth causes no look.
 const WORTH_A_LOOK: usize = 1 << 20;
 /// Looks may take one part in this number of the time.
 const SHARE: u64 = 50;
-/// The milliseconds until the next look if there is no reason for one.
+/// The milliseconds until the next look if there is no reason for a look.
 const IDLE_MS: u32 = 50;
 /// The milliseconds after which the limit is read again, because it may change.
 const AGAIN_MS: u32 = 10_000;
@@ -371,7 +369,7 @@ impl Watcher {
         }
     }
 
-    /// Sets a limit for the process's own memory, or uses that of its groups.
+    /// Sets a limit for the process's own memory, or uses the limit of its groups.
     pub fn ask(&mut self, limit: Option<usize>) {
         if limit != self.asked {
             self.asked = limit;
@@ -450,7 +448,7 @@ impl Watcher {
                 pressure(&text[..length], self.pressure)
             });
             self.pressure = pressure.unwrap_or(Nearness::Far);
-            // A kernel that keeps no pressure figures will not start soon.
+            // A kernel that keeps no pressure figures does not begin to keep them soon.
             let wait = if pressure.is_some() { PRESSURE_MS } else { AGAIN_MS };
             self.due_ms = now.wrapping_add(wait).max(1);
         }

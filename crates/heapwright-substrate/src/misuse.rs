@@ -118,8 +118,8 @@ pub enum Access {
     Limit,
 }
 
-/// Adds the access of a function of the C library: `bytes` bytes at `address`, where the block has
-/// `left`. (The caller adds the allowed access, and advice.)
+/// Begins a line about a C function's access: `bytes` bytes at `address`, where the block has
+/// `left` bytes left. (The caller adds the allowed access, and advice.)
 #[cold]
 pub fn out_of_bounds(
     function: &str,
@@ -225,8 +225,8 @@ pub fn written_when_free(pool: &str, object: usize, offset: usize) -> ! {
     end(line.text(" bytes into it; do not use an object once it is destroyed"))
 }
 
-/// Reports objects that are lost with their pool, in checked builds. The process continues, because
-/// the memory goes back with the pool.
+/// Reports objects that live when their pool ends, in checked builds. The process continues,
+/// because the memory goes back with the pool.
 #[cold]
 pub fn live_at_end(pool: &str, objects: usize, size: usize) {
     let line =
@@ -243,7 +243,7 @@ pub fn collected_heap(why: &str) -> ! {
     end(Line::new().text(why))
 }
 
-/// Reports that a pool or an arena has no memory for a caller that cannot continue without.
+/// Reports that a pool or an arena has no memory, and its caller cannot continue without memory.
 #[cold]
 pub fn no_room(what: &str, name: &str) -> ! {
     end(Line::new()

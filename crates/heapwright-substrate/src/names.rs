@@ -1,4 +1,4 @@
-//! Names of pools, by the id in its segments' entries.
+//! Names of pools, by the id in the entries of a pool's segments.
 //!
 //! ```text
 //!   entry --owner--> id --> Name { "Node" }      made once, then recycled
@@ -38,7 +38,7 @@ impl Name {
         Some(found)
     }
 
-    /// Gives an id back, which is in no entry of the map any more.
+    /// Gives back an id that no entry of the map has any more.
     pub fn give(slot: &'static Slot<Self>) {
         NAMES.give(slot);
     }
@@ -68,6 +68,6 @@ pub fn before_fork() {
 ///
 /// Follows [`before_fork`] in the forking thread or its copy in the child.
 pub unsafe fn after_fork() {
-    // SAFETY: this thread, or the one it is a copy of, took the locks before the fork.
+    // SAFETY: this thread (in a child: its original) took the locks before the fork.
     unsafe { NAMES.after_fork() };
 }

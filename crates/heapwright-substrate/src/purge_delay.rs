@@ -1,17 +1,17 @@
 //! The purge delay: the time that free pages wait until they go back to the kernel.
 //!
 //! ```text
-//!              given back ---- touched again, after a pause that could be waited for --> long enough for the pause
-//!   delay  <                                                                               (at most MAX)
-//!              given back ---- not touched again in a long time -----------------------> half (at least MIN)
+//!              given back ---- touched again, after a pause of up to MAX ---> a bit over the pause
+//!   delay  <
+//!              given back ---- not touched again in a long time ------> half (at least MIN)
 //! ```
 //!
-//! A fixed delay is wrong in two ways. A program whose bursts are further apart gives back and
-//! faults in the same pages each time. A program whose phase has ended keeps its pages too long. So
-//! the delay follows *regret*. Pages that the program touches again soon after they were given back
-//! cost it a fault each. A slightly longer delay would have saved those faults. (This resembles the
-//! ski rental problem, where the cost of buying too early bounds the cost of renting too long:
-//! Karlin, Manasse, Rudolph and Sleator, "Competitive snoopy caching", 1988.)
+//! A fixed delay is wrong in two ways. If a program's bursts are further apart, it gives back and
+//! faults in the same pages each time. If a phase of a program has ended, the pages stay too long.
+//! So the delay follows *regret*. Pages that the program touches again soon after they were given
+//! back cost it a fault each. A slightly longer delay would have saved those faults. (This
+//! resembles the ski rental problem, where the cost of buying too early bounds the cost of renting
+//! too long: Karlin, Manasse, Rudolph and Sleator, "Competitive snoopy caching", 1988.)
 //!
 //! The user sets the bounds (`purge=MIN..MAX`). With the default bounds, a program that still calls
 //! the heap gives back 90 % of the free memory of an ended phase within 10 seconds.
@@ -31,10 +31,11 @@ pub const DEFAULT_MIN_MS: i32 = 250;
 pub const DEFAULT_MAX_MS: i32 = 5500;
 /// Pages that were not touched again for this number of milliseconds were not needed.
 const FORGOTTEN_MS: u32 = 15_000;
-/// The delay grows only for at least this number of bytes, and this part of the bytes given back.
+/// The delay grows only if this many bytes, and this part of the bytes given back, are touched
+/// again.
 const MANY: usize = 256 << 10;
 const SHARE: usize = 4;
-/// The delay exceeds the pause by this part of it, because pauses differ.
+/// The delay exceeds the pause by one part in this number, because pauses differ.
 const LONGER: i32 = 10;
 /// Looks for waiting pages in each delay, and the fewest milliseconds between two looks, unless the
 /// delay is shorter.
@@ -45,8 +46,8 @@ const LOOK_MS: i32 = 250;
 static DELAY: AtomicI32 = AtomicI32::new(DEFAULT_MIN_MS);
 static MIN: AtomicI32 = AtomicI32::new(DEFAULT_MIN_MS);
 static MAX: AtomicI32 = AtomicI32::new(DEFAULT_MAX_MS);
-/// Bytes given back since the first of them was last needed, and bytes of those that were touched
-/// again.
+/// Bytes given back lately, the time when the first of them were last needed, and the bytes of them
+/// that were touched again.
 static GIVEN: AtomicUsize = AtomicUsize::new(0);
 static UNUSED_SINCE: AtomicU32 = AtomicU32::new(0);
 static TOUCHED: AtomicUsize = AtomicUsize::new(0);
@@ -180,7 +181,7 @@ mod tests {
             }
         }
 
-        /// One regret is enough: the next pause of this length is waited for.
+        /// After one regret, the delay covers the next pause of this length.
         #[test]
         fn a_pause_is_regretted_once(delay in 0..5500_i32, pause in 0..20_000_i32) {
             prop_assert!(longer(delay, pause as u32, 5500) >= pause || pause > 5500);

@@ -35,7 +35,7 @@ use loom::cell::UnsafeCell;
 
 use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
 
-/// A free block: its first word links it to the next one.
+/// A free block: its first word links it to the next block.
 #[repr(C)]
 pub struct Block {
     #[cfg(not(loom))]
@@ -168,8 +168,8 @@ impl RemoteStack {
     /// The caller must then call [`RemoteStack::taken`].
     #[inline]
     pub fn take(&self) -> (*mut Block, usize) {
-        // Loom skips this look. It finds orders by a word's last access, so a pusher's own look
-        // would hide this one, and loom would never try a push between this look and the exchange.
+        // Loom skips this look. Loom finds orders by a word's last access. A pusher's own look
+        // would hide this look, and loom would never try a push between this look and the exchange.
         if cfg!(not(loom)) && self.is_empty() {
             return (ptr::null_mut(), 0);
         }
@@ -233,7 +233,7 @@ impl Ownership {
         Self(AtomicU32::new(HELD))
     }
 
-    /// Tries to become the owner for a moment, if no thread is.
+    /// Tries to become the owner for a moment, if no thread is the owner.
     #[inline]
     pub fn try_claim(&self) -> bool {
         self.0.compare_exchange(ORPHANED, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
@@ -245,7 +245,7 @@ impl Ownership {
         self.0.store(HELD, Ordering::Release);
     }
 
-    /// Whether a thread holds this permanently.
+    /// Whether a thread holds the ownership permanently.
     #[cfg(not(loom))]
     #[inline]
     pub fn is_held(&self) -> bool {
@@ -262,15 +262,15 @@ impl Ownership {
         !stack.is_empty()
     }
 
-    /// After a push: whether no thread holds this. Then the pusher must try to claim it, and take
-    /// the pushed blocks.
+    /// After a push: whether no thread has the ownership. Then the pusher must try to claim it, and
+    /// to take the pushed blocks.
     #[inline]
     pub fn needs_drainer(&self) -> bool {
         fence(Ordering::SeqCst);
         self.is_orphaned()
     }
 
-    /// Whether no thread holds this.
+    /// Whether no thread has the ownership.
     #[inline]
     pub fn is_orphaned(&self) -> bool {
         self.0.load(Ordering::Relaxed) == ORPHANED

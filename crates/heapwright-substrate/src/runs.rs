@@ -5,23 +5,24 @@
 //!        |                                                  ^ |
 //!        | take                                             | | give, give_purged
 //!        v                                                  | v
-//!   chunk::take --> is sampling on? the sampler: is it      record's `sampled` --> the sampler: no longer live
-//!                   a sample? `sampled` = 1                                    --> chunk::give
+//!   chunk::take --> is sampling on? the sampler: is it    record's `sampled` --> the sampler: gone
+//!                   a sample? `sampled` = 1                                  --> chunk::give
 //! ```
 //!
-//! The sampler is in the heap profile, which stands above and has the stacks. It consists of two
-//! functions, which the profile registers here when it begins ([`sample`]).
+//! The sampler is in the heap profile, which stands above and has the stacks. The sampler consists
+//! of two functions, which the profile registers here when it begins ([`sample`]).
 //!
 //! A run of `n` bytes is a sample with the probability of a block of `n` bytes (`poisson`), so a
-//! profile estimates runs and blocks alike. All bytes of a run count, touched or not, from its take
-//! to its return. Slots within it are not sampled, so pools and arenas hand them out at full speed.
+//! profile estimates runs and blocks alike. All bytes of a run count, touched or not, from the
+//! moment it is taken until it goes back. Slots within it are not sampled, so pools and arenas hand
+//! them out at full speed.
 //!
-//! Invariants: `sampled` is set only in the record of the first unit of a run in use. Only its
-//! owner changes it, and only after a sampler was registered. A sample is removed before its run
-//! goes back. If the lock of samples is held for very long, it is removed before the next profile
-//! is written, or when another sample has its address.
+//! Invariants: `sampled` is set only in the record of the first unit of a run in use. Only the
+//! run's owner changes it, and only after a sampler was registered. A sample is removed before its
+//! run goes back. If the lock of samples is held for very long, the sample is removed before the
+//! next profile is written, or when another sample has its address.
 //!
-//! Without the feature `debug` there are no samples, and these are the functions of `chunk`.
+//! Without the feature `debug` there are no samples, and the functions here are those of `chunk`.
 //!
 //! Called by `pool`, `arena` and `gc`, with any of their locks held. `cache` samples block by
 //! block.
@@ -51,7 +52,7 @@ pub fn give(unit: usize, units: usize) {
     chunk::give(unit, units);
 }
 
-/// Gives a run back, as [`chunk::give_purged`] does, its pages to the kernel at once.
+/// Gives a run back, and its pages to the kernel at once, as [`chunk::give_purged`] does.
 ///
 /// # Safety
 ///
@@ -73,8 +74,8 @@ mod marks {
 
     /// A keeper of samples.
     pub struct Sampler {
-        /// Notes that a run with this number of bytes was taken here, for this kind of memory.
-        /// Returns whether it is a sample.
+        /// Notes that a run with this number of bytes was taken at this address, for this kind of
+        /// memory. Returns whether it is a sample.
         pub took: fn(*mut u8, usize, Kind) -> bool,
         /// Notes that a sampled run is about to be given back.
         pub gave: fn(*mut u8),

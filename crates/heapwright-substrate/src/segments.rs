@@ -7,13 +7,14 @@
 //! ```
 //!
 //! An entry never moves, so a reference to it stays valid, and a look-up takes no lock. The first
-//! thread that needs a number in a segment makes the segment, zeroed, in the heap's metadata. It is
-//! never freed. If two threads make the same one, both use the one that was stored first. The other
-//! is lost: at most once a doubling, and untouched pages of zeroes take no memory.
+//! thread that needs a number in a segment makes the segment, zeroed, in the heap's metadata. The
+//! segment is never freed. If two threads make the same segment, both use the first that was
+//! stored. The other is lost: at most once a doubling, and untouched pages of zeroes take no
+//! memory.
 //!
-//! `ids` keeps pointers in one; the debug heap its sites (`sample`) and its threads. A table whose
-//! memory goes back with it (`debug::table`) only shares the arithmetic, [`place`]. Pools and the
-//! depot of stacks use other lengths: S, S, 2S, 4S, so that their total doubles.
+//! `ids` keeps pointers in such a table; the debug heap keeps its sites (`sample`) and its threads.
+//! A table whose memory goes back with it (`debug::table`) only shares the arithmetic, [`place`].
+//! Pools and the depot of stacks use other lengths: S, S, 2S, 4S, so that their total doubles.
 
 use core::ptr;
 

@@ -20,7 +20,7 @@
 //! offset % size == 0 <=> (offset * reciprocal) mod 2^32  <  2^16
 //! ```
 //!
-//! (The second has one bound for all classes. With `offset = q * size + r` the product is
+//! (The second equation has one bound for all classes. With `offset = q * size + r` the product is
 //! `q * excess + r * reciprocal`, where `q * excess < 2^16` and every reciprocal is at least 2^17.)
 //!
 //! Invariants: sizes are multiples of 16, strictly increasing, and include every power of two from

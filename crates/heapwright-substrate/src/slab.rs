@@ -2,14 +2,11 @@
 //!
 //! ```text
 //!   unit     | slot 0 | slot 1 | ... | slot carved-1 | untouched ........ |
-//!
-//!   record   128 bytes, far from the slots, zero when the unit is fresh
-//!            links | carved | free | summary | ...  | bitmap of 512 bits
-//!                                       |
-//!                                       +-- bit i: word i of the bitmap has a bit
+//!   record   | links | carved | free | summary | ... | bitmap of 512 bits |   far from the slots
+//!   summary  bit i: word i of the bitmap is not 0
 //! ```
 //!
-//! A slot is in one of four states, and only its slab's owner moves it:
+//! A slot is in one of three states, and only the slab's owner changes the state:
 //!
 //! ```text
 //!   untouched --carve--> out (in a list, or in use) --put--> returned
@@ -22,9 +19,8 @@
 //! page can go back to the kernel if all of its slots are returned.
 //!
 //! Slabs with more than 512 slots (slots under 128 bytes) keep their bitmap in the unit's side
-//! bitmap instead of the record.
-//!
-//! The record is `unit_record`'s; this file gives a slab's fields their meaning.
+//! bitmap instead of the record. The record is `unit_record`'s; this file gives a slab's fields
+//! their meaning.
 //!
 //! Invariants: `free` counts the bitmap's bits, `summary` names its non-zero words, and no bit at
 //! or above `carved` is set. All fields are relaxed atomics, because `describe` and statistics read
@@ -75,8 +71,8 @@ impl<'a> Slab<'a> {
         Self { map, record: map.record(unit), unit, class }
     }
 
-    /// Sets the record of a slab whose slots are all in it. Its memory reads as zero if `zero`. The
-    /// bitmap is clear.
+    /// Sets the record of a new slab, whose slots are all untouched. The slab reads as zero if
+    /// `zero`. The bitmap is clear already.
     pub fn open(&self, zero: bool) {
         let record = self.record;
         debug_assert!(record.summary.load(Ordering::Relaxed) == 0);
@@ -169,9 +165,10 @@ impl<'a> Slab<'a> {
         self.record.zero.load(Ordering::Relaxed) != 0
     }
 
-    /// Hands out untouched slots, at least one and at most `most`, all linked but the last. It
-    /// stops at the next page boundary, because a link touches memory. (Slots of half a page and
-    /// more in used memory may pass it.) A single slot is not written to.
+    /// Hands out untouched slots, at least one and at most `most`, each linked to the next. The
+    /// last slot ends before the next page boundary, because a link touches memory. (Slots of more
+    /// than half a page: one at a time if the slab reads as zero, else any number.) A single slot
+    /// is not written to.
     pub fn carve(&self, most: usize) -> Option<Chain> {
         let size = size_class::size(self.class);
         let capacity = size_class::capacity(self.class);
@@ -260,14 +257,14 @@ impl<'a> Slab<'a> {
         self.record.free.store((self.free() + to - from) as u16, Ordering::Relaxed);
     }
 
-    /// Takes up to `most` returned slots from a random one on, and gives their numbers to `sink`.
-    /// Returns their number.
+    /// Takes up to `most` returned slots, from a random slot on, and gives their indexes to `sink`.
+    /// Returns the number of slots.
     #[inline]
     pub fn draw(&self, most: usize, random: u32, mut sink: impl FnMut(usize)) -> usize {
         let mut summary = self.record.summary.load(Ordering::Relaxed);
         let has_purged = self.record.purged.load(Ordering::Relaxed) != 0;
         let mut left = most;
-        // The search starts at a random one of the words, and at a random one of each word's bits.
+        // The search starts at a random word, and at a random bit of each word.
         let first = one_of(summary, random & 0xffff);
         while summary != 0 && left > 0 {
             let at = ((summary.rotate_right(first).trailing_zeros() + first) % 64) as usize;
@@ -310,8 +307,8 @@ impl<'a> Slab<'a> {
         }
     }
 
-    /// Bytes that should be in memory: pages that were touched, in this slab or before, and not
-    /// given back since. (With huge pages, more may be.)
+    /// Bytes that should be in memory: pages that were touched, by this slab or an earlier use of
+    /// the unit, and not given back since. (With huge pages, more pages may be in memory.)
     pub fn reckoned_resident(&self) -> usize {
         let touched = if self.is_zero() {
             (self.carved() * size_class::size(self.class)).div_ceil(CARVE).min(UNIT / CARVE)
@@ -328,7 +325,7 @@ impl<'a> Slab<'a> {
         self.record.stamp.load(Ordering::Relaxed)
     }
 
-    /// Gives back the pages without a slot that is out. Returns bytes.
+    /// Gives back the pages in which no slot is out. Returns the number of bytes.
     pub fn purge(&self, os: &impl Memory) -> usize {
         let size = size_class::size(self.class);
         let page = os.page_size().max(CARVE);
@@ -367,8 +364,8 @@ impl<'a> Slab<'a> {
         given
     }
 
-    /// The slot that contains `address`, and the offset in it. `None`: the address is in the rest
-    /// behind the last slot.
+    /// The slot that contains `address`, and the offset in it. `None`: the address is behind the
+    /// last slot.
     #[inline]
     pub fn locate(&self, address: usize) -> Option<(usize, usize)> {
         let offset = address & (UNIT - 1);
@@ -381,12 +378,12 @@ impl<'a> Slab<'a> {
 /// Returns slots of one class to their slabs.
 ///
 /// Blocks come in the order of their frees: sometimes many of one slab in succession, sometimes
-/// each of another slab. The class's figures are computed once, those of a slab once for each
-/// [`Visit`].
+/// each of another slab. The figures of the class are computed once, and the figures of a slab once
+/// for each [`Visit`].
 #[derive(Clone, Copy)]
 pub struct WayBack {
     records: *const Record,
-    /// The bitmap of unit 0, and the bytes from one unit's to the next one's.
+    /// The bitmap of unit 0, and the bytes from a unit's bitmap to the next unit's.
     bitmaps: *const u8,
     stride: usize,
     reciprocal: u64,
@@ -438,8 +435,8 @@ pub struct Visit<'a> {
 }
 
 impl Visit<'_> {
-    /// Takes back the slot that begins `offset` bytes into the slab. False: it was never out, or is
-    /// back already.
+    /// Takes back the slot that begins `offset` bytes into the slab. False: the slot was never out,
+    /// or is back already.
     #[inline(always)]
     #[must_use]
     pub fn put(&mut self, offset: usize) -> bool {
@@ -473,7 +470,8 @@ impl Visit<'_> {
     }
 }
 
-/// The place of one of a mask's bits, with equal probability; 0: the mask has none.
+/// Chooses one of a mask's bits, each with equal probability. Returns its place; 0 for an empty
+/// mask.
 fn one_of(mask: u64, random: u32) -> u32 {
     let mut before = random.checked_rem(mask.count_ones()).unwrap_or(0);
     let mut from = 0;

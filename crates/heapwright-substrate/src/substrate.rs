@@ -57,10 +57,10 @@ fn open_first(chosen: &Options) -> bool {
     opened
 }
 
-/// A registration by one thread, once, while others wait: a fork with only some handlers registered
-/// would copy locks that another thread holds.
+/// A registration by one thread, once, while other threads wait: a fork with only some handlers
+/// registered would copy locks that another thread holds.
 pub struct Registration {
-    /// The process whose thread registers; 0: none; [`Self::DONE`].
+    /// The process whose thread registers now. 0: none yet. [`Self::DONE`]: all is registered.
     process: AtomicU32,
     /// The thread that registers.
     thread: AtomicUsize,
@@ -72,11 +72,11 @@ impl Registration {
         Self { process: AtomicU32::new(0), thread: AtomicUsize::new(0) }
     }
 
-    /// Calls `register` in the first thread that calls this. Other threads wait, and a nested call
-    /// (the C library allocates) returns at once. A child that was forked meanwhile lacks the
-    /// registering thread: there the first thread that calls this registers. A wait ends after a
+    /// Calls `register` in the first thread that calls this function. Other threads wait, and a
+    /// nested call (the C library allocates) returns at once. A child forked meanwhile lacks the
+    /// registering thread. So the first caller in the child registers again. A wait ends after a
     /// second, because the other thread may wait for a lock of the caller. The caller holds none of
-    /// our locks, except all of them across a fork.
+    /// our locks, or (across a fork) all of them; then it does not wait.
     #[inline]
     pub fn once(&self, register: impl FnOnce()) {
         if self.process.load(Ordering::Acquire) != Self::DONE {
@@ -176,11 +176,11 @@ fn before() {
 ///
 /// Follows [`before`] in the forking thread or its copy in the child.
 unsafe fn unlock() {
-    // SAFETY: this thread, or the one it is a copy of, took the locks before the fork.
+    // SAFETY: this thread (in a child: its original) took the locks before the fork.
     unsafe { chunk::after_fork() };
-    // SAFETY: this thread, or the one it is a copy of, took the locks before the fork.
+    // SAFETY: this thread (in a child: its original) took the locks before the fork.
     unsafe { chunk::metadata::after_fork() };
-    // SAFETY: this thread, or the one it is a copy of, took it before the fork.
+    // SAFETY: this thread (in a child: its original) took the lock before the fork.
     unsafe { OPENING.release() };
 }
 
@@ -234,7 +234,7 @@ mod tests {
             // The child registers once (it would not if it waited for the missing thread), and the
             // child's own child has nothing left to do.
             let is_right = forked(|| registers() && !registers() && !forked(registers));
-            // This precedes all that can fail, because the scope waits for the thread.
+            // The message precedes all that can fail, because the scope waits for the thread.
             end.send(()).unwrap();
             assert!(is_right);
         });

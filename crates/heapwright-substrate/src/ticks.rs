@@ -2,7 +2,7 @@
 //! thread.
 //!
 //! ```text
-//!   slow paths   -- pass(now) -->  is it time?  -- one thread -->  a task, which returns its next time
+//!   slow paths  -- pass(now) -->  is it time?  -- one thread -->  a task; it returns its next time
 //! ```
 //!
 //! A slow path passes once in each tick of the coarse clock, with its cache's lock held. So a task
@@ -46,7 +46,7 @@ struct Place {
 
 /// The longest time between two calls of a task, in milliseconds.
 const FAR: u32 = 10_000;
-/// The time that means at once.
+/// The time of a task that is due at once.
 const AT_ONCE: u32 = 0;
 
 static PLACES: [Place; 3] =
@@ -60,7 +60,8 @@ pub fn begin(whose: Whose, task: Task) {
     place.task.store(task as *mut (), Ordering::Release);
 }
 
-/// Replaces the running task, which calls this and sets the time of the new one's first call.
+/// Replaces the running task, which calls this. The running task returns the time of the new task's
+/// first call.
 pub fn go_on_with(whose: Whose, task: Task) {
     PLACES[whose as usize].task.store(task as *mut (), Ordering::Release);
 }
@@ -70,20 +71,20 @@ pub fn end(whose: Whose) {
     PLACES[whose as usize].task.store(ptr::null_mut(), Ordering::Relaxed);
 }
 
-/// Makes a task due for the next thread that passes, if there is one.
+/// Makes a task due for the next thread that passes, if there is such a task.
 pub fn hurry(whose: Whose) {
     PLACES[whose as usize].next.store(AT_ONCE, Ordering::Relaxed);
 }
 
-/// Whether a task still waits for its first run. This should be soon, because the program may enter
-/// a sandbox later.
+/// Whether `status` still waits for its first run. This run should be soon, because the program may
+/// enter a sandbox later.
 #[inline(always)]
 pub fn is_first() -> bool {
     let place = &PLACES[Whose::Status as usize];
     place.next.load(Ordering::Relaxed) == AT_ONCE && !place.task.load(Ordering::Relaxed).is_null()
 }
 
-/// In a forked child: makes the tasks due again that another thread was running.
+/// In a forked child: makes all tasks due again, because another thread may have been running them.
 pub fn forget_after_fork() {
     for place in &PLACES {
         place.next.store(AT_ONCE, Ordering::Relaxed);
@@ -91,11 +92,11 @@ pub fn forget_after_fork() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
 }
 
-/// The generation of this process: 1, and one more for each fork among its ancestors.
+/// The generation of this process: 1, plus the number of forks among its ancestors.
 static GENERATION: AtomicU32 = AtomicU32::new(1);
 
-/// Whether the process shows itself. Slow paths then make sure that a quiet program's next
-/// operation reaches them, too.
+/// Whether the process shows its figures. Then slow paths make sure that the next operation of a
+/// quiet program reaches a slow path, too.
 #[inline(always)]
 pub fn has_status() -> bool {
     !PLACES[Whose::Status as usize].task.load(Ordering::Relaxed).is_null()
@@ -134,7 +135,7 @@ pub fn pass(now: u32) {
     for place in &PLACES {
         let next = place.next.load(Ordering::Relaxed);
         let task = place.task.load(Ordering::Acquire);
-        // After the clock has wrapped, a time far behind looks like one far ahead.
+        // After the clock has wrapped, a time far behind looks like a time far ahead.
         let is_ahead = next != AT_ONCE && (1..=FAR).contains(&next.wrapping_sub(now));
         if !task.is_null() && !is_ahead {
             run(place, task, now);
@@ -159,7 +160,7 @@ fn run(place: &Place, task: *mut (), now: u32) {
     if sync::is_interrupted() || sync::holds_all() {
         return;
     }
-    // One thread runs the task: the others find its time far ahead.
+    // One thread runs the task: other threads find its time far ahead.
     let next = place.next.load(Ordering::Relaxed);
     let far = now.wrapping_add(FAR);
     if place.next.compare_exchange(next, far, Ordering::Acquire, Ordering::Relaxed).is_err() {
@@ -174,7 +175,7 @@ fn run(place: &Place, task: *mut (), now: u32) {
 }
 
 /// A task's state, for one thread at a time. It has no lock, so a fork need not know of it. If a
-/// thread of the parent was using it during a fork, the child starts anew.
+/// thread of the parent was using the state during a fork, the child starts with a new state.
 pub struct Kept<T> {
     /// The generation of the process whose thread uses the state; 0: none does.
     at_it: AtomicU32,
@@ -191,7 +192,7 @@ impl<T: Copy> Kept<T> {
         Self { at_it: AtomicU32::new(0), new, value: UnsafeCell::new(new) }
     }
 
-    /// Whether a thread uses it.
+    /// Whether a thread uses the state.
     pub fn is_in_use(&self) -> bool {
         self.at_it.load(Ordering::SeqCst) == GENERATION.load(Ordering::Relaxed)
     }

@@ -1,7 +1,7 @@
 //! Lists of units, linked through their records.
 //!
 //! ```text
-//!   head --> unit 7 <--> unit 3 <--> unit 12 --> 0        unit 0 is never in a list, so 0 ends one
+//!   head --> unit 7 <--> unit 3 <--> unit 12 --> 0      unit 0 is in no list, so 0 ends a list
 //! ```
 //!
 //! A record has two pairs of links, so a unit can be in one list by its size and in another by its

@@ -1,12 +1,12 @@
 //! A unit's record: 128 bytes, far from the unit.
 //!
 //! ```text
-//!   0   by_size, by_owner      links of two lists            8 bytes each
-//!   16  carved | free | purged | listed                      slab
-//!   24  units | stamp                                        run, slab
-//!   32  usable | requested                                   large block, pool segment
-//!   48  summary | heap | zero, state, sampled                slab, large block, free run, sampled run
-//!   64  bitmap                                               slab
+//!   0   by_size, by_owner                   links of two lists, 8 bytes each
+//!   16  carved | free | purged | listed     slab
+//!   24  units | stamp                       run, slab
+//!   32  usable | requested                  large block, pool segment
+//!   48  summary | heap | zero, state, sampled    slab, large block, free run, sampled run
+//!   64  bitmap                              slab
 //! ```
 //!
 //! One struct serves every kind of unit; the unit's entry in the address map tells which fields
@@ -21,7 +21,7 @@ use crate::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize
 /// Words of bitmap in a record.
 pub const INLINE_WORDS: usize = 8;
 
-/// Two list links, by unit. Unit 0 is never in a list, so 0 ends one.
+/// Two list links, by unit. Unit 0 is never in a list, so 0 ends a list.
 #[repr(C)]
 pub struct Links {
     /// The unit behind, or 0.
@@ -62,8 +62,8 @@ pub struct Record {
     /// Large block: the first-class heap that owns it, or 0. Pool segment: its
     /// number in the pool.
     pub heap: AtomicU32,
-    /// Slab: whether untouched slots read as zero. Large block of the hardened heap: its run's
-    /// warmth.
+    /// Slab: whether untouched slots read as zero. Large block of the hardened heap: the state of
+    /// its run's guards (`hardened::warm`).
     pub zero: AtomicU8,
     /// Free run: the memory behind it (a `chunk::runs::State`).
     pub state: AtomicU8,

@@ -48,7 +48,7 @@ mod kept {
     }
 
     /// Continues the first [`caught`] panic, if there is one. While another panic unwinds, the
-    /// caught one is dropped.
+    /// caught panic is dropped.
     pub fn surface() {
         if let Some(panic) = FIRST.take() {
             if std::thread::panicking() {

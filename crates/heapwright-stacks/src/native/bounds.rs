@@ -11,18 +11,19 @@
 //! block above the thread's stack, and the loader noted the start of the first thread's stack. The
 //! thread pushed everything between the stack pointer and that end, so the range is mapped in one
 //! piece while the thread lives. This is tested once for each page and thread: `os::is_readable`
-//! lets the kernel read a word of each.
+//! lets the kernel read a word of the page.
 //!
 //! Any other stack (a fiber, a signal's alternate stack, a split stack, a thread made by hand) has
-//! a hole between it and that end. There, each walk tests each page before it reads it. This costs
-//! some hundred nanoseconds a page. No read faults, even if memory was unmapped meanwhile.
+//! a hole between it and that end. There, each walk tests a page before it reads from the page,
+//! which costs some hundred nanoseconds a page. No read faults, even if memory was unmapped
+//! meanwhile.
 //!
 //! # Invariants
 //!
 //! - `[low, high)` is readable while the thread whose control block is at `token` lives. A thread
-//!   that gets an ended thread's scratch has another token, or the same token at the end of its own
-//!   stack. Then this stack lies between its stack pointer and `high`. These bounds never permit a
-//!   read below a walk's first stack pointer.
+//!   may get the scratch of an ended thread. Then its token differs, or its own stack ends at the
+//!   same place and lies between its stack pointer and `high`. These bounds never permit a read
+//!   below a walk's first stack pointer.
 //! - Words are read volatile, whole and aligned: they belong to other frames.
 
 use core::ptr;
@@ -109,7 +110,7 @@ impl Reader {
         }
     }
 
-    /// Returns the words that need no test: the first one, and the distance to the last.
+    /// Returns the words that need no test: the first word, and the distance to the last.
     #[inline(always)]
     pub(super) fn without_trying(&self) -> (usize, usize) {
         (self.low, self.span)

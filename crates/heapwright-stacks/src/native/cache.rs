@@ -2,10 +2,10 @@
 //!
 //! ```text
 //!   entry (16 bytes)   address ^ rule | rule        by a hash of the address
-//!   tables             512 entries, 4,096, 32,768: the next one once half of this is written
+//!   tables             512 entries, 4,096, 32,768: the next once half of this table is written
 //! ```
 //!
-//! Entries are spread over a table, so a small program would touch all pages of a large one. Each
+//! Entries are spread over a table, so a small program would touch all pages of a large table. Each
 //! page takes two faults, because the first look maps the kernel's page of zeros.
 //!
 //! Two threads may write an entry at once, and a reader may see one word of each. The reader
@@ -17,7 +17,8 @@
 //! When code is unmapped, its rules must go. [`forget_code`] raises the generation, then clears the
 //! table. A thread that learns a rule reads the generation before it looks at tables. After the
 //! write, it removes the entry again if the generation has changed. So either this thread sees the
-//! change, or the clearing sees the entry. Memos (`memo`) carry their generation.
+//! change, or the thread that clears sees the entry. The entries of a memo (`memo`) carry their
+//! generation.
 
 use core::slice;
 
@@ -54,7 +55,7 @@ pub(super) struct Cache {
     shift: u32,
 }
 
-/// Changes whenever rules are forgotten. Never 0.
+/// Returns the generation, which changes whenever rules are forgotten. Never 0.
 #[inline(always)]
 pub(super) fn generation() -> u32 {
     GENERATION.load(Ordering::Acquire)
@@ -118,7 +119,7 @@ impl Cache {
         let entry = self.entry(address);
         entry.mixed.store(address as u64 ^ rule.0, Ordering::Relaxed);
         entry.rule.store(rule.0, Ordering::Relaxed);
-        // The fence precedes the read of the generation, and pairs with that of `forget_code`.
+        // The fence precedes the read of the generation, and pairs with the fence of `forget_code`.
         fence(Ordering::SeqCst);
         if GENERATION.load(Ordering::Relaxed) != learnt {
             entry.rule.store(0, Ordering::Relaxed);
@@ -137,8 +138,8 @@ pub(in super::super) fn forget_code() {
         if at.is_null() {
             continue;
         }
-        // SAFETY: these are the table's own pages. Other threads may read them: an entry of zeros,
-        // or half of one, is a miss.
+        // SAFETY: these are the table's own pages. Other threads may read them: an entry of which a
+        // half or all is zeros is a miss.
         let is_clear = unsafe { System.decommit(at, bytes.next_multiple_of(System.page_size())) };
         if !is_clear && let Some(cache) = open_table(number) {
             for entry in cache.entries {
@@ -188,7 +189,7 @@ mod tests {
         // A torn pair: another entry's rule in the second word.
         cache.entry(a).rule.store(rule.0 ^ 8, Ordering::Relaxed);
         assert_eq!(cache.get(a), Rule(0));
-        // This rule was learnt before some were forgotten.
+        // This rule was learnt before rules were forgotten.
         cache.put(a, rule, generation().wrapping_sub(1));
         assert_eq!(cache.get(a), Rule(0));
     }

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! The C library (without a lock) or the kernel (`mapped`) finds the module of an address; the
-//! module's own headers in memory tell the rest. The length of a table is often not stored
+//! module's own headers in memory tell all else. The length of a table is often not stored
 //! anywhere, so a slice ends at the end of its readable segment. No byte outside the ranges of the
 //! program headers is ever read.
 //!
@@ -64,8 +64,8 @@ fn by_loader(address: usize) -> Option<Image> {
             .filter(|image| image.has(address))
     };
     // The kernel maps the program, maybe with gaps between its segments. Then the loader reports
-    // the segment's start instead of the module's. But the kernel told the place of the headers at
-    // the start.
+    // the segment's start instead of the module's. But the kernel told the program where its
+    // headers are.
     let program = os::program_headers();
     if bias_of(program) == link_map.bias
         && let Some(image) = image(program)
@@ -77,9 +77,9 @@ fn by_loader(address: usize) -> Option<Image> {
         .or_else(|| headers_at(link_map.bias).and_then(image))
 }
 
-/// Returns the bias of the file with these headers, which contain their own address. Without that
-/// entry a program is mapped at its file's addresses; a static one that is mapped anywhere has its
-/// headers at the start of its first page.
+/// Returns the bias of the file with these headers. One entry of the headers tells their own
+/// address. Without this entry, a program is mapped at its file's addresses. If a static program
+/// without it is mapped anywhere, its headers are in its first page.
 pub(super) fn bias_of(headers: &'static [Header]) -> usize {
     let at = headers.as_ptr().addr();
     if let Some(own) = headers.iter().find(|header| header.p_type == HEADERS) {

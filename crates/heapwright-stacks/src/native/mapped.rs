@@ -5,23 +5,23 @@
 //! ```text
 //!   address --> the program?   a place that is known?   /proc/self/maps, into a place
 //!
-//!   place (72 bytes)   generation, version | looks left | start | end | bias, name, unwind header, headers, count
-//!                                                       |  the gap between two modules: headers 0
+//!   place (72 bytes)   generation, version | looks left | start | end | bias, name, unwind header,
+//!                                          headers (0: the gap between two modules), their count
 //! ```
 //!
 //! Reading the list takes some hundred microseconds and no lock, so the result is kept. A module
 //! stays until code is forgotten (`cache`). An address in no module (a heap, code made at run time,
 //! nothing) stays for [`LOOKS`] looks, after which a library may have been mapped there. (musl
-//! never unloads one.) Code is unmapped before it is forgotten, so a known module's headers may be
-//! gone. Each look therefore tests whether they are readable, and checks them.
+//! never unloads a library.) Code is unmapped before it is forgotten, so a known module's headers
+//! may be gone. Each look therefore tests whether the headers are readable, and checks them.
 //!
 //! A file that is mapped only to be read looks like a module, but its bytes are not where its
 //! headers say. So a module must have executable code.
 //!
-//! A place belongs to the thread that has changed its generation to [`TAKEN`], which also changes
-//! its version. A reader accepts a place whose generation was the present one before the read, and
-//! whose generation and version are the same after it. A thread that ends in between, as in a
-//! forked child, leaves a place unused.
+//! A thread takes a place when it changes the generation to [`TAKEN`], and the version with it. A
+//! reader accepts a place if its generation was current before the read, and generation and version
+//! are the same after the read. A thread that ends in between, as in a forked child, leaves a place
+//! unused.
 
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char};
@@ -64,8 +64,8 @@ const COUNT: usize = 6;
 struct Place {
     /// Generation and version.
     state: AtomicU64,
-    /// The looks left for an address in no module. (Not among the words: when a thread takes a look
-    /// away, the place may already have another owner.)
+    /// The looks left for an address in no module. (Not among the words: when a thread subtracts a
+    /// look, the place may already have another owner.)
     looks: AtomicUsize,
     words: [AtomicUsize; 7],
 }
@@ -98,7 +98,7 @@ fn image(headers: &'static [Header], bias: usize, name: *const c_char) -> Option
     Image::new(headers, bias, name, unwind)
 }
 
-/// Returns the kept result for an address, `Some(None)` for no module; `None`: none is kept.
+/// Returns the kept result for an address, `Some(None)` for no module; `None`: no result is kept.
 fn known(address: usize, now: u32) -> Option<Option<Image>> {
     KNOWN.iter().find_map(|place| {
         let seen = place.state.load(Ordering::Acquire);
@@ -136,8 +136,8 @@ fn known(address: usize, now: u32) -> Option<Option<Image>> {
 #[cold]
 #[inline(never)]
 fn look(address: usize, now: u32) -> Option<Image> {
-    // The last file mapped from its start, with that address; the end of the mapping before
-    // `address`.
+    // The last file that is mapped from its start, with the address of the mapping; the end of the
+    // mapping before `address`.
     let (mut file, mut start, mut before) = (None, 0, 0);
     let mut around = None;
     let is_read = os::each_mapping(&mut |mapping| {
@@ -188,7 +188,8 @@ fn look(address: usize, now: u32) -> Option<Image> {
     found
 }
 
-/// Returns whether part of a file is executable at a module's place; else it is only read.
+/// Returns whether part of a file is executable at a module's place; else the file is only mapped
+/// to be read.
 fn has_code(image: &Image, name: &[u8]) -> bool {
     let mut has_code = false;
     os::each_mapping(&mut |mapping| {
@@ -212,7 +213,8 @@ fn keep(now: u32, words: &[usize; 7]) {
         {
             continue;
         }
-        // This precedes the words: a reader that sees one of them sees that the place was taken.
+        // This precedes the words: a reader that sees one of the words sees that the place was
+        // taken.
         fence(Ordering::Release);
         for (place, &word) in place.words.iter().zip(words) {
             place.store(word, Ordering::Relaxed);
@@ -223,7 +225,7 @@ fn keep(now: u32, words: &[usize; 7]) {
     }
 }
 
-/// A permanent name, for modules that come and go. Each path has one, or a few after a race.
+/// A permanent name, for modules that come and go. Each path has one name, or a few after a race.
 struct Name {
     /// 0: free, [`WRITING`], or [`WRITTEN`].
     state: AtomicU32,
@@ -242,8 +244,8 @@ const NAME_SIZE: usize = os::Mapping::NAME;
 static NAMES: [Name; PLACES] =
     [const { Name { state: AtomicU32::new(0), bytes: UnsafeCell::new([0; NAME_SIZE]) } }; PLACES];
 
-/// Returns a name as a permanent C string. "?" if no place is left, or if the name was cut: half a
-/// path may be another file's.
+/// Returns a name as a permanent C string. "?" if no place is left, or if the name was cut: part of
+/// a path may be another file's path.
 fn lasting(name: &[u8]) -> *const c_char {
     if name.len() >= NAME_SIZE {
         return c"?".as_ptr();

@@ -9,18 +9,19 @@
 //! # Why a hit is right
 //!
 //! A walk is a function of its initial registers, the rules, and the words it reads. By induction:
-//! if the relevant registers and all words read so far equal the entry's, the new walk is at the
-//! old one's position. So the rule is the same: the generation shows that no rule was forgotten,
-//! and walks through code in no module are not kept. So the next slot is the same. If it holds the
-//! same word, the walk continues the same way to the same end. Values that are not compared did not
-//! matter, such as a frame pointer that was reloaded before a CFA was derived from it.
+//! if the relevant registers and all words read so far equal the entry's, the new walk is where the
+//! old walk was. So it uses the same rule: the generation shows that no rule was forgotten, and
+//! walks through code in no module are not kept. So it reads the same slot next. If this slot holds
+//! the same word, the walk continues the same way to the same end. Values that are not compared did
+//! not matter, such as a frame pointer that was reloaded before a CFA was derived from it.
 //!
-//! A hit may read the slots. They lie between the stack pointer and the highest slot. Both must be
-//! on the thread's own stack *now*, where everything above the stack pointer is readable
-//! (`bounds`). Walks that left it (signal frames, fibers) are not kept. The compares are
-//! independent of each other and cost about a load each. A walk waits for each load in turn.
+//! The check may read the slots. They lie between the stack pointer and the highest slot. Both of
+//! these must be on the thread's own stack *now*, where everything above the stack pointer is
+//! readable (`bounds`). Walks that left this stack (signal frames, fibers) are not kept. The
+//! compares are independent of each other and cost about a load each. A walk waits for each load in
+//! turn.
 //!
-//! Used by one thread at a time: it is part of a `Scratch`.
+//! One thread at a time uses a memo: it is part of a `Scratch`.
 
 use super::super::Stack;
 use super::bounds::word_at;
@@ -74,12 +75,12 @@ pub(super) struct Memo {
 
 /// The words that a walk has read.
 pub(super) struct Slots {
-    /// The place and the value of each. One more than needed, so that a walk may write first and
-    /// count later.
+    /// The place and the value of each word. One more than needed, so that a walk may write first
+    /// and count later.
     read: [(usize, usize); SLOTS + 1],
 }
 
-/// The number of words that count, and whether the initial frame pointer does.
+/// The number of words that count, and whether the initial frame pointer counts.
 #[derive(Clone, Copy)]
 pub(super) struct Noted {
     pub(super) count: usize,
@@ -108,8 +109,8 @@ impl Slots {
         count + usize::from(matters)
     }
 
-    /// Notes the word of a frame pointer, if it `matters`, and that of a return address. Returns
-    /// the new count.
+    /// Notes the word of a frame pointer, if it `matters`, and the word of a return address.
+    /// Returns the new count.
     #[inline(always)]
     pub(super) fn note_two(
         &mut self,
@@ -132,7 +133,7 @@ fn set_of(start: &Registers) -> usize {
 }
 
 impl Memo {
-    /// Creates a list without words.
+    /// Creates an empty memo.
     pub(super) const fn new() -> Self {
         Self { sets: [const { [Entry::EMPTY; WAYS] }; SETS], turns: [0; SETS] }
     }

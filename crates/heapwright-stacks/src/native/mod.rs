@@ -1,11 +1,17 @@
 //! Stacks on Linux: x86-64 and aarch64.
 //!
 //! ```text
-//!   walk      memo      modules         the walk, its memory, facts for reports
-//!   bounds    cache     image           readable memory, rules, modules in memory
-//!             shared    mapped          rules of other processes; modules by the kernel's list, if the C library has no function
-//!   x86_64 or aarch64                   registers and their places in signal frames
+//!   walk      memo      modules      the walk, its memory, facts for reports
+//!   bounds    cache     image        readable memory, rules, modules in memory
+//!             shared    mapped       rules of other processes; modules by the kernel's list
+//!   x86_64 or aarch64                registers and their places in signal frames
 //! ```
+//!
+//! Unwind tables tell the frames, because most code has no frame pointers. glibc's
+//! `_dl_find_object` (2.35 and later), which was made for this, finds the tables without waiting.
+//! Without this function (musl, an older glibc, static programs), a walk finds the tables by the
+//! program's headers and the kernel's list of mappings, once for each module (`mapped`). musl
+//! itself has no tables: a walk passes its frames by the frame pointer, or ends there.
 
 mod bounds;
 mod cache;

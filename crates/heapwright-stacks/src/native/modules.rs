@@ -9,7 +9,8 @@
 //!          \--> GNU_HASH: the number of symbols, which no other table has
 //! ```
 //!
-//! No lock, no allocation, every table in bounds: may be called in a signal handler.
+//! Nothing here takes a lock or allocates, and every table is read in bounds. So a signal handler
+//! may call these functions.
 
 use core::ffi::CStr;
 use core::ops::Range;
@@ -135,7 +136,7 @@ fn symbol_count(hash: &[u8]) -> Option<usize> {
 }
 
 /// Calls `found` with the name of the exported function that contains an address, and the offset in
-/// it. False: there is none.
+/// it. False: there is no such function.
 pub(in super::super) fn symbol_of(pc: usize, found: impl FnOnce(&[u8], usize)) -> bool {
     let Some((name, offset)) = find(pc) else { return false };
     found(name, offset);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   module   build id --> 64 bits        (once a module and scratch, while walks stay in it)
-//!   key      those and the address in the file, mixed
+//!   key      these bits and the address in the file, mixed
 //!   file     key ^ rule | rule | ...     65,536 entries of 16 bytes, by the key's first bits
 //! ```
 //!

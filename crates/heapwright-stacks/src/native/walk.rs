@@ -5,20 +5,21 @@
 //!   CFA = (fp or sp) + offset        pc' = [CFA + a]    fp' = [CFA + b] or fp    sp' = CFA
 //! ```
 //!
-//! A warm step loads the rule and then the return address, without a branch that depends on the
-//! kind of frame: a *plain* rule picks its base and its frame pointer by selects. All other cases
-//! (`odd_step`) are rare.
+//! A step through known code loads the rule and then the return address, without a branch that
+//! depends on the kind of frame. For a *plain* rule, selects pick the base and the frame pointer.
+//! All other cases (`odd_step`) are rare.
 //!
-//! A return address may be the first address of another function, if a call was its caller's last
-//! instruction. So rules are looked up for the address before it. A frame that a signal interrupted
-//! has no call. The walk uses its address unchanged and *keeps* it plus one, so that code that
-//! names frames may always subtract one. (Only the first frame of [`of_context`] is kept as it is.)
+//! If a call is the last instruction of a function, its return address is the first address of
+//! another function. So rules are looked up for the address before a return address. A frame that a
+//! signal interrupted has no call. The walk looks up its address unchanged, and *keeps* the address
+//! plus one, so that code that names frames may always subtract one. (Only the first frame of
+//! [`of_context`] is kept as it is.)
 //!
 //! # The end of a walk
 //!
 //! A walk ends after `depth` frames and at the outermost frame that the tables name. It also ends
 //! at an address that cannot be code (0), an unreadable word (`bounds`), a CFA that is not above
-//! the last one, and tables that do not fit a rule. A walk passes code without tables (made at run
+//! the last CFA, and tables that do not fit a rule. A walk passes code without tables (made at run
 //! time, assembly) by its frame pointer. The pointer must lead upward to two readable words, and
 //! the second must look like an address. A damaged stack gives at worst a short result.
 //!
@@ -100,7 +101,8 @@ impl Scratch {
     }
 }
 
-/// An unused context, made once. Making one takes 5 KiB of the stack, and copying takes none.
+/// An unused context, made once. Making a context takes 5 KiB of the stack, and copying it takes
+/// none.
 struct NewContext {
     /// 0: there is none; 1: a thread makes it; 2: it is complete.
     state: AtomicU8,
@@ -143,7 +145,7 @@ impl NewContext {
     }
 }
 
-/// Makes a context, which takes much of the stack, before a small stack needs one.
+/// Makes a context in advance. This takes 5 KiB of stack, which a small stack may not have.
 pub(in super::super) fn prepare() {
     NEW_CONTEXT.prepare();
 }
@@ -221,7 +223,7 @@ fn own_code() -> (usize, usize) {
 /// Returns the addresses of heapwright, if it is a module of its own.
 pub(in super::super) fn own_module() -> Option<core::ops::Range<usize>> {
     let image = image::image_of(own_module as fn() -> Option<core::ops::Range<usize>> as usize)?;
-    // A library that contains the archive has data of its own.
+    // If another library contains the archive, the range would have that library's data, too.
     let is_ours = cfg!(feature = "interpose") && !cfg!(test) && image.is_named(b"libheapwright");
     is_ours.then_some(image.start..image.end)
 }
@@ -244,7 +246,7 @@ struct Position {
     now: Registers,
     /// The frame was interrupted: its address is not a return address.
     exact: bool,
-    /// Whether the frame pointer is still the initial one.
+    /// Whether the frame pointer is still the initial frame pointer.
     fp_original: bool,
     /// The place from which the frame pointer was loaded, while no CFA was derived from it; else 0.
     fp_place: usize,
@@ -363,8 +365,8 @@ struct Ran {
 
 /// Follows plain steps, the first by `rule`, while there are any.
 ///
-/// Nothing rare is called here, and each changing value is a local. So they stay in registers, and
-/// a step waits only for the loads of the last one.
+/// This function calls nothing rare, and each changing value is a local. So the values stay in
+/// registers, and a step waits only for the loads of the step before.
 #[inline(always)]
 fn plain_steps(
     scratch: &mut Scratch,
@@ -385,8 +387,7 @@ fn plain_steps(
         let cfa = base.wrapping_add_signed(rule.cfa_offset());
         let return_place = cfa.wrapping_add_signed(rule.return_offset());
         let saved_place = cfa.wrapping_add_signed(rule.fp_offset());
-        // A frame pointer has mattered if the CFA is made of it, even one that is
-        // refused.
+        // The initial frame pointer matters if a CFA is made of it, even if that CFA is refused.
         fp_matters |= by_fp & fp_original;
         if cfa <= sp || !cfa.is_multiple_of(8) {
             count = slots.note(count, fp_place, fp, by_fp & (fp_place != 0));
@@ -452,7 +453,7 @@ fn learn(
         let rule = if is_trampoline { Rule::SIGNAL } else { Rule::BY_FRAME_POINTER };
         return (rule, false);
     };
-    // (Others may know the module, and not this rule.)
+    // (The module may be known already, if no other process knows this rule.)
     if scratch.module.key(address, generation).is_none() {
         scratch.module.become_of(&image, generation);
     }
@@ -477,9 +478,9 @@ fn learn(
     };
     let mut rule = look(address);
     if rule == Rule::BY_FRAME_POINTER {
-        // If a return address is a function's first, and the address before it has no tables, no
-        // call pushed it. The kernel did, below a signal handler, or `makecontext`, at a stack's
-        // end.
+        // If a return address is the first address of a function, and the address before it has no
+        // tables, no call pushed it. The kernel pushed it, below a signal handler, or
+        // `makecontext`, at a stack's end.
         let first = look(address.wrapping_add(1));
         if first == Rule::SIGNAL {
             rule = first;
@@ -504,7 +505,7 @@ fn learnt_by_others(scratch: &Scratch, address: usize, generation: u32) -> Optio
     (rule != Rule(0)).then_some(rule)
 }
 
-/// Returns whether these two instructions are at an address, readable or not.
+/// Returns whether these two instructions are at an address, which may be unreadable.
 fn is_at(pc: usize, code: [u32; 2]) -> bool {
     let words = [pc, pc.wrapping_add(4)];
     let readable = |&word: &usize| os::is_readable(word & !7);
@@ -518,7 +519,7 @@ fn is_at(pc: usize, code: [u32; 2]) -> bool {
     }) == code
 }
 
-/// Returns a step by any rule. `None`: the walk ends.
+/// Makes a step by any rule. `None`: the walk ends.
 #[cold]
 #[inline(never)]
 fn odd_step(
@@ -639,7 +640,7 @@ impl Registers {
     }
 }
 
-/// Registers that are all zero.
+/// Makes registers for a walk, without a link register.
 #[cfg(all(test, target_env = "gnu"))]
 pub(in super::super) fn registers_for_test(pc: usize, sp: usize, fp: usize) -> Registers {
     Registers { pc, sp, fp, link: 0 }

@@ -32,7 +32,7 @@ const _: () = {
     assert!(SAVED_FP == registers + libc::REG_RBP as usize * 8);
 };
 
-/// No code is needed: a signal handler returns to the C library, whose tables have it.
+/// No code is needed: a signal handler returns to the C library, whose tables describe that code.
 pub(super) const SIGRETURN: Option<[u32; 2]> = None;
 
 /// Returns the registers here, as after a call: the address before `pc` is in this function, with
@@ -71,7 +71,7 @@ pub(super) fn thread_pointer() -> usize {
     found
 }
 
-/// Returns a return address without its signature; there are none here.
+/// Returns a return address without its signature; there are no signatures here.
 #[inline(always)]
 pub(super) fn bare(address: usize) -> usize {
     address

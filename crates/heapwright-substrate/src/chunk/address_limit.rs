@@ -8,9 +8,10 @@
 //! the address space that the heap holds: the C library cannot map a thread's stack, and the loader
 //! cannot map a library. So in a piecewise window whose limit is known:
 //!
-//! - Free runs stay mapped up to an eighth of what is left to others. The rest is unmapped at once,
-//!   without a delay: clean runs first, then the oldest dirty ones. Their units stay free, and are
-//!   *absent* until they are taken. An empty heap thus keeps at most a ninth of the limit.
+//! - Free runs stay mapped up to an eighth of the address space that is left to others. The other
+//!   free runs are unmapped at once, without a delay: clean runs first, then the oldest dirty ones.
+//!   Unmapped units stay free, and are *absent* until they are taken. An empty heap thus keeps at
+//!   most a ninth of the limit.
 //! - Before a request is refused, all free runs become absent, and the tails of large blocks are
 //!   cut off (`large_block`).
 //!

@@ -7,28 +7,27 @@
 //! ```
 //!
 //! A fresh page costs a fault. A huge page costs one fault for 512 pages, and one entry of the
-//! processor's page cache instead of 512. But huge pages everywhere cost memory that is not used:
-//! blocks that are partly touched, classes with few slabs, and returned pages that the kernel's
-//! collector brings back.
+//! processor's TLB instead of 512. But huge pages everywhere cost memory that is not used: blocks
+//! that are partly touched, classes with few slabs, and returned pages that the kernel's
+//! `khugepaged` brings back.
 //!
-//! So the chunk uses them only if nearly all of the 2 MiB will be used: the heap already holds
-//! more, and the class has filled many slabs and leaves at most a sixteenth behind the last slot.
-//! No other slab and no large block may lie there, because they would be resident before they are
-//! touched. (Measured with all slabs there from the start, and large blocks in the rest: git needed
-//! a fifth more memory, and was no faster.)
+//! So the chunk uses a huge page only if nearly all of its 2 MiB will be used. The heap already
+//! holds more than that, the class has filled many slabs (or the heap is large), and at most a
+//! sixteenth of a slab is behind its last slot. No other slab and no large block may lie in a huge
+//! page, because it would be resident before it is touched. (A variant put all slabs there from the
+//! start, and large blocks into the remaining units. With it, git needed a fifth more memory, and
+//! was no faster.)
 //!
-//! A *region* is set aside for them. Its length is a share of the heap, so that regions are few and
-//! the kernel's list of mappings stays short. It uses clean runs if one is long enough, so that a
-//! heap that shrinks and grows again does not walk through its address space. It is opened 2 MiB at
-//! a time: huge pages are allowed, the first byte is written, and they are forbidden again, so that
-//! the kernel neither makes nor remakes one later.
+//! A *region* of units is set aside for huge pages. Its length is a share of the heap, so that
+//! regions are few and the kernel's list of mappings stays short. It takes a clean run if one is
+//! long enough, so that a heap that shrinks and grows again does not walk through its address
+//! space. A region is opened 2 MiB at a time: huge pages are allowed, the first byte is written,
+//! and huge pages are forbidden again. So the kernel neither makes nor remakes a huge page later.
 //!
-//! Invariants: `opened` and `end` are multiples of 2 MiB as addresses; units from
-//! `next` to `end` are not taken, their entries say `METADATA`, and they
-//! read as zero.
+//! Invariants: `opened` and `end` are multiples of 2 MiB as addresses; units from `next` to `end`
+//! are not taken, their entries say `METADATA`, and they read as zero.
 //!
-//! Called by `chunk` alone, under its lock. The caller puts the huge page behind the units, without
-//! the lock.
+//! Called by `chunk` alone, under its lock. The caller maps the huge page, without the lock.
 
 use super::{Chunk, Run, RunIndex, State, Want};
 use crate::address_map::Entry;
@@ -39,16 +38,16 @@ use crate::size_class::UNIT;
 pub(super) const HUGE: usize = HUGE_PAGE / UNIT;
 /// The units in use from which on dense slabs lie in regions: 4 MiB.
 pub(super) const MANY: usize = (4 << 20) / UNIT;
-/// A region is this part of the units in use: at least a huge page, and at most so long. (If all
-/// memory is locked, a whole region is resident at once.) After a refusal, the heap must grow by
-/// such a part before the next try.
+/// A region has this part of the units in use, but at least a huge page and at most `LONGEST`
+/// units. (If all memory is locked, a whole region is resident at once.) After a refusal, the heap
+/// must grow by the same part before the next try.
 const SHARE: usize = 8;
 const LONGEST: usize = (32 << 20) / UNIT;
 
 /// The most clean units at the beginning of a region of fresh memory: 256 MiB.
 const MOST_CLEAN: usize = (256 << 20) / UNIT;
 
-/// The rest of the region that is being opened.
+/// The region that is being opened: its units that are not taken yet.
 pub(super) struct Region {
     /// The next unit.
     next: usize,
@@ -87,10 +86,10 @@ impl<O: Memory + Copy> Chunk<O> {
         Some(Run { unit, zero: true, dense })
     }
 
-    /// Sets a new region aside: of clean runs if one is long enough, else of fresh memory. It takes
-    /// no fresh memory while more clean memory waits than is in use. (Fresh memory costs addresses
-    /// and their page tables. With a region's length as the limit, a heap with many guards, whose
-    /// pages are clean when they go, had no huge pages: see docs/decisions.md.)
+    /// Sets a new region aside: of clean runs if one is long enough, else of fresh memory. Fresh
+    /// memory costs addresses and their page tables, so none is taken while more clean units wait
+    /// than are in use. (A region's length was tried as the limit. A heap with many guards then had
+    /// no huge pages, because guards leave clean units: see docs/decisions.md.)
     fn begin_region(&mut self) -> Option<()> {
         let again = self.region.refused + self.region.refused / SHARE;
         if self.taken < MANY.max(again) || !os::HAS_HUGE_PAGES || !self.huge_pages {
@@ -113,8 +112,8 @@ impl<O: Memory + Copy> Chunk<O> {
         (base + unit).next_multiple_of(HUGE) - (base + unit)
     }
 
-    /// Up to `units` units of the clean run at `from`, which is twice as long as a huge page, less
-    /// one unit.
+    /// Takes up to `units` units of the clean run at `from`. The run has at least two huge pages
+    /// less one unit, so one huge page fits.
     fn region_of_clean(&mut self, from: usize, units: usize) -> (usize, usize) {
         let pad = self.pad(from);
         let units = units.min((RunIndex::length(self.map, from) - pad) / HUGE * HUGE);
@@ -139,13 +138,13 @@ impl<O: Memory + Copy> Chunk<O> {
         Some((from + pad, units))
     }
 
-    /// Units in memory that are not in use.
+    /// Opened units that are not taken. They are in memory.
     pub(super) fn opened_units(&self) -> usize {
         self.region.opened - self.region.next
     }
 
-    /// Ends a purge delay: if no request took opened units in it, others may use them, or they go
-    /// back later.
+    /// Ends a purge delay. If no request took opened units during the delay, gives them up: other
+    /// requests may use them, or they go back later.
     pub(super) fn rest_region(&mut self, now: u32) {
         if self.region.next == self.region.rested {
             self.close_region(now);
@@ -163,7 +162,7 @@ impl<O: Memory + Copy> Chunk<O> {
         }
     }
 
-    /// Gives up the rest of the region, because all memory is needed.
+    /// Gives up all units left of the region, because all memory is needed.
     pub(super) fn end_region(&mut self, now: u32) {
         self.close_region(now);
         let Region { next, end, .. } = core::mem::replace(&mut self.region, Region::none());

@@ -12,7 +12,7 @@
 //! `CUT` in the record's `usable` says that nothing is mapped behind the bytes in use. `CUT` is set
 //! under the chunk's lock. It is cleared under the lock when the tail is mapped again or given up.
 //! While `CUT` is clear, the owner changes `usable` without the lock, by a compare-and-exchange. If
-//! owner and cutter race, the first wins, and the other sees its value.
+//! the owner and the thread that cuts race, the first wins, and the second sees the first's value.
 //!
 //! Called by the rest of `chunk`, under its lock; [`set_usable`] by `heap` (large blocks).
 
@@ -147,9 +147,9 @@ impl<O: Memory + Copy> Chunk<O> {
         mended
     }
 
-    /// Gives up the tail that was cut off a run, before all but its first `keep` units go back.
-    /// Returns the number of its `units` units that the caller keeps or gives back. The rest is
-    /// free already.
+    /// Gives up the cut tail of a run of `units` units. The caller is about to keep the first
+    /// `keep` units and to give the others back. Returns the number of units that the caller still
+    /// keeps or gives back. The units behind them are free already.
     pub(super) fn settle_tail(&mut self, unit: usize, units: usize, keep: usize) -> usize {
         let record = self.map.record(unit);
         let used = record.usable.load(Ordering::Relaxed);

@@ -5,8 +5,12 @@
 //!                        \_______ at the end of a part: the fewest of all are due
 //! ```
 //!
-//! The delay has parts, so that unneeded units are due at most one part after the delay, and not a
-//! whole delay.
+//! The delay has parts, so that unneeded units are due at most one part after the delay, and not up
+//! to a whole delay after it.
+//!
+//! (The age of single runs was tried as a rule, too. A program that frees and takes buffers of many
+//! sizes splits and merges runs all the time, so their ages mean little. Every few milliseconds the
+//! program faulted in pages that had just gone back.)
 //!
 //! Called by `chunk`, under its lock.
 #![forbid(unsafe_code)]

@@ -53,6 +53,6 @@ pub fn before_fork() {
 ///
 /// Follows [`before_fork`] in the forking thread or its copy in the child.
 pub unsafe fn after_fork() {
-    // SAFETY: by the contract this thread (or the one it is a copy of) holds it.
+    // SAFETY: by the contract this thread (in a child: its original) holds the lock.
     unsafe { BUMP.release() };
 }

@@ -9,33 +9,25 @@
 //! ```
 //!
 //! *Dirty* runs may still have pages. They are reused first: an existing page costs nothing, and a
-//! fresh one costs a fault. After each purge delay the *low water* goes back to the kernel, the
+//! fresh page costs a fault. After each purge delay the *low water* goes back to the kernel, the
 //! oldest runs first. The low water is the fewest dirty units of that time: the program did not
-//! need them. (The age of single runs was tried as a rule, too. A program that frees and takes
-//! buffers of many sizes splits and merges runs all the time. Their ages mean little, and every few
-//! milliseconds the program faulted pages in that had just gone back.) There is no background
-//! thread. A thread that takes or gives a run looks at the queue, and purges a bounded number of
-//! runs, outside the lock.
+//! need them. There is no background thread. A thread that takes or gives a run looks at the queue,
+//! and purges a bounded number of runs, outside the lock.
 //!
-//! A merged run queues at the place of its *oldest* part: a neighbour that is freed again and again
-//! cannot keep a large run from its turn.
+//! Runs merge only with runs of their own state. A merged run queues at the place of its *oldest*
+//! part: a neighbour that is freed again and again cannot keep a large run from its turn. Clean
+//! runs read as zero, which saves `calloc` its work.
 //!
-//! Clean runs read as zero, which saves `calloc` its work.
+//! If no dirty run can serve a *long* run (1 MiB), `take_joined` joins a dirty run with its free
+//! neighbours. If this fails, the long run takes fresh units, and equally many dirty units go back
+//! first, except a few that may wait. So old copies of a growing buffer do not stay resident.
 //!
-//! Runs merge only with runs of their own state. A *long* run (1 MiB) may find no dirty run that is
-//! long enough. `take_joined` then puts it together: a dirty run, its free neighbours, and units
-//! that were never used. Thus the pages of a buffer serve the longer one that follows it. If
-//! nothing can be joined, dirty runs go back before the caller gets the long run: as many units as
-//! it has fresh ones, less a few. So old copies of a growing buffer do not stay resident.
-//! At the end of the window all dirty runs are purged, and all runs merge, before a request is
-//! refused.
-//!
-//! If address space is limited, free runs are kept only as far as other users do not lack it. The
-//! rest is *absent*: see `address_limit`.
+//! If the window has no room, all dirty runs are purged, and all runs merge, before a request is
+//! refused. If address space is limited, free runs keep at most an eighth of the address space left
+//! to other users, or 1 MiB. The other free runs are *absent*: see `address_limit`.
 //!
 //! Called by `cache` (units for slabs), `heap` (large blocks) and [`metadata`]. One lock protects
-//! all, for a few dozen instructions. System calls are made outside it, except the commit at the
-//! frontier.
+//! all. System calls are made outside it, except the commit at the frontier.
 
 mod address_limit;
 mod dense;
@@ -62,20 +54,21 @@ use runs::{RunIndex, State};
 pub use side::Side;
 use window::Window;
 
-/// Dirty units that may wait: this many, and twice the number of units in use.
+/// Dirty units that may wait: this many, plus twice the number of units in use.
 const ALLOWANCE: usize = (256 << 20) / UNIT;
-/// Dirty units that may wait while the heap grows by short runs: this many, and a quarter of the
+/// Dirty units that may wait while the heap grows by short runs: this many, plus a quarter of the
 /// units in use.
 const FEW: usize = (32 << 20) / UNIT;
-/// Units of a long run: 1 MiB. While the heap grows by one, 2 MiB or a 32nd of the run may wait
-/// (whichever is more), and an eighth of the other units in use.
+/// Units of a long run: 1 MiB. While the heap grows by a long run, this much may wait: the larger
+/// of 2 MiB and a 32nd of the run, plus an eighth of the other units in use.
 const LONG: usize = (1 << 20) / UNIT;
 const FEW_BESIDE_LONG: usize = (2 << 20) / UNIT;
 const PART_OF_LONG: usize = 32;
 const PART_OF_OTHERS: usize = 8;
 /// A long run is put together around a dirty run of at least a quarter of its length.
 const PART_WARM: usize = 4;
-/// The most dirty runs that are tried for this, and the most free neighbours on a side of one.
+/// `take_joined` tries at most `LOOKS` dirty runs. `join` adds at most `HOPS` free runs on each
+/// side.
 const LOOKS: usize = 8;
 const HOPS: usize = 32;
 /// From this length on the kernel zeroes memory faster than heapwright does.
@@ -118,7 +111,7 @@ pub struct Chunk<O: 'static> {
     dirty: RunIndex,
     clean: RunIndex,
     absent: RunIndex,
-    /// Large blocks without memory behind the bytes in use.
+    /// The number of large blocks whose tails are cut off.
     cut: usize,
     /// Dirty runs, newest first.
     queue: UnitList<ByOwner>,
@@ -129,7 +122,7 @@ pub struct Chunk<O: 'static> {
     /// The fewest dirty units in the last delay.
     low: LowWater,
     /// `due`: dirty units that must go back, because the program did not need them for a whole
-    /// delay. `owed`: those of them that are due because the heap grew.
+    /// delay. `owed`: the part of them that is due because the heap grew.
     due: usize,
     owed: usize,
     /// The milliseconds for which the due units had not been needed, and the time of the last
@@ -196,10 +189,10 @@ impl<O: Memory + Copy> Chunk<O> {
         Some(run)
     }
 
-    /// `units` units were taken; `dirty` is the number of dirty units before. Returns whether all
+    /// Counts `units` taken units. `dirty`: the number of dirty units before. Returns whether all
     /// taken units read as zero.
     fn note_taken(&mut self, units: usize, dirty: usize) -> bool {
-        // Without this run: a block that moves frees its old run soon.
+        // `most_taken` leaves this run out: if a block moves into it, the old run is soon free.
         self.most_taken = self.most_taken.max(self.taken);
         self.taken += units;
         let fresh = units - (dirty - self.dirty.units());
@@ -210,17 +203,18 @@ impl<O: Memory + Copy> Chunk<O> {
         fresh == units
     }
 
-    /// A run of `units` units was taken, and `fresh` of them have no pages, because the waiting
-    /// dirty runs could not serve it. If many wait, `fresh` dirty units become due, so that the
-    /// process does not keep memory that it cannot use.
+    /// Makes dirty units due if many wait. The heap just took a run of `units` units, of which
+    /// `fresh` have no pages, because no dirty run could serve it. Up to `fresh` units become due,
+    /// so that the process does not keep memory that it cannot use.
     fn pay_for_growth(&mut self, units: usize, fresh: usize) {
         let few = if units < LONG {
             FEW + self.taken / 4
         } else if memory_limit::is_short_of(0) {
             0
         } else {
-            // The heap may keep twice the most that it has had in use. If one run, longer than all
-            // others together, makes it larger than ever before, it may keep 5/4 of that most.
+            // `most`: the most units in use before this run. Units in use and waiting units
+            // together may be 2 x `most`. They may be 5/4 x `most` if this run is longer than all
+            // others together and makes the heap larger than ever.
             let (others, most) = (self.taken - units, self.most_taken);
             let grows = self.taken > most && units > others;
             let in_memory = if grows { most + most / 4 } else { 2 * most };
@@ -233,7 +227,7 @@ impl<O: Memory + Copy> Chunk<O> {
         self.due = self.due.max(self.owed);
     }
 
-    /// `units` units go back. Returns whether they are owed for the heap's growth.
+    /// Subtracts units that go back from the owed units. Returns whether any were owed.
     fn pay(&mut self, units: usize) -> bool {
         let is_owed = self.owed > 0;
         self.owed = self.owed.saturating_sub(units);
@@ -259,7 +253,7 @@ impl<O: Memory + Copy> Chunk<O> {
         Some(Run { unit, zero: true, dense: false })
     }
 
-    /// `units` clean units were taken. The kernel may have had their pages back before.
+    /// Notes that `units` clean units were taken. Their pages may have gone back before.
     fn note_touched(units: usize) {
         if units > 0 && purge_delay::were_given() {
             purge_delay::note_touched(units * UNIT, os::coarse_ms());
@@ -297,9 +291,9 @@ impl<O: Memory + Copy> Chunk<O> {
         Some(Run { unit: advance.unit, zero: true, dense: false })
     }
 
-    /// Joins one of the longest dirty runs, its free neighbours and units behind the frontier to a
-    /// long run. Existing pages are used again, and only the rest is fresh. `None` also if the
-    /// kernel is to zero the whole run.
+    /// Joins one of the longest dirty runs, its free neighbours and units behind the frontier into
+    /// a long run. Thus the pages of a buffer serve the longer buffer that follows it. `None`:
+    /// nothing can be joined, or the kernel is to zero the whole run.
     fn take_joined(&mut self, units: usize, want: Want) -> Option<Run> {
         if units < LONG || want.is_zero_by_kernel(units) {
             return None;
@@ -318,8 +312,8 @@ impl<O: Memory + Copy> Chunk<O> {
         self.join(last, units)
     }
 
-    /// Takes a run of `units` units that begins in or before the free run at `unit`. The parts are
-    /// that run, the free runs behind it and before it, and units that were never used.
+    /// Takes a run of `units` units that begins in or before the free run at `unit`. Its parts are
+    /// the free run at `unit`, free runs behind and before it, and units that were never used.
     fn join(&mut self, unit: usize, units: usize) -> Option<Run> {
         let end = self.reach(unit, units);
         let mut first = unit;
@@ -392,7 +386,7 @@ impl<O: Memory + Copy> Chunk<O> {
         }
     }
 
-    /// Gives a run back whose pages may hold anything.
+    /// Gives back a run whose pages may hold anything.
     pub fn give(&mut self, unit: usize, units: usize, now: u32) {
         self.taken -= units;
         self.map.set_entries(unit, units, Entry::FREE);
@@ -400,7 +394,7 @@ impl<O: Memory + Copy> Chunk<O> {
         self.shed();
     }
 
-    /// Gives a run back that reads as zero, such as one that was never used.
+    /// Gives back a run that reads as zero, such as a run that was never used.
     pub fn give_unused(&mut self, unit: usize, units: usize) {
         self.taken -= units;
         self.map.set_entries(unit, units, Entry::FREE);
@@ -478,7 +472,7 @@ impl<O: Memory + Copy> Chunk<O> {
         }
     }
 
-    /// Takes a run out of the queue. Returns the next newer one.
+    /// Takes a run out of the queue. Returns the next newer run.
     fn unqueue(&mut self, unit: usize) -> Option<usize> {
         let newer = self.queue.before(self.map, unit);
         if self.oldest == unit {
@@ -512,8 +506,9 @@ impl<O: Memory + Copy> Chunk<O> {
         if self.oldest == 0 || most == 0 {
             return None;
         }
-        // Owed units go back a huge page at a time. The pages of a detached run are still in
-        // memory, and other threads that take long runs no longer see them as owed.
+        // Owed units go back a huge page at a time. Other threads that take long runs do not see
+        // detached units as owed, although their pages are still in memory. So few units are
+        // detached at once.
         let end = self.oldest + RunIndex::length(self.map, self.oldest);
         let most = if self.owed > 0 { most.min((end - 1) % dense::HUGE + 1) } else { most };
         let run = self.detach_end(self.oldest, most);
@@ -529,7 +524,7 @@ impl<O: Memory + Copy> Chunk<O> {
         Some(run)
     }
 
-    /// Units that may go back after a while.
+    /// Units that may go back to the kernel after a while.
     fn waiting(&self) -> usize {
         self.dirty.units() + self.opened_units()
     }
@@ -561,14 +556,14 @@ impl<O: Memory + Copy> Chunk<O> {
         }
     }
 
-    /// Gives the pages of a dirty run back. A detached run needs no lock.
+    /// Gives the pages of a dirty run back to the kernel. A detached run needs no lock.
     fn purge_run(map: &AddressMap, os: &impl Memory, (unit, units): (usize, usize)) -> bool {
         // SAFETY: the run is free, and detached or under the lock, so no other thread uses it. Its
         // units are committed.
         unsafe { os.decommit(map.address_of(unit), units * UNIT) }
     }
 
-    /// Puts a detached run back.
+    /// Puts a detached run back into the indexes.
     fn attach(&mut self, (unit, units): (usize, usize), purged: bool, now: u32) {
         if purged {
             self.give_clean(unit, units);
@@ -603,7 +598,7 @@ impl<O: Memory + Copy> Chunk<O> {
         purged
     }
 
-    /// After dirty units were taken or purged: no more than the rest can be due.
+    /// Notes that dirty units were taken or purged: only dirty units that are left can be due.
     fn note_fewer(&mut self) {
         self.low.note(self.dirty.units());
         self.due = self.due.min(self.dirty.units());

@@ -71,7 +71,7 @@ pub fn give_up_reserve(most: usize) {
 }
 
 /// Makes the address map's table readable for the whole window, if possible. Returns the number of
-/// units with readable entries. This holds until the reserve is given up.
+/// units with readable entries. The table stays readable until the reserve is given up.
 pub fn expose_table() -> usize {
     CHUNK.lock().window.expose_table()
 }
@@ -86,8 +86,8 @@ pub fn may_have_huge_pages() -> bool {
     os::HAS_HUGE_PAGES && CHUNK.lock().huge_pages
 }
 
-/// Takes a run of `units` units whose first is at a multiple of `align_units` (a power of two).
-/// Sets its entries: `head`, and for the rest the result of `rest` for the first unit.
+/// Takes a run of `units` units. The first is at a multiple of `align_units` (a power of two). The
+/// entry of the first unit becomes `head`; the entries of the others become `rest(first unit)`.
 pub fn take(
     units: usize,
     align_units: usize,
@@ -151,8 +151,8 @@ pub fn take(
     Some(run)
 }
 
-/// When a long run (`units`) was taken: returns the owed units to the kernel at once. The program
-/// may fill the run before its next slow path.
+/// Purges the owed units now if a run of `units` units, just taken, is long. The program may fill
+/// the run before its next slow path.
 fn pay_at_once(mut chunk: Guard<'static, Chunk<System>>, units: usize) {
     if units < LONG || chunk.owed == 0 {
         return;
@@ -170,21 +170,21 @@ fn pay_at_once(mut chunk: Guard<'static, Chunk<System>>, units: usize) {
     }
 }
 
-/// Whether address space is limited. Other users of it then lack the runs kept here.
+/// Whether address space is limited. Free runs that the chunk keeps are then missing elsewhere.
 pub fn is_limited() -> bool {
     CHUNK.lock().window.is_limited()
 }
 
-/// Whether a used run of `units` units is available.
+/// Whether the chunk has a dirty run of at least `units` units.
 pub fn has_dirty(units: usize) -> bool {
     let chunk = CHUNK.lock();
     units <= chunk.dirty.units() && chunk.dirty.find(units).is_some()
 }
 
-/// Units that waited for their return at the last look.
+/// The result of `Chunk::waiting` at the last look: units that may go back to the kernel later.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether runs wait for their return to the kernel.
+/// Whether units may go back to the kernel later.
 #[inline]
 pub fn has_waiting() -> bool {
     WAITING.load(Ordering::Relaxed) > 0
@@ -205,7 +205,7 @@ pub fn give(unit: usize, units: usize) {
     give_moved(unit, units, 0);
 }
 
-/// Takes a run back whose first `bytes` bytes have no pages, because they were moved away.
+/// Takes a run back. Its first `bytes` bytes have no pages, because the pages were moved away.
 pub fn give_moved(unit: usize, units: usize, bytes: usize) {
     let now = os::coarse_ms();
     let mut chunk = CHUNK.lock();
@@ -276,7 +276,7 @@ fn purge_expired(mut chunk: Guard<'static, Chunk<System>>, now: u32, most: usize
     }
 }
 
-/// Whether the kernel has lately refused to take pages back (locked memory). Then no purge is tried
+/// Whether the kernel has lately refused to take pages back (locked memory). No thread then purges
 /// for a while.
 fn is_refused(now: u32) -> bool {
     let refused = REFUSED_AT.load(Ordering::Relaxed);
@@ -320,8 +320,8 @@ pub unsafe fn give_purged(unit: usize, units: usize) {
     }
 }
 
-/// Purges pages of a run that stays with the caller. Returns bytes: all, or none if the kernel
-/// refuses.
+/// Purges pages of a run that stays with the caller. Returns the purged bytes: `size`, or 0 if the
+/// kernel refuses.
 ///
 /// # Safety
 ///
@@ -362,12 +362,12 @@ pub struct Usage {
 }
 
 /// The window's figures. `None` if the lock stays held: the caller may be a signal handler that
-/// interrupted its holder.
+/// interrupted the lock's holder.
 pub fn usage() -> Option<Usage> {
     CHUNK.lock_soon().map(|chunk| usage_of(&chunk))
 }
 
-/// The same, without waiting. `None` if the lock is held.
+/// [`usage`] without waiting. `None` if the lock is held.
 pub fn usage_now() -> Option<Usage> {
     CHUNK.try_lock().map(|chunk| usage_of(&chunk))
 }
@@ -397,6 +397,6 @@ pub fn before_fork() {
 ///
 /// Follows [`before_fork`] in the forking thread or its copy in the child.
 pub unsafe fn after_fork() {
-    // SAFETY: by the contract this thread (or the one it is a copy of) holds it.
+    // SAFETY: by the contract this thread (in a child: its original) holds the lock.
     unsafe { CHUNK.release() };
 }

@@ -7,13 +7,14 @@
 //! shows a run that falsely claims to read as zero, or that is handed out twice.
 //!
 //! Only these tests find a unit that is lost or owned twice after some order of merges, splits,
-//! refusals and detours, and a page size that is assumed to be 4096.
+//! refusals and hops over foreign mappings. Only they find code that assumes pages of 4096 bytes.
 //!
-//! - `world`: the model; here: operations at random, and a system that refuses
+//! - `world`: the model
+//! - this file: operations at random, and a system that refuses
 //! - `windows`, `purging`: single properties
 //!
 //! If memory cannot be reserved at an address (`os::portable`), there are no piecewise windows, and
-//! their tests are left out.
+//! no tests of them.
 
 extern crate std;
 
@@ -78,7 +79,7 @@ fn refuse_each_call(refuse: fn(&Fake, u64)) {
     }
 }
 
-/// Plays the operations while one call is refused. Returns whether it was made.
+/// Plays the operations while one call is refused. Returns whether the call was made.
 fn refuses_call(space: Space, page: usize, ops: &[Op], refuse: fn(&Fake, u64), call: u64) -> bool {
     let mut world = World::closed(space, page);
     refuse(&world.os, call);

@@ -5,11 +5,11 @@
 //!   | handed out ..... | writable .. | inaccessible .. | not ours yet .. |
 //! ```
 //!
-//! *Generous*: the whole span (1 TiB, or halved until it fits) is reserved at once. It costs
-//! nothing until it is touched. *Piecewise*: address space is limited (`ulimit -v`), or there is no
-//! room for the span in one piece. Then the window only chooses a range, and reservations follow
-//! the frontier in pieces and step over foreign mappings. Either way there is one base and one
-//! table, so `free` finds an entry in the same way.
+//! *Generous*: the whole span (1 TiB, or halved until it fits) is reserved at once. Reserved
+//! addresses cost nothing until they are touched. *Piecewise*: address space is limited (`ulimit
+//! -v`), or there is no room for the span in one piece. Then the window only chooses a range, and
+//! reservations follow the frontier in pieces and step over foreign mappings. Either way there is
+//! one base and one table, so `free` finds an entry in the same way.
 //!
 //! A piecewise window's tables lie below its base, and are reserved as they are needed, like its
 //! units. So its span costs nothing. The span is [`SLACK`] times the limit, because the frontier
@@ -43,7 +43,7 @@ const MAX_STEP: usize = 512;
 const TRIES: usize = 32;
 /// The number of pieces behind foreign mappings that a piecewise window tries.
 const HOPS: usize = 64;
-/// So many bytes in units, as a power of two.
+/// Converts bytes to units, rounded up to a power of two.
 fn units(bytes: usize) -> usize {
     bytes.min(os::MAX_WINDOW).next_power_of_two() >> UNIT_SHIFT
 }
@@ -217,7 +217,7 @@ impl<O: Memory> Window<O> {
     }
 
     /// Makes the table readable for the whole span, if possible. Returns the number of units with
-    /// readable entries. This holds until the reserve is given up.
+    /// readable entries. The table stays readable until the reserve is given up.
     pub(super) fn expose_table(&mut self) -> usize {
         let bytes = (self.span * size_of::<u32>()).next_multiple_of(self.os.page_size());
         let rest = bytes - self.table.committed;
@@ -343,7 +343,7 @@ impl<O: Memory> Window<O> {
         if limited {
             self.give_up_reserve(most);
         }
-        // If the table is read without a check against the limit, it keeps its end.
+        // An exposed table keeps its end, because it is read without a check against the limit.
         if !self.generous && !self.exposed {
             let span = units(most.saturating_mul(SLACK));
             self.span = span.clamp(self.reserved, self.widest);
@@ -363,8 +363,8 @@ impl<O: Memory> Window<O> {
                 return;
             }
         }
-        // Foreign mappings come close to these tables, which were reserved like any others. So each
-        // table keeps as much as it can need within the limit.
+        // Foreign mappings come close to these tables, which were reserved like any other mapping.
+        // So each table keeps as much as it can need within the limit.
         let likely = units(most).clamp(self.committed, self.span);
         for side in [&mut self.table, &mut self.records, &mut self.bitmaps] {
             let keep = side.need(&self.os, likely).max(side.committed);
@@ -376,8 +376,8 @@ impl<O: Memory> Window<O> {
         self.exposed = false;
     }
 
-    /// Finds room below the place of the system's own mappings. These grow down towards it, and
-    /// leave most of the address space between.
+    /// Finds room below the place of the system's own mappings. The system's mappings grow down
+    /// towards this room, and most of the address space lies between.
     fn open_piecewise(&mut self, span: usize) -> bool {
         let page = self.os.page_size();
         let top = self.os.reserve(page, page);

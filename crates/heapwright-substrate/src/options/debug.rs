@@ -1,10 +1,10 @@
 //! The settings of a debug heap.
 //!
-//! The fields cover the configuration of Zig's `DebugAllocator`. Here all are values, so a program
-//! chooses them when it starts.
+//! The fields cover the configuration of Zig's `DebugAllocator`. Zig fixes them when it compiles.
+//! Here they are values, so a program chooses them when it starts.
 //!
-//! They are here and not in `debug`, because the option string sets them, too; `debug` gives these
-//! types to Rust programs.
+//! The types are here and not in `debug`, because the option string sets them, too. `debug` gives
+//! them to Rust programs.
 
 pub use super::detect::Detect;
 use super::{Wrong, number};
@@ -13,11 +13,11 @@ use super::{Wrong, number};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Guard {
     /// None, except pages behind the ends of blocks of more than 28 KiB. Other writes out of bounds
-    /// are found late, and reads are not found.
+    /// are found late, and other reads are not found.
     Never,
-    /// Live blocks: the first 256 of the heap, the first two of every stack, then ever fewer, or as
-    /// many as 3 % of the process's CPU time allow, up to 8 ms in advance. Emptied buckets: the
-    /// first 20 of every class, later one in 64.
+    /// Live blocks: the first 256 of the heap, then the first two of every stack, then ever fewer
+    /// of a stack. More while guards take less than 3 % of the process's CPU time. Emptied buckets:
+    /// the first 4 of every class, later one in 64.
     #[default]
     Sample,
     /// Every block and every emptied bucket: slow, and nothing escapes.
@@ -46,7 +46,7 @@ pub struct Config {
     /// Bytes that the program may have; 0: no limit. A request beyond it fails. (Zig:
     /// `enable_memory_limit`.)
     pub limit: usize,
-    /// The most slots of a bucket. (Zig: literal 32 before 2025.)
+    /// The most slots of a bucket. (Zig before 2025: the constant 32.)
     pub slots: usize,
     /// No memory goes back before the heap ends. (Zig: `never_unmap`.)
     pub never_unmap: bool,
@@ -83,7 +83,7 @@ impl Default for Config {
     }
 }
 
-/// Sets the option `name` of `config`. `None`: it is not one of these.
+/// Sets the option `name` of `config`. `None`: a debug heap has no such option.
 pub(super) fn set(config: &mut Config, name: &[u8], value: &[u8]) -> Option<Result<(), Wrong>> {
     let wrong = match (name, value) {
         (b"traces", value) => match number(value) {

@@ -7,7 +7,7 @@ use super::Wrong;
 /// The kinds of mistakes to look for. Each can be switched off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Detect {
-    /// A block given back twice.
+    /// Blocks that are freed twice are found.
     pub double_free: bool,
     /// Freed blocks are filled, and later verified.
     pub fill: bool,
@@ -22,7 +22,8 @@ pub struct Detect {
     /// Writes and reads by the C library's functions stay within a block (libheapwright-hardened.so
     /// and libheapwright-check.so, which interpose them).
     pub bounds: bool,
-    /// Limits of functions that are beyond a block's end, also if the function writes less.
+    /// A limit that a function gets is found if it passes a block's end, even if the function
+    /// writes less.
     pub limit: bool,
 }
 

@@ -3,18 +3,18 @@
 //! ```text
 //! fill=off                       the earlier contents of the memory
 //! fill=0                         zeros
-//! fill=1, fill=2                 bytes that depend on the site and the block; fill=2: each bit the other way
+//! fill=1, fill=2                 bytes that depend on site and block; fill=2 inverts each bit
 //!   :list                        each site with blocks goes into the record
 //!   :before-SITE.BLOCK.BYTE      bytes before this point hold the pattern, the rest zeros
 //!   :without-SITE                blocks of this site hold zeros
-//!   :at-SITE.BLOCK.BYTE          the block is a finding: the program reads its undefined bytes from BYTE on
+//!   :at-SITE.BLOCK.BYTE          the block is a finding: undefined bytes are read from BYTE on
 //! ```
 //!
 //! A program that reads only bytes that it has written behaves the same with every pattern.
-//! `heapwright check --twice` runs it with several patterns, and the parts behind `:` let it find
-//! the bytes that make a difference. SITE is a stack, in hexadecimal and the same in each run
-//! (`debug::flagged`). BLOCK counts the blocks of a site, and BYTE the bytes of a block, from 0.
-//! Points are ordered by site, then by block, then by byte.
+//! `heapwright check --twice` runs a program with several patterns. The parts behind `:` let the
+//! command find the bytes that make a difference. SITE is a stack, in hexadecimal and the same in
+//! each run (`debug::flagged`). BLOCK counts the blocks of a site, and BYTE the bytes of a block,
+//! from 0. Points are ordered by site, then by block, then by byte.
 //!
 //! Called by the rest of `options`; the debug heap reads it (`debug::fresh`).
 
@@ -42,7 +42,7 @@ impl Point {
 /// The content of uninitialised bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fill {
-    /// The number of the pattern; 0: zeros. `None`: they stay as they are.
+    /// The number of the pattern; 0: zeros. `None`: the bytes stay as they are.
     pub seed: Option<u32>,
     /// Whether sites are listed in the record.
     pub lists: bool,
@@ -100,7 +100,7 @@ impl Fill {
     }
 }
 
-/// Sets the option. `None`: `name` is another one.
+/// Sets the option. `None`: `name` is another option.
 pub(super) fn set(fill: &mut Fill, name: &[u8], value: &[u8]) -> Option<Result<(), Wrong>> {
     if name != b"fill" {
         return None;

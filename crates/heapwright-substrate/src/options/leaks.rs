@@ -73,7 +73,7 @@ pub struct Leaks {
     pub growth: bool,
     /// The groups of reachable blocks that are reported one by one.
     pub reachable: Reported,
-    /// The pointers to the middle of a block that surely lead to it.
+    /// The shapes of blocks to whose middle a pointer may lead.
     pub heuristics: Heuristics,
 }
 
@@ -87,7 +87,7 @@ impl Leaks {
     };
 }
 
-/// Sets the option `name`. `None`: it is not one of these.
+/// Sets the option `name`. `None`: leak checks have no such option.
 pub(super) fn set(leaks: &mut Leaks, name: &[u8], value: &[u8]) -> Option<Result<(), Wrong>> {
     match (name, value) {
         (b"leaks", b"exit") => leaks.at_exit = true,

@@ -4,8 +4,8 @@
 //! HEAPWRIGHT="stats=exit,purge=100"
 //! ```
 //!
-//! The documentation of `heapwright::options` lists the options and their meanings. A new option is
-//! added here and there.
+//! The documentation of `heapwright::options` lists the options and their meanings. A new option
+//! goes into this file and into that list.
 //!
 //! A bad option is ignored, with one line on standard error. The same holds for an option that does
 //! nothing in the chosen mode, or in a copy that a program links. Set-uid programs ignore the
@@ -43,8 +43,8 @@ pub const LEAST_SAMPLE: usize = 1 << 10;
 /// The largest sampling distance.
 #[cfg(feature = "debug")]
 pub const MOST_SAMPLE: usize = 1 << 30;
-/// The value for guards of fast mode that set their own pace, within a fixed share of the time. Any
-/// other number is the allocations from one guarded block to the next.
+/// The value of `Options::guards` for guards that set their own pace, within a fixed share of the
+/// time. Other values are the number of allocations from one guarded block to the next.
 #[cfg(feature = "debug")]
 pub const GUARDS_PACED: usize = usize::MAX;
 /// The most allocations from one guarded block to the next.
@@ -96,10 +96,10 @@ pub struct Options {
     /// The settings of the debug heap.
     #[cfg(feature = "debug")]
     pub debug: debug::Config,
-    /// Guarded blocks in fast mode: one block of this number, or [`GUARDS_PACED`]; 0: none.
+    /// Guarded blocks in fast mode: one block of this many, or [`GUARDS_PACED`]; 0: none.
     #[cfg(feature = "debug")]
     pub guards: usize,
-    /// When the debug heap looks for leaks.
+    /// The settings of leak checks.
     #[cfg(feature = "debug")]
     leaks: leaks::Leaks,
     /// The content of fresh blocks.
@@ -170,7 +170,7 @@ pub enum MemoryLimit {
     Auto,
     /// No limit.
     Off,
-    /// So many bytes for the process.
+    /// This many bytes for the process.
     Bytes(usize),
 }
 
@@ -188,12 +188,12 @@ pub enum Hardening {
 /// The way in which threads share caches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CacheModel {
-    /// Own caches for up to twice as many threads as CPUs, and one more. The other threads use the
-    /// CPU's cache, and so do threads that hand many blocks over.
+    /// Each thread has its own cache while there are at most 2 x CPUs + 1 caches. Other threads use
+    /// their CPU's cache, and so do threads that hand many blocks over.
     Auto,
     /// Each thread has its own cache.
     Exclusive,
-    /// So many caches for all threads; 0: the number of CPUs, at most 32.
+    /// This many caches for all threads; 0: the number of CPUs, at most 32.
     Shared(usize),
     /// Each CPU has one cache.
     PerCpu,
@@ -219,18 +219,18 @@ impl CacheModel {
 enum Wrong {
     Unknown,
     Value(&'static str),
-    /// Valid, but without effect in this process.
+    /// Valid, but only the debug heap has it.
     #[cfg(feature = "debug")]
     Alone,
-    /// The same, for an option that fast mode's guards have, too.
+    /// Valid, but only the debug heap and fast mode's guards have it.
     #[cfg(feature = "debug")]
     WithoutGuards,
-    /// The same, for an option that the debug heap does not have.
+    /// Valid, but the debug heap does not have it.
     #[cfg(feature = "debug")]
     InDebugMode,
-    /// The same, for an option that the hardened heap does not have.
+    /// Valid, but the hardened heap does not have it.
     InHardenedMode,
-    /// The same, for an option that only the hardened heap has.
+    /// Valid, but only the hardened heap has it.
     NotHardened,
 }
 
@@ -257,8 +257,9 @@ fn parse(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) -> Options {
     {
         options.debug.detect = options.detect;
     }
-    // An access to a guard ends the program. So a program whose misuse is only reported
-    // must request guards by name. Without a handler of faults there are none.
+    // The hardened heap has guards by default. An access to a guard ends the program, so a program
+    // whose misuse is only reported must request guards by name. A library without a handler of
+    // faults has no guards.
     #[cfg(all(feature = "debug", any(feature = "interpose", test)))]
     if options.hardening != Hardening::Off
         && !options.reports_misuse
@@ -297,7 +298,7 @@ fn parse(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) -> Options {
     options
 }
 
-/// Names the options without effect in this mode. `has_guards`: fast mode has guards
+/// Complains about the options without effect in this mode. `has_guards`: fast mode has guards
 /// (`guard=sample`), so the options of guards have an effect.
 #[cfg(feature = "debug")]
 fn without_debugging(text: &[u8], options: &Options, mut complain: impl FnMut(&[u8], Wrong)) {
@@ -533,8 +534,8 @@ fn load() {
     READY.store(true, Ordering::Release);
 }
 
-/// Reads the options that the library was built with, and then those of the environment, if it has
-/// some. The later ones win.
+/// Reads the options that the library was built with, and then those of the environment. Later
+/// options win.
 #[cold]
 #[inline(never)]
 fn load_given(default: &[u8], is_given: bool) {
@@ -574,7 +575,7 @@ fn load_given(default: &[u8], is_given: bool) {
         .text(" (ignored)")
         .write();
     });
-    // The count is kept in a program that links heapwright, too: the program can request the
+    // Allocations are counted in a program that links heapwright, too: it can request the
     // statistics.
     let wants_counts = options.stats_at_exit || options.stats_file[0] != 0;
     #[cfg(not(feature = "interpose"))]
@@ -606,11 +607,11 @@ const UNSUPPORTED: &[Unsupported] = &[
     ("growth=on", |o| o.debugs && o.leaks.growth, |o| o.leaks.growth = false),
 ];
 
-/// The ones among them that were requested, a bit each.
+/// The requested options of [`UNSUPPORTED`], a bit each.
 #[cfg(not(feature = "interpose"))]
 static ASKED_FOR: AtomicUsize = AtomicUsize::new(0);
 
-/// The options without the ones that this copy cannot honour.
+/// Removes and notes the options that this copy cannot honour.
 #[cfg(not(feature = "interpose"))]
 fn drop_unsupported(mut options: Options) -> Options {
     for (bit, (_, is_set, unset)) in UNSUPPORTED.iter().enumerate() {
@@ -695,7 +696,7 @@ fn path(text: &'static [u8]) -> Option<&'static CStr> {
     if text[0] == 0 { None } else { given(text) }
 }
 
-/// When the debug heap looks for leaks.
+/// The settings of leak checks.
 #[cfg(feature = "debug")]
 pub fn leaks() -> &'static leaks::Leaks {
     &get().leaks

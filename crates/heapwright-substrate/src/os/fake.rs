@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! refuse_after(n)  n more calls succeed, all later ones are refused: exhaustion
-//! refuse_only(n)   n more calls succeed, one is refused, the rest succeed:
+//! refuse_only(n)   n more calls succeed, one is refused, all later ones succeed:
 //!                  the caller must have undone its half-done work
 //! keep_whole(true) releases that would split a reservation are refused, as at the
 //!                  kernel's limit of mappings
@@ -25,7 +25,7 @@ use std::vec::Vec;
 
 use super::{Memory, System};
 
-/// The fake. It is leaked, so that it can be copied like the real one.
+/// The fake. It is leaked, so that it can be copied like the real system.
 #[derive(Clone, Copy)]
 pub struct Fake(&'static State);
 
@@ -158,8 +158,8 @@ impl Memory for Fake {
         }
         let align = align.max(self.0.page);
         if self.0.limit.is_some() {
-            // A piecewise window is made beside its first reservation. The system's own places have
-            // mappings of other tests' threads. Here are none, unless addresses are few.
+            // A piecewise window is made beside its first reservation. Other tests' threads have
+            // mappings where the system places them, but none at `FAR`, unless addresses are few.
             let at = FAR.fetch_add(FAR_APART, Ordering::Relaxed);
             let got = self.note(System.reserve_at(at.next_multiple_of(align), size), size);
             if !got.is_null() {
@@ -223,8 +223,8 @@ impl Memory for Fake {
 
     unsafe fn retract(&self, at: *mut u8, size: usize) -> bool {
         assert!(self.is_committed(at, size), "retraction of what is not committed");
-        // SAFETY: the caller's contract. (A portable system makes no memory inaccessible: its pages
-        // go, and the pages that are writable are known here.)
+        // SAFETY: the caller's contract. (The portable system cannot make memory inaccessible: it
+        // only decommits the pages, and the ledger knows which pages are writable.)
         let go = || unsafe { System.retract(at, size) } || unsafe { System.decommit(at, size) };
         let done = self.allowed() && go();
         if done {

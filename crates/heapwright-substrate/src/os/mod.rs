@@ -48,7 +48,8 @@ pub enum Sandbox {
     Strict,
 }
 
-/// The sandbox in the low byte. Above it, the number of times that a thread began to enter one.
+/// The sandbox in the low byte. Above it, the number of times that a thread began to enter a
+/// sandbox.
 struct SandboxWord(AtomicU32);
 
 static SANDBOX: SandboxWord = SandboxWord(AtomicU32::new(Sandbox::Open as u32));
@@ -76,7 +77,7 @@ impl SandboxWord {
         }
     }
 
-    /// Notes that a thread begins to enter a sandbox. The process never leaves a stricter one.
+    /// Notes that a thread begins to enter a sandbox. The process never leaves a stricter sandbox.
     fn enter(&self, sandbox: Sandbox) -> SandboxEntry {
         let mut word = self.0.load(Ordering::SeqCst);
         loop {
@@ -90,8 +91,8 @@ impl SandboxWord {
         }
     }
 
-    /// Notes that the kernel has refused the sandbox. If another thread began to enter one since,
-    /// the word stays as it is.
+    /// Notes that the kernel has refused the sandbox. If another thread began to enter a sandbox
+    /// since, the word stays as it is.
     fn leave(&self, entry: SandboxEntry) {
         let entries = entry.word - entry.word % Self::ONE_ENTRY;
         let before = entries | entry.before.max(Sandbox::Expected) as u32;
@@ -126,8 +127,8 @@ pub fn enter_sandbox(sandbox: Sandbox) -> SandboxEntry {
     SANDBOX.enter(sandbox)
 }
 
-/// Notes that the kernel has refused the sandbox. The process is in the earlier one again, and
-/// expects another.
+/// Notes that the kernel has refused the sandbox. The process is in the earlier sandbox again, and
+/// expects to enter another.
 pub fn leave_sandbox(entry: SandboxEntry) {
     SANDBOX.leave(entry);
 }
@@ -138,9 +139,9 @@ pub const SYSTEM: System = System;
 /// An action at the end of a thread.
 #[derive(Clone, Copy)]
 pub enum Exit {
-    /// Abandons its cache.
+    /// Abandons the thread's cache.
     Cache,
-    /// Frees its index.
+    /// Frees the thread's index.
     ThreadIndex,
     /// Notes the end in the trace.
     Trace,
@@ -172,11 +173,12 @@ pub fn prefetch(at: *const u8) {
 #[inline(always)]
 pub fn prefetch(_at: *const u8) {}
 
-/// Moves the bytes of a block to another one. From `least` bytes on it moves whole pages
-/// ([`move_pages`]), if both blocks begin at the same offset in a page, and copies the bytes before
-/// and behind them. Returns the bytes that moved as pages: from the first page boundary on, that
-/// many bytes of the source read as zero. `None`: the caller must not use the destination, and the
-/// source is unchanged. That happens once in a process, because it moves no more pages then.
+/// Moves the bytes of a block to another block. From `least` bytes on, whole pages move
+/// ([`move_pages`]), if both blocks begin at the same offset in a page; the bytes before and behind
+/// the pages are copied. Returns the bytes that moved as pages: this many bytes of the source, from
+/// the first page boundary on, read as zero. `None`: the caller must not use the destination, and
+/// the source is unchanged. This happens at most once in a process, because no pages move
+/// afterwards.
 ///
 /// # Safety
 ///
@@ -252,8 +254,8 @@ pub trait Memory {
     /// As [`Memory::commit`].
     unsafe fn expose(&self, at: *mut u8, size: usize) -> bool;
 
-    /// Gives the pages behind committed memory back; they then read as zero. False: the pages are
-    /// unchanged (locked memory).
+    /// Gives the pages of committed memory back to the system; the memory then reads as zero.
+    /// False: the pages are unchanged (locked memory).
     ///
     /// # Safety
     ///

@@ -6,9 +6,9 @@
 //! ```
 //!
 //! Miri checks everything above: provenance, aliasing, initialisation and data races of the heap
-//! itself. On other systems pools, arenas, collected heaps and the debug wrappers use it. There are
-//! no guards, sleeping locks, signals or forks: locks yield, and a forked process continues with
-//! one thread and its memory.
+//! itself. On other systems pools, arenas, collected heaps and the debug wrappers use this back
+//! end. There are no guards, sleeping locks, signals or forks: locks yield, and a forked process
+//! continues with one thread and its memory.
 
 extern crate std;
 
@@ -57,17 +57,17 @@ pub fn kernel_page_size() -> usize {
 
 /// Bytes in a huge page.
 pub const HUGE_PAGE: usize = 2 << 20;
-/// Whether this system may have them.
+/// Whether the system may have huge pages.
 pub const HAS_HUGE_PAGES: bool = false;
 
-/// Does nothing: there are none.
+/// Does nothing: there are no huge pages.
 ///
 /// # Safety
 ///
 /// None is needed.
 pub unsafe fn put_huge_page(_at: *mut u8) {}
 
-/// Does nothing: there are none.
+/// Does nothing: there are no huge pages.
 ///
 /// # Safety
 ///
@@ -249,7 +249,7 @@ pub fn block_signals() -> SignalMask {
 /// Nothing was blocked.
 pub fn restore_signals(_before: SignalMask) {}
 
-/// Starts no thread: callers do without one.
+/// Starts no thread: callers do without a thread.
 pub fn spawn(_run: extern "C" fn(*mut c_void) -> *mut c_void, _with: *mut c_void) -> bool {
     false
 }
@@ -264,7 +264,7 @@ pub fn register_barrier() -> bool {
     false
 }
 
-/// There is none.
+/// There is no such fence here.
 pub fn barrier_in_all_threads() -> bool {
     false
 }
@@ -714,7 +714,7 @@ pub mod rseq {
         false
     }
 
-    /// False: there is none.
+    /// False: there are no areas.
     pub fn enter(_watched: impl FnOnce() -> bool) -> bool {
         false
     }
@@ -742,12 +742,12 @@ pub mod rseq {
         false
     }
 
-    /// False: there is none.
+    /// False: there is no such fence.
     pub fn register_fence() -> bool {
         false
     }
 
-    /// False: there is none.
+    /// False: there is no such fence.
     pub fn fence(_cpu: Option<usize>) -> bool {
         false
     }

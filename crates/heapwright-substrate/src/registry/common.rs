@@ -10,14 +10,14 @@
 //! ```
 //!
 //! malloc makes its K caches when the process starts, because it will need them. There may be
-//! thousands of pools, most of them used by one thread or a few. So each begins with one object,
-//! and doubles the number whenever two threads meet at one, up to the process's K (`shared_most`).
-//! The cost of a pool follows its contention, and never the number of threads.
+//! thousands of pools, and one thread or a few threads use each. So a pool begins with one object,
+//! and doubles the number whenever two threads meet at an object, up to the process's K
+//! (`shared_most`). The cost of a pool follows its contention, and never the number of threads.
 //!
 //! **The object of a thread.** A thread has one number for all owners, beside its thread index.
-//! Numbers are first given in turn. A thread that finds its object held and gets another keeps that
-//! one's number. Per CPU the number is the CPU's. If there are fewer objects, the remainder counts.
-//! Only `Common::number` implements this.
+//! Numbers are first given in turn. A thread that finds its object held, and gets another object,
+//! keeps the number of that object. If objects belong to CPUs, the number is the CPU's. If there
+//! are fewer objects than numbers, the remainder counts. Only `Common::number` implements this.
 //!
 //! **Fork.** The objects are whole on both sides, because a fork holds their locks. All objects of
 //! one type, of all owners, are a [`Family`], recycled and never freed. So a fork finds all of
@@ -64,7 +64,7 @@ mod made {
     }
 
     impl<T: Place> Common<T> {
-        /// The number of the calling thread's object. `None`: it has none yet.
+        /// The number of the calling thread's object. `None`: the thread has no number yet.
         #[inline(always)]
         fn number(by_cpu: bool) -> Option<usize> {
             if by_cpu { Some(per_cpu::cpu()) } else { thread_index::shared() }
@@ -163,7 +163,7 @@ mod made {
             Some(taken)
         }
 
-        /// Takes an owner's objects back. They are empty.
+        /// Takes an owner's objects back. The objects are empty.
         pub fn give(&self, taken: &'static ids::Slot<Common<T>>) {
             self.all.give(taken);
         }
@@ -196,14 +196,14 @@ mod made {
             // Fork handlers of other libraries may have used a new owner in the meantime.
             for common in self.all.all().take(self.held.load(Ordering::Relaxed)) {
                 for slot in common.shared.all() {
-                    // SAFETY: this thread, or the one it is a copy of, has held it since before the
-                    // fork.
+                    // SAFETY: this thread (in a child: its original) has held the lock since before
+                    // the fork.
                     unsafe { slot.after_fork() };
                 }
-                // SAFETY: this thread, or the one it is a copy of, took it before the fork.
+                // SAFETY: this thread (in a child: its original) took the lock before the fork.
                 unsafe { common.growing.release() };
             }
-            // SAFETY: this thread, or the one it is a copy of, took the locks before the fork.
+            // SAFETY: this thread (in a child: its original) took the locks before the fork.
             unsafe { self.all.after_fork() };
         }
     }
@@ -219,7 +219,7 @@ mod loom_tests {
 
     use super::*;
 
-    /// An owner with room for two objects, which begins with one. Each object is a canary: loom
+    /// An owner with room for two objects. It begins with one object. Each object is a canary: loom
     /// sees two threads in it at the same time.
     struct Owner {
         shared: Shared<UnsafeCell<usize>, (), 2>,

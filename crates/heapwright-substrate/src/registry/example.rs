@@ -2,7 +2,7 @@ use super::common::Family;
 use super::places::{Place, Places, blocks};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
-/// Numbers that one thread gives out without a lock: the next one, and their count.
+/// Numbers that one thread gives out without a lock: the next number, and the count of numbers.
 struct Region {
     next: AtomicUsize,
     left: AtomicUsize,

@@ -1,12 +1,11 @@
-//! The exclusive registry: each thread has an object of its own, found by id. Objects are never
-//! freed.
+//! The exclusive registry: each thread has an object of its own, found by id.
 //!
 //! ```text
 //!   a thread starts: adopt an abandoned object, else make one
 //!   a thread ends:   its object is abandoned; any thread may claim it for a moment
 //! ```
 //!
-//! Objects and their ids are those of `ids`: never freed.
+//! The objects and their ids are those of `ids`: no object is ever freed.
 //!
 //! The registry works with any kind of object; `cache` uses it for caches.
 
@@ -25,7 +24,7 @@ pub trait Member: Sized {
     ///
     /// `at` is zeroed, aligned memory for one object, and no other thread knows it.
     unsafe fn make(at: *mut Self, id: u32);
-    /// The right to act as its owner.
+    /// The right to act as the object's owner.
     fn ownership(&self) -> &Ownership;
     /// The registry's link for abandoned objects.
     fn abandoned(&self) -> &AtomicPtr<Self>;
@@ -70,7 +69,7 @@ impl<T: Member + 'static> Exclusive<T> {
         self.ids.made()
     }
 
-    /// An object for the calling thread: an abandoned one, or a new one. `None`: there is no
+    /// An object for the calling thread: an abandoned object, or a new object. `None`: there is no
     /// memory.
     pub fn adopt_or_make(&self) -> Option<&T> {
         let mut abandoned = self.abandoned.lock();
@@ -121,8 +120,8 @@ impl<T: Member + 'static> Exclusive<T> {
         unsafe { self.ids.make(make) }
     }
 
-    /// Abandons an object whose thread ends. The caller still holds its ownership, and lets go of
-    /// it next.
+    /// Abandons an object whose thread ends. The caller still holds its ownership, and gives it up
+    /// next.
     pub fn abandon(&self, object: &T) {
         let mut abandoned = self.abandoned.lock();
         object.abandoned().store(abandoned.first, Ordering::Relaxed);
@@ -130,8 +129,8 @@ impl<T: Member + 'static> Exclusive<T> {
     }
 
     /// Claims up to `most` abandoned objects, one after the other, and calls `visit` with each.
-    /// Continues where the last call ended. `visit` lets go of the object, and returns true to
-    /// stop. Returns whether it did. Gives up if the registry is busy.
+    /// Begins where the last call ended. `visit` gives up the claim, and returns true to stop.
+    /// Returns whether `visit` stopped. If the registry is busy, visits none.
     pub fn visit_abandoned(&self, most: usize, mut visit: impl FnMut(&T) -> bool) -> bool {
         let Some(mut abandoned) = self.abandoned.try_lock() else { return false };
         let from =

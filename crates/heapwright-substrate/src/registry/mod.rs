@@ -1,44 +1,30 @@
 //! The registry: finds the calling thread's object.
 //!
-//! One of these registries keeps the objects "per thread" (malloc's caches, the magazines of
-//! pools). A thread that looks for its object does not know which one:
+//! One of these registries keeps the objects of threads (malloc's caches, the magazines of pools).
+//! The option `cache=` selects it when the process starts. Memory grows with the threads, with K,
+//! or with the CPUs.
+//!
 //! ```text
-//!   exclusive      one a thread, by id; abandoned when the thread ends, adopted by a new one    no lock
-//!   thread_index   one a thread, by a small number that is passed on when the thread ends      no lock
-//!   shared         K for all threads; a thread locks one, or another one (`policy`)            a lock each
+//!   exclusive      one a thread, by id; abandoned at its end, adopted by a new thread     no lock
+//!   thread_index   one a thread, by a small number, which a later thread inherits         no lock
+//!   shared         K for all threads; a thread locks one, or another one (`policy`)       one each
 //!   per_cpu        one a CPU; restartable sequences, or a lock that is hardly ever held
-//! ```
 //!
-//! Memory grows with the threads, with K, or with the CPUs. The option `cache=` selects the model
-//! when the process starts. The registries do not depend on the kind of object: each is a registry
-//! of some `T`.
-//!
-//! ```text
-//!   object                         cache=exclusive   shared:K, percpu       made
-//!   malloc's caches                exclusive         shared, per_cpu        when the process starts
-//!   owners' objects                thread_index      common, over these     on demand
+//!   object                          cache=exclusive   shared:K, percpu      made
+//!   malloc's caches                 exclusive         shared, per_cpu       at the process's start
+//!   owners' objects                 thread_index      common, over these    on demand
 //!     (pools, by `places`)
-//!   the debug heap's thread states thread_index      thread_index           on demand
+//!   the debug heap's thread states  thread_index      thread_index          on demand
 //! ```
 //!
-//! One of malloc's caches has slabs, and other threads send blocks back to it. So it needs an id in
-//! the address map, and a thread that adopts it. A pool's object for a thread only holds free
-//! slots, and there are many pools. So the object is found by a number, and the end of a thread
-//! needs no work in each pool.
+//! A cache of malloc has slabs, and other threads send blocks back to it. So the cache needs an id
+//! in the address map, and a thread that adopts it. A pool's object for a thread only holds free
+//! slots, and there are many pools. So a number finds the object, and the end of a thread needs no
+//! work in each pool.
 //!
 //! **To keep an object of your own** for each thread (the free regions of a collected heap), write
-//! a type for which zero is a valid empty value, with [`places::Place`], and a [`places::Places`]
-//! in each owner. Five duties follow:
-//!
-//! | duty | why |
-//! |---|---|
-//! | call `exclusive` inline, and `enter` if that misses or its place is empty or full | `enter` chooses the model |
-//! | serve a thread that gets `None` from the owner's store | threads without an index, in their last destructors, without memory; a signal handler |
-//! | lock the store after the place, never before | a fork uses the same order |
-//! | hold the family's locks across a fork (`before_fork`, `after_fork`, then `forget_after_fork` in the child) | a shared place is whole in the child |
-//! | empty `all` places before they are dropped | the memory is reused as it is |
-//!
-//! This is a whole such owner, which gives out numbers; its test runs it under each model:
+//! a type with [`places::Place`], which states the duties, and a [`places::Places`] in each owner.
+//! This whole owner gives out numbers; its test runs it under each model:
 //!
 //! ```text
 #![doc = include_str!("example.rs")]
@@ -77,11 +63,11 @@ mod model {
     /// The way in which threads get their objects.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub enum Model {
-        /// Each thread has its own.
+        /// Each thread has its own object.
         Exclusive,
-        /// All threads share this number.
+        /// All threads share this number of objects.
         Shared(usize),
-        /// All threads share this number, one for each CPU.
+        /// All threads share this number of objects, one for each CPU.
         PerCpu(usize),
     }
 
@@ -92,7 +78,7 @@ mod model {
 
     /// The number of shared objects; 0: none.
     static SHARED: AtomicUsize = AtomicUsize::new(UNKNOWN);
-    /// Whether each belongs to a CPU. Written before the number.
+    /// Whether each object belongs to a CPU. Written before the number.
     static BY_CPU: AtomicBool = AtomicBool::new(false);
 
     /// The process's model, from the options.
@@ -104,7 +90,7 @@ mod model {
         }
     }
 
-    /// The most objects that threads share; 0: each thread has its own.
+    /// The most objects that threads share; 0: each thread has its own object.
     #[inline]
     pub fn shared_most() -> usize {
         match SHARED.load(Ordering::Acquire) {
@@ -113,7 +99,7 @@ mod model {
         }
     }
 
-    /// Whether shared objects belong to CPUs. Known once the number is.
+    /// Whether shared objects belong to CPUs. Known once the number is known.
     #[inline(always)]
     pub fn by_cpu() -> bool {
         BY_CPU.load(Ordering::Relaxed)
@@ -129,7 +115,7 @@ mod model {
             CacheModel::PerCpu => (rseq::possible_cpus().min(MOST), true),
         };
         BY_CPU.store(by_cpu, Ordering::Relaxed);
-        // Another thread may have been first, and may have raised it already.
+        // Another thread may have been first, and may have raised the number already.
         let first = SHARED.compare_exchange(UNKNOWN, most, Ordering::AcqRel, Ordering::Acquire);
         first.map_or_else(|now| now, |_| most)
     }

@@ -9,10 +9,10 @@
 //! runs there. The exception is a holder that was moved away or stopped in the middle. So each
 //! object has a lock, and a thread that finds it held follows the policy of shared objects. This is
 //! correct everywhere: under emulators, with hot-plug, with a CPU number beyond those that were
-//! possible at the start, or with one that is wrong a moment later.
+//! possible at the start, or with a number that is wrong a moment later.
 //!
-//! Lock-free use (restartable sequences) is not part of the registry. It needs one store to commit,
-//! and only the objects' owner knows how to do with one (see `cache::arrays`).
+//! Lock-free use (restartable sequences) is not part of the registry. A sequence commits by one
+//! store, and only the objects' owner knows what to commit (see `cache::arrays`).
 //!
 //! Called by `heap` and `pool`.
 

@@ -10,15 +10,15 @@
 //! ```
 //!
 //! The owner calls [`Places::exclusive`] first, inline. If threads share, no block is ever made and
-//! a thread's word names no index, so this call misses. Thus the model costs threads with places of
-//! their own nothing. [`Places::enter`] handles all other cases, out of line; only this function
-//! looks at the model.
+//! a thread's word names no index, so this call misses. Thus threads with places of their own pay
+//! nothing for the other models. [`Places::enter`] handles all other cases, out of line; only this
+//! function looks at the model.
 //!
-//! Invariants: an owner has blocks or `common`, never both. Only the thread with its index accesses
-//! an exclusive place; only the holder of its lock accesses a shared one. A thread that has the
-//! owner to itself may access all of them.
+//! Invariants: an owner has blocks or `common`, never both. Only the thread with the place's index
+//! accesses an exclusive place. Only the holder of the place's lock accesses a shared place. A
+//! thread that has the owner to itself may access all places.
 //!
-//! Called by `pool::shared`. The module above says how to become a caller.
+//! Called by `pool::shared`.
 
 use core::ops::Deref;
 use core::ptr::{self, NonNull};
@@ -32,7 +32,16 @@ use crate::ids::Slot;
 use crate::size_class::UNIT;
 use crate::sync::atomic::{AtomicPtr, Ordering};
 
-/// A type whose values are kept for a thread, or shared.
+/// A type whose values are kept for a thread, or shared. Their owner has five duties:
+///
+/// - It calls `exclusive` inline, and `enter` if that misses or the place is empty or full. `enter`
+///   chooses the model.
+/// - It serves a thread that gets `None` from its store: a thread without an index, in its last
+///   destructors or without memory, or a signal handler.
+/// - It locks the store after the place, never before, because a fork uses the same order.
+/// - It holds the family's locks across a fork (`before_fork`, `after_fork`, then
+///   `forget_after_fork` in the child), so that a shared place is whole in the child.
+/// - It empties `all` places before they are dropped, because the memory is reused as it is.
 ///
 /// # Safety
 ///
@@ -117,7 +126,7 @@ impl<T: Place, const BLOCKS: usize> Places<T, BLOCKS> {
         unsafe { self.common.load(Ordering::Acquire).as_ref() }.map(|slot| &slot.value)
     }
 
-    /// The shared place of the calling thread, locked, if places are shared and its lock is free.
+    /// The shared place of the calling thread, locked, if places are shared and the lock is free.
     /// The caller unlocks it. For `by_cpu` see [`by_cpu`].
     ///
     /// [`by_cpu`]: super::by_cpu
@@ -126,8 +135,8 @@ impl<T: Place, const BLOCKS: usize> Places<T, BLOCKS> {
         self.common()?.try_enter(by_cpu)
     }
 
-    /// A place for the calling thread, which has no exclusive one yet or did not look for it.
-    /// `None`: there is none, and the owner serves the thread from its store.
+    /// A place for the calling thread, which has no exclusive place yet or did not look for it.
+    /// `None`: there is no place, and the owner serves the thread from its store.
     ///
     /// The window is open.
     pub fn enter(&self) -> Option<Mine<'_, T>> {
@@ -186,8 +195,8 @@ impl<T: Place, const BLOCKS: usize> Places<T, BLOCKS> {
         exclusive.map(|place| &place.0).chain(shared)
     }
 
-    /// Calls `visit` with each place that the calling thread may use: its own one, or all shared
-    /// ones, one after the other.
+    /// Calls `visit` with each place that the calling thread may use: its own place, or all shared
+    /// places, one after the other.
     pub fn visit(&self, visit: impl FnMut(&T)) {
         match self.common() {
             Some(common) => common.visit(visit),

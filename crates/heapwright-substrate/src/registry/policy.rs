@@ -5,35 +5,34 @@
 //!      |   seed: the current cache's precedence
 //!      v
 //!   start, stride --> try up to 4 of the K caches, each once
-//!                        | one could be locked              --> it is the current one now
+//!                        | one could be locked              --> it is the current cache now
 //!                        | none; some have a precedence     --> wait for the lowest
-//!                        v none; none has                   --> wait for the current one
+//!                        v none; none has                   --> wait for the current cache
 //! ```
 //!
-//! A cache's *precedence* is the clock at the first failed try since its last lock by a try, or 0:
-//! "contended since". The lowest precedence that is not 0 belongs to the cache that has been held
-//! longest, so it is the likeliest to be released soon.
+//! A cache's *precedence* is the time since which it has been contended: the clock at the first
+//! failed try since a try last locked it, or 0. The lowest precedence that is not 0 belongs to the
+//! cache that has been held longest, so it is the likeliest to be released soon.
 //!
-//! The precedence of the current cache is also the *seed* of the scan. The scan begins after a
-//! failed try of that cache, which sets a precedence of 0 to the clock. So it is very likely not 0,
-//! and a clock's low bits are as good as random. It costs nothing, because it lies in the line that
-//! the try has just fetched.
+//! The precedence of the current cache is also the *seed* of the scan. The failed try of that cache
+//! has set a precedence of 0 to the clock. So the seed is very likely not 0, and a clock's low bits
+//! are as good as random. The seed costs nothing: it lies in the line that the try has fetched.
 //!
-//! The stride is coprime with K, so the scan visits all caches before it visits one twice. The scan
-//! may reach the current cache and try it again. With few caches this helps most, because a holder
-//! keeps a cache for some dozens of instructions.
+//! The stride is coprime with K, so the scan visits all caches before it visits a cache twice. The
+//! scan may reach the current cache and try it again. With few caches this helps most, because a
+//! holder keeps a cache for some dozens of instructions.
 //!
 //! The idea and the figures are those of LLVM's review D47289 ("Improve the shared TSD model"),
-//! which compared nine policies and chose this one; docs/decisions.md compares others. The
-//! simulator (bench/policies) includes this file unchanged. Hence the `pub`, and hence only the
-//! tests name another module of the crate.
+//! which compared nine policies and chose this policy; docs/decisions.md compares more. The
+//! simulator (bench/policies) includes this file unchanged. So it has `pub` items, and only its
+//! tests name another module.
 //!
 //! Called by `shared`.
 
 #![forbid(unsafe_code)]
 #![allow(unreachable_pub, reason = "bench/policies includes this file, and is another crate")]
 
-/// The caches that a thread looks at before it waits for one.
+/// The caches that a thread looks at before it waits for a cache.
 pub const SCAN: usize = 4;
 
 /// The caches to choose from, as the policy sees them.
@@ -42,20 +41,20 @@ pub trait Caches {
     fn count(&self) -> usize;
     /// The number of strides that are coprime with the count, at least one.
     fn strides(&self) -> usize;
-    /// One of them.
+    /// One of these strides.
     fn stride(&self, index: usize) -> usize;
     /// Tries to lock a cache. The precedence stays, with any result.
     fn try_lock(&self, cache: usize) -> bool;
-    /// The clock since which a cache has been contended; 0: it is not.
+    /// The clock since which a cache has been contended; 0: it is not contended.
     fn precedence(&self, cache: usize) -> usize;
 }
 
 /// The decision of the policy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Choice {
-    /// This cache is locked now, and is the thread's current one.
+    /// This cache is locked now, and is the thread's current cache.
     Locked(usize),
-    /// Wait for this cache, which is the thread's current one from now on.
+    /// Wait for this cache, which is the thread's current cache from now on.
     Wait(usize),
 }
 
@@ -85,7 +84,7 @@ pub fn choose(caches: &(impl Caches + ?Sized), current: usize) -> Choice {
             return Choice::Locked(at);
         }
         let precedence = caches.precedence(at);
-        // 0: the cache was released and locked again in between, so it is not one to wait for.
+        // 0: the cache was released and locked again meanwhile, so the thread does not wait for it.
         if precedence != 0 && precedence < lowest {
             lowest = precedence;
             candidate = at;
@@ -171,7 +170,7 @@ pub(crate) mod tests {
                 let contended = tried.iter().copied().filter(|&cache| caches.since[cache] != 0);
                 let longest = contended.min_by_key(|&cache| caches.since[cache]);
                 prop_assert_eq!(choice, Choice::Wait(match longest {
-                    // Of equal precedences, the first one counts.
+                    // Of equal precedences, the first cache counts.
                     Some(cache) => cache,
                     None => current,
                 }));

@@ -8,29 +8,25 @@
 //!   acquire(current)   try it; if held, `policy` looks for another; else spin, then sleep
 //! ```
 //!
-//! The registry does not remember the threads' slots. Each thread keeps its slot's number in a word
-//! of its own, and passes it. An acquire also returns whether the caller must unlock the slot.
-//! (This is in a register: a flag in the slot would be a load for every caller.)
+//! The registry does not remember the threads' slots. Each thread keeps its slot's number, and
+//! passes it. An acquire also returns whether the caller must unlock the slot. (A flag in the slot
+//! would be a load for every caller.)
 //!
 //! **The lock.** A try is one locked instruction, an unlock a plain store. A waiting thread counts
 //! itself in `sleepers` and sleeps on `state`. An unlock looks at `sleepers` after the store.
 //! Nothing orders the store before that load (this would take a second locked instruction), so an
-//! unlock may miss a sleeper by some nanoseconds. Therefore a thread never sleeps longer than a
-//! millisecond at a time. A waiter gives up once the lock has been contended for `PATIENCE_NS`: it
-//! may be a signal handler that has interrupted the lock's holder. (The lock's contention counts,
-//! not the waiter's own wait, so such a handler waits in its first call only.) A handler that has
-//! interrupted a slow operation of its thread does not wait at all: see `sync::is_interrupted`.
-//!
-//! **More slots.** K may be raised while threads run. The fields are written in an order that is
-//! safe for readers: slots, strides, their number, K. A reader that sees the old K with new strides
-//! may visit a cache twice, but stays in bounds.
+//! unlock may miss a sleeper by some nanoseconds. Therefore a sleeper wakes by itself after a
+//! millisecond, or later if more threads sleep. A waiter gives up once the lock has been contended
+//! for `PATIENCE_NS`: it may be a signal handler that has interrupted the lock's holder. (The
+//! lock's contention counts, not the waiter's own wait, so such a handler waits in its first call
+//! only.) A handler that has interrupted a slow operation of its thread does not wait at all: see
+//! `sync::is_interrupted`.
 //!
 //! Invariants: slots below K are made, and never freed; only the holder of its lock accesses an
-//! object.
+//! object. K may grow while threads run.
 //!
-//! The design is that of scudo's shared TSD registry after LLVM's review D47289.
-//!
-//! Called by `cache` (malloc's caches, also those of CPUs) and `pool` (magazines).
+//! The design is that of scudo's shared TSD registry after LLVM's review D47289. Called by `cache`
+//! (malloc's caches, also those of CPUs) and `pool` (magazines).
 
 use core::ops::Deref;
 
@@ -64,8 +60,8 @@ const SPINS: u32 = 100;
 /// The longest sleep of a single waiter.
 #[cfg(not(loom))]
 const NAP_NS: u64 = 1_000_000;
-/// The sleep is up to this number of times as long if more threads sleep. An unlock wakes one of
-/// them; a thousand that wake themselves each millisecond would leave no time for others.
+/// If more threads sleep, a sleep is up to this number of times as long. An unlock wakes one
+/// thread. A thousand sleepers that wake each millisecond would leave no time for other threads.
 #[cfg(not(loom))]
 const MOST_NAPS: u64 = 64;
 /// The contention of a lock in nanoseconds after which a waiter gives up.
@@ -186,7 +182,7 @@ impl<T, F> Slot<T, F> {
         &self.value
     }
 
-    /// Notes the time of a failed try, unless another thread has.
+    /// Notes the time of a failed try, unless another thread has noted one.
     #[cold]
     fn note_failure(&self) {
         if self.precedence.load(Ordering::Relaxed) == 0 {
@@ -295,7 +291,7 @@ impl<T, F> Slot<T, F> {
     /// Follows [`Slot::before_fork`] in the forking thread or its copy.
     #[cfg(not(loom))]
     pub unsafe fn after_fork(&self) {
-        // SAFETY: this thread, or the one it is a copy of, has held the lock since before the fork.
+        // SAFETY: this thread (in a child: its original) has held the lock since before the fork.
         unsafe { self.unlock() };
     }
 }
@@ -374,7 +370,7 @@ pub struct Shared<T: 'static, F: 'static, const MOST: usize> {
     strides: [AtomicU16; MOST],
     stride_count: AtomicUsize,
     count: AtomicUsize,
-    /// The next number to assign to a thread without one.
+    /// The next number to assign to a thread without a number.
     next: AtomicUsize,
 }
 
@@ -435,6 +431,10 @@ impl<T, F, const MOST: usize> Shared<T, F, MOST> {
     /// Raises the number of objects to `count`. `make` makes the slot of a number, or fails for
     /// lack of memory: then there are fewer. Returns the number of objects.
     ///
+    /// Other threads may run meanwhile. The fields are written in an order that is safe for
+    /// readers: slots, strides, their number, K. A reader that sees the old K with new strides may
+    /// visit a cache twice, but stays in bounds.
+    ///
     /// One thread at a time may do this.
     pub fn raise(
         &self,
@@ -466,7 +466,7 @@ impl<T, F, const MOST: usize> Shared<T, F, MOST> {
         self.slot(self.next.fetch_add(1, Ordering::Relaxed) % self.count())
     }
 
-    /// Locks the slot that the thread used last, or another one, which the thread then uses.
+    /// Locks the slot that the thread used last, or another slot, which the thread then uses.
     /// `None`: all were contended for too long.
     #[inline]
     pub fn acquire(&self, current: &'static Slot<T, F>) -> Option<Held<T, F>> {

@@ -10,9 +10,9 @@
 //!
 //! An owner that keeps an object for each thread (the magazines of shared pools) keeps it in an
 //! array by thread index. So the end of a thread needs no work in each owner, and the array has no
-//! more entries than there were threads at a time. An entry belongs to the index's present holder.
+//! more entries than threads that existed at once. An entry belongs to the index's present holder.
 //! Releasing an index *releases*, and taking it *acquires*, so the next holder sees all writes of
-//! the last one. That is the whole protocol; loom checks it.
+//! the last holder. That is the whole protocol; loom checks it.
 //!
 //! A thread keeps its index in one word, beside another small number: the shared object (`common`)
 //! that it used last.
@@ -21,7 +21,7 @@
 //!   word    | shared number + 1, or 0 : 16 | index + 1, or 0, or ENDED : 16 |
 //! ```
 //!
-//! If nothing is shared, the word is the index and 1, and [`exclusive`] finds the index by one
+//! If nothing is shared, the word is the index + 1, and [`exclusive`] finds the index by one
 //! subtraction. Otherwise that subtraction gives no valid index.
 //!
 //! Called by `places` (the places of pools), `common` and `debug::thread_state`.
@@ -68,7 +68,7 @@ impl<const WORDS: usize> Indices<WORDS> {
 
     /// Releases a taken index.
     pub fn release(&self, index: usize) {
-        // Release: the next holder sees this one's writes.
+        // Release: the next holder sees this holder's writes.
         self.taken[index / 64].fetch_and(!(1 << (index % 64)), Ordering::Release);
     }
 }
@@ -107,8 +107,8 @@ mod thread {
     #[cfg(feature = "debug")]
     static WHEN_RELEASED: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
 
-    /// Sets the function that a thread with an index calls at its end, with the index. There can be
-    /// one.
+    /// Sets the function that a thread with an index calls at its end, with the index. There is at
+    /// most one such function.
     #[cfg(feature = "debug")]
     pub fn when_released(call: fn(usize)) {
         WHEN_RELEASED.store(call as *mut (), Ordering::Release);
@@ -149,9 +149,9 @@ mod thread {
     /// cannot report the thread's end.
     #[cold]
     pub fn take() -> Option<usize> {
-        // The request is made once, also if the system has no spare key. It takes no lock, because
-        // a fork would have to hold it. During one thread's request, other threads get no index
-        // yet.
+        // The request to hear of threads' ends is made once, also if the system has no spare key.
+        // It takes no lock, because a fork would have to hold that lock. During the request, other
+        // threads get no index yet.
         const ASKING: u8 = 1;
         const WATCHED: u8 = 2;
         const UNWATCHED: u8 = 3;

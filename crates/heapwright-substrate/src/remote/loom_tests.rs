@@ -1,9 +1,9 @@
 //! The remote stack and the ownership under loom: every order of two or three
 //! threads, with every value that the memory model lets a load see.
 //!
-//! Only these tests find a fence or an ordering that is too weak. On real machines the window is a
-//! few nanoseconds wide, and x86-64 closes most of it. `ci/loom.sh` removes the fences one by one
-//! and expects these tests to fail.
+//! Only these tests find a fence or an ordering that is too weak. On real machines the race takes a
+//! few nanoseconds, and x86-64 forbids most of its orders. `ci/loom.sh` removes the fences one by
+//! one and expects these tests to fail.
 //!
 //! loom checks more than the asserts. Links are loom's cells, so a block that two threads touch
 //! without an order between them is a failure, too.
@@ -69,7 +69,7 @@ fn drain(owner: &Owner) {
     owner.home.store(home + found, Ordering::Relaxed);
 }
 
-/// The end of a thread, and the drain on behalf of a dead one.
+/// The end of a thread, and the drain on behalf of a dead thread.
 fn leave(owner: &Owner) {
     loop {
         drain(owner);

@@ -30,7 +30,7 @@ enum Op {
     Carve { most: usize },
     /// Takes up to this number of returned slots.
     Take { most: usize },
-    /// Returns a stretch of the slots that are out: as many as a share.
+    /// Returns adjacent slots that are out: a share of all that are out.
     Put { from: Index, share: usize },
     /// Gives pages back; `refused`: the system does not take them.
     Purge { refused: bool },
@@ -61,11 +61,11 @@ struct World {
     states: Vec<State>,
     /// Pages of `CARVE` bytes that were given back and not used since.
     purged: BTreeSet<usize>,
-    /// When returned slots last came or went.
+    /// The time at which slots were last taken or put back.
     stamp: u32,
 }
 
-/// Whether all of it is `byte`; under Miri, whether some of it is.
+/// Whether all bytes are `byte`; under Miri, only some are compared.
 fn is_all(bytes: &[u8], byte: u8) -> bool {
     let step = if cfg!(miri) { bytes.len() / 4 + 1 } else { 1 };
     bytes.iter().step_by(step).chain(bytes.last()).all(|&b| b == byte)
@@ -96,8 +96,8 @@ impl World {
         size_class::size(self.class)
     }
 
-    /// Puts slots back in one visit. Returns which were taken, and whether the slab
-    /// is to be settled.
+    /// Puts slots back in one visit. Returns which the slab accepted, and whether it is to be
+    /// settled.
     fn visit(&self, slots: &[usize]) -> (Vec<bool>, bool) {
         let way = WayBack::of(self.map, self.class, self.stamp);
         // SAFETY: the world's own slab, of this class.
@@ -139,7 +139,7 @@ impl World {
         is_all(self.bytes(slot), self.byte(slot))
     }
 
-    /// Slots came out of the slab, as a chain: these, in this order.
+    /// Checks that a chain which came out of the slab has these slots, in this order.
     fn receive(&mut self, chain: Chain, expected: &[usize]) {
         let mut block = chain.head;
         for (at, &slot) in expected.iter().enumerate() {
@@ -168,7 +168,7 @@ impl World {
             return;
         };
         assert!(chain.count > 0 && chain.count <= untouched.len().min(most.max(1)));
-        // Not beyond the page that the first of them ends in.
+        // The slots do not pass the page in which the first of them ends.
         let end = (untouched[0] + chain.count) * self.size();
         let first_end = (untouched[0] + 1) * self.size();
         assert!(end <= first_end.next_multiple_of(CARVE), "carved beyond a page");
@@ -281,7 +281,7 @@ impl World {
         }
     }
 
-    /// The unit becomes another slab: nothing of this one may be left.
+    /// The unit becomes another slab: nothing of the old slab may be left.
     fn finish(mut self) {
         self.slab().clear();
         self.class = (self.class + 13) % CLASSES;
@@ -323,8 +323,8 @@ fn every_class_keeps_account_of_every_slot() {
     }
 }
 
-/// Carves all there is, returns all but every `n`th slot, and purges: what is
-/// out stays, what can go goes.
+/// Carves all slots, returns all but every `n`th, and purges: slots that are out stay, and all
+/// other pages go.
 #[test]
 #[cfg_attr(miri, ignore = "every class with every page size")]
 fn no_class_loses_what_is_out_when_pages_are_given_back() {
@@ -373,8 +373,8 @@ fn an_address_is_located_in_its_slot_or_behind_the_last() {
     unsafe { os.give_back() };
 }
 
-/// An owner that draws at random sees each slot once, wherever the draw begins, and back
-/// again; pages that went back are in use again when a slot of theirs is drawn.
+/// An owner that draws at random gets each slot once, wherever the draw begins. Pages that went
+/// back are in use again when one of their slots is drawn.
 #[test]
 fn slots_are_drawn_once_in_every_class() {
     let step = if cfg!(miri) { CLASSES / 4 } else { 1 };
@@ -395,7 +395,7 @@ fn slots_are_drawn_once_in_every_class() {
         let mut out = BTreeSet::new();
         assert_eq!(draw(1, &mut out), 0, "none was opened");
         assert!(world.is_refused(0), "never out");
-        // A few at a time, and more than there are.
+        // Draws a few slots at a time, and asks for more than there are.
         while slab.has_untouched() {
             slab.open_slots(slab.carved() + 1 + capacity / 3);
             while draw(7, &mut out) > 0 {}
@@ -403,7 +403,7 @@ fn slots_are_drawn_once_in_every_class() {
         assert_eq!((slab.carved(), out.len(), slab.free()), (capacity, capacity, 0));
         slab.open_slots(usize::MAX);
         assert_eq!((slab.carved(), slab.free()), (capacity, 0), "opened beyond its end");
-        // Back in another order, each once.
+        // Puts the slots back in another order, each once.
         for &slot in out.iter().rev() {
             assert_eq!(world.visit(&[slot, slot]).0, [true, false], "class {class}: {slot}");
         }

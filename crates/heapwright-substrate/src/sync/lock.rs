@@ -1,8 +1,8 @@
 //! The futex mutex.
 //!
-//! A thread counts the locks that it holds or is about to take. If a call of the heap finds this
-//! count above zero at its beginning, it comes from a signal handler that has interrupted its own
-//! thread. A wait for one of these locks would never end. See [`is_interrupted`].
+//! A thread counts the locks that it holds or is about to take. A call of the heap that begins with
+//! a count above zero comes from a signal handler, which has interrupted another call of its
+//! thread. A wait for that call's locks would never end. See [`is_interrupted`].
 
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
@@ -10,11 +10,11 @@ use core::ops::{Deref, DerefMut};
 use super::atomic::{AtomicU32, AtomicUsize, Ordering};
 use crate::os;
 
-/// The thread that holds every lock across a fork, or 0. Fork handlers of other libraries run in it
-/// meanwhile, and they may allocate.
+/// The thread that holds every lock across a fork, or 0. Fork handlers of other libraries run in
+/// that thread meanwhile, and they may allocate.
 static HOLDER_OF_ALL: AtomicUsize = AtomicUsize::new(0);
 
-/// Notes that the calling thread holds every lock, so that it does not wait for one of its own.
+/// Notes that the calling thread holds every lock, so that it does not wait for its own locks.
 pub fn hold_all() {
     HOLDER_OF_ALL.store(os::thread_token(), Ordering::Relaxed);
 }
@@ -24,7 +24,7 @@ pub fn hold_all_no_more() {
     HOLDER_OF_ALL.store(0, Ordering::Relaxed);
 }
 
-/// Whether the calling thread holds every lock, or counts as if it did.
+/// Whether the calling thread holds every lock, by [`hold_all`].
 #[inline]
 pub fn holds_all() -> bool {
     let holder = HOLDER_OF_ALL.load(Ordering::Relaxed);
@@ -100,7 +100,7 @@ impl<T> Lock<T> {
     }
 
     /// Takes the lock if it is free within 200 milliseconds, for a caller that may have interrupted
-    /// its holder.
+    /// the lock's holder.
     pub fn lock_soon(&self) -> Option<Guard<'_, T>> {
         self.lock_within(200)
     }

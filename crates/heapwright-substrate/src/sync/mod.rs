@@ -27,8 +27,8 @@ pub use modelled::{Guard, Lock, futex_wait, futex_wake_all};
 #[cfg(not(loom))]
 pub use owner_lock::{OwnerLock, Owning, QuickOwning, Visit, prepare as prepare_owner_locks};
 
-/// Subtracts one from a count of things that are left, without order. Returns the count before.
-/// `None`: none is left.
+/// Subtracts one from a count of things that are left, with relaxed order. Returns the count
+/// before. `None`: none is left.
 #[inline]
 pub fn take_one(left: &atomic::AtomicU32) -> Option<u32> {
     use atomic::Ordering::Relaxed;

@@ -1,4 +1,4 @@
-//! A lock that costs its owner two stores and a load, and others a system call.
+//! A lock that costs its owner two stores and a load, and each visitor a system call.
 //!
 //! ```text
 //!   owner     is_in = 1 | light | is_visited?  no: work, is_in = 0
@@ -7,19 +7,19 @@
 //!                                                           yes: wait, or give up
 //! ```
 //!
-//! The owner is one thread, which takes the lock often; others visit a few times a second.
-//! Each side needs a fence between its store and its load (Dekker's algorithm). The visitor alone
-//! pays for both: `membarrier` runs a fence in every thread of the process, so the owner's fence
-//! only stops the compiler. If the kernel has no `membarrier`, a lock counts as visited for ever,
-//! so that the owner takes the inner lock, too. (Dice, Huang, Yang: "Asymmetric Dekker
+//! The owner is one thread, which takes the lock often; visitors come a few times a second. Each
+//! side needs a fence between its store and its load (Dekker's algorithm). The visitor alone pays
+//! for both: `membarrier` runs a fence in every thread of the process, so the owner's fence only
+//! stops the compiler. If the kernel has no `membarrier`, a lock counts as visited for ever, so
+//! that the owner takes the inner lock, too. (Dice, Huang, Yang: "Asymmetric Dekker
 //! synchronization", 2001; biased locks and asymmetric fences since.)
 //!
 //! The inner lock alone excludes all threads but an owner who is in. It locks an object without an
-//! owner: one that many threads use, or that passes from one to the next.
+//! owner, which many threads use, or which passes from thread to thread.
 //!
 //! Invariants: only the holder of the inner lock changes `is_visited`, unless no other thread knows
-//! the lock. Only the owner sets `is_in`. A side works only after it has found the other's flag
-//! unset, and only one side can.
+//! the lock. Only the owner sets `is_in`. Owner and visitor each work only after they have found
+//! the other's flag unset, so only one of them works.
 //!
 //! Called by `cache` and `heap`.
 
@@ -94,7 +94,7 @@ impl OwnerLock {
     #[cold]
     #[inline(never)]
     fn own_after_visit(&self) -> Owning<'_> {
-        // A visitor may be waiting for this.
+        // A visitor may be waiting for this store.
         self.is_in.store(false, Ordering::Release);
         Owning { lock: self, waited: Some(self.inner.lock()) }
     }
@@ -196,7 +196,8 @@ impl Drop for QuickOwning<'_> {
 
 impl Drop for Visit<'_> {
     fn drop(&mut self) {
-        // This precedes the release of the inner lock. Otherwise it would hide the next visitor.
+        // This store precedes the release of the inner lock. A later store would hide the next
+        // visitor.
         self.lock.is_visited.store(is_always_visited(), Ordering::Release);
     }
 }

@@ -1,6 +1,6 @@
-//! The number of cases with which a property is tried: for the unit tests of this crate and, by its
-//! path, of those above. (A feature that brought it would bring `std` to the preload library, where
-//! Cargo builds both at once.)
+//! The number of cases with which a property is tried: for the unit tests of this crate, and (by
+//! the path of this file) of the crates above. (A feature for this file would bring `std` to the
+//! preload library, if Cargo builds both at once.)
 
 extern crate std;
 

@@ -1,5 +1,5 @@
-//! Lists of units against a model: a double-ended queue. A unit is in two lists at once, so a
-//! link of one that is written through the other is seen.
+//! Lists of units against a model: a double-ended queue. A unit is in two lists at once, so the
+//! tests see a write to the links of the wrong list.
 
 extern crate std;
 

@@ -27,9 +27,8 @@ impl RunIndex {
         found
     }
 
-    /// Whether [`RunIndex::find`] promises to find a run of `length` units where
-    /// `units` are wanted: all that fit, but for some that share a bin with the
-    /// request.
+    /// Whether [`RunIndex::find`] always finds a run of `length` units for a request of `units`. It
+    /// may miss a run that shares a bin with the request.
     pub(crate) fn must_find(units: usize, length: usize) -> bool {
         length == units && units <= EXACT || bin_of(length) > bin_of(units)
     }

@@ -1,4 +1,4 @@
-//! Runs that wait for their return to the kernel, and regions for huge pages, which hold some back.
+//! Runs that wait to go back to the kernel, and regions for huge pages, which keep some units.
 
 extern crate std;
 
@@ -26,7 +26,7 @@ fn chunk_of_singles(count: usize) -> (Fake, Chunk<Fake>, MutexGuard<'static, ()>
     (os, chunk, alone)
 }
 
-/// Purges the expired runs. Returns units.
+/// Purges the expired runs. Returns the number of purged units.
 fn purge_expired_at(chunk: &mut Chunk<Fake>, now: u32, delay: i32) -> usize {
     let mut purged = 0;
     while let Some(run) = chunk.expire(now, delay) {
@@ -103,7 +103,7 @@ fn take_paid(chunk: &mut Chunk<Fake>, units: usize, want: Want) -> Run {
 
 #[test]
 fn a_buffer_that_grows_is_in_memory_once() {
-    // Without, and with a small run that stays behind each buffer.
+    // Once without, and once with a small run that stays behind each buffer.
     for stays in [false, true] {
         let (os, mut chunk, _alone) = chunk_of_singles(1);
         for units in (10 * LONG..=40 * LONG).step_by(2 * LONG) {
@@ -140,8 +140,8 @@ fn a_long_run_is_put_together_of_what_lies_side_by_side() {
     chunk.give_unused(long + 50, 10);
     chunk.give(long + 60, 15, 0);
     let free = |chunk: &Chunk<Fake>| (chunk.dirty.units(), chunk.clean.units());
-    // First the runs from the longest dirty one on are long enough; then those before it are
-    // needed, too.
+    // First, the longest dirty run and the runs behind it are long enough. Then the runs before it
+    // are needed, too.
     for (units, from, left) in [(50, 20, (5, 20)), (70, 5, (0, 5))] {
         let run = take_paid(&mut chunk, units, Want::Any);
         assert_eq!((run.unit, run.zero, free(&chunk)), (long + from, false, left));
@@ -182,7 +182,7 @@ fn dense_regions_are_aligned_and_lose_nothing() {
     let pad = first.unit - before;
     assert_eq!(chunk.window.frontier(), first.unit + region);
     assert_eq!((chunk.clean.units(), chunk.dirty.units()), (pad, 0));
-    // Others get the padding first, and then nothing of the region.
+    // Other requests get the padding first, and nothing of the region.
     for _ in 0..=pad {
         let other = chunk.take(1, Want::Any).unwrap();
         assert!(other.unit < first.unit || other.unit >= first.unit + region);

@@ -18,7 +18,7 @@ fn a_window_that_does_not_fit_is_halved_until_it_does() {
     let map: &'static AddressMap = Box::leak(Box::new(AddressMap::new()));
     let mut chunk = Chunk::closed(os, map);
     assert!(chunk.open(1 << 30));
-    // 64 MiB of it are the distance to the table, on systems that have that.
+    // On systems with an adjacent table, 64 MiB of the room are the distance to the table.
     let expected = if os::TABLE_ADJACENT { 4 * MIB } else { crate::os::MAX_WINDOW.min(64 * MIB) };
     assert_eq!(chunk.window.span_bytes(), expected);
     // SAFETY: nothing was taken.
@@ -62,7 +62,7 @@ fn what_is_free_is_left_to_others_where_address_space_is_limited() {
         world.take(1, false).expect("half of the limit");
     });
     let full = world.os.reserved_bytes();
-    // Every second one, so that nothing merges.
+    // Gives back every second run, so that nothing merges.
     (0..count / 2).for_each(|which| world.give(which, 0));
     world.check();
     let free = world.chunk.dirty.units() + world.chunk.clean.units();
@@ -97,7 +97,7 @@ fn where_no_mapping_can_be_split_the_pages_go_back_and_nothing_is_absent_or_cut(
         world.take(window::PIECE / 4, false).unwrap();
     }
     world.os.keep_whole(true);
-    // The others, of which one may end a mapping, are in use to the last byte.
+    // The other two blocks are in use to the last byte, because one of them may end a mapping.
     for (which, run) in world.taken.iter().enumerate() {
         let used = if which == 1 { PAGES[0] } else { run.units * UNIT };
         world.map.record(run.unit).usable.store(used, Ordering::Relaxed);
@@ -110,7 +110,7 @@ fn where_no_mapping_can_be_split_the_pages_go_back_and_nothing_is_absent_or_cut(
     assert_eq!((world.os.reserved_bytes(), world.chunk.absent.units()), (before, 0));
     assert!(world.chunk.clean.units() >= window::PIECE / 4 && world.chunk.dirty.units() == 0);
     world.check();
-    // Once it can be split again, all of it goes.
+    // Once mappings can be split again, all free runs go.
     world.os.keep_whole(false);
     world.chunk.purge_all(0);
     assert!(world.os.reserved_bytes() < before && world.chunk.clean.units() == 0);
@@ -131,7 +131,7 @@ fn a_block_that_was_cut_is_whole_again_or_free() {
         let record = world.map.record(unit);
         record.usable.store(used, Ordering::Relaxed);
         let at = world.map.address_of(unit).addr();
-        // The others are in use to the last byte, and stay as they are.
+        // The other blocks are in use to the last byte, and stay as they are.
         for other in [0, 2] {
             let run = world.taken[other];
             world.map.record(run.unit).usable.store(run.units * UNIT, Ordering::Relaxed);
@@ -162,7 +162,7 @@ fn a_block_that_was_cut_is_whole_again_or_free() {
             world.os.refuse_nothing();
             world.refusing = false;
             if keep == 2 {
-                // The cut stays with what is kept.
+                // The cut stays with the kept units.
                 record.units.store(2, Ordering::Relaxed);
                 assert!(!world.os.is_reserved(at + used) && world.chunk.mend_tail(unit));
                 world.fill(unit + 1, 1);

@@ -17,9 +17,9 @@ use crate::os::fake::Fake;
 use crate::unit_record::Record;
 
 pub(super) const MIB: usize = 1 << 20;
-/// The windows here: large enough for several pieces and for bins of ranges.
+/// Bytes of a window here: enough for several pieces and for bins of ranges.
 pub(super) const WINDOW: usize = if cfg!(miri) { 4 * MIB } else { 16 * MIB };
-/// Under Miri only large ones: the ledger of the fake counts every page.
+/// Page sizes. Under Miri only large ones: the fake counts every page.
 pub(super) const PAGES: [usize; 3] =
     if cfg!(miri) { [64 << 10; 3] } else { [4 << 10, 16 << 10, 64 << 10] };
 /// The bytes of contents for which one mark stands.
@@ -96,7 +96,7 @@ impl Taken {
     }
 }
 
-/// Lets one test at a time open a window. Where addresses are few, piecewise windows lie close
+/// Lets one test at a time open a window. If addresses are few, piecewise windows lie close
 /// together (see `os::fake`), and another test's new mapping may be in the way.
 pub(super) static ALONE: Mutex<()> = Mutex::new(());
 
@@ -114,7 +114,7 @@ pub(super) struct World {
     pub(super) taken: Vec<Taken>,
     pub(super) detached: Vec<(usize, usize)>,
     pub(super) foreign: Vec<(*mut u8, usize)>,
-    /// When each unit was last given back.
+    /// The time when each unit was last given back.
     pub(super) given_at: Vec<u32>,
     pub(super) now: u32,
     /// Calls may be refused, so only consistency is checked.
@@ -235,7 +235,7 @@ impl World {
 
     pub(super) fn extend(&mut self, which: usize, more: usize) {
         let run = self.taken[which];
-        // The extension may use these, if nothing is refused.
+        // The extension may use the free run behind it, if nothing is refused.
         let free = |runs: Vec<(usize, usize)>| {
             runs.into_iter().find(|&(unit, _)| unit == run.end()).map_or(0, |(_, units)| units)
         };
@@ -307,7 +307,7 @@ impl World {
         self.chunk.become_piecewise(|window| window.set_limit(most * UNIT));
         if os::TABLE_ADJACENT && self.space == Space::Generous {
             self.space = Space::Piecewise;
-            // Unwritable memory is room in the side tables, and nothing else.
+            // Only room in the side tables is reserved and not writable.
             let committed = self.chunk.window.committed_bytes();
             let units = most.next_power_of_two().max(committed / UNIT);
             let sides = units * (size_of::<Record>() + SIDE_BITMAP + size_of::<u32>());
@@ -481,12 +481,12 @@ impl World {
         assert!(clean.len() <= pieces, "free runs that did not merge: {clean:?}");
         let units = clean.iter().map(|run| run.1).sum::<usize>();
         assert_eq!(units, self.frontier() - 1 - foreign.count());
-        // They may lie in absent runs, which come back only without them.
+        // Foreign mappings may lie in absent runs, which come back only without them.
         for &(at, size) in &self.foreign {
             // SAFETY: the test mapped it, and only the test knows of it.
             unsafe { System.release(at, size) };
         }
-        // All lengths before any run: of two pieces of one length either may be found.
+        // The lengths alone count: of two pieces of one length `take` may find either.
         let absent = self.chunk.absent.units() > 0;
         assert!(absent || clean.iter().all(|&(unit, units)| self.is_zero(unit, units)));
         for &(_, units) in clean.iter().rev() {

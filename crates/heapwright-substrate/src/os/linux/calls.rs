@@ -1,17 +1,18 @@
 //! System calls without cancellation points (on files, and sleep), and calls that a sandbox may
 //! forbid.
 //!
-//! POSIX lists the cancellation points: `open`, `read`, `write`, `close`, `nanosleep`, `waitpid`
-//! among them. `malloc` and `free` are none. A cancelled thread would otherwise end inside them, at
-//! the first message or look at a file under /proc, with its locks held. The C library's wrappers
-//! are cancellation points, its `syscall` is not.
+//! POSIX lists the cancellation points, among them `open`, `read`, `write`, `close`, `nanosleep`
+//! and `waitpid`. `malloc` and `free` must be none: a thread that was cancelled inside them, at a
+//! message or a look at a file under /proc, would end with its locks held. The C library's wrappers
+//! are cancellation points; its `syscall` is not.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::ptr;
 
 use crate::os::{Sandbox, is_filtered, is_in_sandbox, sandbox};
 
-/// Whether to make a call. If not, sets errno as if the kernel had refused it.
+/// Returns `is_left`: whether a call is permitted. If not, sets errno as if the kernel had refused
+/// it.
 fn may(is_left: bool) -> bool {
     if !is_left {
         super::set_errno(libc::EPERM);
@@ -100,10 +101,10 @@ pub(super) fn read(file: c_int, buffer: &mut [u8]) -> isize {
 
 /// Returns the number of bytes written; below 0 with errno. Raises no signal in the program.
 ///
-/// A write to a pipe without a reader raises SIGPIPE. One beyond the limit on file sizes raises
-/// SIGXFSZ, and one to another job's terminal SIGTTOU. These signals are blocked during the write.
-/// A signal that the write raised is removed; one that was pending before stays. In a sandbox
-/// `write` may be the only call that is allowed.
+/// A write to a pipe without a reader raises SIGPIPE. A write beyond the limit on file sizes raises
+/// SIGXFSZ. A write to another job's terminal raises SIGTTOU. These signals are blocked during the
+/// write. A signal that the write raised is removed; a signal that was pending before stays. In a
+/// sandbox `write` may be the only call that is allowed.
 pub(super) fn write(file: c_int, bytes: &[u8]) -> isize {
     // SAFETY: the kernel reads the slice.
     let write =
@@ -171,7 +172,7 @@ pub(super) fn sleep_ns(nanoseconds: u32) {
     };
 }
 
-/// Reads whether a child that is no thread has ended, without waiting: as `waitpid`.
+/// Whether a child process has ended: the result of `waitpid`, without waiting.
 #[cfg(feature = "debug")]
 pub(super) fn wait_now(child: c_int, status: &mut c_int) -> c_int {
     let how = libc::WNOHANG | libc::__WALL;

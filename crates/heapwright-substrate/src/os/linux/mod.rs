@@ -91,7 +91,7 @@ pub const ENOMEM: i32 = libc::ENOMEM;
 #[derive(Clone, Copy)]
 pub struct System;
 
-/// Moves of pages that are left. Each takes two mappings of the 65,530 that the kernel allows by
+/// The moves of pages that are left. A move adds two mappings, and the kernel allows 65,530 by
 /// default.
 static MOVES_LEFT: AtomicU32 = AtomicU32::new(8192);
 
@@ -116,9 +116,9 @@ const RESERVE_FLAGS: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_N
 static MACHINE: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether the kernel would refuse a mapping of `size` bytes because the machine has less memory.
-/// It does so with `vm.overcommit_memory=0`, and not with 1. Reservations avoid that check, so a
-/// caller that hands out a block calls this. It costs one compare for a block smaller than the
-/// machine's memory; for a larger one, the kernel decides on a trial mapping.
+/// The kernel does so with `vm.overcommit_memory=0`, and not with 1. Reservations avoid that check,
+/// so a caller that hands out a block calls this. The call costs one compare for a block smaller
+/// than the machine's memory; for a larger block, the kernel decides on a trial mapping.
 #[inline]
 pub fn is_more_than_there_is(size: usize) -> bool {
     size > MACHINE.load(Ordering::Relaxed) && is_refused(size)
@@ -192,7 +192,8 @@ fn map(at: usize, size: usize, flags: i32) -> *mut u8 {
 }
 
 /// Unmaps memory. False: nothing changed. At its limit of mappings (`vm.max_map_count`) the kernel
-/// refuses to split one. It never refuses to unmap the start, the end or the whole of one.
+/// refuses to split a mapping. It never refuses to unmap the start, the end or the whole of a
+/// mapping.
 ///
 /// # Safety
 ///
@@ -308,8 +309,8 @@ pub const HUGE_PAGE: usize = 2 << 20;
 /// Whether the system may have huge pages.
 pub const HAS_HUGE_PAGES: bool = true;
 
-/// Puts a huge page behind the [`HUGE_PAGE`] bytes at `at`, if the kernel can spare one, and
-/// prevents later ones there. Best effort.
+/// Backs the [`HUGE_PAGE`] bytes at `at` with a huge page, if the kernel can spare one, and
+/// prevents later huge pages there. Best effort.
 ///
 /// # Safety
 ///
@@ -330,7 +331,7 @@ pub unsafe fn put_huge_page(at: *mut u8) {
     });
 }
 
-/// Turns huge pages behind a range on or off. Best effort.
+/// Allows or forbids huge pages in a range. Best effort.
 ///
 /// # Safety
 ///
@@ -341,8 +342,8 @@ pub unsafe fn advise_huge_pages(at: *mut u8, size: usize, want: bool) {
     keeping_errno(|| unsafe { calls::madvise(at.cast(), size, advice) });
 }
 
-/// Puts pages behind a range before it is touched. Before Linux 5.14, each page is read and written
-/// back instead.
+/// Gives a range its pages before it is touched. Before Linux 5.14, this function reads a byte of
+/// each page and writes it back.
 ///
 /// # Safety
 ///
@@ -366,7 +367,8 @@ const MADV_GUARD_INSTALL: i32 = 102;
 const MADV_GUARD_REMOVE: i32 = 103;
 
 /// Whether the kernel has guards that split no mapping (Linux 6.13): 0 not known, 1 yes, 2 no. This
-/// is decided once, because the call that removes one kind of guard has no effect on the other.
+/// is decided once, because the call that removes one kind of guard has no effect on the other
+/// kind.
 static LIGHT_GUARDS: AtomicU32 = AtomicU32::new(0);
 /// The heavy guards that are left. Each splits a mapping, and the kernel allows 65,530 mappings by
 /// default.
@@ -417,7 +419,7 @@ fn has_light_guards() -> Option<bool> {
     Some(known == 1)
 }
 
-/// Discards the pages behind a range, and makes any thread that touches it fault. False: nothing
+/// Discards the pages of a range, and makes any thread that touches it fault. False: nothing
 /// changed, except that the range may read as zero.
 ///
 /// # Safety
@@ -451,7 +453,7 @@ pub unsafe fn guard(at: *mut u8, size: usize) -> bool {
     done
 }
 
-/// Removes a guard, or a part of one: the range is accessible, and reads as zero where it was
+/// Removes a guard, or a part of a guard: the range is accessible, and reads as zero where it was
 /// guarded. False: the kernel refused.
 ///
 /// # Safety
@@ -527,7 +529,7 @@ pub fn random(bytes: &mut [u8]) {
         let given = ptr::with_exposed_provenance::<u64>(given);
         // SAFETY: the kernel put 16 random bytes there for the process's whole life.
         seed[0] = unsafe { given.read_unaligned() };
-        // SAFETY: the second half of them.
+        // SAFETY: the second half of the random bytes.
         seed[1] = unsafe { given.wrapping_add(1).read_unaligned() };
     }
     let mut state = seed[0] ^ now_ns() ^ bytes.as_ptr().addr() as u64;
@@ -549,12 +551,12 @@ pub unsafe fn keep_out_of_dumps(at: *mut u8, size: usize) {
     });
 }
 
-/// Moves pages of `[from, from + size)` to `to` without copying bytes. Returns the number of moved
-/// bytes, from the start; there the source stays committed and reads as zero. The rest of the
-/// source is unchanged, and the rest of the destination has unknown contents. There is a rest if
-/// the kernel refused, if a mapping is too small for a move, or if no moves are left. `None`: the
-/// source is unchanged, and the caller must not use the destination again: it may be unmapped, or
-/// be another mapping of the process.
+/// Moves pages of `[from, from + size)` to `to` without copying bytes. Returns the number of bytes
+/// that moved, from the start on. Their source stays committed and reads as zero. Bytes that did
+/// not move are unchanged in the source and unknown in the destination. Fewer than `size` bytes
+/// move if the kernel refuses, if a mapping is too small for a move, or if no moves are left.
+/// `None`: the source is unchanged, and the caller must not use the destination again: it may be
+/// unmapped, or belong to another mapping of the process.
 ///
 /// The kernel moves one mapping at a time, either as a whole or not at all. Linux 6.17 and later
 /// may move some of several mappings before it refuses, and does not tell which.

@@ -1,15 +1,15 @@
 //! Finds modules with an `operator new` of their own.
 //!
 //! A shared library that contains the C++ runtime makes blocks with an `operator new` of its own,
-//! which calls `malloc`. It frees them with the `operator delete` of the process: ours. This is no
-//! mistake of the program. The dynamic symbols of such a module define `new`.
+//! which calls `malloc`. The library frees these blocks with the `operator delete` of the process:
+//! ours. This is no mistake of the program. The dynamic symbols of such a library define `new`.
 //!
 //! ```text
-//!   module   PT_DYNAMIC -> DT_SYMTAB | DT_STRTAB | DT_GNU_HASH, which leads to a defined symbol by its name
+//!   module   PT_DYNAMIC -> DT_SYMTAB | DT_STRTAB | DT_GNU_HASH -> a defined symbol, by its name
 //! ```
 //!
-//! Takes the loader's lock, and some microseconds a module. It runs before a finding is reported,
-//! and the result is kept until a module is loaded.
+//! The search takes the loader's lock, and some microseconds a module. It runs before a finding is
+//! reported. Its result is kept until a module is loaded.
 //!
 //! Called by the hardened heap.
 
@@ -24,8 +24,8 @@ const DT_STRTAB: i64 = 5;
 const DT_SYMTAB: i64 = 6;
 const DT_GNU_HASH: i64 = 0x6fff_fef5;
 
-/// The last result: twice the number of modules loaded so far, plus 1 if one had its own `new`. 0:
-/// not looked yet.
+/// The last result: twice the number of modules loaded so far, plus 1 if a module had its own
+/// `new`. 0: no search yet.
 static KNOWN: AtomicU64 = AtomicU64::new(0);
 
 /// The result of a look at all modules.
@@ -89,8 +89,8 @@ fn has_its_own_new(module_of_headers: &libc::dl_phdr_info) -> bool {
         }
         at = at.wrapping_add(1);
     }
-    // The loader has made them addresses, except those of the kernel's own module, which are below
-    // its base.
+    // The loader has turned the section's offsets into addresses, except in the kernel's own
+    // module. There they are below the base.
     if names < base || symbols < base || hash < base || names == 0 || symbols == 0 || hash == 0 {
         return false;
     }
@@ -99,7 +99,7 @@ fn has_its_own_new(module_of_headers: &libc::dl_phdr_info) -> bool {
         symbols: ptr::with_exposed_provenance(symbols),
         hash: ptr::with_exposed_provenance(hash),
     };
-    // The C++ runtime's library defines the operator, but its calls go to ours: it does not count.
+    // The C++ runtime defines the operator, but its own calls go to ours. So it does not count.
     let is_runtime = soname.is_some_and(|soname| {
         let name = module.text(soname);
         name.starts_with(b"libstdc++.") || name.starts_with(b"libc++")

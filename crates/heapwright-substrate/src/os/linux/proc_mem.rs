@@ -1,16 +1,16 @@
 //! Reads the process's own memory, of any kind, without a fault.
 //!
 //! ```text
-//!   each_page_run   the pages of a range with data of the program: /proc/self/pagemap, scanned or read
+//!   each_page_run   pages of a range with data of the program: /proc/self/pagemap (scan or read)
 //!   read            the bytes of any mapping: /proc/self/mem, or process_vm_readv
 //! ```
 //!
-//! The kernel copies, so an inaccessible page, or one whose file was cut, gives an error and no
+//! The kernel copies, so an inaccessible page, or a page whose file was cut, gives an error and no
 //! signal. Pages that were never touched are not read, because a read would give them memory. An
 //! unchanged private page of a file holds no pointer that the program made, and is not read either.
 //!
-//! A process that has changed its user cannot open its `/proc/self/mem`. The kernel still copies its
-//! memory (`process_vm_readv`).
+//! A process that has changed its user cannot open its `/proc/self/mem`. The kernel still copies
+//! its memory (`process_vm_readv`).
 //!
 //! Called by `debug::leaks`.
 
@@ -65,7 +65,7 @@ struct Range {
 
 const _: () = assert!(size_of::<Scan>() == 96 && size_of::<Range>() == 24);
 
-/// Ranges in ascending order; adjacent ones are visited as one.
+/// Ranges in ascending order; adjacent ranges are visited as one.
 struct Joined<'a> {
     run: Option<(usize, usize)>,
     visit: &'a mut dyn FnMut(usize, usize),
@@ -148,9 +148,10 @@ impl ProcMem {
         self.read(at, into) / size_of::<usize>()
     }
 
-    /// Calls `visit` with the runs of whole pages with data in a range. Without a page
-    /// map it visits the whole range. Shared memory is in no table of a process that was just
-    /// copied; of it, the pages in memory are visited.
+    /// Calls `visit` with the runs of whole pages with data in a range. For private memory the page
+    /// map tells them. For shared memory, or without a page map, `visit` gets the pages in memory;
+    /// if the kernel does not tell these, the rest of the range. (A process that was just copied
+    /// has shared memory in no page table.)
     pub fn each_page_run(
         &self,
         start: usize,
@@ -298,7 +299,7 @@ mod tests {
             runs.push(((from - at.addr()) / page, (to - at.addr()) / page));
         });
         assert_eq!(runs, [(3, 5), (60, 61)]);
-        // The older way gives the same result.
+        // The entries give the same result.
         let mut by_entries = std::vec::Vec::new();
         proc_mem.each_run_by_entries(at.addr(), at.addr() + 64 * page, &mut |from, to| {
             by_entries.push(((from - at.addr()) / page, (to - at.addr()) / page));

@@ -117,15 +117,15 @@ pub fn abort() -> ! {
 }
 
 /// Sends SIGABRT to the calling thread, if the signal has its default action. musl's `abort`
-/// signals the thread that its memory names, which in a child of `vfork` is the parent's.
+/// signals the thread that its memory names. In a child of `vfork` this is a thread of the parent.
 #[cfg(target_env = "musl")]
 fn end_this_thread() {
     // The kernel's struct begins with the handler.
     let mut action = [0usize; 8];
     let set = size_of::<u64>();
     let nothing: *const usize = core::ptr::null();
-    // SAFETY: it changes nothing, and writes at most 32 bytes. (By its number: the C layer has a
-    // `sigaction` of its own.)
+    // SAFETY: the call changes nothing, and writes at most 32 bytes. (A raw system call, because
+    // the C layer has a `sigaction` of its own.)
     let asked = unsafe {
         libc::syscall(libc::SYS_rt_sigaction, libc::SIGABRT, nothing, action.as_mut_ptr(), set)
     };
@@ -268,8 +268,8 @@ pub fn give_file(path: &[u8], from: u32, to: u32) {
 }
 
 /// Makes `folder` in `base`, and in `folder` the folder `path`, for `user` alone. All three end
-/// with a zero. Makes nothing if `base` is another user's, if others may write to it, or if they
-/// may not pass it.
+/// with a zero. Makes nothing if `base` is another user's, or if other users may write to it or may
+/// not pass it.
 #[cfg(feature = "debug")]
 pub fn make_folder_of(user: u32, path: &[u8], folder: &[u8], base: &[u8]) {
     let [Ok(path), Ok(folder), Ok(base)] = [path, folder, base].map(CStr::from_bytes_until_nul)
@@ -342,7 +342,7 @@ pub fn map_file(path: &CStr) -> Option<&'static [u8]> {
 pub fn replace_private_file(path: &[u8], write: impl FnOnce(i32) -> bool) -> bool {
     let Ok(path) = CStr::from_bytes_until_nul(path) else { return false };
     keeping_errno(|| {
-        // In a public folder, another user's file stays, and then there is no new one.
+        // In a public folder, another user's file stays, and no new file is made.
         remove_file(path.to_bytes_with_nul());
         let Some(file) = make_own(path, 0) else { return false };
         let written = write(file);
@@ -791,8 +791,8 @@ pub fn program_headers() -> &'static [libc::Elf64_Phdr] {
         return &[];
     }
     let at = ptr::with_exposed_provenance(at);
-    // SAFETY: the kernel tells their number. They lie in a part of the program that is mapped for
-    // its life and does not change.
+    // SAFETY: the kernel tells their number. The headers lie in a part of the program that is
+    // mapped for its life and does not change.
     unsafe { core::slice::from_raw_parts(at, count) }
 }
 

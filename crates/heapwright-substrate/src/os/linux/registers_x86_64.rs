@@ -8,8 +8,8 @@ pub const SAVED_REGISTERS: usize = 6;
 /// Copies the callee-saved registers, whose contents belong to the callers. Returns the end of the
 /// stack: all other values of the callers lie above it.
 ///
-/// Inlined, so that both hold while the caller's own frame exists: the frame contains the registers
-/// that its prologue has pushed.
+/// The function is inlined, so the returned address is in the caller's own frame. That frame
+/// contains the registers that its prologue has pushed.
 #[inline(always)]
 pub fn save_registers(into: &mut [usize; SAVED_REGISTERS]) -> usize {
     let top;

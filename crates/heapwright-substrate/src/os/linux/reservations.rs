@@ -24,7 +24,7 @@ pub(super) fn note(at: usize, size: usize) {
     }
 }
 
-/// Notes a new reservation, which may extend a noted one.
+/// Notes a new reservation, which may extend a noted reservation.
 pub(super) fn note_more(at: usize, size: usize) {
     for (_, end) in &TABLE {
         let joined = end.compare_exchange(at, at + size, Ordering::AcqRel, Ordering::Relaxed);
@@ -35,8 +35,8 @@ pub(super) fn note_more(at: usize, size: usize) {
     note(at, size);
 }
 
-/// Notes that a range is given up. Of its reservation, the part before it stays noted, or else the
-/// part behind it.
+/// Notes that a range is given up. The part of its reservation before the range stays noted;
+/// without such a part, the part behind the range.
 pub(super) fn forget(at: usize, size: usize) {
     let to = at + size;
     for (start, end) in &TABLE {

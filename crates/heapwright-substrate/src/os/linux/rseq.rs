@@ -12,10 +12,10 @@
 //! one CPU or has no effect.
 //!
 //! glibc (since 2.35) registers the area at `__rseq_offset` from the thread pointer, if
-//! `__rseq_size` is not 0. Then this module uses that area. Other C libraries (musl, older
-//! glibc) have none. There each thread that needs one registers its own ([`enter`]), in static
-//! thread-local memory. It gives the area up before that memory goes ([`leave`]), because the
-//! kernel ends a thread whose area it cannot write. A thread has only one area: if the program has
+//! `__rseq_size` is not 0. Then this module uses that area. With other C libraries (musl, older
+//! glibc), each thread that needs an area registers its own ([`enter`]), in static thread-local
+//! memory. The thread gives the area up before that memory goes ([`leave`]), because the kernel
+//! ends a thread whose area it cannot write. A thread has only one area: if the program has
 //! registered another, the kernel refuses ours.
 //!
 //! ```text
@@ -36,7 +36,7 @@ use super::threads::{block_signals, restore_signals, thread_pointer};
 /// The least size of an area with the fields used here (`cpu_id` and `rseq_cs`).
 const LEAST: u32 = 16;
 
-/// The area's distance from the thread pointer. `None`: there is none (an old kernel, a sandbox,
+/// The area's distance from the thread pointer. `None`: there is no area (an old kernel, a sandbox,
 /// `glibc.pthread.rseq=0`, an emulator).
 pub fn offset() -> Option<isize> {
     let Some((size, offset)) = c_librarys() else {
@@ -205,7 +205,7 @@ mod own {
     }
 }
 
-/// The CPU of the calling thread by its area at `offset`, if the kernel keeps that.
+/// The CPU of the calling thread by its area at `offset`, if the kernel keeps the area up to date.
 #[inline]
 pub fn cpu(offset: isize) -> Option<usize> {
     let cpu: u32;
@@ -289,8 +289,8 @@ pub fn register_fence() -> bool {
     !super::is_filtered() && keeping_errno(register)
 }
 
-/// Restarts every running sequence of this process, on one CPU or on all. From then on they see all
-/// earlier stores. False: the kernel refused.
+/// Restarts every running sequence of this process, on one CPU or on all. From then on sequences
+/// see all stores before the call. False: the kernel refused.
 pub fn fence(cpu: Option<usize>) -> bool {
     // A single thread is in no sequence while it runs this.
     if super::is_single_threaded() || super::is_filtered() {
@@ -307,7 +307,7 @@ mod tests {
 
     #[test]
     fn a_set_of_possible_cpus_has_room_for_all() {
-        // A kernel has 64 at least, and no more than 8192.
+        // A kernel has at least 64 bits for CPUs, and at most 8192.
         let possible = possible_cpus();
         assert_eq!(numbers_are_below(1024), possible <= 1024, "of {possible}");
         assert!(!numbers_are_below(0));

@@ -1,10 +1,10 @@
 //! A file that processes share, mapped so that no other process can cause a fault.
 //!
 //! ```text
-//!   memfd of a command, sealed: it does not shrink --path under /proc--> mapped in a reservation of ours
+//!   memfd of a command, sealed against shrinking --path under /proc--> mapped in our reservation
 //! ```
 //!
-//! If another process cuts a mapped file, a read is SIGBUS. So a file must be sealed against
+//! If another process cuts a mapped file, a read raises SIGBUS. So a file must be sealed against
 //! shrinking (`F_SEAL_SHRINK`), and have the expected length. Its content may be anything.
 //!
 //! Called by `stacks` and by `recorder`.
@@ -14,8 +14,8 @@ use core::ptr;
 
 use super::{Memory, System, calls, keeping_errno};
 
-/// Maps `size` bytes (whole pages) from `offset` of a sealed file for reading and writing. Null: the
-/// file is missing, too short or not sealed.
+/// Maps `size` bytes (whole pages) from `offset` of a sealed file for reading and writing. Null:
+/// the file is missing, too short or not sealed.
 pub fn map_sealed(path: &CStr, offset: usize, size: usize) -> *mut u8 {
     keeping_errno(|| {
         let flags = libc::O_RDWR | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;

@@ -15,8 +15,9 @@
 //! handler. The handler stays installed: a thread that answers too late must not die of the signal.
 //!
 //! A thread that blocks the signal by a raw system call, or is stuck in the kernel, does not answer
-//! in time. It continues, and its answer says so. A thread in a system call that no handler
-//! restarts (`poll`, `pause`, `nanosleep`, ...) sees it interrupted, as by any signal.
+//! in time. Such a thread continues to run, and its place among the answers stays silent. A thread
+//! in a system call that no handler restarts (`poll`, `pause`, `nanosleep`, ...) sees it
+//! interrupted, as by any signal.
 //!
 //! Called by `debug::leaks`, which holds the heap's locks: no held thread is inside.
 
@@ -168,8 +169,9 @@ fn words_of(context: &libc::ucontext_t) -> Words {
 }
 
 /// The lowest used address of the stack of a thread whose stack pointer was `stack`. The kernel has
-/// put all registers, the wide ones too, into the handler's frame. If that frame is on the same
-/// stack, it is the end; else a function may have written below the pointer without moving it.
+/// put all registers, the wide ones too, into the handler's frame. If the frame is on the same
+/// stack, the used stack ends there. Else a function may have written into the red zone, below the
+/// stack pointer.
 fn above(context: &libc::ucontext_t, stack: usize) -> usize {
     const FRAME: usize = 64 << 10;
     const RED_ZONE: usize = 128;
@@ -265,8 +267,8 @@ fn install() -> bool {
     };
     #[cfg(target_arch = "aarch64")]
     let (restorer, extra) = (0, 0 & SA_RESTORER);
-    // The handler runs on the thread's own stack if it has no other. The copy has that stack. A
-    // thread with small stacks (Go's) has another one for signals.
+    // The handler runs on the thread's own stack, which the copy has, too. A thread with small
+    // stacks (Go's) has another stack for signals.
     let flags = (libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK) as u64 | extra;
     let all = !0;
     let new = KernelAction { handler: handle as *const () as usize, flags, restorer, mask: all };
@@ -290,8 +292,8 @@ fn install() -> bool {
     true
 }
 
-/// Calls `visit` with the number of each thread of the process. False: they cannot be read, or
-/// /proc is that of other processes.
+/// Calls `visit` with the number of each thread of the process. False: the list cannot be read, or
+/// /proc shows other processes.
 pub fn each_thread(visit: &mut dyn FnMut(u32)) -> bool {
     let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
     let me = thread_id();
@@ -404,7 +406,7 @@ const _: () = assert!(offset_of!(Queued, value) == 24);
 const _: () = assert!(size_of::<Queued>() == size_of::<libc::siginfo_t>());
 
 /// Sends the signal. False: the thread has ended. (If no signal can be queued, the thread counts as
-/// one that does not answer.)
+/// a thread that does not answer.)
 fn ask(thread: u32, round: u32) -> bool {
     let value = MARK | round as usize & 0xffff;
     let process = process_id() as c_int;
@@ -431,7 +433,7 @@ fn ask(thread: u32, round: u32) -> bool {
 /// Waits until all these threads have answered, or until no more answers come. Threads that ended
 /// meanwhile do not count.
 fn wait_for(asked: &[Answer], began: u64) {
-    /// The clock advances even if no thread may run.
+    /// Before this many polls no answer is late: the clock advances even if no thread may run.
     const POLLS: u32 = 200;
     let (mut answered, mut last, mut polls) = (0, now_ns(), 0);
     let waits = || {
@@ -463,8 +465,8 @@ fn wait_for(asked: &[Answer], began: u64) {
     }
 }
 
-/// Lets all threads continue, and waits until none reads the answers' memory. False: one may still
-/// read it; the memory must stay.
+/// Lets all threads continue, and waits until none reads the answers' memory. False: a thread may
+/// still read it, so the memory must stay.
 pub fn release() -> bool {
     ROUND.fetch_add(1, Ordering::SeqCst);
     futex_wake_all(&ROUND);
@@ -500,7 +502,7 @@ pub fn without_cancellation<T>(call: impl FnOnce() -> T) -> T {
     result
 }
 
-/// In a copy, or a forked child: forgets held threads, which it lacks.
+/// In a copy, or a forked child: forgets held threads, which the child lacks.
 pub fn forget_held() {
     INSIDE.store(0, Ordering::Relaxed);
     ANSWERS.store(ptr::null_mut(), Ordering::Relaxed);
@@ -548,8 +550,8 @@ pub fn leave_no_dump() {
     unsafe { libc::syscall(libc::SYS_prlimit64, 0, libc::RLIMIT_CORE, &raw const none, old) };
 }
 
-/// In a copy: closes all its descriptors, so that no process waits for the end of a pipe that only
-/// the copy has open.
+/// In a copy: closes all descriptors, so that no process waits for the end of a pipe that only the
+/// copy has open.
 pub fn close_all() {
     const CLOSE_RANGE: libc::c_long = 436;
     // SAFETY: the copy's own descriptors.
@@ -562,8 +564,8 @@ pub fn close_all() {
     }
 }
 
-/// Waits for a copy, at most this number of milliseconds. `None`: it still works. True: it ended
-/// with success.
+/// Waits for a copy, at most this number of milliseconds. `None`: the copy still works. True: it
+/// ended with success.
 pub fn wait_for_copy(copy: u32, milliseconds: u64) -> Option<bool> {
     let until = now_ns() + milliseconds * 1_000_000;
     loop {

@@ -11,15 +11,15 @@
 //! So the prefork handler takes the list's lock itself, before the heap's. The lock is recursive
 //! and owned by a thread: glibc takes it a second time. glibc has exported the three functions
 //! since 2.2.5, for this use. Other C libraries have no such lock, or none that a fork takes (musl
-//! holds its own around its own allocator). With them these functions do nothing.
+//! holds its own around its own allocator). With such C libraries these functions do nothing.
 //!
 //! In the child glibc resets the lock before any handler runs, so the child must not release it. A
 //! second reset does no harm, because the child has one thread.
 
 use super::symbols::weak;
 
-/// Takes the lock. Waits for threads that flush all streams. They may wait for a stream whose
-/// holder waits for the heap, so the caller holds no lock that malloc takes.
+/// Takes the lock. Waits for threads that flush all streams. Such a thread may wait for a stream
+/// whose holder waits for the heap, so the caller holds no lock that malloc takes.
 pub fn lock_streams() {
     call(weak!("_IO_list_lock"));
 }

@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicU8, Ordering};
 #[cfg(not(feature = "interpose"))]
 use core::{ffi::CStr, ptr};
 
-/// The address of a symbol; null: the process has none of that name.
+/// The address of a symbol; null: the process has no symbol of that name.
 macro_rules! weak {
     ($name:literal) => {{
         let address: *mut u8;
@@ -48,7 +48,7 @@ pub fn is_single_threaded() -> bool {
 }
 
 /// Whether the headers of the C library's own blocks are known: glibc's are. musl never hands a
-/// block to a program that brings its own `malloc`, and keeps these functions to itself.
+/// block to a program that brings its own `malloc`, and does not export these functions.
 const KNOWS_BLOCKS: bool = cfg!(target_env = "gnu");
 
 /// The C library's own `free`, if there is one.
@@ -71,8 +71,8 @@ struct Mallinfo {
     rest: [i32; 6],
 }
 
-/// The C library's own heap. `None`: it has none yet, or its blocks cannot be found. Uses only the
-/// C library, and no file. Called by a constructor, because it takes glibc's locks.
+/// The C library's own heap. `None`: the library has no heap yet, or its blocks cannot be found.
+/// Reads no file. Called by a constructor, because it takes glibc's locks.
 pub fn libc_heap() -> Option<LibcHeap> {
     // As a rule, only the C library moves the program break before `main`.
     let known_break: *mut usize = weak!("__curbrk").cast();
@@ -167,7 +167,7 @@ fn finder() -> Option<unsafe extern "C" fn(usize, *mut Found) -> i32> {
     find.filter(|_| is_loader_ready())
 }
 
-/// Whether [`find_object`] knows the process's modules. Only glibc from 2.35 on does.
+/// Whether [`find_object`] knows the process's modules. Only glibc from 2.35 on knows them.
 #[cfg(feature = "debug")]
 pub fn knows_objects() -> bool {
     finder().is_some()
@@ -184,7 +184,7 @@ pub fn find_object(address: usize) -> Option<Found> {
     if unsafe { find(address, answer.as_mut_ptr()) } != 0 {
         return None;
     }
-    // SAFETY: zeros are a valid value, and the call has written another one.
+    // SAFETY: zeros are a valid value, and the call has written another value.
     Some(unsafe { answer.assume_init() })
 }
 

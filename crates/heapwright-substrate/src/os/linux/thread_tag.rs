@@ -2,15 +2,15 @@
 //! the heap: modules' data, thread-local variables.
 //!
 //! Each thread has a timer slack (the delay of its timers, by default 50 us), inherited from its
-//! creator. It is the only inherited attribute that can be any number, and a few more microseconds
-//! do no harm. So a number in it marks a thread and all its descendants.
+//! creator. The slack is the only inherited attribute that can be any number, and a few more
+//! microseconds do no harm. So a number in it marks a thread and all its descendants.
 
 use core::ffi::{c_int, c_void};
 use core::ptr;
 
 use super::keeping_errno;
 
-/// The calling thread's mark: its creator's at its start, or the one set since.
+/// The calling thread's mark: its creator's mark at its start, or the mark set since.
 pub fn mark() -> u64 {
     let none = ptr::null_mut::<c_void>();
     // SAFETY: the call only reads.
@@ -18,7 +18,7 @@ pub fn mark() -> u64 {
     u64::try_from(slack).unwrap_or(0)
 }
 
-/// Marks the calling thread, and those that it starts from now on. Not 0.
+/// Marks the calling thread, and the threads that it starts from now on. Not 0.
 pub fn set_mark(mark: u64) {
     // SAFETY: the call changes a number of this thread's.
     keeping_errno(|| unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, mark) });
@@ -64,8 +64,7 @@ pub fn each_data_segment(visit: &mut dyn FnMut(usize, usize)) {
 }
 
 /// The bytes of static thread-local variables below and above a thread's pointer, measured in the
-/// calling thread. These are the ones that every thread gets with its stack. Takes the loader's
-/// lock.
+/// calling thread. Every thread gets these variables with its stack. Takes the loader's lock.
 pub fn thread_local_bytes() -> (usize, usize) {
     unsafe extern "C" fn module(
         info: *mut libc::dl_phdr_info,

@@ -18,7 +18,7 @@ static EXIT_KEYS: [AtomicU32; EXITS] = [const { AtomicU32::new(0) }; EXITS];
 /// This uses a pthread key: the registration of a `thread_local!` with a destructor allocates.
 pub fn on_thread_exit(exit: Exit, run: unsafe extern "C" fn(*mut c_void)) -> bool {
     let mut key = 0;
-    // SAFETY: `key` is a valid place for the answer; `run` takes what is set.
+    // SAFETY: `key` is a valid place for the answer; `run` accepts what `watch_this_thread` sets.
     let got = keeping_errno(|| unsafe { libc::pthread_key_create(&raw mut key, Some(run)) });
     if got != 0 {
         return false;
@@ -31,8 +31,8 @@ pub fn on_thread_exit(exit: Exit, run: unsafe extern "C" fn(*mut c_void)) -> boo
     true
 }
 
-/// Makes the exit function run with `token` (not null) at the end of the calling thread. False:
-/// there is none.
+/// Makes the exit function run with `token` (not null) at the end of the calling thread. False: no
+/// exit function is set.
 #[allow(clippy::not_unsafe_ptr_arg_deref, reason = "the pointer is handed on, and not read")]
 pub fn watch_this_thread(exit: Exit, token: *mut c_void) -> bool {
     let Some(key) = EXIT_KEYS[exit as usize].load(Ordering::Acquire).checked_sub(1) else {
@@ -51,8 +51,8 @@ pub fn watched(exit: Exit) -> *mut c_void {
     }
 }
 
-/// A number that no other thread of the process has while this one lives. A forked child's thread
-/// has its original's.
+/// A number that no other thread of the process has while this one lives. The thread of a forked
+/// child has the number of the thread that forked.
 #[inline]
 pub fn thread_token() -> usize {
     // SAFETY: no preconditions; the location is the thread's own.
@@ -101,15 +101,16 @@ pub fn thread_pointer() -> usize {
 pub struct SignalMask(libc::sigset_t);
 
 impl SignalMask {
-    /// None.
+    /// No signals.
     pub const NONE: Self = {
-        // SAFETY: a set is words, and zero is the empty one.
+        // SAFETY: a `sigset_t` is an array of integers. All zeros are the empty set.
         Self(unsafe { MaybeUninit::zeroed().assume_init() })
     };
 }
 
-/// Blocks all signals in the calling thread but those of faults, until [`restore_signals`].
-/// (`sigprocmask` changes the calling thread's signals in every C library, and every glibc has it.)
+/// Blocks all signals in the calling thread but those of faults, until [`restore_signals`]. (Not
+/// `pthread_sigmask`, which older glibcs have only in libpthread. In every C library `sigprocmask`
+/// changes the calling thread's signals.)
 pub fn block_signals() -> SignalMask {
     let mut all = SignalMask::NONE.0;
     let mut before = SignalMask::NONE;

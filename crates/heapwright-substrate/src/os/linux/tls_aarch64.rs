@@ -13,8 +13,9 @@
 use core::arch::asm;
 use core::sync::atomic::{Ordering, compiler_fence};
 
-/// Defines the words, `fast` with the address of a static that is never written to. The module that
-/// knows the target of `fast` uses this once. This module only reads and writes the words.
+/// Defines the words. The initial value of `fast` is the address of a static that is never written
+/// to. The module that knows the target of `fast` uses this once. This module only reads and writes
+/// the words.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! define_words {
@@ -113,7 +114,7 @@ pub fn set_thread_index(word: usize) {
 pub fn locks() -> usize {
     // SAFETY: the block is four words.
     let locks = unsafe { block().add(3) };
-    // It changes under the eyes of a signal handler.
+    // Volatile, because a signal handler may read the word at any time.
     // SAFETY: the fourth initialised word of this thread's block.
     unsafe { locks.read_volatile().addr() }
 }

@@ -8,18 +8,19 @@
 //! locks  the number of locks that the thread has, or is about to have
 //! ```
 //!
-//! `thread_local!` in a shared library calls `__tls_get_addr`. A hidden `.tdata` symbol read
-//! through its GOT entry is *initial exec*: two instructions, and an executable's linker relaxes
-//! them further. Initial exec takes part of the room that glibc keeps for libraries loaded late, so
-//! the block has only 32 bytes.
+//! `thread_local!` in a shared library calls `__tls_get_addr`. A hidden `.tdata` symbol that is
+//! read through its GOT entry is *initial exec*. This takes two instructions, or fewer in an
+//! executable, after its linker relaxed them. Initial exec takes part of the room that glibc keeps
+//! for libraries loaded late, so the block has only 32 bytes.
 //!
 //! `.tdata`, not `.tbss`: the loader has set `fast` to the sentinel before the first instruction of
 //! a thread, so no code tests it for null.
 
 use core::arch::asm;
 
-/// Defines the words, `fast` with the address of a static that is never written to. The module that
-/// knows the target of `fast` uses this once. This module only reads and writes the words.
+/// Defines the words. The initial value of `fast` is the address of a static that is never written
+/// to. The module that knows the target of `fast` uses this once. This module only reads and writes
+/// the words.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! define_words {
@@ -48,8 +49,9 @@ pub use define_words;
 #[inline(always)]
 pub fn fast(_sentinel: *const u8) -> *mut u8 {
     let word;
-    // SAFETY: reads one initialised word of this thread. `pure`: a function may read it once only.
-    // So a function that calls `set_fast` passes the new value on, and does not read it again.
+    // SAFETY: reads one initialised word of this thread. `pure`: the compiler may read the word
+    // only once in a function. So a function that calls `set_fast` passes the new value on, and
+    // does not read the word again.
     unsafe {
         asm!(
             "mov {0}, qword ptr [rip + __heapwright_0_1_tls@GOTTPOFF]",
@@ -80,8 +82,8 @@ pub fn set_fast(word: *mut u8) {
 #[inline]
 pub fn own() -> *mut u8 {
     let word;
-    // SAFETY: reads one initialised word of this thread. Not `pure`: slow paths
-    // read it again after setting it.
+    // SAFETY: reads one initialised word of this thread. Not `pure`: slow paths read the word again
+    // after they set it.
     unsafe {
         asm!(
             "mov {0}, qword ptr [rip + __heapwright_0_1_tls@GOTTPOFF]",
@@ -112,8 +114,8 @@ pub fn set_own(word: *mut u8) {
 #[inline(always)]
 pub fn thread_index() -> usize {
     let word;
-    // SAFETY: reads one initialised word of this thread. Not `pure`: the cold path
-    // reads it again after setting it.
+    // SAFETY: reads one initialised word of this thread. Not `pure`: the cold path reads the word
+    // again after it sets it.
     unsafe {
         asm!(
             "mov {0}, qword ptr [rip + __heapwright_0_1_tls@GOTTPOFF]",
@@ -144,8 +146,8 @@ pub fn set_thread_index(word: usize) {
 #[inline]
 pub fn locks() -> usize {
     let locks;
-    // SAFETY: reads one initialised word of this thread. Neither `pure` nor blind to
-    // memory: it changes under the eyes of a signal handler.
+    // SAFETY: reads one initialised word of this thread. Neither `pure` nor `readonly`: a signal
+    // handler may read the word at any time.
     unsafe {
         asm!(
             "mov {0}, qword ptr [rip + __heapwright_0_1_tls@GOTTPOFF]",

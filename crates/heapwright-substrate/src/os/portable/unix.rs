@@ -53,7 +53,8 @@ pub(super) unsafe fn commit(at: *mut u8, size: usize) -> bool {
     unsafe { libc::mprotect(at.cast(), size, libc::PROT_READ | libc::PROT_WRITE) == 0 }
 }
 
-/// Makes a new mapping in its place: the effect of `madvise` on contents differs between systems.
+/// Replaces the range by a new mapping: the effect of `madvise` on contents differs between
+/// systems.
 ///
 /// # Safety
 ///

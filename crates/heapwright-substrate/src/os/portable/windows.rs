@@ -110,8 +110,8 @@ pub(super) unsafe fn commit(at: *mut u8, size: usize) -> bool {
     size == 0 || !unsafe { VirtualAlloc(at.cast(), size, MEM_COMMIT, PAGE_READWRITE) }.is_null()
 }
 
-/// Decommits and commits piece by piece. The system may not return decommitted memory, and then
-/// only one piece is missing.
+/// Decommits and commits piece by piece, so that at most one piece is missing at a time. If the
+/// system has no memory for the piece, the process ends.
 ///
 /// # Safety
 ///

@@ -6,10 +6,10 @@
 //!                  order between them, and whose count shows each holder's visit
 //! ```
 //!
-//! Only these tests find a second holder of a cache, or a holder that does not see the last one's
-//! writes. Only they find a reader that meets a slot or a stride too early, while another thread
-//! raises K, and a waiter that waits for ever. `ci/loom.sh` removes the orderings one by one and
-//! expects these tests to fail.
+//! Only these tests find a second holder of a cache, or a holder that does not see the last
+//! holder's writes. Only they find a reader that meets a slot or a stride too early, while another
+//! thread raises K, and a waiter that waits for ever. `ci/loom.sh` removes the orderings one by one
+//! and expects these tests to fail.
 //!
 //! **Waiting.** Under loom a waiter yields instead of sleeping. The sleepers' protocol has a test
 //! of its own, with a futex whose naps end when no thread will wake the sleeper. There a waiter
@@ -146,7 +146,7 @@ fn loom_raising_disturbs_nobody() {
         assert_eq!(caches.raise(2), 2);
         caches.visit(mine);
         other.join().unwrap();
-        // A thread that comes now finds the new one.
+        // A thread that comes now finds the new cache.
         assert_eq!(caches.registry.count(), 2);
         caches.visit(caches.registry.slot(1));
         caches.end(5);
@@ -203,7 +203,7 @@ struct Futex(Mutex<Sleep>);
 struct Sleep {
     sleeps: bool,
     woken: bool,
-    /// No thread will wake it.
+    /// No thread will wake the sleeper.
     over: bool,
 }
 
@@ -236,9 +236,9 @@ impl Futex {
     }
 }
 
-/// One thread waits for a cache that another one unlocks, like `wait` and `unlock`. With `ordered`,
-/// the unlocker's store comes before its look. Returns the number of orders in which the sleeper
-/// was missed.
+/// One thread waits for a cache that another thread unlocks, like `wait` and `unlock`. With
+/// `ordered`, the unlocker's store comes before its look. Returns the number of orders in which the
+/// sleeper was missed.
 fn missed(ordered: bool) -> usize {
     let missed = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let in_all = std::sync::Arc::clone(&missed);

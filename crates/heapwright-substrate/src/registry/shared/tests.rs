@@ -35,7 +35,7 @@ fn make(number: usize) -> Option<ManySlot> {
     Some(Box::leak(Box::new(Slot::new(number, (), Canary::default()))))
 }
 
-/// Caches, and a count of the visits of each that is kept elsewhere.
+/// A registry with `count` caches.
 fn caches(count: usize) -> &'static Many {
     let registry: &'static Many = Box::leak(Box::new(Shared::new()));
     assert_eq!(registry.raise(count, make), count);
@@ -105,7 +105,7 @@ fn threads_see_as_many_caches_as_there_are_and_no_more() {
     assert_eq!(storm(registry, &begin), (0..3).collect());
     assert_eq!(registry.raise(2, make), 3, "it is never lowered");
     assert_eq!(registry.raise(11, make), 11);
-    // Exactly the new ones: each thread that comes is given the next one.
+    // All eleven caches were used: each thread that comes gets the next cache.
     assert_eq!(storm(registry, &begin), (0..11).collect());
     assert_eq!(registry.raise(MOST + 1, make), MOST, "there is no room for more");
     assert_eq!(visits(registry), 2 * (THREADS * ACQUISITIONS) as u64);
@@ -178,7 +178,7 @@ fn who_sleeps_for_a_cache_is_woken() {
         });
         while !is_over.load(Ordering::Relaxed) {
             let held = registry.acquire(slot).expect("it is held for a moment only");
-            // Long enough for the other one to come, and to go to sleep.
+            // Long enough for the other thread to come, and to go to sleep.
             thread::sleep(Duration::from_micros(200));
             drop(held);
             thread::sleep(Duration::from_micros(100));
