@@ -33,8 +33,8 @@ use libc::{c_void, size_t};
 
 /// `operator new(std::size_t)`.
 ///
-/// All operators are in one section, whose ends the linker names. So `forward` recognises them,
-/// although their own names may lead to others.
+/// All operators are in one section, and the linker names its ends. So `forward` recognises our
+/// operators, although their names may lead to the program's.
 #[cfg(heapwright_tail_calls)]
 #[unsafe(no_mangle)]
 #[unsafe(link_section = "heapwright_operators")]
@@ -119,8 +119,8 @@ unsafe extern "C" fn _ZdlPvSt11align_val_t(block: *mut c_void, alignment: size_t
 
 /// `operator delete(void*, std::size_t)`: the form that most programs call.
 ///
-/// A forwarding form like those of [`forward`]. If [`notice_replacements`] saw that it would
-/// forward to us, it does the work at once.
+/// The form forwards like those of [`forward`]. If [`notice_replacements`] found no operator of the
+/// program on the way, the form does the work at once.
 ///
 /// # Safety
 ///

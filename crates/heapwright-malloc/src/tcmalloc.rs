@@ -9,11 +9,11 @@
 //! The C++ class `MallocExtension` stays that of the linked library: it answers for that library's
 //! heap, which is empty then.
 //!
-//! | property | is here |
+//! | property | its value here |
 //! |---|---|
 //! | `generic.current_allocated_bytes` | bytes in live blocks |
 //! | `generic.heap_size` | bytes made writable |
-//! | `tcmalloc.pageheap_free_bytes` | free pages that wait for their return to the kernel |
+//! | `tcmalloc.pageheap_free_bytes` | free pages that wait for the purge |
 //! | `tcmalloc.pageheap_unmapped_bytes` | bytes of the heap that are not resident |
 //! | `tcmalloc.current_total_thread_cache_bytes` | free blocks in caches |
 
@@ -257,7 +257,7 @@ unsafe extern "C" fn MallocExtension_GetAllocatedSize(block: *const c_void) -> s
     unsafe { heap::usable_size(block.cast()) }
 }
 
-/// The owner of a block: 1, the allocator, or 2, not.
+/// The owner of a block: 1 for this allocator, 2 otherwise.
 #[unsafe(no_mangle)]
 extern "C" fn MallocExtension_GetOwnership(block: *const c_void) -> c_int {
     if heap::owns(block.cast()) { 1 } else { 2 }
@@ -299,7 +299,7 @@ extern "C" fn tc_set_new_mode(_mode: c_int) -> c_int {
     0
 }
 
-/// The same.
+/// As [`tc_set_new_mode`].
 #[unsafe(no_mangle)]
 extern "C" fn tc_query_new_mode() -> c_int {
     0

@@ -28,15 +28,15 @@
 //!
 //! **When.** The first call of any of the functions fills the slots. The library's constructor,
 //! which knows the mode, fills them again and makes their pages read-only. Several threads, or a
-//! signal handler, may fill them at once; the functions for the mode are the ones that stay. If
-//! another thread may still be writing when the constructor is done, the pages stay writable.
+//! signal handler, may fill the slots at once; the functions for the mode are the ones that stay.
+//! If another thread may still be writing when the constructor is done, the pages stay writable.
 //! (Another library's constructor can start such a thread.)
 //!
 //! **An error** is one line of text, and ends the process. With `on_misuse=report` or `mode=debug`
-//! the real function then does its work; printed text is cut.
+//! the process continues: the real function does its work, but printed text is cut.
 //!
-//! Invariants: nothing here allocates or takes a lock; no function here changes `errno` before the
-//! real one runs; a destination outside the heap's window goes to the real function unchecked.
+//! **Invariants.** Nothing here allocates or takes a lock. No function here changes `errno` before
+//! the real one runs. A destination outside the heap's window goes to the real function unchecked.
 
 #[macro_use]
 mod lines;
@@ -148,7 +148,7 @@ extern "C" fn heapwright_bounds_start() {
     let stage = STAGE.load(Ordering::SeqCst);
     if stage == UNPREPARED {
         fill_slots(Checks::Writes);
-        // If the constructor ran meanwhile, some of these words replaced its own.
+        // If the constructor ran meanwhile, this call may have overwritten slots of its own.
         if STAGE.load(Ordering::SeqCst) != UNPREPARED {
             fill_slots(asked_for());
         }
@@ -207,7 +207,7 @@ fn known_name(name: &'static CStr) -> &'static CStr {
 }
 
 /// Whether to look a function up: false before the constructor runs, for a name that the C library
-/// certainly lacks. (The reason is that of [`known_name`].)
+/// certainly lacks. (A failed `dlsym` allocates its error message.)
 fn may_have(name: &CStr) -> bool {
     #[cfg(heapwright_reads)]
     if STAGE.load(Ordering::Relaxed) == UNPREPARED
@@ -261,7 +261,7 @@ const fn string(text: &'static str) -> &'static CStr {
 fn fill_slots(checks: Checks) {
     let (dlsym, dlerror) = (weak!("dlsym"), weak!("dlerror"));
     if dlsym.is_null() || dlerror.is_null() {
-        // Each process that can load this library has both.
+        // (Never so: each process that can load this library has both functions.)
         return;
     }
     // SAFETY: `dlsym` has this type in POSIX.
@@ -273,7 +273,7 @@ fn fill_slots(checks: Checks) {
     let before = errno::get();
     own::set(next);
     let mut all = true;
-    // First the real functions: null for one that this C library lacks.
+    // The real functions come first. Null: this C library lacks the function.
     for function in functions() {
         let known = |name: &CStr| if may_have(name) { next(name) } else { ptr::null_mut() };
         let real = function.real.map(|name| known(known_name(name)));
