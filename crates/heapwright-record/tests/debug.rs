@@ -10,7 +10,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// What entries borrow from.
+/// The bytes and numbers that entries are made from.
 #[derive(Clone, Debug)]
 struct Matter {
     kind: u8,

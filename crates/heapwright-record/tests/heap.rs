@@ -87,7 +87,7 @@ fn written(heap: &Heap, layout: &str, pools: &[u64], all: &[Written], room: usiz
     file
 }
 
-/// Whether an entry is what was written.
+/// Whether an entry is the written one.
 fn is(entry: &Entry<'_>, written: &Written) -> bool {
     match (entry, written) {
         (Entry::Type { id, name }, Written::Type(other, text)) => {
@@ -104,7 +104,7 @@ fn is(entry: &Entry<'_>, written: &Written) -> bool {
     }
 }
 
-/// References before the first object are nobody's, and not written.
+/// References before the first object have no owner, and are not written.
 fn owned(all: Vec<Written>) -> Vec<Written> {
     let mut owner = false;
     all.into_iter()
