@@ -1,4 +1,5 @@
-//! Ways to link `libheapwright.a` beside those of every test: static-pie, link-time optimisation.
+//! Ways to link `libheapwright.a` that the other tests do not use: static-pie, link-time
+//! optimisation.
 mod support;
 use std::process::Command;
 use support::{How, command, compile, run};

@@ -1,6 +1,7 @@
 /*
- * A library whose constructor runs before that of libheapwright-hardened.so (it is preloaded behind it), and calls the
- * checked functions before anybody has looked for the real ones. With EARLY=beyond it does wrong.
+ * A library whose constructor runs before that of libheapwright-hardened.so, because it is
+ * preloaded behind it. It calls the checked functions before the real functions were looked up.
+ * With EARLY=beyond it writes out of bounds.
  */
 #include "check.h"
 
