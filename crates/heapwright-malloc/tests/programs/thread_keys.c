@@ -66,7 +66,7 @@ int main(void)
         for (size_t j = 0; j < 20; j++)
             CHECK(pthread_join(threads[j], NULL) == 0);
     }
-    /* Of main as well, when it ends as a thread. */
+    /* The keys of main, too, when it ends as a thread. */
     thread(NULL);
     pthread_exit(NULL);
 }
