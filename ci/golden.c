@@ -5,9 +5,9 @@
 //
 //   warm-up | 40 single rounds, a part each | 20,000 rounds in one part
 //
-// once for malloc and free, once for malloc and sized delete, once for malloc and a free
-// by another thread. A round makes 8 blocks of different small sizes and frees them: what
-// a warm thread cache answers without its slow path. With a number as its argument all are of that size.
+// once for malloc and free, once for malloc and sized delete, once for malloc and a free by another thread. A round
+// makes 8 blocks of different small sizes and frees them: a warm thread cache serves these without its slow path.
+// With a number as its argument, all blocks have that size.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -7,8 +7,8 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-# pointers FILE...: the SAFETY comments that point elsewhere, as file:line: text. A comment ends with the
-# first line that is none; its lines are looked at as one. (`\x27` is an apostrophe.)
+# pointers FILE...: prints the SAFETY comments that point elsewhere, as file:line: text. A comment ends before the
+# first line that is none; its lines are read as one text. (`\x27` is an apostrophe.)
 pointers() {
     perl -ne '
         sub judge {
