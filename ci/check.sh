@@ -56,8 +56,7 @@ prepare_command() {
     prepare_launcher
     # shellcheck disable=SC2206
     CHECK=("$COMMAND" check ${CHECK_OPTIONS:-})
-    # Check must run, find a leak and report nothing else. Otherwise the figures are not what they
-    # seem.
+    # Check must run, find a leak and report nothing else. Otherwise the figures would mislead.
     local status=0
     printf '#include <stdlib.h>\nchar *volatile p;\nint main(void) { p = malloc(123); p = 0; return 0; }\n' >"$SCRATCH/leaks.c"
     cc -O0 -o "$SCRATCH/leaks" "$SCRATCH/leaks.c"

@@ -44,8 +44,7 @@ prepare_library() {
     preload_library
     prepare_launcher
     OURS=("LD_PRELOAD=$HEAPWRIGHT_SO")
-    # The mode must exist, and the preload take effect. Otherwise the figures are not what they
-    # seem.
+    # The mode must exist, and the preload take effect. Otherwise the figures would mislead.
     local said
     said=$(env "${OURS[@]}" "HEAPWRIGHT=$OPTIONS,traces=16" /bin/true 2>&1) || die "$OPTIONS,traces=16 does not run: $said"
     [ -z "$said" ] || { say "warning: no figure has a verdict: $OPTIONS,traces=16 says '$said'"; without_mode=1; }

@@ -96,8 +96,8 @@ SAID
     say "ok   it serves"
     if [ "${1:-}" = serve ]; then
         "$scheme" --incremental --serve "${2:-600}" "$programs/server.scm" | tee "$SCRATCH/served"
-        # Flat: the resident memory of the last half exceeds the maximum of the second quarter by at
-        # most a twentieth. The clock tells the longest pauses, whatever else the machine does.
+        # Flat: the resident memory of the last half exceeds the maximum of the second quarter by at most a twentieth.
+        # The pauses are by the clock, so other work of the machine counts, too.
         awk '
             /^serve / {
                 split($4, has, "="); n++

@@ -26,7 +26,7 @@ case ${1:-} in
         # (Optimised: simulated machines are tested, many of them.)
         bench test -p policies
         "$POLICIES" simulate --cpus 8,16 --ms 1 --seeds 1 >"$SCRATCH/committed"
-        # The costs of this machine can be read, whatever they are.
+        # The simulator can read the costs of this machine.
         if [ "$(nproc)" -ge 2 ]; then
             "$POLICIES" calibrate >"$SCRATCH/here.toml"
             "$POLICIES" simulate --cpus 8,16 --ms 1 --seeds 1 --calibration "$SCRATCH/here.toml" >"$SCRATCH/here"

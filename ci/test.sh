@@ -59,7 +59,7 @@ both() {
 # (ci/lint.sh clippy compiles it with each feature alone.)
 ALL=(--features "debug,derive,std,symbols,allocator-api2-02,allocator-api2-03,allocator-api2-04")
 OTHERS=(--workspace --exclude heapwright --exclude heapwright-gc --exclude heapwright-realm --exclude heapwright-stacks --exclude heapwright-substrate)
-# `checked` changes what pools do.
+# `checked` changes the work of pools, so it is built apart.
 library() {
     local status=0
     run "${LIBRARY[@]}" "${ALL[@]}" || status=$?

@@ -45,8 +45,8 @@ fn begin_guarding() {
 /// Prepares the debug heap: operators report their form, and faults and ending signals are caught.
 #[cold]
 pub(crate) fn begin_debugging() {
-    // For its first block, the heap gets from the kernel what a thread's first block needs.
-    // `debug_prepare` takes this block out of the counts.
+    // This block makes the heap get from the kernel now all memory that a thread's first block
+    // needs. `debug_prepare` takes this block out of the counts.
     let block = heap::malloc(0);
     // SAFETY: the block is null or was just allocated, and is freed once.
     unsafe { heap::free(block) };

@@ -3,7 +3,7 @@
 //! A library opened with that flag finds the C library's symbols before ours, so its `free` is
 //! glibc's. But `strdup` and the host find our `malloc`, so their blocks are ours. glibc ends the
 //! program at the first such block ("free(): invalid pointer"), without a call of our `free`. So we
-//! remove the flag, and the library finds what every other library finds.
+//! remove the flag, and the library finds the same symbols as every other library.
 //!
 //! The price: with the flag, a library used its *own* copy of a symbol. Now it shares the
 //! program's.

@@ -1,9 +1,9 @@
 //! Faults in memory, while the debug heap protects pages: SIGSEGV and SIGBUS.
 //!
 //! In debug mode a read of freed memory may fault, and the debug heap knows the block. So the
-//! constructor installs our handler for these two signals (and for SIGTRAP where `stepping` needs
-//! it). `signals` interposes the functions that set handlers. We remember the program's handler,
-//! and call it for faults that are not ours.
+//! constructor installs our handler for these two signals (and for SIGTRAP if `stepping` needs it).
+//! `signals` interposes the functions that set handlers. We remember the program's handler, and
+//! call it for faults that are not ours.
 //!
 //! ```text
 //!   fault -> on_fault -> the debug heap's verdict
@@ -14,8 +14,8 @@
 //! ```
 //!
 //! **As the kernel would.** The program's handler gets the kernel's own `siginfo` and context, and
-//! may change the context. Before the call the thread's mask becomes what the kernel would have
-//! set: the blocked signals, the handler's `sa_mask`, and the signal itself unless `SA_NODEFER`.
+//! may change the context. Before the call the thread gets the mask that the kernel would have set:
+//! the blocked signals, the handler's `sa_mask`, and the signal itself unless `SA_NODEFER`.
 //! `SA_RESETHAND` removes the handler first. We jump to the handler, so the kernel's frame is its
 //! caller. The handler may `siglongjmp` away, and an exception thrown from it meets no frame of
 //! ours. For the default action we restore that in the kernel and run the instruction again (or
@@ -335,8 +335,8 @@ unsafe fn step(context: *mut c_void, address: usize) -> bool {
 /// `si_code` of a fault without an address.
 const SI_KERNEL: c_int = 0x80;
 
-/// Does what the kernel would do without our handler: returns the program's handler, and sets the
-/// mask that the handler expects. 0: there is no handler. `mask`: the signals blocked before.
+/// Acts as the kernel would without our handler: returns the program's handler, and sets the mask
+/// that the handler expects. 0: there is no handler. `mask`: the signals blocked before.
 fn pass_on(signal: c_int, mask: u64, is_fault: bool, verdict: Verdict) -> usize {
     let Some(of) = remembered(signal) else { return 0 };
     let action = loop {

@@ -212,12 +212,13 @@ pub extern "C" fn hw_owns(address: *const c_void) -> bool {
 }
 
 /// Returns the number of bytes from an address to the end of its block, which the program may
-/// write. Returns SIZE_MAX if the address is in no block of heapwright's (or in an arena, which
-/// does not remember its blocks), and 0 if the block was freed or never handed out. Any address is
-/// allowed; the memory at it is not touched. Takes constant time: a few nanoseconds.
+/// write. Returns SIZE_MAX if the address is in no block of heapwright's, or in an arena, which
+/// does not remember its blocks. Returns 0 if the block was freed or never handed out. Any address
+/// is allowed; the memory at it is not touched. Takes constant time: a few nanoseconds.
 ///
 /// In mode=hardened and mode=debug the block ends with the last byte that the program requested. In
-/// mode=fast it ends where malloc_usable_size says, and freed small blocks count as blocks in use.
+/// mode=fast it ends with its usable bytes (malloc_usable_size), and freed small blocks count as
+/// blocks in use.
 #[unsafe(no_mangle)]
 pub extern "C" fn hw_object_size(address: *const c_void) -> usize {
     heap::room(address.addr())
@@ -290,9 +291,9 @@ pub unsafe extern "C" fn hw_estimate_stats(out: *mut Statistics, size: usize) ->
 }
 
 /// Returns whether the program should move a block, so that memory becomes free sooner. That is so
-/// if the block lies in one of the sparsest slabs of its size class, and the other slabs have free
-/// slots for those slabs' blocks. A program that can move its blocks calls this for each block in
-/// turn. It moves the block if this returns true:
+/// if the block lies in one of the sparsest slabs of its size class, and other slabs have room for
+/// the blocks of these. A program that can move its blocks calls this for each block in turn. It
+/// moves the block if this returns true:
 ///
 ///     void *new = hw_malloc_uncached(size);
 ///     memcpy(new, block, size);
@@ -300,9 +301,9 @@ pub unsafe extern "C" fn hw_estimate_stats(out: *mut Statistics, size: usize) ->
 ///
 /// Call it in the thread that allocates. Blocks move among the slabs of this thread or, if threads
 /// share caches, among the common slabs. Returns false for blocks of other threads, first-class
-/// heaps and other allocators, for samples of a heap profile, and for sizes of whole pages, whose
-/// memory goes back by itself. Returns false in mode=debug, and while calls are traced or counted.
-/// Any address is allowed.
+/// heaps and other allocators, and for samples of a heap profile. Returns false for sizes of whole
+/// pages, whose memory goes back by itself. Returns false in mode=debug, and while calls are traced
+/// or counted. Any address is allowed.
 ///
 /// The answer is advice from a survey of the heap that is 100 ms old, or older if a survey takes
 /// over 1 ms. A call that makes a survey takes some 20 ns for each 64 KiB of the heap; other calls
@@ -363,9 +364,9 @@ pub unsafe extern "C" fn hw_check_leaks(out: *mut LeakCheck, size: usize) -> usi
     if found.is_some() { known } else { 0 }
 }
 
-/// Gives free memory back to the kernel now, as malloc_trim(0) does: the free blocks of all threads
-/// (except in the lists of other live threads), empty pages of slabs, and all free runs. Call it at
-/// the end of a phase that needed much memory. Later allocations fault their pages in again.
+/// Gives free memory back to the kernel now, as malloc_trim(0) does: free blocks, empty pages of
+/// slabs, and all free runs. Free blocks in the lists of other live threads stay. Call it at the
+/// end of a phase that needed much memory. Later allocations fault their pages in again.
 ///
 /// Returns whether any memory went back.
 #[unsafe(no_mangle)]

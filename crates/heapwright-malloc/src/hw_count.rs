@@ -44,7 +44,7 @@ pub struct CountSite {
     /// Return addresses, the innermost first; for backtrace_symbols_fd of execinfo.h, say. They
     /// stay valid.
     pub frames: *const *mut c_void,
-    /// The number of frames. A static program's stacks end where it keeps no frame pointers.
+    /// The number of frames. A static program's stacks end at code without frame pointers.
     pub depth: c_int,
     /// Allocated blocks.
     pub allocations: u64,

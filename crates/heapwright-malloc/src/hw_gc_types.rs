@@ -177,13 +177,13 @@ pub struct GcRuntime {
     >,
     /// The size from which a large object is an event (HW_GC_SPAN_LARGE). 0: none is.
     pub large_bytes: usize,
-    /// Objects have moved. For each reference that object reports by hw_gc_mark_movable, the
-    /// callback stores the result of hw_gc_moved, if that is not NULL. Called while the world is
-    /// stopped, in one pause with the moves, for each object of the heap at its new address. That
-    /// includes dead objects that await their free: their references may lead to freed objects and
-    /// must not be followed. The callback allocates nothing in this heap. It reads other objects
-    /// only if their references may still be unchanged. A heap with this callback makes all moves
-    /// in one pause, not in steps.
+    /// Objects have moved. For each reference of object that trace reports by hw_gc_mark_movable,
+    /// the callback stores the result of hw_gc_moved, if that is not NULL. Called while the world
+    /// is stopped, in one pause with the moves, for each object of the heap at its new address.
+    /// That includes dead objects that await their free: their references may lead to freed objects
+    /// and must not be followed. The callback allocates nothing in this heap. It reads other
+    /// objects only if their references may still be unchanged. A heap with this callback makes all
+    /// moves in one pause, not in steps.
     pub update: Option<unsafe extern "C" fn(object: *mut c_void, data: *mut c_void)>,
     /// The same for the runtime's roots, after all objects. Set both callbacks or neither.
     pub update_roots: Option<unsafe extern "C" fn(data: *mut c_void)>,
@@ -243,8 +243,8 @@ pub struct GcOptions {
     /// objects to which only handles and slots (hw_gc_mark_slot) lead. hw_gc_compact does it at
     /// once.
     pub compact: bool,
-    /// Whether objects of a runtime without trace are scanned word for word: each word that may be
-    /// an address within an object keeps that object, in its place. Otherwise they hold no
+    /// Whether objects of a runtime without trace are scanned word for word. Each word that may be
+    /// an address within an object then keeps that object, in its place. Otherwise they hold no
     /// references.
     pub conservative: bool,
     /// Whether memory for traced objects keeps the bytes of dead objects, as memory for HW_GC_LEAF

@@ -44,7 +44,8 @@ pub type ObjectVisitor =
 const NAME: usize = 47;
 
 /// Settings of a pool for hw_pool_create_with. Later versions add fields at the end, whose zero is
-/// the default: set all to zero first, and pass the size of the struct you were compiled with.
+/// the default. Set all fields to zero first, and pass the size of the struct you were compiled
+/// with.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct PoolOptions {
@@ -138,9 +139,9 @@ pub unsafe extern "C" fn hw_pool_create(
 /// Like hw_pool_create, with options, which is options_size bytes: pass
 /// sizeof(hw_pool_options). A smaller struct of an older program leaves the other fields zero.
 ///
-/// Takes no memory for objects yet. Returns NULL with errno EINVAL for an alignment
-/// that is no power of two or a size of options that no version has, ENOMEM if there is no memory
-/// or no such size.
+/// Takes no memory for objects yet. Returns NULL with errno EINVAL for an alignment that is no
+/// power of two, or for a size of options that no version has. Returns NULL with errno ENOMEM if
+/// there is no memory or no such size.
 ///
 /// # Safety
 ///

@@ -1,5 +1,5 @@
 //! jemalloc's functions beside `malloc`, for programs that are linked with it and run under the
-//! preload: these calls must reach the heap that serves `malloc`, not an idle jemalloc.
+//! preload. These calls must reach the heap that serves `malloc`, not an idle jemalloc.
 //!
 //! ```text
 //!   mallocx rallocx xallocx sallocx dallocx sdallocx nallocx      blocks, with flags
@@ -455,7 +455,7 @@ unsafe extern "C" fn mallctlbymib(
 ///
 /// # Safety
 ///
-/// As theirs, for the pointers and the sizes.
+/// As for these functions: the pointers and the sizes are valid.
 unsafe fn control(
     what: Control,
     old: *mut c_void,

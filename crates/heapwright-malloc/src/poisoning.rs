@@ -11,8 +11,8 @@
 //! | `__asan_locate_address`, `__asan_get_alloc_stack`, `__asan_get_free_stack` | facts about a block |
 //! | `__asan_describe_address` | a line of these facts |
 //!
-//! Poison is exact to the byte, where AddressSanitizer rounds to eight. Only live blocks have
-//! poison, not stacks, static memory and mappings. In other modes nothing is poisoned, and the
+//! Poison is exact to the byte; AddressSanitizer rounds to eight. Only live blocks have poison.
+//! Stacks, static memory and mappings have none. In other modes nothing is poisoned, and the
 //! queries answer from the mode's own records.
 
 use crate::text::Text;

@@ -93,7 +93,7 @@ use crate::musl_sigaction::sigaction as __sigaction;
 
 #[cfg(not(target_env = "musl"))]
 unsafe extern "C" {
-    /// The C library's `sigaction` under another name, for static programs, where `next` finds
+    /// The C library's `sigaction` under another name, for static programs, in which `next` finds
     /// none.
     fn __sigaction(signal: c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> c_int;
 }
@@ -184,8 +184,8 @@ fn examine(signal: c_int) -> Option<Action> {
     of_kernel(signal).map(|now| as_the_program_sees(signal, now, once))
 }
 
-/// If the kernel's handler is ours, returns what the program set instead (its own handler or the
-/// default). `once`: the program's one-shot handler.
+/// If the kernel's handler is ours, returns the action that the program set instead (its own
+/// handler or the default). `once`: the program's one-shot handler.
 fn as_the_program_sees(signal: c_int, action: Action, once: usize) -> Action {
     if fault_handler::is_our_handler(action.handler) {
         fault_handler::programs(signal)

@@ -10,7 +10,7 @@
 //! before our destructor. So statistics are printed when the program closes it. No descriptor is
 //! kept: otherwise a process that waits for the end of a pipe would wait for a daemon.
 //!
-//! Each function does what the C library's does.
+//! Otherwise each function does the same as the C library's.
 
 use heapwright::process;
 #[cfg(not(target_env = "musl"))]

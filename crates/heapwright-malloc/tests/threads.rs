@@ -1,4 +1,4 @@
-//! Threads by the thousand, their ends, and what they leave behind.
+//! Thousands of threads, their ends, and the memory that they leave behind.
 mod support;
 use support::{EVERY_WAY, How, command, compile, fine, run};
 

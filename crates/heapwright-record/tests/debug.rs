@@ -1,4 +1,4 @@
-//! The debug record against entries and bytes that nobody thought of.
+//! The debug record against random entries and bytes.
 
 use heapwright_record::debug::{
     Access, Call, Check, Checked, Class, Encoder, End, Ending, Entry, Finding, FindingKind,

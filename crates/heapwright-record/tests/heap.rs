@@ -1,4 +1,4 @@
-//! The heap dump against heaps and bytes that nobody thought of.
+//! The heap dump against random heaps and bytes.
 
 use heapwright_record::heap::{
     Aside, Entry, HEADER, Heap, OLDEST, Object, Page, PageState, Reader, Root, RootKind, VERSION,

@@ -15,8 +15,8 @@
 //! block, or a limit that is too large.
 //!
 //! The kernel answers `EFAULT` at a guard page. Without heapwright there is none, so the kernel
-//! must not meet one. Beyond a block the kernel reads zeros, and its writes are dropped afterwards:
-//! a path or a struct must not depend on the debug heap's bytes behind the block.
+//! must not meet one. Beyond a block the kernel reads zeros, and its writes are dropped afterwards.
+//! So no path or struct depends on the debug heap's bytes behind the block.
 //!
 //! **Foreign memory.** A program may pass an invalid pointer: the kernel refuses it, not the check.
 //! The checks read lengths and lists of parts themselves, after [`is_there`] has found them

@@ -264,8 +264,8 @@ impl<const READS: bool> Check<'_, READS> {
         }
     }
 
-    /// The function will read the string at `text` to its end, or up to the first character in the
-    /// set (`at_set`), or the first that is not in it.
+    /// The function will read the string at `text` to its end, or up to a first character. With
+    /// `at_set` that is the first in the set, otherwise the first that is not in the set.
     pub(super) fn stops(self, text: *const c_char, set: *const c_char, at_set: bool) {
         self.reads_text(set, usize::MAX);
         if let Some(room) = bounded(text) {

@@ -158,10 +158,10 @@ extern "C" fn tell_forms_apart() {
 /// Makes each forwarding form report itself to the heap, unless the program has replaced its
 /// target. Returns whether the program has replaced no operator.
 ///
-/// The heap calls this at its start, in debug mode and in hardened mode, before its first block:
-/// constructors of other libraries run before ours, and their blocks of `new[]` are freed by
-/// `delete[]` at exit. Our constructor calls it again, because a program may allocate before the
-/// dynamic linker has filled in the table. The second call changes nothing that the first has set.
+/// In debug mode and in hardened mode the heap calls this at its start, before its first block.
+/// (Constructors of other libraries run before ours, and `delete[]` frees their blocks of `new[]`
+/// at exit.) Our constructor calls it again, because a program may allocate before the dynamic
+/// linker has filled in the table. The second call changes nothing that the first has set.
 #[cold]
 pub(crate) fn distinguish_forms() -> bool {
     // Decide before the first store: the words are still the linker's.

@@ -122,7 +122,7 @@ pub unsafe extern "C" fn hw_gc_unpin(mutator: *mut GcMutator, object: *mut c_voi
 }
 
 /// Gives the object size bytes. Returns whether its slot has them. If not, or if a smaller slot
-/// would do, the next compaction moves the object to a fitting slot, if it may be moved: the
+/// would do, the next compaction moves the object to a fitting slot, if it may be moved. The
 /// runtime's wanted then returns the size again.
 ///
 /// # Safety

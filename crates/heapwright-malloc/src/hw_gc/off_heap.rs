@@ -32,8 +32,8 @@ pub unsafe extern "C" fn hw_gc_account(heap: *mut GcHeap, bytes: isize) {
     unsafe { heap_of(heap) }.account(bytes);
 }
 
-/// Does the collection work for bytes reported to hw_gc_account: sweeps a little, begins a
-/// collection if one is due, or marks, as an allocation of so many bytes in the heap would.
+/// Does the collection work for bytes reported to hw_gc_account, as an allocation of so many bytes
+/// in the heap would. It sweeps a little, begins a collection if one is due, or marks.
 ///
 /// # Safety
 ///

@@ -87,7 +87,7 @@ pub unsafe extern "C" fn hw_gc_enter(mutator: *mut GcMutator) {
     unsafe { mutator.enter() };
 }
 
-/// As hw_gc_enter, but does not wait: for a thread that has something else to do meanwhile.
+/// As hw_gc_enter, but does not wait. This is for a thread that has other work meanwhile.
 ///
 /// Returns whether the thread is back; if not, a collection is at work.
 ///

@@ -6,8 +6,9 @@ use super::heap_of;
 use crate::hw_gc_types::{GcHeap, GcPolicy};
 
 /// Changes a heap's memory target, as in hw_gc_options: factor_percent of the live bytes, at least
-/// least bytes between two collections, at most most bytes in all; 0 is the default of each. A heap
-/// already larger than most gets no page until a collection has made room. Any thread may call it.
+/// least bytes between two collections, at most most bytes in all. 0 stands for the default of
+/// each. A heap already larger than most gets no page until a collection has made room. Any thread
+/// may call it.
 ///
 /// # Safety
 ///

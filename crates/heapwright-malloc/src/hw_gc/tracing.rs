@@ -68,7 +68,7 @@ pub unsafe extern "C" fn hw_gc_mark_range(
 ///
 /// # Safety
 ///
-/// tracer is what the running callback was given.
+/// tracer is the argument of the running callback.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_traced_to(tracer: *const GcTracer) -> usize {
     // SAFETY: as the caller promises.
@@ -81,11 +81,11 @@ pub unsafe extern "C" fn hw_gc_traced_to(tracer: *const GcTracer) -> usize {
 /// for all references would take too long, and hw_gc_mark_range does not suit. Call it last.
 ///
 /// Between the calls a reference may move from the unreported part of the object to a reported
-/// part, but only if that store is reported, as any other store is (hw_gc_write, hw_gc_touch).
+/// part. That store must be reported, as any other (hw_gc_write, hw_gc_touch).
 ///
 /// # Safety
 ///
-/// tracer and object are what trace was given.
+/// tracer and object are the arguments of trace.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_trace_rest(tracer: *mut GcTracer, object: *mut c_void, from: usize) {
     // SAFETY: as the caller promises.
@@ -112,8 +112,8 @@ pub unsafe extern "C" fn hw_gc_mark_weak(tracer: *mut GcTracer, slot: *mut *mut 
 ///
 /// # Safety
 ///
-/// tracer is the argument of the running callback; key lies in the object that is being traced, and
-/// value too, or in static data: then the value is kept for as long as the object is.
+/// tracer is the argument of the running callback; key lies in the object that is being traced.
+/// value does so, too, or lies in static data: then the value is kept for as long as the object is.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_mark_ephemeron(
     tracer: *mut GcTracer,
@@ -126,7 +126,7 @@ pub unsafe extern "C" fn hw_gc_mark_ephemeron(
     unsafe { tracer.mark_ephemeron(key.cast(), value.cast()) };
 }
 
-/// Reports a word that may be an address within an object, or anything else.
+/// Reports a word that may be an address within an object, or any other value.
 ///
 /// # Safety
 ///

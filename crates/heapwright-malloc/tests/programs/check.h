@@ -1,8 +1,8 @@
 /*
  * The common part of the test programs: a check that prints its place when it fails.
  *
- * A failed check writes one line with write(2) (stdio allocates, and the
- * allocator is what is being tested) and ends the program at once.
+ * A failed check writes one line with write(2) (stdio allocates, and the allocator is under test)
+ * and ends the program at once.
  */
 #ifndef CHECK_H
 #define CHECK_H

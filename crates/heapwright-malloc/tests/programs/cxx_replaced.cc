@@ -79,7 +79,7 @@ int main()
     }
     balanced(1);
 
-    // The nothrow forms catch what the program's own operator throws.
+    // The nothrow forms catch the exceptions of the program's own operator.
     CHECK(::operator new(SIZE_MAX / 2, std::nothrow) == nullptr);
     CHECK(::operator new[](SIZE_MAX / 2, std::nothrow) == nullptr);
     return 0;

@@ -292,7 +292,7 @@ pub(crate) fn command_with(program: impl AsRef<Path>, how: How, preload: PathBuf
 pub(crate) fn without_files(command: &mut Command, files: &'static [i32]) {
     let close = move || {
         for &file in files {
-            // SAFETY: a number; closing what is not open is an error, and harmless.
+            // SAFETY: the call takes a number. Closing a file that is not open is a harmless error.
             unsafe { libc::close(file) };
         }
         Ok(())
