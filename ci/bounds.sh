@@ -74,13 +74,12 @@ int main(void)
     return !end || write(1, line + 1, end - line) < 0;
 }
 C
-    # The kernel maps the pages around a touched one, up to a border of 64 KiB. Each start places the library
-    # elsewhere, so one start, or a median of a few, may have 100 KiB more than the next. A mean of many does not. A
-    # library that was just written lies in the page cache in large pieces, and a fault maps more of these at once:
-    # 100 KiB more than for an installed library. So the script measures a copy of its own, because pages that another
-    # process maps stay in the cache. The copy bypasses the cache if the file system can do that, and is dropped from
-    # it. If the kernel keeps pages all the same, the extra memory is not the library's, so the best of three copies
-    # counts.
+    # The kernel maps the pages around a touched one, up to a border of 64 KiB. Each start places the library elsewhere,
+    # so one start, or a median of a few, may have 100 KiB more than the next. A mean of many does not. A library that
+    # was just written lies in the page cache in large pieces, and a fault maps more of these at once: 100 KiB more than
+    # for an installed library. So the script measures a copy of its own, because pages that another process maps stay
+    # in the cache. The copy bypasses the cache if the file system can do that, and is dropped from it. If the kernel
+    # keeps pages all the same, the extra memory is not the library's, so the best of three copies counts.
     mean() { awk '{ sum += $2 } END { printf "%d\n", sum / NR }'; }
     for copy in 1 2 3; do
         own=$SCRATCH/startup.$copy.so
@@ -206,8 +205,7 @@ limit() {
     done
 
     for way in 0 1 2 3 4 5 6 7 8 9; do
-        # Tries twice if no profile was left: on a busy machine the kernel may end the program before its profile is
-        # written.
+        # Tries twice if no profile was left: on a busy machine the kernel may end the program before its profile is written.
         for _ in 1 2; do
             rm -f "$SCRATCH"/profile.*
             within 256M "$library" "sample=512k,profile=$SCRATCH/profile" "$SCRATCH/grow" $way >/dev/null 2>&1 || true

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Measures `heapwright check` beside valgrind's memcheck and AddressSanitizer: its cost, the findings of each, and how
-# long a leak check stops a program. Prints tables of medians, and the targets with the measured figures
-# (bench/check).
+# long a leak check stops a program. Prints tables of medians, and the targets with the measured figures (bench/check).
 #
 #   ci/check.sh [--quick [--valgrind] | --no-valgrind] [--rounds N] [SECTION...]
 #   ci/check.sh report       the tables of docs/check-figures.md again, from the results of the last
@@ -139,8 +138,7 @@ says() { # TOOL error|leak PROGRAM ARGUMENTS...: 1 if the tool finds one, else 0
         asan) set -- env "ASAN_OPTIONS=exitcode=99:detect_leaks=$([ "$leak" = leak ] && echo 1 || echo 0)" "$@" ;;
     esac
     (ulimit -c 0 && exec timeout -k 1 60 "$@") >"$SCRATCH/out" 2>"$SCRATCH/err" </dev/null || status=$?
-    # If a checker stopped at the error that it reported, the status is 99, too. A plain program shows its bug by a
-    # signal.
+    # If a checker stopped at the error that it reported, the status is 99, too. A plain program shows its bug by a signal.
     case $tool in
         glibc) if [ $status -gt 128 ]; then echo 1; else echo 0; fi ;;
         *) if [ $status -eq 99 ]; then echo 1; else echo 0; fi ;;

@@ -120,8 +120,7 @@ section_flat() {
     run_plan 5
     last=${sizes[-1]}
     for config in "${configs[@]}"; do
-        # Measures the pinned memory, from statistics at exit, with the survivors kept. Reads one line with words
-        # NAME=NUMBER.
+        # Measures the pinned memory, from statistics at exit, with the survivors kept. Reads one line with words NAME=NUMBER.
         env "${OURS[@]}" "HEAPWRIGHT=$OPTIONS,$config,stats=exit" "$WORK/rounds" "$last" keep 2>"$SCRATCH/stats" >/dev/null || true
         for pair in $(grep -oE '\b(buckets|bucket_bytes)=[0-9]+' "$SCRATCH/stats" | sort -u -t= -k1,1); do
             note flat "$last" "$config" "${pair%=*}" "${pair#*=}"

@@ -7,10 +7,9 @@
 #                                            FOLDER, as results-PREFIX...SECTION.tsv
 #   figures_end                              runs the sections of the command line, and reports
 #
-# SETTINGS names options with a value (--NAME VALUE, in the variable given_NAME); --with NAME=[VAR=VALUE ...]PATH may
-# be given several times. PEERS, if set, names the other allocators that run. A section calls planned and its kin,
-# then run_plan. In plans and results a section's name follows PREFIX. figures_more, if defined, prints text behind
-# the tables.
+# SETTINGS names options with a value (--NAME VALUE, in the variable given_NAME); --with NAME=[VAR=VALUE ...]PATH may be
+# given several times. PEERS, if set, names the other allocators that run. A section calls planned and its kin, then
+# run_plan. In plans and results a section's name follows PREFIX. figures_more, if defined, prints text behind the tables.
 
 # Variables of run_plan and of the sections.
 quick='' slow='' fast='' given_rounds='' chosen=() given_with=() failed=0

@@ -65,8 +65,7 @@ say "miri: their parts"
 names "" '::tests::'
 chosen 3600 "" ""
 unit=("${OTHERS[@]}")
-# The debug heap's use of pointers: spans, side memory, the table of checked blocks. There are no guards and stacks
-# here.
+# The debug heap's use of pointers: spans, side memory, the table of checked blocks. There are no guards and stacks here.
 say "miri: the debug heap"
 names debug '^debug::'
 chosen 1800 "" debug

@@ -271,8 +271,7 @@ says() {
     for text in "${texts[@]}"; do grep -qF -- "$text" "$SCRATCH/out" || { echo "no '$text'" >>"$SCRATCH/out"; status=1; }; done
     verdict "$name" $status "$SCRATCH/out"
 }
-# suite NAME WORDS...: runs tests of this system. $CC compiles their programs, which get the libraries of
-# $MUSL_LIBRARIES.
+# suite NAME WORDS...: runs tests of this system. $CC compiles their programs, which get the libraries of $MUSL_LIBRARIES.
 suite() {
     local status=0
     HEAPWRIGHT_TEST_LIBRARY=$MUSL_LIBRARIES HEAPWRIGHT_HARDENED_SO=$MUSL_LIBRARIES/libheapwright_hardened.so \

@@ -21,9 +21,8 @@ import sys
 import tomllib
 import types
 
-# The programs of the suite that keep memory until they end, or can be made to do so, with the same blocks in each
-# run. Then the sizes of the load, in mebibytes. (ruby's blocks differ from run to run; sqlite3, jq, json-tree free
-# theirs.)
+# The programs of the suite that keep memory until they end, or can be made to do so, with the same blocks in each run.
+# Then the sizes of the load, in mebibytes. (ruby's blocks differ from run to run; sqlite3, jq, json-tree free theirs.)
 PROGRAMS = ["git-log", "python3-malloc", "perl"]
 LOADS = [64, 1024]
 PERIODS = [512, 64]  # KiB

@@ -61,8 +61,7 @@ side() {
             bash -c '. "$ROOT/corpus/programs/prelude"; . "$0"' "$FOLDER/$name.sh"
     ) >"$folder/stdout" 2>"$folder/stderr" </dev/null || code=$?
     echo "exit status $code" >"$folder/status"
-    # These parts of the output may differ: folders, ports, addresses, and the text that the program's `blank`
-    # removes.
+    # These parts of the output may differ: folders, ports, addresses, and the text that the program's `blank` removes.
     sed -E -i -e "s#$folder#FOLDER#g; s/\b($PORT|$((PORT + 1)))\b/PORT/g; s/0x[0-9a-f]{6,}/ADDRESS/g" -e "$(told "$name" blank)" "$folder"/std{out,err}
 }
 same() { # NAME SIDE OTHER PART...: the parts of both are equal, or the difference is shown

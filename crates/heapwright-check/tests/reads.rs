@@ -14,8 +14,7 @@ fn library() -> PathBuf {
     LIBRARY.get_or_init(|| support::shipped("heapwright-check", "HEAPWRIGHT_CHECK_SO")).clone()
 }
 
-/// Compiles a program of this crate without changes to its calls: no function is replaced or
-/// inlined.
+/// Compiles a program of this crate. The compiler replaces and inlines no function.
 fn compile(name: &'static str) -> PathBuf {
     let headers = support::root().join("crates/heapwright-malloc/tests/programs");
     let include = format!("-I{}", headers.display());
@@ -52,8 +51,7 @@ fn plain(name: &str) -> &str {
     name.strip_suffix("_chk").unwrap_or(name)
 }
 
-/// Functions whose result is shorter than their limit in these tests. So they write nothing beyond
-/// the block.
+/// In these tests the functions' results are shorter than the limit, and end within the block.
 const SHORT: [&str; 4] = ["getcwd", "getdents64", "gethostname", "readlink"];
 
 /// There is one finding, with this heading, by this function.
@@ -269,8 +267,7 @@ fn a_path_may_be_overwritten_by_the_answer() {
     }
 }
 
-/// The library exports the names of the hardened library and the functions that the test knows, and
-/// no more.
+/// The library exports only the hardened library's names and the functions that the test knows.
 #[test]
 fn the_names_are_those_that_are_tested() {
     let symbols = |library: &PathBuf| -> BTreeSet<String> {

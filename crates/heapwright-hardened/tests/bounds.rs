@@ -22,8 +22,7 @@ fn compile(name: &'static str, flags: &[&str]) -> PathBuf {
     let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
     let made = compiled.entry(name).or_insert_with(|| {
         let headers = support::root().join("crates/heapwright-malloc/tests/programs");
-        // The programs are compiled without the C library's own checks. Tests of these checks call
-        // them by their names.
+        // No checks of the C library's own: tests of these call them by their names.
         let own = [&format!("-I{}", headers.display()), "-U_FORTIFY_SOURCE"];
         support::compile(name, How::Plain, &[&own, flags].concat())
     });
@@ -322,8 +321,7 @@ fn set_uid_programs_stay_hardened() {
     outcome.was_refused("set-uid", &["memset writes 14 bytes", "has 13 left (block of 13 bytes"]);
 }
 
-/// As for `libheapwright.so`: the library needs only the C library, is bound when it is loaded, and
-/// is never unloaded.
+/// The library needs only the C library, is bound when it is loaded, and is never unloaded.
 #[test]
 fn it_needs_the_c_library_alone() {
     let output =

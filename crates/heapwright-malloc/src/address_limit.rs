@@ -105,8 +105,7 @@ unsafe fn set_limit(
     // SAFETY: as the caller promises.
     let new_limit = unsafe { new.as_ref() };
     let ours = new_limit.filter(|_| resource == ADDRESSES && is_this(process));
-    // The heap gives up its reserve before the kernel has the limit. (`RLIM_INFINITY` is
-    // `usize::MAX`.)
+    // This precedes the kernel's new limit. (`RLIM_INFINITY` is `usize::MAX`.)
     if let Some(ours) = ours {
         heapwright::heap::limit_address_space(ours.rlim_cur as usize);
     }

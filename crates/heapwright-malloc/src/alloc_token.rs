@@ -9,8 +9,7 @@
 //! ```
 //!
 //! There are four groups, so names contain the tokens 0 to 3 (`-falloc-token-max=4`, or fewer). The
-//! hardened heap maps each token to a group. A block that `realloc` moves stays in its group,
-//! whatever the token.
+//! hardened heap maps each token to a group. A block stays in its group when `realloc` moves it.
 //!
 //! **C++.** An operator without a block jumps to its plain form, which throws if there is no
 //! memory. So no Rust frame is on the stack then. If the program or one of its libraries replaces

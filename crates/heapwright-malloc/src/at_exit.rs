@@ -139,8 +139,7 @@ extern "C" fn report() {
     }
 }
 
-/// Reports before a signal ends the process, unless a thread has begun to report. Returns the state
-/// of the last check.
+/// Reports before a signal ends the process, unless a report has begun. Returns the check's state.
 pub(crate) fn report_at_signal(signal: c_int) -> Look {
     report_once(signal.unsigned_abs());
     look()

@@ -57,8 +57,7 @@ const ENDING: [c_int; 11] = [
     libc::SIGPWR,
 ];
 
-/// The number of attempts, one a millisecond. Then the process ends although the heap is
-/// interrupted.
+/// Attempts, one a millisecond. Then the process ends although the heap is interrupted.
 const TRIES: u32 = 2000;
 
 static WATCHES: AtomicBool = AtomicBool::new(false);

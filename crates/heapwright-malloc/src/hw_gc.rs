@@ -107,8 +107,7 @@ pub unsafe extern "C" fn hw_gc_create(
     // SAFETY: as the caller promises; zero is valid for all fields.
     let valid = unsafe { read_known(options, &raw mut chosen) };
     let mut kept = Runtime::new();
-    // SAFETY: as the caller promises; null is valid for all fields, and both structs have the same
-    // layout.
+    // SAFETY: as the caller promises; null is valid for all fields, and the layouts are equal.
     if !valid || !unsafe { read_known(runtime, (&raw mut kept).cast::<GcRuntime>()) } {
         return errno::fail(libc::EINVAL).cast();
     }

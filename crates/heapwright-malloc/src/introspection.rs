@@ -111,8 +111,7 @@ extern "C" fn mallinfo() -> Mallinfo {
 /// Sets a parameter. `M_TRIM_THRESHOLD` decides when memory goes back: -1 is never, 0 at once.
 /// Other values leave the purge delay as it is. `M_TSDS_COUNT_MAX` (scudo's, -202) raises the
 /// number of shared caches; it returns 0 if threads share no caches, or if so many cannot be made.
-/// All other parameters tune mechanisms that are not here, and return 1, as glibc's unknown
-/// parameters do.
+/// All other parameters do nothing here and return 1, as unknown ones do in glibc.
 #[unsafe(no_mangle)]
 extern "C" fn mallopt(parameter: c_int, value: c_int) -> c_int {
     if parameter == M_TRIM_THRESHOLD && value <= 0 {

@@ -85,8 +85,7 @@ fn mask_of(context: *mut ucontext_t) -> *mut u64 {
     unsafe { &raw mut (*context).uc_sigmask }.cast()
 }
 
-/// Makes the context's instruction run once; the page of `address` is lifted already. Returns false
-/// if that is impossible.
+/// Makes the context's instruction run once; the page of `address` is lifted. False: impossible.
 ///
 /// # Safety
 ///

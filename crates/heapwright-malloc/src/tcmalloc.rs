@@ -25,7 +25,6 @@ use crate::{introspection, malloc_family};
 use heapwright::heap::{self, MALLOC};
 use libc::{c_int, c_void, size_t};
 
-/// `malloc`.
 #[unsafe(no_mangle)]
 extern "C" fn tc_malloc(size: size_t) -> *mut c_void {
     heap::malloc(size).cast()
@@ -37,7 +36,6 @@ extern "C" fn tc_malloc_skip_new_handler(size: size_t) -> *mut c_void {
     heap::malloc(size).cast()
 }
 
-/// `calloc`.
 #[unsafe(no_mangle)]
 extern "C" fn tc_calloc(count: size_t, size: size_t) -> *mut c_void {
     malloc_family::zeroed(count, size)
@@ -87,7 +85,6 @@ unsafe extern "C" fn tc_free_sized(block: *mut c_void, size: size_t) {
     unsafe { heap::free_sized_from::<MALLOC>(block.cast(), size) };
 }
 
-/// `memalign`.
 #[unsafe(no_mangle)]
 extern "C" fn tc_memalign(alignment: size_t, size: size_t) -> *mut c_void {
     malloc_family::align_to_next(alignment, size)
@@ -108,7 +105,6 @@ unsafe extern "C" fn tc_posix_memalign(
     unsafe { malloc_family::align_into(result, alignment, size) }
 }
 
-/// `valloc`.
 #[unsafe(no_mangle)]
 extern "C" fn tc_valloc(size: size_t) -> *mut c_void {
     heap::malloc_aligned(size, malloc_family::page_size()).cast()
@@ -137,7 +133,6 @@ extern "C" fn tc_nallocx(size: size_t, flags: c_int) -> size_t {
     heap::good_size(size, 1 << (flags & 0x3f)).unwrap_or(0)
 }
 
-/// `malloc_stats`.
 #[unsafe(no_mangle)]
 extern "C" fn tc_malloc_stats() {
     introspection::print();

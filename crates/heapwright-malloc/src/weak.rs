@@ -7,8 +7,7 @@ use libc::{c_char, c_void};
 
 /// The address of a symbol. Null: the process has no symbol of that name.
 ///
-/// The dynamic linker binds the symbol when it loads the library; in a static program the linker
-/// does.
+/// The dynamic linker binds the symbol when it loads the library; the linker, in a static program.
 macro_rules! weak {
     ($name:literal) => {
         $crate::weak::bound!(concat!(".weak ", $name), $name)

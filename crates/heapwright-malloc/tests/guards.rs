@@ -164,8 +164,7 @@ fn programs_run_as_before() {
     }
 }
 
-/// Threads, forks and signals at once, and a sandbox: with every block guarded, and at the default
-/// rate.
+/// Threads, forks, signals, and a sandbox: with every block guarded, and at the default rate.
 #[test]
 fn storms_are_survived() {
     // If threads have caches of their own, a handler must not interrupt malloc.

@@ -74,8 +74,7 @@ fn growing(words: &[&str]) -> Command {
     command
 }
 
-/// The old memory of a buffer serves the next buffer, or goes back before the next buffer is
-/// filled.
+/// A buffer's old memory serves the next buffer, or goes back before that is filled.
 #[test]
 fn a_buffer_that_grows_is_in_memory_once() {
     for how in [
@@ -121,8 +120,7 @@ fn a_buffer_that_grows_fits_where_it_is_limited() {
 struct Group(PathBuf);
 
 impl Group {
-    /// Makes a group below `parent`, with a limit if there is one. `None`: no group can be made
-    /// here.
+    /// Makes a group below `parent`, perhaps with a limit. `None`: no group can be made.
     fn new(parent: &Path, limit: Option<usize>) -> Option<Self> {
         let group = Self(parent.join(format!("heapwright-test-{}", process::id())));
         fs::create_dir(&group.0).ok()?;

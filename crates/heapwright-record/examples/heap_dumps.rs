@@ -20,8 +20,7 @@ const PAGE: u64 = 64 << 10;
 const BASE: u64 = 0x7f00_0000_0000;
 const POOLS: [u64; 4] = [16, 32, 64, 112];
 
-/// The place and the size of an object. Pages of the pools take turns, and every tenth slot is
-/// empty.
+/// An object's place and size. Pages of the pools take turns; every tenth slot is empty.
 fn place(number: u64) -> (u64, u64) {
     // Four pages, one of each pool, have so many objects.
     let counts = POOLS.map(|slot| taken(PAGE / slot));

@@ -1,7 +1,6 @@
 /*
- * A library whose constructor runs before that of libheapwright-hardened.so, because it is
- * preloaded behind it. It calls the checked functions before the real functions were looked up.
- * With EARLY=beyond it writes out of bounds.
+ * A library that is preloaded behind libheapwright-hardened.so, so its constructor runs first. It calls checked
+ * functions before the real ones are known. With EARLY=beyond it writes out of bounds.
  */
 #include "check.h"
 

@@ -1,11 +1,8 @@
 /*
- * hw_object_size for blocks of many sizes, made in each way. A checked function can write each byte
- * of a block.
+ * hw_object_size of blocks of many sizes, made in each way. Checked functions can write each byte.
  *
- *   sizes exact        a block ends at its requested size, and freed blocks have size 0
- *                      (mode=hardened, mode=debug)
- *   sizes usable       a block ends at its malloc_usable_size, and small freed blocks are unknown
- *                      (mode=fast)
+ *   sizes exact        a block ends at its requested size; a freed one has size 0 (mode=hardened, debug)
+ *   sizes usable       a block ends at its malloc_usable_size; small freed ones are unknown (mode=fast)
  */
 #include "check.h"
 #include <malloc.h>

@@ -128,8 +128,7 @@ impl Format {
         }
     }
 
-    /// The number at this place of the format, if there is one. For a `*`, the next argument is the
-    /// number.
+    /// The number at this place of the format, if there is one. A `*` stands for an argument.
     ///
     /// # Safety
     ///

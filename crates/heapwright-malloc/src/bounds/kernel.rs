@@ -83,8 +83,7 @@ pub(super) enum Filled {
     Bytes,
     /// The result is a number of objects of this size.
     Items(usize),
-    /// The function has written a string and its end, if the result is no null pointer and no
-    /// error.
+    /// The function has written a string and its end, unless the result is null or an error.
     Text,
     /// The same with wide characters.
     Wide,
@@ -616,8 +615,7 @@ mod lists {
             }
         }
 
-        /// The kernel has refused `address`. If it is out of bounds of a block, reports that and
-        /// returns true.
+        /// The kernel has refused `address`. Reports it and returns true if it is out of bounds.
         fn faulted(self, address: usize) -> bool {
             let place = core::ptr::without_provenance::<u8>(address);
             let Some(room) = bounded(place) else { return false };

@@ -11,8 +11,7 @@
 //!   system                the note precedes the call, which waits for the program
 //! ```
 //!
-//! The program gets its variables unchanged. If its `HEAPWRIGHT` chooses other options, the caller
-//! wants that.
+//! The program gets its variables unchanged, also a `HEAPWRIGHT` with other options.
 //!
 //! Nothing here allocates or takes a lock: children of `vfork` make these calls.
 
@@ -100,8 +99,7 @@ fn carry_us(variables: Strings) -> bool {
     preloads && has_options
 }
 
-/// Notes a program, unless its variables make it load the library. `before`: the words in front of
-/// the name.
+/// Notes a program, unless its variables make it load the library. `before`: words before the name.
 fn note(process: u32, before: &[u8], name: ConstText, variables: Strings) -> Option<Unchecked> {
     if carry_us(variables) {
         return None;
@@ -135,8 +133,7 @@ pub(super) fn started_by(number: c_long, name: Word, variables: Word) -> Option<
     note(process::id(), b"", name, variables)
 }
 
-/// The argument for the real function: a copy, if the `room` of a call in spite of a finding has
-/// one.
+/// The argument for the real function: a copy, if the call has a `room` with one.
 fn passed<T: Copy>(room: Option<&Room>, argument: T) -> T {
     room.map_or(argument, |room| room.pass(argument))
 }

@@ -52,8 +52,7 @@ pub unsafe extern "C" fn hw_gc_guard(
     errno::or_no_memory(unsafe { mutator.guard(guardian, object.cast(), representative.cast()) })
 }
 
-/// Retrieves a guardian's next object, which the caller must keep alive. NULL: there is none. Takes
-/// constant time.
+/// Retrieves a guardian's next object, which the caller must keep alive, or NULL. Constant time.
 ///
 /// # Safety
 ///

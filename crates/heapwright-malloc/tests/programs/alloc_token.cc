@@ -1,6 +1,5 @@
-// Calls as clang's -fsanitize=alloc-token makes them, in both forms: alloc_token apart|together.
-// With `apart`, blocks of different groups, and blocks without a token, never lie in one unit of 64
-// KiB.
+// Calls as clang's -fsanitize=alloc-token makes them, in both forms: alloc_token apart|together. With
+// `apart`, blocks of different groups, and blocks without a token, never lie in one unit of 64 KiB.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>

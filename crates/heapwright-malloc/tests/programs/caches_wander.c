@@ -1,9 +1,8 @@
 /*
  *   caches_wander SECONDS [runs]
  *
- * Threads go from CPU to CPU while they allocate, as far as the system allows it: by themselves,
- * and moved by another thread. They hand blocks to each other. With only one CPU no thread moves,
- * and all other checks hold.
+ * Threads go from CPU to CPU while they allocate, as far as the system allows it: by themselves, and moved by
+ * another thread. They hand blocks to each other. With only one CPU no thread moves, and all other checks hold.
  */
 #include "stamped.h"
 #include <pthread.h>

@@ -1,7 +1,6 @@
 /*
- * A child inherits the caches of threads that it does not have. It must be able to use their
- * memory: blocks freed in the child are handed out again, and memory does not grow over a chain of
- * generations.
+ * A child inherits the caches of threads that it does not have. It must be able to use their memory:
+ * blocks freed in the child are handed out again, and memory does not grow over a chain of generations.
  */
 #include "check.h"
 #include <pthread.h>

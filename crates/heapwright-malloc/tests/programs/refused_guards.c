@@ -79,8 +79,7 @@ static void use(void)
         }
 }
 
-/* Large blocks of changing lengths in the same spans, and other blocks in memory that these
- * free. */
+/* Large blocks of changing lengths in the same spans, and other blocks in memory that these free. */
 static void use_zeroes(void)
 {
     enum { HELD = 8 };

@@ -12,8 +12,7 @@ use crate::problem::{Fault, Problem};
 
 /// Reads a debug record.
 ///
-/// It is an iterator of the entries. After the last entry, [`Reader::problem`] tells whether the
-/// file ended there.
+/// An iterator of the entries. Afterwards [`Reader::problem`] tells whether the file ended there.
 ///
 /// ```
 /// use heapwright_record::debug::{Encoder, Note, HEADER, Reader};

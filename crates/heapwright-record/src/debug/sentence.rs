@@ -376,8 +376,7 @@ fn thread(moment: &Moment, before: &str, name: &str, out: &mut dyn Words) {
     }
 }
 
-/// Returns whether a number's word begins with a vowel: eight, eleven, eighteen, eighty thousand,
-/// ...
+/// Returns whether a number's word begins with a vowel: eight, eleven, eighty thousand, ...
 fn begins_with_a_vowel(number: u64) -> bool {
     let mut group = number;
     while group >= 1000 {

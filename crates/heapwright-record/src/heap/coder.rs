@@ -58,8 +58,7 @@ pub(super) struct Coder {
 }
 
 impl Coder {
-    /// Returns the state at the start of a frame. `owner`: the object whose references continue in
-    /// it.
+    /// Returns the state at a frame's start. `owner`: the object whose references continue.
     pub(super) fn after(owner: Option<u64>, version: u32) -> Self {
         Self { version, owner, reference: place(owner.unwrap_or_default()), ..Self::default() }
     }

@@ -335,8 +335,7 @@ fn frames_that_contradict_themselves_are_damage() {
         (3, &[0; 4]),
         (2, &[0, 0, 1, 255, 255, 255, 255, 255, 2, 0]),
         (2, &[0, 0, 1, 5, 2, b'x']),
-        // A reference without an owner; an object at 0; an object that begins where no object
-        // ended.
+        // A reference without an owner; an object at 0; an object behind no object's end.
         (2, &[0, 0, 0x80]),
         (2, &[0, 0, 0x40, 0, 1, 1]),
         (2, &[0, 0, 0x50, 1, 1]),

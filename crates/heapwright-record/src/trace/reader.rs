@@ -8,8 +8,7 @@ use crate::problem::{Fault, Problem};
 
 /// Reads a trace.
 ///
-/// It is an iterator of the chunks. After the last chunk, [`Reader::problem`] tells whether the
-/// file ended there.
+/// An iterator of the chunks. Afterwards [`Reader::problem`] tells whether the file ended there.
 ///
 /// ```
 /// use heapwright_record::trace::{End, HEADER, Reader};

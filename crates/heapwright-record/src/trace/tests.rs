@@ -173,8 +173,7 @@ fn chunks_that_contradict_themselves_are_damage() {
         // A text that is longer than the chunk.
         (1, &[[0; 20].as_slice(), &[9, 0, 0, 0, b'x']].concat()),
         (2, &[]),
-        // No such operation; an operation that is cut; a number of more than 64 bits; an alignment
-        // beyond that.
+        // No such operation; a cut operation; a number and an alignment of more than 64 bits.
         (2, &[0, 0, 0]),
         (2, &[0, 0, 14]),
         (2, &[0, 0, 3, 2]),
