@@ -30,7 +30,7 @@ static APART: AtomicBool = AtomicBool::new(false);
 /// The same for blocks of C++'s operators.
 static OPERATORS_APART: AtomicBool = AtomicBool::new(false);
 
-/// Applies the options. Called by the constructor in hardened mode.
+/// Applies the options. The constructor calls this in hardened mode.
 pub(crate) fn begin(has_own_operators: bool) {
     let apart = heap::keeps_tokens_apart();
     APART.store(apart, Ordering::Relaxed);

@@ -66,7 +66,7 @@ unsafe extern "C" {
     fn at_quick_exit(handler: extern "C" fn()) -> c_int;
 }
 
-/// Arranges for a report at `quick_exit`. Called by the constructor.
+/// Arranges for a report at `quick_exit`. The constructor calls this.
 pub(crate) fn prepare() {
     #[cfg(not(target_env = "musl"))]
     extern "C" fn handler(_: *mut c_void) {

@@ -17,8 +17,7 @@
 //! the signal again: they get the last check, too. The kernel alone knows whether our handler is
 //! installed. An exec restores the default.
 //!
-//! **One-shot handlers** (`SA_RESETHAND`) are replaced by [`on_signal_once`]. [`ENDING`] names the
-//! signals that are caught.
+//! [`on_signal_once`] replaces one-shot handlers (`SA_RESETHAND`).
 //!
 //! **A second signal** during the check is dropped in every thread: `kill -TERM -GROUP`, and a
 //! command that passes signals on, send two. SIGKILL still works.
@@ -28,8 +27,7 @@
 //!
 //! **Interrupted.** The thread may be inside `malloc`. Then it continues, and a timer sends the
 //! signal again. After [`TRIES`] attempts the process ends without the check, and its record has no
-//! end. An exec deletes the timers, so the library of `heapwright check` waits for the signal
-//! before the exec (`before_exec`).
+//! end. An exec deletes the timers, so the check library waits for the signal: `before_exec`.
 
 use crate::at_exit::{self, Look};
 use crate::signals::{self, Action};

@@ -15,8 +15,7 @@
 //! | other `MALLOCX_TCACHE(n)`, `MALLOCX_ARENA(n)` | nothing: there is one heap |
 //!
 //! There is one arena, number 0, and caches have no numbers. Writing `epoch` takes all figures at
-//! one moment, as in jemalloc. The slower a reading is, the less often it is repeated. So readings
-//! take at most a hundredth of the time.
+//! one moment, as in jemalloc. Slow readings are rarer: all take at most a hundredth of the time.
 //!
 //! | name | its value here |
 //! |---|---|
@@ -28,8 +27,7 @@
 //! | `stats.retained` | `mapped` without `resident` |
 //!
 //! An unknown name gives `ENOENT`, as in jemalloc: programs test for features this way.
-//! (`thread.allocatedp` is unknown, because nothing is counted by thread.) A name's numbers (MIB)
-//! are its place in [`CONTROLS`], and the number that the name contains.
+//! (`thread.allocatedp`: nothing is counted by thread.)
 
 use core::ffi::{CStr, c_char, c_uint};
 use core::mem::size_of;
@@ -288,7 +286,7 @@ enum Control {
     NewCache,
 }
 
-/// The known names. `#` is any number.
+/// The known names. `#` is any number. A name's MIB is its place here, with the number in the name.
 const CONTROLS: &[(&[u8], Control)] = &[
     (b"version", Control::Version),
     (b"epoch", Control::Epoch),

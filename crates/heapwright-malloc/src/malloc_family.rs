@@ -44,7 +44,7 @@ extern "C" fn calloc(count: size_t, size: size_t) -> *mut c_void {
 #[inline(always)]
 pub(crate) fn zeroed(count: usize, size: usize) -> *mut c_void {
     match count.checked_mul(size) {
-        // Not malloc and memset: the compiler would make that a call of calloc.
+        // (The compiler would make malloc and memset a call of calloc.)
         Some(total) => heap::calloc(total).cast(),
         None => errno::fail(libc::ENOMEM),
     }

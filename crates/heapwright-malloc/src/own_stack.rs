@@ -37,7 +37,7 @@ struct Question {
     verdict: Verdict,
 }
 
-/// Makes the stack. Called once, before any fault.
+/// Makes the stack, once, before any fault.
 #[cold]
 pub(crate) fn make() {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;

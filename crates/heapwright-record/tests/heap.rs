@@ -15,7 +15,7 @@ fn address() -> impl Strategy<Value = u64> {
     prop_oneof![(1..1000_u64).prop_map(|slot| 0x7f00_0000_0000 + slot * 32), number()]
 }
 
-/// What may be written behind the start.
+/// The entries that may be written behind the start.
 #[derive(Clone, Debug)]
 enum Written {
     Type(u32, String),

@@ -1,7 +1,7 @@
 //! Bounds in the C library's functions: `libheapwright-hardened.so`, and `libheapwright-check.so`.
 //!
 //! A program's call of `memcpy`, `strcpy`, `sprintf`, `read`, ... comes here first. The address map
-//! gives the room left in the destination's block; then the C library's own function does the work.
+//! gives the room left in the destination's block. The C library's own function does the work.
 //!
 //! ```text
 //!   heapwright-entry   the names, a slot for each { entry, real }; heapwright-entry-reads
@@ -18,22 +18,14 @@
 //!   own                heapwright's own calls of these functions, without checks
 //! ```
 //!
-//! **One table, two uses.** A line states what a function writes *and* reads. Each function is
+//! **One table, two uses.** A line states a function's writes *and* reads. Each function is
 //! compiled twice from it: with checks of writes alone, and with both. The hardened library uses
-//! the first form, because attacks are made of writes out of bounds, and checking reads costs as
-//! much again. The slots of `mode=debug` hold the second form, to find bugs: the debug heap knows
-//! each block's exact size, and whether it was freed. It puts an error into the record as a
-//! finding, with stacks, and the program continues. The hardened library lacks the functions that
-//! only read: `heapwright check` preloads a library of its own.
-//!
-//! **When.** The first call of any of the functions fills the slots. The library's constructor,
-//! which knows the mode, fills them again and makes their pages read-only. Several threads, or a
-//! signal handler, may fill the slots at once; the functions for the mode are the ones that stay.
-//! If another thread may still be writing when the constructor is done, the pages stay writable.
-//! (Another library's constructor can start such a thread.)
+//! the first form, because attacks are made of writes out of bounds, and checks of reads cost as
+//! much again. `mode=debug` uses the second form, to find bugs. The debug heap knows each block's
+//! exact size, and whether it was freed. The hardened library lacks the functions that only read.
 //!
 //! **An error** is one line of text, and ends the process. With `on_misuse=report` or `mode=debug`
-//! the process continues: the real function does its work, but printed text is cut.
+//! the real function then does its work, but printed text is cut.
 //!
 //! **Invariants.** Nothing here allocates or takes a lock. No function here changes `errno` before
 //! the real one runs. A destination outside the heap's window goes to the real function unchecked.
@@ -130,6 +122,12 @@ type Dlsym = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
 type Dlerror = unsafe extern "C" fn() -> *mut c_char;
 
 /// The state of the slots.
+///
+/// The first call of any of the functions fills the slots. The library's constructor, which knows
+/// the mode, fills them again and makes their pages read-only. Several threads, or a signal
+/// handler, may fill the slots at once; the functions for the mode are the ones that stay. If
+/// another thread may still be writing when the constructor is done, the pages stay writable.
+/// (Another library's constructor can start such a thread.)
 static STAGE: AtomicU8 = AtomicU8::new(UNPREPARED);
 /// The constructor has not run.
 const UNPREPARED: u8 = 0;

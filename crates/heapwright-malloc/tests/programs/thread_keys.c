@@ -23,7 +23,7 @@ static void destroy(void *value)
         free(p);
     }
     if (data->round + 1 < PTHREAD_DESTRUCTOR_ITERATIONS) {
-        /* Once more: the value of the next round is another block. */
+        /* The destructor runs again: the value of the next round is another block. */
         size_t key = data->key, round = data->round + 1;
         free(data);
         data = calloc(1, 100 + key * 10);

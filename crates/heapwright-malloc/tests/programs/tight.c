@@ -1,5 +1,5 @@
 /*
- * What must hold near the end of memory. tests/limits.rs limits the program from outside.
+ * Guarantees near the end of memory. tests/limits.rs limits the program from outside.
  *
  *   fill MB   that many megabytes fit at least, in blocks of 100,000 bytes; once they are free, a
  *             thread with a stack of the usual size starts
