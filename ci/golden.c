@@ -1,7 +1,6 @@
-// golden: calls malloc, free and the sized operator delete from functions that
-// do nothing else, so that callgrind's call edges name them however the library
-// aliases its symbols. ci/golden.sh has callgrind write its counts at each call
-// of `part`, so the program is cut into parts:
+// golden: calls malloc, free and the sized operator delete. Each caller does nothing else, so
+// callgrind's call edges name the functions, however the library aliases its symbols. For
+// ci/golden.sh, callgrind writes its counts at each call of `part`, so the program is cut into parts:
 //
 //   warm-up | 40 single rounds, a part each | 20,000 rounds in one part
 //

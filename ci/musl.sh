@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# musl: the tests' programs with the library preloaded, linked, and linked into static programs, for x86-64 and
-# aarch64 (under qemu-user); a root with musl, the library and a busybox that is built for musl from Debian's source;
-# the library as the global allocator of static Rust programs; the libraries with bounds, and the command, with
-# programs for musl. Programs must print the same as with musl's own malloc.
+# musl, for x86-64 and aarch64 (under qemu-user). The tests' programs run with the library preloaded, linked, and
+# linked into static programs. A root has musl, the library and a busybox that is built for musl from Debian's source.
+# Static Rust programs have the library as their global allocator. The libraries with bounds, and the command, run
+# with programs for musl. Programs must print the same as with musl's own malloc.
 #
 #   ci/musl.sh                    all of this
 #   ci/musl.sh figures [ROUNDS]   heapwright beside musl's own malloc (mallocng), mimalloc and jemalloc in

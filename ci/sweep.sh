@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The sweep: entry points times sizes times patterns under heapwright and other allocators, in turns, by one thread and
-# by 2 and 8, so that no size and no entry point hides a cliff (bench/sweep; docs/benchmarks.md explains the results).
+# The sweep: entry points times sizes times patterns under heapwright and other allocators, in turns, by one thread
+# and by 2 and 8. So no size and no entry point hides a cliff (bench/sweep; docs/benchmarks.md explains the results).
 #
 #   ci/sweep.sh                            all, 3 rounds: about four minutes
 #   ci/sweep.sh --threads 1                one thread: about two
