@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
-# aarch64: everything compiles for it; the core's unit tests, the race's workloads in miniature and the
-# tests' programs run on it, under the preload library and qemu-user, with 4, 16 and 64 KiB pages and with an
-# address space of 39 bits.
+# aarch64: everything compiles for it. The core's unit tests, the race's workloads in miniature and the tests' programs run
+# on it, under the preload library and qemu-user. They run with 4, 16 and 64 KiB pages and with an address space of 39 bits.
 #
-# qemu-user has no restartable sequences: those of per-CPU caches run in a small system under qemu-system
-# (ci/common.sh). qemu-user keeps 24 bytes for each page that a guest reserves: 6 GiB for a window of 1 TiB. So
-# the window is small. One run keeps the default window, which 39 bits of addresses cut down.
+# qemu-user has no restartable sequences. So those of per-CPU caches run in a small system under qemu-system
+# (ci/common.sh). qemu-user keeps 24 bytes for each page that a guest reserves: 6 GiB for a window of 1 TiB. So the
+# window is small. One run keeps the default window, which 39 bits of addresses cut down.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup aarch64
@@ -23,7 +22,7 @@ as_shipped cargo build --quiet --locked --release -p heapwright-launcher --targe
 for package in heapwright-hardened heapwright-check; do
     as_shipped cargo build --quiet --locked --release -p $package --target $TARGET
 done
-# The command carries these.
+# The command carries these files.
 HEAPWRIGHT_EMBED_LIBRARY=$built/libheapwright.so HEAPWRIGHT_EMBED_LAUNCHER=$built/heapwright-launcher \
     HEAPWRIGHT_EMBED_CHECK_LIBRARY=$built/libheapwright_check.so cargo check --quiet --locked -p heapwright-cli --target $TARGET
 
@@ -47,7 +46,7 @@ row() {
     tail -n 12 "$SCRATCH/out" | sed 's/^/     /'
     failures=$((failures + 1))
 }
-# malloc_suites OPTIONS EMULATOR-WORDS...: this system's tests, with their programs for the other one.
+# malloc_suites OPTIONS EMULATOR-WORDS...: this system's tests, with their programs for aarch64.
 malloc_suites() {
     timeout 1200 env CC=aarch64-linux-gnu-gcc HEAPWRIGHT_TEST_LIBRARY="$built" EMULATOR_KIB=$((64 << 10)) HEAPWRIGHT_TEST_MODE="$1" \
         HEAPWRIGHT_TEST_RUNNER="qemu-aarch64 ${*:2} -L $SYSROOT" \
@@ -64,7 +63,7 @@ for pages in 4096 16384 65536; do
         row "pages of $pages, mode=$options" malloc_suites $options,$SMALL_WINDOW -p $pages
     done
     row "pages of $pages: workloads" workloads $pages
-    # With bounds in the C library's functions.
+    # The libraries with bounds in the C library's functions.
     for library in hardened check; do
         row "pages of $pages, libheapwright-$library.so" timeout 1200 env HEAPWRIGHT=$SMALL_WINDOW $QEMU -p $pages \
             -E LD_PRELOAD="$built/libheapwright_$library.so" "$SCRATCH/thread_keys"

@@ -2,7 +2,7 @@
 # Measures the pages' figures again: runs the command of each section of docs/figures.json, and
 # renders the pages and README's table (bench/figures).
 #
-#   ci/benchmarks.sh SECTION...    these sections; without one the list, with the commands
+#   ci/benchmarks.sh SECTION...    these sections; without a section, prints the list with the commands
 #   ci/benchmarks.sh all           all of them: most of a day
 #   ci/benchmarks.sh tables        the race's section again, from the results of the last race
 #
@@ -67,7 +67,7 @@ take() {
 }
 
 quiet_machine
-# Built here and not by each script, so that all of them measure one library.
+# The libraries are built here and not by each script, so that all scripts measure one library.
 preload_library
 bench build -p peers -p figures
 for chosen; do

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The book (docs/book, docs/SUMMARY.md): runs each command of its pages, compares outputs, and builds the site.
 #
-#   ci/book.sh                 runs the commands (docs/book/run.py says how outputs are compared), and builds target/book
+#   ci/book.sh                 runs the commands, and builds target/book (docs/book/run.py says how outputs are
+#                              compared)
 #   ci/book.sh PAGE...         runs the commands of these pages only
 #
 #   ci/book.sh findings [--check | --measure]
@@ -12,9 +13,9 @@
 #                              are current. --measure runs the corpus first (ci/corpus.sh), and
 #                              keeps its figures in docs/findings/measured.tsv
 #
-# A page shows a command's whole output; docs/book/run.py lists the parts that may differ from run to run. Building also finds
-# links that lead nowhere (docs/book/preprocess.py). mdBook is built once, which takes a minute: with MDBOOK_VERSION on PATH
-# nothing is installed.
+# A page shows a command's whole output; docs/book/run.py lists the parts that may differ from run to run. The build
+# also finds links that lead nowhere (docs/book/preprocess.py). mdBook is built once, which takes a minute. If PATH
+# has the version of MDBOOK_VERSION, nothing is installed.
 #
 # Environment:
 #   HEAPWRIGHT_COMMAND  the command (default: built from this checkout)
@@ -50,7 +51,7 @@ check_library
 the_command
 export HEAPWRIGHT_COMMAND
 
-# Installed, as a reader has it.
+# Installs the command, as a reader has it.
 mkdir "$SCRATCH/built"
 cp "$HEAPWRIGHT_SO" "$HEAPWRIGHT_HARDENED_SO" "$HEAPWRIGHT_CHECK_SO" "$(dirname "$HEAPWRIGHT_SO")/libheapwright.a" "$SCRATCH/built/"
 cp "$(dirname "$HEAPWRIGHT_COMMAND")"/{heapwright,cargo-heapwright} "$SCRATCH/built/"
@@ -64,7 +65,7 @@ mdbook=$(tool mdbook)
 site=$CARGO_TARGET_DIR/book
 rm -rf "$site"
 "$mdbook" build docs/book --dest-dir "$site" >"$SCRATCH/said" 2>&1 || { cat "$SCRATCH/said"; die "the book is not built"; }
-# (A warning is a page that mdBook did not understand.)
+# (A warning means that mdBook did not understand a page.)
 if grep -E 'WARN|ERROR' "$SCRATCH/said"; then die "mdBook complains"; fi
 python3 docs/book/preprocess.py links "$site"
 # Nothing is fetched when a page is read: fonts, styles, scripts and pictures are the site's own.

@@ -7,7 +7,7 @@
 #                                allocate a little; and the cost of pauses (bench/bounds, a program for each
 #                                promise). --cache sets heapwright's cache model. --with adds another preload
 #                                library, with a ! at each figure above the target. (For give-back the target
-#                                depends on the allocator: on the pages in which its blocks lie.) About five
+#                                depends on the pages in which the allocator's blocks lie.) Takes about five
 #                                minutes, and again for each --with; needs 2 GiB
 #   ci/bounds.sh describe [NS]   the cost of hw_describe: at most 30 nanoseconds (NS) a call on a warm address
 #                                of every kind (a block, inside one, foreign, unmapped), and never a fault
@@ -15,19 +15,19 @@
 #                                instructions more for /bin/true, by callgrind, dynamic linking included; at
 #                                most 120 KiB more resident when main returns, a mean of 300 runs. Each
 #                                library file may have 2.5 MB
-#   ci/bounds.sh report [--quick]   records of a million findings and a gigabyte (of a million different ones;
-#                                of a thousand that come again and again) are reported within 30 seconds and 1
-#                                GiB of memory: 2.1 GiB of disk
+#   ci/bounds.sh report [--quick]   two records of a million findings and a gigabyte are reported within 30
+#                                seconds and 1 GiB of memory. One has a million different findings, the other
+#                                a thousand that repeat. Needs 2.1 GiB of disk
 #   ci/bounds.sh heap [--quick]  dumps of ten million objects with thirty million references of any form are
 #                                summarised within a minute and 1 GiB of memory: three of at most 140 MB of
-#                                disk each. --quick makes a hundredth of it, with the debug build
+#                                disk each. --quick does a hundredth of it, with the debug build
 #   ci/bounds.sh limit [--rounds N | --quick]
 #                                programs in a control group with a memory limit. One holds 350 MB live in 384
-#                                MB: does it end, and how fast beside one without a limit? One grows in ten
+#                                MB: does it end, and how fast beside a run without a limit? One grows in ten
 #                                ways until the kernel ends it: is its heap profile on disk? One outside of the
-#                                group has freed 100 MB and pauses, while a program in it has too little: does
-#                                it give them back sooner than `purge` says? (bench/limit.) --quick: two rounds,
-#                                heapwright alone. Skips if no control group can be made
+#                                group has freed 100 MB and pauses, while a program in the group lacks memory:
+#                                does it give the memory back sooner than `purge` says? (bench/limit.) --quick:
+#                                two rounds, heapwright alone. Skips if no control group can be made
 #
 # Prints each figure: target, measured value, verdict. Ends with 1 if heapwright misses a target.
 set -euo pipefail
@@ -55,8 +55,8 @@ startup() {
     preload_library
     hardened_library
     check_library
-    # The program reads its resident memory from the kernel's count of pages. `getrusage` and VmHWM leave out up to 128
-    # KiB that CPUs have not added to the sum yet, so they depend on the CPUs on which the process ran.
+    # The program reads its resident memory from the kernel's count of pages. `getrusage` and VmHWM leave out up to
+    # 128 KiB that CPUs have not added to the sum yet, so they depend on the CPUs on which the process ran.
     cc -O2 -Wall -Wextra -o "$SCRATCH/resident" -x c - <<'C'
 #include <fcntl.h>
 #include <string.h>
@@ -74,12 +74,12 @@ int main(void)
     return !end || write(1, line + 1, end - line) < 0;
 }
 C
-    # The kernel maps the pages around a touched one, up to a border of 64 KiB. Each start places the library elsewhere, so one
-    # start, or a median of a few, may have 100 KiB more than the next. A mean of many does not. A library that was just written
-    # lies in the page cache in large pieces, and a fault maps more of these at once: 100 KiB more than for an installed library. So
-    # the script measures a copy of its own, because pages that another process maps stay in the cache. The copy bypasses the cache
-    # if the file system can do that, and is dropped from it. If the kernel keeps pages all the same, the extra memory is not the
-    # library's, so the best of three copies counts.
+    # The kernel maps the pages around a touched one, up to a border of 64 KiB. Each start places the library elsewhere,
+    # so one start, or a median of a few, may have 100 KiB more than the next. A mean of many does not. A library that
+    # was just written lies in the page cache in large pieces, and a fault maps more of these at once: 100 KiB more than
+    # for an installed library. So the script measures a copy of its own, because pages that another process maps stay
+    # in the cache. The copy bypasses the cache if the file system can do that, and is dropped from it. If the kernel
+    # keeps pages all the same, the extra memory is not the library's, so the best of three copies counts.
     mean() { awk '{ sum += $2 } END { printf "%d\n", sum / NR }'; }
     for copy in 1 2 3; do
         own=$SCRATCH/startup.$copy.so
@@ -115,7 +115,8 @@ large() {
     cargo build --quiet --locked "${flags[@]}" -p heapwright-record --example records --example heap_dumps
     MADE=$CARGO_TARGET_DIR/$PROFILE
 }
-# measured WHAT SECONDS CODE ARGUMENTS...: the command under the launcher; its time, and its memory, which may be 1 GiB.
+# measured WHAT SECONDS CODE ARGUMENTS...: runs the command under the launcher. Prints its time, and its memory, which
+# may be 1 GiB.
 measured() {
     local wall peak code
     "$MADE/heapwright-launcher" 3 0 $$ "$MADE/heapwright" "${@:4}" 3>"$SCRATCH/cost" >"$SCRATCH/said"
@@ -130,7 +131,7 @@ report() {
     for different in $findings $((findings / 1000)); do
         "$MADE/examples/records" "$SCRATCH/record" $findings $((PERCENT < 100 ? 10 : 1024)) $different
         for format in text json; do
-            # (The exit code is 1: something was found.)
+            # (The exit code is 1: the report has findings.)
             measured "$format, $different different" 30 1 report --format $format -o "$SCRATCH/told" "$SCRATCH/record"
             # The report was written, and counts all findings.
             grep -qE "^==1== ERROR SUMMARY: [0-9,]+ errors from|^    \"errors\": $findings,$" "$SCRATCH/told" || die "$format: the sums are not there"
@@ -174,7 +175,8 @@ limit() {
     library=$(realpath "$HEAPWRIGHT_SO")
     for program in load grow pressure; do cc -O2 -Wall -Wextra -fno-builtin -pthread -o "$SCRATCH/$program" "bench/limit/$program.c"; done
 
-    # within BYTES PRELOAD OPTIONS COMMAND...: the subshell moves itself; its messages about signals go nowhere.
+    # within BYTES PRELOAD OPTIONS COMMAND...: the subshell moves itself into the group. The shell's messages about
+    # signals are dropped.
     within() {
         echo "$1" >"$limit"
         (echo "$BASHPID" >"$group/cgroup.procs"; HEAPWRIGHT=$3 LD_PRELOAD=$2 exec timeout 60 "${@:4}")
@@ -203,7 +205,7 @@ limit() {
     done
 
     for way in 0 1 2 3 4 5 6 7 8 9; do
-        # A second try if no profile was left: on a busy machine the kernel may be faster.
+        # Tries twice if no profile was left: on a busy machine the kernel may end the program before its profile is written.
         for _ in 1 2; do
             rm -f "$SCRATCH"/profile.*
             within 256M "$library" "sample=512k,profile=$SCRATCH/profile" "$SCRATCH/grow" $way >/dev/null 2>&1 || true

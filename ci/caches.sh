@@ -1,23 +1,23 @@
 #!/usr/bin/env bash
-# Which cache a thread uses: heapwright's exclusive, shared and per-CPU caches against each other and
-# against other allocators, on the loads of bench/caches. docs/caches.md says how to read what comes out.
+# Which cache a thread uses: heapwright's exclusive, shared and per-CPU caches against each other and against other
+# allocators, on the loads of bench/caches. docs/caches.md says how to read the results.
 #
 #   ci/caches.sh [OPTION...] [ttest1 | rpc | churn | idle | report]...
 #
 #   --threads 2,40,80   threads of ttest1 and rpc
-#   --shared 8,32       shared:K besides K as it comes
+#   --shared 8,32       values of K for shared:K, beside its default
 #   --percent 100       of the work
 #   --only NAME,...     only these settings and peers;  --with NAME=[VAR=VALUE ...]PATH  another library
-#   --rounds 10         intervals need 6
-#   --quick             seconds: only that all runs
+#   --rounds 10         the rounds; intervals need 6
+#   --quick             seconds: verifies only that all programs run
 #
-# The programs run in turns, each setting once a round; 10 rounds of all take about an hour and a half
-# and want a quiet machine. Results are kept in the target folder's caches/ (each number, tables.md).
-# Ends with 1 if a figure is missed or a run of ours fails.
+# The programs run in turns, each setting once a round; 10 rounds of all take about an hour and a half and want a
+# quiet machine. Results are kept in the target folder's caches/ (each number, tables.md). Ends with 1 if a figure is
+# missed or a run of ours fails.
 #
-# --quick runs miniatures under each cache model and glibc, and measures nothing worth reading. It fails
-# where a model is refused, a program does not print what it should, or a block did not hold what was
-# written into it; and where the programs do not notice an allocator that hands memory out twice.
+# --quick runs miniatures under each cache model and glibc, and measures nothing worth reading. It fails if a model is
+# refused, if a program prints a wrong result, or if a block has lost its contents. It also fails if the programs do
+# not notice an allocator that hands memory out twice.
 #
 # HEAPWRIGHT_SO measures another library.
 set -euo pipefail

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Everything at once on the preloaded library (crates/heapwright-malloc/tests/chaos): threads, forks, signals, dlopen, ends of
-# threads, malloc_trim, limits, and system calls that are refused at random, with the contents of every block checked; under
-# each mode and cache model. If a thread makes no progress for 5 s, the stacks of all threads are printed, and the run fails.
-# The start alone runs with each of its calls refused.
+# Everything at once on the preloaded library (crates/heapwright-malloc/tests/chaos): threads, forks, signals, dlopen,
+# ends of threads, malloc_trim, limits, and system calls that are refused at random. The contents of every block are
+# checked, under each mode and cache model. If a thread makes no progress for 5 s, the stacks of all threads are
+# printed, and the run fails. The start alone runs with each of its calls refused.
 #
 #   ci/chaos.sh [SECONDS]              seconds for each mode (default: 20)
 #
@@ -41,7 +41,7 @@ start() {
         env HEAPWRIGHT="$options" LD_PRELOAD="$HEAPWRIGHT_SO" LD_BIND_NOW=1 \
         "$SCRATCH/chaos" "$@" >"$SCRATCH/out" 2>"$SCRATCH/err" </dev/null
 }
-# run OPTIONS WORDS...: the same; fails if the program writes to stderr, as no healthy one does.
+# run OPTIONS WORDS...: as start, but fails if the program writes to stderr, which no healthy run does.
 run() { start "$@" && [ ! -s "$SCRATCH/err" ]; }
 # failed NAME: prints the output of a failed run, and its threads' stacks by a debugger.
 failed() {
@@ -92,7 +92,7 @@ for options in "${MODES[@]}"; do
     run "$options" start 1000000 only || { failed "$options: the start"; continue; }
     calls=$(awk '{ print $1 }' "$SCRATCH/out")
     started=0
-    # The start itself has few calls; later ones are like each other.
+    # The start itself has few calls; later calls are alike.
     for number in $(seq 0 $((calls < 60 ? calls : 60))); do
         for which in only after; do
             if run "$options" start "$number" $which; then
@@ -110,7 +110,7 @@ for options in "${MODES[@]}"; do
     words=(${WITHOUT[@]+"${WITHOUT[@]}"} "patience=${CHAOS_PATIENCE:-5000}")
     # docs/caches.md says where handlers may allocate.
     [[ $options =~ cache=(shared|percpu) ]] && words+=(handlers)
-    # Four rounds at least, one for each of refusals or none, limits or none.
+    # Four rounds at least: each with refusals or none, and with limits or none.
     rounds=$(((SECONDS_A_MODE + ROUND - 1) / ROUND))
     rounds=$((rounds < 4 ? 4 : rounds))
     for ((round = 0; round < rounds; round++)); do

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# What `heapwright check` costs, beside valgrind's memcheck and AddressSanitizer, what
-# each of them finds, and how long a leak check stops a program: tables of medians, and
-# the targets and the measured figures (bench/check).
+# Measures `heapwright check` beside valgrind's memcheck and AddressSanitizer: its cost, the findings of each, and how
+# long a leak check stops a program. Prints tables of medians, and the targets with the measured figures (bench/check).
 #
 #   ci/check.sh [--quick [--valgrind] | --no-valgrind] [--rounds N] [SECTION...]
 #   ci/check.sh report       the tables of docs/check-figures.md again, from the results of the last
@@ -10,16 +9,15 @@
 #   programs  real programs: plain, checked, checked without guards, under memcheck
 #   short     1,000 short processes: a build (make -j2) and a shell script, plain and checked
 #   asan      programs that are built here: plain, checked, under memcheck, with AddressSanitizer;
-#             and the findings of each in some of corpus/
+#             and the findings of each tool in some programs of corpus/
 #   snapshot  a leak check, requested by a signal, of a program with 1 GiB of live blocks
 #
-# Without a section, all of them. Runs are processes of their own, each round runs all,
-# and the order turns from round to round; there are 5 rounds, valgrind runs once. The
-# results are kept in the target folder's check-figures/ (results-check-*.tsv each single
-# number, tables.md). Ends with 1 if a figure is missed or a run of ours
-# fails. Half an hour; wants a quiet machine. --quick runs all once and small, without
-# valgrind and without what would have to be fetched, and only fails where something
-# does not run, prints something else, or finds what is not there.
+# Without a section, runs all sections. Each run is a process of its own, and each round runs all, in an order that
+# turns from round to round. There are 5 rounds, but valgrind runs once. The results are kept in the target folder's
+# check-figures/ (results-check-*.tsv has each single number, tables.md the tables). Ends with 1 if a figure is missed
+# or a run of ours fails. Takes half an hour, and wants a quiet machine. --quick runs all once and small, without
+# valgrind and without files that would have to be fetched. It fails only if a program does not run or prints
+# something else, or if a tool reports a mistake that does not exist.
 #
 #   HEAPWRIGHT     the command to measure (default: built from this checkout)
 #   CHECK_OPTIONS  words between `check` and `--`, if any
@@ -57,8 +55,7 @@ prepare_command() {
     prepare_launcher
     # shellcheck disable=SC2206
     CHECK=("$COMMAND" check ${CHECK_OPTIONS:-})
-    # Check must run, find a leak and report nothing else. Otherwise the figures are not what they
-    # seem.
+    # Check must run, find a leak and report nothing else. Otherwise the figures would mislead.
     local status=0
     printf '#include <stdlib.h>\nchar *volatile p;\nint main(void) { p = malloc(123); p = 0; return 0; }\n' >"$SCRATCH/leaks.c"
     cc -O0 -o "$SCRATCH/leaks" "$SCRATCH/leaks.c"
@@ -79,7 +76,7 @@ section_programs() {
         IFS=$'\t' read -ra words <<<"$line"
         name=${words[0]}
         planned programs "$name" glibc 0 "${words[@]:1}"
-        # Such a program's leaks are its own, and are reported; it must have no errors.
+        # The leaks that such a program has are its own, and are reported. It must have no errors.
         planned_behind "${CHECK[@]}" --fail-on errors -- :: programs "$name" heapwright 0 "${words[@]:1}"
         planned_behind "${CHECK[@]}" --fail-on errors --guard never -- :: programs "$name" 'heapwright guard=never' 0 "${words[@]:1}"
         valgrind_planned programs "$name" valgrind 1 "${words[@]:1}"
@@ -115,8 +112,8 @@ section_asan() {
     tools
 }
 
-# Programs of corpus/, one of a kind; in leaks/ the bug is a leak. A wrongly read value must be
-# used: memcheck drops a read that nothing depends on.
+# Programs of corpus/, one of a kind; in leaks/ the bug is a leak. The program must use a wrongly read value: memcheck
+# ignores a read that no result depends on.
 TOOLS=(buffer-overflow-by-one.c buffer-overflow-read-by-one.c buffer-underflow-by-one.c double-free-list.c
     interior-free-moved-cursor.c invalid-free-stack.c allocator-mismatch-new-array-delete.cc write-after-free-middle.c
     use-after-free-list-next.c use-after-free-vector-iterator.cc use-after-free-dispatch.c realloc-after-free-direct.c
@@ -141,8 +138,7 @@ says() { # TOOL error|leak PROGRAM ARGUMENTS...: 1 if the tool finds one, else 0
         asan) set -- env "ASAN_OPTIONS=exitcode=99:detect_leaks=$([ "$leak" = leak ] && echo 1 || echo 0)" "$@" ;;
     esac
     (ulimit -c 0 && exec timeout -k 1 60 "$@") >"$SCRATCH/out" 2>"$SCRATCH/err" </dev/null || status=$?
-    # A checker that stopped at the error it reported ends with 99, too; a plain
-    # program shows its bug by a signal.
+    # If a checker stopped at the error that it reported, the status is 99, too. A plain program shows its bug by a signal.
     case $tool in
         glibc) if [ $status -gt 128 ]; then echo 1; else echo 0; fi ;;
         *) if [ $status -eq 99 ]; then echo 1; else echo 0; fi ;;
@@ -193,8 +189,8 @@ section_snapshot() {
     record=$(echo "$SCRATCH"/record.*)
     for check in 1 2 3; do
         "$COMMAND" report --format json --at $check -o "$SCRATCH/told" "$record" || [ $? -eq 1 ]
-        # Of a check: the stop, the time until its result, all blocks, and whether it reports more
-        # than the one leak of 123 bytes.
+        # Prints of a check: the stop, the time until its result, all blocks, and whether it reports more than the one
+        # leak of 123 bytes.
         python3 - "$SCRATCH/told" $check >"$SCRATCH/check" <<'PYTHON'
 import json, sys
 told = json.load(open(sys.argv[1]))

@@ -1,5 +1,5 @@
-# The common part of the scripts under ci/; sourced, not run: the repository's root, the target
-# folder, tools to install, the preload library.
+# The common part of the scripts under ci/: the repository's root, the target folder, tools to install, the preload
+# library. Scripts source this file.
 #
 # Settings of the user:
 #   CARGO_TARGET_DIR    where builds go (default: target/ of the repository)
@@ -28,8 +28,8 @@ setup() { "$ROOT/ci/setup.sh" "$@"; }
 # tool NAME: the path of a tool from crates.io that ci/setup.sh installs.
 tool() { if [ -x "$CARGO_TARGET_DIR/tools/bin/$1" ]; then echo "$CARGO_TARGET_DIR/tools/bin/$1"; else command -v "$1"; fi; }
 
-# apt_at FOLDER deb|deb-src [SUITE [ARCHITECTURE [HOST [OPTION...]]]]: lists of Debian's packages or sources in a folder of their
-# own, for `apt-get "${APT[@]}" download ...`. The system's lists stay unchanged.
+# apt_at FOLDER deb|deb-src [SUITE [ARCHITECTURE [HOST [OPTION...]]]]: lists of Debian's packages or sources in a
+# folder of their own, for `apt-get "${APT[@]}" download ...`. The system's lists stay unchanged.
 apt_at() {
     mkdir -p "$1/lists/partial" "$1/archives/partial"
     echo "$2 http://${5:-deb.debian.org/debian} ${3:-$(. /etc/os-release; echo "$VERSION_CODENAME")} main" >"$1/sources.list"
@@ -44,14 +44,14 @@ fetched() {
     rm -rf "$1"
     mkdir -p "$1"
     say "fetching ${1##*/}"
-    # (Not in a condition, where no failure would end it.)
+    # (The subshell is in no condition: there a failure would not end it.)
     (set -e; "${@:2}") >"$SCRATCH/fetched" 2>&1 </dev/null &
     wait $! || { tail -n 20 "$SCRATCH/fetched" >&2; return 1; }
     : >"$1/done"
 }
 
-# source_package NAME [SUITE VERSION]: unpacks Debian's source package of this release, or of another, into $SOURCES/NAME, once. Prints a
-# line and fails if there is none.
+# source_package NAME [SUITE VERSION]: unpacks Debian's source package of this release, or of another, into
+# $SOURCES/NAME, once. Prints a line and fails if there is none.
 source_package() {
     [ ! -d "$SOURCES/$1" ] || return 0
     command -v apt-get >/dev/null || { say "no source of $1: there is no apt-get"; return 1; }
@@ -72,7 +72,7 @@ unpack_source() { # NAME [SUITE VERSION]
 # Whether this run leaves out the parts for ci/deep.sh, as .ci/run does.
 is_quick() { [ -n "${HEAPWRIGHT_QUICK:-}" ]; }
 
-# The library, some floors of which are crates of their own, for Cargo.
+# The library's packages for Cargo: some of its floors are crates of their own.
 LIBRARY=(-p heapwright -p heapwright-gc -p heapwright-realm -p heapwright-stacks -p heapwright-substrate)
 
 # as_shipped COMMAND...: with the release profile as Cargo.toml has it. (.ci/run builds tools
@@ -81,8 +81,8 @@ as_shipped() {
     env -u CARGO_PROFILE_RELEASE_LTO -u CARGO_PROFILE_RELEASE_CODEGEN_UNITS -u CARGO_PROFILE_RELEASE_DEBUG "$@"
 }
 
-# shipped PACKAGE FILE VARIABLE: stores the path of a library, as it is shipped, in a variable that is not set. Builds it
-# alone: Cargo would unite the features of several packages, and std could slip in.
+# shipped PACKAGE FILE VARIABLE: stores the path of a library, as it is shipped, in a variable that is not set. Builds
+# the library alone: Cargo would unite the features of several packages, and std could slip in.
 shipped() {
     if [ -z "${!3:-}" ]; then
         as_shipped cargo build --quiet --release --locked -p "$1"
@@ -91,7 +91,7 @@ shipped() {
     [ -f "${!3}" ] || die "no library at ${!3}"
     export "${3?}"
 }
-# The preload library, the one that checks the C library's writers, and that of `heapwright check`.
+# The preload library, the library that checks the C library's writers, and the library of `heapwright check`.
 preload_library() { shipped heapwright-malloc libheapwright.so HEAPWRIGHT_SO; }
 hardened_library() { shipped heapwright-hardened libheapwright_hardened.so HEAPWRIGHT_HARDENED_SO; }
 check_library() { shipped heapwright-check libheapwright_check.so HEAPWRIGHT_CHECK_SO; }
@@ -103,7 +103,7 @@ the_command() {
     HEAPWRIGHT_COMMAND=$CARGO_TARGET_DIR/release/heapwright
 }
 
-# bench COMMAND WORDS...: cargo COMMAND in the workspace of the benchmarks, optimised. What it builds is in MADE.
+# bench COMMAND WORDS...: cargo COMMAND in the workspace of the benchmarks, optimised. MADE has the built files.
 MADE=$CARGO_TARGET_DIR/bench/release
 bench() { cargo "$1" --quiet --release --locked --manifest-path bench/Cargo.toml --target-dir "$CARGO_TARGET_DIR/bench" "${@:2}"; }
 
@@ -114,7 +114,8 @@ prepare_launcher() {
     LAUNCHER=$CARGO_TARGET_DIR/release/heapwright-launcher
 }
 
-# peers FOLDER NAMES: the available libraries of other allocators (bench/peers): a line NAME=[VAR=VALUE ...]PATH each.
+# peers FOLDER NAMES: prints the available libraries of other allocators (bench/peers), each in a line NAME=[VAR=VALUE
+# ...]PATH.
 peers() {
     bench build -p peers
     "$MADE/peers" --work "$1" --only "$2"
@@ -135,8 +136,8 @@ refuses() {
         die "'${*:2}' ends with $status and says '$(cat "$SCRATCH/errors")', not '$1'"
 }
 
-# zig WORDS...: Zig 0.17, from PyPI, in a folder of its own, which zig_here makes. zig_program MODE SOURCE OUT builds a program, for the
-# same processor as Rust's programs: Zig's default is the one it runs on.
+# zig WORDS...: Zig 0.17, from PyPI, in a folder of its own, which zig_here makes. zig_program MODE SOURCE OUT builds
+# a program for the same processor as Rust's programs. (Zig's default is the processor it runs on.)
 zig() { "$CARGO_TARGET_DIR/zig/bin/python" -m ziglang "$@"; }
 zig_here() {
     local folder=$CARGO_TARGET_DIR/zig
@@ -153,8 +154,8 @@ zig_program() {
 # The median of the numbers on stdin, one a line; a dash if there are none.
 median() { sort -n | awk '{ v[NR] = $1 } END { print NR ? v[int((NR + 1) / 2)] : "-" }'; }
 
-# A small aarch64 system under qemu-system: Debian's kernel and busybox, for features that qemu-user lacks: restartable
-# sequences, the kernel's own answers, preemption. It starts in four seconds.
+# A small aarch64 system under qemu-system: Debian's kernel and busybox. It has features that qemu-user lacks:
+# restartable sequences, the kernel's own answers, preemption. It starts in four seconds.
 #
 #   system_begin                             fetches both once; an empty system
 #   system_file FILE PATH                    puts a file there

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# The misuse corpus (corpus/). Debug mode must report every bad program, under the right heading and in the
-# right words. It must report neither its twin, which differs in that one line, nor the hard right programs
-# of corpus/right; these behave as without the preload. The programs of corpus/functions pass wrong memory
-# to a function of the C library. They run on the library of `heapwright check`, which must find them
-# without a guard. So do those of corpus/reads, whose bug is a read: by a function, or in a loop of their
-# own. Of the latter the default must find nine in ten, and guard=all all.
+# The misuse corpus (corpus/). Debug mode must report every bad program, under the right heading and in the right
+# words. It must not report the program's twin, which differs in that one line, nor the hard right programs of
+# corpus/right; these behave as without the preload. The programs of corpus/functions pass wrong memory to a function
+# of the C library. They run on the library of `heapwright check`, which must find them without a guard. The programs
+# of corpus/reads run on it, too: their bug is a read, by a function or in a loop of the program's. Of the loops the
+# default must find nine in ten, and guard=all all.
 #
 #   ci/corpus.sh [NAME...]             two passes: guard=all, and the default; the right programs also under
 #                                      harder options. The default must find what guard=all finds
-#   ci/corpus.sh -v                    also what passed, and which reads are missed
+#   ci/corpus.sh -v                    also prints what passed, and which reads are missed
 #   ci/corpus.sh --default-only        leave out guard=all
 #   ci/corpus.sh --without DETECTION   turn one detection off: the programs that only it finds must now be
 #                                      missed

@@ -12,14 +12,12 @@
 #   captures  one capture of a stack, by the library's own measurement
 #   programs  real programs, stacks of 16 frames on
 #
-# Without a section, all of them. Runs are processes of their own, each round runs
-# all, and the order turns from round to round; there are 9 rounds of pr, 5 of the
-# others; valgrind runs once. The results are kept in the target folder's
-# debug-figures/ (results-*.tsv each single number, tables.md). Ends
-# with 1 if a figure is missed or a run of ours fails. Half an hour; wants a quiet
-# machine. --quick runs all once and small, without valgrind, and only fails
-# where something does not run, prints something else, or finds what is not there;
-# --valgrind puts valgrind back.
+# Without a section, runs all sections. Each run is a process of its own, and each round runs all, in an order that
+# turns from round to round. There are 9 rounds of pr, and 5 of the other sections; valgrind runs once. The results
+# are kept in the target folder's debug-figures/ (results-*.tsv has each single number, tables.md the tables). Ends
+# with 1 if a figure is missed or a run of ours fails. Takes half an hour, and wants a quiet machine. --quick runs all
+# once and small, without valgrind. It fails only if a program does not run or prints something else, or if a tool
+# reports a mistake that does not exist. --valgrind puts valgrind back.
 #
 # HEAPWRIGHT_SO measures another library; DEBUG_OPTIONS (default mode=debug) are the options of all
 # runs of heapwright, before traces=.
@@ -46,8 +44,7 @@ prepare_library() {
     preload_library
     prepare_launcher
     OURS=("LD_PRELOAD=$HEAPWRIGHT_SO")
-    # The mode must exist, and the preload take effect. Otherwise the figures are not what they
-    # seem.
+    # The mode must exist, and the preload take effect. Otherwise the figures would mislead.
     local said
     said=$(env "${OURS[@]}" "HEAPWRIGHT=$OPTIONS,traces=16" /bin/true 2>&1) || die "$OPTIONS,traces=16 does not run: $said"
     [ -z "$said" ] || { say "warning: no figure has a verdict: $OPTIONS,traces=16 says '$said'"; without_mode=1; }
@@ -58,7 +55,7 @@ prepare_library() {
     cc -O2 -Wall -Wextra -fomit-frame-pointer -fno-optimize-sibling-calls -fno-builtin bench/debug/rounds.c -o "$WORK/rounds"
 }
 
-# Three builds of its program.
+# Three builds of Zig's program.
 prepare_zig() {
     [ -z "$ZIG" ] || return 0
     local mode
@@ -81,7 +78,7 @@ section_pr() {
     local many few program=$WORK/rounds row
     few=$(sized 5000 500) many=$(sized 200000 5000)
     row='16 frames'
-    # Compared runs follow each other.
+    # Runs that are compared follow each other.
     zig_planned pr "$row" zig-debug 0 - "$WORK/zig-Debug" default "$few"
     planned pr "$row" heapwright 0 - "${OURS[@]}" "HEAPWRIGHT=$OPTIONS,traces=16" "$program" "$few"
     zig_planned pr "$row" zig-safe-16 0 - "$WORK/zig-ReleaseSafe" 16 "$few"
@@ -98,7 +95,7 @@ section_pr() {
     run_plan 9
 }
 
-# instructions OPTIONS N: of the rounds and the last frees, which are the function `measured`.
+# instructions OPTIONS N: counts those of the rounds and the last frees, which are the function `measured`.
 instructions() {
     env "${OURS[@]}" "HEAPWRIGHT=$1" valgrind --tool=callgrind --callgrind-out-file=/dev/null \
         --toggle-collect=measured "$WORK/rounds" "$2" 2>"$SCRATCH/callgrind" >/dev/null ||
@@ -123,8 +120,7 @@ section_flat() {
     run_plan 5
     last=${sizes[-1]}
     for config in "${configs[@]}"; do
-        # The pinned memory: statistics at exit, with the survivors kept. Reads one line with words
-        # NAME=NUMBER.
+        # Measures the pinned memory, from statistics at exit, with the survivors kept. Reads one line with words NAME=NUMBER.
         env "${OURS[@]}" "HEAPWRIGHT=$OPTIONS,$config,stats=exit" "$WORK/rounds" "$last" keep 2>"$SCRATCH/stats" >/dev/null || true
         for pair in $(grep -oE '\b(buckets|bucket_bytes)=[0-9]+' "$SCRATCH/stats" | sort -u -t= -k1,1); do
             note flat "$last" "$config" "${pair%=*}" "${pair#*=}"

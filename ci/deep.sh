@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The checks that are too long for .ci/run, in parts of at most 80 minutes. A part that held writes its commit,
-# date and minutes into the table of docs/verification.md.
+# The checks that are too long for .ci/run, in parts of at most 80 minutes. A part that passes writes its commit, date
+# and minutes into the table of docs/verification.md.
 #
 #   ci/deep.sh               all parts
 #   ci/deep.sh PART...       only these
@@ -21,7 +21,7 @@ part_models() { steps loom shuttle; }
 part_fuzz() { FUZZ_SECONDS=${FUZZ_SECONDS:-300} GC_FUZZ_SECONDS=${GC_FUZZ_SECONDS:-600} steps fuzz gc-fuzz; }
 # The real programs that need 700 MB of packages, and other projects' build systems.
 part_programs() { ci/programs.sh more && ci/programs.sh leaks && steps valgrind corpus && ci/corpus.sh --hardened; }
-# Fork, a minute in each cache model; everything at once; profiles.
+# Fork storms, a minute in each cache model; chaos; storms of profiles.
 part_storms() {
     local model
     for model in auto exclusive shared:2 percpu; do

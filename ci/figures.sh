@@ -8,12 +8,12 @@
 #   figures_end                              runs the sections of the command line, and reports
 #
 # SETTINGS names options with a value (--NAME VALUE, in the variable given_NAME); --with NAME=[VAR=VALUE ...]PATH may be
-# given several times. PEERS, if set, names who else runs. In a section: planned and its kin, then run_plan. Sections of
-# plans and results are PREFIX and their own. figures_more, if there, prints what follows the tables.
+# given several times. PEERS, if set, names the other allocators that run. A section calls planned and its kin, then
+# run_plan. In plans and results a section's name follows PREFIX. figures_more, if defined, prints text behind the tables.
 
-# What run_plan and the sections want to know.
+# Variables of run_plan and of the sections.
 quick='' slow='' fast='' given_rounds='' chosen=() given_with=() failed=0
-# Set where the library did not know the options.
+# Set if the library did not know the options.
 without_mode=
 
 figures_begin() {
@@ -50,7 +50,7 @@ figures_begin() {
     bench build -p figures
 }
 
-# sized FULL QUICK: the requested one of the two.
+# sized FULL QUICK: prints one of the two, as the command line requests.
 sized() { if [ -n "$quick" ]; then echo "$2"; else echo "$1"; fi; }
 rounds_of() { echo "${given_rounds:-$(sized "$1" 1)}"; }
 # numbers LIST: words of a list with commas, each a number.
@@ -85,14 +85,14 @@ planned_behind() {
     planned "${head[@]}" "${wrapper[@]}" "${words[@]}"
 }
 
-# Once, with what is in VALGRIND.
+# valgrind_planned: as planned, but once, under valgrind with the words of VALGRIND.
 valgrind_planned() {
     [ -n "$slow" ] && command -v valgrind >/dev/null || return 0
     planned_behind "$(command -v valgrind)" "${VALGRIND[@]}" :: "${@:1:3}" 1 "${@:5}"
 }
 
-# allocators OURS... [-- PEER,...]: sets ALLOCATORS to those of --only: ours, glibc, peers and those of --with,
-# NAME=[VAR=VALUE ...]PATH each.
+# allocators OURS... [-- PEER,...]: sets ALLOCATORS to those that --only names: ours, glibc, the peers, and the
+# allocators of --with. Each is NAME=[VAR=VALUE ...]PATH.
 allocators() {
     local all=() one name only=,${given_only:-},
     while [ $# -gt 0 ] && [ "$1" != -- ]; do all+=("$1"); shift; done
@@ -126,7 +126,7 @@ planned_under() {
 }
 
 run_plan() { # ROUNDS
-    # A library that does not know the options must not be taken for one that is fast.
+    # A library that does not know the options must not pass for a fast one.
     [ -z "$without_mode" ] || note "$SECTION" - heapwright failed 1
     "$MADE/figures" run "$SCRATCH/plan" "$(rounds_of "$1")" "$LAUNCHER" "$OUT/results-$PREFIX$SECTION.tsv"
 }
@@ -145,7 +145,7 @@ figures_end() {
         "section_$section"
     done
 
-    # Only the requested sections; for `report`, all results.
+    # Reports only the requested sections; for `report`, all results.
     for section in "${SECTIONS[@]}"; do
         [[ " ${chosen[*]} " == *" report "* || " ${chosen[*]} " == *" $section "* ]] || continue
         [ ! -s "$OUT/results-$PREFIX$section.tsv" ] || files+=("$OUT/results-$PREFIX$section.tsv")

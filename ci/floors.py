@@ -13,10 +13,10 @@ import sys
 from pathlib import Path
 
 TESTS = re.compile(r"(^|/)(tests?|loom\w*|\w+_tests?)(/|$)|^testing(/|$)")
-# A module of tests ends the file; another item for tests alone ends with its line, or its semicolon.
+# A module of tests ends the file. Another item for tests ends with its line, or with its semicolon.
 TEST_MODULE = re.compile(r"#\[cfg\((?:all\()?test\b[^\n]*\n(?:\s*#\[[^\n]*\n)*\s*(?:pub(?:\([^)]*\))? )?mod \w+ \{.*", re.S)
 TEST_ITEM = re.compile(r"#\[cfg\((?:all\()?test\b[^\]]*\]\s*[^;{]*(?:;|\{[^\n]*\n)")
-# Who may see an item is no import.
+# The visibility of an item is no import.
 SEEN_BY = re.compile(r"\bpub\((?:crate|super|self|in [\w:]+)\)")
 
 
@@ -26,7 +26,7 @@ class Module:
         text = re.sub(r"//[^\n]*", "", file.read_text())
         self.text = SEEN_BY.sub("", TEST_ITEM.sub("", TEST_MODULE.sub("", text)))
         self.children = set(re.findall(r"\bmod (\w+)\s*[;{]", self.text))
-        # The names that it has from elsewhere: a path for each.
+        # The file's names from elsewhere: a path for each.
         self.names = {}
         for used in re.finditer(r"\buse ([^;]+);", self.text):
             for path, name in tree(used[1]):

@@ -1,20 +1,21 @@
 #!/usr/bin/env bash
 # Fuzzing, for a bounded time a target.
 #
-#   ci/fuzz.sh      fuzz/fuzz_targets, with a nightly compiler: sequences of operations against a model,
-#                   right and wrong ones on debug heaps, and any bytes as a stats file and as a debug
-#                   record, a trace or a heap dump, bombs among them. FUZZ_SECONDS (40; with HEAPWRIGHT_QUICK 10) a target
+#   ci/fuzz.sh      fuzz/fuzz_targets, with a nightly compiler: sequences of operations against a model;
+#                   right and wrong sequences on debug heaps; any bytes as a stats file, a debug record, a
+#                   trace or a heap dump, with bombs among them. A target gets FUZZ_SECONDS (40; with
+#                   HEAPWRIGHT_QUICK 10)
 #   ci/fuzz.sh gc   fuzz/gc.c, with clang: calls of the collected heap's C interface under
-#                   AddressSanitizer. GC_FUZZ_SECONDS (120; 40). Then the proof that it can fail: without the
-#                   write barrier it must find something
+#                   AddressSanitizer, for GC_FUZZ_SECONDS (120; 40). Then the proof that it can fail: without
+#                   the write barrier it must find something
 #
-# The flags are those that `cargo fuzz` gives the compiler (without a sanitizer): coverage counters, and
-# what is compared. So nothing has to be installed but the compilers.
+# The flags are those that `cargo fuzz` gives the compiler (without a sanitizer): coverage counters, and the compared
+# values. So only the compilers must be installed.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-# fuzz PROGRAM SECONDS FLAGS...: 1 if it finds something. The corpus (the folder PROGRAM's name leads to)
-# lives for this run only; a crash is in the log, with its input. A deadlock is a finding.
+# fuzz PROGRAM SECONDS FLAGS...: returns 1 if it finds something. The corpus (the folder with PROGRAM's name) lives
+# for this run only. The log has a crash, with its input. A deadlock is a finding.
 fuzz() {
     local name=${1##*/}
     mkdir -p "$SCRATCH/$name.corpus"
@@ -30,22 +31,22 @@ fuzz_targets() {
     setup fuzz
     export CARGO_TARGET_DIR=$CARGO_TARGET_DIR/fuzz
     triple=$(rustc -vV | sed -n 's/^host: //p')
-    # Debug assertions stay: they are half of what a fuzzer can notice. (With --target, build scripts are
-    # built without these flags.)
+    # Debug assertions stay, because a fuzzer notices much by them. (With --target, build scripts are built without
+    # these flags.)
     flags=(--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4
         -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table
         -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 -Cdebug-assertions)
     RUSTFLAGS=${flags[*]} rustup run "$toolchain" cargo build --quiet --release --locked \
         --manifest-path fuzz/Cargo.toml --target "$triple" "${targets[@]/#/--bin=}"
     for target in "${targets[@]}"; do
-        # No file costs a reader much more than its own bytes, or seconds. (4 KiB of input make 1 MiB.)
+        # No file costs a reader much more memory than the file's bytes, nor seconds. (4 KiB of input make 1 MiB.)
         memory=512
         case $target in operations | debug_heap) memory=4096 ;; esac
         fuzz "$CARGO_TARGET_DIR/$triple/release/$target" "${FUZZ_SECONDS:-$(is_quick && echo 10 || echo 40)}" -max_len=4096 -rss_limit_mb=$memory || found "$target"
     done
 }
 
-# The sanitizer's malloc is the program's; the library's own is not used here. The library clears what it
+# The program uses the sanitizer's malloc, and the library's own malloc is unused. The library clears memory that it
 # hands out again with the C library's memset: that is no access of the program's.
 fuzz_gc() {
     local folder seed name

@@ -4,16 +4,15 @@
 #
 #   ci/gc.sh [--rounds N] [--quick] [gcbench | splay | strings | pauses | scaling | compact | fillers |
 #             quads | garbage | ephemerons | finalizers | report]...
-#                              without one of them, all. --quick: a minute, only that all runs
+#                              without one of these words, all. --quick: a minute, only that all runs
 #   ci/gc.sh realm [--rounds N] [--quick] [binary-trees | gcbench | splay | report]...
-#                              the safe door (heapwright::gc::Realm) beside gc-arena, gc, dumpster and Rc;
-#                              5 rounds take about four minutes. --quick only verifies that all run and
+#                              the safe interface (heapwright::gc::Realm) beside gc-arena, gc, dumpster and
+#                              Rc; 5 rounds take about four minutes. --quick only verifies that all run and
 #                              compute the same
 #   ci/gc.sh scheme            the Scheme in crates/heapwright-realm/examples/scheme, a client of the safe
-#                              interface: its suite and programs give the right results, with every
-#                              way to collect. The suite also runs with a verified collection after
-#                              each operation, and with everything moved after every fourth. Each
-#                              error has its place
+#                              interface. Its suite and programs give the right results, with every way to
+#                              collect. The suite also runs with a verified collection after each operation,
+#                              and with all objects moved after every fourth. Each error names its place
 #   ci/gc.sh scheme table [ROUNDS]
 #                              the same, and the programs beside Debian's guile and gambit: time,
 #                              peak memory, the collector's share
@@ -23,12 +22,12 @@
 #   ci/gc.sh grown [ROUNDS]    generations, compaction, the safe interface and the Scheme, in turns
 #                              with their peers: 7 rounds take an hour of a quiet machine
 #
-# The programs run in turns, each variant once a round; 7 rounds of all take about an hour and want a
-# quiet machine. Results are kept in the target folder's gc/. Ends with 1 if a figure is missed or a run
-# of ours fails; a peer that runs out of memory under a limit lacks that round, and the report says so.
+# The programs run in turns, each variant once a round. 7 rounds of all take about an hour and want a quiet machine.
+# Results are kept in the target folder's gc/. Ends with 1 if a figure is missed or a run of ours fails. A peer that
+# runs out of memory under a limit lacks that round, and the report says so.
 #
-# --quick measures nothing worth reading. It fails where a program does not end well, and where the same
-# load computes something else through another door.
+# --quick measures nothing worth reading. It fails if a program does not end well, or if a load computes another
+# result through another interface.
 #
 # HEAPWRIGHT_SO measures another library.
 #
@@ -44,7 +43,7 @@ realm() {
     . bench/realm/plan.sh
     SECTIONS=(binary-trees gcbench splay)
     figures_begin realm '' bench/realm/figures.txt "$@"
-    # Alone: with others, Cargo would unite heapwright's features, and measure another one.
+    # Built alone: with other packages Cargo would unite heapwright's features, and measure another library.
     bench build -p realm
     prepare_launcher
     figures_end
@@ -97,8 +96,8 @@ SAID
     say "ok   it serves"
     if [ "${1:-}" = serve ]; then
         "$scheme" --incremental --serve "${2:-600}" "$programs/server.scm" | tee "$SCRATCH/served"
-        # Flat: the resident memory of the last half exceeds the maximum of the second quarter by at
-        # most a twentieth. The clock tells the longest pauses, whatever else the machine does.
+        # Flat: the resident memory of the last half exceeds the maximum of the second quarter by at most a twentieth.
+        # The pauses are by the clock, so other work of the machine counts, too.
         awk '
             /^serve / {
                 split($4, has, "="); n++

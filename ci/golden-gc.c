@@ -1,11 +1,11 @@
-// golden-gc: calls the inline functions of heapwright_gc.h from functions that do nothing
-// else, so that callgrind's call edges name them. ci/golden.sh gc has callgrind write its
-// counts at each call of `part`, so the program is cut into parts:
+// golden-gc: calls the inline functions of heapwright_gc.h. Each caller does nothing else, so that
+// callgrind's call edges name the functions. For ci/golden.sh gc, callgrind writes its counts at
+// each call of `part`, so the program is cut into parts:
 //
 //   warm-up | 40 single rounds, a part each | 20,000 rounds in one part
 //
-// A round allocates 8 objects whose size is a constant, 8 whose size is not, and stores, has each barrier without a store, and
-// polls 8 times.
+// A round allocates 8 objects whose size is a constant and 8 whose size is not. 8 times each it stores, calls each
+// barrier without a store, and polls.
 
 #include <heapwright_gc.h>
 #include <stdlib.h>

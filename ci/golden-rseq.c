@@ -1,7 +1,6 @@
-// The C library's words about restartable sequences, defined by the program itself:
-// valgrind has none, and a program's symbols come before its libraries'. The area is a
-// thread-local variable that says "CPU 0" for ever, so the sequences of per-CPU caches run
-// as they do where nobody interrupts them, and can be counted. For one thread only.
+// The C library's words about restartable sequences, which the program itself defines: valgrind has none, and a
+// program's symbols come before its libraries'. The area is a thread-local variable that says "CPU 0" for ever. So
+// the sequences of per-CPU caches run without interruptions, and can be counted. For one thread only.
 #include <stddef.h>
 
 struct area {
@@ -12,7 +11,7 @@ struct area {
 
 __thread struct area golden_area = {0, 0, 0, 0, 0, 0};
 const unsigned __rseq_size = 20;
-// Its distance from the thread pointer, which the linker knows and C cannot say.
+// The area's distance from the thread pointer, which the linker knows and C cannot say.
 __asm__(".pushsection .data.rel.ro, \"aw\"\n"
         ".balign 8\n"
         ".globl __rseq_offset\n"

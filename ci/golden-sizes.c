@@ -3,14 +3,14 @@
 //
 //   warm-up | part | 64 pairs | part | ... | 64 pairs | part        (PARTS times)
 //
-// A pair is an allocation and its free: one at once after the other (`alone`), or 8 allocations
-// and then their 8 frees (`eight`). `after` is `alone` of malloc, after the frees of 8 blocks of
-// 1,000,000 bytes, which fill the thread's stash. What is counted are the calls out of call_get and call_put, so
-// that they are named however the library aliases its symbols. Of `realloc` the pair is the call that
-// gives a byte back, and the free; who allocates is not counted.
+// A pair is an allocation and its free: one at once after the other (`alone`), or 8 allocations and then their 8
+// frees (`eight`). `after` is `alone` of malloc, after the frees of 8 blocks of 1,000,000 bytes, which fill the
+// thread's stash. The calls out of call_get and call_put are counted, so that they are named however the library
+// aliases its symbols. For `realloc` a pair is the call that gives a byte back, and the free; the allocation is not
+// counted.
 //
-// The clock is the program's own and moves from cell to cell only: what a heap does at each tick
-// happens in the warm-up, and no count depends on how fast the machine is.
+// The program has a clock of its own, which moves between cells only. So a heap's work at each tick falls into the
+// warm-up, and no count depends on the machine's speed.
 //
 // Prints a line `ENTRY-STATE-SIZE` for each in turn.
 
@@ -54,7 +54,7 @@ __attribute__((noinline)) void call_put(enum entry entry, void *block, size_t si
         free(block);
 }
 
-// Several pairs, so many blocks at a time.
+// Makes several pairs, `at_a_time` blocks at once.
 static void pairs(enum entry entry, size_t size, int at_a_time) {
     void *blocks[8] = {NULL};
     for (int done = 0; done < PAIRS; done += at_a_time) {
@@ -71,7 +71,7 @@ int main(void) {
     // (ISO C has no conversion from an object pointer to one to a function.)
     *(void **)&operator_new = dlsym(RTLD_DEFAULT, "_Znwm");
     *(void **)&sized_delete = dlsym(RTLD_DEFAULT, "_ZdlPvm");
-    // (First all that is alone: what 8 at a time leave in a thread's lists makes pairs faster.)
+    // (`alone` comes first: with 8 blocks at a time a thread's lists keep blocks, which make pairs faster.)
     for (enum state state = 0; state < STATES; state++)
         for (enum entry entry = 0; entry < ENTRIES; entry++) {
             if (entry == NEW && (operator_new == NULL || sized_delete == NULL))

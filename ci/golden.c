@@ -1,13 +1,12 @@
-// golden: calls malloc, free and the sized operator delete from functions that
-// do nothing else, so that callgrind's call edges name them however the library
-// aliases its symbols. ci/golden.sh has callgrind write its counts at each call
-// of `part`, so the program is cut into parts:
+// golden: calls malloc, free and the sized operator delete. Each caller does nothing else, so
+// callgrind's call edges name the functions, however the library aliases its symbols. For
+// ci/golden.sh, callgrind writes its counts at each call of `part`, so the program is cut into parts:
 //
 //   warm-up | 40 single rounds, a part each | 20,000 rounds in one part
 //
-// once for malloc and free, once for malloc and sized delete, once for malloc and a free
-// by another thread. A round makes 8 blocks of different small sizes and frees them: what
-// a warm thread cache answers without its slow path. With a number as its argument all are of that size.
+// once for malloc and free, once for malloc and sized delete, once for malloc and a free by another thread. A round
+// makes 8 blocks of different small sizes and frees them: a warm thread cache serves these without its slow path.
+// With a number as its argument, all blocks have that size.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>

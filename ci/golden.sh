@@ -3,27 +3,27 @@
 # numbers.
 #
 #   ci/golden.sh [calls]   a call of malloc (small), free (local), sized delete, and a free of
-#                          another thread's block; the way from a malloc whose list is empty to the
+#                          another thread's block; the path of a malloc whose list is empty to the
 #                          refill and back, without the refill. A pair with shared caches
 #                          (cache=shared) may be at most 25 instructions longer than with exclusive
-#                          ones, a pair with CPUs' caches (cache=percpu) at most 14. Valgrind has no
+#                          caches, a pair with CPUs' caches (cache=percpu) at most 14. Valgrind has no
 #                          restartable sequences: for these the program itself names its area
 #                          (golden-rseq.c). The hardened heap clears and verifies each block.
 #   ci/golden.sh sizes     a pair of allocation and free, of the entry points at sizes from 16 bytes to
 #                          1,000,000 (golden-sizes.c). A path may be longer than its golden number by
 #                          3 instructions or 2 %, whichever is more. memset itself is not counted.
-#   ci/golden.sh gc        the inline functions of heapwright_gc.h: an allocation whose size is a
-#                          constant, one whose size is not, a store of a reference, the barrier
-#                          without the store (what is stored; the object; the slot), a poll. (Callgrind
+#   ci/golden.sh gc        the inline functions of heapwright_gc.h: an allocation of a constant size,
+#                          an allocation of another size, a store of a reference, the barrier without
+#                          the store (for the reference; the object; the slot), a poll. (Callgrind
 #                          counts each byte that `rep stosb` clears.)
 #   ci/golden.sh pools     calls of pools and arenas (bench/pools)
 #
 #   ... --bless            write the measured numbers to ci/golden.txt, ci/golden-sizes.txt ...
 #   ... --print            only print (for other libraries: HEAPWRIGHT_SO=...)
 #
-# `path` is the shortest call (of a part of 8 calls that all stayed on the fast path). `mean` is
-# over many calls, with the slow paths of some. A mean far from the path means that calls seldom
-# take the fast path. For sizes the shortest part of 64 pairs counts.
+# `path` is the shortest call (of a part of 8 calls that all stayed on the fast path). `mean` is over many calls, with
+# the slow paths of some. A mean far from the path means that calls seldom take the fast path. For sizes the shortest
+# part of 64 pairs counts.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup golden
@@ -40,7 +40,7 @@ BRANCHES=
 [ "$(uname -m)" = x86_64 ] || { say "skip: the golden numbers are x86-64's"; exit 0; }
 [ $what = pools ] || preload_library
 
-# callgrind MARK PROGRAM...: dumps of counts in $SCRATCH/part.*, a new one at each call of MARK.
+# callgrind MARK PROGRAM...: leaves dumps of counts in $SCRATCH/part.*, a new dump at each call of MARK.
 callgrind() {
     rm -f "$SCRATCH"/part*
     valgrind --tool=callgrind --callgrind-out-file="$SCRATCH/part" --dump-before="$1" $BRANCHES \
@@ -48,13 +48,12 @@ callgrind() {
         { cat "$SCRATCH/log" >&2; die "callgrind failed"; }
 }
 
-# counted_calls fn|cfn PATTERN MANY: a line `name path branches mean`, in no order, for
-# each function call_NAME that matches, from callgrind's dumps $SCRATCH/part.*, each of
-# which holds the counts since the one before. With fn the functions are the callers,
-# and what they call is counted, callees included; with cfn they are the called
-# themselves. `path` is the shortest of the parts with 8 calls, `mean` that of the
-# shorter of the parts with MANY calls or more: the other one is the warm-up. `branches` (conditional) are those of the path, with
-# --branch-sim=yes; callgrind leaves trailing zeros of a line of costs out.
+# counted_calls fn|cfn PATTERN MANY: prints a line `name path branches mean`, in no order, for each function call_NAME
+# that matches. It reads callgrind's dumps $SCRATCH/part.*, each of which holds the counts since the previous dump.
+# With fn the functions are the callers: the functions that they call are counted, callees included. With cfn they are
+# the called functions themselves. `path` is the shortest of the parts with 8 calls. `mean` is that of the shorter of
+# the parts with MANY calls or more: the longer one is the warm-up. `branches` (conditional) are those of the path,
+# with --branch-sim=yes; callgrind leaves out trailing zeros of a line of costs.
 counted_calls() {
     awk -v edge="$1=" -v pattern="$2" -v many="$3" '
         FNR == 1  { close_part() }
@@ -77,7 +76,7 @@ counted_calls() {
     ' "$SCRATCH"/part.*
 }
 
-# above A B: whether A is more than B, and not by rounding.
+# above A B: whether A exceeds B by more than rounding.
 above() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a > b + 0.05) }'; }
 
 # bless: makes the measured numbers the golden ones.
@@ -86,11 +85,11 @@ bless() {
     if [ $what = sizes ]; then show_sizes; else cut -d' ' -f1,2 "$SCRATCH/measured"; fi
 }
 
-# golden_number NAME: nothing if it has none.
+# golden_number NAME: prints the number, or nothing if there is none.
 golden_number() { awk -v n="$1" '$1 == n { print $2 }' "$GOLDEN" 2>/dev/null || true; }
 
-# judge NAME PATH LIMIT: reports a path that is longer than its golden number or its limit (-:
-# none), or that has no number; 1 if so.
+# judge NAME PATH LIMIT: reports a path that is longer than its golden number or its limit (-: none), or that has no
+# number. Returns 1 then.
 judge() {
     local status=0 number
     number=$(golden_number "$1")
@@ -107,7 +106,7 @@ judge() {
     return $status
 }
 
-# Without sibling calls a call is a call, without a PLT it has no stub.
+# Without sibling calls each call is a call instruction. Without a PLT it has no stub.
 PLAIN=(-O2 -fno-plt -fno-optimize-sibling-calls -fno-builtin -rdynamic -pthread)
 
 # measure OPTION PREFIX: counts the calls under a cache model or a mode, as PREFIXcall.
@@ -120,13 +119,13 @@ measure() {
     # The cost of the callers' calls; MANY is 160,000 here.
     {
         counted_calls fn '^call_(malloc|free|delete)$' 100000
-        # With other models a block of another thread is like any other.
+        # With other models a block of another thread is like any other block.
         [ "$1" != cache=exclusive ] || { counted_calls fn '^call_remote$' 100000; way_of_a_miss; }
     } | sed 's/^malloc /malloc_small /; s/^free /free_local /; s/^delete /sized_delete /; s/^remote /remote_free /' |
         sort | sed "s/^/$2/"
 }
-# The cost of malloc's misses without the refill: the mean, rounded up, in the form of counted_calls. (Once a tick of the
-# clock a miss reads the clock instead of calling the refill: about half an instruction for each miss.)
+# The cost of malloc's misses without the refill: the mean, rounded up, in the form of counted_calls. (Once a tick of
+# the clock a miss reads the clock instead of calling the refill: about half an instruction for each miss.)
 way_of_a_miss() {
     awk '/^fn=/ { is_ours = /heap::own::malloc$/ }
          /^cfn=/ { callee = substr($0, 5) }
@@ -153,7 +152,7 @@ measure_gc() {
     counted_calls cfn '^call_gc_' 100000 | sort
 }
 
-# The calls with a golden number, and with --print all, those of others too; MANY is 16,000 here.
+# Counts the calls with a golden number, and with --print the calls of others, too. MANY is 16,000 here.
 measure_pools() {
     bench build -p pools --bin pools
     callgrind golden_part "$MADE/pools" golden
@@ -164,8 +163,8 @@ measure_sizes() {
     cc "${PLAIN[@]}" -Wall -Wextra -o "$SCRATCH/golden-sizes" ci/golden-sizes.c -ldl
     LD_PRELOAD=$HEAPWRIGHT_SO callgrind part "$SCRATCH/golden-sizes"
     cp "$SCRATCH/said" "$SCRATCH/cells"
-    # A line `ENTRY-STATE-SIZE count` for each cell. Each has 5 parts, the first its warm-up; a part holds
-    # the counts since the one before.
+    # Prints a line `ENTRY-STATE-SIZE count` for each cell. A cell has 5 parts, the first its warm-up. A part holds
+    # the counts since the previous part.
     awk '
         FILENAME ~ /cells$/ { cell[cells++] = $1; next }
         FNR == 1 {
@@ -243,10 +242,10 @@ limit() {
     *) echo - ;;
     esac
 }
-# How much longer than its path a call may be on average; nothing: any length.
+# The instructions by which a call's mean may exceed its path. Nothing: any number.
 slack() {
     case $1 in
-    # Of blocks of other threads, each 32nd sends a batch: a mean of some 8 more (8.1 on one machine).
+    # Each 32nd free of other threads' blocks sends a batch: a mean of some 8 more (8.1 on one machine).
     remote_free) echo 9 ;;
     # The block arrives zeroed.
     gc_new | arena_* | pool_*) ;;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The misuse set of mode=hardened (corpus/hardened): the misuse that heapwright's modes, and other hardened
-# allocators, catch at once, late, or not at all, by group. No right twin may be disturbed. The attacks of
-# corpus/hardened/attacks, which must succeed against mode=fast, must fail against hardened.
+# allocators, catch at once, late, or not at all, by group. The right twins must run undisturbed. The attacks of
+# corpus/hardened/attacks must succeed against mode=fast, and fail against mode=hardened.
 #
 #   ci/hardened.sh             light and full, with and without guards, cold; their right twins; the attacks;
 #                              compared with ci/hardened.txt
@@ -107,7 +107,7 @@ for warm in '' ${all:+--warm}; do
     judge $warm "${check[@]}" -- "${ours[@]}" "${others[@]}"
 done
 
-# attacked NAME=[VAR=VALUE ...]LIBRARY: the attack under an allocator; 1 if it succeeds.
+# attacked NAME=[VAR=VALUE ...]LIBRARY: runs the attack under an allocator. Returns 1 if it succeeds.
 attacked() {
     local settings said
     read -r -a settings <<<"${1#*=}"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Opens the pages of a report and of a heap profile in a browser: Chromium shows those of the tests'
-# samples, light and dark, with scripts and without. No script may fail, no page may use a network, and
-# the filter, the flame graphs, the charts and the tabs must work.
+# Opens the pages of a report and of a heap profile in a browser: Chromium shows the pages of the tests' samples,
+# light and dark, with scripts and without. No script may fail, no page may use a network, and the filter, the flame
+# graphs, the charts and the tabs must work.
 #
 #   ci/html.sh           pages and pictures go to $CARGO_TARGET_DIR/html
 set -euo pipefail
@@ -42,7 +42,7 @@ browser() {
 page=$pages/report.html
 profile=$pages/profile.html
 for one in "$page" "$profile"; do
-    # Its only URLs are names of formats, in attributes that load nothing.
+    # The page's only URLs are names of formats, in attributes that load nothing.
     check "the ${one##*/} page refers to nothing outside of it" \
         lacks '(src|href|action|data|poster)="?(https?:|//)|@import|url\(' "$one"
     check "what the program is called is text in ${one##*/}" \
@@ -57,7 +57,7 @@ for part in 'class="scripted"' 'class="readout"><span[^>]*><b>all</b>' '6 errors
     check "the page has $part" grep -qE "$part" "$pages/dom.html"
 done
 
-# used PAGE FLAGS...: the script on stdin uses the page, and writes its result into the title. $said has it then.
+# used PAGE FLAGS...: the script on stdin uses the page, and writes its result into the title. $said is that result.
 used() {
     { cat "$1"; cat; } >"$SCRATCH/used.html"
     browser --dump-dom "${@:2}" "$SCRATCH/used.html" >"$SCRATCH/used"
@@ -157,7 +157,7 @@ for part in '"first":"live"' '"clicked":"peak"' '"right":"allocated"' '"around":
     check "the profile, used, says $part" grep -qF "$part" <<<"$said"
 done
 
-# Pictures: much more than an empty page's.
+# A page's picture must be much larger than an empty page's.
 printf '<!doctype html><title>empty</title>' >"$SCRATCH/empty.html"
 browser --screenshot="$SCRATCH/empty.png" "$SCRATCH/empty.html"
 empty=$(stat -c %s "$SCRATCH/empty.png")

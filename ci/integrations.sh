@@ -13,7 +13,7 @@
 #                                  commands in their failures show the functions at fault
 #   ci/integrations.sh valgrind    programs that call valgrind get heapwright: CTest's memcheck step, meson's
 #                                  wrapper and test setup, and a Makefile's check-valgrind see the test
-#                                  that loses a block, and pass the right one. Then real projects,
+#                                  that loses a block, and pass the correct test. Then real projects,
 #                                  unmodified: libyaml, libxkbcommon, libxcrypt, from Debian's sources
 #                                  (HEAPWRIGHT_QUICK: one)
 #
@@ -22,13 +22,13 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup integrations
 
-# logged STATUS LOG COMMAND...: the command ends with that status (! for any but 0), its output in a log.
+# logged STATUS LOG COMMAND...: the command ends with that status (! for any but 0). Its output goes to a log.
 logged() {
     local status=0
     "${@:3}" >"$2" 2>&1 </dev/null || status=$?
     if [ "$1" = ! ]; then [ $status -ne 0 ]; else [ $status -eq "$1" ]; fi || { tail -n 60 "$2"; die "$(basename "$2"): ${*:3} ends with $status, not $1"; }
 }
-# says LOG TEXT...: each of the patterns is in it. says_not: none.
+# says LOG TEXT...: the log contains each of the patterns. says_not: it contains none of them.
 says() { local text; for text in "${@:2}"; do grep -q -- "$text" "$1" || { cat "$1"; die "$1: nothing says '$text'"; }; done; }
 says_not() { local text; for text in "${@:2}"; do ! grep -q -- "$text" "$1" || { cat "$1"; die "$1: something says '$text'"; }; done; }
 # same WHAT WANTED GOT LOG
@@ -95,7 +95,7 @@ pytest() {
 
     export COLUMNS=300 # so that pytest cuts no line
     local pytest=(venv/bin/python -m pytest -q -p no:cacheprovider)
-    # fails WHAT LOG NAME...: these tests fail in the log, and no other.
+    # fails WHAT LOG NAME...: these tests fail in the log, and no others.
     fails() { same "$1" "${*:3}" "$(sed -n 's/^FAILED [^:]*::\([^ ]*\) .*/\1/p' "$2" | sort | tr '\n' ' ' | sed 's/ $//')" "$2"; }
     logged 1 plain.log "${pytest[@]}" test_shop.py -k right
     fails "without --heapwright" plain.log test_right_as_expected
@@ -202,8 +202,8 @@ valgrind() {
     says project/wrong.log 'definitely lost'
     say "make check-valgrind: the wrong test fails, the right one passes"
 
-    # Real projects. Where no source can be fetched, a line says so. Calls of valgrind are counted, because a
-    # project that finds no valgrind passes, too.
+    # Real projects. If a source cannot be fetched, a line says so. Calls of valgrind are counted, because a project
+    # that finds no valgrind passes, too.
     mkdir noted
     printf '#!/bin/sh\necho "$*" >>"%s/calls"\nexec "%s/bin/valgrind" "$@"\n' "$SCRATCH" "$SCRATCH" >noted/valgrind
     chmod +x noted/valgrind
@@ -227,7 +227,7 @@ with_ctest() {
     say "libyaml, ctest -T memcheck: 2 tests pass, 8 leaks in test-reader"
 }
 with_meson() {
-    # (Others ask for an X server, or check the list of exported symbols.)
+    # (The other tests need an X server, or check the list of exported symbols.)
     local tests=(keysym keymap context filecomp rules-file rules-file-includes stringcomp buffercomp log utf8 atom state keyseq utils compose)
     logged 0 xkb.build meson setup xkb "$1" --buildtype debug -Denable-tools=false -Denable-x11=false -Denable-docs=false \
         -Denable-wayland=false -Denable-xkbregistry=false
@@ -237,7 +237,7 @@ with_meson() {
     say "libxkbcommon, meson test --setup valgrind: ${#tests[@]} tests pass"
 }
 with_autotools() {
-    # (Its others hash for minutes.)
+    # (The other tests hash for minutes.)
     local tests=(test/badsalt test/badsetting test/gensalt test/byteorder test/crypt-badargs test/alg-md5)
     cp -r "$1" libxcrypt
     logged 0 xcrypt.build env -C libxcrypt autoreconf -fi

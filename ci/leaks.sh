@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Leaks: every program of corpus/leaks loses what its first lines say, and nothing else; its twin, which
-# differs in a line, loses nothing. (Leaks of real programs, beside valgrind: ci/programs.sh leaks.)
+# Leaks: every program of corpus/leaks loses the blocks that its first lines name, and no others. Its twin, which
+# differs in a line, loses none. (Leaks of real programs, beside valgrind: ci/programs.sh leaks.)
 #
 #   ci/leaks.sh [NAME...]                   through `heapwright check`
-#   ci/leaks.sh -v                          also what passed
+#   ci/leaks.sh -v                          also prints what passed
 #   ci/leaks.sh --by lsan|valgrind [NAME]   the corpus itself: that tool's findings in it
 #
 # NAME is a program's name or a pattern of names. JOBS (2) run at once. corpus/leaks/README.md explains the first lines.

@@ -35,7 +35,7 @@
 #   ci/lint.sh semver [BASELINE]   the crate heapwright keeps what the last release promised
 #                                  (UPGRADING.md), by cargo-semver-checks; BASELINE is a tag or commit,
 #                                  by default the newest tag v*. Not part of .ci/run: building the tool
-#                                  takes longer than all the rest. Says so if there is no tag
+#                                  takes longer than all other parts. Says so if there is no tag
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup lint
@@ -57,7 +57,7 @@ wide() {
 }
 count_wide() { git ls-files -s -- "$1" | sed -n 's/^100.*\t//p' | grep -E '\.(rs|md)$' | (mapfile -t files; wide "${files[@]}") | wc -l; }
 
-# ratchet NAME WHAT [--record]: no part has a larger count_NAME than ci/NAME.txt allows. (A number, the
+# ratchet NAME WHAT [--record]: no part has a larger count_NAME than ci/NAME.txt allows. (A line has a number, the
 # part, and the user's gain from the last raise.)
 ratchet() {
     local most part reason count status=0
@@ -135,7 +135,7 @@ expect() { # WHAT ALLOWED < names
 }
 lint_deps() {
     local status=0
-    # (Variables that `expect` sets behind a pipe stay.)
+    # (lastpipe: variables that `expect` sets behind a pipe stay.)
     shopt -s lastpipe
     tree -p heapwright-substrate | expect "heapwright-substrate depends on libc and our record crate alone" 'heapwright-(record|substrate)|libc'
     tree -p heapwright-gc | expect "heapwright-gc adds nothing" 'heapwright-gc|heapwright-record|heapwright-substrate|libc'
@@ -178,7 +178,7 @@ lint_msrv() {
     say "compiles with Rust $version"
 }
 
-# (No symbolic links.)
+# (Symbolic links do not count.)
 count_lines() { git ls-files -s -- "$1" | sed -n 's/^100.*\t//p' | xargs -d '\n' cat | wc -l; }
 lint_lines() { ratchet lines lines "$@"; }
 
@@ -187,8 +187,8 @@ lint_header() {
     setup header
     cbindgen=$(tool cbindgen)
     "$cbindgen" --quiet --config crates/heapwright-malloc/cbindgen.toml --output "$made" crates/heapwright-malloc
-    # Renames Rust's heading for a caller's duties. C89 knows neither comments to the end of a line nor a comma behind an
-    # enum's last name.
+    # Renames Rust's heading for a caller's duties. C89 knows neither comments to the end of a line nor a comma behind
+    # an enum's last name.
     sed -i -E "s/^ \* # Safety\$/ * The program's duties:/; s,^(#endif|\}) +// (.*)$,\1 /* \2 */," "$made"
     perl -0777 -pi -e 's/,(\n\})/$1/g' "$made"
     # (GCC up to 13 knows the last two standards by their drafts' names.)
@@ -205,8 +205,8 @@ lint_header() {
     say "the headers match the sources"
 }
 
-# The search treats all white space as one space, because compilers wrap lines. It compares only the sentences that this library
-# writes, and the names of traits.
+# The search treats all white space as one space, because compilers wrap lines. It compares only the sentences that
+# this library writes, and the names of traits.
 lint_messages() {
     local case name sentence command features count=0 failed=0
     mkdir -p "$SCRATCH/src"
@@ -218,7 +218,7 @@ lint_messages() {
         count=$((count + 1)) command=check features='"derive", "std"'
         ! grep -q '^//! features: none$' "$case" || features=
         ! grep -q '^//! compiles' "$case" || command=run
-        # A package of its own, whose lock is ours.
+        # Each case is a package of its own, with our lock file.
         printf '[package]\nname = "messages"\nversion = "0.0.0"\nedition = "2024"\n[workspace]\n[dependencies]\n%s\n' \
             "heapwright = { path = \"$ROOT/crates/heapwright\", default-features = false, features = [$features] }" >"$SCRATCH/Cargo.toml"
         cp "$case" "$SCRATCH/src/main.rs"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the lock-free parts in orders of threads that a machine does not show. Then proves that these
-# checks can fail: without any one of the design's fences and orderings, one of them must fail.
+# Runs the lock-free parts in orders of threads that a machine does not show. Then proves that these checks can fail:
+# each of the design's fences and orderings is removed in turn, and a check must fail without it.
 #
 #   ci/loom.sh [TEST...]           loom on remote, leases, the registry's thread indices, shared, common,
 #                                  and the collected heap's world, gang and pages: every interleaving of
@@ -11,9 +11,9 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-# Mutants. `run_mutant` runs the check in $SCRATCH/mutant, a copy of the tree. `is_noticed FILE`
-# says whether its output shows the expected failure, and no other. With HEAPWRIGHT_QUICK no mutant
-# runs, but the source must still have their lines.
+# Mutants. `run_mutant` runs the check in $SCRATCH/mutant, a copy of the tree. `is_noticed FILE` says whether its
+# output shows the expected failure, and no other failure. With HEAPWRIGHT_QUICK no mutant runs, but the source must
+# still have their lines.
 failures=0 mutants=0 mutants_run=0
 copy_tree() {
     mkdir "$SCRATCH/mutant"
@@ -70,17 +70,17 @@ if [ "${1:-}" = shuttle ]; then
     exit
 fi
 
-# A target folder of its own: the flag would rebuild everything in the other.
+# A target folder of its own: the flag would rebuild everything in the usual folder.
 export RUSTFLAGS="${RUSTFLAGS:-} --cfg loom"
 export CARGO_TARGET_DIR=$CARGO_TARGET_DIR/loom
 export LOOM_MAX_PREEMPTIONS=${LOOM_MAX_PREEMPTIONS:-3}
 # Optimised, because there are many orders; but the release profile's link-time
 # optimisation takes longer than the tests.
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
-# Then an unexpected null is a failure, and does not end the test program.
+# With debug assertions an unexpected null is a failure, and does not end the test program.
 export CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true
 
-# Which tests: all of loom's, or those of a module; and in which crates.
+# The tests: all of loom's, or those of a module; and the crates that have them.
 tests=loom crates=(-p heapwright-substrate -p heapwright-gc)
 loom() { timeout 600 cargo test --quiet --locked --release --features loom "${crates[@]}" --lib $tests -- "$@"; }
 

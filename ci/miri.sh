@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Miri on the core finds undefined behaviour, references that may not coexist, pointers without
-# provenance, uninitialised memory and data races, which no run on real memory shows. It runs on
-# os/portable.rs, whose reservations are allocations that Miri watches. The tests with threads run
-# several times, with other schedules and other weak-memory choices each time.
+# Miri on the core finds mistakes that no run on real memory shows: undefined behaviour, references that may not
+# coexist, pointers without provenance, uninitialised memory and data races. It runs on os/portable.rs, whose
+# reservations are allocations that Miri watches. The tests with threads run several times, with other schedules and
+# other weak-memory choices each time.
 #
 #   ci/miri.sh [FILTER...]     all, or the library's tests with such names; HEAPWRIGHT_QUICK
 #                              takes each eighth test, and one seed for threads
@@ -20,10 +20,10 @@ export CARGO_TARGET_DIR=$CARGO_TARGET_DIR/miri
 # Strict provenance: every pointer derives from its reservation's. Miri ignores
 # leaks: the heap's memory lives as long as the process, by design.
 STRICT="-Zmiri-strict-provenance -Zmiri-ignore-leaks"
-# A reference to a mutator or a collected heap covers some thousand cells, and Miri notes each cell
-# again each time. So these tests run without the model of aliasing, which takes ten times as long.
-# Their parts (arrays, local marks, tracers, bits) run with it. The same holds for a cache, so the tests
-# with threads and seeds run without it, and once more with it among all tests.
+# A reference to a mutator or a collected heap covers some thousand cells, and Miri notes each cell again each time.
+# So the tests with such references run without the model of aliasing, which takes ten times as long. Their parts
+# (arrays, local marks, tracers, bits) run with it. A cache is as large. So the tests with threads and seeds run without
+# the model, too; the full set runs them once more with it.
 UNALIASED="-Zmiri-disable-stacked-borrows"
 miri() { # SECONDS FLAGS ARGUMENTS...
     local limit=$1 flags=$2
@@ -32,8 +32,8 @@ miri() { # SECONDS FLAGS ARGUMENTS...
         rustup run "$MIRI_TOOLCHAIN" cargo miri test --quiet --locked "$@" | tee "$SCRATCH/out"
     grep -q 'test result: ok. [1-9]' "$SCRATCH/out" || die "no test ran"
 }
-# Lists the unit tests, with these features, without those of files that have no unsafe code; then takes this
-# slice. Of the library's crates without the collector, or of the collector alone.
+# Lists the unit tests with these features, of the library's crates without the collector, or of the collector alone.
+# Leaves out tests of files that have no unsafe code. Then takes this slice.
 OTHERS=(-p heapwright -p heapwright-substrate) COLLECTED=(-p heapwright-gc -p heapwright-realm) unit=("${OTHERS[@]}")
 PURE=$(grep -rl 'forbid(unsafe_code)' crates/heapwright{,-gc,-substrate}/src | xargs grep -L 'sync::atomic' |
     sed -E 's,^crates/[a-z-]*/src/,,; s,(/mod)?\.rs$,,; s,/,::,g' | paste -sd '|')
@@ -42,7 +42,7 @@ names() { # FEATURES PATTERN
         sed -n 's/: test$//p' | { grep -vE "^($PURE)::tests::" || true; } | { grep -E "$2" || true; } | sort >"$SCRATCH/names"
     [ -s "$SCRATCH/names" ] || die "there is no test like $2"
 }
-# chosen SECONDS FLAGS FEATURES: the tests in $SCRATCH/names; with HEAPWRIGHT_QUICK each eighth.
+# chosen SECONDS FLAGS FEATURES: runs the tests in $SCRATCH/names; with HEAPWRIGHT_QUICK each eighth.
 chosen() {
     local chosen
     mapfile -t chosen < <(awk -v step="$(is_quick && echo 8 || echo 1)" 'NR % step == 1 || step == 1' "$SCRATCH/names")
@@ -66,8 +66,7 @@ say "miri: their parts"
 names "" '::tests::'
 chosen 3600 "" ""
 unit=("${OTHERS[@]}")
-# Spans, side memory, the table of checked blocks: the debug heap's use of pointers. There are no
-# guards and stacks here.
+# The debug heap's use of pointers: spans, side memory, the table of checked blocks. There are no guards and stacks here.
 say "miri: the debug heap"
 names debug '^debug::'
 chosen 1800 "" debug

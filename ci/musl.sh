@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# musl: the tests' programs with the library preloaded, linked, linked into static programs, for x86-64 and
-# aarch64 (under qemu-user); a root with musl, the library and a busybox that is built for musl from
-# Debian's source; the library as the global allocator of static Rust programs; the libraries with bounds,
-# and the command, with programs for musl. Programs must print the same as with musl's own malloc.
+# musl, for x86-64 and aarch64 (under qemu-user). The tests' programs run with the library preloaded, linked, and
+# linked into static programs. A root has musl, the library and a busybox that is built for musl from Debian's source.
+# Static Rust programs have the library as their global allocator. The libraries with bounds, and the command, run
+# with programs for musl. Programs must print the same as with musl's own malloc.
 #
 #   ci/musl.sh                    all of this
 #   ci/musl.sh figures [ROUNDS]   heapwright beside musl's own malloc (mallocng), mimalloc and jemalloc in
@@ -34,17 +34,18 @@ musl_targets() {
     for target in $MUSL $MUSL_AARCH64; do [[ $installed == *$target* ]] || rustup target add $target; done
 }
 
-# musl_compiler FILE COMMAND FOLDER...: a compiler of C programs for musl, as a file. The folders have the kernel's headers,
-# which musl lacks. The table for unwinders is requested, as by compilers of musl systems.
+# musl_compiler FILE COMMAND FOLDER...: writes a compiler of C programs for musl to a file. The folders have the
+# kernel's headers, which musl lacks. The compiler requests the table for unwinders, as compilers of musl systems do.
 musl_compiler() {
     printf '#!/bin/sh\nexec %s "$@" -Wl,--eh-frame-hdr%s\n' "$2" "$(printf ' -idirafter %s' "${@:3}")" >"$1"
     chmod +x "$1"
 }
 KERNELS=(/usr/include "/usr/include/$(uname -m)-linux-gnu")
 
-# musl_libraries TARGET LINKER PACKAGE... : the shared libraries and the archive, in MUSL_LIBRARIES. The compiler's own start files
-# are for static programs; the linker knows the others. In a folder of its own, because the flags differ. A full run builds them as
-# they are shipped; a slice builds them as .ci/run builds tools, in a third of the time.
+# musl_libraries TARGET LINKER PACKAGE...: builds the shared libraries and the archive, in MUSL_LIBRARIES. The
+# compiler's own start files are for static programs; the linker knows the others. The libraries have a folder of
+# their own, because the flags differ. A full run builds them as they are shipped. A slice builds them as .ci/run
+# builds tools, in a third of the time.
 musl_libraries() {
     local name
     name=CARGO_TARGET_$(tr 'a-z-' 'A-Z_' <<<"$1")_LINKER
@@ -54,7 +55,8 @@ musl_libraries() {
 }
 LIBRARIES=(-p heapwright-malloc -p heapwright-hardened -p heapwright-check)
 
-# musl's files for aarch64, from Debian's packages. One folder of libraries, as installed systems have it: the compiler looks below usr.
+# musl's files for aarch64, from Debian's packages. The libraries are in one folder, as in installed systems: the
+# compiler looks below usr.
 fetch_musl() { # FOLDER
     local package
     cd "$1"
@@ -80,7 +82,7 @@ make_busybox() { # FOLDER
     cp "$source/busybox_unstripped" "$1/busybox"
 }
 
-# musl_loads FEATURE FILE [TARGET]: the loads of bench/musl on the allocator of that feature (none: musl's).
+# musl_loads FEATURE FILE [TARGET]: builds the loads of bench/musl on the allocator of that feature (none: musl's).
 musl_loads() {
     local target=${3:-$MUSL}
     cargo build --quiet --locked --release --manifest-path bench/Cargo.toml -p musl-loads ${1:+--features "$1"} \
@@ -99,7 +101,8 @@ figures() {
         done
     done >"$SCRATCH/runs"
     [ "$(awk '{ print $1, $6 }' "$SCRATCH/runs" | sort -u | wc -l)" -eq ${#loads[@]} ] || die "the allocators' programs compute different sums"
-    # of LOAD PEER COLUMN: the median of a column (3: CPU time, 5: peak memory), of a peer as a ratio to mallocng's of the same round.
+    # of LOAD PEER COLUMN: the median of a column (3: CPU time, 5: peak memory); of a peer, as a ratio to mallocng's
+    # in the same round.
     of() {
         awk -v load="$1" -v peer="$2" -v c="$3" '$1 == load && $2 == "mallocng" { base = $c }
             $1 == load && $2 == peer { print peer == "mallocng" ? $c : $c / (base ? base : 1) }' "$SCRATCH/runs" | median
@@ -119,8 +122,8 @@ apk_package() {
     musl_targets
     APK=${APK:-$(type -P apk || true)}
 
-    # These builds take a third of the time of the shipped ones (packaging/package.sh without HEAPWRIGHT_BUILT makes those). The command's takes
-    # a sixth: this tests its files, not its speed.
+    # These builds take a third of the time of the shipped ones, which packaging/package.sh makes without
+    # HEAPWRIGHT_BUILT. The command's build takes a sixth: this tests its files, not its speed.
     musl_libraries $MUSL musl-gcc "${LIBRARIES[@]}"
     RUSTFLAGS="-C link-self-contained=no" cargo build --quiet --release --locked -p heapwright-launcher --target $MUSL \
         --target-dir "$CARGO_TARGET_DIR/musl-shared"
@@ -210,7 +213,7 @@ C
     else
         tar -xzf "$package" --warning=no-unknown-keyword --ignore-zeros --exclude=.PKGINFO -C "$root"
     fi
-    # says NAME TEXT... -- COMMAND...: the command's output in the root has each of the texts in it.
+    # says NAME TEXT... -- COMMAND...: the command's output in the root contains each of the texts.
     says() {
         local name=$1 texts=()
         shift
@@ -245,21 +248,21 @@ esac
 
 musl_targets
 failures=0
-# verdict NAME STATUS [FILE...]: one row, and the ends of files if it failed.
+# verdict NAME STATUS [FILE...]: prints one row, and the ends of the files if it failed.
 verdict() {
     if [ "$2" -eq 0 ]; then say "ok   $1"; return; fi
     say "FAIL $1"
     tail -qn 5 "${@:3}" </dev/null | sed 's/^/     /'
     failures=$((failures + 1))
 }
-# same NAME WANTED COMMAND...: the command ends well and prints what is wanted, and nothing on stderr.
+# same NAME WANTED COMMAND...: the command ends well, prints the wanted text, and nothing on stderr.
 same() {
     local code=0
     timeout 120 "${@:3}" >"$SCRATCH/out" 2>"$SCRATCH/err" </dev/null || code=$?
     [ $code -ne 0 ] || { [ "$(cat "$SCRATCH/out")" = "$2" ] && [ ! -s "$SCRATCH/err" ]; } || code=1
     verdict "$1" $code "$SCRATCH/out" "$SCRATCH/err"
 }
-# says NAME WANTED... -- COMMAND... : the output has each of the texts in it.
+# says NAME WANTED... -- COMMAND... : the output contains each of the texts.
 says() {
     local name=$1 status=0 texts=()
     shift
@@ -268,15 +271,15 @@ says() {
     for text in "${texts[@]}"; do grep -qF -- "$text" "$SCRATCH/out" || { echo "no '$text'" >>"$SCRATCH/out"; status=1; }; done
     verdict "$name" $status "$SCRATCH/out"
 }
-# suite NAME WORDS...: tests of this system, whose programs are compiled by $CC and get the libraries of $MUSL_LIBRARIES.
+# suite NAME WORDS...: runs tests of this system. $CC compiles their programs, which get the libraries of $MUSL_LIBRARIES.
 suite() {
     local status=0
     HEAPWRIGHT_TEST_LIBRARY=$MUSL_LIBRARIES HEAPWRIGHT_HARDENED_SO=$MUSL_LIBRARIES/libheapwright_hardened.so \
         HEAPWRIGHT_CHECK_SO=$MUSL_LIBRARIES/libheapwright_check.so cargo test --quiet --locked "${@:2}" >"$SCRATCH/out" 2>&1 || status=1
     verdict "$1" $status "$SCRATCH/out"
 }
-# malloc_suites NAME [WINDOW]: the tests of malloc for which musl's headers and its own malloc suffice: with every way of
-# linking, and preloaded and static in the modes.
+# malloc_suites NAME [WINDOW]: the tests of malloc for which musl's headers and its own malloc suffice: with every way
+# of linking, and in the modes preloaded and static.
 malloc_suites() {
     local options
     for options in MODE=fast MODE=debug MODE=hardened CACHE=percpu; do
@@ -286,7 +289,7 @@ malloc_suites() {
         unset "HEAPWRIGHT_TEST_${options%%=*}"
     done
 }
-# static_pie NAME RUN...: (as gcc's -static-pie, which compilers for musl do not pass to the linker.)
+# static_pie NAME RUN...: links as gcc's -static-pie does, which compilers for musl do not pass to the linker.
 static_pie() {
     "$CC" -std=gnu11 -O1 -g -w -pthread -fno-builtin -nostartfiles -fPIE -Wl,-static,-pie,--no-dynamic-linker,-z,text -o "$SCRATCH/pie" \
         "$MUSL_START"/{rcrt1,crti}.o crates/heapwright-malloc/tests/programs/thread_storm.c "$MUSL_LIBRARIES/libheapwright.a" "$MUSL_START/crtn.o"
@@ -304,8 +307,8 @@ x86_64() {
     say "the tests of the libraries"
     malloc_suites "x86-64"
     static_pie "static-pie" env HEAPWRIGHT=mode=debug
-    # Restartable sequences, which musl does not register; if the kernel refuses them, the programs use locks. Tests of glibc's own
-    # features, and of C++, which has no compiler here, are left out.
+    # musl does not register restartable sequences. If the kernel refuses them, the programs use locks. Tests of
+    # glibc's own features, and of C++, which has no compiler here, are left out.
     suite "caches that are handed over" -p heapwright-malloc --test caches -- threads_that_hand_blocks_over
     suite "kernels that lack calls" -p heapwright-malloc --test limits -- --ignored kernels
     suite "libheapwright-hardened.so" -p heapwright-hardened --test bounds -- --skip the_names_are_those_that_are_tested \
@@ -331,7 +334,7 @@ seq 20000 | sort -r | gzip | gunzip | sha256sum
 tar cf - bin | tar tf - | wc -l
 find / -path /proc -prune -o -print | grep -c bin
 WORK
-    # Variables are set inside, for the host's own programs must not see them.
+    # Variables are set inside the root, because the host's own programs must not see them.
     IN_ROOT=(env -i "$(command -v chroot)" "$root" /bin/env PATH=/bin)
     wanted=$("${IN_ROOT[@]}" sh /bin/work)
     for options in mode=fast mode=debug mode=hardened cache=percpu cache=shared:2; do
@@ -369,7 +372,7 @@ C
     "$CC" "${TRACED[@]}" -o "$SCRATCH/twice" "$SCRATCH/twice.c"
     "$CC" "${TRACED[@]}" -static -o "$SCRATCH/twice-static" "$SCRATCH/twice.c" "$MUSL_LIBRARIES/libheapwright.a"
     HEAPWRIGHT=mode=debug "$SCRATCH/twice-static" >"$SCRATCH/said" 2>&1 </dev/null || true
-    # Each function of the program, which has no frame pointers, is in a trace, by the address of a call in it.
+    # The trace contains each function of the program, which has no frame pointers, by the address of a call in it.
     # shellcheck disable=SC2046 # addresses are words
     says "stack traces of a static program" make_it end_it work -- \
         addr2line -f -e "$SCRATCH/twice-static" $(sed -nE "s|.*\+(0x[0-9a-f]+)\).*|\1|p" "$SCRATCH/said")
@@ -391,7 +394,7 @@ aarch64() {
     say "static Rust programs"
     musl_loads heapwright-debug "$SCRATCH/loads"
     musl_loads "" "$SCRATCH/loads-plain"
-    # Its own linker and start files come with the compiler.
+    # The target's own linker and start files come with the compiler.
     CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER=rust-lld musl_loads heapwright-debug "$SCRATCH/loads-aarch64" $MUSL_AARCH64
     # sum COMMAND...: what a load has computed, the last number that it prints.
     sum() { "$@" | awk '{ print $4 }'; }

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# libheapwright.so for old systems: linked, from the archive, against stubs that have glibc 2.17's names and versions, so that no
-# symbol of a later glibc is needed. Checks that (objdump -T), and runs it in each mode: on this system's glibc and on Debian 11's,
-# 2.31, with that system's perl and with the tests' C programs, which are compiled for it. (Older ones are in no archive of
-# packages that this reaches.)
+# libheapwright.so for old systems. It is linked, from the archive, against stubs that have glibc 2.17's names and
+# versions, so that it needs no symbol of a later glibc. The script checks that (objdump -T), and runs the library in
+# each mode. It runs on this system's glibc and on Debian 11's, 2.31, with that system's perl and with the tests' C
+# programs, which are compiled for it. (No archive of packages that this reaches has older ones.)
 #
 #   ci/old-glibc.sh [FILE]             leaves the library there
-#   HEAPWRIGHT_GLIBC_ROOTS="FOLDER..." roots in which other glibcs are installed, with headers, start files and libgcc_s: there too
+#   HEAPWRIGHT_GLIBC_ROOTS="FOLDER..." also runs in these roots, in which other glibcs are installed, with headers,
+#                                      start files and libgcc_s
 #
-# Newer symbols are weak, and bound without a version: the library uses them if they exist. Thread functions and dlsym were in
-# libpthread.so.0 and libdl.so.2 until 2.34, which newer systems still have, empty.
+# Newer symbols are weak, and bound without a version: the library uses them if they exist. Thread functions and dlsym
+# were in libpthread.so.0 and libdl.so.2 until 2.34. Newer systems still have these files, empty.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup old-glibc
@@ -19,17 +20,17 @@ ARCHIVE=$(dirname "$HEAPWRIGHT_SO")/libheapwright.a
 [ -f "$ARCHIVE" ] || die "no archive beside $HEAPWRIGHT_SO"
 BASE=GLIBC_2.2.5 # the first glibc of x86-64
 
-# needed LIBRARY: the name, the version and the binding of each symbol that a library needs of glibc.
+# needed LIBRARY: prints the name, the version and the binding of each symbol that a library needs of glibc.
 needed() {
     objdump -T "$1" | sed -nE 's/^[0-9a-f]+ .(.).* \*UND\*\t[0-9a-f]+ +\(?(GLIBC_[0-9.]+)\)? +(\w+)$/\3 \2 \1/p'
 }
 # is_old VERSION: 2.17 or before.
 is_old() { [ "$(printf '%s\n' "${1#GLIBC_}" 2.17 | sort -V | tail -n 1)" = 2.17 ]; }
 
-# Which symbols are where, in glibc 2.17: FILE VERSION NAME.
+# The files of glibc 2.17 that have the symbols: FILE VERSION NAME.
 needed "$HEAPWRIGHT_SO" | while read -r name version binding; do
     case $name in
-        # Part of what this system links statically into a library.
+        # A part that this system links statically into a library.
         pthread_*) echo "libpthread.so.0 $BASE $name" ;;
         dlsym | dlerror) echo "libdl.so.2 $BASE $name" ;;
         *)
@@ -59,7 +60,7 @@ done
 # The exports of the library itself.
 { echo "{ global:"; objdump -T "$HEAPWRIGHT_SO" | awk '$4 != "*UND*" && NF >= 6 && $4 ~ /^\./ { print "  " $NF ";" }'; echo "local: *; };"; } >"$SCRATCH/exports"
 OLD=$SCRATCH/libheapwright.so
-# (As crates/heapwright-malloc/link.rs says.)
+# (The flags are those of crates/heapwright-malloc/link.rs.)
 cc -shared -nodefaultlibs -o "$OLD" -Wl,-soname,libheapwright.so -Wl,-z,now -Wl,-z,relro -Wl,-z,nodelete -Wl,--gc-sections \
     -Wl,--version-script="$SCRATCH/exports" -Wl,-T,crates/heapwright-malloc/code_order.ld \
     -Wl,--whole-archive "$ARCHIVE" -Wl,--no-whole-archive -Wl,--no-as-needed "${stubs[@]}" -l:libc_nonshared.a -lgcc
@@ -106,7 +107,7 @@ FILES=$AT/root/lib/x86_64-linux-gnu
 [[ $("$FILES"/ld-2.31.so --library-path "$FILES" "$FILES/libc.so.6") == *'version 2.31'* ]] || die "this is not glibc 2.31"
 ON_OLD=("$FILES/ld-2.31.so" --library-path "$FILES" --preload "$OLD" "$AT/root/usr/bin/perl" -e "$WORK")
 answers "glibc 2.31, perl" "${ON_OLD[@]}"
-# Where the C library's file of a name is, in a root.
+# in_root ROOT NAME: the C library's file of that name in a root.
 in_root() { find -L "$1" -name "$2" ! -path '*/libx32/*' ! -path '*/lib32/*' -print -quit; }
 # programs_on ROOT: the tests' programs, compiled for the glibc there.
 programs_on() {
@@ -115,7 +116,7 @@ programs_on() {
     loader=$(in_root "$root" ld-linux-x86-64.so.2)
     files=$(dirname "$(in_root "$root" libc.so.6)")
     version=$("$loader" --library-path "$files" "$files/libc.so.6" | sed -n '1s/.*version \([0-9.]*[0-9]\).*/\1/p')
-    # (What it lacks is found in this system's: the kernel's headers.)
+    # (The kernel's headers, which the root lacks, are this system's.)
     local headers link=()
     headers=$(dirname "$(in_root "$root" gnu-versions.h)")
     for part in crt1.o crti.o libpthread.so.0 libdl.so.2 libc.so.6 libc_nonshared.a crtn.o; do link+=("$(in_root "$root" $part)"); done
@@ -130,7 +131,7 @@ programs_on() {
 }
 programs_on "$AT/root"
 for root in ${HEAPWRIGHT_GLIBC_ROOTS:-}; do programs_on "$root"; done
-# This glibc registers no area for restartable sequences: the library does, if the kernel has them.
+# This glibc registers no area for restartable sequences. The library does, if the kernel has them.
 if [[ $(LD_PRELOAD=$OLD HEAPWRIGHT=cache=percpu,stats=exit perl -e "$WORK" 2>&1) =~ rseq\ commits\ +[1-9] ]]; then
     [[ $(HEAPWRIGHT=cache=percpu,stats=exit "${ON_OLD[@]}" 2>&1) =~ rseq\ commits\ +[1-9] ]] || { say "FAIL no sequences on glibc 2.31"; failures=$((failures + 1)); }
 fi

@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# Tests the packages of packaging/package.sh. Two builds are equal; each package is installed in a root of its own, used, and removed.
+# Tests the packages of packaging/package.sh. Two builds are equal. Each package is installed in a root of its own,
+# used, and removed.
 #
 #   ci/packages.sh
 #
-# - .deb: lintian reports nothing; in a bare Debian root dpkg installs it, the command runs a program, a C program is built
-#   against it, and after its removal the root is as before.
+# - .deb: lintian reports nothing. In a bare Debian root dpkg installs it, the command runs a program, and a C program
+#   is built against it. After its removal the root is as before.
 # - .rpm, .pkg.tar.zst: the format's own tools read and unpack them, and their programs run.
-# - The binary archive, moved elsewhere: find_package, pkg-config and a Meson wrap find it, shared, static and hardened.
+# - The binary archive is moved. Then find_package, pkg-config and a Meson wrap find it, shared, static and hardened.
 # - PKGBUILD installs its files from the archive of the sources; the formula is Ruby.
 # - The image (packaging/image.sh): at most 5 MB as a layer packed by zstd, and it runs by chroot.
 #
-# The packages contain the files that .ci/run has built, because speed is not tested; or the files in HEAPWRIGHT_BUILT, as
-# packaging/package.sh builds them.
+# The packages contain the files that .ci/run has built, because speed is not tested, or the files in
+# HEAPWRIGHT_BUILT, as packaging/package.sh builds them.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup packages
@@ -34,7 +35,7 @@ export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 
 out=$SCRATCH/out
 packaging/package.sh "$out" >"$SCRATCH/said" || { cat "$SCRATCH/said"; die "the packages are not made"; }
-# Another time, user's mask, time zone and folder.
+# The second build has another time, user's mask, time zone and folder.
 sleep 1
 (umask 077 && TZ=Asia/Tokyo packaging/package.sh "$SCRATCH/again" deb rpm archlinux >/dev/null)
 for file in "$SCRATCH"/again/*{.deb,.rpm,.zst}; do
@@ -43,10 +44,10 @@ done
 (cd "$out" && sha256sum --quiet -c SHA256SUMS)
 say "ok   made twice, the packages are equal"
 
-# A package must serve a program, as its statistics show.
+# The library of a package must serve a program, as its statistics show.
 cp packaging/tests/owns.c "$SCRATCH/"
 
-# (Debug files are empty but for symbols where CI built the libraries.)
+# (If CI built the libraries, debug files have only symbols.)
 lintian --allow-root --fail-on error,warning --suppress-tags debug-file-with-no-debug-symbols "$out"/*.deb || die "lintian complains"
 say "ok   lintian"
 base=$CARGO_TARGET_DIR/tools/debian-root.tar
@@ -136,7 +137,7 @@ packaging/image.sh "$SCRATCH/moved" "$SCRATCH/image.tar.zst"
 mkdir "$SCRATCH/image"
 tar --zstd -xf "$SCRATCH/image.tar.zst" -C "$SCRATCH/image"
 size=$(stat -c %s "$SCRATCH/image.tar.zst")
-# CI builds the command without link-time optimisation: a megabyte more.
+# CI builds the command without link-time optimisation, which makes it a megabyte larger.
 most=5242880
 [ "${CARGO_PROFILE_RELEASE_LTO:-fat}" != off ] || most=6291456
 [ "$size" -le $most ] || die "the image has $size bytes, more than $most"

@@ -2,7 +2,7 @@
 # Shared caches simulated on machines with many CPUs (bench/policies), by the library's own policy.
 # Each table of simulated figures names them as simulated.
 #
-#   ci/policies.sh simulate [OPTION...]  tables of time and of what the threads do: minutes;
+#   ci/policies.sh simulate [OPTION...]  tables of time and of the threads' work: minutes;
 #                                        --cpus 16,64,192 --seeds 9 --ms 40 ...
 #   ci/policies.sh calibrate [FILE]      measures this machine's costs; the default place is the file
 #                                        that is committed, bench/policies/calibration.toml
@@ -26,7 +26,7 @@ case ${1:-} in
         # (Optimised: simulated machines are tested, many of them.)
         bench test -p policies
         "$POLICIES" simulate --cpus 8,16 --ms 1 --seeds 1 >"$SCRATCH/committed"
-        # The costs of this machine can be read, whatever they are.
+        # The simulator can read the costs of this machine.
         if [ "$(nproc)" -ge 2 ]; then
             "$POLICIES" calibrate >"$SCRATCH/here.toml"
             "$POLICIES" simulate --cpus 8,16 --ms 1 --seeds 1 --calibration "$SCRATCH/here.toml" >"$SCRATCH/here"

@@ -4,11 +4,10 @@
 #
 #   ci/pools.sh [--rounds N] [--quick] [pairs | shared | churn | arenas | resident | instructions | report]...
 #
-# A round runs every contender of every pattern once, each in a process of its own, those that are
-# compared one after the other and in an order that turns from round to round. --quick does a tenth of
-# the work in one round, to see that all runs. Results are kept in the target folder's pools/. Ends with
-# 1 if a figure is missed. 9 rounds take about eight minutes and want a quiet machine, so this is not
-# part of .ci/run. (ci/golden.sh pools counts instructions alone.)
+# A round runs every contender of every pattern once, each in a process of its own. Compared contenders run one after
+# the other, in an order that turns from round to round. --quick does a tenth of the work in one round, to see that all
+# runs. Results are kept in the target folder's pools/. Ends with 1 if a figure is missed. 9 rounds take about eight
+# minutes and want a quiet machine, so this is not part of .ci/run. (ci/golden.sh pools counts instructions alone.)
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup pools

@@ -21,21 +21,21 @@ import sys
 import tomllib
 import types
 
-# Of the suite, those that keep memory until they end, or can be made to, as the same blocks in each run; and the load, in
-# mebibytes. (ruby's blocks differ from run to run; sqlite3, jq, json-tree free theirs.)
+# The programs of the suite that keep memory until they end, or can be made to do so, with the same blocks in each run.
+# Then the sizes of the load, in mebibytes. (ruby's blocks differ from run to run; sqlite3, jq, json-tree free theirs.)
 PROGRAMS = ["git-log", "python3-malloc", "perl"]
 LOADS = [64, 1024]
 PERIODS = [512, 64]  # KiB
-# Sites are looked at from this share of what is live on.
+# Sites with less than this share of the live bytes are left out.
 LEAST = 0.01
 # Python frees everything before it ends, unless it ends so.
 KEEP = """import ctypes, runpy, sys
 kept = runpy.run_path(sys.argv[1])
 sys.stdout.flush()
 ctypes.CDLL(None).exit(0)"""
-# A site's truth in two runs may differ by so much.
+# A site's truth in two runs may differ by this share.
 SAME = 0.01
-# Estimates are grouped by how many samples there should be.
+# Estimates are grouped by the expected number of samples.
 EDGES = [0, 10, 30, 100, 300, 1000, math.inf]
 
 
@@ -54,7 +54,7 @@ def record(program, options, name, at):
     for old in glob.glob(f"{at.scratch}/record.*"):
         os.remove(old)
     run(program, f"{options},{name}={at.scratch}/record", at.library)
-    # What it starts has records, too.
+    # Programs that it starts have records, too.
     reports = []
     for found in glob.glob(f"{at.scratch}/record.*"):
         said = subprocess.run([at.command, "report", "--format", "json", found], stdout=subprocess.PIPE)
@@ -118,7 +118,7 @@ def main(command, library, suite, sites, scratch, seeds):
         large = {where: facts for where, facts in known.items() if facts[1] >= LEAST * live}
         same = {where: facts for where, facts in large.items() if abs(again.get(where, (0, 0))[1] / facts[1] - 1) <= SAME}
         for period in PERIODS:
-            # Of each estimate: how far it is off, how far it should be, and how many samples there should be.
+            # For each estimate: its error, the expected error, and the expected number of samples.
             offs = []
             for _ in range(seeds):
                 found = estimate(program, period, at)
@@ -140,7 +140,7 @@ def main(command, library, suite, sites, scratch, seeds):
             within = [f"{100 * sum(share <= bound for share in shares) / len(shares):.0f} %" for bound in (0.10, 0.03)]
             ends = [percent(statistics.median(shares)), percent(shares[len(shares) * 9 // 10])]
             print("| " + " | ".join([f"{least} to {most}", str(len(shares)), *ends, *within]) + " |")
-    # An estimate that is wrong on average, or whose error is not what the number of samples says.
+    # Fails if an estimate is wrong on average, or if its error does not fit the number of samples.
     seen = [off / error for off, error, samples in every if samples >= 10]
     square, mean = statistics.mean(error**2 for error in seen), statistics.mean(seen)
     print(f"\n{len(seen)} estimates of sites with 10 samples and more: in standard errors the mean is {mean:+.2f}, "

@@ -1,22 +1,25 @@
 #!/usr/bin/env bash
-# Measures the heap profile: its cost on real programs, beside jemalloc's; its accuracy, site by site, beside the debug heap's
-# exact counts (ci/profile.py). It must survive storms of threads that allocate, use pools and arenas, free each other's blocks,
-# fork, throw, open libraries and take signals (bench/profile/storm.cc), with more samples than anyone needs.
+# Measures the heap profile: its cost on real programs, beside jemalloc's; and its accuracy, site by site, beside the
+# debug heap's exact counts (ci/profile.py). It must survive storms of threads that allocate, use pools and arenas,
+# free each other's blocks, fork, throw, open libraries and take signals (bench/profile/storm.cc). A storm has more
+# samples than a user needs.
 #
 #   ci/profile.sh [--rounds N] [--programs NAME,...]
 #   ci/profile.sh --accuracy RUNS     only its accuracy, in RUNS runs of each program
 #   ci/profile.sh --storm SECONDS     only the storm, SECONDS under each cache model, beside jemalloc's profiler
 #   ci/profile.sh --quick             the storm for two seconds each: for every day
-#   ci/profile.sh --live              the cost of watching a process, and of profiling it while it runs. watched: a load that
-#                                     replaces blocks, in turns alone and watched by `heapwright top` every second; published:
-#                                     with publish=no and without; parts: those that `top` shows of a python3 and a perl that
-#                                     allocate, beside the resident size; heard: milliseconds until an order is followed;
-#                                     profiled: the answers of a redis with and without `heapwright profile PID`
-#   ci/profile.sh --guards [...]      instead: the cost of a few blocks between guards (guard=sample): a table, with --rounds and
-#                                     --programs; and the storm with every block guarded, with --storm or --quick
+#   ci/profile.sh --live              the cost of watching a process, and of profiling it while it runs:
+#     published   a load that replaces blocks, with publish=no and without
+#     watched     the same load, alone and watched by `heapwright top` every second
+#     parts       the sum of the parts that `top` shows, beside the resident size (python3, perl)
+#     heard       milliseconds until a process has followed an order
+#     profiled    the answer times of a redis, with `heapwright profile PID` and without
+#   ci/profile.sh --guards [...]      instead: the cost of a few blocks between guards (guard=sample): a table, with
+#                                     --rounds and --programs; and the storm with every block guarded, with --storm or
+#                                     --quick
 #
-# A table of time and peak memory, ratios to heapwright without a profile (jemalloc's are to jemalloc without one: the
-# quotient of its two rows). Takes about five minutes on a quiet machine. HEAPWRIGHT_SO measures another library.
+# A table of time and peak memory, as ratios to heapwright without a profile. For jemalloc, divide its two rows: with
+# its profile by without. Takes about five minutes on a quiet machine. HEAPWRIGHT_SO measures another library.
 # HEAPWRIGHT_MODELS=percpu:interrupts chooses the storms' cache models, and the actions of their signals.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -51,7 +54,7 @@ jemalloc=/usr/lib/$(uname -m)-linux-gnu/libjemalloc.so.2
 
 storms() {
     c++ -O1 -Wall -Wextra -fno-builtin -pthread -o "$SCRATCH/storm" bench/profile/storm.cc -ldl
-    # Where threads share caches a handler may interrupt anything (docs/limits.md).
+    # If threads share caches, a signal handler may interrupt any code of theirs (docs/limits.md).
     local model draws=sample=4k
     [ -z "$guards" ] || draws=guard=sample:1
     for model in ${HEAPWRIGHT_MODELS:-auto:signals exclusive:signals percpu:interrupts shared:2:interrupts}; do
@@ -68,7 +71,7 @@ storm() { # OPTIONS WHAT
     printf '%-32s %-16s %s\n' "$1" "$2" "$said"
 }
 
-# jemalloc's profiler in the same storms, for information: its failures count for nothing.
+# jemalloc's profiler in the same storms, for information only: its failures do not count.
 storms_beside() {
     local what code said
     for what in fork fork,signals fork,interrupts; do
@@ -109,8 +112,8 @@ live() {
     alone=$(median <"$SCRATCH/alone") watched=$(median <"$SCRATCH/watched") unpublished=$(median <"$SCRATCH/unpublished")
     printf 'published: %s ns a replacement, %s with publish=no: %s\n' "$alone" "$unpublished" "$(ratio "$unpublished" "$alone")"
     printf 'watched:   %s ns a replacement: %s of alone\n' "$watched" "$(ratio "$alone" "$watched")"
-    # The cost is below the noise of the load's time, so it is calculated from the time of a report: ten a second while a command watches,
-    # or fewer, at most a two-hundredth of the time.
+    # The load's time is too noisy to show the cost. So the cost is calculated: the time of one report, ten times a
+    # second while a command watches, but at most a two-hundredth of the time.
     median <"$SCRATCH/report" | awk '{ share = $1 / 1e8; printf "           a report takes %d us: %.3f %% of the time\n", $1 / 1000, 100 * (share < 0.005 ? share : 0.005) }'
 
     seen() { # PID

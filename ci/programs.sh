@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Real programs (corpus/programs; its prelude says how one is written):
+# Real programs (corpus/programs; its prelude says how to write one):
 #
 #   ci/programs.sh [-v] [--with OPTIONS] [NAME...]
 #                                 under the preload: the same output and the same exit status as without,
 #                                 side by side. -v shows what they printed
-#   ci/programs.sh check [NAME...]  no false alarms: under `heapwright check` with its defaults none has an
-#                                 error, and each prints and ends as without. (Leaks are theirs.)
-#   ci/programs.sh more [NAME...]   the same of 34 more: compilers, interpreters, servers. They need packages
+#   ci/programs.sh check [NAME...]  no false alarms: under `heapwright check` with its defaults no program has
+#                                 an error, and each prints and ends as without it. (Their leaks are their own.)
+#   ci/programs.sh more [NAME...]   the same for 34 more: compilers, interpreters, servers. They need packages
 #                                 of some 700 MB and ten minutes, so CI does not run them
 #   ci/programs.sh leaks [NAME...]  a table of their leaks beside valgrind's. If heapwright calls a block
 #                                 lost, valgrind must call it lost, too
@@ -48,7 +48,7 @@ if [[ " ${names[*]} " == *' python3'* ]]; then
 fi
 export PYTHON ROOT
 
-# side NAME SIDE [VARIABLE=VALUE...]: runs it in a folder of its own, with its output in files there.
+# side NAME SIDE [VARIABLE=VALUE...]: runs the program in a folder of its own, with its output in files there.
 PORT=$((20000 + RANDOM % 10000))
 chmod 755 "$SCRATCH"
 side() {
@@ -61,7 +61,7 @@ side() {
             bash -c '. "$ROOT/corpus/programs/prelude"; . "$0"' "$FOLDER/$name.sh"
     ) >"$folder/stdout" 2>"$folder/stderr" </dev/null || code=$?
     echo "exit status $code" >"$folder/status"
-    # These may differ: folders, ports, addresses, and the text that the program's `blank` removes.
+    # These parts of the output may differ: folders, ports, addresses, and the text that the program's `blank` removes.
     sed -E -i -e "s#$folder#FOLDER#g; s/\b($PORT|$((PORT + 1)))\b/PORT/g; s/0x[0-9a-f]{6,}/ADDRESS/g" -e "$(told "$name" blank)" "$folder"/std{out,err}
 }
 same() { # NAME SIDE OTHER PART...: the parts of both are equal, or the difference is shown
@@ -73,7 +73,7 @@ same() { # NAME SIDE OTHER PART...: the parts of both are equal, or the differen
     return $status
 }
 
-# Both at a time. A preload that does not take effect would pass every comparison.
+# Runs both sides at a time. A preload that does not take effect would pass every comparison.
 by_preload() {
     local name=$1 main
     eval "main=$(told "$name" main)"
@@ -85,7 +85,7 @@ by_preload() {
     [ -z "$verbose" ] || cat "$SCRATCH/$name.with"/std{out,err}
     [ -s "$SCRATCH/$name.without/stdout" ] && same "$name" without with status stdout stderr
 }
-# Without what the user has set, for git above all.
+# Runs the program without the user's settings, which git above all would read.
 apart() { mkdir -p "$SCRATCH/$1.reports" "$SCRATCH/$1.home"; side "$@" REPORTS="$SCRATCH/$1.reports" HOME="$SCRATCH/$1.home" GIT_CONFIG_NOSYSTEM=1; }
 by_check() {
     local reports=$SCRATCH/$1.reports

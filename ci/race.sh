@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# The race: heapwright against every other available allocator, on the built-in workloads and on
-# real programs; then the project's own targets, with measured values. docs/benchmarks.md says how
-# to read them.
+# The race: heapwright against every other available allocator, on the built-in workloads and on real programs; then
+# the project's own targets, with measured values. docs/benchmarks.md explains them.
 #
 #   ci/race.sh                             everything, 15 rounds (7 of the long)
 #   ci/race.sh --rounds 2 --workloads none only the real programs, quickly
@@ -22,7 +21,7 @@ setup race
 [ -z "${HEAPWRIGHT_SO:-}" ] || export HEAPWRIGHT_LIBRARY=$HEAPWRIGHT_SO
 
 tools() {
-    # (Not optimised.)
+    # (Built without optimisation.)
     bench() { cargo "$1" --quiet --locked --manifest-path bench/Cargo.toml --target-dir "$CARGO_TARGET_DIR/bench" "${@:2}"; }
     bench test -p figures -p peers
     bench test -p realm
@@ -31,7 +30,7 @@ tools() {
     "$CARGO_TARGET_DIR/debug/heapwright" bench --workloads cfrac,larson --scale 0 --rounds 2 \
         --only glibc,heapwright --quiet --format json -o "$SCRATCH/race.json"
     bench run -p figures -- race "$SCRATCH/race.json" >"$SCRATCH/figures"
-    # A row of numbers for each, in both tables; a failed run would be a word.
+    # Both tables have a row of numbers for each program. A failed run would be a word.
     for program in empty cfrac larson; do
         rows=$(grep -cE "^\\| $program \\| [0-9.k]+ \\| [0-9.]+ \\([0-9.]+ to [0-9.]+\\) \\|$" "$SCRATCH/figures" || true)
         [ "$rows" -eq 2 ] || { cat "$SCRATCH/figures"; die "$program has $rows rows in the tables instead of 2"; }
@@ -55,7 +54,7 @@ bench/programs/prepare.sh "$WORK/programs" >/dev/null
 
 quiet_machine
 
-# An allocator that fails gets a row with the failure. The figures are shown all the same.
+# An allocator that fails gets a row with the failure. The figures are still shown.
 status=0
 rm -f "$json"
 "$CARGO_TARGET_DIR/release/heapwright" bench --suite "$WORK/programs/suite.toml" "${with[@]}" \

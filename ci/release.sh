@@ -12,8 +12,9 @@
 #   5. cargo publish --workspace (Cargo puts the crates in order and waits for each).
 #   6. From another machine: cargo install heapwright-cli; the .deb in a bare Debian.
 #
-# Environment: HEAPWRIGHT_RELEASE_URL, HEAPWRIGHT_MAINTAINER (packaging/package.sh): both must be set, because a release has an address.
-# cargo-deny and cargo-semver-checks run if they are installed (each takes minutes to build); otherwise a line says that they did not run.
+# Environment: HEAPWRIGHT_RELEASE_URL, HEAPWRIGHT_MAINTAINER (packaging/package.sh): both must be set, because a
+# release has an address. cargo-deny and cargo-semver-checks run if they are installed (each takes minutes to build);
+# otherwise a line says that they did not run.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 

@@ -6,11 +6,10 @@
 #   REPEAT_PATIENCE=900                the most seconds for one run of a row: many times the longest on a quiet
 #                                      machine, because a busy one may be ten times as slow
 #
-# Which tests those are follows from their sources: files under tests/ that start threads, fork, or have a
-# collected heap, whose helpers are threads (of malloc's suites: whose programs do; these in turns under
-# each cache model, unless they name their models themselves); unit tests of modules whose files do; all
-# of heapwright-gc's. Two busy processes run beside, so that threads are interrupted anywhere. The target
-# folder's repeat/ keeps the output of failed runs.
+# The sources decide which tests those are. Files under tests/ count if they start threads, fork, or have a collected heap,
+# whose helpers are threads. Unit tests count if their module's files do so, and in heapwright-gc always. Of malloc's suites
+# the programs decide. These suites run in turns under each cache model, unless they name their models themselves. Two busy
+# processes run beside, so that threads are interrupted anywhere. The target folder's repeat/ keeps the output of failed runs.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup repeat
@@ -31,8 +30,8 @@ declare -A FEATURES=([heapwright]=debug,derive,std,allocator-api2-02,allocator-a
     [heapwright-substrate]=debug [heapwright-gc]=std [heapwright-realm]=derive,std [heapwright-stacks]='' [heapwright-malloc]='')
 THREADS='thread::(spawn|scope|Builder)|pthread_create|std::thread|\bfork\('
 
-# words_of PACKAGE NAME: which tests of a program are of threads (nothing: all); 1 if none. Its name is `lib`, or a
-# file's under tests/.
+# words_of PACKAGE NAME: prints the words that select a program's tests of threads (nothing: all its tests). Returns 1
+# if there are none. NAME is `lib`, or a file's name under tests/.
 words_of() {
     local folder=crates/$1 file=crates/$1/tests/$2.rs
     if [ "$2" = lib ]; then
@@ -72,7 +71,7 @@ run() {
 for row in "${!names[@]}"; do [[ ${names[$row]} != heapwright-malloc* ]] || run "$row" || true; done
 
 declare -A runs failed seconds
-# The table, also of a run that is interrupted.
+# Prints the table, also of a run that is interrupted.
 table() {
     local row count
     printf '\n%-36s %6s %9s %9s\n' tests runs failures 's a run'

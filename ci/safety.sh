@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# A SAFETY comment states its own invariant. One that points elsewhere ("as above", "as `len`", "the same
-# contract", "see the module") is untrue as soon as that place changes, and nobody notices. Clippy
-# demands a comment; this script tests its text.
+# A SAFETY comment states its own invariant. A comment that points elsewhere ("as above", "as `len`", "the same
+# contract", "see the module") becomes untrue without notice when that place changes. Clippy demands a comment; this
+# script tests its text.
 #
 #   ci/safety.sh     looks at the sources, tests and benchmarks of all crates
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-# pointers FILE...: the SAFETY comments that point elsewhere, as file:line: text. A comment ends with the
-# first line that is none; its lines are looked at as one. (`\x27` is an apostrophe.)
+# pointers FILE...: prints the SAFETY comments that point elsewhere, as file:line: text. A comment ends before the
+# first line that is none; its lines are read as one text. (`\x27` is an apostrophe.)
 pointers() {
     perl -ne '
         sub judge {

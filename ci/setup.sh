@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Installs what the checks need: Debian packages, parts of Rust, tools from crates.io. Says what it
-# installs. The second time it does nothing. Nothing else in ci/ installs anything.
+# Installs what the checks need: Debian packages, parts of Rust, tools from crates.io. Prints what it installs. A
+# second run does nothing. No other script in ci/ installs anything.
 #
 #   ci/setup.sh             all that .ci/run and ci/deep.sh need
-#   ci/setup.sh GROUP...    what these scripts of ci/ need; each script does this when it begins
+#   ci/setup.sh GROUP...    what these scripts of ci/ need; each script calls this when it begins
 #   ci/setup.sh --list      the groups
 #
 # Without root, sudo or apt-get it names what is missing, and ends with 1.
@@ -11,9 +11,9 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target} DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8
 
-# A word is a Debian package; COMMAND:PACKAGE where a command of that name is enough; ?PACKAGE where
-# a script leaves something out without it; rust:NAME, a component; target:NAME, a target of Rust;
-# toolchain:NAME[+COMPONENT...]; pypi:NAME, in the target folder's tools/python; crate:NAME@VERSION[+FEATURE...], into the target folder's tools/bin.
+# A word is a Debian package; COMMAND:PACKAGE if a command of that name is enough; ?PACKAGE if a script leaves
+# something out without it; rust:NAME, a component; target:NAME, a target of Rust; toolchain:NAME[+COMPONENT...];
+# pypi:NAME, in the target folder's tools/python; crate:NAME@VERSION[+FEATURE...], into the target folder's tools/bin.
 C="cc:gcc c++:g++"
 # The C compiler's runtime, and Python's tests, are packages of the versions that this system has.
 CLANG=$({ clang -dumpversion || apt-cache depends clang | sed -n 's/.*Depends: clang-//p'; } 2>/dev/null | head -n 1 || true)
@@ -65,14 +65,14 @@ declare -A NEEDS=(
 # The groups of the steps of .ci/run.
 FIXED=(bounds caches check corpus debug floors fuzz fuzz-gc gc golden hardened html integrations leaks lint miri pools profile programs ruby sweep test workflows)
 
-# Real programs say in their own heads what they need.
+# The files of real programs name the packages that they need.
 of_programs() { # WAY
     local file
     for file in corpus/programs/*.sh; do
         if grep -qE "^# ways:.* $1( |\$)" "$file"; then sed -n 's/^# needs: *//p' "$file"; fi
     done | tr '\n' ' '
 }
-# Nothing if the first Python has its tests.
+# Prints nothing if the first Python has its tests.
 python_tests() { python3 -c 'import test.test_json, test.test_dict' 2>/dev/null || echo "$PYTHON"; }
 words_of() { # GROUP
     case $1 in
@@ -108,17 +108,17 @@ for group in "${groups[@]}"; do
     done
 done
 
-# install_packages PACKAGE...: with the lists that are there, or else with new ones.
+# install_packages PACKAGE...: installs with the present lists, or else with new ones.
 install_packages() {
     local log status=0
     local root=()
     [ "$(id -u)" -eq 0 ] || root=(sudo -n)
     command -v apt-get >/dev/null && "${root[@]}" true 2>/dev/null || return 1
     log=$(mktemp)
-    # Debian starts a server when it installs one, unless a policy says no.
+    # Debian starts a server when it installs one, unless a policy forbids that.
     local policy=/usr/sbin/policy-rc.d
     [ -e $policy ] && policy='' || printf '#!/bin/sh\nexit 101\n' | "${root[@]}" install -m 755 /dev/stdin $policy
-    # Another script may install something, too.
+    # Another script may be installing packages, too.
     local words=(-y -qq --no-install-recommends -o DPkg::Lock::Timeout=600 "$@")
     "${root[@]}" apt-get install "${words[@]}" >"$log" 2>&1 ||
         { "${root[@]}" apt-get update -qq && "${root[@]}" apt-get install "${words[@]}"; } >"$log" 2>&1 || { status=1; cat "$log" >&2; }

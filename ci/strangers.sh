@@ -1,19 +1,18 @@
 #!/usr/bin/env bash
-# Other projects' tests of malloc's public interface, on heapwright: each test first as the system is, then
-# preloaded in every mode. A test that passes on glibc and not on heapwright is a failure, unless
-# corpus/strangers/differences.txt has a line with the reason. Nothing of theirs is in this repository: sources are
-# Debian's source packages, fetched into target/strangers. docs/verification.md names the tests that run and those
-# that are left out.
+# Other projects' tests of malloc's public interface, on heapwright. Each test runs first on the plain system, then preloaded
+# in every mode. A test that passes on glibc and not on heapwright is a failure, unless corpus/strangers/differences.txt has
+# a line with the reason. This repository contains none of their files: sources are Debian's source packages, fetched into
+# target/strangers. docs/verification.md names the tests that run and those that are left out.
 #
 #   ci/strangers.sh                        all suites: an hour and a half, or less
 #   ci/strangers.sh glibc python           these suites
 #   ci/strangers.sh glibc:tst-malloc       this test; a pattern such as 'perl:op/s*' is one too
 #   ci/strangers.sh -l [SUITE...]          what would run
 #
-# A run passes if its command exits with 0 within its time and the debug mode complains of nothing.
-# When the time is over, the stacks of all its processes go into its log before they are ended.
+# A run passes if its command exits with 0 within its time and debug mode reports nothing. When the time is over, the
+# stacks of all its processes go into its log before they are ended.
 #
-# corpus/strangers/SUITE.sh defines suite_SUITE, which fetches and builds, and tells each test by
+# corpus/strangers/SUITE.sh defines suite_SUITE, which fetches and builds, and registers each test by
 #   add NAME SECONDS COMMAND     the command is bash's, run in a folder of its own
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -37,7 +36,7 @@ add() { SUITE_OF+=("$SUITE"); NAMES+=("$1"); SECONDS_OF+=("$2"); COMMANDS+=("$3"
 
 # --- one run -----------------------------------------------------------------
 
-# stacks SESSION: of every thread of every process in it.
+# stacks SESSION: prints the stacks of every thread of every process in the session.
 stacks() {
     local process
     for process in $(pgrep -s "$1" | head -8); do
@@ -47,10 +46,10 @@ stacks() {
     done
 }
 
-# end SESSION: every process that the run left.
+# end SESSION: ends every process that the run left.
 end() { pgrep -s "$1" | xargs -r kill -KILL 2>/dev/null || true; }
 
-# run INDEX MODE: the verdict: pass, fail N, hang or finding. "system" is the mode without us.
+# run INDEX MODE: prints the verdict: pass, fail N, hang or finding. The mode "system" is without heapwright.
 run() {
     local index=$1 mode=$2 code=0 session watch
     local log=$LOGS/${SUITE_OF[$1]}/${NAMES[$1]//\//_}.$2 folder=$SCRATCH/$1.$2 preload=()
@@ -60,7 +59,7 @@ run() {
     (cd "$folder"; exec setsid env --default-signal TMPDIR="$folder" "${preload[@]}" bash -c "${COMMANDS[$index]}") >"$log" 2>&1 </dev/null &
     session=$!
     (
-        # Looked for five times a second: a longer sleep would have to be killed, and may not be one yet.
+        # Looks five times a second. A longer sleep would have to be killed, and might not have begun yet.
         for ((fifths = 5 * SECONDS_OF[index]; fifths > 0; fifths--)); do
             [ ! -e "$folder.over" ] || exit 0
             sleep 0.2
@@ -81,13 +80,13 @@ run() {
     else echo pass; fi
 }
 
-# reason SUITE TEST MODE: from the table; nothing if there is no line.
+# reason SUITE TEST MODE: prints the reason from the table, or nothing if there is no line.
 reason() {
     awk -F '\t+' -v suite="$1" -v test="$2" -v mode="$3" \
         '!/^#/ && $1 == suite && $2 == test && ($3 == "all" || index("," $3 ",", "," mode ",")) { print $4; exit }' "$TABLE"
 }
 
-# judge INDEX: all runs of a test: a line for the person, and a line a mode in results.
+# judge INDEX: judges all runs of a test. Prints a line for people, and a line a mode into results.
 judge() {
     local index=$1 suite=${SUITE_OF[$1]} name=${NAMES[$1]} mode verdict why start=$SECONDS line=
     verdict=$(run "$index" system)

@@ -1,19 +1,18 @@
 #!/usr/bin/env bash
-# The sweep: entry points times sizes times patterns under heapwright and other allocators, in
-# turns, by one thread and by 2 and 8, so that no size and no entry point hides a cliff
-# (bench/sweep; docs/benchmarks.md says how to read it).
+# The sweep: entry points times sizes times patterns under heapwright and other allocators, in turns, by one thread
+# and by 2 and 8. So no size and no entry point hides a cliff (bench/sweep; docs/benchmarks.md explains the results).
 #
 #   ci/sweep.sh                            all, 3 rounds: about four minutes
 #   ci/sweep.sh --threads 1                one thread: about two
 #   ci/sweep.sh --threads 1 --cells '^(malloc|new.*) (300|600)$' --rounds 9
 #   ci/sweep.sh --with mine=/opt/lib/libmine.so --only heapwright,mimalloc,mine
 #   ci/sweep.sh --with heapwright-before=/tmp/before.so     another build: a column, but no peer
-#   ci/sweep.sh --quick                    an instant a cell, without peers: only that all runs
+#   ci/sweep.sh --quick                    an instant a cell, without peers: verifies only that all runs
 #
 # Prints the targets with the measured figures, the worst cells, and tables; the target folder's sweep/ gets the
-# results, every cell with its rounds. With several threads there are three times as many rounds,
-# because other work on the machine disturbs these more. Ends with 1 if a figure is missed. Wants a
-# quiet machine, so only --quick is for every day. HEAPWRIGHT_SO measures another library.
+# results, every cell with its rounds. With several threads there are three times as many rounds, because other work
+# on the machine disturbs these more. Ends with 1 if a figure is missed. Wants a quiet machine, so only --quick is for
+# every day. HEAPWRIGHT_SO measures another library.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup sweep
@@ -23,11 +22,11 @@ SECTIONS=(sweep)
 SETTINGS='threads cells only with'
 figures_begin sweep '' bench/sweep/figures.txt "$@"
 
-# A group of cells is a process of its own under each allocator, so that what one pattern leaves behind does not reach the
-# others. heapwright with a cache for each CPU is measured with several threads only.
+# A group of cells is a process of its own under each allocator, so that memory left by one pattern does not reach the
+# other groups. heapwright with a cache for each CPU is measured with several threads only.
 section_sweep() {
     local threads group ms of_rounds rounds library list
-    # The compiler must not know what malloc does: it would leave calls out.
+    # The compiler must not know malloc's meaning: it would leave calls out.
     c++ -O2 -std=c++17 -Wall -Wextra -pthread -fno-builtin-malloc -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free \
         -o "$SCRATCH/sweep" bench/sweep/sweep.cc
     preload_library

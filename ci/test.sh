@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# All tests: builds the preload library alone, as it is shipped, then runs the
-# workspace's tests, unit, property, conformance programs and examples in the
-# documentation.
+# All tests: builds the preload library alone, as it is shipped, then runs the workspace's tests: unit, property and
+# conformance tests, and examples in the documentation.
 #
 #   ci/test.sh                 all
 #   ci/test.sh models          malloc's suite under shared and per-CPU caches
@@ -10,13 +9,12 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup test
 
-# What is installed is found with it.
-# Tests of limits want these; in CI they may change how the machine accounts memory, for seconds.
+# Tests of limits want this variable. In CI they may change how the machine accounts memory, for seconds.
 [ -z "${CI:-}" ] || export HEAPWRIGHT_TEST_OVERCOMMIT=1
 preload_library
 hardened_library
 check_library
-# The tests use this library instead of building it again, and the command carries it.
+# The tests use this library and do not build it again, and the command carries it.
 HEAPWRIGHT_TEST_LIBRARY=$(dirname "$HEAPWRIGHT_SO")
 export HEAPWRIGHT_TEST_LIBRARY
 if [ -z "${HEAPWRIGHT_EMBED_LIBRARY:-}" ]; then
@@ -28,8 +26,8 @@ fi
 
 status=0
 run() { say "test $*"; cargo test --locked --no-fail-fast "$@"; }
-# The tests of malloc's suite that depend on the cache model, where threads share caches. (Two
-# caches: fewer than threads, so that they meet; tests/caches.rs tries other numbers.)
+# The tests of malloc's suite that depend on the cache model, with caches that threads share. (Two caches: fewer than
+# threads, so that threads meet; tests/caches.rs tries other numbers.)
 under() { # MODEL
     local status=0
     export HEAPWRIGHT_TEST_CACHE=$1
@@ -38,31 +36,30 @@ under() { # MODEL
     run --quiet -p heapwright-malloc --test surroundings -- limit_itself refuse_guards sandbox small_stack || status=$?
     return $status
 }
-# (One after the other: their tests write the same files.)
+# (The models run one after the other, because their tests write the same files.)
 if [ "$*" = models ]; then
     for model in shared:2 percpu; do under $model || status=$?; done
     exit $status
 fi
 
-# The library with the feature `observe`; without link-time optimisation, which takes longer than
-# the tests.
+# The library with the feature `observe`, built without link-time optimisation, which takes longer than the tests.
 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_DEBUG=0 \
     cargo build --quiet --release --locked -p heapwright-malloc --features observe --target-dir "$CARGO_TARGET_DIR/observe"
 export HEAPWRIGHT_TEST_OBSERVING_LIBRARY=$CARGO_TARGET_DIR/observe/release
 
-# Runs all of them, even after a failure: the list is worth more than the first one. `both A B` runs
-# two at once, because many tests wait. The first one's output comes when the second one has ended.
+# Runs all tests, even after a failure: the list of failures is worth more than the first one. `both A B` runs two
+# parts at once, because many tests wait. The output of A comes when B has ended.
 both() {
     "$1" >"$SCRATCH/first" 2>&1 &
     "$2" || status=$?
     wait $! || status=$?
     cat "$SCRATCH/first"
 }
-# The library with all features that add something, once: a build for each would take longer than
-# all tests. (ci/lint.sh clippy compiles it with each alone.)
+# The library is built once with all features that add something: a build for each would take longer than all tests.
+# (ci/lint.sh clippy compiles it with each feature alone.)
 ALL=(--features "debug,derive,std,symbols,allocator-api2-02,allocator-api2-03,allocator-api2-04")
 OTHERS=(--workspace --exclude heapwright --exclude heapwright-gc --exclude heapwright-realm --exclude heapwright-stacks --exclude heapwright-substrate)
-# `checked` changes what pools do.
+# `checked` changes the work of pools, so it is built apart.
 library() {
     local status=0
     run "${LIBRARY[@]}" "${ALL[@]}" || status=$?

@@ -1,8 +1,8 @@
-//! Links `libheapwright-check.so`: as `libheapwright-hardened.so` (see that crate's build script),
-//! plus the functions that read:
+//! Links `libheapwright-check.so` like `libheapwright-hardened.so` (see that crate's build script),
+//! with the functions that only read:
 //!
 //! - `cfg(heapwright_reads)`, by which the module `bounds` has the second list of functions.
-//! - `--wrap` for those of them that heapwright itself calls.
+//! - `--wrap` for the functions of this list that heapwright itself calls.
 
 #[path = "../heapwright-malloc/link.rs"]
 mod link;

@@ -1,20 +1,19 @@
-//! How the shared libraries of these sources are linked: libheapwright.so, and those with the
-//! module `bounds`. A module of their build scripts.
+//! How the shared libraries of these sources are linked: libheapwright.so, and the libraries with
+//! the module `bounds`. This is a module of their build scripts.
 //!
-//! - The soname carries no version while the interface is unfinished: a program
-//!   linked with `-lheapwright` finds the library under the one name it has.
-//! - `now` and `relro`: every symbol is bound when the library is loaded and the
-//!   tables are then made read-only. A lazy binding inside malloc would run the
-//!   dynamic linker's resolver, and take its locks, in the middle of an
-//!   allocation.
+//! - The soname carries no version while the interface is unfinished. A program linked with
+//!   `-lheapwright` finds the library under its one name.
+//! - `now` and `relro`: every symbol is bound when the library is loaded, and the tables are then
+//!   made read-only. A lazy binding inside malloc would run the dynamic linker's resolver, and take
+//!   its locks, in the middle of an allocation.
 //! - `nodelete`: blocks, thread destructors and fork handlers outlive any
 //!   `dlclose` of the library.
 //! - `--wrap`: heapwright's own calls of the functions that the library interposes skip the checks
 //!   (see heapwright-entry).
 //! - The code that runs at a program's start lies together, the debug heap apart (code_order.ld).
 //!
-//! It also tells the code whether the compiler turns a call at a function's end into a jump, as it
-//! does when it optimises: the C++ operators depend on that (src/cxx.rs).
+//! The script also tells the code whether the compiler turns a call at a function's end into a
+//! jump, as it does when it optimises. The C++ operators depend on that (src/cxx.rs).
 
 /// A library, for Cargo.
 pub(crate) struct Library {
@@ -43,8 +42,9 @@ pub(crate) fn link(library: &Library) {
         for arg in [&*format!("-soname,{soname}"), "-z,now", "-z,relro", "-z,nodelete"] {
             println!("cargo:rustc-cdylib-link-arg=-Wl,{arg}");
         }
-        // Nothing else makes a library without std need musl. Then musl's loader would give it no
-        // functions if the program lacks musl, and it would not show its C library.
+        // No other setting makes a library without std need musl. Without it, musl's loader would
+        // give the library no functions if the program lacks musl, and the file would not show its
+        // C library.
         if std::env::var("CARGO_CFG_TARGET_ENV").as_deref() == Ok("musl") {
             println!("cargo:rustc-cdylib-link-arg=-lc");
         }

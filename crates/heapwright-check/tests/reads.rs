@@ -1,5 +1,5 @@
-//! `libheapwright-check.so`: what functions of the C library read and write out of bounds is a
-//! finding of the debug heap, and what is right is not.
+//! `libheapwright-check.so`: an access out of bounds by a function of the C library is a finding of
+//! the debug heap. A correct access is none.
 #[path = "../../heapwright-malloc/tests/support/mod.rs"]
 mod support;
 use std::collections::BTreeSet;
@@ -8,14 +8,13 @@ use std::process::Command;
 use std::sync::OnceLock;
 use support::{How, Outcome, command_with, run};
 
-/// The library, as it is shipped: given (`HEAPWRIGHT_CHECK_SO`), or built once.
+/// The library as it is shipped: from a variable (`HEAPWRIGHT_CHECK_SO`), or built once.
 fn library() -> PathBuf {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| support::shipped("heapwright-check", "HEAPWRIGHT_CHECK_SO")).clone()
 }
 
-/// Compiles a program of this crate's, as it is written: no function becomes another or is made in
-/// place.
+/// Compiles a program of this crate. The compiler replaces and inlines no function.
 fn compile(name: &'static str) -> PathBuf {
     let headers = support::root().join("crates/heapwright-malloc/tests/programs");
     let include = format!("-I{}", headers.display());
@@ -52,11 +51,10 @@ fn plain(name: &str) -> &str {
     name.strip_suffix("_chk").unwrap_or(name)
 }
 
-/// Functions whose result is shorter than their limit in these tests, so that they write nothing
-/// beyond the block.
+/// In these tests the functions' results are shorter than the limit, and end within the block.
 const SHORT: [&str; 4] = ["getcwd", "getdents64", "gethostname", "readlink"];
 
-/// One finding, of this heading, by this function.
+/// There is one finding, with this heading, by this function.
 #[track_caller]
 fn was_found(outcome: &Outcome, heading: &str, name: &str, does: &str) {
     let verb = if does == "reads" { "read" } else { "write" };
@@ -111,7 +109,7 @@ fn the_switch_is_bounds() {
     }
 }
 
-/// Beside a guard the function faults, after it was reported: that is said once.
+/// Beside a guard the function faults after its finding. The fault is not reported again.
 #[test]
 fn a_fault_is_not_said_again() {
     let outcome = checked("mode=debug,guard=all", &["beyond", "memcmp"]);
@@ -122,7 +120,7 @@ fn a_fault_is_not_said_again() {
     assert!(!outcome.status.success(), "{outcome:?}");
 }
 
-/// LeakSanitizer's interface means what it means there.
+/// LeakSanitizer's annotations mean the same as under LeakSanitizer.
 #[test]
 fn annotations_are_kept_to() {
     let program = compile("annotated.c");
@@ -144,8 +142,8 @@ fn annotations_are_kept_to() {
     run_on(&program, "mode=fast", &["lost"]).is_fine("mode=fast");
 }
 
-/// AddressSanitizer's interface: what is poisoned is exact to the byte, goes with its block, and is
-/// a finding where a function accesses it.
+/// AddressSanitizer's interface: poison is exact to the byte and ends with its block. A function's
+/// access to it is a finding.
 #[test]
 fn poisoned_bytes_are_not_accessed() {
     let program = compile("poisoned.c");
@@ -153,7 +151,7 @@ fn poisoned_bytes_are_not_accessed() {
     for options in &options[..2] {
         run_on(&program, options, &[]).is_fine(options);
     }
-    // Nothing is poisoned in other modes, where questions have other answers.
+    // In other modes nothing is poisoned, and the queries have other answers.
     for options in ["mode=fast", "mode=hardened"] {
         run_on(&program, options, &["beyond"]).is_fine(options);
     }
@@ -195,7 +193,7 @@ fn poisoned_bytes_are_not_accessed() {
     assert_eq!(outcome.stderr.matches(", which is free\n").count(), 1);
 }
 
-/// libstdc++'s vectors, annotated as its macros ask for.
+/// libstdc++'s vectors, which its macros annotate.
 #[test]
 fn containers_that_are_annotated_end_where_their_elements_do() {
     let name = "sanitized.cc";
@@ -208,7 +206,7 @@ fn containers_that_are_annotated_end_where_their_elements_do() {
     assert!(outcome.status.success() && outcome.stderr.contains(line), "{outcome:?}");
 }
 
-/// Calls of the kernel: `calls.c`, in a folder that is made anew for each run.
+/// Runs `calls.c` in a folder that is made anew for each run.
 fn call(how: How, options: &str, words: &[&str]) -> Outcome {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     let program = PROGRAM.get_or_init(|| compile("calls.c"));
@@ -219,7 +217,7 @@ fn call(how: How, options: &str, words: &[&str]) -> Outcome {
     run(command.env("HEAPWRIGHT", options).args(words).current_dir(folder))
 }
 
-/// A call returns the same as without heapwright, and a mistake is one finding, with and without a
+/// A call returns the same as without heapwright. A mistake is one finding, with and without a
 /// guard.
 #[test]
 fn calls_of_the_kernel_go_through() {
@@ -269,7 +267,7 @@ fn a_path_may_be_overwritten_by_the_answer() {
     }
 }
 
-/// It shows what the hardened library shows, and the functions that the test knows, and no more.
+/// The library exports only the hardened library's names and the functions that the test knows.
 #[test]
 fn the_names_are_those_that_are_tested() {
     let symbols = |library: &PathBuf| -> BTreeSet<String> {

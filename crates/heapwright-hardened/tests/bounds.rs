@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use support::{How, Outcome, command_with, run};
 
-/// The library, as it is shipped: given (`HEAPWRIGHT_HARDENED_SO`), or built once.
+/// The library as it is shipped: from a variable (`HEAPWRIGHT_HARDENED_SO`), or built once.
 fn hardened() -> PathBuf {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY
@@ -15,14 +15,14 @@ fn hardened() -> PathBuf {
         .clone()
 }
 
-/// Compiles a program of this crate's, or a library if the flags say so. Once in this process, so
-/// that no test writes to a file that another test runs.
+/// Compiles a program of this crate, or a library if the flags say so. Each is compiled once in
+/// this process, so that no test writes to a file that another test runs.
 fn compile(name: &'static str, flags: &[&str]) -> PathBuf {
     static COMPILED: Mutex<BTreeMap<&str, PathBuf>> = Mutex::new(BTreeMap::new());
     let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
     let made = compiled.entry(name).or_insert_with(|| {
         let headers = support::root().join("crates/heapwright-malloc/tests/programs");
-        // Without the C library's own checks. The tests of these call them by their names.
+        // No checks of the C library's own: tests of these call them by their names.
         let own = [&format!("-I{}", headers.display()), "-U_FORTIFY_SOURCE"];
         support::compile(name, How::Plain, &[&own, flags].concat())
     });
@@ -42,10 +42,10 @@ fn hardened_run(program: &PathBuf, options: &str, words: &[&str]) -> Outcome {
     run(command.args(words))
 }
 
-/// With these options only the checks make findings, and the program continues.
+/// With these options only the checks of bounds make findings, and the program continues.
 const DEBUG: &str = "mode=debug,guard=never";
 
-/// The debug heap reported it: the first line has all of the words in it.
+/// The debug heap reported the mistake: the first line contains all of the words.
 #[track_caller]
 fn was_found(outcome: &Outcome, words: &[&str]) {
     let first = outcome.stderr.lines().next().unwrap_or_default();
@@ -100,7 +100,7 @@ fn one_character_more_is_refused() {
     for (name, _) in &all {
         let by = format!(", by {} of ", plain(name));
         let outcome = hardened_run(&writers, DEBUG, &["beyond", name]);
-        // Its result is shorter than the limit, so it writes nothing beyond the block.
+        // getcwd's result is shorter than the limit, so it writes nothing beyond the block.
         if plain(name) == "getcwd" {
             let by = format!("{} may write up to ", plain(name));
             was_found(&outcome, &[&by, "beyond the end of a 64-byte block"]);
@@ -112,7 +112,7 @@ fn one_character_more_is_refused() {
         for (name, _) in &all {
             let begins = format!("heapwright: {} writes ", plain(name));
             let outcome = hardened_run(&writers, options, &["beyond", name]);
-            // Functions that append count their bytes from the place of the first new one.
+            // Functions that append count their bytes from the first new byte.
             outcome.was_refused(name, &[&begins, " left (block of 64 bytes at 0x"]);
         }
     }
@@ -206,8 +206,8 @@ fn constructors_of_other_libraries_are_checked() {
     outcome.was_refused("early", &["memset writes 33 bytes", "has 32 left (block of 32 bytes"]);
 }
 
-/// A thread looks up the real functions while the constructor makes the slots read-only: it does
-/// not write there, and the functions for the mode stay.
+/// A thread looks up the real functions while the constructor makes the slots read-only. The thread
+/// writes nothing there, and the functions for the mode stay.
 #[test]
 fn a_thread_that_began_before_the_library_does_no_harm() {
     let early = compile("early_threads.c", &["-shared", "-fPIC", "-pthread"]);
@@ -263,7 +263,7 @@ fn nothing_of_its_own_is_checked() {
     }
 }
 
-/// The place where `packaging/install.sh` has installed the library.
+/// Returns the place where `packaging/install.sh` has installed the library.
 fn installed() -> PathBuf {
     static PREFIX: OnceLock<PathBuf> = OnceLock::new();
     let prefix = PREFIX.get_or_init(|| {
@@ -290,7 +290,7 @@ fn installed() -> PathBuf {
     prefix.join("lib/libheapwright-hardened.so")
 }
 
-/// The name has a hyphen, as in the soname.
+/// The file's name has a hyphen, as the soname has.
 #[test]
 fn it_is_installed() {
     let mut command = command_with(program("sizes.c"), How::Preload, installed());
@@ -321,7 +321,7 @@ fn set_uid_programs_stay_hardened() {
     outcome.was_refused("set-uid", &["memset writes 14 bytes", "has 13 left (block of 13 bytes"]);
 }
 
-/// As for `libheapwright.so`: the C library alone, bound when it is loaded, never unloaded.
+/// The library needs only the C library, is bound when it is loaded, and is never unloaded.
 #[test]
 fn it_needs_the_c_library_alone() {
     let output =

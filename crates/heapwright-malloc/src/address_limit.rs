@@ -2,11 +2,11 @@
 //!
 //! heapwright reserves far more address space than it uses, and the kernel counts it all against
 //! `RLIMIT_AS`. The reservation fits the limit at the start. But a program may lower the limit
-//! later (shells do, for `ulimit -v`; so do programs that guard against their own leaks). The
+//! later. (Shells do, for `ulimit -v`; so do programs that guard against their own leaks.) The
 //! process would then be above the limit at once, and the kernel would refuse every stack and every
-//! library. So the heap gives up its reserve first. `mlockall`, without the privilege to lock
-//! without limit, compares the same count with `RLIMIT_MEMLOCK`: if the kernel refuses it, we try
-//! again without the reserve.
+//! library. So the heap gives up its reserve first. `mlockall` compares the same count with
+//! `RLIMIT_MEMLOCK`, unless the process may lock without limit. If the kernel refuses the call, we
+//! give up the reserve and try again.
 //!
 //! Each function then makes one system call, as the C library's does. glibc's 32-bit and 64-bit
 //! forms are the same on our machines.
@@ -32,7 +32,7 @@ unsafe extern "C" fn setrlimit(resource: c_uint, new: *const rlimit) -> c_int {
     unsafe { limit(0, resource, new, ptr::null_mut()) }
 }
 
-/// The same.
+/// As [`setrlimit`].
 ///
 /// # Safety
 ///
@@ -59,7 +59,7 @@ unsafe extern "C" fn prlimit(
     unsafe { limit(process, resource, new, old) }
 }
 
-/// The same.
+/// As [`prlimit`].
 ///
 /// # Safety
 ///

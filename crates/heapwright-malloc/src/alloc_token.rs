@@ -4,19 +4,18 @@
 //! ```text
 //!   malloc(n)           ->  __alloc_token_malloc(n, token)         the type's token comes last
 //!                           __alloc_token_2_malloc(n)              with -fsanitize-alloc-token-fast-abi in the name
-//!   mode=hardened:full  ->  a group of the token's: its blocks share no slab with other groups'
+//!   mode=hardened:full  ->  a block of the token's group; groups share no slab
 //!   any other mode      ->  malloc(n)
 //! ```
 //!
-//! There are four groups, so names have the tokens 0 to 3 (`-falloc-token-max=4`, or fewer). The
-//! hardened heap maps a token to a group. A block that `realloc` moves stays in its group, with any
-//! token.
+//! There are four groups, so names contain the tokens 0 to 3 (`-falloc-token-max=4`, or fewer). The
+//! hardened heap maps each token to a group. A block stays in its group when `realloc` moves it.
 //!
-//! **C++.** The operators jump to the plain forms, which throw if there is no memory, so no Rust
-//! frame is on the stack then. If the program or a library of it replaces operators, all calls go
-//! to the replacements: they free their own blocks.
+//! **C++.** An operator without a block jumps to its plain form, which throws if there is no
+//! memory. So no Rust frame is on the stack then. If the program or one of its libraries replaces
+//! operators, all calls go to the replacements, whose blocks their own `delete` frees.
 //!
-//! Called by programs alone; [`begin`] by the constructor.
+//! Only programs call these functions. The constructor calls [`begin`].
 
 use crate::errno;
 use crate::malloc_family::{align_into, align_to_next, page_size, resize, whole_pages, zeroed};
@@ -31,14 +30,14 @@ static APART: AtomicBool = AtomicBool::new(false);
 /// The same for blocks of C++'s operators.
 static OPERATORS_APART: AtomicBool = AtomicBool::new(false);
 
-/// Applies the options. Called by the constructor in hardened mode.
+/// Applies the options. The constructor calls this in hardened mode.
 pub(crate) fn begin(has_own_operators: bool) {
     let apart = heap::keeps_tokens_apart();
     APART.store(apart, Ordering::Relaxed);
     OPERATORS_APART.store(apart && !has_own_operators, Ordering::Relaxed);
 }
 
-/// A block of a token's group. `None`: the caller allocates without a token.
+/// Returns a block of the token's group. `None`: the caller allocates without a token.
 #[inline]
 fn of_token<const FROM: u8>(
     size: usize,
@@ -85,8 +84,8 @@ unsafe extern "C" fn __alloc_token_realloc(
         if !block.is_null() {
             // SAFETY: the block is live, as the caller promises.
             let old = unsafe { heap::usable_size(block.cast_const().cast()) };
-            // SAFETY: both blocks have that many bytes (in this mode a size is the requested one),
-            // and the new one is this call's.
+            // SAFETY: both blocks have that many bytes, and only this call knows the new one. (In
+            // this mode a block's usable size is its requested size.)
             unsafe { ptr::copy_nonoverlapping(block.cast::<u8>(), new.cast(), old.min(size)) };
             // SAFETY: the caller gives the old block away.
             unsafe { heap::free(block.cast()) };
@@ -184,7 +183,7 @@ extern "C" fn new<const FROM: u8>(size: size_t, token: size_t) -> *mut c_void {
     heap::allocate_of_token::<FROM>(size, 1, false, token).cast()
 }
 
-/// The nothrow form of it.
+/// The nothrow form of [`new`].
 extern "C" fn new_nothrow<const FROM: u8>(
     size: size_t,
     _nothrow: size_t,
@@ -202,7 +201,7 @@ extern "C" fn new_aligned<const FROM: u8>(
     heap::allocate_of_token::<FROM>(size, alignment, false, token).cast()
 }
 
-/// The nothrow form of it.
+/// The nothrow form of [`new_aligned`].
 extern "C" fn new_aligned_nothrow<const FROM: u8>(
     size: size_t,
     alignment: size_t,
@@ -292,8 +291,8 @@ operators! {
     __alloc_token__ZnamSt11align_val_tRKSt9nothrow_t => new_aligned_nothrow::<NEW_ARRAY>, "_ZnamSt11align_val_tRKSt9nothrow_t";
 }
 
-/// Functions with the token in their names. Each jumps to the function that takes the token as an
-/// argument, behind this number of other arguments.
+/// Functions with a token in their names. Each puts its token into the register of the last
+/// argument and jumps to the function that takes the token as that argument.
 macro_rules! named {
     ($( $target:ident, $x86:literal, $arm:literal: $zero:ident $one:ident $two:ident $three:ident; )*) => {
         $(

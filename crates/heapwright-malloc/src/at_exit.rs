@@ -1,16 +1,16 @@
 //! The end of a process: statistics, the end of a trace, and the debug heap's last checks.
 //!
-//! The library sees four ways to end: `exit` runs our destructor; `quick_exit` runs our handler;
+//! The library sees four ways to end. `exit` runs our destructor, and `quick_exit` our handler.
 //! `_exit` and `_Exit` are interposed here, because forked children of shells and servers end that
-//! way; and `ending_signals` catches signals without a handler in debug mode. Faults, SIGKILL and
+//! way. In debug mode `ending_signals` catches signals without a handler. Faults, SIGKILL and
 //! `execve` leave no report.
 //!
 //! Our destructor runs after every handler of `atexit`, every destructor of a C++ object and the
 //! program's functions in `.fini_array`. Destructors of libraries that were loaded after us, and
-//! the end of the C library's streams, may come later. So the debug heap's last leak check sees
-//! every free but theirs. It precedes the statistics.
+//! the end of the C library's streams, may come later. The debug heap's last leak check sees all
+//! frees but these. It precedes the statistics.
 //!
-//! **Invariants.** A process makes at most one report and one last check: the flag holds the
+//! **Invariants.** A process makes at most one report and one last check. [`REPORTED`] holds the
 //! process that reported, so a child of a late fork reports for itself. A child of `vfork` shares
 //! our memory and reports nothing: its parent will.
 //!
@@ -27,19 +27,19 @@ use libc::c_void;
 
 /// The process that has reported, or is about to; 0: none.
 static REPORTED: AtomicU64 = AtomicU64::new(0);
-/// A bit in REPORTED beside the process: a signal ends it.
+/// A bit in [`REPORTED`] beside the process: a signal ends the process.
 const BY_SIGNAL: u64 = 1 << 32;
 /// The process whose report is complete.
 static COMPLETE: AtomicU64 = AtomicU64::new(0);
 
-/// The state of the last look.
+/// The state of the last check.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Look {
-    /// No thread has begun it.
+    /// No thread has begun the check.
     Ahead,
-    /// A thread is in it.
+    /// A thread is in the check.
     UnderWay,
-    /// It is complete.
+    /// The check is complete.
     Done,
 }
 
@@ -48,7 +48,8 @@ pub(crate) enum Look {
 #[unsafe(link_section = ".fini_array")]
 static DESTRUCTOR: extern "C" fn() = end_of_program;
 
-/// See [`DESTRUCTOR`]. (A child of `vfork` does not come here, so the slot is this process's own.)
+/// See [`DESTRUCTOR`]. (A child of `vfork` does not come here, so the page that `withdraw` clears
+/// is this process's own.)
 extern "C" fn end_of_program() {
     report();
     status::withdraw();
@@ -65,7 +66,7 @@ unsafe extern "C" {
     fn at_quick_exit(handler: extern "C" fn()) -> c_int;
 }
 
-/// Arranges for a report at `quick_exit`. Called by the constructor.
+/// Arranges for a report at `quick_exit`. The constructor calls this.
 pub(crate) fn prepare() {
     #[cfg(not(target_env = "musl"))]
     extern "C" fn handler(_: *mut c_void) {
@@ -86,7 +87,7 @@ pub(crate) fn prepare() {
     }
 }
 
-/// Ends the process at once, without running handlers; reports before it does.
+/// Reports, then ends the process at once, without running handlers.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn _exit(status: c_int) -> ! {
     report();
@@ -129,8 +130,8 @@ extern "C" fn report() {
     let anything = wanted() || profile::is_wanted() || heap::traces() || looks() || heap::hardens();
     if anything && process::is_original_process() {
         report_once(0);
-        // A signal ends the process, and another thread is in the last look: the process must not
-        // end with this thread's status.
+        // If a signal ends the process, another thread is in the last check. This thread waits: the
+        // process must end with the signal's status.
         while REPORTED.load(Ordering::Acquire) == process_id() | BY_SIGNAL {
             // SAFETY: the call takes no memory, and only waits for signals.
             unsafe { libc::syscall(libc::SYS_ppoll, 0usize, 0usize, 0usize, 0usize, 0usize) };
@@ -138,14 +139,13 @@ extern "C" fn report() {
     }
 }
 
-/// Reports before a signal ends the process, unless a thread has begun to. Returns the state of the
-/// last look.
+/// Reports before a signal ends the process, unless a report has begun. Returns the check's state.
 pub(crate) fn report_at_signal(signal: c_int) -> Look {
     report_once(signal.unsigned_abs());
     look()
 }
 
-/// The state of this process's last look.
+/// The state of this process's last check.
 pub(crate) fn look() -> Look {
     let pid = process_id();
     if COMPLETE.load(Ordering::Acquire) == pid {

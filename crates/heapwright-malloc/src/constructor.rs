@@ -1,9 +1,9 @@
 //! The start of the library when it is loaded.
 //!
-//! Other libraries' constructors may have run and allocated before; the program's run later. Debug
-//! and hardened mode begin the heap here. Fast mode reads facts from the kernel here, before the
-//! program can forbid itself system calls (docs/platforms.md). Its heap begins with the first
-//! block.
+//! Other libraries' constructors may have run and allocated before this one. The program's
+//! constructors run after it. Debug and hardened mode begin the heap here. Fast mode reads facts
+//! from the kernel here, before the program can forbid itself system calls (docs/platforms.md). Its
+//! heap begins with the first block.
 
 use crate::{alloc_token, at_exit, cxx, ending_signals, fault_handler};
 use heapwright::{heap, limit, status};
@@ -45,8 +45,8 @@ fn begin_guarding() {
 /// Prepares the debug heap: operators report their form, and faults and ending signals are caught.
 #[cold]
 pub(crate) fn begin_debugging() {
-    // The first block makes the heap get from the kernel now what a thread's first block needs.
-    // `debug_prepare` takes it out of the counts.
+    // This block makes the heap get from the kernel now all memory that a thread's first block
+    // needs. `debug_prepare` takes this block out of the counts.
     let block = heap::malloc(0);
     // SAFETY: the block is null or was just allocated, and is freed once.
     unsafe { heap::free(block) };

@@ -12,8 +12,8 @@
 //! ```
 //!
 //! This file holds the forms that do the work. [`forward`] holds the others, and tells the forms
-//! apart where a debug heap must know; [`failure`] handles a lack of memory; [`nothrow`] has the
-//! forms that give null instead of an exception.
+//! apart for a debug heap; [`failure`] handles a lack of memory; [`nothrow`] has the forms that
+//! give null instead of an exception.
 //!
 //! **Invariant.** The library is not linked with a C++ runtime. `cxx_runtime` looks up the parts of
 //! one when they are needed.
@@ -33,8 +33,8 @@ use libc::{c_void, size_t};
 
 /// `operator new(std::size_t)`.
 ///
-/// All operators are in one section, whose ends the linker names. So `forward` recognises them,
-/// although their own names may lead to others.
+/// All operators are in one section, and the linker names its ends. So `forward` recognises our
+/// operators, although their names may lead to the program's.
 #[cfg(heapwright_tail_calls)]
 #[unsafe(no_mangle)]
 #[unsafe(link_section = "heapwright_operators")]
@@ -57,7 +57,7 @@ extern "C" fn new_medium(size: size_t) -> *mut c_void {
     }
 }
 
-/// `operator new(std::size_t)` where the compiler makes no tail calls: always the slow path.
+/// `operator new(std::size_t)` if the compiler makes no tail calls: always the slow path.
 #[cfg(not(heapwright_tail_calls))]
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
@@ -81,7 +81,7 @@ extern "C" fn _ZnwmSt11align_val_t(size: size_t, alignment: size_t) -> *mut c_vo
     block.cast()
 }
 
-/// `operator new(std::size_t, std::align_val_t)` where the compiler does not make tail calls.
+/// `operator new(std::size_t, std::align_val_t)` if the compiler makes no tail calls.
 #[cfg(not(heapwright_tail_calls))]
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
@@ -119,8 +119,8 @@ unsafe extern "C" fn _ZdlPvSt11align_val_t(block: *mut c_void, alignment: size_t
 
 /// `operator delete(void*, std::size_t)`: the form that most programs call.
 ///
-/// A forwarding form like those of [`forward`]. If [`notice_replacements`] saw that it would
-/// forward to us, it does the work at once.
+/// The form forwards like those of [`forward`]. If [`notice_replacements`] found no operator of the
+/// program on the way, the form does the work at once.
 ///
 /// # Safety
 ///

@@ -1,4 +1,4 @@
-//! The functions of the process's C++ runtime, if it has one, that the operators need.
+//! The functions of the C++ runtime that the operators need, if the process has a runtime.
 //!
 //! heapwright is not linked with a C++ runtime: preloading must not give one to a C program. So
 //! each function is looked up when memory has run out, in two places:
@@ -74,9 +74,9 @@ pub(crate) struct Jump {
     arguments: [*mut c_void; 3],
 }
 
-/// Prepares the jump that throws `std::bad_alloc`: to the function of libstdc++ and libc++, or, in
-/// a static program that was linked without it, to `__cxa_throw`. If there is neither, the program
-/// ends: it has no such type to throw.
+/// Prepares the jump that throws `std::bad_alloc`. It leads to the function of libstdc++ and
+/// libc++. A static program may be linked without this function; then the jump leads to
+/// `__cxa_throw`. If the program has neither, it ends: it has no such type to throw.
 ///
 /// # Safety
 ///

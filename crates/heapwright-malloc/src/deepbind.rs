@@ -1,9 +1,9 @@
 //! `dlopen` without `RTLD_DEEPBIND`, and `dlclose`, which tells the debug heap.
 //!
-//! A library opened with that flag finds the C library's symbols before ours: its `free` is
+//! A library opened with that flag finds the C library's symbols before ours, so its `free` is
 //! glibc's. But `strdup` and the host find our `malloc`, so their blocks are ours. glibc ends the
 //! program at the first such block ("free(): invalid pointer"), without a call of our `free`. So we
-//! remove the flag, and the library finds what every other library finds.
+//! remove the flag, and the library finds the same symbols as every other library.
 //!
 //! The price: with the flag, a library used its *own* copy of a symbol. Now it shares the
 //! program's.
@@ -13,8 +13,8 @@
 //! needs no caller.
 //!
 //! After a `dlclose` other code may take the library's place, and kept traces would name the wrong
-//! functions. So we tell the debug heap once the code is gone. (It stays if the library was open
-//! twice.) Until then traces can name the destructors that run.
+//! functions. So we tell the debug heap once the code is gone. (The code stays if the library was
+//! open twice.) Until then traces can name the destructors that run.
 
 use crate::weak::{look_for_next, next};
 use core::arch::naked_asm;

@@ -1,41 +1,33 @@
-//! Signals that end a process: the debug heap's last look before they do.
+//! Signals that end a process: the debug heap's last check before the end.
 //!
-//! SIGTERM or Ctrl-C stops most servers, and most have no handler for them. The kernel then ends
-//! the process before the leak check and the check of the bytes around blocks. So with the options
-//! `leaks` or `record` of mode=debug, our handler replaces each default action:
+//! SIGTERM or Ctrl-C stops most servers, and most servers have no handler for these signals. The
+//! kernel then ends the process before the leak check and the check of the bytes around blocks. So
+//! with the options `leaks` or `record` of mode=debug, our handler replaces each default action:
 //!
 //! ```text
 //!   TERM --> on_signal --> the heap interrupted? -- yes --> again in a millisecond
 //!                              | no
 //!                              v
-//!                          the last look (`at_exit`) --> default action, the same signal --> its ordinary end
+//!                          the last check (`at_exit`) --> default action --> the same signal
 //! ```
 //!
 //! **It steps aside.** A handler that the program sets replaces ours, and `SIG_IGN` stays. A call
 //! that reads the action gets `SIG_DFL` in place of ours, and a call that sets `SIG_DFL` installs
-//! ours again (`signals`). So a program that cleans up in its handler, restores the default and
-//! raises the signal again gets its last look, too. The kernel alone knows whether our handler is
+//! ours again (`signals`). Many programs clean up in their handler, restore the default and raise
+//! the signal again: they get the last check, too. The kernel alone knows whether our handler is
 //! installed. An exec restores the default.
 //!
-//! **One-shot handlers** (`SA_RESETHAND`): the kernel would restore the default before the handler
-//! raises the signal again. So we remember the program's handler and install [`on_signal_once`]
-//! instead. That function installs our handler and calls the program's. Of two signals at once, the
-//! second finds none and gets the default action.
+//! [`on_signal_once`] replaces one-shot handlers (`SA_RESETHAND`).
 //!
-//! **Not caught**: SIGQUIT and other signals that dump core, so that the core file shows the
-//! program as it was (SIGQUIT also ends a look that takes too long); real-time signals; and all
-//! signals of process 1 of a container, which the kernel does not deliver without a handler.
-//!
-//! **A second signal** during the look is dropped in every thread: `kill -TERM -GROUP`, and a
+//! **A second signal** during the check is dropped in every thread: `kill -TERM -GROUP`, and a
 //! command that passes signals on, send two. SIGKILL still works.
 //!
-//! **Other threads** run on during the look. A thread that calls `exit` meanwhile waits, because
+//! **Other threads** run on during the check. A thread that calls `exit` meanwhile waits, because
 //! the signal ends the process.
 //!
 //! **Interrupted.** The thread may be inside `malloc`. Then it continues, and a timer sends the
-//! signal again. After [`TRIES`] attempts the process ends without a look, and its record has no
-//! end. An exec deletes the timers, so the library of `heapwright check` waits for the signal
-//! before it (`before_exec`).
+//! signal again. After [`TRIES`] attempts the process ends without the check, and its record has no
+//! end. An exec deletes the timers, so the check library waits for the signal: `before_exec`.
 
 use crate::at_exit::{self, Look};
 use crate::signals::{self, Action};
@@ -44,6 +36,11 @@ use heapwright::{heap, process};
 use libc::c_int;
 
 /// The signals whose default action ends a process without a core file.
+///
+/// We do not catch SIGQUIT and other signals that dump core, so that the core file shows the
+/// program as it was. (SIGQUIT also ends a check that takes too long.) We do not catch real-time
+/// signals. In process 1 of a container we catch no signal: the kernel delivers none without a
+/// handler.
 const ENDING: [c_int; 11] = [
     libc::SIGHUP,
     libc::SIGINT,
@@ -58,7 +55,7 @@ const ENDING: [c_int; 11] = [
     libc::SIGPWR,
 ];
 
-/// Attempts, one a millisecond, before the process ends although the heap is interrupted.
+/// Attempts, one a millisecond. Then the process ends although the heap is interrupted.
 const TRIES: u32 = 2000;
 
 static WATCHES: AtomicBool = AtomicBool::new(false);
@@ -119,6 +116,10 @@ pub(crate) fn stands_for_once(handler: usize) -> bool {
 
 /// The kernel's handler in place of a one-shot handler, with the program's signal mask. (A handler
 /// without `SA_SIGINFO` reads its first argument alone, so all three are passed on.)
+///
+/// The kernel would restore the default action before the program's handler raises the signal
+/// again. So we remember that handler. This function installs [`on_signal`] and calls the program's
+/// handler. Of two signals at once, the second finds no handler and gets the default action.
 extern "C" fn on_signal_once(signal: c_int, info: usize, context: usize) {
     let errno = crate::errno::get();
     let Some(once) = once(signal) else { return };
@@ -164,8 +165,8 @@ extern "C" fn on_signal(signal: c_int) {
         return;
     }
     COMES.store(false, Ordering::Relaxed);
-    // A child of vfork has its parent's memory, so there is nothing to look at. A short stack has
-    // no room for the look.
+    // A child of vfork has its parent's memory, so there is nothing to check. A short stack has no
+    // room for the check.
     if process::is_original_process() && heap::debug_has_stack((&raw const errno).addr()) {
         if heap::debug_is_interrupted() && at_exit::look() != Look::Done {
             if at_exit::look() == Look::UnderWay || send_later(signal) {

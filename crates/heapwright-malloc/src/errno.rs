@@ -1,8 +1,8 @@
 //! The thread's errno.
 //!
 //! The cold paths of the library set `ENOMEM`, so the fast paths above them need not look at their
-//! result. This module serves the rest: `EINVAL`, an overflow found before the library is called,
-//! and functions that must leave errno as it was.
+//! result. This module serves the other cases: `EINVAL`, an overflow found before the library is
+//! called, and functions that must leave errno as it was.
 
 use libc::c_int;
 
@@ -22,7 +22,7 @@ pub(crate) fn get() -> c_int {
     unsafe { *slot }
 }
 
-/// Sets errno and returns null, as every failure of the family does.
+/// Sets errno and returns null, as each failing function of the malloc family does.
 #[cold]
 pub(crate) fn fail(value: c_int) -> *mut libc::c_void {
     set(value);

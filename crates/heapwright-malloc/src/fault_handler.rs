@@ -1,48 +1,30 @@
-//! Faults in memory, when the debug heap protects some: SIGSEGV and SIGBUS.
+//! Faults in memory, while the debug heap protects pages: SIGSEGV and SIGBUS.
 //!
 //! In debug mode a read of freed memory may fault, and the debug heap knows the block. So the
-//! constructor installs our handler for these two signals (and for SIGTRAP where `stepping` needs
-//! it). `signals` interposes the functions that set handlers. We remember the program's handler,
-//! and call it for faults that are not ours.
+//! constructor installs our handler for these two signals (and for SIGTRAP if `stepping` needs it).
+//! `signals` interposes the functions that set handlers. We remember the program's handler, and
+//! call it for faults that are not ours.
 //!
 //! ```text
 //!   fault -> on_fault -> the debug heap's verdict
 //!                          GoOn     return: the instruction is tried again
 //!                          Step     the same, once, with the guard lifted (`stepping`)
 //!                          NotOurs  the program's handler, or the default
-//!                          Stop     the same, and ignoring does not help
+//!                          Stop     the same, but `SIG_IGN` counts as the default
 //! ```
 //!
 //! **As the kernel would.** The program's handler gets the kernel's own `siginfo` and context, and
-//! may change the context. Before the call the thread's mask becomes what the kernel would have
-//! set: the blocked signals, the handler's `sa_mask`, and the signal itself unless `SA_NODEFER`.
-//! `SA_RESETHAND` removes the handler first. We jump to it, so the kernel's frame is its caller: it
-//! may `siglongjmp` away, and an exception thrown from it meets no frame of ours. For the default
-//! action we restore the kernel's and run the instruction again (or send a *sent* signal again), so
-//! a core dump shows the program as it was. A thread cannot ignore a fault, so `SIG_IGN` then means
-//! the default action; a *sent* signal is ignored.
-//!
-//! **Differences.** Our handler runs on the alternative stack, if the thread has one, and so does
-//! the program's, even without `SA_ONSTACK`. System calls that a *sent* SIGSEGV interrupts are
-//! restarted, with or without `SA_RESTART`.
-//!
-//! **While we decide** all signals are blocked, because a handler of the program that jumps away
-//! could leave the debug heap half changed. The two signals are blocked as well (no `SA_NODEFER`).
-//! A fault in the debug heap's own decision is a bug of ours: it ends the process where it happens.
+//! may change the context. Before the call the thread gets the mask that the kernel would have set:
+//! the blocked signals, the handler's `sa_mask`, and the signal itself unless `SA_NODEFER`.
+//! `SA_RESETHAND` removes the handler first. We jump to the handler, so the kernel's frame is its
+//! caller. The handler may `siglongjmp` away, and an exception thrown from it meets no frame of
+//! ours. For the default action we restore that in the kernel and run the instruction again (or
+//! send a *sent* signal again). So a core dump shows the program as it was. A thread cannot ignore
+//! a fault, so `SIG_IGN` then means the default action; a *sent* signal is ignored.
 //!
 //! **Raw system calls**, as Go makes them, replace our handler. Faults then belong to the program:
 //! a read of freed memory ends it without a report. Go's runtime keeps the handler that it found,
 //! ours, and calls it for faults in C code, so those are reported. `sigaltstack` is not touched.
-//!
-//! **Remembered actions** lie in a ring of records, each written once and then published by its
-//! number. A change is one atomic exchange without a lock, so a fault may interrupt it, and a
-//! forked child never finds it half done. A record is reused only after 60 further changes.
-//!
-//! **fork, vfork, exec.** A forked child has our handler and the remembered actions. A child of
-//! vfork shares its parent's memory but not its handlers, so `signals` passes its actions to the
-//! kernel alone, and the parent's remembered actions stay. An exec resets handlers. A program that
-//! ignores SIGSEGV has a handler, ours, in the kernel's view, so a program that it executes does
-//! not inherit the ignored signal. (It matters only for a SIGSEGV that a process sends.)
 
 use crate::own_stack;
 use crate::signals::{self, Action};
@@ -69,15 +51,19 @@ struct Record {
 }
 
 /// The program's actions of one signal.
+///
+/// They lie in a ring of records, each written once and then published by its number. A change is
+/// one atomic exchange without a lock. So a fault may interrupt a change, and a forked child never
+/// finds it half done. A record is reused only after 60 further changes.
 struct Remembered {
     records: [Record; RECORDS],
-    /// The number of records ever written; their places follow each other.
+    /// The number of records ever written. Record N is at index N modulo [`RECORDS`].
     written: AtomicU32,
-    /// The record that counts.
+    /// The number of the current record.
     current: AtomicU32,
 }
 
-/// A power of two.
+/// The size of the ring: a power of two.
 const RECORDS: usize = 64;
 
 impl Remembered {
@@ -101,7 +87,7 @@ impl Remembered {
 
     /// Writes a record that is not yet published.
     fn write(&self, action: Action) -> u32 {
-        // The first is number 1: number 0 is the default action.
+        // The first record is number 1: number 0 is the default action.
         let number = self.written.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
         let record = self.record(number);
         record.handler.store(action.handler, Ordering::Relaxed);
@@ -125,7 +111,7 @@ impl Remembered {
         (number, self.read(number))
     }
 
-    /// Remembers another action. Returns the one before.
+    /// Remembers another action. Returns the previous action.
     fn set(&self, action: Action) -> Action {
         let number = self.write(action);
         self.read(self.current.swap(number, Ordering::AcqRel))
@@ -133,6 +119,12 @@ impl Remembered {
 }
 
 /// The program's actions for SIGSEGV, SIGBUS and SIGTRAP.
+///
+/// A forked child has our handler and the remembered actions. A child of vfork shares its parent's
+/// memory but not its handlers. So `signals` passes the child's actions to the kernel alone, and
+/// the parent's remembered actions stay. An exec resets handlers. If the program ignores SIGSEGV,
+/// the kernel still has a handler, ours. So a program that it executes does not inherit the ignored
+/// signal. (That matters only for a SIGSEGV that a process sends.)
 static SEGV: Remembered = Remembered::new();
 static BUS: Remembered = Remembered::new();
 static TRAP: Remembered = Remembered::new();
@@ -163,7 +155,8 @@ pub(crate) fn programs(signal: c_int) -> Action {
     remembered(signal).map_or(Action::DEFAULT, |of| of.get().1)
 }
 
-/// Remembers the program's action for a signal that our handler serves. Returns the one before.
+/// Remembers the program's action for a signal that our handler serves. Returns the previous
+/// action.
 pub(crate) fn remember(signal: c_int, action: Action) -> Action {
     remembered(signal).map_or(Action::DEFAULT, |of| of.set(action))
 }
@@ -174,7 +167,7 @@ pub(crate) fn is_our_handler(handler: usize) -> bool {
 }
 
 /// Installs our handler for both signals, and remembers the actions of the program (or of its
-/// parent). Once a process; called by the constructor. `steps`: the program continues after a
+/// parent). The constructor calls this once a process. `steps`: the program continues after a
 /// reported access, if possible.
 #[cold]
 pub(crate) fn install(decide: Decide, steps: bool) {
@@ -203,8 +196,12 @@ pub(crate) fn install(decide: Decide, steps: bool) {
     }
 }
 
-/// The kernel's handler. Calls [`judge`] and jumps to the function that it returns, with the
+/// The kernel's handler. Calls [`judge`] and jumps to the function that `judge` returns, with the
 /// kernel's arguments and no frame of ours on the stack.
+///
+/// Our handler runs on the alternative stack, if the thread has one. The program's handler then
+/// does so, too, even without `SA_ONSTACK`. System calls that a *sent* SIGSEGV interrupts are
+/// restarted, with or without `SA_RESTART`.
 #[unsafe(naked)]
 unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     #[cfg(target_arch = "x86_64")]
@@ -257,7 +254,11 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut
     );
 }
 
-/// Decides whose fault it is.
+/// Decides whether a fault is the debug heap's. Returns the program's handler, if that is to run.
+///
+/// Meanwhile all signals are blocked, because a handler of the program that jumps away could leave
+/// the debug heap half changed. The two signals are blocked as well (no `SA_NODEFER`). A fault in
+/// the debug heap's own decision is a bug of ours: it ends the process where it happens.
 ///
 /// # Safety
 ///
@@ -306,7 +307,7 @@ unsafe extern "C" fn judge(signal: c_int, info: *const siginfo_t, context: *mut 
         let mask = unsafe { mask.cast::<u64>().read() };
         // A fault that the kernel itself sends cannot be ignored.
         let verdict = if code > 0 { Verdict::Stop } else { verdict };
-        // A trap lies behind its instruction: it does not come again by itself.
+        // A trap comes after its instruction, so it does not come again by itself.
         handler = pass_on(signal, mask, code > 0 && signal != libc::SIGTRAP, verdict);
     }
     crate::errno::set(errno);
@@ -334,8 +335,8 @@ unsafe fn step(context: *mut c_void, address: usize) -> bool {
 /// `si_code` of a fault without an address.
 const SI_KERNEL: c_int = 0x80;
 
-/// Does what the kernel would do without our handler: returns the program's handler, and sets the
-/// mask that it expects. 0: there is no handler. `mask`: the signals blocked before.
+/// Acts as the kernel would without our handler: returns the program's handler, and sets the mask
+/// that the handler expects. 0: there is no handler. `mask`: the signals blocked before.
 fn pass_on(signal: c_int, mask: u64, is_fault: bool, verdict: Verdict) -> usize {
     let Some(of) = remembered(signal) else { return 0 };
     let action = loop {
@@ -345,7 +346,7 @@ fn pass_on(signal: c_int, mask: u64, is_fault: bool, verdict: Verdict) -> usize 
             break action;
         }
         let spent = of.write(Action { handler: libc::SIG_DFL, ..action });
-        // If the program or another thread's fault has changed the action: look again.
+        // If the program or another thread's fault has changed the action, the loop looks again.
         if of.current.compare_exchange(number, spent, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
             break action;
         }
@@ -386,8 +387,8 @@ unsafe fn is_write(context: *const ucontext_t) -> Option<bool> {
 
 /// Whether the fault was a write. `None`: the kernel does not say.
 ///
-/// A list of records follows the registers, each with a number and its size. The exception syndrome
-/// is one of them.
+/// A list of records follows the registers, each with a number and its size. One of them is the
+/// exception syndrome.
 ///
 /// # Safety
 ///

@@ -72,8 +72,7 @@ pub unsafe extern "C" fn hw_heap_alloc_zeroed(
 
 /// Like hw_heap_alloc, at a multiple of alignment, which is a power of two.
 ///
-/// Returns NULL with errno EINVAL if it is not one, ENOMEM if there is no
-/// memory.
+/// Returns NULL with errno EINVAL if alignment is no power of two, ENOMEM if there is no memory.
 ///
 /// # Safety
 ///
@@ -195,8 +194,8 @@ pub unsafe extern "C" fn hw_heap_destroy(heap: *mut Heap) {
     unsafe { heap::Heap::destroy(heap.cast()) };
 }
 
-/// Raises the number of caches that threads share (HEAPWRIGHT="cache=shared:K") to count, up to
-/// 1024; it is never lowered. Running threads are not disturbed.
+/// Raises the number of caches that threads share (HEAPWRIGHT="cache=shared:K") to count, at most
+/// 1024. The number is never lowered. Running threads are not disturbed.
 ///
 /// Returns the number of caches now: count or more, or fewer if there is no memory. Returns 0 if
 /// threads have caches of their own. A count of 0 changes nothing.
@@ -213,12 +212,13 @@ pub extern "C" fn hw_owns(address: *const c_void) -> bool {
 }
 
 /// Returns the number of bytes from an address to the end of its block, which the program may
-/// write. Returns SIZE_MAX if the address is in no block of heapwright's (or in an arena, which
-/// does not remember its blocks), and 0 if the block was freed or never handed out. Any address is
-/// allowed; the memory at it is not touched. Takes constant time: a few nanoseconds.
+/// write. Returns SIZE_MAX if the address is in no block of heapwright's, or in an arena, which
+/// does not remember its blocks. Returns 0 if the block was freed or never handed out. Any address
+/// is allowed; the memory at it is not touched. Takes constant time: a few nanoseconds.
 ///
 /// In mode=hardened and mode=debug the block ends with the last byte that the program requested. In
-/// mode=fast it ends where malloc_usable_size says, and freed small blocks count as blocks in use.
+/// mode=fast it ends with its usable bytes (malloc_usable_size), and freed small blocks count as
+/// blocks in use.
 #[unsafe(no_mangle)]
 pub extern "C" fn hw_object_size(address: *const c_void) -> usize {
     heap::room(address.addr())
@@ -233,9 +233,9 @@ pub extern "C" fn hw_describe(address: *const c_void) -> Description {
     heapwright::describe(address.cast()).into()
 }
 
-/// Writes the process's statistics to *out, which is size bytes: pass
-/// sizeof(hw_statistics). A smaller struct of an older program gets the fields
-/// it knows; of a larger one the rest is set to zero.
+/// Writes the process's statistics to *out, which is size bytes: pass sizeof(hw_statistics). A
+/// smaller struct of an older program gets the fields that it has. A larger struct gets zeros
+/// behind the fields that this library knows.
 ///
 /// Returns how many bytes of the struct this library knows. Returns 0 with errno EINVAL for a size
 /// of 0 or beyond 64 KiB. Returns 0, and all fields zero, if the heap stays locked because the
@@ -251,8 +251,8 @@ pub unsafe extern "C" fn hw_get_stats(out: *mut Statistics, size: usize) -> usiz
     unsafe { write_stats(stats::snapshot, out, size) }
 }
 
-/// Writes what `take` fills in to the caller's struct; zeros, and 0 is returned, if it fills
-/// nothing in.
+/// Writes the statistics that `take` fills in to the caller's struct. If `take` fills nothing in,
+/// writes zeros and returns 0.
 ///
 /// # Safety
 ///
@@ -273,8 +273,8 @@ unsafe fn write_stats(
     if taken { known } else { 0 }
 }
 
-/// As hw_get_stats, but without system calls. Memory that was handed out and not given back counts
-/// as resident. rss, peak_rss and rss_not_ours are 0. Other threads' caches count as they last
+/// As hw_get_stats, but without system calls. Handed out memory counts as resident until it is
+/// given back. rss, peak_rss and rss_not_ours are 0. Other threads' caches count as they last
 /// published their contents. Takes some 20 ns for each 64 KiB of the heap, for programs that call
 /// it often.
 ///
@@ -290,32 +290,33 @@ pub unsafe extern "C" fn hw_estimate_stats(out: *mut Statistics, size: usize) ->
     unsafe { write_stats(stats::estimate, out, size) }
 }
 
-/// Whether the program should move a block to free memory sooner. That is so if the block lies in
-/// one of the sparsest slabs of its size class, and the free slots of the others could take those
-/// slabs' blocks. A program that can move its blocks calls this for each of them in turn, and moves
-/// those for which it returns true:
+/// Returns whether the program should move a block, so that memory becomes free sooner. That is so
+/// if the block lies in one of the sparsest slabs of its size class, and other slabs have room for
+/// the blocks of these. A program that can move its blocks calls this for each block in turn. It
+/// moves the block if this returns true:
 ///
 ///     void *new = hw_malloc_uncached(size);
 ///     memcpy(new, block, size);
 ///     hw_free_uncached(block);
 ///
-/// Call it in the thread that allocates: it moves blocks among its own slabs, or, if threads share
-/// caches, among the common ones. Returns false for blocks of other threads, first-class heaps and
-/// other allocators, for samples of a heap profile, and for sizes of whole pages, whose memory goes
-/// back by itself. Returns false in mode=debug, and while calls are traced or counted. Any address
-/// is allowed.
+/// Call it in the thread that allocates. Blocks move among the slabs of this thread or, if threads
+/// share caches, among the common slabs. Returns false for blocks of other threads, first-class
+/// heaps and other allocators, and for samples of a heap profile. Returns false for sizes of whole
+/// pages, whose memory goes back by itself. Returns false in mode=debug, and while calls are traced
+/// or counted. Any address is allowed.
 ///
 /// The answer is advice from a survey of the heap that is 100 ms old, or older if a survey takes
-/// over a hundredth of that. A call that makes a survey takes some 20 ns for each 64 KiB of the
-/// heap; other calls take constant time.
+/// over 1 ms. A call that makes a survey takes some 20 ns for each 64 KiB of the heap; other calls
+/// take constant time.
 #[unsafe(no_mangle)]
 pub extern "C" fn hw_should_move(block: *const c_void) -> bool {
     heap::should_move(block.cast())
 }
 
-/// Allocates as malloc does, but in a free slot of a slab that need not be emptied: the place for a
-/// moved block. It is malloc if there is no such slot, if hw_should_move was not called lately, and
-/// for blocks over 32 KiB. Free the block with free or hw_free_uncached. Takes longer than malloc.
+/// Allocates as malloc does, but in a free slot of a slab that need not be emptied. A program moves
+/// a block there. The function does as malloc if there is no such slot, if hw_should_move was not
+/// called lately, and for blocks over 32 KiB. Free the block with free or hw_free_uncached. Takes
+/// longer than malloc.
 ///
 /// Returns null, with errno ENOMEM, if there is no memory.
 #[unsafe(no_mangle)]
@@ -339,7 +340,7 @@ pub unsafe extern "C" fn hw_free_uncached(block: *mut c_void) {
 /// leaks with their stacks, and standard error gets them if findings go there.
 ///
 /// The program stops for a moment, while each thread reports its registers and the process is
-/// copied. The copy does the rest, and the caller waits for it.
+/// copied. The copy does the remaining work, and the caller waits for it.
 ///
 /// Returns how many bytes of the struct this library knows. Returns 0 with errno EINVAL for a size
 /// of 0 or beyond 64 KiB. Returns 0, and all fields zero, if malloc is not the debug heap's,
@@ -363,9 +364,9 @@ pub unsafe extern "C" fn hw_check_leaks(out: *mut LeakCheck, size: usize) -> usi
     if found.is_some() { known } else { 0 }
 }
 
-/// Gives free memory back to the kernel now, as malloc_trim(0) does: the free blocks of all threads
-/// (except in the lists of other live threads), empty pages of slabs, and all free runs. Call it at
-/// the end of a phase that needed much memory. Later allocations fault their pages in again.
+/// Gives free memory back to the kernel now, as malloc_trim(0) does: free blocks, empty pages of
+/// slabs, and all free runs. Free blocks in the lists of other live threads stay. Call it at the
+/// end of a phase that needed much memory. Later allocations fault their pages in again.
 ///
 /// Returns whether any memory went back.
 #[unsafe(no_mangle)]
@@ -373,9 +374,9 @@ pub extern "C" fn hw_purge() -> bool {
     heap::trim(0)
 }
 
-/// Sets a limit for this process's own resident memory, in bytes, at least 1 MiB; 0: the
-/// memory limit of its control groups counts again. Near it free memory goes back to the
-/// kernel sooner, and at it one line is written to standard error. It is a soft limit: no
+/// Sets a limit for this process's own resident memory, in bytes, at least 1 MiB. With 0 the memory
+/// limit of its control groups counts again. Near the limit free memory goes back to the kernel
+/// sooner, and at the limit one line is written to standard error. It is a soft limit: no
 /// allocation fails because of it. Takes effect within moments, at the heap's next slow operation.
 #[unsafe(no_mangle)]
 pub extern "C" fn hw_set_soft_limit(bytes: usize) {

@@ -25,7 +25,7 @@ pub struct Arena {
 pub struct ArenaMark {
     /// The next free byte.
     pub position: *mut c_void,
-    /// The chunk it is in.
+    /// The chunk of this byte.
     pub chunk: usize,
 }
 
@@ -34,9 +34,9 @@ pub struct ArenaMark {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct ArenaStatistics {
-    /// Handed out, padding included.
+    /// Bytes handed out, padding included.
     pub used_bytes: u64,
-    /// All chunks.
+    /// Bytes of all chunks.
     pub reserved_bytes: u64,
 }
 
@@ -46,14 +46,14 @@ const NATURAL: usize = 16;
 /// The record behind a handle.
 struct Whole {
     arena: Library,
-    /// In `mode=debug`: each block is one of the debug heap's.
+    /// In `mode=debug`: each block is a block of the debug heap.
     checked: Option<Checked>,
 }
 
 /// An arena whose blocks the debug heap checks.
 struct Checked {
     blocks: Owned,
-    /// Bytes of the blocks, and the most; 0 is no limit.
+    /// The bytes of the blocks, and their limit; 0: no limit.
     bytes: usize,
     limit: usize,
 }
@@ -83,7 +83,7 @@ impl Checked {
     }
 }
 
-/// The arena of a handle. `Err`: its blocks are checked.
+/// The arena of a handle. `Err`: the arena's blocks are checked.
 ///
 /// # Safety
 ///
@@ -134,7 +134,7 @@ pub unsafe extern "C" fn hw_arena_alloc(arena: *mut Arena, size: usize) -> *mut 
 
 /// Like hw_arena_alloc, at a multiple of alignment, which is a power of two.
 ///
-/// Returns NULL with errno EINVAL if it is not one, ENOMEM if there is no memory or
+/// Returns NULL with errno EINVAL if alignment is no power of two, ENOMEM if there is no memory or
 /// the limit is reached.
 ///
 /// # Safety
@@ -164,17 +164,16 @@ pub unsafe extern "C" fn hw_arena_alloc_aligned(
     }
 }
 
-/// Changes the size of a block of at least hw_arena_alloc's alignment from old_size
-/// to size bytes: in place if it is the last one made or shrinks; else its bytes
-/// move to a new one. A NULL block is a new one.
+/// Changes the size of a block of at least hw_arena_alloc's alignment from old_size to size bytes.
+/// The block stays in place if it is the last one made, or if it shrinks. Otherwise its bytes move
+/// to a new block. A NULL block makes a new block.
 ///
 /// Returns NULL with errno ENOMEM if there is no memory; the block is as it was.
 ///
 /// # Safety
 ///
-/// arena is an arena of hw_arena_create that was not destroyed, and this thread's
-/// now; block is NULL or a block of it of old_size bytes. Afterwards only the
-/// returned one is used.
+/// arena is an arena of hw_arena_create that was not destroyed, and this thread's now; block is
+/// NULL or a block of this arena of old_size bytes. Afterwards only the returned block is used.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_arena_resize(
     arena: *mut Arena,
@@ -199,7 +198,7 @@ pub unsafe extern "C" fn hw_arena_resize(
             let new = checked.allocate(layout);
             if !new.is_null() {
                 let both = old_size.min(size);
-                // SAFETY: both blocks have as many bytes, and the new one is ours alone.
+                // SAFETY: both blocks have `both` bytes, and only this call knows the new one.
                 unsafe { core::ptr::copy_nonoverlapping(at.as_ptr(), new.cast(), both) };
                 checked.free(at.as_ptr(), old_size);
             }
@@ -213,13 +212,13 @@ pub unsafe extern "C" fn hw_arena_resize(
     }
 }
 
-/// Gives a block of size bytes back. Its memory is used again if it was the last one
-/// made. NULL is ignored.
+/// Gives a block of size bytes back. Its memory is used again if it was the last block made. NULL
+/// is ignored.
 ///
 /// # Safety
 ///
-/// arena is an arena of hw_arena_create that was not destroyed, and this thread's
-/// now; block is NULL or a block of it of so many bytes, and not used any more.
+/// arena is an arena of hw_arena_create that was not destroyed, and this thread's now; block is
+/// NULL or a block of this arena of size bytes, and not used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_arena_free(arena: *mut Arena, block: *mut c_void, size: usize) {
     if let Some(block) = NonNull::new(block.cast()) {
@@ -256,9 +255,9 @@ pub unsafe extern "C" fn hw_arena_mark(arena: *mut Arena) -> ArenaMark {
 ///
 /// # Safety
 ///
-/// arena is an arena of hw_arena_create that was not destroyed, and this thread's
-/// now; mark is one of it, and since then it was neither reset, nor trimmed, nor
-/// rewound to before it. What was made since is not used any more.
+/// arena is an arena of hw_arena_create that was not destroyed, and this thread's now. mark is one
+/// of this arena's. Since the mark the arena was neither reset, nor trimmed, nor rewound to an
+/// earlier position. Blocks made since then are not used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_arena_rewind(arena: *mut Arena, mark: ArenaMark) {
     // SAFETY: as the caller promises.
@@ -300,7 +299,8 @@ pub unsafe extern "C" fn hw_arena_trim(arena: *mut Arena) -> usize {
 }
 
 /// Writes an arena's size to *out, which is size bytes: pass sizeof(hw_arena_statistics). A smaller
-/// struct gets the fields it knows; of a larger one the rest is set to zero.
+/// struct gets the fields that it has. A larger struct gets zeros behind the fields that this
+/// library knows.
 ///
 /// Returns how many bytes of the struct this library knows. Returns 0 with errno EINVAL for a size
 /// of 0 or beyond 64 KiB.

@@ -2,8 +2,8 @@
 //!
 //! The comments on the public items are the header's documentation (see `hw_api`).
 //!
-//! **Invariants.** A visitor runs while the thread's counts are read: its own calls for memory are
-//! served, and not counted.
+//! **Invariants.** A visitor runs while the thread's counts are read. The visitor's own calls for
+//! memory are served, but not counted.
 
 use core::ffi::{c_int, c_void};
 use heapwright::heap::{self, CannotCount};
@@ -25,7 +25,7 @@ pub struct Counts {
     /// Allocated blocks: by malloc, calloc, aligned_alloc, new and their kin, and by realloc of
     /// NULL.
     pub allocations: u64,
-    /// Blocks that got another size.
+    /// Blocks whose size was changed.
     pub reallocations: u64,
     /// Freed blocks, also by realloc to 0 bytes.
     pub frees: u64,
@@ -44,7 +44,7 @@ pub struct CountSite {
     /// Return addresses, the innermost first; for backtrace_symbols_fd of execinfo.h, say. They
     /// stay valid.
     pub frames: *const *mut c_void,
-    /// The number of frames. A static program's stacks end where it keeps no frame pointers.
+    /// The number of frames. A static program's stacks end at code without frame pointers.
     pub depth: c_int,
     /// Allocated blocks.
     pub allocations: u64,
@@ -57,19 +57,19 @@ pub type CountVisitor =
     Option<unsafe extern "C" fn(site: *const CountSite, context: *mut c_void) -> bool>;
 
 /// Begins an exact count of the calling thread's calls of malloc and its kin, until hw_count_end.
-/// Works in any mode. Other threads are not counted, so tests may run side by side. Nor are
-/// first-class heaps, pools, arenas, collected heaps, and signal handlers that interrupt the
-/// counting. flags is 0 or HW_COUNT_STACKS.
+/// Works in any mode. Other threads are not counted, so tests may run side by side. First-class
+/// heaps, pools, arenas, collected heaps, and signal handlers that interrupt the counting are not
+/// counted, either. flags is 0 or HW_COUNT_STACKS.
 ///
-/// Counts may be nested, sixteen deep; an outer count includes its inner ones. For a block made
-/// before the outermost count, or by another thread, the size is the requested one in mode=debug
-/// and mode=hardened, and that of malloc_usable_size in mode=fast.
+/// Counts may be nested, sixteen deep; an outer count includes its inner ones. A block may be made
+/// before the outermost count, or by another thread. Its size is then the requested one in
+/// mode=debug and mode=hardened, and that of malloc_usable_size in mode=fast.
 ///
 /// Counting costs a thread some 100 ns a call, or some microseconds with stacks.
 ///
 /// Returns false, and begins nothing, with errno EINVAL for other flags, ENOMEM if there is no
-/// memory, EAGAIN if sixteen counts are open, and ENOTSUP if another allocator, or another copy of
-/// this library, serves malloc.
+/// memory, and EAGAIN if sixteen counts are open. Returns false with errno ENOTSUP if another
+/// allocator, or another copy of this library, serves malloc.
 #[unsafe(no_mangle)]
 pub extern "C" fn hw_count_begin(flags: u32) -> bool {
     if flags & !COUNT_STACKS != 0 {
@@ -88,12 +88,12 @@ pub extern "C" fn hw_count_begin(flags: u32) -> bool {
 }
 
 /// Ends the calling thread's innermost count and writes the result to *out, which is size bytes:
-/// pass sizeof(hw_counts). A smaller struct of an older program gets the fields it knows; of a
-/// larger one the rest is set to zero. out may be NULL.
+/// pass sizeof(hw_counts). A smaller struct of an older program gets the fields that it has. A
+/// larger struct gets zeros behind the fields that this library knows. out may be NULL.
 ///
-/// Returns false with errno EINVAL, and all fields zero, if the thread counts nothing; with errno
-/// EINVAL for a size of 0 or beyond 64 KiB; and with errno ENOMEM if there was no memory to
-/// remember each block. After ENOMEM, peak_bytes and kept_bytes may be wrong.
+/// Returns false with errno EINVAL, and all fields zero, if the thread counts nothing. Returns
+/// false with errno EINVAL for a size of 0 or beyond 64 KiB. Returns false with errno ENOMEM if
+/// there was no memory to remember each block; peak_bytes and kept_bytes may then be wrong.
 ///
 /// # Safety
 ///
@@ -126,7 +126,7 @@ pub unsafe extern "C" fn hw_count_end(out: *mut Counts, size: usize) -> bool {
 /// returns false. visit may allocate and print; that is not counted. It may neither begin nor end a
 /// count.
 ///
-/// Returns how many stacks there are; 0 if none are kept.
+/// Returns the number of stacks; 0 if no stacks are kept.
 ///
 /// # Safety
 ///

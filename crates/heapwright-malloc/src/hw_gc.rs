@@ -7,12 +7,12 @@
 //!
 //! ```text
 //!   here         heaps, mutators, allocation, write barriers
-//!   tracing      what a runtime reports               handles      strong and weak cells
-//!   safepoints   where threads stand still            collecting   when, and how far
-//!   off_heap     memory outside that objects keep     finalizers   what is called for the dead
-//!   guardians    what is retrieved when nothing else leads to it
-//!   sizing       how much it may grow                 weak_passes  tables of the runtime's own
-//!   inspection   what a heap says of itself
+//!   tracing      a runtime's reports                  handles      strong and weak cells
+//!   safepoints   where threads stop                   collecting   when, and how far
+//!   off_heap     memory outside that objects keep     finalizers   calls for dead objects
+//!   guardians    objects that retrieve dead objects
+//!   sizing       a heap's growth                      weak_passes  tables of the runtime's own
+//!   inspection   queries about a heap
 //! ```
 
 use core::ffi::c_void;
@@ -25,7 +25,7 @@ use crate::hw_pool::LONGEST;
 use heapwright::gc::raw::{Heap, Mutator, Options, Runtime, Tracer};
 use heapwright::gc::{FREED, LEAF, USER};
 
-// In the header's order; rustfmt would sort them if they stood together.
+// The modules are in the header's order. (rustfmt would sort them if they stood together.)
 pub mod tracing;
 
 pub mod handles;
@@ -50,7 +50,7 @@ pub mod inspection;
 ///
 /// As [`Heap::from_ptr`].
 unsafe fn heap_of(heap: *mut GcHeap) -> ManuallyDrop<Heap> {
-    // SAFETY: by the contract the pointer is a heap's that lives; the handle made of it is not
+    // SAFETY: by the contract the pointer leads to a live heap; the handle made of it is not
     // dropped.
     ManuallyDrop::new(unsafe { Heap::from_ptr(heap.cast()) })
 }
@@ -68,7 +68,8 @@ unsafe fn of(mutator: *mut GcMutator) -> Mutator {
 ///
 /// `tracer` is an argument of a callback that runs.
 unsafe fn tracer_of<'a>(tracer: *mut GcTracer) -> &'a Tracer {
-    // SAFETY: by the contract a tracer, which begins with the fields declared here.
+    // SAFETY: by the contract the pointer leads to a tracer, which begins with the fields declared
+    // here.
     unsafe { &*tracer.cast() }
 }
 
@@ -106,7 +107,7 @@ pub unsafe extern "C" fn hw_gc_create(
     // SAFETY: as the caller promises; zero is valid for all fields.
     let valid = unsafe { read_known(options, &raw mut chosen) };
     let mut kept = Runtime::new();
-    // SAFETY: as the caller promises; null is valid for all fields, and both structs are one.
+    // SAFETY: as the caller promises; null is valid for all fields, and the layouts are equal.
     if !valid || !unsafe { read_known(runtime, (&raw mut kept).cast::<GcRuntime>()) } {
         return errno::fail(libc::EINVAL).cast();
     }
@@ -146,15 +147,15 @@ pub unsafe extern "C" fn hw_gc_create(
 ///
 /// # Safety
 ///
-/// `from` is null or begins with its length in bytes, and is as long; `to` may hold any bytes
-/// of it.
+/// `from` is null or begins with its length in bytes, and is as long. `to` may hold any bytes of
+/// that struct.
 unsafe fn read_known<T>(from: *const T, to: *mut T) -> bool {
     if from.is_null() {
         return true;
     }
     // SAFETY: by the contract the caller's struct begins with its size.
     let size = unsafe { from.cast::<usize>().read() };
-    // A struct with a size has another field, and its length is a multiple of its alignment.
+    // A struct with a size has a second field, and its length is a multiple of its alignment.
     if size <= size_of::<usize>() || size > LONGEST || !size.is_multiple_of(align_of::<T>()) {
         return false;
     }
@@ -205,8 +206,8 @@ pub unsafe extern "C" fn hw_gc_attach(heap: *mut GcHeap) -> *mut GcMutator {
 }
 
 /// Makes a mutator without a thread, as after hw_gc_leave. The thread that calls hw_gc_enter gets
-/// it. For a runtime whose threads take turns, or that prepares a thread before it starts. Does not
-/// wait while a collection is at work: the calling thread may have a mutator.
+/// it. This is for a runtime whose threads take turns, or that prepares a thread before it starts.
+/// Does not wait while a collection is at work: the calling thread may have a mutator.
 ///
 /// Returns NULL with errno ENOMEM if there is no memory.
 ///
@@ -236,12 +237,12 @@ pub unsafe extern "C" fn hw_gc_detach(mutator: *mut GcMutator) {
 }
 
 /// Gives memory for an object of size bytes, aligned to 8 bytes (to 16 in the fine layout). kind is
-/// HW_GC_TRACED or HW_GC_LEAF, and HW_GC_FREED or not, and HW_GC_USER or not. The inline hw_gc_new
+/// HW_GC_TRACED or HW_GC_LEAF, with or without HW_GC_FREED and HW_GC_USER. The inline hw_gc_new
 /// does the same, faster. May collect.
 ///
-/// Returns NULL with errno ENOMEM if there is no memory, or if a collection leaves none under the
-/// limit and the runtime's out_of_memory, if it has one, has given up. Returns NULL with errno
-/// EINVAL for a kind that does not exist (a verified heap ends the program then).
+/// Returns NULL with errno ENOMEM if there is no memory. Does so, too, if a collection leaves none
+/// under the limit and the runtime's out_of_memory, if it has one, has given up. Returns NULL with
+/// errno EINVAL for a kind that does not exist (a verified heap ends the program then).
 ///
 /// # Safety
 ///
@@ -264,12 +265,12 @@ pub unsafe extern "C" fn hw_gc_alloc(
 }
 
 /// Reports that a reference to child was stored into parent. hw_gc_write calls it while the heap
-/// marks, and for old parents. parent may be NULL while the heap marks, which keeps child; the
-/// remembered set does not change then.
+/// marks, and for old parents. While the heap marks, parent may be NULL: that keeps child, and does
+/// not change the remembered set.
 ///
 /// # Safety
 ///
-/// mutator is this thread's; both are objects of its heap or no addresses in it.
+/// mutator is this thread's; parent and child are objects of its heap, or no addresses in it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_shade(
     mutator: *mut GcMutator,
@@ -278,7 +279,7 @@ pub unsafe extern "C" fn hw_gc_shade(
 ) {
     // SAFETY: by the contract the mutator is attached and belongs to the caller.
     let mutator = unsafe { of(mutator) };
-    // SAFETY: both are objects of its heap or no addresses in it, as the caller promises.
+    // SAFETY: both are objects of the mutator's heap or no addresses in it, as the caller promises.
     unsafe { mutator.shade(parent.cast(), child.cast()) };
 }
 
@@ -297,8 +298,8 @@ pub unsafe extern "C" fn hw_gc_wrote(
 ) {
     // SAFETY: by the contract the mutator is attached and belongs to the caller.
     let mutator = unsafe { of(mutator) };
-    // SAFETY: both are objects of its heap or no addresses in it, and the slot lies in the parent,
-    // as the caller promises.
+    // SAFETY: both are objects of the mutator's heap or no addresses in it, and the slot lies in
+    // the parent, as the caller promises.
     unsafe { mutator.wrote(parent.cast(), slot.cast(), child.cast()) };
 }
 
@@ -314,7 +315,7 @@ pub unsafe extern "C" fn hw_gc_touched(mutator: *mut GcMutator, parent: *mut c_v
     unsafe { of(mutator) }.touch(parent.cast());
 }
 
-/// The slow path of hw_gc_touch_slot in heapwright_gc.h: as hw_gc_touched, of one slot of parent.
+/// The slow path of hw_gc_touch_slot in heapwright_gc.h: as hw_gc_touched, for one slot of parent.
 ///
 /// # Safety
 ///
@@ -331,9 +332,9 @@ pub unsafe extern "C" fn hw_gc_touched_slot(
     unsafe { mutator.touch_slot(parent.cast(), slot.cast()) };
 }
 
-/// Exempts the object, as long as it lives, from the reports of stores: every collection, also a
-/// minor one, reads it, and objects that it leads to do not move. For objects that foreign code
-/// writes into.
+/// Exempts the object from the reports of stores for as long as it lives. Every collection, also a
+/// minor one, reads the object, and the objects that it leads to do not move. This is for objects
+/// that foreign code writes into.
 ///
 /// Returns false with errno ENOMEM if there is no memory.
 ///

@@ -31,7 +31,7 @@ const _: () = assert!(shown::MOVING == GC_MOVING);
 pub struct GcRegion {
     /// The next slot.
     pub next: *mut c_char,
-    /// The end of the last one of this stretch.
+    /// The end of the stretch's last slot.
     pub end: *mut c_char,
     /// The next stretch. Its first two words are its end and its next stretch; NULL: none.
     pub hole: *mut *mut c_void,
@@ -46,13 +46,13 @@ pub struct GcRegion {
 pub struct GcMutator {
     /// Not 0: a collection requests a call of hw_gc_safepoint.
     pub poll: u32,
-    /// Not 0: stores of references must be reported; HW_GC_MOVING: all of them.
+    /// Not 0: stores of references must be reported; HW_GC_MOVING: all stores.
     pub barrier: u32,
     /// The heap.
     pub heap: *mut GcHeap,
     /// A region for each pool and kind: pool * 8 + kind.
     pub regions: [GcRegion; GC_REGIONS],
-    /// The region for a traced object, by (size + 7) / 8, up to 32 KiB: bytes from the first
+    /// The region for a traced object of up to 32 KiB, by (size + 7) / 8, as bytes from the first
     /// region.
     pub places: [u16; GC_PLACES],
     /// An object's mark: a bit for 16 bytes of its address.
@@ -62,7 +62,7 @@ pub struct GcMutator {
     /// The entry of each 64 KiB of the heaps' addresses, by address >> 16. Other addresses have
     /// none.
     pub units: *const u32,
-    /// The entry of a page of the first region; each later region adds one.
+    /// The entry of a page of the first region. For each later region, add one.
     pub first_list: u32,
 }
 
@@ -91,7 +91,7 @@ const _: () = {
 pub struct GcTracer {
     /// The place of the next reference.
     pub next: *mut *mut c_void,
-    /// The end of the room.
+    /// The end of the room for references.
     pub end: *mut *mut c_void,
     /// Not 0: objects are to be moved, and slots are reported to hw_gc_mark_slot_moving.
     pub by_slot: usize,
@@ -118,8 +118,8 @@ pub struct GcRuntime {
         Option<unsafe extern "C" fn(tracer: *mut GcTracer, object: *mut c_void, data: *mut c_void)>,
     /// Reports the roots that are neither handles nor on a stack that is scanned.
     pub roots: Option<unsafe extern "C" fn(tracer: *mut GcTracer, data: *mut c_void)>,
-    /// An object of kind HW_GC_FREED has died; size is that of its slot. It looks at no other
-    /// object.
+    /// An object of kind HW_GC_FREED has died; size is that of its slot. The callback looks at no
+    /// other object.
     pub free: Option<unsafe extern "C" fn(object: *mut c_void, size: usize, data: *mut c_void)>,
     /// The name of an object's type, for dumps and verifiers: a string that stays.
     pub type_name:
@@ -127,8 +127,8 @@ pub struct GcRuntime {
     /// The size, in bytes, that an object is to have after a move: it goes to the pool that fits.
     /// 0: its present size.
     pub wanted: Option<unsafe extern "C" fn(object: *const c_void, data: *mut c_void) -> usize>,
-    /// An object has moved to a slot of size bytes; from, its old place, is only an address. The
-    /// object may be changed, but no reference may be stored into it.
+    /// An object has moved to a slot of size bytes. from, its old place, is only an address. The
+    /// callback may change the object, but may not store a reference into it.
     pub moved: Option<
         unsafe extern "C" fn(
             object: *mut c_void,
@@ -137,13 +137,13 @@ pub struct GcRuntime {
             data: *mut c_void,
         ),
     >,
-    /// Called at each event of a collection, by the thread that collects, sweeps or allocates,
-    /// which holds no lock of the heap. It may read objects, call hw_gc_stats and hw_gc_attached,
-    /// malloc, and write files. It allocates nothing in this heap, stores no references, and starts
-    /// no collection; it attaches, detaches, enters and leaves no mutator. While the world is
-    /// stopped (HW_GC_EVENT_STOPPED) it takes no lock that a thread may hold at a safepoint, and
-    /// its time is part of the pause. The events of a collection come in order, except that the end
-    /// of a pause is reported when the world runs again.
+    /// Called at each event of a collection. The thread that collects, sweeps or allocates calls
+    /// it, and holds no lock of the heap. The callback may read objects, call hw_gc_stats and
+    /// hw_gc_attached, call malloc, and write files. It allocates nothing in this heap, stores no
+    /// references, and starts no collection. It attaches, detaches, enters and leaves no mutator.
+    /// While the world is stopped (HW_GC_EVENT_STOPPED) it takes no lock that a thread may hold at
+    /// a safepoint, and its time is part of the pause. The events of a collection come in order,
+    /// except that the end of a pause is reported when the world runs again.
     pub event: Option<unsafe extern "C" fn(event: *const GcEvent, data: *mut c_void)>,
     /// As trace, but also gets the object's kind. If both are set, trace is used.
     pub trace_kind: Option<
@@ -156,16 +156,17 @@ pub struct GcRuntime {
     >,
     /// Marking met a reference outside the heap: to static data, to memory of malloc, to another
     /// heap. The runtime may mark its own data there, and report references from it, as trace does.
-    /// Any thread calls it, as it calls trace, once for each such reference and not for each
-    /// target, except NULL and values that are no multiple of 8; only between the ends of
-    /// HW_GC_SPAN_TRACE. A minor collection reports references from young objects and roots.
+    /// Any thread may call it, as with trace, but only between the ends of HW_GC_SPAN_TRACE. It is
+    /// called once for each such reference, and not for each target. NULL, and values that are no
+    /// multiple of 8, are left out. A minor collection reports references from young objects and
+    /// roots.
     pub outside: Option<
         unsafe extern "C" fn(tracer: *mut GcTracer, reference: *mut c_void, data: *mut c_void),
     >,
     /// There is no memory for an object, or none under the limit after a collection. true: try
-    /// again, because the runtime has freed memory or raised the limit; false: the allocation
-    /// returns NULL. Called from the allocation, so it may collect, run finalizers, and longjmp
-    /// out. Its own allocations in this heap may call it again.
+    /// again, because the runtime has freed memory or raised the limit. false: the allocation
+    /// returns NULL. The allocation calls it, so it may collect, run finalizers, and longjmp out.
+    /// Its own allocations in this heap may call it again.
     pub out_of_memory: Option<
         unsafe extern "C" fn(
             mutator: *mut GcMutator,
@@ -176,13 +177,13 @@ pub struct GcRuntime {
     >,
     /// The size from which a large object is an event (HW_GC_SPAN_LARGE). 0: none is.
     pub large_bytes: usize,
-    /// Objects have moved. This one changes each reference that it reports by hw_gc_mark_movable to
-    /// the result of hw_gc_moved, if that is not NULL. Called while the world is stopped, in one
-    /// pause with the moves, for each object of the heap at its new address. That includes dead
-    /// objects that await their free: their references may lead to freed objects and must not be
-    /// followed. It allocates nothing in this heap. It reads other objects only if their references
-    /// may still be unchanged. A heap with this callback makes all moves in one pause, not in
-    /// steps.
+    /// Objects have moved. For each reference of object that trace reports by hw_gc_mark_movable,
+    /// the callback stores the result of hw_gc_moved, if that is not NULL. Called while the world
+    /// is stopped, in one pause with the moves, for each object of the heap at its new address.
+    /// That includes dead objects that await their free: their references may lead to freed objects
+    /// and must not be followed. The callback allocates nothing in this heap. It reads other
+    /// objects only if their references may still be unchanged. A heap with this callback makes all
+    /// moves in one pause, not in steps.
     pub update: Option<unsafe extern "C" fn(object: *mut c_void, data: *mut c_void)>,
     /// The same for the runtime's roots, after all objects. Set both callbacks or neither.
     pub update_roots: Option<unsafe extern "C" fn(data: *mut c_void)>,
@@ -216,12 +217,11 @@ pub struct GcOptions {
     pub size: usize,
     /// A hw_gc_layout: the pools' slot sizes.
     pub layout: u32,
-    /// The memory target: the heap may be so many percent of what is live: more than 100.
-    /// 0: 200.
+    /// The memory target: the heap may be so many percent of its live bytes. More than 100; 0: 200.
     pub factor_percent: u32,
     /// HW_GC_VERIFY_HEAP, HW_GC_VERIFY_BARRIERS, HW_GC_STRESS.
     pub verify: u32,
-    /// Bytes that each mutator may allocate between two collections at least. 0: 4 MiB.
+    /// Bytes that each mutator may allocate, at least, between two collections. 0: 4 MiB.
     pub least: usize,
     /// Bytes of pages and external memory beyond which no page is taken. 0: no limit.
     pub most: usize,
@@ -232,22 +232,24 @@ pub struct GcOptions {
     /// steps.
     pub incremental: bool,
     /// Whether all stores of references are reported (hw_gc_write), so that most collections are
-    /// minor: they skip objects that survived two others.
+    /// minor: they skip objects that survived two collections.
     pub generations: bool,
-    /// The most threads that mark, stopped mutators included. Much marking starts marker threads up
-    /// to this number, as far as processors are idle; they end after a second without marking. 0:
-    /// one per processor, up to 4; 1: no marker threads. Never more than there are processors.
+    /// The most threads that mark, stopped mutators included. If there is much to mark, marker
+    /// threads start, up to this number, as far as processors are idle. They end after a second
+    /// without marking. 0: one per processor, up to 4. 1: no marker threads. Never more than there
+    /// are processors.
     pub markers: u32,
-    /// Whether a heap with far more pages than its target moves objects close together: those that
-    /// only handles and slots (hw_gc_mark_slot) lead to. hw_gc_compact does it at once.
+    /// Whether a heap with far more pages than its target moves objects close together. It moves
+    /// objects to which only handles and slots (hw_gc_mark_slot) lead. hw_gc_compact does it at
+    /// once.
     pub compact: bool,
-    /// Whether objects of a runtime without trace are scanned word for word: each word that may be
-    /// an address within an object keeps that object, in its place. Otherwise they hold no
+    /// Whether objects of a runtime without trace are scanned word for word. Each word that may be
+    /// an address within an object then keeps that object, in its place. Otherwise they hold no
     /// references.
     pub conservative: bool,
-    /// Whether memory for traced objects keeps the bytes of dead ones, as memory for HW_GC_LEAF
-    /// always does: the runtime then writes all that its trace function reads before the next
-    /// safepoint.
+    /// Whether memory for traced objects keeps the bytes of dead objects, as memory for HW_GC_LEAF
+    /// always does. The runtime then writes, before the next safepoint, all that its trace function
+    /// reads.
     pub uncleared: bool,
 }
 

@@ -30,7 +30,7 @@ pub struct PoolStatistics {
     pub capacity: u64,
     /// Bytes from one object to the next.
     pub slot_size: u64,
-    /// Runs of memory that hold them.
+    /// Runs of memory that hold the objects.
     pub segments: u64,
     /// Address space of these runs. Unused and trimmed memory is not resident.
     pub reserved_bytes: u64,
@@ -44,7 +44,8 @@ pub type ObjectVisitor =
 const NAME: usize = 47;
 
 /// Settings of a pool for hw_pool_create_with. Later versions add fields at the end, whose zero is
-/// the default: set all to zero first, and pass the size of the struct you were compiled with.
+/// the default. Set all fields to zero first, and pass the size of the struct you were compiled
+/// with.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct PoolOptions {
@@ -138,9 +139,9 @@ pub unsafe extern "C" fn hw_pool_create(
 /// Like hw_pool_create, with options, which is options_size bytes: pass
 /// sizeof(hw_pool_options). A smaller struct of an older program leaves the other fields zero.
 ///
-/// Takes no memory for objects yet. Returns NULL with errno EINVAL for an alignment
-/// that is no power of two or a size of options that no version has, ENOMEM if there is no memory
-/// or no such size.
+/// Takes no memory for objects yet. Returns NULL with errno EINVAL for an alignment that is no
+/// power of two, or for a size of options that no version has. Returns NULL with errno ENOMEM if
+/// there is no memory or no such size.
 ///
 /// # Safety
 ///
@@ -246,8 +247,8 @@ pub unsafe extern "C" fn hw_pool_alloc(pool: *mut Pool) -> *mut c_void {
 /// Frees an object of a pool. NULL is ignored; errno is kept. Constant time.
 ///
 /// If the pool finds that the object is not its own, or is already free, the program ends with a
-/// line that names its owner. A checked pool always finds it; in mode=debug it is a finding, and
-/// the program goes on.
+/// line that names the object's owner. A checked pool always finds such a mistake. In mode=debug
+/// the mistake is a finding, and the program goes on.
 ///
 /// # Safety
 ///
@@ -279,7 +280,7 @@ pub unsafe extern "C" fn hw_pool_contains(pool: *mut Pool, address: *const c_voi
     }
 }
 
-/// Makes room for count more objects, which need no more memory from the kernel; if touch, faults
+/// Makes room for count more objects, which then need no memory from the kernel. If touch, faults
 /// their pages in now. Fresh objects come in address order.
 ///
 /// Returns false if there is no memory or the limit is reached.
@@ -341,7 +342,7 @@ pub unsafe extern "C" fn hw_pool_reset(pool: *mut Pool, keep: usize) {
     }
 }
 
-/// Gives every page without an object in use to the kernel, now. Returns their bytes.
+/// Gives every page without an object in use to the kernel, now. Returns the bytes of these pages.
 ///
 /// # Safety
 ///
@@ -353,7 +354,8 @@ pub unsafe extern "C" fn hw_pool_trim(pool: *mut Pool) -> usize {
 }
 
 /// Writes a pool's size to *out, which is size bytes: pass sizeof(hw_pool_statistics). A smaller
-/// struct gets the fields it knows; of a larger one the rest is set to zero.
+/// struct gets the fields that it has. A larger struct gets zeros behind the fields that this
+/// library knows.
 ///
 /// Returns how many bytes of the struct this library knows. Returns 0 with errno EINVAL for a size
 /// of 0 or beyond 64 KiB.
@@ -394,8 +396,8 @@ pub unsafe extern "C" fn hw_pool_stats(
 /// More bytes than any version of a struct of the interface has. A larger size is a mistake.
 pub(crate) const LONGEST: usize = 64 << 10;
 
-/// Writes a struct to the caller's, which may be shorter or longer. Returns the length of ours. For
-/// a size that no version has: returns 0 with errno EINVAL, and writes nothing.
+/// Copies `now` to the caller's struct, which may be shorter or longer. Returns the length of
+/// `now`. For a size that no version has, returns 0 with errno EINVAL, and writes nothing.
 ///
 /// # Safety
 ///

@@ -1,7 +1,7 @@
 //! The structs of `include/heapwright.h`.
 //!
 //! They are written out here, and not taken from the library, because programs compiled long ago
-//! rely on them: the library may reorder its structs; a struct of the header may only grow at its
+//! rely on them. The library may reorder its structs; a struct of the header may only grow at its
 //! end. `const` assertions tie [`Statistics`] to the library's own struct; a conversion ties
 //! [`Description`].
 
@@ -32,13 +32,13 @@ pub struct Amount {
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
 pub struct LeakCheck {
-    /// Nothing leads to them: definitely lost.
+    /// Definitely lost: nothing leads to these blocks.
     pub definite: Amount,
-    /// Only definitely lost blocks lead to them.
+    /// Only definitely lost blocks lead to these blocks.
     pub indirect: Amount,
-    /// Only words that are perhaps no pointers lead to them: possibly lost.
+    /// Possibly lost: only words that are perhaps no pointers lead to these blocks.
     pub possible: Amount,
-    /// The program still has a way to them.
+    /// The program still has a way to these blocks.
     pub reachable: Amount,
 }
 
@@ -49,7 +49,7 @@ pub enum Kind {
     /// Memory that heapwright does not manage: a stack, a library's data,
     /// another allocator's block, nothing at all.
     Foreign = 0,
-    /// heapwright's, and in no block now.
+    /// heapwright's memory, and in no block now.
     Free = 1,
     /// A slot of a slab: a small or medium block, in use or free.
     Small = 2,
@@ -71,11 +71,11 @@ pub enum Kind {
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub enum State {
-    /// Not known without a search, or no block.
+    /// Not known without a search, or there is no block.
     Unknown = 0,
-    /// The program holds it.
+    /// The program holds the block.
     InUse = 1,
-    /// It is free.
+    /// The block is free.
     Free = 2,
 }
 
@@ -85,7 +85,7 @@ pub enum State {
 pub struct Description {
     /// The kind of memory.
     pub kind: Kind,
-    /// Whether it is in use.
+    /// Whether the memory is in use.
     pub state: State,
     /// The block's address; NULL if the address is in no block.
     pub block: *const c_void,
@@ -109,10 +109,10 @@ pub struct Block {
     pub address: *const c_void,
     /// The block's size in bytes.
     pub size: usize,
-    /// The number of the cache or heap that owns it.
+    /// The number of the cache or heap that owns the block.
     pub owner: u32,
-    /// Whether the program holds it. Approximate for blocks of other threads: a
-    /// free block that waits in a thread's cache may be shown as in use.
+    /// Whether the program holds the block. Approximate for blocks of other threads: a free block
+    /// that waits in a thread's cache may be shown as in use.
     pub in_use: bool,
 }
 
@@ -132,7 +132,7 @@ const WORDS: [&core::ffi::CStr; 9] = [
     c"a page of a collected heap",
 ];
 
-/// Of a byte that the program has poisoned.
+/// The words for a byte that the program has poisoned.
 const POISONED: &core::ffi::CStr = c"a poisoned byte in a block of the debug heap";
 
 impl From<heapwright::Description> for Description {
@@ -260,9 +260,8 @@ pub struct Statistics {
     pub rseq_fallbacks: u64,
     /// The process's name as the kernel knows it, a string of at most 15 bytes.
     pub name: [c_char; 16],
-    /// Allocations by requested size: bucket 0 counts sizes 0 and 1, bucket i
-    /// sizes above 2^(i-1) and up to 2^i; the last takes all above. Zero unless
-    /// detailed.
+    /// Allocations by requested size: bucket 0 counts sizes 0 and 1, bucket i sizes above 2^(i-1)
+    /// and up to 2^i; the last bucket takes all sizes above. Zero unless detailed.
     pub sizes: [u64; SIZE_BUCKETS],
 }
 

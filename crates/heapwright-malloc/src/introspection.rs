@@ -2,16 +2,16 @@
 //! `malloc_stats`.
 //!
 //! They describe glibc's heap of one growing region and arenas. A field without a meaning here is
-//! zero. A setting without a meaning is accepted without effect, as glibc accepts unknown ones.
+//! zero. A setting without a meaning is accepted without effect, as glibc accepts unknown settings.
 //!
-//! | `mallinfo2` field | is here |
+//! | `mallinfo2` field | its value here |
 //! |---|---|
 //! | `arena` | bytes made writable, without large blocks |
 //! | `ordblks` | 0: free blocks are not counted one by one |
 //! | `hblks`, `hblkhd` | large blocks, their bytes |
-//! | `uordblks` | bytes in live blocks, without large ones |
+//! | `uordblks` | bytes in live blocks, without large blocks |
 //! | `fordblks` | `arena - uordblks` |
-//! | `keepcost` | bytes that wait for their return, which `malloc_trim` could give back |
+//! | `keepcost` | bytes that wait for the purge: `malloc_trim` could give them back |
 //! | `smblks`, `fsmblks`, `usmblks` | 0 |
 
 use crate::report;
@@ -63,7 +63,7 @@ pub(crate) fn snapshot() -> Stats {
     now
 }
 
-/// Gives free memory back to the kernel, except `keep` bytes. Returns 1 if some went.
+/// Gives free memory back to the kernel, except `keep` bytes. Returns 1 if some memory went.
 #[unsafe(no_mangle)]
 extern "C" fn malloc_trim(keep: size_t) -> c_int {
     c_int::from(heap::trim(keep))
@@ -110,8 +110,8 @@ extern "C" fn mallinfo() -> Mallinfo {
 
 /// Sets a parameter. `M_TRIM_THRESHOLD` decides when memory goes back: -1 is never, 0 at once.
 /// Other values leave the purge delay as it is. `M_TSDS_COUNT_MAX` (scudo's, -202) raises the
-/// number of shared caches. It returns 0 if threads share none, or if that many cannot be made. All
-/// others tune mechanisms that are not here, and return 1, as glibc's unknown ones do.
+/// number of shared caches; it returns 0 if threads share no caches, or if so many cannot be made.
+/// All other parameters do nothing here and return 1, as unknown ones do in glibc.
 #[unsafe(no_mangle)]
 extern "C" fn mallopt(parameter: c_int, value: c_int) -> c_int {
     if parameter == M_TRIM_THRESHOLD && value <= 0 {

@@ -1,5 +1,5 @@
 //! jemalloc's functions beside `malloc`, for programs that are linked with it and run under the
-//! preload: these calls must reach the heap that serves `malloc`, not an idle jemalloc.
+//! preload. These calls must reach the heap that serves `malloc`, not an idle jemalloc.
 //!
 //! ```text
 //!   mallocx rallocx xallocx sallocx dallocx sdallocx nallocx      blocks, with flags
@@ -15,10 +15,9 @@
 //! | other `MALLOCX_TCACHE(n)`, `MALLOCX_ARENA(n)` | nothing: there is one heap |
 //!
 //! There is one arena, number 0, and caches have no numbers. Writing `epoch` takes all figures at
-//! one moment, as in jemalloc. A slow reading is repeated less often, so readings cost at most a
-//! hundredth of the time:
+//! one moment, as in jemalloc. Slow readings are rarer: all take at most a hundredth of the time.
 //!
-//! | name | is here |
+//! | name | its value here |
 //! |---|---|
 //! | `stats.allocated` | bytes in live blocks |
 //! | `stats.active` | resident bytes of slabs, large blocks and caches |
@@ -27,9 +26,8 @@
 //! | `stats.mapped` | bytes made writable |
 //! | `stats.retained` | `mapped` without `resident` |
 //!
-//! An unknown name gives `ENOENT`, as in jemalloc: programs test for features this way
-//! (`thread.allocatedp`: nothing is counted by thread). A name's numbers (MIB) are its place in
-//! [`CONTROLS`], and the number in it.
+//! An unknown name gives `ENOENT`, as in jemalloc: programs test for features this way.
+//! (`thread.allocatedp`: nothing is counted by thread.)
 
 use core::ffi::{CStr, c_char, c_uint};
 use core::mem::size_of;
@@ -74,7 +72,7 @@ extern "C" fn mallocx(size: size_t, flags: c_int) -> *mut c_void {
     }
 }
 
-/// Changes a block's size; moves it if it must.
+/// Changes a block's size, and moves the block if necessary.
 ///
 /// # Safety
 ///
@@ -163,7 +161,7 @@ unsafe extern "C" fn dallocx(block: *mut c_void, flags: c_int) {
 /// `block` is a live block of this process, of that size and those flags.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn sdallocx(block: *mut c_void, size: size_t, flags: c_int) {
-    // An aligned block's class is not its size's.
+    // The class of an aligned block is not that of its size.
     if is_uncached(flags) || alignment(flags) > 16 {
         // SAFETY: as the caller promises.
         unsafe { dallocx(block, flags) };
@@ -181,19 +179,19 @@ extern "C" fn nallocx(size: size_t, flags: c_int) -> size_t {
 
 /// The value of `epoch`.
 static EPOCH: AtomicU64 = AtomicU64::new(1);
-/// The figures of this epoch: allocated, active, metadata, resident, mapped, retained, and pages
-/// that are free and wait.
+/// The figures of this epoch: allocated, active, metadata, resident, mapped, retained, and the
+/// bytes of free pages that wait for the purge.
 static FIGURES: [AtomicUsize; 7] = [const { AtomicUsize::new(0) }; 7];
 
-/// When the figures were taken, in nanoseconds, and the duration beyond its share.
+/// When the figures were taken, and the time spent on readings beyond their share, in nanoseconds.
 static TAKEN_NS: AtomicU64 = AtomicU64::new(0);
 static SPENT_NS: AtomicU64 = AtomicU64::new(0);
-/// The part of the time that this may take, and the most at once: programs read the figures ten
-/// times a second, and heaps may be large.
+/// Readings get one part in `SHARE` of the time, and may take `AT_ONCE_NS` in advance: programs
+/// read the figures ten times a second, and heaps may be large.
 const SHARE: u64 = 100;
 const AT_ONCE_NS: u64 = 50_000_000;
 
-/// Takes the figures, unless too much time went into that lately.
+/// Takes the figures, unless readings took too much time lately.
 fn take_figures() {
     let began = now_ns();
     let since = began.saturating_sub(TAKEN_NS.load(Ordering::Relaxed));
@@ -264,7 +262,7 @@ impl Value {
 enum Control {
     /// A figure of that number.
     Figure(usize),
-    /// The same in pages.
+    /// The same figure, in pages.
     Pages(usize),
     Epoch,
     Version,
@@ -273,7 +271,7 @@ enum Control {
     Arenas,
     /// The purge delay, which can be set.
     Decay,
-    /// Memory that jemalloc gives back in a second step: there is none.
+    /// Memory that jemalloc gives back in a second step: there is no such step here.
     Muzzy,
     /// A background thread, which there never is.
     NoThread,
@@ -288,7 +286,7 @@ enum Control {
     NewCache,
 }
 
-/// The known names. `#` is any number.
+/// The known names. `#` is any number. A name's MIB is its place here, with the number in the name.
 const CONTROLS: &[(&[u8], Control)] = &[
     (b"version", Control::Version),
     (b"epoch", Control::Epoch),
@@ -370,13 +368,13 @@ fn digits(text: &[u8]) -> Option<usize> {
 const VERSION: &str = concat!("5.3.0-0-g0 (heapwright ", env!("CARGO_PKG_VERSION"), ")\0");
 
 /// Reads and writes a control. Returns 0 or an error: `ENOENT` for an unknown name, `EINVAL` for a
-/// value of another size (it is read as far as there is room), `EPERM` for a value that cannot be
+/// value of another size (as many bytes as fit are read), `EPERM` for a value that cannot be
 /// written.
 ///
 /// # Safety
 ///
 /// `name` is a string; `old_size` is null or can be written; `old` is null or has `*old_size` bytes
-/// that can be written; `new` has as many bytes as its size says.
+/// that can be written; `new` has `new_size` bytes.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mallctl(
     name: *const c_char,
@@ -455,7 +453,7 @@ unsafe extern "C" fn mallctlbymib(
 ///
 /// # Safety
 ///
-/// As theirs, for the pointers and the sizes.
+/// As for these functions: the pointers and the sizes are valid.
 unsafe fn control(
     what: Control,
     old: *mut c_void,
@@ -549,7 +547,7 @@ unsafe fn control(
 }
 
 /// Writes the statistics as text, in one piece, with `write` or on stderr. `opts` chooses parts of
-/// jemalloc's report, which this one does not have.
+/// jemalloc's report, which this report does not have.
 ///
 /// # Safety
 ///
@@ -565,7 +563,7 @@ unsafe extern "C" fn malloc_stats_print(
     match write {
         Some(write) => {
             text.byte(0);
-            // The text was not cut there.
+            // The text is complete: its last byte is the zero.
             if text.bytes().last() == Some(&0) {
                 // SAFETY: the caller's function may be called, and the text ends with a zero.
                 unsafe { write(opaque, text.bytes().as_ptr().cast()) };

@@ -1,51 +1,33 @@
 //! The C face of heapwright: `libheapwright.so` and `libheapwright.a`.
 //!
-//! This crate gives C and C++ names to the functions of the `heapwright` library: no policy, no
-//! state but a flag. The floor below decides what happens to memory. This floor decides the errors
-//! (errno, zero sizes, overflow, alignment) as POSIX and glibc document them.
+//! This crate gives C and C++ names to the functions of the `heapwright` library. It has no policy:
+//! the floor below decides what happens to memory. This floor decides the errors (errno, zero
+//! sizes, overflow, alignment) as POSIX and glibc document them.
 //!
 //! ```text
-//!   malloc_family    malloc, calloc, realloc, free, ... , free_sized
-//!   malloc_x86_64    malloc and free in assembly, with the sequences of per-CPU caches
-//!   introspection    malloc_trim, mallinfo, mallinfo2, mallopt, malloc_info, malloc_stats
-//!   cxx              operator new and delete, every form
-//!   cxx_runtime        functions of the C++ runtime that they need, if the process has one
-//!   address_limit    setrlimit, prlimit, mlockall, when addresses are limited
-//!   sandbox          prctl and syscall, by which a program forbids itself system calls
-//!   deepbind         dlopen, whose RTLD_DEEPBIND no preloaded allocator survives; dlclose
-//!   fault_handler    SIGSEGV and SIGBUS, when the debug heap protects memory
-//!   stepping         one access with a guard lifted, after it was reported
-//!   ending_signals   SIGTERM and its kin, when the debug heap looks at a process that they end
-//!   signals          sigaction, signal, ... , which set the program's own handlers
-//!   musl_sigaction   the system call behind them, for static programs of musl
-//!   hw_gc            hw_gc_*: collected heaps; their fast paths are in include/heapwright_gc.h
-//!   hw_api           hw_*: heaps, questions about pointers, statistics (include/heapwright.h)
-//!   hw_count         hw_count_*: counts of a thread's calls and bytes between two calls
-//!   hw_types, hw_gc_types, gc_abi   the structs of that header
-//!   constructor      what happens when the library is loaded
-//!   own_stack        a stack to judge faults on
-//!   at_exit          the process's end: statistics, the debug heap's last look; _exit, _Exit
-//!   daemon           daemon, whose first process ends without a call of our functions
-//!   stderr           dup2, dup3, fclose: the program changes its standard error
-//!   report           the statistics as text and as XML
-//!   text             a buffer on the stack to write them into
-//!   errno            the thread's errno
-//!   weak             symbols that need not exist
-//!   bounds           in libheapwright-hardened.so and libheapwright-check.so: checks the C library's writes (and reads)
-//!   sanitizer        in libheapwright-check.so alone: LeakSanitizer's interface
-//!   poisoning        there, too: AddressSanitizer's
-//!   user             there, too: setuid and its kin, by which a process gives up root's rights
-//!   observe          for tests alone: records the calls of the debug heap's hooks
+//!   malloc_family, malloc_x86_64, alloc_token   malloc; in assembly; with a token
+//!   jemalloc, tcmalloc, introspection           other allocators' functions; glibc's queries
+//!   cxx, cxx_runtime                            operators new and delete; the C++ runtime, if any
+//!   hw_*, gc_abi, owned, mirror                 include/heapwright.h: functions, structs, checks
+//!   address_limit, sandbox                      setrlimit, mlockall; prctl, syscall
+//!   deepbind, stderr, daemon                    dlopen, dlclose; dup2, fclose; daemon
+//!   fault_handler, own_stack, stepping          faults at guards of the debug heap
+//!   ending_signals, signals, musl_sigaction     signals that end processes; sigaction
+//!   constructor, at_exit                        the start of the library; the end of the process
+//!   report, text, errno, weak                   texts; errno; symbols that may be missing
+//!   bounds                                      libraries with bounds: the C library's accesses
+//!   sanitizer, poisoning, user                  check library: sanitizers' interfaces; setuid
+//!   observe                                     tests: records the calls of the debug heap's hooks
 //! ```
 //!
-//! **Fast path.** Programs call `malloc`, `free` and the C++ operators billions of times. Their
-//! bodies here are one call of an inlined function of the library. Its rare cases are tail calls of
-//! out-of-line functions, which also set errno. A test reads the disassembly.
+//! **Fast path.** Programs call `malloc`, `free` and the C++ operators billions of times. The
+//! bodies of these functions here are one call of an inlined function of the library. Rare cases
+//! are tail calls of out-of-line functions, which also set errno. A test reads the disassembly.
 //!
 //! **Forbidden here**: std (it would bring its own allocator); panics that format (they allocate
-//! and need much stack); `malloc` followed by a `memset` (the compiler would make it a call of
-//! `calloc`: of ours). Build this crate alone (`-p heapwright-malloc`): feature unification with
-//! another member of the workspace could pull std in.
+//! and need much stack); `malloc` followed by a `memset` (the compiler would make it a call of our
+//! `calloc`). Build this crate alone (`-p heapwright-malloc`): feature unification with another
+//! member of the workspace could pull std in.
 
 #![no_std]
 
@@ -169,10 +151,10 @@ macro_rules! trap {
     };
 }
 
-// Parts of `core` that were compiled for unwinding refer to std's personality routine of Rust's
-// frames. Link-time optimisation drops them; a build without it would have an undefined symbol.
-// Nothing unwinds through Rust here, so it is never called. It is weak and hidden: a program may
-// link another Rust library that brings the real one.
+// Parts of `core` that were compiled for unwinding refer to the personality routine of Rust's
+// frames, which std has. Link-time optimisation drops them; a build without it would have an
+// undefined symbol. Nothing unwinds through Rust here, so the routine is never called. It is weak
+// and hidden: a program may link another Rust library that brings the real one.
 core::arch::global_asm!(
     ".pushsection .text.heapwright_eh_personality, \"ax\"",
     ".weak rust_eh_personality",

@@ -1,6 +1,6 @@
 //! The malloc family of C, POSIX and glibc.
 //!
-//! Answers that the manuals leave open, or in which glibc differs from them:
+//! Answers that the manuals leave open, or in which glibc differs from the manuals:
 //!
 //! | call | answer |
 //! |---|---|
@@ -11,7 +11,7 @@
 //! | `posix_memalign`, bad alignment | `EINVAL`, returned; errno and the pointer untouched |
 //! | `posix_memalign`, no memory | `ENOMEM`, returned and in errno, as glibc does; the pointer untouched |
 //! | `aligned_alloc`, not a power of two | NULL, `EINVAL` (glibc since 2.38) |
-//! | `memalign`, not a power of two | the next one; none left: NULL, `EINVAL` |
+//! | `memalign`, not a power of two | the next power of two; if there is none: NULL, `EINVAL` |
 //! | `valloc`, `pvalloc` | a page's alignment; `pvalloc` rounds the size up to pages |
 //! | `free`, `cfree` | keep errno |
 //! | `free_sized`, `free_aligned_sized` | C23; the sizes are the caller's promise |
@@ -44,13 +44,13 @@ extern "C" fn calloc(count: size_t, size: size_t) -> *mut c_void {
 #[inline(always)]
 pub(crate) fn zeroed(count: usize, size: usize) -> *mut c_void {
     match count.checked_mul(size) {
-        // Not malloc and memset: the compiler would make that a call of calloc.
+        // (The compiler would make malloc and memset a call of calloc.)
         Some(total) => heap::calloc(total).cast(),
         None => errno::fail(libc::ENOMEM),
     }
 }
 
-/// Changes a block's size; moves it if it must.
+/// Changes a block's size, and moves the block if necessary.
 ///
 /// # Safety
 ///
@@ -61,7 +61,7 @@ unsafe extern "C" fn realloc(block: *mut c_void, size: size_t) -> *mut c_void {
     unsafe { resize(block, size) }
 }
 
-/// Like `realloc(block, count * size)`, but fails if that overflows.
+/// Like `realloc(block, count * size)`, but fails if the product overflows.
 ///
 /// # Safety
 ///

@@ -9,8 +9,8 @@
 //!
 //! For exclusive caches this is the compiler's code of `heap::malloc` and `heap::free`, instruction
 //! for instruction. The compiler cannot put the restartable sequences of per-CPU caches
-//! (`cache::arrays`) into the same function. That saves a jump and reloads of registers: five
-//! instructions of a pair.
+//! (`cache::arrays`) into the same function. One function saves a jump and reloads of registers:
+//! five instructions of a `malloc` with its `free`.
 //!
 //! - The heads of the per-CPU entry's lists are negative: one test sees an empty list and the
 //!   per-CPU entry. Each head also states where the thread's rseq area is.
@@ -19,7 +19,7 @@
 //! - `free` compares the tag mismatch with `KINDS`. The signed comparison overflows exactly if the
 //!   block is the common owner's and the thread uses the per-CPU entry.
 //!
-//! The counts are golden numbers in CI.
+//! The numbers in the picture count instructions. CI compares them (golden numbers).
 
 use core::arch::naked_asm;
 use heapwright::heap::assembly as a;

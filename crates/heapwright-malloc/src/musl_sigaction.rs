@@ -1,16 +1,16 @@
 //! `sigaction` by the system call, for programs that musl is linked into.
 //!
-//! There `sigaction` is ours, and no other follows: glibc also exports its own under a second name,
-//! but musl hides its own. A program that loads musl does not call this, because `dlsym` finds the
-//! next.
+//! In such a program `sigaction` is ours, and there is no next one. (glibc also exports its own
+//! under a second name, but musl hides its own.) A program that loads musl does not call this
+//! function, because `dlsym` finds musl's.
 //!
 //! ```text
 //!   the kernel's struct   | handler | flags | restorer | mask |
 //! ```
 //!
 //! musl also notes which signals ever had a handler, and `posix_spawn` resets these in the child
-//! before the exec. We keep no such note: a signal in between reaches the program's
-//! handler. (The kernel resets the program's present handlers at exec.)
+//! before the exec. We keep no such note: a signal before the exec reaches the program's handler.
+//! (The kernel resets the program's present handlers at exec.)
 
 use crate::errno;
 use core::mem::MaybeUninit;

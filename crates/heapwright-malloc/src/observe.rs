@@ -1,8 +1,8 @@
 //! For tests alone (feature `observe`): the events of the debug heap's hooks.
 //!
-//! A test program calls `hw_observe` with a function, as if the process had started in debug mode:
-//! the C++ forms are told apart, and our fault handler is installed. Every slow call of threads
-//! that *begin* to allocate afterwards calls the function, which must not allocate.
+//! A test program calls `hw_observe` with a function, as if the process had started in debug mode.
+//! The C++ forms are then told apart, and our fault handler is installed. Every slow call of
+//! threads that *begin* to allocate afterwards calls the function, which must not allocate.
 
 use core::sync::atomic::{AtomicPtr, Ordering};
 use heapwright::heap::Verdict;

@@ -1,8 +1,8 @@
 //! A stack of our own, on which faults are judged.
 //!
 //! A program's alternative stack may be as small as the kernel allows: Rust's is 8 KiB, and the
-//! signal's frame takes three. A report needs more than the rest. So the decision runs on a stack
-//! of ours, for one thread at a time.
+//! signal's frame takes 3 KiB. A report needs more than the other 5 KiB. So the decision runs on a
+//! stack of ours, for one thread at a time.
 //!
 //! ```text
 //!   STACK   | guard page | 124 KiB, grows down <--- |
@@ -17,8 +17,8 @@ use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use heapwright::heap::Verdict;
 use libc::c_void;
 
-/// The function that decides about a fault: at an address, by a write (`None`: the machine does not
-/// say), in a context (a `ucontext_t`).
+/// The function that decides about a fault. Its arguments are the address, whether the access is a
+/// write (`None`: the machine does not say), and the context (a `ucontext_t`).
 pub(crate) type Decide = fn(address: usize, is_write: Option<bool>, *mut c_void) -> Verdict;
 
 const SIZE: usize = 128 << 10;
@@ -37,7 +37,7 @@ struct Question {
     verdict: Verdict,
 }
 
-/// Makes the stack. Called once, before any fault.
+/// Makes the stack, once, before any fault.
 #[cold]
 pub(crate) fn make() {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;

@@ -59,7 +59,7 @@ impl Owned {
         unsafe { core::slice::from_raw_parts_mut(self.words, self.capacity) }
     }
 
-    /// The number of blocks; of an arena also those that were freed between others.
+    /// The number of blocks, and in an arena also of the gaps.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
@@ -111,7 +111,7 @@ impl Owned {
         }
     }
 
-    /// Frees all blocks from the `from`th on: of an arena the latest, else all. Returns their bytes.
+    /// Frees all blocks, or an arena's blocks from the `from`th on. Returns their bytes.
     pub(crate) fn free_from(&mut self, from: usize) -> usize {
         let (ordered, inversion) = (self.is_ordered(), self.inversion);
         let first = if ordered { from.min(self.count) } else { 0 };
@@ -138,9 +138,9 @@ impl Owned {
     }
 
     /// Calls `visit` with each block, in the order of addresses, until it returns false. Returns
-    /// whether it came to the end: not without memory to sort in.
+    /// whether the walk came to the end. Without memory to sort in, returns false.
     pub(crate) fn walk(&mut self, mut visit: impl FnMut(*mut u8) -> bool) -> bool {
-        // From now on a leak check finds what a walk finds.
+        // From now on a leak check finds the blocks that a walk finds.
         let inversion = core::mem::replace(&mut self.inversion, 0);
         if inversion != 0 {
             self.words().iter_mut().filter(|word| **word != 0).for_each(|word| *word ^= inversion);
@@ -212,7 +212,7 @@ impl Owned {
             return true;
         }
         self.count -= 1;
-        // Later words of the run move up, unless that is before their own place.
+        // Later words of the run move up, but not to before their own places.
         let (mask, inversion) = (self.capacity - 1, self.inversion);
         let mut next = at;
         loop {

@@ -11,8 +11,8 @@
 //! | `__asan_locate_address`, `__asan_get_alloc_stack`, `__asan_get_free_stack` | facts about a block |
 //! | `__asan_describe_address` | a line of these facts |
 //!
-//! Poison is exact to the byte, where AddressSanitizer rounds to eight. Only live blocks have
-//! poison, not stacks, static memory and mappings. In other modes nothing is poisoned, and the
+//! Poison is exact to the byte; AddressSanitizer rounds to eight. Only live blocks have poison.
+//! Stacks, static memory and mappings have none. In other modes nothing is poisoned, and the
 //! queries answer from the mode's own records.
 
 use crate::text::Text;
@@ -84,7 +84,7 @@ extern "C" fn __sanitizer_annotate_double_ended_contiguous_container(
     let [begin, end] = [begin, end].map(|at| at.addr());
     let [old_begin, old_end] = [old_begin, old_end].map(|at| at.addr().clamp(begin, end));
     let [new_begin, new_end] = [new_begin, new_end].map(|at| at.addr().clamp(begin, end));
-    // The former elements before the new ones and behind them.
+    // Poisons the former elements in front of the new ones, and those behind them.
     mark(old_begin, old_end.min(new_begin), true);
     mark(old_begin.max(new_end), old_end, true);
     mark(new_begin, new_end, false);

@@ -1,6 +1,7 @@
 //! LeakSanitizer's interface, and AddressSanitizer's queries about blocks, in
 //! `libheapwright-check.so`. A program's annotations (`sanitizer/lsan_interface.h`,
-//! `sanitizer/allocator_interface.h`) mean under `heapwright check` what they mean there.
+//! `sanitizer/allocator_interface.h`) mean the same under `heapwright check` as under the
+//! sanitizers.
 //!
 //! | function | under `mode=debug` |
 //! |---|---|

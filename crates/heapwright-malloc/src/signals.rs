@@ -1,12 +1,12 @@
 //! `sigaction`, `signal` and their kin, for the signals that we need.
 //!
 //! In debug mode `fault_handler` is installed: it remembers the program's actions for SIGSEGV and
-//! SIGBUS, and its own handler stays the kernel's. A query returns the remembered action. Where
+//! SIGBUS, and its own handler stays the kernel's. A query returns the remembered action. While
 //! `ending_signals` watches, its handler replaces the default action of SIGTERM and its kin, and a
-//! query returns the default. It also calls the program's one-shot handlers of these signals,
-//! because the kernel would restore the default. Other actions go to the kernel. For every other
-//! signal, and in other modes, each function here jumps to the next one of its name, usually the C
-//! library's.
+//! query returns the default. That handler also calls the program's one-shot handlers of these
+//! signals, because the kernel would restore the default. Other actions go to the kernel. For every
+//! other signal, and in other modes, each function here jumps to the next function of its name,
+//! usually the C library's.
 //!
 //! | function | the action it sets |
 //! |---|---|
@@ -93,7 +93,7 @@ use crate::musl_sigaction::sigaction as __sigaction;
 
 #[cfg(not(target_env = "musl"))]
 unsafe extern "C" {
-    /// The C library's `sigaction` under another name, for static programs, where `next` finds
+    /// The C library's `sigaction` under another name, for static programs, in which `next` finds
     /// none.
     fn __sigaction(signal: c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> c_int;
 }
@@ -109,7 +109,7 @@ fn next_sigaction() -> SigactionFn {
     unsafe { transmute::<*mut c_void, SigactionFn>(found) }
 }
 
-/// Sets the kernel's action for a signal. Returns the one before; `None` if that failed.
+/// Sets the kernel's action for a signal. Returns the previous action; `None` if that failed.
 pub(crate) fn set_in_kernel(signal: c_int, action: Action) -> Option<Action> {
     let new = action.to_c();
     exchange(signal, &raw const new)
@@ -134,7 +134,7 @@ pub(crate) fn set_mask(mask: u64) {
     change_mask(libc::SIG_SETMASK, mask);
 }
 
-/// Changes the calling thread's mask. Returns the one before.
+/// Changes the calling thread's mask. Returns the previous mask.
 fn change_mask(how: c_int, mask: u64) -> u64 {
     let new = set_of(mask);
     let mut old = MaybeUninit::<sigset_t>::zeroed();
@@ -159,8 +159,8 @@ fn is_remembered(signal: c_int) -> bool {
     fault_handler::has(signal) && process::is_original_process()
 }
 
-/// Sets the program's action for a signal, in the kernel or in `fault_handler`. Returns the one
-/// before; `None` if the kernel refused (errno says why).
+/// Sets the program's action for a signal, in the kernel or in `fault_handler`. Returns the
+/// previous action; `None` if the kernel refused (errno says why).
 fn set(signal: c_int, action: Action) -> Option<Action> {
     if is_remembered(signal) {
         return Some(fault_handler::remember(signal, action));
@@ -184,8 +184,8 @@ fn examine(signal: c_int) -> Option<Action> {
     of_kernel(signal).map(|now| as_the_program_sees(signal, now, once))
 }
 
-/// If the kernel's handler is ours, returns what the program set instead (its own handler or the
-/// default). `once`: the program's one-shot handler.
+/// If the kernel's handler is ours, returns the action that the program set instead (its own
+/// handler or the default). `once`: the program's one-shot handler.
 fn as_the_program_sees(signal: c_int, action: Action, once: usize) -> Action {
     if fault_handler::is_our_handler(action.handler) {
         fault_handler::programs(signal)
@@ -251,8 +251,8 @@ unsafe fn sigaction_of_ours(
     0
 }
 
-/// Calls the next function of this name. Calls [`set`] with the equivalent action if there is none,
-/// or if [`is_ours_to_set`].
+/// Calls the next function of this name. If there is none, or if [`is_ours_to_set`], calls [`set`]
+/// with the equivalent action.
 #[inline(always)]
 unsafe fn old_style(
     found: &AtomicPtr<c_void>,
@@ -281,7 +281,7 @@ fn is_ours_to_set(signal: c_int, handler: sighandler_t, flags: c_int) -> bool {
             && (handler == libc::SIG_DFL || flags & libc::SA_RESETHAND != 0)
 }
 
-/// The handler before, as the program knows it.
+/// The previous handler, as the program knows it.
 fn without_ours(signal: c_int, handler: sighandler_t) -> sighandler_t {
     if ending_signals::is_our_handler(handler) {
         libc::SIG_DFL
@@ -335,7 +335,7 @@ old_style! {
     __sysv_signal, c"__sysv_signal" => false, libc::SA_RESETHAND | libc::SA_NODEFER;
 }
 
-/// Sets a handler and unblocks the signal, or blocks it (`SIG_HOLD`). Returns the handler before,
+/// Sets a handler and unblocks the signal, or blocks it (`SIG_HOLD`). Returns the previous handler,
 /// or `SIG_HOLD` if the signal was blocked.
 ///
 /// # Safety

@@ -1,5 +1,5 @@
 //! `dup2` and `dup3`, by which a program replaces its standard error, and `fclose`, by which it
-//! closes it.
+//! closes its standard error.
 //!
 //! Text goes only to the file that standard error was when the library began
 //! (`heapwright::process::write_stderr`): after descriptor 2 is closed, a data file may get its
@@ -7,10 +7,10 @@
 //! wants another standard error. From then on text goes to that file.
 //!
 //! The core utilities, and all programs with gnulib, close standard error in a handler of `exit`,
-//! before our destructor. Statistics are therefore printed before that. No descriptor is kept: else
-//! a process that waits for the end of a pipe would wait for a daemon.
+//! before our destructor. So statistics are printed when the program closes it. No descriptor is
+//! kept: otherwise a process that waits for the end of a pipe would wait for a daemon.
 //!
-//! Each function does what the C library's does.
+//! Otherwise each function does the same as the C library's.
 
 use heapwright::process;
 #[cfg(not(target_env = "musl"))]

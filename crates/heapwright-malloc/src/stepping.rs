@@ -15,7 +15,7 @@
 //! would leave the guard lifted. A fault of the same instruction at other memory ends the step
 //! first, so the program's handler finds the usual state.
 //!
-//! For x86-64 alone, which can trap after one instruction. Elsewhere, and when no step is possible,
+//! Only x86-64 can trap after one instruction. On other processors, and when no step is possible,
 //! the access ends the program.
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -69,7 +69,7 @@ fn mine() -> Option<&'static Step> {
     ALL.iter().find(|step| step.owner.load(Ordering::Relaxed) == me)
 }
 
-/// A step for the calling thread. Those of a parent before a fork are free.
+/// A step for the calling thread. After a fork, the parent's steps count as free.
 fn claim() -> Option<&'static Step> {
     let me = this_thread();
     ALL.iter().find(|step| {
@@ -85,8 +85,7 @@ fn mask_of(context: *mut ucontext_t) -> *mut u64 {
     unsafe { &raw mut (*context).uc_sigmask }.cast()
 }
 
-/// Makes the context's instruction run once; the page of `address` is lifted already. False: that
-/// is impossible.
+/// Makes the context's instruction run once; the page of `address` is lifted. False: impossible.
 ///
 /// # Safety
 ///
@@ -122,8 +121,8 @@ pub(crate) unsafe fn begin(context: *mut ucontext_t, address: usize) -> bool {
     true
 }
 
-/// Ends the calling thread's step, if there is one: puts its guards back, and restores the thread's
-/// mask. Returns whether there was one.
+/// If the calling thread has a step, ends it: puts its guards back, and restores the thread's mask.
+/// Returns whether there was a step.
 ///
 /// # Safety
 ///

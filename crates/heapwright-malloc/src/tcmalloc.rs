@@ -9,11 +9,11 @@
 //! The C++ class `MallocExtension` stays that of the linked library: it answers for that library's
 //! heap, which is empty then.
 //!
-//! | property | is here |
+//! | property | its value here |
 //! |---|---|
 //! | `generic.current_allocated_bytes` | bytes in live blocks |
 //! | `generic.heap_size` | bytes made writable |
-//! | `tcmalloc.pageheap_free_bytes` | free pages that wait for their return to the kernel |
+//! | `tcmalloc.pageheap_free_bytes` | free pages that wait for the purge |
 //! | `tcmalloc.pageheap_unmapped_bytes` | bytes of the heap that are not resident |
 //! | `tcmalloc.current_total_thread_cache_bytes` | free blocks in caches |
 
@@ -25,7 +25,6 @@ use crate::{introspection, malloc_family};
 use heapwright::heap::{self, MALLOC};
 use libc::{c_int, c_void, size_t};
 
-/// `malloc`.
 #[unsafe(no_mangle)]
 extern "C" fn tc_malloc(size: size_t) -> *mut c_void {
     heap::malloc(size).cast()
@@ -37,7 +36,6 @@ extern "C" fn tc_malloc_skip_new_handler(size: size_t) -> *mut c_void {
     heap::malloc(size).cast()
 }
 
-/// `calloc`.
 #[unsafe(no_mangle)]
 extern "C" fn tc_calloc(count: size_t, size: size_t) -> *mut c_void {
     malloc_family::zeroed(count, size)
@@ -87,7 +85,6 @@ unsafe extern "C" fn tc_free_sized(block: *mut c_void, size: size_t) {
     unsafe { heap::free_sized_from::<MALLOC>(block.cast(), size) };
 }
 
-/// `memalign`.
 #[unsafe(no_mangle)]
 extern "C" fn tc_memalign(alignment: size_t, size: size_t) -> *mut c_void {
     malloc_family::align_to_next(alignment, size)
@@ -108,7 +105,6 @@ unsafe extern "C" fn tc_posix_memalign(
     unsafe { malloc_family::align_into(result, alignment, size) }
 }
 
-/// `valloc`.
 #[unsafe(no_mangle)]
 extern "C" fn tc_valloc(size: size_t) -> *mut c_void {
     heap::malloc_aligned(size, malloc_family::page_size()).cast()
@@ -137,7 +133,6 @@ extern "C" fn tc_nallocx(size: size_t, flags: c_int) -> size_t {
     heap::good_size(size, 1 << (flags & 0x3f)).unwrap_or(0)
 }
 
-/// `malloc_stats`.
 #[unsafe(no_mangle)]
 extern "C" fn tc_malloc_stats() {
     introspection::print();
@@ -257,7 +252,7 @@ unsafe extern "C" fn MallocExtension_GetAllocatedSize(block: *const c_void) -> s
     unsafe { heap::usable_size(block.cast()) }
 }
 
-/// The owner of a block: 1, the allocator, or 2, not.
+/// The owner of a block: 1 for this allocator, 2 otherwise.
 #[unsafe(no_mangle)]
 extern "C" fn MallocExtension_GetOwnership(block: *const c_void) -> c_int {
     if heap::owns(block.cast()) { 1 } else { 2 }
@@ -299,7 +294,7 @@ extern "C" fn tc_set_new_mode(_mode: c_int) -> c_int {
     0
 }
 
-/// The same.
+/// As [`tc_set_new_mode`].
 #[unsafe(no_mangle)]
 extern "C" fn tc_query_new_mode() -> c_int {
     0

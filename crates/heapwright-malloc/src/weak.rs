@@ -5,17 +5,18 @@ use core::mem::transmute;
 use core::sync::atomic::{AtomicPtr, Ordering};
 use libc::{c_char, c_void};
 
-/// The address of a symbol. Null: the process has none of that name.
+/// The address of a symbol. Null: the process has no symbol of that name.
 ///
-/// The dynamic linker binds it when it loads the library; in a static program the linker does.
+/// The dynamic linker binds the symbol when it loads the library; the linker, in a static program.
 macro_rules! weak {
     ($name:literal) => {
         $crate::weak::bound!(concat!(".weak ", $name), $name)
     };
 }
 
-/// The address in a symbol's entry of the global offset table. This library's own function of the
-/// name may be another one. The first argument is an assembler directive for the symbol, or empty.
+/// The address in a symbol's entry of the global offset table. That may be another function than
+/// this library's own of the same name. The first argument is an assembler directive for the
+/// symbol, or empty.
 macro_rules! bound {
     ($directive:expr, $name:literal) => {{
         let address: *mut ::libc::c_void;
@@ -54,7 +55,7 @@ pub(crate) fn next(found: &AtomicPtr<c_void>, name: &CStr) -> *mut c_void {
     if known.is_null() { look_for_next(found, name) } else { known }
 }
 
-/// The same, if it is not known yet.
+/// As [`next`], if the function is not known yet.
 #[cold]
 #[inline(never)]
 pub(crate) fn look_for_next(found: &AtomicPtr<c_void>, name: &CStr) -> *mut c_void {

@@ -57,7 +57,7 @@ fn programs_of_jemalloc_and_gperftools_are_served() {
     fine("other_doors.c", &[support::How::Linked, support::How::Archive, support::How::Static]);
 }
 
-/// The program is linked with the others' libraries, as such programs are; the preload comes first.
+/// The program is linked with the other allocators' libraries. The preload comes first.
 #[test]
 fn programs_linked_with_them_are_served() {
     use support::{How, command, compile, run, skip};

@@ -1,10 +1,10 @@
-//! The cache models: properties that hold under each of them, with any threads, forks and
-//! schedulers. Each case names its model itself. The rest of the suite runs under the model that
+//! The cache models: properties that hold under each model, with any threads, forks and schedulers.
+//! Each case names its model itself. All other tests run under the model that
 //! `HEAPWRIGHT_TEST_CACHE` names (see `support`, and ci/test.sh, which sets it).
 mod support;
 use support::{How, ON_HEAPWRIGHT, Outcome, command, compile, run, skip};
 
-/// The models, with one cache for all, fewer than CPUs, more, and far more than threads.
+/// The models: with one shared cache, fewer than CPUs, more than CPUs, and far more than threads.
 const MODELS: [&str; 7] =
     ["auto", "exclusive", "shared:1", "shared:2", "shared:8", "shared:1024", "percpu"];
 
@@ -17,7 +17,7 @@ fn under(model: &str, program: &str, arguments: &[&str]) -> Outcome {
     run(command(&program, How::Preload).args(arguments).env("HEAPWRIGHT", format!("cache={model}")))
 }
 
-/// Runs it under every model, and without restartable sequences; all must end well.
+/// Runs the program under every model, and without restartable sequences. All runs must end well.
 fn fine_under_all(program: &str, arguments: &[&str]) {
     for model in MODELS {
         under(model, program, arguments).is_fine((program, model));
@@ -25,7 +25,7 @@ fn fine_under_all(program: &str, arguments: &[&str]) {
     without_rseq(program, arguments);
 }
 
-/// Runs a program with per-CPU caches but without restartable sequences; it must end well.
+/// Runs a program with per-CPU caches but without restartable sequences. It must end well.
 fn without_rseq(program: &str, arguments: &[&str]) {
     let compiled = compile(program, How::Preload, &[]);
     let mut command = command(&compiled, How::Preload);
@@ -34,7 +34,7 @@ fn without_rseq(program: &str, arguments: &[&str]) {
     run(&mut command).is_fine((program, "percpu", WITHOUT_RSEQ));
 }
 
-/// The program must end well under each model in which caches are not a thread's own.
+/// Runs the program under each model in which threads share caches. It must end well.
 fn fine_where_shared(program: &str, arguments: &[&str]) {
     for model in MODELS.into_iter().filter(|model| !["auto", "exclusive"].contains(model)) {
         under(model, program, arguments).is_fine((program, arguments, model));
@@ -42,8 +42,8 @@ fn fine_where_shared(program: &str, arguments: &[&str]) {
     without_rseq(program, arguments);
 }
 
-/// The program, which has large blocks only, must end well with runs in CPUs' arrays, and in caches
-/// with a lock.
+/// Runs the program, which has only large blocks, with runs in CPUs' arrays, and in caches with a
+/// lock. It must end well.
 fn fine_where_runs_are_shared(program: &str, arguments: &[&str]) {
     for model in ["percpu", "shared:2"] {
         under(model, program, arguments).is_fine((program, arguments, model));
@@ -56,7 +56,7 @@ fn seconds() -> String {
     std::env::var("HEAPWRIGHT_TEST_SECONDS").unwrap_or_else(|_| "1".into())
 }
 
-/// Whether the suite runs once more under another model, which does not affect these tests.
+/// Whether this is another run of the suite under a model, which does not affect these tests.
 fn is_again() -> bool {
     let is_again = std::env::var_os("HEAPWRIGHT_TEST_CACHE").is_some();
     if is_again {
@@ -167,7 +167,7 @@ fn a_thread_that_became_quiet_gives_back() {
     if is_again() {
         return;
     }
-    // With `auto`, that many threads have caches of their own, and the main thread.
+    // With `auto`, this many threads and the main thread have caches of their own.
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     fine_under_all("caches_quiet.c", &[&(2 * cpus).to_string()]);
 }

@@ -37,8 +37,8 @@ fn thread_local_destructors_may_allocate() {
     fine("cxx_thread_local.cc", &EVERY_WAY);
 }
 
-/// The archive as cargo makes it defines the operators strongly, so a program with operators of its
-/// own would define them twice. packaging/install.sh installs an archive that defines them weakly
+/// Cargo's archive defines the operators strongly, so a program with operators of its own would
+/// define them twice. packaging/install.sh installs an archive that defines them weakly
 /// (tests/install.rs).
 #[test]
 fn a_program_may_replace_the_plain_forms() {

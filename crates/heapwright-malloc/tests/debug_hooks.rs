@@ -31,7 +31,7 @@ fn every_form_is_distinguished() {
     for way_out in ["return", "_exit", "quick_exit"] {
         let Some(outcome) = observed("observe_origins.cc", &["-ldl"], &[way_out]) else { return };
         outcome.is_fine(way_out);
-        // The last look is taken once.
+        // The last check is made once.
         assert_eq!(outcome.stdout, "end\n", "{way_out}");
     }
 }

@@ -160,7 +160,7 @@ const EXPORTS: &[&str] = &[
     "__alloc_token_1__ZnamSt11align_val_tRKSt9nothrow_t",
     "__alloc_token_2__ZnamSt11align_val_tRKSt9nothrow_t",
     "__alloc_token_3__ZnamSt11align_val_tRKSt9nothrow_t",
-    // jemalloc's and gperftools'
+    // jemalloc's and gperftools' names
     "MallocExtension_GetAllocatedSize",
     "MallocExtension_GetEstimatedAllocatedSize",
     "MallocExtension_GetNumericProperty",
@@ -388,7 +388,7 @@ fn nothing_is_needed_but_the_c_library() {
             "{flag} is not set:\n{dynamic}"
         );
     }
-    // Every strong symbol is the C library's.
+    // The C library has every strong symbol.
     for line in output("nm", &["-D", "--undefined-only"]).lines() {
         let mut words = line.split_whitespace();
         let (kind, name) = (words.next().expect("a kind"), words.next().expect("a name"));
@@ -453,8 +453,8 @@ fn hot_functions_call_nothing() {
         }
     }
     assert!(seen >= 4, "only {seen} of {hot:?} are there");
-    // `operator new` ends in jumps to the slow path, which can be unwound. It calls the slow path
-    // nowhere.
+    // `operator new` ends in jumps to the slow path, which can be unwound. No call leads to the
+    // slow path.
     let jumps = |name: &str, to: &str| {
         let (name, code) = functions
             .iter()
@@ -516,8 +516,8 @@ fn forwarding_forms_can_be_replaced() {
     }
 }
 
-/// The compiler knows malloc's family by name, and may replace one function by another: `malloc`
-/// and `memset` become `calloc`, which would then call itself.
+/// The compiler knows malloc's family by name, and may replace one function by another. It makes
+/// `malloc` and `memset` a `calloc`, which would then call itself.
 #[test]
 fn no_function_of_the_family_calls_another() {
     let functions = disassembly();

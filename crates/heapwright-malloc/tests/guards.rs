@@ -13,7 +13,7 @@ fn outcome(options: &str, what: &str, size: &str) -> Outcome {
     run(command.env("HEAPWRIGHT", options).args([what, size]))
 }
 
-/// The name of each mistake, and the signal that ends the program; none if it continues.
+/// The name of each mistake, and the signal that ends the program; `None`: it continues.
 const MISTAKES: [(&str, &str, Option<i32>); 12] = [
     ("overflow-read", "buffer-overflow: read at offset", Some(libc::SIGSEGV)),
     ("overflow-write", "buffer-overflow: write at offset", Some(libc::SIGSEGV)),
@@ -55,7 +55,7 @@ fn every_mistake_with_a_guarded_block_is_named() {
 }
 
 /// In hardened mode the first block of each stack of a small program stands between guards. Each
-/// finding ends the process; with `on_misuse=report` only a fault does.
+/// finding ends the process. With `on_misuse=report` only a fault ends it.
 #[test]
 fn hardened_mode_guards_first_blocks() {
     for mode in ["hardened", "hardened:full"] {
@@ -96,7 +96,7 @@ fn what_is_right_is_not_remarked() {
     }
 }
 
-/// One of so many blocks is drawn. Calls that alternate each get their share, although refills
+/// One of so many blocks is guarded. Calls that alternate each get their share, although refills
 /// bring whole multiples of them.
 #[test]
 fn each_call_has_its_share() {
@@ -106,8 +106,8 @@ fn each_call_has_its_share() {
         outcome.is_fine(model);
         let shares = outcome.stdout.lines().next().unwrap_or_default().split(' ');
         let shares: Vec<f64> = shares.map(|n| n.parse().expect("a number")).collect();
-        // 1000 are expected, with a deviation of 32; 500 of each, with one of 22. With shared
-        // caches a drawn call stands for a whole refill.
+        // 1000 are expected, with a deviation of 32; 500 of each call, with a deviation of 22. With
+        // shared caches a guarded call stands for a whole refill.
         let (least, most) = if model == "exclusive" { (850.0, 1150.0) } else { (250.0, 1150.0) };
         let sum = shares[0] + shares[1];
         assert!((least..=most).contains(&sum), "{model}: {shares:?}");
@@ -133,7 +133,7 @@ fn handlers_of_the_program_are_called_after_the_report() {
     }
 }
 
-/// Every block guarded, under each cache model.
+/// Programs run with every block guarded, under each cache model.
 #[test]
 fn programs_run_as_before() {
     for name in [
@@ -164,8 +164,7 @@ fn programs_run_as_before() {
     }
 }
 
-/// Threads, forks and signals at once, and a sandbox, with every block guarded and at the default
-/// pace.
+/// Threads, forks, signals, and a sandbox: with every block guarded, and at the default rate.
 #[test]
 fn storms_are_survived() {
     // If threads have caches of their own, a handler must not interrupt malloc.
@@ -208,7 +207,7 @@ fn profiles_traces_and_statistics_go_on() {
     let _ = std::fs::remove_dir_all(&folder);
 }
 
-/// A program of the system's, with all kinds of blocks.
+/// A program of the system, with all kinds of blocks.
 #[test]
 fn a_shell_runs_on_guarded_blocks() {
     let mut shell = Command::new("/bin/sh");

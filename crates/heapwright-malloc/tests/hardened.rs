@@ -1,10 +1,10 @@
-//! The hardened heap: its reports, in these words; correct programs under it; and slots, which are
-//! never handed out twice, whatever interrupts a thread.
+//! The hardened heap: its reports, in these words; correct programs; and slots, which are never
+//! handed out twice, whatever interrupts a thread.
 mod support;
 use support::{How, Outcome, command, compile, run};
 
 const MODES: [&str; 2] = ["hardened", "hardened:full"];
-/// A short slot, one that the fast path does not clear, and a large block.
+/// A short slot, a slot that the fast path does not clear, and a large block.
 const SIZES: [&str; 3] = ["40", "4000", "300000"];
 
 fn hardened(program: &str, options: &str, words: &[&str]) -> Outcome {
@@ -98,8 +98,8 @@ fn right_programs() {
 }
 
 /// A freed block comes back only after as many others were freed, and never if no other is freed.
-/// (With `full`, at least 1984 others come first, less its change of places with one of the 256
-/// newest.)
+/// (With `full`, at least 1984 other blocks come first, minus the effect of its exchange with one
+/// of the 256 newest.)
 #[test]
 fn freed_blocks_wait() {
     let modes = [

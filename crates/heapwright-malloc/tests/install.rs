@@ -22,7 +22,7 @@ fn prefix() -> &'static PathBuf {
     })
 }
 
-/// The flags of pkg-config, with `is_static` those of a static program. (Not every machine has
+/// The flags of pkg-config; with `is_static` the flags of a static program. (Not every machine has
 /// pkg-config.)
 fn flags(is_static: bool) -> Vec<String> {
     let text = std::fs::read_to_string(prefix().join("lib/pkgconfig/heapwright.pc"))
@@ -108,7 +108,7 @@ fn examples_build_from_the_installed_tree() {
     builds_and_runs("cc", &root.join("docs/toy-vm/toy.c"), &[]);
 }
 
-/// The flags above are those of pkg-config, if there is one.
+/// The flags above equal those of pkg-config, if the machine has it.
 #[test]
 fn pkg_config_gives_these_flags() {
     for (words, is_static) in

@@ -20,7 +20,7 @@ fn shell(text: &str, pre: &str) -> Outcome {
     run(&mut command)
 }
 
-/// A row ends well under the preload. If it fails without the preload, too, it proves nothing.
+/// A row ends well under the preload. If it fails without the preload, it proves nothing.
 #[track_caller]
 fn row(text: &str) {
     let plain = shell(text, "");
@@ -39,8 +39,8 @@ fn rows(texts: &[&str]) {
 const PERL: &str =
     r#"perl -e 'my %h; push @{$h{$_ % 97}}, "x" x ($_ % 300) for 1 .. 20000; print %h + 0'"#;
 
-/// glibc fits 290 to 305 MB into 300,000 KiB. In debug mode guards and records take a quarter.
-/// Freed memory is available to others.
+/// glibc fits 290 to 305 MB into 300,000 KiB. In debug mode guards and records take a quarter. The
+/// test takes freed memory for other uses.
 #[test]
 #[ignore = "long; the steps limits and kernels of .ci/run have it"]
 fn address_space() {
@@ -62,7 +62,7 @@ fn address_space() {
             row(&format!("{limited} $PRE $T longer 340"));
         }
     }
-    // At least half of the limit above the first 12 MB, and more under larger limits.
+    // At least half of the limit above the first 12 MB is usable, and more under larger limits.
     let preload = format!("env HEAPWRIGHT=mode=debug LD_PRELOAD={}", shared_library().display());
     let mut last = 0;
     for megabytes in [20, 30, 40, 50, 60, 80, 100, 200, 400] {
@@ -116,8 +116,8 @@ fn environments() {
     }
 }
 
-/// The setting is for the whole machine. So this runs only on request, with a ratio that leaves the
-/// memory in use and gigabytes more. It takes seconds, and restores the setting.
+/// The setting is for the whole machine. So this runs only on request, with a ratio that leaves
+/// gigabytes above the memory in use. It takes seconds, and restores the setting.
 #[test]
 #[ignore = "long; the steps limits and kernels of .ci/run have it"]
 fn memory_may_be_strictly_accounted() {
@@ -189,7 +189,7 @@ fn calls() -> Vec<Vec<Refused>> {
         ("sigaltstack", libc::SYS_sigaltstack, None),
         ("ppoll", libc::SYS_ppoll, None),
     ];
-    // The kernel of a sandbox (gVisor) lacks all of the first calls.
+    // The kernel of a sandbox (gVisor) lacks all of the calls in `together`.
     let each = together.iter().copied().chain(alone).map(|call| vec![call]);
     each.chain([together.clone()]).collect()
 }
@@ -233,7 +233,7 @@ fn refuse(command: &mut Command, calls: &[Refused], error: i32) {
 }
 
 /// An old kernel answers ENOSYS, a container EPERM, gVisor EINVAL. In each mode a program with
-/// threads ends as it does without the library, which may write at most one line.
+/// threads ends as it does without the library. The library may write at most one line.
 #[test]
 #[ignore = "long; the steps limits and kernels of .ci/run have it"]
 fn kernels_may_lack_calls() {

@@ -1,4 +1,4 @@
-//! Ways to link `libheapwright.a` beside those of every test: static-pie, link-time optimisation.
+//! More ways to link `libheapwright.a`: static-pie, link-time optimisation.
 mod support;
 use std::process::Command;
 use support::{How, command, compile, run};

@@ -1,4 +1,4 @@
-//! Memory limits: near one, free memory goes back sooner, and one line reports it.
+//! Memory limits: near a limit, free memory goes back sooner, and one line reports it.
 mod support;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -74,7 +74,7 @@ fn growing(words: &[&str]) -> Command {
     command
 }
 
-/// The old memory of a buffer serves the next one, or goes back before the next one is filled.
+/// A buffer's old memory serves the next buffer, or goes back before that is filled.
 #[test]
 fn a_buffer_that_grows_is_in_memory_once() {
     for how in [
@@ -100,7 +100,7 @@ fn a_buffer_that_grows_is_in_memory_once() {
     assert!(outcome.status.success(), "{outcome:?}");
 }
 
-/// Huge pages lie only under slabs whose slots are touched whole.
+/// Huge pages lie only under slabs whose slots are touched as a whole.
 #[test]
 fn a_buffer_takes_only_the_pages_that_are_touched() {
     let outcome = run(&mut growing(&["sparse"]));
@@ -119,11 +119,11 @@ fn a_buffer_that_grows_fits_where_it_is_limited() {
     }
 }
 
-/// A control group below this process's own, which is removed in the end.
+/// A control group below this process's own group. Dropping it removes it.
 struct Group(PathBuf);
 
 impl Group {
-    /// A group below `parent`, with a limit if there is one. `None`: none can be made here.
+    /// Makes a group below `parent`, perhaps with a limit. `None`: no group can be made.
     fn new(parent: &Path, limit: Option<usize>) -> Option<Self> {
         let group = Self(parent.join(format!("heapwright-test-{}", process::id())));
         fs::create_dir(&group.0).ok()?;
@@ -163,7 +163,7 @@ impl Drop for Group {
     }
 }
 
-/// In a control group with room for one buffer and not for two, by its own limit or its parent's.
+/// The control group has room for one buffer and not for two, by its own limit or its parent's.
 #[test]
 fn a_buffer_that_grows_fits_into_its_control_group() {
     const LIMIT: usize = 130 << 20;

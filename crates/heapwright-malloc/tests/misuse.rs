@@ -189,8 +189,8 @@ fn a_file_that_gets_the_number_of_standard_error_stays_as_it_is() {
     }
 }
 
-/// The record names each place that deserves guards in the next run once, also if the first report
-/// ends the process.
+/// The record names each place that deserves guards in the next run, and names it once, also if the
+/// first report ends the process.
 #[test]
 fn a_place_is_recorded_once_and_before_the_end() {
     let program = compile("sites.c", How::Preload, &[]);
@@ -200,7 +200,7 @@ fn a_place_is_recorded_once_and_before_the_end() {
         std::fs::create_dir_all(&records).expect("a folder");
         let options = format!("mode=debug,guard=all,stop={stop},record={}/of", records.display());
         let outcome = run(command(&program, How::Preload).env("HEAPWRIGHT", options));
-        // A program goes on after a fault on x86-64 alone.
+        // A program continues after a fault on x86-64 only.
         let goes_on = succeeds && cfg!(target_arch = "x86_64");
         assert_eq!(outcome.status.success(), goes_on, "{outcome:?}");
         let record = std::fs::read_dir(&records).expect("it is read").next();

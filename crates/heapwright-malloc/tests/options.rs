@@ -57,7 +57,7 @@ fn a_bad_option_is_one_line_and_the_program_runs_on() {
                 "(ignored)",
             ],
         ),
-        // Options that the hardened heap ignores, with `mode` anywhere; and options of its own.
+        // Options that the hardened heap ignores, with `mode` anywhere; and its own options.
         ("mode=hardened,cache=shared:2", vec!["\"cache\"", "has no effect with mode=hardened"]),
         ("cache=percpu,mode=hardened:full", vec!["\"cache\"", "has no effect with mode=hardened"]),
         ("mode=hardened,sample=512k", vec!["\"sample\"", "has no effect with mode=hardened"]),
@@ -158,7 +158,7 @@ fn what_nobody_has_written_holds_what_fill_says() {
             assert_eq!(*byte, if *is_undefined { !other } else { *other }, "{guard}");
         }
         assert_ne!(one, three, "{guard}");
-        // Two blocks of one call.
+        // Two blocks of one call site.
         assert_ne!(one[..43], one[43..86], "{guard}");
     }
 }

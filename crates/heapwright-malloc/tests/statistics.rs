@@ -64,7 +64,7 @@ fn the_report_has_all_of_its_lines() {
 #[test]
 fn a_program_started_by_another_reports_for_itself() {
     let outcome = end(How::Preload, "exec", "stats=exit");
-    // The same process twice: the one before the exec leaves nothing.
+    // The same process twice: the program before the exec leaves no report.
     let processes = processes(&outcome);
     assert_eq!(processes.len(), 2);
     assert_eq!(reported(&outcome), processes[..1]);

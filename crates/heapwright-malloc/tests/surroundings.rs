@@ -52,8 +52,8 @@ fn a_program_may_limit_itself() {
         let program = compile("rlimit_as_late.c", how, &[]);
         for by in ["setrlimit", "prlimit", "getpid"] {
             let mut command = command(&program, how);
-            // The C library's own heap reserves up to 128 MiB for every thread that comes while
-            // another allocates. That would be all of the rest here.
+            // The C library's own heap reserves up to 128 MiB for every thread that starts while
+            // another one allocates. That would be all of the remaining limit.
             command.arg(by).env("MALLOC_ARENA_MAX", "1");
             run(&mut command).is_fine((how, by));
         }
@@ -175,7 +175,7 @@ fn the_kernel_may_refuse_guards() {
     }
 }
 
-/// The libraries that a program is preloaded with, and the options: each mode and cache model.
+/// The libraries to preload, and the options: each mode and cache model.
 fn modes() -> Vec<(std::path::PathBuf, &'static str)> {
     let plain = support::shared_library();
     let hardened = support::shipped("heapwright-hardened", "HEAPWRIGHT_HARDENED_SO");
@@ -208,8 +208,8 @@ fn in_sandbox(arguments: [&str; 4], library: &std::path::Path, options: &str) ->
     run(command.args(arguments).env("HEAPWRIGHT", options))
 }
 
-/// The heap reads facts from the kernel when it is loaded. A program of one thread may then set a
-/// filter that kills for any other call. It continues.
+/// The heap reads facts from the kernel when it is loaded. A program with one thread may then set a
+/// filter that kills for any other call. The program continues.
 #[test]
 fn a_sandbox_leaves_the_calls_for_memory_and_the_heap_makes_no_other() {
     for (library, options) in modes() {
@@ -244,8 +244,8 @@ fn a_sandbox_leaves_the_line_about_a_mistake() {
     }
 }
 
-/// The kernel's strict mode leaves no call for memory: the heap serves requests from the memory
-/// that it has, and refuses others.
+/// The kernel's strict mode leaves no call for memory. The heap serves requests from its memory at
+/// hand, and refuses others.
 #[test]
 fn the_strict_sandbox_leaves_what_is_at_hand() {
     for (library, options) in modes() {

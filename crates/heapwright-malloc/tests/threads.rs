@@ -1,4 +1,4 @@
-//! Threads by the thousand, their ends, and what they leave behind.
+//! Thousands of threads, their ends, and the memory that they leave behind.
 mod support;
 use support::{EVERY_WAY, How, command, compile, fine, run};
 
@@ -30,7 +30,7 @@ fn threads_may_be_cancelled() {
 
 #[test]
 fn no_call_of_mallocs_is_a_cancellation_point() {
-    // It writes statistics on stderr, so it cannot be "fine".
+    // The program writes statistics on stderr, so the runs cannot use `fine`.
     let passes = |how, mode: &str, words: &[&str]| {
         let program = compile("not_cancelled.c", how, &[]);
         let mut command = command(&program, how);

@@ -1,13 +1,13 @@
-//! Makes a heap dump as large as they come, for `ci/bounds.sh heap`.
+//! Makes a heap dump of any size, for `ci/bounds.sh heap`.
 //!
 //! ```text
 //! heap_dumps FILE OBJECTS SHAPE
 //! ```
 //!
-//! OBJECTS objects of 16 to 112 bytes, in pages of 64 KiB that are nine tenths full, with three
-//! references each; most are old, a page in 50 is pinned. SHAPE says where these lead: `tree` (to
-//! children, and one to anywhere), `list` (to the next one, and to one before), `random` (to
-//! anywhere).
+//! OBJECTS objects of 16 to 112 bytes lie in pages of 64 KiB that are nine tenths full. Each object
+//! has three references. Most objects are old, and one page in 50 is pinned. SHAPE says where the
+//! references lead: `tree` (to two children, and anywhere), `list` (to the next object, and to two
+//! earlier ones), `random` (anywhere).
 
 use heapwright_record::heap::{
     Aside, Heap, Object, Page, PageState, Root, RootKind, Writer as Dump, kind,
@@ -20,7 +20,7 @@ const PAGE: u64 = 64 << 10;
 const BASE: u64 = 0x7f00_0000_0000;
 const POOLS: [u64; 4] = [16, 32, 64, 112];
 
-/// Where an object lies: pages of the pools in turns, every tenth slot empty.
+/// An object's place and size. Pages of the pools take turns; every tenth slot is empty.
 fn place(number: u64) -> (u64, u64) {
     // Four pages, one of each pool, have so many objects.
     let counts = POOLS.map(|slot| taken(PAGE / slot));
@@ -39,7 +39,7 @@ fn taken(slots: u64) -> u64 {
     slots / 10 * 9
 }
 
-/// Of sixteen neighbours the last is young.
+/// The last of sixteen neighbours is young.
 fn is_old(number: u64) -> bool {
     !number.is_multiple_of(16)
 }

@@ -1,14 +1,13 @@
-//! Makes a debug record as large as they come, for `ci/bounds.sh report`.
+//! Makes a debug record of any size, for `ci/bounds.sh report`.
 //!
 //! ```text
 //! records FILE FINDINGS MIB DIFFERENT
 //! ```
 //!
-//! FINDINGS findings of double frees, with three stacks each that are as deep as it
-//! takes to come to MIB in all, and DIFFERENT of them different: with as many as there
-//! are findings, it is the most that a report can be asked to read. The stacks' frames
-//! are in this program itself, anywhere, so that names are found for them; the last
-//! leak check has a group of blocks for every tenth of the different ones.
+//! FINDINGS findings of double frees have three stacks each. The stacks are so deep that the record
+//! has MIB in all. DIFFERENT of the findings are different. If all are, a report has the most to
+//! read. The frames are at random places in this program, so that names are found for them. The
+//! last leak check has a group of blocks for every tenth different finding.
 
 use heapwright_record::debug::{
     Call, Check, Checked, Encoder, Entry, Finding, FindingKind, Frames, HEADER, Leak, MOST_FRAMES,
@@ -19,7 +18,7 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Places in code that a program may be at.
+/// The number of places in code that frames lead to.
 const PLACES: u64 = 5000;
 
 /// Bytes of a finding's entry, and of a stack's without its frames.
@@ -124,7 +123,7 @@ fn check(out: &mut Out, groups: u64) -> std::io::Result<()> {
 /// A line of a map: start, end, whether it is code.
 type Line = (u64, u64, bool);
 
-/// Lines of this process's map that are of its program.
+/// The lines of this process's map that belong to its program.
 fn lines() -> Result<Vec<Line>, Box<dyn Error>> {
     let path = fs::read_link("/proc/self/exe")?;
     let path = path.to_str().ok_or("the path is not text")?.to_owned();
@@ -149,7 +148,7 @@ fn code() -> Result<(u64, u64), Box<dyn Error>> {
     Ok((code.0, code.1))
 }
 
-/// What follows the head of the note that has it.
+/// Returns the build-id: the bytes behind the head of its note.
 fn build_id(program: &[u8]) -> Option<&[u8]> {
     const HEAD: &[u8] = b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0";
     let at = program.windows(HEAD.len()).position(|bytes| bytes == HEAD)?;

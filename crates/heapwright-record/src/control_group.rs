@@ -4,7 +4,7 @@
 //! ```text
 //!   /proc/PID/cgroup   0::/a/b           version 2: memory.max, memory.high            below /sys/fs/cgroup
 //!                      4:cpu,memory:/c   version 1: memory.limit_in_bytes              below /sys/fs/cgroup/memory
-//!   for each line      /a/b, /a, /       the group, and those that it is in
+//!   for each line      /a/b, /a, /       the group, and the groups that contain it
 //! ```
 //!
 //! This code reads no file: the library and the command pass the contents to [`least`].

@@ -98,7 +98,7 @@ pub(crate) fn cut<P: Debug + PartialEq>(
     }
 }
 
-/// Changes any byte of a file: the reader notices it, or it is harmless.
+/// Changes any byte of a file: the reader notices the change, or the change is harmless.
 pub(crate) fn change<P>(
     header: &[u8],
     frames: &[Vec<u8>],

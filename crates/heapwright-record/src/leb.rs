@@ -1,9 +1,9 @@
-//! Numbers of variable length: LEB128, and zigzag for those with a sign.
+//! Numbers of variable length: LEB128, and zigzag for numbers with a sign.
 //!
-//! Seven bits a byte, the lowest first; the top bit says that more follow. A trace and a heap dump
-//! consist of these. Nothing here panics or indexes.
+//! A byte has seven bits of the number, the lowest first; its top bit says that more bytes follow.
+//! A trace and a heap dump consist of these. Nothing here panics or indexes.
 
-/// Bits of a byte of a number; the top one says that more follow.
+/// Bits of the number in a byte. The top bit says that more bytes follow.
 const BITS: u32 = 7;
 
 /// Folds a signed number into an unsigned one; numbers near zero stay small.
@@ -16,7 +16,7 @@ pub(crate) const fn unfold(folded: u64) -> i64 {
     (folded >> 1).cast_signed() ^ -((folded & 1).cast_signed())
 }
 
-/// The target of bytes. It also counts those that do not fit.
+/// The target of bytes. It also counts bytes that do not fit.
 pub(crate) struct Out<'b> {
     pub(crate) place: &'b mut [u8],
     pub(crate) at: usize,

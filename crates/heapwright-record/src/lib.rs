@@ -1,4 +1,4 @@
-//! The files heapwright's library writes and its command reads.
+//! The files that heapwright's library writes and its command reads.
 //!
 //! This is the lowest floor: `no_std`, no dependencies, no `unsafe`. The library fills a [`Stats`];
 //! the command decodes one. Both sides share this definition, so a field cannot mean two things.
@@ -14,8 +14,8 @@
 //! +----------+-----------+-------------+-----------------------------+
 //! ```
 //!
-//! A newer writer may append words, which an older reader ignores. An older writer wrote fewer; a
-//! newer reader sees zeros instead.
+//! A newer writer may append words, which an older reader ignores. An older writer wrote fewer
+//! words; a newer reader sees zeros instead.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -9,8 +9,8 @@
 //!   heapwright_record::timeline    a time line  of events, without frames
 //! ```
 //!
-//! The formats share their header and frames (`frame`), so they have the same faults; only the
-//! words differ. A fault names the byte at which the damaged frame begins.
+//! The formats share their header and frames (`frame`), so they have the same faults, in different
+//! words. A fault names the byte at which the damaged frame begins.
 
 use core::fmt;
 
@@ -31,7 +31,7 @@ pub(crate) struct Format {
 }
 
 impl Format {
-    /// Returns a fault of such a file.
+    /// Returns a fault of a file of this kind.
     pub(crate) const fn problem(&'static self, fault: Fault) -> Problem {
         Problem { format: self, fault }
     }
@@ -68,7 +68,7 @@ impl Problem {
     }
 }
 
-/// The faults of a file. A number of bytes is the place where a frame begins.
+/// The faults of a file. The byte that a fault names is the start of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
@@ -84,7 +84,7 @@ pub enum Fault {
     EndsWithin(u64),
     /// The frame that begins at this byte has a wrong checksum.
     Checksum(u64),
-    /// The frame that begins at this byte has the right checksum and a wrong content.
+    /// The frame that begins at this byte has the right checksum, but a wrong content.
     Malformed(u64),
     /// Before the frame that begins at this byte, a frame is missing or double.
     Gap(u64),

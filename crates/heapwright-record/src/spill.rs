@@ -2,7 +2,7 @@
 //!
 //! A process that gives up its user, enters a `chroot`, or fills the disk cannot write to its
 //! record any more. Its entries go into this memory, which it has mapped since its start. The
-//! command adds them to the record when the program has ended.
+//! command adds the entries to the record when the program has ended.
 //!
 //! ```text
 //!   file    | rules of unwind tables, 1 MiB | spill, 16 MiB                          |
@@ -29,9 +29,9 @@ pub const BLOCKS: u64 = (BYTES / BLOCK - 1) as u64;
 /// The meaning of a block's bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// They follow the entries that the process's file holds.
+    /// The entries follow those that the process's file holds.
     Next = 1,
-    /// They repeat entries that the process's file holds, in case that the file is gone.
+    /// The entries repeat those that the process's file holds, in case the file is gone.
     Again = 2,
 }
 

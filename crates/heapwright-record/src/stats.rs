@@ -23,9 +23,9 @@ macro_rules! stats {
         #[repr(C)]
         pub struct Stats {
             $( $(#[$doc])* pub $name: u64, )*
-            /// Allocations by requested size: bucket 0 counts sizes 0 and 1,
-            /// bucket `i` sizes in `(2^(i-1), 2^i]`; the last takes all above.
-            /// Zero unless [`Stats::detailed`].
+            /// Allocations by requested size: bucket 0 counts sizes 0 and 1, bucket `i` sizes in
+            /// `(2^(i-1), 2^i]`; the last bucket takes all sizes above. Zero unless
+            /// [`Stats::detailed`].
             pub sizes: [u64; SIZE_BUCKETS],
         }
 
@@ -74,7 +74,7 @@ stats! {
     /// Nanoseconds from the heap's first allocation to the snapshot.
     elapsed_ns,
     /// 1 if every allocation was counted (option `stats=exit`), so that sizes, rounding and totals
-    /// are known; 0 if only the heap's own bookkeeping was read.
+    /// are known; 0 if only the heap's own records were read.
     detailed,
     /// Resident bytes of the whole process now.
     rss,
@@ -134,7 +134,7 @@ stats! {
     page_size,
     /// Shared or per-CPU caches; 0: each thread has its own.
     caches_shared,
-    /// Part of `caches_shared`: those that were ever used.
+    /// Part of `caches_shared`: the caches that were ever used.
     caches_touched,
     /// Free bytes in shared caches, in CPUs' arrays and in central lists.
     caches_bytes,
@@ -166,11 +166,11 @@ impl Default for Stats {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DecodeError {
-    /// Shorter than its header or than the header says.
+    /// The bytes are shorter than their header, or than the header says.
     Truncated,
-    /// Does not begin with the magic of a stats file.
+    /// The bytes do not begin with the magic of a stats file.
     NotStats,
-    /// Written by an incompatible version.
+    /// An incompatible version wrote the bytes.
     Version(u32),
 }
 
@@ -272,7 +272,7 @@ impl Stats {
     ///
     /// # Errors
     ///
-    /// Names the fault of the bytes. No bytes make it panic.
+    /// Names the fault of the bytes. No bytes make this function panic.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let header = bytes.get(..HEADER_BYTES).ok_or(DecodeError::Truncated)?;
         if header[..8] != MAGIC {

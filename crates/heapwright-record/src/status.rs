@@ -1,9 +1,9 @@
 //! The status memory: the figures that processes on heapwright show while they run.
 //!
-//! Each started program has one, in System V shared memory. Its forked children share it, and the
-//! command attaches it by its number. Each process has one slot. The kernel knows the memory's
-//! maker and the processes that have it mapped. Its size is fixed: no process can take pages away
-//! from another one. The kernel frees it with the last of these processes.
+//! Each started program has one status memory, in System V shared memory. Its forked children share
+//! the memory, and the command attaches it by its number. Each process has one slot. The kernel
+//! knows the memory's maker and the processes that have it mapped. The memory's size is fixed: no
+//! process can take pages away from another. The kernel frees it with the last of these processes.
 //!
 //! ```text
 //!   memory  | magic | owners: process and its namespace, a word a slot |          2 KiB
@@ -15,8 +15,8 @@
 //!
 //! One exchange in a slot's owner word takes the slot, or gives it back. A process that ends, and a
 //! forked child, need no system call for this, because they may be in a sandbox. If all slots are
-//! taken, a child takes the slot of the process that has been silent for longest. That process, if
-//! it lives, takes another slot at its next report.
+//! taken, a child takes the slot of the process that has been silent for longest. If that process
+//! lives, it takes another slot at its next report.
 //!
 //! A sequence guards each report (a seqlock): it is odd while the process writes. The command gives
 //! an order by writing its number to `asked` last. The process writes the answer, and then that
@@ -39,7 +39,7 @@ pub const BYTES: usize = size_of::<Status>();
 /// The number of size classes in a report.
 pub const CLASSES: usize = 80;
 
-/// The largest valid number. Larger ones are read as this one, so that sums do not overflow.
+/// The largest valid number. Larger numbers are read as this one, so that sums do not overflow.
 pub const MOST: u64 = 1 << 56;
 
 const SLOT_WORDS: usize = 256;
@@ -233,8 +233,8 @@ impl Slot {
         self.sequence.store(sequence.wrapping_add(1), Ordering::Release);
     }
 
-    /// Returns the report of the process, with no number larger than [`MOST`]. `None`: there is
-    /// none yet, or the process is writing it.
+    /// Returns the report of the process, with no number larger than [`MOST`]. `None`: there is no
+    /// report yet, or the process is writing it.
     #[must_use]
     pub fn read(&self) -> Option<Report> {
         let sequence = self.sequence.load(Ordering::Acquire);
@@ -259,7 +259,7 @@ impl Slot {
         is_whole.then_some(Report { facts: Facts::of_words(facts), stats, classes })
     }
 
-    /// Notes that a command watches this process until that time of the monotonic clock.
+    /// Notes that a command watches this process until a time of the monotonic clock.
     pub fn watch(&self, until_ns: u64) {
         self.watched_until.fetch_max(until_ns, Ordering::Relaxed);
     }
@@ -270,8 +270,8 @@ impl Slot {
         self.watched_until.load(Ordering::Relaxed) > now_ns
     }
 
-    /// Gives an order, which expires at that time of the monotonic clock. Returns its number. The
-    /// commands' locks let one command at a time do this.
+    /// Gives an order, which expires at a time of the monotonic clock. Returns the order's number.
+    /// The commands' locks let one command at a time do this.
     pub fn ask(&self, order: Order, until_ns: u64) -> u64 {
         let (what, argument) = match order {
             Order::Sample(period) => (1, period),
@@ -372,7 +372,7 @@ impl Status {
         self.magic.load(Ordering::Relaxed) == MAGIC
     }
 
-    /// Takes a slot: the caller's own, else a free one, else the one that has been silent for
+    /// Takes a slot: the caller's own, else a free one, else the slot that has been silent for
     /// longest. `None`: another process was faster.
     #[must_use]
     pub fn take(&self, owner: Owner) -> Option<usize> {

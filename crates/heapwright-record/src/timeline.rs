@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! header, 16 bytes    "HWGCTIME" | version 4 | bytes of an event 4
-//! event, 64 bytes     span 2 | 1: it ends 2 | flags 4 | thread 4 | heap 4 |
+//! event, 64 bytes     span 2 | 1 if it ends 2 | flags 4 | thread 4 | heap 4 |
 //!                     time 8 | collection 8 | bytes 8 | ns 8 | object 8 | zeros 8         little endian
 //! ```
 //!
 //! `heapwright::gc::Event` explains the words. A newer writer may make events longer; an older
-//! reader skips the unknown part. Events of one thread are in order, those of several threads
-//! nearly so: a reader sorts by time.
+//! reader skips the unknown part. Events of one thread are in order. Events of several threads are
+//! nearly in order: a reader sorts by time.
 
 use crate::problem::{Fault, Format, Problem};
 
@@ -157,7 +157,7 @@ impl Event {
 pub struct Events<'a> {
     rest: &'a [u8],
     length: usize,
-    /// The position in the file at which the rest begins.
+    /// The position in the file at which `rest` begins.
     at: u64,
 }
 
@@ -166,7 +166,7 @@ impl<'a> Events<'a> {
     ///
     /// # Errors
     ///
-    /// The file is no time line, or one that only a newer version can read.
+    /// The file is no time line, or only a newer version can read it.
     pub fn of(file: &'a [u8]) -> Result<Self, Problem> {
         let Some((header, rest)) = file.split_at_checked(HEADER_BYTES) else {
             return Err(FORMAT.problem(if HEADER.starts_with(file) || file.starts_with(&MAGIC) {

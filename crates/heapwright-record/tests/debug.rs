@@ -1,4 +1,4 @@
-//! The debug record against entries and bytes that nobody thought of.
+//! The debug record against random entries and bytes.
 
 use heapwright_record::debug::{
     Access, Call, Check, Checked, Class, Encoder, End, Ending, Entry, Finding, FindingKind,
@@ -10,7 +10,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// What entries borrow from.
+/// The bytes and numbers that entries are made from.
 #[derive(Clone, Debug)]
 struct Matter {
     kind: u8,

@@ -1,4 +1,4 @@
-//! The heap dump against heaps and bytes that nobody thought of.
+//! The heap dump against random heaps and bytes.
 
 use heapwright_record::heap::{
     Aside, Entry, HEADER, Heap, OLDEST, Object, Page, PageState, Reader, Root, RootKind, VERSION,
@@ -15,7 +15,7 @@ fn address() -> impl Strategy<Value = u64> {
     prop_oneof![(1..1000_u64).prop_map(|slot| 0x7f00_0000_0000 + slot * 32), number()]
 }
 
-/// What may be written behind the start.
+/// The entries that may be written behind the start.
 #[derive(Clone, Debug)]
 enum Written {
     Type(u32, String),
@@ -87,7 +87,7 @@ fn written(heap: &Heap, layout: &str, pools: &[u64], all: &[Written], room: usiz
     file
 }
 
-/// Whether an entry is what was written.
+/// Whether an entry is the written one.
 fn is(entry: &Entry<'_>, written: &Written) -> bool {
     match (entry, written) {
         (Entry::Type { id, name }, Written::Type(other, text)) => {
@@ -104,7 +104,7 @@ fn is(entry: &Entry<'_>, written: &Written) -> bool {
     }
 }
 
-/// References before the first object are nobody's, and not written.
+/// References before the first object have no owner, and are not written.
 fn owned(all: Vec<Written>) -> Vec<Written> {
     let mut owner = false;
     all.into_iter()

@@ -1,4 +1,4 @@
-//! The trace against operations and bytes that nobody thought of.
+//! The trace against random operations and bytes.
 
 use heapwright_record::trace::{
     BEFORE, BEHIND, Chunk, Coder, HEADER, HEADER_BYTES, Operation, Process, Reader,

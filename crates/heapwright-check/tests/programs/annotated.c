@@ -1,10 +1,10 @@
 /*
- * A program with LeakSanitizer's annotations, and what they are to mean.
+ * A program with LeakSanitizer's annotations. Its word says what it does besides:
  *
- *   annotated            loses nothing that it does not keep
- *   annotated lost       loses a block as well
- *   annotated ask        asks whether something is lost, before and after
- *   annotated check      asks for a check, which ends it
+ *   annotated            loses only blocks that the annotations keep
+ *   annotated lost       loses another block
+ *   annotated ask        asks whether blocks are lost, before it loses another block and after
+ *   annotated check      loses another block and requests a check, which ends the program
  */
 #include "check.h"
 
@@ -20,7 +20,7 @@ size_t __sanitizer_get_allocated_size(const volatile void *) __attribute__((weak
 size_t __sanitizer_get_heap_size(void) __attribute__((weak));
 size_t __sanitizer_get_current_allocated_bytes(void) __attribute__((weak));
 
-/* Two blocks, the first of which leads to the second. Nothing leads to the first when it returns. */
+/* Makes two blocks; the first leads to the second. After the return nothing leads to the first. */
 static __attribute__((noinline)) void lose(int how)
 {
     char **first = malloc(100);

@@ -1,18 +1,18 @@
 /*
- * Calls of the kernel, as a program makes them: each with one piece of memory, which the kernel
- * reads or writes.
+ * Calls of the kernel, as a program makes them. Each call has one piece of memory, which the kernel
+ * reads or writes. NAME is a call. Its result and errno are printed.
  *
- *   calls list          their names, the function of each, and whether the kernel reads or writes
- *   calls still NAME    what one returns, and errno: in static memory
- *   calls zeros NAME    ... in static memory of zeros
- *   calls right NAME    ... in a block
- *   calls beyond NAME   ... in a block that is one byte too small
- *   calls freed NAME    ... in a block that was freed
- *   calls nowhere       pointers that lead nowhere are the kernel's to refuse
- *   calls raw           a block that was freed, by `syscall`
- *   calls in-place      a call that reads a path without an end, and writes over it
+ *   calls list          prints the calls: name, function, whether the kernel reads or writes
+ *   calls still NAME    the memory is static
+ *   calls zeros NAME    the memory is static, and all zeros
+ *   calls right NAME    the memory is a block
+ *   calls beyond NAME   the memory is a block that is one byte too small
+ *   calls freed NAME    the memory is a freed block
+ *   calls nowhere       passes invalid pointers: the kernel refuses them
+ *   calls raw           passes a freed block, by `syscall`
+ *   calls in-place      reads a path without an end, and writes over it
  *
- * It runs in a folder of its own.
+ * The program runs in a folder of its own.
  */
 #include "check.h"
 #include <dirent.h>
@@ -87,13 +87,13 @@ static void begin(void)
     CHECK(bound >= 0 && polls >= 0 && timer >= 0);
 }
 
-/* A descriptor's number says nothing. */
+/* The result is 0 or -1, because descriptors' numbers vary. */
 static long is_open(int made)
 {
     return made < 0 ? -1 : 0;
 }
 
-/* A child's end. */
+/* Waits for a child. Returns its exit status. */
 static int ended(int process)
 {
     int status = -1;
@@ -110,7 +110,7 @@ static int child(void)
     return process;
 }
 
-/* What `exec` returned in a child. */
+/* The errno of an `exec` that returned, as a child's exit status. */
 #define IN_CHILD(CALL)                                                                             \
     ({                                                                                             \
         int process = vfork();                                                                     \
@@ -137,7 +137,7 @@ static int sent(void)
 #define TEXT(S) memcpy(p, S, sizeof(S))
 #define NOTHING (void)0
 
-/* What musl does not declare, or by another name. */
+/* Functions that musl does not declare, or declares by another name. */
 #ifdef __GLIBC__
 #define OF_GLIBC(F)                                                                                \
     F(preadv2, preadv2, writes, SHORT, NOTHING,                                                    \
@@ -148,7 +148,7 @@ static int sent(void)
 #define OF_GLIBC(F)
 #endif
 
-/* F(name, function, what the kernel does, bytes, what is in them first, the call) */
+/* F(name, function, what the kernel does, bytes, their first contents, the call) */
 #define PATH(F, NAME, CALL) F(NAME, NAME, reads, sizeof NO_PATH, TEXT(NO_PATH), CALL)
 #define OUT(F, NAME, TYPE, CALL) F(NAME, NAME, writes, sizeof(TYPE), NOTHING, CALL)
 #define CALLS(F)                                                                                   \
@@ -323,7 +323,7 @@ static const struct call {
 };
 enum { COUNT = sizeof calls / sizeof *calls };
 
-/* Pointers into a page that nobody may touch, and to nothing. */
+/* Pointers into an inaccessible page, and to unmapped memory. */
 static void leads_nowhere(void)
 {
     char *shut = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -346,7 +346,8 @@ static void leads_nowhere(void)
 
 int main(int count, char **argv)
 {
-    /* What is run is of the system's C library, and the library here may be for another one. */
+    /* The programs that this one runs use the system's C library. The preloaded library may be for
+     * another C library. */
     unsetenv("LD_PRELOAD");
     const char *how = count > 1 ? argv[1] : "";
     const char *name = count > 2 ? argv[2] : "";

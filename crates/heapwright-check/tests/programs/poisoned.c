@@ -1,12 +1,12 @@
 /*
- * A program with AddressSanitizer's annotations, and what they are to mean.
+ * A program with AddressSanitizer's annotations. Its word says what it does:
  *
- *   poisoned            everything that is right; it says what it asks of the library
- *   poisoned beyond     an arena's byte behind what it handed out is read, by memcpy
- *   poisoned whole      a block in a part that was given back to the arena is written, by memset
- *   poisoned string     a string is read that has no end before the poison
- *   poisoned large      a byte far into a large block is read, by write
- *   poisoned describe   a line about each kind of address
+ *   poisoned            only correct accesses; compares the library's answers
+ *   poisoned beyond     memcpy reads a byte of an arena behind the part handed out
+ *   poisoned whole      memset writes a block that the arena has taken back
+ *   poisoned string     strlen reads a string that has no end before the poison
+ *   poisoned large      write reads a poisoned byte far inside a large block
+ *   poisoned describe   prints a line about each kind of address
  */
 #include "check.h"
 #include <fcntl.h>
@@ -58,7 +58,7 @@ static char *arena_take(size_t bytes)
     return at;
 }
 
-/* Each byte by itself. */
+/* Poison is exact to the byte. */
 static void bytes_are_exact(void)
 {
     char *block = malloc(300);
@@ -76,7 +76,7 @@ static void bytes_are_exact(void)
     UNPOISON(block + 13, 4);
     CHECK(__asan_address_is_poisoned(block + 12) && !__asan_address_is_poisoned(block + 13));
     CHECK(!__asan_address_is_poisoned(block + 16) && __asan_address_is_poisoned(block + 17));
-    /* What goes back, or becomes another size, has none; nor has what comes in its place. */
+    /* A freed or resized block has no poison, and neither has a block in its place. */
     free(block);
     for (int i = 0; i < 1000; i++) {
         block = calloc(1, 300);
@@ -89,7 +89,7 @@ static void bytes_are_exact(void)
     }
 }
 
-/* Over units, and as the block grows where it is. */
+/* The poison extends over units. A block that grows in place loses its poison. */
 static void large_blocks_have_it_too(void)
 {
     char *block = malloc(LARGE);
@@ -145,7 +145,7 @@ static void other_memory_is_left_alone(void)
     CHECK(__sanitizer_verify_contiguous_container(fixed, fixed + 8, fixed + 64));
     memset(fixed, 1, 64);
     memset(local, 1, 64);
-    /* Beyond its block nothing is poisoned. */
+    /* Memory beyond the block is not poisoned. */
     char *block = malloc(64);
     POISON(block, 4096);
     UNPOISON(block, 64);

@@ -2,10 +2,10 @@
  * Each function that only libheapwright-check.so interposes, as a program calls it.
  *
  *   readers list          the functions' names, and whether each reads or writes
- *   readers right         all of them: to the last byte of a block, of static memory, of the stack
- *   readers beyond NAME   one of them, by one character too many, or without an end
- *   readers freed NAME    one of them, in a block that was freed
- *   readers before NAME   one of them, from one character before a block
+ *   readers right         calls all: up to the last byte of a block, of static memory, of the stack
+ *   readers beyond NAME   calls one: one character too many, or no end
+ *   readers freed NAME    calls one: in a freed block
+ *   readers before NAME   calls one: from one character before a block
  */
 #include "check.h"
 #include <fcntl.h>
@@ -43,13 +43,13 @@ int __isoc99_vsscanf(const char *, const char *, va_list) WEAK;
 int __isoc99_sscanf(const char *, const char *, ...) WEAK;
 int __isoc23_vsscanf(const char *, const char *, va_list) WEAK;
 int __isoc23_sscanf(const char *, const char *, ...) WEAK;
-/* The headers lead these two to other names. */
+/* The headers give these two functions other names. */
 int plain_sscanf(const char *, const char *, ...) __asm__("sscanf");
 int plain_vsscanf(const char *, const char *, va_list) __asm__("vsscanf");
 
 enum { BLOCK = 64, MOST = 4096, ONE = '1' };
 
-/* As what blocks are painted with, and longer. */
+/* The characters that fill blocks, and more of them. */
 static char same[MOST];
 static wchar_t wide_same[MOST];
 static char other[MOST];
@@ -130,8 +130,8 @@ static int taken(int how, const char *text, ...)
 }
 
 /*
- * The functions: F(name, bytes of a character, what it takes, what it does, call). It takes n characters at `from` (or
- * `wide`), or a STRING of them, the end included.
+ * The functions: F(name, bytes of a character, kind of argument, reads or writes, call). A call
+ * takes n characters at `from` (or `wide`), or a STRING of n characters, the end included.
  */
 #define FUNCTIONS(F)                                                                                  \
     F(memcmp, 1, BYTES, reads, memcmp(from, same, n) == 0)                                            \
@@ -278,7 +278,7 @@ static const struct function {
 };
 enum { COUNT = sizeof functions / sizeof *functions };
 
-/* BLOCK bytes of characters. */
+/* Fills BLOCK bytes with characters. */
 static void paint_text(const struct function *f, char *to, int has_end)
 {
     size_t n = BLOCK / f->unit;
@@ -306,7 +306,7 @@ static void right(void)
         }
         free(places[0]);
     }
-    /* What stops early need not be there to the end, and what is nowhere is not read. */
+    /* A function that stops early needs no memory behind its stop. Arguments that lead nowhere are not read. */
     char *block = malloc(8);
     memcpy(block, "12,45,78", 8);
     CHECK(memchr(block, ',', SIZE_MAX) == block + 2);

@@ -1,8 +1,8 @@
 /*
- * A vector whose library was asked to annotate it, in a program that is not compiled with a sanitizer.
+ * A vector that libstdc++ annotates, in a program that is compiled without a sanitizer.
  *
- *   sanitized         is right
- *   sanitized beyond  reads an element behind the last one, within what the vector has
+ *   sanitized         only correct accesses
+ *   sanitized beyond  reads a byte behind the last element, within the vector's capacity
  */
 #define _GLIBCXX_SANITIZE_STD_ALLOCATOR 1
 #define _GLIBCXX_SANITIZE_VECTOR 1

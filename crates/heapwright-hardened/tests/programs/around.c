@@ -1,12 +1,12 @@
 /*
- * The checked functions in threads, in a signal handler, in children of fork and vfork, and after exec; and what the
- * loader's functions say afterwards.
+ * The checked functions in threads, in a signal handler, in children of fork and vfork, and after
+ * exec; and the loader's `dlerror` afterwards.
  *
- *   around           all of it, rightly
+ *   around           all of them, correctly
  *   around thread    a thread writes out of bounds
- *   around signal    a signal handler does
- *   around vfork     a child of vfork does
- *   around fork      a child of fork does
+ *   around signal    a signal handler writes out of bounds
+ *   around vfork     a child of vfork writes out of bounds
+ *   around fork      a child of fork writes out of bounds
  */
 #include "check.h"
 #include <dlfcn.h>
@@ -108,7 +108,7 @@ int main(int count, char **words)
 {
     const char *how = count > 1 ? words[1] : "";
     self = words[0];
-    /* The library looked for names that this C library may not have: that is not the program's. */
+    /* The library looked up names that this C library may lack. The program does not see these errors. */
     CHECK(dlerror() == NULL);
     memset(source, 's', sizeof source);
     shared_block = malloc(BLOCK);

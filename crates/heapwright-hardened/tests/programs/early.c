@@ -1,6 +1,6 @@
 /*
- * A library whose constructor runs before that of libheapwright-hardened.so (it is preloaded behind it), and calls the
- * checked functions before anybody has looked for the real ones. With EARLY=beyond it does wrong.
+ * A library that is preloaded behind libheapwright-hardened.so, so its constructor runs first. It calls checked
+ * functions before the real ones are known. With EARLY=beyond it writes out of bounds.
  */
 #include "check.h"
 

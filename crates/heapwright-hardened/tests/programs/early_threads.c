@@ -1,7 +1,7 @@
 /*
- * A library whose constructor starts a thread that calls a checked function first of all, and is held up while it looks for the
- * real ones, until the constructor of libheapwright-hardened.so has done the same. When the process ends it reads beyond a
- * block, which a check of reads finds.
+ * A library whose constructor starts a thread, which calls a checked function before any other code. The library holds
+ * this thread up in its lookup of the real functions, until the constructor of libheapwright-hardened.so has looked them
+ * up, too. At the process's end the library reads beyond a block, which a check of reads finds.
  */
 #include "check.h"
 #include <dlfcn.h>
@@ -20,7 +20,7 @@ static pthread_t thread;
 static _Atomic bool is_held, has_come;
 static _Thread_local bool is_early;
 
-/* What heapwright looks them up by. */
+/* heapwright looks up the real functions by this. */
 void *dlsym(void *handle, const char *name)
 {
     void *(*real)(void *, const char *) = (void *(*)(void *, const char *))dlvsym(RTLD_NEXT, "dlsym", FIRST);
@@ -32,7 +32,7 @@ void *dlsym(void *handle, const char *name)
             CHECK(i < 10000);
             usleep(1000);
         }
-        /* It has all but done it. */
+        /* The constructor has now almost finished. */
         usleep(50000);
     }
     return real(handle, name);

@@ -1,5 +1,5 @@
 /*
- * Writes a byte too much, if the process has more rights than who started it.
+ * Writes a byte too many, if the process has more rights than the user who started it.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,18 +1,18 @@
 /*
- * hw_object_size, and that each byte of a block can be written by a checked function: blocks of many sizes, made in each way.
+ * hw_object_size of blocks of many sizes, made in each way. Checked functions can write each byte.
  *
- *   sizes exact        the block's size counts, and that it was freed (mode=hardened, mode=debug)
- *   sizes usable       malloc_usable_size does, and nothing is known of small freed blocks (mode=fast)
+ *   sizes exact        a block ends at its requested size; a freed one has size 0 (mode=hardened, debug)
+ *   sizes usable       a block ends at its malloc_usable_size; small freed ones are unknown (mode=fast)
  */
 #include "check.h"
 #include <malloc.h>
 
-/* The preloaded library's. */
+/* The preloaded library has it. */
 size_t hw_object_size(const void *address) __attribute__((weak));
 
 static int exact;
 
-/* The block is as large as that, from its first byte and from each other one that is tried. */
+/* The block has this size, seen from its first byte and from each other byte that is tried. */
 static void look(char *block, size_t size)
 {
     CHECK(block != NULL);

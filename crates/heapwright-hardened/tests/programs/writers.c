@@ -1,16 +1,16 @@
 /*
  * Each function of libheapwright-hardened.so, as a program calls it.
  *
- *   writers list              the functions' names, and the bytes of a character of each
- *   writers right             all of them, with destinations that are filled to the last byte: in a block, from the
- *                             middle of a block to its end, on the stack, in static memory
- *   writers beyond NAME       one of them, by one character too many
- *   writers freed NAME        one of them, in a large block that was freed
- *   writers small-freed NAME  the same in a small one (which mode=debug knows)
- *   writers read NAME         a source that ends with its block: right
- *   writers read-beyond NAME  the same, read by one character too many
+ *   writers list              prints the functions' names, and the bytes of a character of each
+ *   writers right             calls all; each fills its destination to the last byte: in a block,
+ *                             from the middle of a block to its end, on the stack, in static memory
+ *   writers beyond NAME       calls one, with one character too many
+ *   writers freed NAME        calls one, on a large freed block
+ *   writers small-freed NAME  calls one, on a small freed block (which mode=debug knows)
+ *   writers read NAME         calls one, with a source that ends with its block: correct
+ *   writers read-beyond NAME  calls one, with one character too many of the source
  *
- * A function that the C library has not is left out by `right`; of musl, by `list` and `readers`, too.
+ * `right` leaves out functions that the C library lacks. With musl, `list` and `readers` leave them out, too.
  */
 #include "check.h"
 #include <fcntl.h>
@@ -77,13 +77,13 @@ enum { BLOCK = 64, LARGE = 1 << 20, MOST = 256, NO_LIMIT = -1 };
 #define UNKNOWN ((size_t)NO_LIMIT)
 #define W ((size_t)sizeof(wchar_t))
 
-/* What is copied: more than is ever asked for. */
+/* The source of copies: more bytes than any call copies. */
 static char source[MOST];
 static wchar_t wide_source[MOST];
 static char text[MOST + 1];
 static wchar_t wide_text[MOST + 1];
 
-/* A string of so many characters. */
+/* A string of this many characters. */
 static const char *string(size_t length)
 {
     return text + MOST - length;
@@ -103,7 +103,7 @@ static int zeros(void)
     return file;
 }
 
-/* A socket with so many bytes waiting. */
+/* A socket with this many bytes waiting. */
 static int sent(size_t bytes)
 {
     static int ends[2] = {-1, -1};
@@ -128,7 +128,7 @@ static FILE *wide_line(void)
     return streams[1];
 }
 
-/* Before anything is freed whose memory their buffers could take. */
+/* Opened before any block is freed whose memory the streams' buffers could take. */
 static void open_streams(void)
 {
     for (int i = 0; i < 2; i++) {
@@ -138,7 +138,7 @@ static void open_streams(void)
     CHECK(fgetc(line()) == 't' && fgetwc(wide_line()) == L't');
 }
 
-/* A symbolic link that leads to a long name, and is gone when the process is. */
+/* A symbolic link to a long name, which ends with the process. */
 static const char *link_name(void)
 {
     static char path[64];
@@ -150,10 +150,10 @@ static const char *link_name(void)
     return path;
 }
 
-/* Whether the destination may be touched but by the call that is looked at. */
+/* Whether code other than the tested call may touch the destination. */
 static int is_touched = 1;
 
-/* A string of one character, for those that append. */
+/* Puts a string of one character there, for functions that append. */
 static void begin(char *to)
 {
     if (is_touched)
@@ -166,7 +166,7 @@ static void wide_begin(wchar_t *to)
         to[0] = L'a', to[1] = 0;
 }
 
-/* Standard input: a line of so many characters, and another one. */
+/* Makes standard input: a line of this many characters, and another line. */
 static void type(size_t length)
 {
     int ends[2];
@@ -202,8 +202,8 @@ static int wide_print_list(wchar_t *to, size_t n, int how, const wchar_t *format
 }
 
 /*
- * The functions, with what is to be true of the result where there is something to see: F(name, bytes of a
- * character, call), where the call writes n characters to `to` (or to `wide`), a string's end included.
+ * The functions: F(name, bytes of a character, call). A call writes n characters to `to` (or to
+ * `wide`), a string's end included. Its value says whether the result is right, if there is one.
  */
 #define FUNCTIONS(F)                                                                                \
     F(memcpy, 1, memcpy(to, source, n) == to)                                                       \
@@ -318,7 +318,7 @@ static const struct function {
     const char *name;
     size_t unit;
     int (*call)(char *to, size_t n);
-    /* Null where there is none. */
+    /* Null if the C library lacks the function. */
     void *there;
 } functions[] = {
 #define LINE(NAME, UNIT, CALL) {#NAME, UNIT, call_##NAME, (void *)(uintptr_t)&NAME},
@@ -326,7 +326,7 @@ static const struct function {
 };
 enum { COUNT = sizeof functions / sizeof *functions };
 
-/* Those that read a block: the first argument's bytes are the source's, n of them. */
+/* Functions that read a block: n bytes of the source become the first argument's. */
 static char other[2 * MOST];
 static wchar_t wide_other[2 * MOST];
 #define READERS(F)                                                                                  \
@@ -370,7 +370,7 @@ static const struct reader {
 enum { READER_COUNT = sizeof readers / sizeof *readers };
 
 
-/* Fills exactly what is at `to`, and looks at the bytes beside it. */
+/* Fills exactly the destination, and checks the bytes beside it. */
 static void fill(const struct function *f, char *to, size_t bytes, const char *after)
 {
     char kept = after ? *after : 0;
@@ -397,7 +397,7 @@ static void right(void)
         free(block);
         free(large);
     }
-    /* No bytes are right anywhere, and a size that is said and not needed. */
+    /* A length of zero is right anywhere. A stated size that is not needed is no mistake. */
     char *block = malloc(BLOCK);
     memcpy(block + BLOCK, source, 0);
     CHECK(snprintf(NULL, 0, "%d", 12345) == 5);

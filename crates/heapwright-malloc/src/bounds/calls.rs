@@ -1,8 +1,8 @@
 //! The third table: calls of the kernel. At a guard page of the debug heap the kernel answers
 //! `EFAULT`, an error that the program would not get without heapwright. So each call is verified
 //! first, and is made in spite of a finding (see `kernel`). `libheapwright-check.so` has these
-//! functions, for `mode=debug`. The first table (`table`) explains the form of a line, and has the
-//! calls that the hardened library checks, too (`read`, `recvfrom`, `getcwd`, ...).
+//! functions, for `mode=debug`. The first table (`table`) explains the form of a line. It also has
+//! the calls that the hardened library checks (`read`, `recvfrom`, `getcwd`, ...).
 //!
 //! | argument | bytes that are verified |
 //! |---|---|
@@ -24,7 +24,7 @@ use core::cell::Cell;
 use core::mem::transmute;
 use core::sync::atomic::Ordering;
 use heapwright_entry_reads::SLOTS;
-// (The lines' modules have these names.)
+// (Modules of the table's lines have the names of libc's functions, so the types are named here.)
 use libc::{
     c_int, c_long, c_uint, c_ulong, c_void, epoll_event, iovec, itimerspec, itimerval, mmsghdr,
     msghdr, off_t, off64_t, pollfd, rlimit, rusage, siginfo_t, socklen_t, ssize_t, stack_t,
@@ -344,8 +344,8 @@ functions! { CALLS:
     syscall(number: c_long, one: Word, two: Word, three: Word, four: Word, five: Word, six: Word) -> c_long { instead kernel::syscall }
 }
 
-/// Names that the oldest supported C library (glibc 2.17) lacks, with the version that has them
-/// first: see `may_have`.
+/// Names that the oldest supported C library (glibc 2.17) lacks, by the minor version that first
+/// has them: see `may_have`.
 pub(super) const SINCE: &[(u32, &[&str])] = &[
     (25, &["getentropy", "getrandom"]),
     (26, &["preadv2", "preadv64v2", "pwritev2", "pwritev64v2"]),
@@ -354,7 +354,7 @@ pub(super) const SINCE: &[(u32, &[&str])] = &[
     (30, &["getdents64"]),
     (33, &["fstat", "fstat64", "fstatat", "fstatat64", "lstat", "lstat64", "mknod", "mknodat"]),
     (33, &["stat", "stat64"]),
-    // Before, these were in another library.
+    // (Before 2.34 the names of this version, except `execveat`, were in librt.)
     (34, &["mq_open", "mq_receive", "mq_send", "mq_timedreceive", "mq_timedsend", "mq_unlink"]),
     (34, &["execveat", "timer_gettime", "timer_settime"]),
     (35, &["epoll_pwait2"]),
@@ -370,7 +370,8 @@ fn set_by(command: c_int, size: usize) -> usize {
     if command == libc::IPC_SET { size } else { 0 }
 }
 
-/// Bytes that such a command writes. (Others write tables whose length no argument states.)
+/// Bytes that a command of these functions writes. (Other commands write tables whose length no
+/// argument states.)
 fn told_by(command: c_int, size: usize) -> usize {
     // MSG_STAT, MSG_STAT_ANY or SHM_STAT, SHM_STAT_ANY, SEM_STAT, SEM_STAT_ANY.
     if matches!(command, libc::IPC_STAT | 11 | 13 | 15 | 18 | 20) { size } else { 0 }

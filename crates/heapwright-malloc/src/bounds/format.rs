@@ -108,7 +108,7 @@ impl Arguments {
     }
 }
 
-/// The rest of a format.
+/// The part of a format that is not read yet.
 struct Format(*const c_char);
 
 impl Format {
@@ -128,7 +128,7 @@ impl Format {
         }
     }
 
-    /// The number at this place of the format, if there is one. For a `*` an argument states it.
+    /// The number at this place of the format, if there is one. A `*` stands for an argument.
     ///
     /// # Safety
     ///

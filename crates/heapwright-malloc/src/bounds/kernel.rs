@@ -5,18 +5,18 @@
 //!                    in_spite    the same checks again, which now make room instead of findings:
 //!                                  path     a copy is passed, with an end behind the block's bytes
 //!                                  to       a copy is passed; the part that fits is copied back
-//!                                  longer   the guard pages in it are lifted
+//!                                longer memory: its guard pages are lifted
 //!                                the real function
 //!                                the guard pages are put back
 //! ```
 //!
-//! A function may be given a limit beyond a block's end, and write no more than the block has
-//! (`fgets`, `read`). So the result decides after the call (`Room::judge`): a write beyond the
+//! A limit may exceed the block although the function writes no more than the block has (`fgets`,
+//! `read`). So [`Room::judge`] looks at the result after the call. It reports a write beyond the
 //! block, or a limit that is too large.
 //!
 //! The kernel answers `EFAULT` at a guard page. Without heapwright there is none, so the kernel
-//! must not meet one. Beyond a block the kernel reads zeros, and its writes are dropped afterwards:
-//! a path or a struct must not depend on the debug heap's bytes behind the block.
+//! must not meet one. Beyond a block the kernel reads zeros, and its writes are dropped afterwards.
+//! So no path or struct depends on the debug heap's bytes behind the block.
 //!
 //! **Foreign memory.** A program may pass an invalid pointer: the kernel refuses it, not the check.
 //! The checks read lengths and lists of parts themselves, after [`is_there`] has found them
@@ -76,14 +76,14 @@ pub(super) struct Room {
     limit: Cell<Option<Limit>>,
 }
 
-/// How a function's result tells the bytes that it has written.
+/// The meaning of a function's result: the bytes that the function has written.
 #[derive(Clone, Copy)]
 pub(super) enum Filled {
-    /// It is their number.
+    /// The result is the number of bytes.
     Bytes,
-    /// It is a number of objects of this size.
+    /// The result is a number of objects of this size.
     Items(usize),
-    /// They are a string and its end, if the result is no null pointer and no error.
+    /// The function has written a string and its end, unless the result is null or an error.
     Text,
     /// The same with wide characters.
     Wide,
@@ -183,8 +183,9 @@ impl Room {
     }
 
     /// Copies the `bytes` bytes at `from`: the `left` bytes that the block has, and zeros behind
-    /// them. After a write the first `left` bytes are copied back. No access: they are a string.
-    /// False: the copy would be too long, or the bytes beyond exist (poisoned ones, say).
+    /// them. After a write the first `left` bytes are copied back. Without an `access`, the bytes
+    /// are a string. Returns false if the copy would be too long, or if bytes beyond `left` exist
+    /// (poisoned ones, say).
     #[inline(never)]
     fn copy(&self, from: *mut u8, left: usize, bytes: usize, access: Option<Access>) -> bool {
         let (start, is_there) = (self.used.get(), heap::poisoned_bytes(from.addr() + left, 1));
@@ -252,7 +253,7 @@ impl<const READS: bool> super::Check<'_, READS> {
         if bytes <= left {
             return;
         }
-        // (In no live block, any write is wrong.)
+        // (If `left` is 0, no live block is here, and any write is wrong.)
         if !READS || left == 0 || !heap::debugging() {
             return self.refuse(Access::Write, to.addr(), bytes);
         }
@@ -614,8 +615,7 @@ mod lists {
             }
         }
 
-        /// The kernel has refused an address. Reports it and returns true if it is out of bounds of
-        /// a block.
+        /// The kernel has refused `address`. Reports it and returns true if it is out of bounds.
         fn faulted(self, address: usize) -> bool {
             let place = core::ptr::without_provenance::<u8>(address);
             let Some(room) = bounded(place) else { return false };
@@ -627,8 +627,8 @@ mod lists {
         }
     }
 
-    /// The bytes that a request reads, and those it writes. The numbers of old requests, for
-    /// terminals and interfaces, do not contain them.
+    /// The bytes that a request reads, and those that it writes. (The numbers of old requests, for
+    /// terminals and interfaces, do not contain these sizes.)
     fn accessed_by(request: c_ulong) -> (usize, usize) {
         const INT: usize = size_of::<c_int>();
         /// The kernel's `struct termios`, `struct winsize` and `struct ifreq`.
@@ -663,8 +663,8 @@ mod lists {
         }
     }
 
-    /// Checks a call that another module interposes, as a line of the table does, and makes it, in
-    /// spite of a finding.
+    /// Checks a call that another module interposes, as a line of the table does. Then makes the
+    /// call, even after a finding.
     pub(crate) fn checked<R>(
         function: &'static str,
         look: impl Fn(Check<'_, true>),
@@ -729,7 +729,7 @@ mod lists {
     type Execve = unsafe extern "C" fn(*const c_char, Strings, Strings) -> c_int;
     type Strings = *const *const c_char;
 
-    /// `execl`: a call of `execv`, through its slot, with the list's words.
+    /// `execl`: calls `execv`, through its slot, with the list's words.
     ///
     /// # Safety
     ///
@@ -744,7 +744,7 @@ mod lists {
         unsafe { execute(&SLOTS.execv, path, list, false) }
     }
 
-    /// `execlp`: the same with `execvp`.
+    /// `execlp`: as [`execl`], with `execvp`.
     ///
     /// # Safety
     ///
@@ -759,7 +759,7 @@ mod lists {
         unsafe { execute(&SLOTS.execvp, path, list, false) }
     }
 
-    /// `execle`: the same with `execve`.
+    /// `execle`: as [`execl`], with `execve`.
     ///
     /// # Safety
     ///
@@ -808,8 +808,8 @@ mod lists {
 
     type Syscall = unsafe extern "C" fn(c_long, usize, usize, usize, usize, usize, usize) -> c_long;
 
-    /// `syscall`. No table states which arguments are addresses, so they are verified only after
-    /// the kernel has refused one.
+    /// `syscall`. No table states which arguments are addresses. So the arguments are verified only
+    /// after the kernel has refused an address.
     ///
     /// # Safety
     ///

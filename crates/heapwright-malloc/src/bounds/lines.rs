@@ -9,14 +9,14 @@
 //!                                    a line of the table { the real name, the slot, the form that checks writes, the form that checks both }
 //! ```
 //!
-//! `SLOTS` is the one in scope where a table stands: the slots of that table's names.
+//! A line uses the `SLOTS` that its table's file imports: the slots of that table's names.
 
-/// Functions, and the table of them.
+/// The functions of a table's lines, and the table itself.
 macro_rules! functions {
     ($TABLE:ident: $($name:ident $(as $real:ident)? ($($argument:ident: $type:ty),*) -> $result:ty { $($rule:tt)* })*) => {
         $( function!($TABLE $name, ($($argument: $type),*) -> $result, $($rule)*); )*
 
-        /// All of them.
+        /// All functions of this table.
         pub(super) static $TABLE: &[Function] = &[$(
             Function {
                 real: name!($name $($real)?),

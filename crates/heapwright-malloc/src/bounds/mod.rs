@@ -1,7 +1,7 @@
 //! Bounds in the C library's functions: `libheapwright-hardened.so`, and `libheapwright-check.so`.
 //!
 //! A program's call of `memcpy`, `strcpy`, `sprintf`, `read`, ... comes here first. The address map
-//! gives the room left in the destination's block; then the C library's own function does the work.
+//! gives the room left in the destination's block. The C library's own function does the work.
 //!
 //! ```text
 //!   heapwright-entry   the names, a slot for each { entry, real }; heapwright-entry-reads
@@ -18,25 +18,17 @@
 //!   own                heapwright's own calls of these functions, without checks
 //! ```
 //!
-//! **One table, two uses.** A line states what a function writes *and* reads. Each function is
+//! **One table, two uses.** A line states a function's writes *and* reads. Each function is
 //! compiled twice from it: with checks of writes alone, and with both. The hardened library uses
-//! the first form, because attacks are made of writes out of bounds, and checking reads costs as
-//! much again. The slots of `mode=debug` hold the second form, to find bugs: the debug heap knows
-//! each block's exact size, and whether it was freed. It puts an error into the record as a
-//! finding, with stacks, and the program continues. The hardened library lacks the functions that
-//! only read: `heapwright check` preloads a library of its own.
-//!
-//! **When.** The first call of any of the functions fills the slots. The library's constructor,
-//! which knows the mode, fills them again and makes their pages read-only. Several threads, or a
-//! signal handler, may fill them at once; the functions for the mode are the ones that stay. If
-//! another thread may still be writing when the constructor is done, the pages stay writable.
-//! (Another library's constructor can start such a thread.)
+//! the first form, because attacks are made of writes out of bounds, and checks of reads cost as
+//! much again. `mode=debug` uses the second form, to find bugs. The debug heap knows each block's
+//! exact size, and whether it was freed. The hardened library lacks the functions that only read.
 //!
 //! **An error** is one line of text, and ends the process. With `on_misuse=report` or `mode=debug`
-//! the real function then does its work; printed text is cut.
+//! the real function then does its work, but printed text is cut.
 //!
-//! Invariants: nothing here allocates or takes a lock; no function here changes `errno` before the
-//! real one runs; a destination outside the heap's window goes to the real function unchecked.
+//! **Invariants.** Nothing here allocates or takes a lock. No function here changes `errno` before
+//! the real one runs. A destination outside the heap's window goes to the real function unchecked.
 
 #[macro_use]
 mod lines;
@@ -130,6 +122,12 @@ type Dlsym = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
 type Dlerror = unsafe extern "C" fn() -> *mut c_char;
 
 /// The state of the slots.
+///
+/// The first call of any of the functions fills the slots. The library's constructor, which knows
+/// the mode, fills them again and makes their pages read-only. Several threads, or a signal
+/// handler, may fill the slots at once; the functions for the mode are the ones that stay. If
+/// another thread may still be writing when the constructor is done, the pages stay writable.
+/// (Another library's constructor can start such a thread.)
 static STAGE: AtomicU8 = AtomicU8::new(UNPREPARED);
 /// The constructor has not run.
 const UNPREPARED: u8 = 0;
@@ -148,7 +146,7 @@ extern "C" fn heapwright_bounds_start() {
     let stage = STAGE.load(Ordering::SeqCst);
     if stage == UNPREPARED {
         fill_slots(Checks::Writes);
-        // If the constructor ran meanwhile, some of these words replaced its own.
+        // If the constructor ran meanwhile, this call may have overwritten slots of its own.
         if STAGE.load(Ordering::SeqCst) != UNPREPARED {
             fill_slots(asked_for());
         }
@@ -207,7 +205,7 @@ fn known_name(name: &'static CStr) -> &'static CStr {
 }
 
 /// Whether to look a function up: false before the constructor runs, for a name that the C library
-/// certainly lacks. (The reason is that of [`known_name`].)
+/// certainly lacks. (A failed `dlsym` allocates its error message.)
 fn may_have(name: &CStr) -> bool {
     #[cfg(heapwright_reads)]
     if STAGE.load(Ordering::Relaxed) == UNPREPARED
@@ -261,7 +259,7 @@ const fn string(text: &'static str) -> &'static CStr {
 fn fill_slots(checks: Checks) {
     let (dlsym, dlerror) = (weak!("dlsym"), weak!("dlerror"));
     if dlsym.is_null() || dlerror.is_null() {
-        // Each process that can load this library has both.
+        // (Never so: each process that can load this library has both functions.)
         return;
     }
     // SAFETY: `dlsym` has this type in POSIX.
@@ -273,7 +271,7 @@ fn fill_slots(checks: Checks) {
     let before = errno::get();
     own::set(next);
     let mut all = true;
-    // First the real functions: null for one that this C library lacks.
+    // The real functions come first. Null: this C library lacks the function.
     for function in functions() {
         let known = |name: &CStr| if may_have(name) { next(name) } else { ptr::null_mut() };
         let real = function.real.map(|name| known(known_name(name)));

@@ -115,7 +115,7 @@ mod calls {
             /// As the C library's.
             #[unsafe(no_mangle)]
             unsafe extern "C" fn $name($($argument: $type),*) -> c_int {
-                // SAFETY: the caller passes what the C library's function takes.
+                // SAFETY: the caller passes valid arguments of the C library's function.
                 unsafe { libc::syscall(libc::$number, $($passed),*) as c_int }
             }
         )* };
@@ -186,7 +186,7 @@ unsafe extern "C" fn __wrap_pread64(
 
 /// # Safety
 ///
-/// As `pread`, which is what musl calls `pread64`.
+/// As `pread`: musl has `pread64` under this name.
 #[cfg(target_env = "musl")]
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __wrap_pread(

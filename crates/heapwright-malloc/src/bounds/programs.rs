@@ -11,8 +11,7 @@
 //!   system                the note precedes the call, which waits for the program
 //! ```
 //!
-//! The program gets the variables as its starter wants them. A `HEAPWRIGHT` that chooses other
-//! options is the starter's wish, too.
+//! The program gets its variables unchanged, also a `HEAPWRIGHT` with other options.
 //!
 //! Nothing here allocates or takes a lock: children of `vfork` make these calls.
 
@@ -41,12 +40,12 @@ fn own_variables() -> Strings {
     unsafe { (&raw const environ).read() }
 }
 
-/// A program that starts without the library: its process, 0 if it is not known.
+/// The process of a program that starts without the library. 0: it is not known.
 #[derive(Clone, Copy)]
 pub(super) struct Unchecked(u32);
 
-/// Calls `visit` with the bytes of a string up to its end, at most `most`, as far as they can be
-/// read.
+/// Calls `visit` with the bytes of a string, at most `most`. Stops at the end, at a byte that
+/// cannot be read, or if `visit` returns false.
 fn each_byte(text: *const c_char, most: usize, visit: &mut dyn FnMut(u8) -> bool) {
     for at in 0..most {
         let place = text.cast::<u8>().wrapping_add(at);
@@ -79,7 +78,7 @@ fn has(text: *const c_char, start: &[u8], part: &[u8]) -> bool {
     at == start.len() && matched == part.len()
 }
 
-/// Whether a list of variables leads the library into a program.
+/// Whether a list of variables makes a program load the library, with options.
 fn carry_us(variables: Strings) -> bool {
     let (mut preloads, mut has_options) = (false, false);
     for at in 0.. {
@@ -100,8 +99,7 @@ fn carry_us(variables: Strings) -> bool {
     preloads && has_options
 }
 
-/// Notes a program, if its variables do not lead the library into it. `before`: what precedes the
-/// name.
+/// Notes a program, unless its variables make it load the library. `before`: words before the name.
 fn note(process: u32, before: &[u8], name: ConstText, variables: Strings) -> Option<Unchecked> {
     if carry_us(variables) {
         return None;
@@ -118,7 +116,7 @@ fn note(process: u32, before: &[u8], name: ConstText, variables: Strings) -> Opt
     Some(Unchecked(process))
 }
 
-/// Takes a note back: the call that starts a program has returned.
+/// Takes the note back: the call has returned, so the program has not started.
 pub(super) fn returned(started: Option<Unchecked>) {
     if let Some(Unchecked(process)) = started {
         note_not_started(process);
@@ -135,7 +133,7 @@ pub(super) fn started_by(number: c_long, name: Word, variables: Word) -> Option<
     note(process::id(), b"", name, variables)
 }
 
-/// An argument, or its copy in the room of a call whose memory is guarded.
+/// The argument for the real function: a copy, if the call has a `room` with one.
 fn passed<T: Copy>(room: Option<&Room>, argument: T) -> T {
     room.map_or(argument, |room| room.pass(argument))
 }

@@ -1,16 +1,16 @@
 //! Functions that read up to an end, or compare.
 //!
 //! ```text
-//!   memchr(p, c, n)      up to the first c, at most n: less than n bytes may be there
+//!   memchr(p, c, n)      up to the first c, at most n: fewer than n bytes may be there
 //!   strcmp(a, b)         both up to where they differ, or end
 //!   strcspn(s, set)      up to the first character of the set, or the end
 //!   strtol(s)            the digits, and one character more
 //! ```
 //!
 //! The checks read a block's bytes, and the real function reads them again. Only `strlen`, the most
-//! frequent, returns the check's own count: the rest of the block if the string has no end there.
-//! No check reads beyond a block's end. A check stops where the function stops, so a program that
-//! splits a long text word by word does not read the whole rest each time.
+//! frequent, returns the check's own count. That count ends with the block if the string has no end
+//! there. No check reads beyond a block's end. A check stops where the function stops. So a program
+//! that splits a long text word by word does not read the whole remaining text for each word.
 
 use super::text::{Character, length};
 use super::{Access, Check, Glance, bounded, product};
@@ -264,8 +264,8 @@ impl<const READS: bool> Check<'_, READS> {
         }
     }
 
-    /// The function will read the string at `text` to its end, or up to the first character in the
-    /// set (`at_set`), or the first that is not in it.
+    /// The function will read the string at `text` to its end, or up to a first character. With
+    /// `at_set` that is the first in the set, otherwise the first that is not in the set.
     pub(super) fn stops(self, text: *const c_char, set: *const c_char, at_set: bool) {
         self.reads_text(set, usize::MAX);
         if let Some(room) = bounded(text) {

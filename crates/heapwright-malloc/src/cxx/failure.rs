@@ -1,27 +1,25 @@
 //! `operator new` without memory: the new-handler, and `std::bad_alloc`.
 //!
-//! If the heap has no memory, the standard demands a loop: fetch the new-handler; call it, and try
-//! again; without a handler throw `std::bad_alloc`. Both the handler and the thrower may throw, and
-//! Rust built with `panic=abort` cannot be unwound through. So no Rust frame is on the stack then:
-//! the operator ends in a tail call of [`new_slow`], which is assembly with its unwinding written
-//! out. It calls only Rust functions that cannot throw. (A test throws through it, and another
-//! reads the disassembly to see that the operator *jumps* there.)
+//! If the heap has no memory, the standard demands a loop. It fetches the new-handler, calls it,
+//! and tries again; without a handler it throws `std::bad_alloc`. Both the handler and the thrower
+//! may throw, and Rust built with `panic=abort` cannot be unwound through. So no Rust frame is on
+//! the stack then: the operator ends in a tail call of [`new_slow`], which is assembly with its
+//! unwinding written out. The assembly calls only Rust functions that cannot throw. (A test throws
+//! through it, and another reads the disassembly to see that the operator *jumps* there.)
 //!
 //! ```text
 //!   caller (C++)                         caller (C++)
 //!   _Znwm (Rust) --tail call-->          new_slow (assembly, can be unwound)
 //!                                        the new-handler (C++, may throw)
 //! ```
-//!
-//! Called by the operators, by a tail call.
 
 use crate::cxx_runtime;
 use core::arch::naked_asm;
 use heapwright::heap::{self, NEW, NEW_ARRAY};
 use libc::{c_void, size_t};
 
-/// All of `operator new`: an attempt; after each failure the new-handler and another attempt;
-/// without a handler, `std::bad_alloc`.
+/// All of `operator new`. After each failed attempt the new-handler is called, and another attempt
+/// follows. Without a handler, throws `std::bad_alloc`.
 ///
 /// The frame keeps the request in two callee-saved registers, and can be unwound at each call.
 ///
@@ -137,12 +135,12 @@ macro_rules! slow {
 }
 
 slow! {
-    /// `operator new`, when the fast path was not enough; and all of the aligned form.
+    /// `operator new` after the fast path did not suffice, and the whole of its aligned form.
     new_slow => NEW, "", "";
     /// `operator new`, after an attempt that failed.
     #[cfg_attr(not(heapwright_tail_calls), allow(dead_code, reason = "no attempt before"))]
     new_failed => NEW, "jmp 3f", "b 3f";
-    /// `operator new[]`, where it is distinguished.
+    /// `operator new[]`, in modes that tell it from `operator new`.
     new_array_slow => NEW_ARRAY, "", "";
 }
 
@@ -167,7 +165,7 @@ extern "C" fn helper(alignment: size_t) -> *mut c_void {
 /// Throws `std::bad_alloc` into the caller: finds the function that throws it in this process,
 /// gives up its own frame and jumps there.
 ///
-/// The answer is four words on the stack: a function and its arguments.
+/// `prepare_bad_alloc` writes four words to the stack: the function and its arguments.
 #[unsafe(naked)]
 extern "C" fn throw_bad_alloc() -> *mut c_void {
     #[cfg(target_arch = "x86_64")]

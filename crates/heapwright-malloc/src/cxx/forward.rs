@@ -1,21 +1,18 @@
-//! Forms that forward to another, and how a debug heap learns which one was called.
+//! Forms that forward to another form, and how a debug heap learns which form was called.
 //!
-//! **Forwarding.** A program may replace some of the forms and rely on the others to call its own:
-//! programs that count allocations replace `new(n)` and `delete(p)` alone, and the compiler calls
-//! `delete(p, n)`. So each forwarding form is one jump to the program's operator, or to ours if
+//! **Forwarding.** A program may replace some forms and rely on the others to call its own.
+//! (Programs that count allocations replace `new(n)` and `delete(p)` alone, and the compiler calls
+//! `delete(p, n)`.) So each forwarding form is one jump to the program's operator, or to ours if
 //! there is none. The jump goes through the symbol table, or through a table of our own,
 //! [`FORWARD`], which the dynamic linker fills in the same way.
 //!
 //! **Telling apart.** A debug heap must know `new[]` from `new`, and the sizes and alignments of
-//! `delete`. The forms that do the work report the alignment, each through an entry point of its
-//! own (`heap::NEW`). A forwarding form loses this. So debug mode and hardened mode replace words
-//! of [`FORWARD`] by functions that do the work at once and report everything. A word is replaced
-//! if its operator, and each operator behind that one, is ours. The heap does so at its start,
-//! before its first block: constructors of other libraries run before ours, and their blocks of
-//! `new[]` are freed by `delete[]` at exit. Our constructor does it again, because a program may
-//! allocate before the dynamic linker has filled in the table. Where the program has replaced an
-//! operator, the word stays. The program's operator then runs, as the standard says, and its own
-//! calls are reported.
+//! `delete`. The forms that do the work report the alignment (`heap::NEW`). A forwarding form loses
+//! all this. So debug mode and hardened mode replace words of [`FORWARD`] by functions that do the
+//! work at once and report everything. A word is replaced if its operator, and each operator behind
+//! that one, is ours. If the program has replaced an operator, the word stays. The program's
+//! operator then runs, as the standard says, and its own calls are reported. [`distinguish_forms`]
+//! does this twice.
 //!
 //! ```text
 //!                       fast mode              debug mode
@@ -25,12 +22,8 @@
 //!   nothrow forms   ->  what they forward to, which reports (they know no more)
 //! ```
 //!
-//! Fast mode pays nothing: the jump reads this word of memory instead of another. The table is as
-//! safe as the symbol table: it lies in `.data.rel.ro`, which the dynamic linker makes read-only
-//! before any code runs. Only debug mode and hardened mode make its page writable again, and leave
-//! it so.
-//!
-//! Called by the constructor, by the heap's start, and by the operators.
+//! Fast mode pays nothing: the jump reads this word of memory instead of another. [`FORWARD`] is as
+//! safe as the symbol table: it lies in `.data.rel.ro`.
 
 use super::failure::new_array_slow;
 use super::{_ZdlPv, _ZdlPvSt11align_val_t, _Znwm, _ZnwmSt11align_val_t};
@@ -40,7 +33,7 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 use heapwright::heap::{self, NEW, NEW_ARRAY};
 use libc::{c_void, size_t};
 
-/// The target of the sized form, with the size behind it.
+/// Jumps to the target of the sized form. The size is the second argument.
 #[unsafe(naked)]
 pub(super) extern "C" fn delete_sized(block: *mut c_void, size: size_t) {
     #[cfg(target_arch = "x86_64")]
@@ -59,11 +52,13 @@ pub(super) extern "C" fn delete_sized(block: *mut c_void, size: size_t) {
     );
 }
 
-/// The targets of the forwarding forms that lose information.
+/// The targets of the forwarding forms that lose information. The dynamic linker makes the section
+/// read-only before any code runs. Only debug mode and hardened mode make the page writable again,
+/// and leave it so.
 #[repr(C, align(64))]
 struct Forward([AtomicPtr<c_void>; FORWARDING]);
 
-/// Their number, and the index of each.
+/// The number of these forms, and the index of each.
 const FORWARDING: usize = 8;
 const NEW_ARRAY_PLAIN: usize = 0;
 const NEW_ARRAY_ALIGNED: usize = 1;
@@ -74,8 +69,8 @@ const DELETE_ARRAY_SIZED: usize = 5;
 const DELETE_ARRAY_ALIGNED: usize = 6;
 const DELETE_ARRAY_SIZED_ALIGNED: usize = 7;
 
-/// The linker or the dynamic linker fills it in, with the program's own operators if there are any.
-/// The assembly of the forms reads it.
+/// The linker or the dynamic linker fills the table in, with the program's own operators if there
+/// are any. The assembly of the forms reads it.
 #[unsafe(link_section = ".data.rel.ro.heapwright_forward")]
 static FORWARD: Forward = Forward([
     AtomicPtr::new(_Znwm as *mut c_void),
@@ -89,7 +84,7 @@ static FORWARD: Forward = Forward([
 ]);
 
 /// For each form: the function that does its work at once and reports the form, and the index of
-/// its target, if that is in the table.
+/// the form's target, if the table has it.
 fn reporting(form: usize) -> (*mut c_void, Option<usize>) {
     match form {
         NEW_ARRAY_PLAIN => (new_array as *mut c_void, None),
@@ -137,8 +132,8 @@ fn is_ours(operator: *mut c_void) -> bool {
     (start.addr()..stop.addr()).contains(&operator.addr())
 }
 
-/// Whether a form leads to an operator of ours, with no other on the way, or already to its
-/// reporting function.
+/// Whether a form leads to an operator of ours, with no operator of the program on the way, or
+/// already to its reporting function.
 fn leads_to_us(form: usize) -> bool {
     let (report, next) = reporting(form);
     let word = FORWARD.0[form].load(Ordering::Relaxed);
@@ -146,7 +141,7 @@ fn leads_to_us(form: usize) -> bool {
 }
 
 /// If the program has an `operator delete(void*)` of its own, makes the sized form forward every
-/// block to it. Called by the constructor.
+/// block to it. The constructor calls this.
 pub(crate) fn notice_replacements() {
     if !leads_to_us(DELETE_SIZED) {
         // SAFETY: constructors run one at a time, before `main` and before `dlopen` returns. A
@@ -161,9 +156,12 @@ extern "C" fn tell_forms_apart() {
 }
 
 /// Makes each forwarding form report itself to the heap, unless the program has replaced its
-/// target. The heap's start and the constructor call it in debug mode and in hardened mode; a
-/// second call changes nothing that the first has set. Returns whether the program has replaced no
-/// operator.
+/// target. Returns whether the program has replaced no operator.
+///
+/// In debug mode and in hardened mode the heap calls this at its start, before its first block.
+/// (Constructors of other libraries run before ours, and `delete[]` frees their blocks of `new[]`
+/// at exit.) Our constructor calls it again, because a program may allocate before the dynamic
+/// linker has filled in the table. The second call changes nothing that the first has set.
 #[cold]
 pub(crate) fn distinguish_forms() -> bool {
     // Decide before the first store: the words are still the linker's.
@@ -179,7 +177,7 @@ pub(crate) fn distinguish_forms() -> bool {
     let whole = FORWARD.0.as_ptr().with_addr(start).cast_mut().cast();
     // SAFETY: a page of this library becomes writable; its contents stay.
     if unsafe { libc::mprotect(whole, page, libc::PROT_READ | libc::PROT_WRITE) } != 0 {
-        // Then new[] is reported as new, and delete[] as delete, which agree.
+        // Then new[] is reported as new, and delete[] as delete: the two agree.
         return all;
     }
     for (form, word) in FORWARD.0.iter().enumerate() {
@@ -190,7 +188,7 @@ pub(crate) fn distinguish_forms() -> bool {
     all
 }
 
-/// The jump to [`new_array_slow`], told that it reports.
+/// The jump to [`new_array_slow`], with an alignment of 1.
 #[cfg(target_arch = "x86_64")]
 macro_rules! to_slow {
     () => {
@@ -204,7 +202,7 @@ macro_rules! to_slow {
     };
 }
 
-/// `new[](n)`, reporting. Beside it lies the word by which the heap's start finds
+/// `new[](n)`, reporting. Beside the function lies the word by which the heap's start finds
 /// [`tell_forms_apart`].
 #[unsafe(naked)]
 #[allow(named_asm_labels, reason = "the heap's start finds the word by its name")]
@@ -251,8 +249,8 @@ unsafe extern "C" fn give_array_aligned(block: *mut c_void, alignment: size_t) {
     unsafe { heap::free_aligned_from::<NEW_ARRAY>(block.cast(), alignment) };
 }
 
-/// `delete(p, n, align)` and `delete[](p, n, align)`, reporting. The arguments are exchanged
-/// already.
+/// `delete(p, n, align)` and `delete[](p, n, align)`, reporting. The form has already exchanged the
+/// last two arguments.
 unsafe extern "C" fn give_sized_aligned<const FROM: u8>(
     block: *mut c_void,
     alignment: size_t,
@@ -262,8 +260,9 @@ unsafe extern "C" fn give_sized_aligned<const FROM: u8>(
     unsafe { heap::free_sized_aligned_from::<FROM>(block.cast(), size, alignment) };
 }
 
-/// A form that calls another with its own leading arguments, and reports no more than that one: one
-/// jump through the global offset table, which has the program's own operator, if there is one.
+/// A form that calls another form with its own leading arguments, and has nothing more to report.
+/// It is one jump through the global offset table, which has the program's own operator, if there
+/// is one.
 macro_rules! forwarding {
     ($( $(#[$doc:meta])* $from:ident => $to:literal; )*) => {
         $(
@@ -298,9 +297,9 @@ forwarding! {
     _ZdaPvSt11align_val_tRKSt9nothrow_t => "_ZdaPvSt11align_val_t";
 }
 
-/// A form that calls another, which cannot distinguish it from its own callers: one jump through
-/// its place in [`FORWARD`]. The instructions in brackets precede the jump, for x86-64 and for
-/// aarch64.
+/// A form that calls another form, which cannot distinguish it from its own callers. It is one jump
+/// through its place in [`FORWARD`]. The instructions in brackets precede the jump, for x86-64 and
+/// for aarch64.
 macro_rules! forwarding_apart {
     ($( $(#[$doc:meta])* $from:ident => $place:ident [$($x86:literal),*] [$($arm:literal),*]; )*) => {
         $(
@@ -330,8 +329,8 @@ macro_rules! forwarding_apart {
     };
 }
 
-// If the alignment is the third argument, it must become the second. The size takes its place, and
-// only a reporting function reads it.
+// If the alignment is the third argument, it must become the second. The size becomes the third,
+// and only a reporting function reads it.
 forwarding_apart! {
     /// `operator new[](std::size_t)`.
     _Znam => NEW_ARRAY_PLAIN [] [];

@@ -4,7 +4,7 @@
 //! routine, [`nothrow_personality`], for their frames. It stops every exception at the frame's
 //! landing pad. It lets a forced unwinding (thread cancellation) through, which must not stop.
 //!
-//! Called by programs alone.
+//! Only programs call these functions.
 
 use crate::cxx_runtime;
 use core::arch::naked_asm;
@@ -18,7 +18,7 @@ const LANDING_PAD: usize = 1 + 1;
 #[cfg(target_arch = "aarch64")]
 const LANDING_PAD: usize = 4 + 4;
 
-/// A form that calls another, and returns null if that one throws.
+/// A form that calls another form, and returns null if that form throws.
 ///
 /// The frame is one word (two on aarch64), and its first call may throw. Then
 /// [`nothrow_personality`] continues at the landing pad, with the exception in the register of a
@@ -102,12 +102,12 @@ nothrow! {
 
 /// Tells the unwinder whether an exception stops at the frame of a nothrow form.
 ///
-/// It does, except a forced unwinding. If the unwinder's own functions cannot be found, the
-/// exception continues into the caller, which is noexcept and ends the program.
+/// Every exception stops there, except a forced unwinding. If the unwinder's own functions cannot
+/// be found, the exception continues into the caller, which is noexcept and ends the program.
 ///
 /// # Safety
 ///
-/// The unwinder calls it, with its own exception and context.
+/// Only the unwinder calls this, with its own exception and context.
 unsafe extern "C" fn nothrow_personality(
     _version: c_int,
     actions: c_int,
@@ -115,9 +115,9 @@ unsafe extern "C" fn nothrow_personality(
     exception: *mut c_void,
     context: *mut c_void,
 ) -> c_int {
-    /// "I search for a frame that stops it."
+    /// "I search for a frame that stops the exception."
     const SEARCH_PHASE: c_int = 1;
-    /// "You said you would: arrange for it."
+    /// "You said that you stop it: arrange for that."
     const HANDLER_FRAME: c_int = 4;
     /// "No frame may stop it."
     const FORCE_UNWIND: c_int = 8;

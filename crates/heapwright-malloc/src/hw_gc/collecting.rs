@@ -22,7 +22,7 @@ pub unsafe extern "C" fn hw_gc_step(mutator: *mut GcMutator, budget_ns: u64) -> 
     unsafe { mutator.step(budget_ns) }
 }
 
-/// A whole collection. Unreachable objects are freed when it returns.
+/// Makes a whole collection. Unreachable objects are freed when it returns.
 ///
 /// # Safety
 ///
@@ -35,8 +35,9 @@ pub unsafe extern "C" fn hw_gc_collect(mutator: *mut GcMutator) {
     unsafe { mutator.collect() };
 }
 
-/// A whole minor collection; or a major one, if that is due, or if the heap cannot tell old
-/// objects: it has no generations, or has not collected yet. Returns whether it was a minor one.
+/// Makes a whole minor collection. Makes a major one instead if that is due, or if the heap cannot
+/// tell old objects: it has no generations, or has not collected yet. Returns whether the
+/// collection was a minor one.
 ///
 /// # Safety
 ///
@@ -65,8 +66,8 @@ pub unsafe extern "C" fn hw_gc_compact(mutator: *mut GcMutator) {
     unsafe { mutator.compact() };
 }
 
-/// As hw_gc_compact, but moves every object that may move, also from full pages: tests of a runtime
-/// find addresses with it that the runtime does not report.
+/// As hw_gc_compact, but moves every object that may move, also from full pages. Tests of a runtime
+/// call this to find addresses that the runtime does not report.
 ///
 /// # Safety
 ///
@@ -80,8 +81,8 @@ pub unsafe extern "C" fn hw_gc_compact_all(mutator: *mut GcMutator) {
     unsafe { mutator.compact_all() };
 }
 
-/// As hw_gc_compact, but in steps of hw_gc_step, which returns true when it is complete; then
-/// hw_gc_trim gives pages back.
+/// As hw_gc_compact, but in steps of hw_gc_step, which returns true when the compaction is
+/// complete. Then hw_gc_trim gives pages back.
 ///
 /// # Safety
 ///
@@ -107,7 +108,7 @@ pub unsafe extern "C" fn hw_gc_pin(mutator: *mut GcMutator, object: *mut c_void)
     unsafe { of(mutator) }.pin(object.cast())
 }
 
-/// Ends a hw_gc_pin. Before the object dies.
+/// Ends a hw_gc_pin. Call it before the object dies.
 ///
 /// # Safety
 ///
@@ -121,12 +122,12 @@ pub unsafe extern "C" fn hw_gc_unpin(mutator: *mut GcMutator, object: *mut c_voi
 }
 
 /// Gives the object size bytes. Returns whether its slot has them. If not, or if a smaller slot
-/// would do, the next compaction moves it to a fitting slot, if it may be moved: the runtime's
-/// wanted then returns the size again.
+/// would do, the next compaction moves the object to a fitting slot, if it may be moved. The
+/// runtime's wanted then returns the size again.
 ///
 /// # Safety
 ///
-/// An object of the heap, which is the caller's to change.
+/// object is an object of the heap, and only the caller changes it now.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_resize(
     mutator: *mut GcMutator,
@@ -161,8 +162,8 @@ pub unsafe extern "C" fn hw_gc_ask(mutator: *mut GcMutator) {
     unsafe { of(mutator) }.ask();
 }
 
-/// Defers collections: until hw_gc_resume, allocation does no collecting of its own. Nests. The
-/// limit of the heap still holds.
+/// Defers collections: until hw_gc_resume, allocation does no collecting of its own. Calls nest.
+/// The limit of the heap still holds.
 ///
 /// # Safety
 ///
@@ -185,8 +186,8 @@ pub unsafe extern "C" fn hw_gc_resume(mutator: *mut GcMutator) {
 }
 
 /// Defers major collections: until hw_gc_resume_majors, collections are minor, if the heap has
-/// generations and memory for it. For requests, with time for major collections between them.
-/// Nests, also with calls of other mutators. The first such scope of a heap may see one major
+/// generations and memory for it. This is for a server that collects between its requests. Calls
+/// nest, also with calls of other mutators. The first such scope of a heap may see one major
 /// collection that was chosen before.
 ///
 /// # Safety

@@ -1,4 +1,4 @@
-//! The functions that are called when an object has died, and when.
+//! Finalizers: functions that are called when an object has become unreachable, and when.
 
 use core::ffi::c_void;
 
@@ -37,10 +37,10 @@ pub unsafe extern "C" fn hw_gc_finalize(
 
 /// As hw_gc_finalize, with a priority and a context that is an object of the heap, or NULL. The
 /// context is kept for as long as the object lives or the finalizer is due, also if it leads to the
-/// object. Finalizers of priority 0 come first; one of a lower priority is not due while one of a
-/// higher priority is whose object leads to its own.
+/// object. Finalizers of priority 0 come first. A finalizer is not due while another finalizer has
+/// a higher priority and an object that leads to its own.
 ///
-/// Returns false with errno ENOMEM if there is no memory, EINVAL without a function or of a
+/// Returns false with errno ENOMEM if there is no memory, EINVAL without a function or for a
 /// priority that does not exist.
 ///
 /// # Safety
@@ -67,14 +67,14 @@ pub unsafe extern "C" fn hw_gc_finalize_with(
 }
 
 /// Sets tell, which is called once a collection when finalizers have become due or guardians have
-/// objects to retrieve. The thread that collected calls it, after the others have resumed. tell
-/// calls nothing of the heap: it sets a flag, or wakes a thread. NULL: no call. Any thread may call
-/// this.
+/// objects to retrieve. The thread that collected calls tell, after the other threads have resumed.
+/// tell calls nothing of the heap: it sets a flag, or wakes a thread. NULL: no call. Any thread may
+/// call this function.
 ///
 /// # Safety
 ///
-/// heap is of hw_gc_create and was not destroyed; tell may be called until this is called again, or
-/// the heap ends.
+/// heap is of hw_gc_create and was not destroyed; tell may be called until the next call of this
+/// function, or until the heap ends.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_tell_when_due(
     heap: *mut GcHeap,
@@ -87,7 +87,7 @@ pub unsafe extern "C" fn hw_gc_tell_when_due(
     unsafe { heap.tell_when_due(tell, context) };
 }
 
-/// Removes all finalizers of object that are not due yet. Constant time for each.
+/// Removes all finalizers of object that are not due yet. Takes constant time for each.
 ///
 /// Returns their number.
 ///
@@ -105,8 +105,8 @@ pub unsafe extern "C" fn hw_gc_finalize_cancel(
     unsafe { mutator.cancel_finalizers(object.cast()) }
 }
 
-/// Runs up to most due finalizers, by priority, then in the order of registration. They may
-/// allocate. Returns their number.
+/// Runs up to most due finalizers, by priority, then in the order of registration. The finalizers
+/// may allocate. Returns their number.
 ///
 /// # Safety
 ///

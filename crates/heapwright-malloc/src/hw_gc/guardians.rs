@@ -29,16 +29,16 @@ pub unsafe extern "C" fn hw_gc_guardian_new(mutator: *mut GcMutator, object: *mu
     })
 }
 
-/// Registers object with a guardian. When nothing leads to it any more, representative can be
-/// retrieved: object itself, or another, which is kept until then. An object may be registered
-/// several times, and is retrieved as often. Weak references to a retrieved object stay.
+/// Registers object with a guardian. When nothing leads to object any more, representative can be
+/// retrieved. That is object itself, or another object, which is kept until then. An object may be
+/// registered several times, and is retrieved as often. Weak references to a retrieved object stay.
 ///
-/// Returns false with errno ENOMEM if there is no memory, or no such guardian.
+/// Returns false with errno ENOMEM if there is no memory, or if there is no such guardian.
 ///
 /// # Safety
 ///
-/// mutator is this thread's; both are objects of its heap; guardian is of hw_gc_guardian_new, and
-/// its object lives.
+/// mutator is this thread's; object and representative are objects of its heap; guardian is of
+/// hw_gc_guardian_new, and its object lives.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_guard(
     mutator: *mut GcMutator,
@@ -52,8 +52,7 @@ pub unsafe extern "C" fn hw_gc_guard(
     errno::or_no_memory(unsafe { mutator.guard(guardian, object.cast(), representative.cast()) })
 }
 
-/// Retrieves a guardian's next object, which the caller must keep alive; NULL: there is none.
-/// Constant time.
+/// Retrieves a guardian's next object, which the caller must keep alive, or NULL. Constant time.
 ///
 /// # Safety
 ///

@@ -46,9 +46,9 @@ pub unsafe extern "C" fn hw_gc_root_free(mutator: *mut GcMutator, cell: *mut *mu
 /// becomes NULL when the object has died, before the object's finalizers run.
 ///
 /// The program may store NULL into the cell. It stores an object directly only if the cell holds
-/// the NULL of this call, of hw_gc_weak_set or of the heap. Otherwise it calls hw_gc_weak_set: a
-/// collection looks only at weak handles that may lead to a young object, and would leave the
-/// address of a dead one in this cell. HW_GC_VERIFY_BARRIERS finds other stores.
+/// the NULL of this call, of hw_gc_weak_set or of the heap. Otherwise it calls hw_gc_weak_set. (A
+/// collection looks only at weak handles that may lead to a young object. It would leave the
+/// address of a dead object in this cell.) HW_GC_VERIFY_BARRIERS finds other stores.
 ///
 /// Returns NULL with errno ENOMEM if there is no memory.
 ///
@@ -69,7 +69,7 @@ pub unsafe extern "C" fn hw_gc_weak_new(
     }
 }
 
-/// Stores an object, or NULL, into a weak handle, whatever it holds.
+/// Stores an object, or NULL, into a weak handle, whatever the handle holds.
 ///
 /// # Safety
 ///

@@ -31,20 +31,20 @@ pub extern "C" fn hw_gc_object_size(object: *const c_void) -> usize {
     raw::object_size(object.cast())
 }
 
-/// The kind of an object, as the allocation was given it: HW_GC_LEAF, HW_GC_FREED, HW_GC_USER.
-/// UINT32_MAX outside all collected heaps.
+/// The kind of an object, as the allocation got it: HW_GC_LEAF, HW_GC_FREED, HW_GC_USER. UINT32_MAX
+/// outside all collected heaps.
 #[unsafe(no_mangle)]
 pub extern "C" fn hw_gc_object_kind(object: *const c_void) -> u32 {
     raw::object_kind(object.cast()).unwrap_or(u32::MAX)
 }
 
 /// Whether an object is old: a minor collection keeps it, and reads it only if it was stored into.
-/// Constant time for most objects; all mutators stop for an object that has survived one
+/// Takes constant time for most objects. All mutators stop for an object that has survived one
 /// collection, or was stored into.
 ///
 /// # Safety
 ///
-/// mutator is this thread's; it is a safepoint, so the duties listed in heapwright_gc.h.
+/// mutator is this thread's; the call is a safepoint, so the duties listed in heapwright_gc.h hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_is_old(mutator: *mut GcMutator, object: *mut c_void) -> bool {
     // SAFETY: as the caller promises.
@@ -101,7 +101,8 @@ pub unsafe extern "C" fn hw_gc_largest_slot(heap: *mut GcHeap) -> usize {
 }
 
 /// Writes a heap's statistics to *out, which is size bytes: pass sizeof(hw_gc_statistics). A
-/// smaller struct gets the fields it knows; of a larger one the rest is set to zero.
+/// smaller struct gets the fields that it has. A larger struct gets zeros behind the fields that
+/// this library knows.
 ///
 /// Returns how many bytes of the struct this library knows. Returns 0 with errno EINVAL for a size
 /// of 0 or beyond 64 KiB.
@@ -122,7 +123,7 @@ pub unsafe extern "C" fn hw_gc_stats(
 }
 
 /// Gives all pages without objects to the system, and the process's other free memory too. Returns
-/// the bytes of the heap's pages, which have left the process then.
+/// the bytes of the heap's pages that have left the process.
 ///
 /// # Safety
 ///

@@ -8,8 +8,8 @@ use crate::errno;
 use crate::hw_gc_types::{GcHeap, GcMutator};
 use heapwright::heap;
 
-/// Reports that objects of the heap keep bytes more, or less, in malloc: they count in the heap's
-/// budget.
+/// Reports that objects of the heap keep bytes more, or fewer, in malloc. The bytes count in the
+/// heap's budget.
 ///
 /// # Safety
 ///
@@ -32,8 +32,8 @@ pub unsafe extern "C" fn hw_gc_account(heap: *mut GcHeap, bytes: isize) {
     unsafe { heap_of(heap) }.account(bytes);
 }
 
-/// Does the collection work for bytes reported to hw_gc_account: sweeps a little, begins a
-/// collection if one is due, or marks, as an allocation of so many bytes in the heap would.
+/// Does the collection work for bytes reported to hw_gc_account, as an allocation of so many bytes
+/// in the heap would. It sweeps a little, begins a collection if one is due, or marks.
 ///
 /// # Safety
 ///
@@ -84,8 +84,8 @@ pub unsafe extern "C" fn hw_gc_realloc(
     moved.cast()
 }
 
-/// As free, of a block of hw_gc_malloc that has size bytes. Also in the runtime's free callback.
-/// mutator may be NULL while the heap is being destroyed: nothing is counted then.
+/// As free, of a block of hw_gc_malloc that has size bytes. The runtime's free callback may call
+/// it. mutator may be NULL while the heap is being destroyed: nothing is counted then.
 ///
 /// # Safety
 ///

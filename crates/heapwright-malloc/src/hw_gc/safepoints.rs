@@ -14,16 +14,16 @@ use crate::hw_gc_types::{GcHeap, GcMutator, GcMutatorVisitor};
 use heapwright::gc::raw::{self, ThreadState};
 
 /// From now on collections scan the calling thread's registers and its stack below base: every word
-/// that is an address within an object keeps it. NULL ends this.
+/// that is an address within an object keeps that object. NULL ends this.
 ///
-/// A thread that changes to another stack (makecontext, sigaltstack) calls this when it enters
-/// that one, and when it comes back; other stacks with objects are reported by the runtime's roots
+/// A thread that changes to another stack (makecontext, sigaltstack) calls this when it enters the
+/// other stack, and when it comes back. The runtime's roots report other stacks with objects
 /// (hw_gc_scan). A collection on a stack that was not named ends the program with one line.
 ///
 /// # Safety
 ///
-/// mutator is this thread's; base is in this thread's stack, above every frame that holds
-/// objects, as long as this holds.
+/// mutator is this thread's; base is in this thread's stack, above every frame that holds objects,
+/// until the next call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_scan_stack(mutator: *mut GcMutator, base: *const c_void) {
     // SAFETY: as the caller promises.
@@ -61,8 +61,9 @@ macro_rules! jump {
     };
 }
 
-/// Before the thread blocks: collections go on without it. Until hw_gc_enter it touches no object
-/// and calls nothing here; the frame that called this does not return before.
+/// The thread calls this before it blocks: collections go on without it. Until hw_gc_enter it
+/// touches no object and calls nothing here. The frame that called this does not return before
+/// hw_gc_enter.
 ///
 /// # Safety
 ///
@@ -77,7 +78,7 @@ pub unsafe extern "C" fn hw_gc_leave(mutator: *mut GcMutator) {
 ///
 /// # Safety
 ///
-/// Follows hw_gc_leave; the thread has no other mutator of the heap.
+/// The call follows hw_gc_leave; the thread has no other mutator of the heap.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_enter(mutator: *mut GcMutator) {
     // SAFETY: as the caller promises.
@@ -86,7 +87,7 @@ pub unsafe extern "C" fn hw_gc_enter(mutator: *mut GcMutator) {
     unsafe { mutator.enter() };
 }
 
-/// As hw_gc_enter, but does not wait: for a thread that has something else to do meanwhile.
+/// As hw_gc_enter, but does not wait. This is for a thread that has other work meanwhile.
 ///
 /// Returns whether the thread is back; if not, a collection is at work.
 ///
@@ -107,7 +108,7 @@ pub unsafe extern "C" fn hw_gc_try_enter(mutator: *mut GcMutator) -> bool {
 /// heap. The mutator that it visits does not detach before visit returns: visit must not wait for
 /// that. A mutator that attaches meanwhile is not visited.
 ///
-/// Returns how many there are.
+/// Returns the number of mutators.
 ///
 /// # Safety
 ///

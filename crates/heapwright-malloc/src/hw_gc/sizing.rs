@@ -6,8 +6,9 @@ use super::heap_of;
 use crate::hw_gc_types::{GcHeap, GcPolicy};
 
 /// Changes a heap's memory target, as in hw_gc_options: factor_percent of the live bytes, at least
-/// least bytes between two collections, at most most bytes in all; 0 is the default of each. A heap
-/// already larger than most gets no page until a collection has made room. Any thread may call it.
+/// least bytes between two collections, at most most bytes in all. 0 stands for the default of
+/// each. A heap already larger than most gets no page until a collection has made room. Any thread
+/// may call it.
 ///
 /// # Safety
 ///
@@ -23,11 +24,11 @@ pub unsafe extern "C" fn hw_gc_set_target(
     unsafe { heap_of(heap) }.set_target(factor_percent, least, most);
 }
 
-/// From now on the square root of the heap's live bytes, its allocation rate and its slowness of
-/// marking sets its growth, in place of factor_percent (MemBalancer's rule: Kirisame, Shenoy,
-/// Panchekha, OOPSLA 2022). Of several heaps with the same bytes, those get more memory that save
-/// more time with it. A heap with bytes live bytes that allocates as fast as it is marked may
-/// double. 0: factor_percent again. Any thread may call it.
+/// From now on the heap grows by a square-root rule, in place of factor_percent (MemBalancer:
+/// Kirisame, Shenoy, Panchekha, OOPSLA 2022). The rule uses the heap's live bytes, its allocation
+/// rate and its slowness of marking. Of several heaps with the same bytes, those get more memory
+/// that save more time with it. A heap with bytes live bytes that allocates as fast as it is marked
+/// may double. With 0, factor_percent counts again. Any thread may call this.
 ///
 /// # Safety
 ///
@@ -38,15 +39,15 @@ pub unsafe extern "C" fn hw_gc_balance(heap: *mut GcHeap, bytes: usize) {
     unsafe { heap_of(heap) }.balance(bytes);
 }
 
-/// Sets policy, which is called after each collection and returns how many bytes may be live and
-/// garbage when the next one ends. All mutators are stopped then, so policy calls nothing of the
-/// heap and takes no lock that a mutator may hold. 0: the heap's own choice. least and most of
-/// hw_gc_options still hold. NULL: no policy. Any thread may call it.
+/// Sets policy, which is called after each collection. It returns how many bytes may be live and
+/// garbage when the next collection ends. All mutators are stopped then, so policy calls nothing of
+/// the heap and takes no lock that a mutator may hold. 0: the heap's own choice. least and most of
+/// hw_gc_options still hold. NULL: no policy. Any thread may call this.
 ///
 /// # Safety
 ///
-/// heap is of hw_gc_create and was not destroyed; policy may be called until this is called again,
-/// or the heap ends.
+/// heap is of hw_gc_create and was not destroyed; policy may be called until the next call of this
+/// function, or until the heap ends.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_set_policy(
     heap: *mut GcHeap,

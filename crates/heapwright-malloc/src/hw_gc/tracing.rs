@@ -1,15 +1,15 @@
 //! The runtime's reports while its objects are traced: references of each kind, ranges, words that
 //! may be references.
 //!
-//! Called within `trace` and `roots` of a `hw_gc_runtime`, by the thread that the collector calls
-//! them in.
+//! `trace` and `roots` of a `hw_gc_runtime` call these functions, in the thread that the collector
+//! runs them in.
 
 use core::ffi::c_void;
 
 use super::tracer_of;
 use crate::hw_gc_types::GcTracer;
 
-/// Reports a reference: hw_gc_mark calls it when there is no room.
+/// Reports a reference. hw_gc_mark calls it when the tracer has no room.
 ///
 /// # Safety
 ///
@@ -63,30 +63,29 @@ pub unsafe extern "C" fn hw_gc_mark_range(
     unsafe { tracer.mark_range(slots.cast(), count) };
 }
 
-/// Where the part of the object begins that trace is to report now: 0 at first, then the number
-/// that hw_gc_trace_rest was given.
+/// Returns the start of the part of the object that trace is to report now: 0 at first, then the
+/// number that hw_gc_trace_rest got.
 ///
 /// # Safety
 ///
-/// tracer is what the running callback was given.
+/// tracer is the argument of the running callback.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_traced_to(tracer: *const GcTracer) -> usize {
     // SAFETY: as the caller promises.
     unsafe { tracer_of(tracer.cast_mut()) }.traced_to()
 }
 
-/// Reports that object, which trace was called for, has more references than were reported now.
-/// trace is called again, maybe in a later step, and then hw_gc_traced_to returns from: any number
-/// from 1 to 2^60, such as the number of references reported so far. For an object of so many
-/// references that one call would take too long, where hw_gc_mark_range does not suit. Call it
-/// last.
+/// Reports that object, for which trace was called, has more references than were reported now.
+/// trace is called again, maybe in a later step, and hw_gc_traced_to then returns from. That is any
+/// number from 1 to 2^60, such as the number of references reported so far. Use this if one call
+/// for all references would take too long, and hw_gc_mark_range does not suit. Call it last.
 ///
-/// Between the calls a reference may move from the rest of the object to a part that was reported,
-/// but only if that store is reported, as any other is (hw_gc_write, hw_gc_touch).
+/// Between the calls a reference may move from the unreported part of the object to a reported
+/// part. That store must be reported, as any other (hw_gc_write, hw_gc_touch).
 ///
 /// # Safety
 ///
-/// tracer and object are what trace was given.
+/// tracer and object are the arguments of trace.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_trace_rest(tracer: *mut GcTracer, object: *mut c_void, from: usize) {
     // SAFETY: as the caller promises.
@@ -113,8 +112,8 @@ pub unsafe extern "C" fn hw_gc_mark_weak(tracer: *mut GcTracer, slot: *mut *mut 
 ///
 /// # Safety
 ///
-/// tracer is the argument of the running callback; key lies in the object that is being traced, and
-/// value too, or in static data: then the value is kept for as long as the object is.
+/// tracer is the argument of the running callback; key lies in the object that is being traced.
+/// value does so, too, or lies in static data: then the value is kept for as long as the object is.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_mark_ephemeron(
     tracer: *mut GcTracer,
@@ -127,7 +126,7 @@ pub unsafe extern "C" fn hw_gc_mark_ephemeron(
     unsafe { tracer.mark_ephemeron(key.cast(), value.cast()) };
 }
 
-/// Reports a word that may be an address within an object, or anything else.
+/// Reports a word that may be an address within an object, or any other value.
 ///
 /// # Safety
 ///

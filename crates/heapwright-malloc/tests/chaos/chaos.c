@@ -1,7 +1,7 @@
 /*
  *   chaos SECONDS SEED PLUGIN SCRATCH-FILE [WORD...]
  *
- * Everything at once, on one heap, and the contents of every block are checked:
+ * Uses one heap in every way at once, and checks the contents of every block:
  *
  *   workers    allocate, free, resize, align, and hand blocks to each other
  *   forkers    two threads that fork; the child checks, frees and resizes what it inherited
@@ -9,23 +9,22 @@
  *   loader     dlopen and dlclose of a library that allocates
  *   clerk      malloc_trim, mallinfo2, malloc_info, malloc_usable_size, limits of address space
  *   stdio      getline of long lines, fflush(NULL)
- *   signals    a timer for each thread; the handlers allocate where that is allowed (word `handlers`)
+ *   signals    a timer for each thread; the handlers allocate if the word `handlers` allows it
  *   refusals   the kernel refuses the library's system calls at random (refusals.h)
  *   watchdog   the main thread (watchdog.h)
  *
- * Words: `handlers`; `patience=MS` (5000); `-workers`, `-forkers`, `-spawner`, `-loader`,
- * `-clerk`, `-stdio`, `-signals`, `-refusals`, `-limits` leave one out. The seed chooses sizes and orders, and
- * whether there are refusals and limits: seeds 0, 1, 2, 3 (modulo 4) have neither, refusals, limits, both.
- * The threads' order is the kernel's, so a seed brings back the mix, and not the very run.
+ * Words: `handlers`; `patience=MS` (5000). `-workers`, `-forkers`, `-spawner`, `-loader`, `-clerk`,
+ * `-stdio`, `-signals`, `-refusals`, `-limits` leave a part out. The seed chooses sizes and orders. It
+ * also chooses whether there are refusals and limits: seeds 0, 1, 2, 3 (modulo 4) have neither, refusals,
+ * limits, both. The kernel orders the threads, so a seed repeats the mix, but not the very run.
  *
- * Where there are neither refusals nor limits no request may be answered with NULL; where there are,
- * errno is ENOMEM, what realloc did not resize is as it was, and at the end, when all is allowed
- * again, everybody is served again.
+ * Without refusals and limits no request may return NULL. With them, errno is ENOMEM, and a block that
+ * realloc did not resize is unchanged. At the end all is allowed again, and each thread is served again.
  *
  *   chaos start REFUSED after|only [COUNT]
  *
- * The start alone: that call of the library and all after it (or only that one) are refused. What
- * is allocated then is right or NULL.
+ * The start alone: the kernel refuses that call of the library, and all calls after it or only this
+ * one. Each allocation is then right or NULL.
  *
  *   chaos in SURROUNDINGS SEED FOLDER MS STACK: see surroundings.h
  *
@@ -86,7 +85,8 @@ __attribute__((noreturn)) static void is_wrong(const void *block, const void *ho
     end_at_once(1);
 }
 
-/* The words that a block of `size` bytes has below `until`. `home`: where it was filled. */
+/* Checks the words that a block of `size` bytes has below `until`. `home`: the address at which it
+ * was filled. */
 static void verify_part(const void *block, const void *home, size_t size, size_t until, uint64_t seed, const char *what)
 {
     const unsigned char *bytes = block;
@@ -109,7 +109,7 @@ static void verify(const void *block, size_t size, uint64_t seed, const char *wh
     verify_part(block, block, size, size, seed, what);
 }
 
-/* Of a block that came from another thread only what it says itself is known. */
+/* Of a block from another thread only the block's own words are known. */
 static void verify_given(const void *block)
 {
     const struct head *head = block;
@@ -126,7 +126,7 @@ static void release(void *block)
     CHECK(errno == 77);
 }
 
-/* There was no memory: that must be allowed, and said rightly. */
+/* There was no memory: that must be allowed, with the right errno. */
 static void *refused(int error)
 {
     CHECK(error == ENOMEM);
@@ -147,7 +147,7 @@ static size_t a_size(uint64_t *state)
     return size % 600 + LEAST;
 }
 
-/* A new block, by any of the doors; filled. NULL where there is no memory. */
+/* A new, filled block, by any of the functions. NULL: there is no memory. */
 static void *made(uint64_t *state, size_t size, uint64_t mark)
 {
     void *block = NULL;
@@ -238,7 +238,7 @@ static void resize(struct table *t, struct slot *slot, size_t size)
     fill(block, size, slot->seed);
 }
 
-/* One step of whatever. */
+/* One random operation. */
 static void step(struct table *t)
 {
     struct slot *slot = &t->slot[next_random(&t->state) % t->slots];
@@ -249,12 +249,12 @@ static void step(struct table *t)
     } else if (what < 50) {
         drop(t, slot);
     } else if (what < 70) {
-        /* Grown step by step now and then, by many steps some. */
+        /* Some blocks grow a little, and some of them in many steps. */
         size_t size = what < 60 ? a_size(&t->state) : slot->size + slot->size / 2;
         if (t->live + size < MOST_LIVE && size < 12 << 20)
             resize(t, slot, size);
     } else if (what < 90) {
-        /* To whoever comes by, and from whoever did. */
+        /* Gives the block to another thread, and takes one from another thread. */
         verify(slot->block, slot->size, slot->seed, "given away");
         t->live -= slot->size;
         void *block = atomic_exchange(&post[next_random(&t->state) % POST], slot->block);
@@ -277,7 +277,7 @@ static void drop_all(struct table *t)
         drop(t, &t->slot[i]);
 }
 
-/* All is allowed again: nobody is refused. */
+/* All is allowed again: no request is refused. */
 static void is_served_again(struct table *t)
 {
     for (size_t i = 0; i < t->slots; i++) {
@@ -311,7 +311,7 @@ static void handler(int number)
                 slot->block = NULL;
             }
             size_t size = next_random(&handler_state) % (i ? 1500 : 40000) + LEAST;
-            /* What is wanted under a lock may be refused. */
+            /* A request under a lock may be refused. */
             void *block = malloc(size);
             if (block) {
                 *slot = (struct slot){ block, size, next_random(&handler_state) };
@@ -356,7 +356,7 @@ struct work {
     uint64_t number;
 };
 
-/* Waits until all that was forbidden is allowed, and then for service. */
+/* Waits until all refusals and limits are over, then expects that requests are served. */
 static atomic_int refusals_over, limits_over;
 static void end_of(struct table *t, struct count *count)
 {
@@ -395,11 +395,11 @@ static void *in_a_child(void *argument)
 
 static void wait_for(pid_t pid, struct count *count, int counts);
 
-/* The child: all that the forking thread had is here, and the child is as good as any process. */
+/* The child has all blocks of the forking thread, and works as any process does. */
 static void be_a_child(struct table *t, struct count *count, int depth)
 {
     spared = 0;
-    /* No child outlives the program. */
+    /* The child ends with the program. */
     raw_call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0, 0);
     refusal_state ^= (uint64_t)own_tid() * 0x9e3779b97f4a7c15u;
     uint64_t *state = &t->state;
@@ -532,7 +532,7 @@ static void *lives_shortly(void *argument)
     for (int i = 0; i < 400; i++)
         step(&table), moves(work->count);
     end_signals(timer);
-    /* The half of what is left is for others, who free it when this thread is long over. */
+    /* Half of the remaining blocks go to other threads, which free them long after this thread's end. */
     for (size_t i = 0; i < table.slots; i++) {
         struct slot *slot = &table.slot[i];
         if (i % 2 && slot->block) {
@@ -581,7 +581,7 @@ static void *loads(void *argument)
     uint64_t state = mixed(seed, work->number) | 1;
     while (!atomic_load(&stop)) {
         moves(work->count);
-        /* The C library's loader is not ours to test where memory ends: parts of it end the process. */
+        /* Near the end of memory the C library's loader is not tested: parts of it end the process. */
         spared = 1;
         void *plugin = dlopen(plugin_path, next_random(&state) % 2 ? RTLD_NOW : RTLD_LAZY | RTLD_GLOBAL);
         if (!plugin) {
@@ -660,7 +660,7 @@ static void *keeps_books(void *argument)
             if (with_limits && atomic_load(&all_started)) {
                 struct rlimit limit;
                 CHECK(getrlimit(RLIMIT_AS, &limit) == 0);
-                /* Twice: what the first takes out of the account is known only then. */
+                /* The limit is set twice: the first call changes the account, and only then is it known. */
                 for (int i = 0; i < 2; i++) {
                     limit.rlim_cur = (rlim_t)address_space() + next_random(&table.state) % (4 << 20);
                     CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
@@ -687,7 +687,7 @@ static void *keeps_books(void *argument)
     return NULL;
 }
 
-/* Two read lines, into memory that getline resizes under the FILE's lock; one flushes all FILEs. */
+/* Two threads read lines, into memory that getline resizes under the FILE's lock. One flushes all FILEs. */
 static void *reads_and_flushes(void *argument)
 {
     struct work *work = argument;
@@ -725,7 +725,7 @@ static void *reads_and_flushes(void *argument)
 
 /* ---- the start alone ---- */
 
-/* Before the constructors, the library's among them. */
+/* Runs before the constructors, also before the library's. */
 static void preinit(int argc, char **argv, char **environment)
 {
     (void)environment;
@@ -762,7 +762,7 @@ static void go_on(void)
         if (is_in("group"))
             buffers(table.live);
     }
-    /* A leak is something to write about. */
+    /* A leak makes the library write. */
     if (is_in("no-files") || is_in("strangers"))
         memset(&table, 0, sizeof table);
     drop_all(&table);
@@ -823,7 +823,7 @@ int main(int argc, char **argv)
     }
     if (argc >= 4 && !strcmp(argv[1], "start")) {
         start_alone(argc > 4 ? atol(argv[4]) : 3000);
-        /* A forked child that became this program says nothing. */
+        /* A forked child that became this program prints nothing. */
         if (argc <= 4)
             printf("%ld calls\n", atomic_load(&calls_so_far));
         return 0;
@@ -879,7 +879,7 @@ int main(int argc, char **argv)
     ADD(spawner, spawns, "spawner");
     ADD(loader, loads, "loader");
     ADD(clerk, keeps_books, "clerk");
-    /* The odd ones flush. */
+    /* The one with the odd number flushes. */
     size_t first_of_stdio = threads;
     for (int i = 0; i < 3; i++)
         ADD(with_stdio, reads_and_flushes, i == 1 ? "flusher" : "reader");
@@ -897,7 +897,7 @@ int main(int argc, char **argv)
         nap_ms(20);
         look(seen, since, patience);
         if (with_refusals && now_ms() >= next) {
-            /* None; one of a thousand; of fifty; of three; all. */
+            /* Refuses none; one call of a thousand; of fifty; of three; all. */
             static const unsigned rates[] = { 0, 65, 65, 1300, 1300, 22000, 65536 };
             atomic_store(&refusal_rate, rates[next_random(&state) % (sizeof rates / sizeof rates[0])]);
             next = now_ms() + 20 + next_random(&state) % 200;

@@ -1,5 +1,5 @@
-/* The library that chaos.c opens and closes: it allocates when it is opened, used and closed. Where
- * there is no memory it does without. */
+/* The library that chaos.c opens and closes. It allocates when it is opened, used and closed.
+ * Without memory it does nothing. */
 #include "check.h"
 
 static char *kept[50];
@@ -23,7 +23,7 @@ __attribute__((destructor)) static void end(void)
         }
 }
 
-/* Blocks that come and go, and one that the caller frees when this library may be gone. */
+/* Frees some blocks again. Returns one that the caller frees, perhaps after this library is gone. */
 void *plugin_work(uint64_t seed)
 {
     uint64_t state = seed | 1;

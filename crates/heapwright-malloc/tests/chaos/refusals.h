@@ -1,11 +1,10 @@
 /*
  * System calls that the kernel refuses at random.
  *
- * The library makes its system calls through the C library's thin wrappers, by the dynamic
- * linker. What the program itself defines comes first there, so these definitions stand between the
- * library, as it is shipped, and the kernel. The C library's own calls (stacks of threads, the
- * loader's mappings, its own malloc) do not come here: what is refused is refused to
- * heapwright alone, and so are the calls of `os`.
+ * The library makes its system calls through the C library's thin wrappers, which the dynamic linker
+ * binds. The program's own definitions come first there. So the definitions below stand between the
+ * shipped library and the kernel. The C library's own calls (stacks of threads, the loader's mappings,
+ * its own malloc) do not come here. So only heapwright's calls are refused, and the calls of `os`.
  *
  *   mmap munmap mprotect mremap     ENOMEM: too many mappings, or no memory (mremap: before or after
  *                                   the destination was unmapped)
@@ -15,7 +14,7 @@
  *   open, read, pread64             EMFILE, EIO
  *   prctl                           EINVAL: an old kernel
  *
- * A futex and a mask of signals are never refused by a kernel that was asked rightly, nor here.
+ * A futex and a mask of signals are never refused: the kernel refuses no valid call of these.
  */
 #ifndef REFUSALS_H
 #define REFUSALS_H
@@ -28,7 +27,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-/* One system call, with nobody between. Negative: an error's number. */
+/* One system call, with no code between. A negative result is an error's number. */
 static inline long raw_call(long number, long a, long b, long c, long d, long e, long f)
 {
 #if defined(__x86_64__)
@@ -83,15 +82,15 @@ enum refusable {
 static const char *const refusable_names[REFUSABLE] = { "mmap",    "munmap",  "mprotect",   "madvise", "mremap",
                                                         "mincore", "membarrier", "open", "read",    "prctl" };
 
-/* How many calls of 65,536 are refused now. */
+/* The number of calls of 65,536 that are refused now. */
 static atomic_uint refusal_rate;
 static uint64_t refusal_seed;
 static atomic_ulong refused_calls[REFUSABLE], asked_calls[REFUSABLE];
-/* For what cannot cope with a refusal, such as the C library's loader. */
+/* Set for code that cannot cope with a refusal, such as the C library's loader. */
 static __thread int spared;
 static __thread uint64_t refusal_state;
 
-/* The n-th call since the start that is refused, and whether all after it are. For the start itself. */
+/* The number of the refused call since the start, and whether all calls after it are refused. */
 static long refuse_from = -1;
 static int refuse_all_after;
 static atomic_long calls_so_far;

@@ -6,15 +6,15 @@
  *   sandbox     a filter that kills for each call but those of docs/platforms.md
  *   closed      descriptors 0, 1 and 2 are closed; then the program's own files get these numbers,
  *               and must stay empty
- *   no-files    no file may have a byte (RLIMIT_FSIZE), and the signal for it ends the program
+ *   no-files    no file may have a byte (RLIMIT_FSIZE), and the signal for that ends the program
  *   stack       a coroutine's stack of STACK bytes, above an inaccessible page
  *   group       a control group of 64 MiB, of either version, in which one buffer follows another
- *   strangers   in the place of each file that the library makes there is another user's link, pipe
- *               or file
+ *   strangers   another user's link, pipe or file stands in the place of each file that the library
+ *               makes
  *
- * With an odd seed the surroundings exist when the library is loaded (the filter: before the first
- * allocation). The library's system calls come here by `instead` (refusals.h).
- * After 20 s SIGALRM ends the program.
+ * With an odd seed the surroundings exist when the library is loaded. (The filter comes just before
+ * the first allocation.) `instead` (refusals.h) leads the library's system calls here. After 20 s
+ * SIGALRM ends the program.
  */
 #ifndef SURROUNDINGS_H
 #define SURROUNDINGS_H
@@ -43,7 +43,7 @@ static int open_files(void)
     return count;
 }
 
-/* Bytes of the process's own that are resident: what a control group counts. */
+/* Resident bytes of the process's own memory, which a control group counts. */
 static size_t resident(void)
 {
     char text[64], *at = text;
@@ -83,7 +83,7 @@ static long in_group(long number, long a, long b, long c, long d, long e, long f
     return file;
 }
 
-/* One buffer goes before a longer one comes: what is in use fits, so the group kills nobody. */
+/* Frees a buffer before a longer one comes. The bytes in use fit, so the group kills no process. */
 static void buffers(uint64_t live)
 {
     static char *buffer;
@@ -110,7 +110,7 @@ __attribute__((noreturn)) static void gave_in(const char *what, const char *path
     end_at_once(1);
 }
 
-/* Puts something of a stranger's where a file is about to be made. */
+/* Puts another user's file, link or pipe in the place of a file that the library is about to make. */
 static void be_a_stranger(const char *path, const char *victim)
 {
     int how = (int)(next_random(&strange) % 5);
@@ -118,7 +118,7 @@ static void be_a_stranger(const char *path, const char *victim)
     long file = raw_call(SYS_openat, AT_FDCWD, (long)his, O_CREAT | O_RDWR, 0666, 0, 0);
     if (file < 0)
         return;
-    /* (Who is not root cannot make another user's.) */
+    /* (Only root can make another user's file.) */
     if (how == 0 && fchown((int)file, 65534, 65534) != 0)
         CHECK(unlink(path) == 0);
     raw_call(SYS_close, file, 0, 0, 0, 0, 0);
@@ -128,11 +128,11 @@ static void be_a_stranger(const char *path, const char *victim)
     case 2: made = link(victim, path); break;
     case 3: made = mkfifo(path, 0666); break;
     }
-    /* (Its folder may not be there.) */
+    /* (The file's folder may be missing.) */
     CHECK(made == 0 || errno == ENOENT);
 }
 
-/* What is there may be opened and looked at, and not be changed. */
+/* The library may open and read another user's file, but may not change it. */
 static long among_strangers(long number, long a, long b, long c, long d, long e, long f)
 {
     static long strangers = -1;
@@ -176,11 +176,11 @@ static void enter_sandbox(void)
         ALLOW(SYS_mmap), ALLOW(SYS_munmap), ALLOW(SYS_mremap), ALLOW(SYS_mprotect),
         ALLOW(SYS_madvise), ALLOW(SYS_futex), ALLOW(SYS_write), ALLOW(SYS_clock_gettime),
         ALLOW(SYS_exit), ALLOW(SYS_exit_group),
-        /* The handler says which it was, and ends the program. */
+        /* The handler prints the call's number, and ends the program. */
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
     };
     struct sock_fprog program = { sizeof filter / sizeof *filter, filter };
-    /* The library's, which sees it: this program's own comes before it. */
+    /* The library's prctl, so that the library sees the call: the program's own prctl comes before it. */
     int (*library_prctl)(int, ...) = (int (*)(int, ...))dlsym(RTLD_NEXT, "prctl");
     CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
     CHECK(library_prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0);
@@ -210,7 +210,7 @@ static void prepare(char **argv)
         instead = among_strangers;
 }
 
-/* Goes into the surroundings. `anew`: begins again in them. */
+/* Enters the surroundings. `anew`: starts the program again in them. */
 static void enter(char **argv, int anew)
 {
     struct rlimit none = { 0, 0 };

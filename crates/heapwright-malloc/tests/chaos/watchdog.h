@@ -1,10 +1,10 @@
 /*
- * A watchdog: who works counts, and where a count stands still for too long, or a signal ends the
- * program, a debugger writes the stacks of all threads, and of the child that is waited for.
+ * A watchdog. Each thread counts its work. If a count stands still for too long, or a signal ends the
+ * program, a debugger writes the stacks of all threads, and of the children that threads wait for.
  *
  * ```
- *   counts     a line for each thread that works, in memory shared with forked children
- *   debugger   gdb, started by bare system calls: nothing of the library's stands between
+ *   counts     a line for each thread, in memory shared with forked children
+ *   debugger   gdb, started by bare system calls, without the library's functions
  * ```
  *
  * Nothing here allocates or uses a FILE.
@@ -22,7 +22,7 @@ enum { COUNTS = 32 };
 
 struct count {
     atomic_ulong moves;
-    /* The child that is waited for, if any. */
+    /* The child that the thread waits for, if any. */
     atomic_int child;
     atomic_int used;
     char name[24];
@@ -48,7 +48,7 @@ static void say(const char *format, ...)
         raw_call(SYS_write, say_to, (long)line, length, 0, 0, 0);
 }
 
-/* Not `_exit`, which the library looks at. */
+/* Not `_exit`, which the library interposes. */
 __attribute__((noreturn)) static void end_at_once(int status)
 {
     for (;;)
@@ -70,7 +70,7 @@ static uint64_t now_ms(void)
     return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-/* A file of /proc, cut where it is longer. */
+/* Reads a file of /proc, cut to the room. */
 static size_t contents(const char *path, char *bytes, size_t room)
 {
     long file = raw_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
@@ -87,7 +87,7 @@ static size_t contents(const char *path, char *bytes, size_t room)
     return have;
 }
 
-/* The stacks of all threads of a process, by a debugger in a process of its own. */
+/* Shows the stacks of all threads of a process, by a debugger in another process. */
 static void show_process(int pid)
 {
     char number[16];
@@ -106,7 +106,7 @@ static void show_process(int pid)
         raw_call(SYS_wait4, child, 0, 0, 0, 0, 0);
 }
 
-/* All that there is to see, for who reads it later. */
+/* Shows all facts for a later reader. */
 static void show_all(void)
 {
     for (int i = 0; i < COUNTS; i++) {
@@ -126,17 +126,17 @@ static void show_all(void)
     }
 }
 
-/* A signal that ends the program says first where it came. */
+/* Prints where a signal came that ends the program. */
 static void is_crashing(int number, siginfo_t *info, void *context)
 {
     (void)context;
     if (atomic_exchange(&shared->crashed, 1)) {
-        /* Another thread, or process, says what there is to say. */
+        /* Another thread, or process, prints the facts. */
         nap_ms(5000);
         end_at_once(1);
     }
     if (number == SIGSYS) {
-        /* In a sandbox there is no looking around. */
+        /* A sandbox allows no debugger. */
         say("chaos: the system call %d is forbidden\n", info->si_syscall);
         end_at_once(1);
     }
@@ -157,7 +157,7 @@ static void watch(void)
         CHECK(sigaction(numbers[i], &action, NULL) == 0);
 }
 
-/* A count for the calling thread. */
+/* Returns a count for the calling thread. */
 static struct count *counted(const char *name)
 {
     for (int i = 0; i < COUNTS; i++) {
@@ -173,7 +173,7 @@ static struct count *counted(const char *name)
 
 static inline void moves(struct count *count) { atomic_fetch_add_explicit(&count->moves, 1, memory_order_relaxed); }
 
-/* Looks once; ends the program where a count stood still for so long. */
+/* Looks at all counts once. Ends the program if a count stood still for `patience`. */
 static void look(unsigned long *seen, uint64_t *since, uint64_t patience)
 {
     uint64_t now = now_ms();

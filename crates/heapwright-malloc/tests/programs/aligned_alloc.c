@@ -35,7 +35,7 @@ int main(void)
     CHECK(memalign(((size_t)1 << 63) + 1, 16) == NULL);
     CHECK(errno == EINVAL);
 
-    /* aligned_alloc refuses it: so says C17, and so does glibc since 2.38. */
+    /* aligned_alloc refuses such an alignment, as C17 says. glibc does so since 2.38. */
     int major = 0, minor = 0;
     CHECK(sscanf(gnu_get_libc_version(), "%d.%d", &major, &minor) == 2);
     if (hw_version || major > 2 || minor >= 38) {

@@ -1,5 +1,5 @@
-// Calls as clang's -fsanitize=alloc-token makes them, in both shapes: alloc_token apart|together.
-// Apart: blocks of different groups never lie in one unit of 64 KiB, nor do those without a token.
+// Calls as clang's -fsanitize=alloc-token makes them, in both forms: alloc_token apart|together. With
+// `apart`, blocks of different groups, and blocks without a token, never lie in one unit of 64 KiB.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -36,7 +36,7 @@ void *__alloc_token_1__Znwm(size_t) WEAK;
 void *__alloc_token_2__ZnamSt11align_val_tRKSt9nothrow_t(size_t, std::align_val_t, const std::nothrow_t &) WEAK;
 }
 
-static std::set<uintptr_t> units[5]; // of the groups, and of what has no token
+static std::set<uintptr_t> units[5]; // of the groups, and of blocks without a token
 static void note(int group, void *block) { units[group].insert((uintptr_t)block >> 16); }
 
 static void *made(int group, void *block, size_t alignment = 1) {
@@ -56,7 +56,7 @@ static void *by_name(int group, size_t size) {
 }
 
 static void *by_argument(int group, size_t size) {
-    // Small tokens, and those of a compiler that was given no limit.
+    // Small tokens, and tokens of a compiler without a limit.
     size_t token = size % 3 ? (size_t)group : (size_t)group << 62 | (size_t)1 << 40;
     return group == 4 ? malloc(size) : __alloc_token_malloc(size, token);
 }
@@ -64,7 +64,7 @@ static void *by_argument(int group, size_t size) {
 int main(int count, char **words) {
     CHECK(count == 2);
     bool apart = !strcmp(words[1], "apart");
-    // Many live at a time, and what one group gives back never serves another.
+    // Many blocks live at a time, and a freed block of one group never serves another group.
     std::vector<char *> live[5];
     for (int round = 0; round < 40; round++)
         for (int group = 0; group < 5; group++) {
@@ -86,7 +86,7 @@ int main(int count, char **words) {
                 live[group].pop_back();
             }
         }
-    // It grows in its group, whoever asks.
+    // A block grows in its group, whatever the token.
     for (int i = 0; i < 200; i++) {
         char *block = (char *)__alloc_token_malloc(40, 2);
         CHECK(block);
@@ -96,7 +96,7 @@ int main(int count, char **words) {
         note(2, block);
         free(block);
     }
-    // The other forms.
+    // The other functions.
     const auto align = std::align_val_t(64);
     for (size_t i = 0; i < 300; i++) {
         size_t size = 1 + i * 13;
@@ -126,7 +126,7 @@ int main(int count, char **words) {
         block = __alloc_token_2__ZnamSt11align_val_tRKSt9nothrow_t(size, align, std::nothrow);
         ::operator delete[](made(2, block, 64), align);
     }
-    // What cannot be had, and who hears of it.
+    // Requests that must fail, in the way of each function.
     size_t most = (size_t)-1 / 2 + 100;
     CHECK(!__alloc_token_malloc(most, 1) && !__alloc_token_2_malloc(most) && !__alloc_token_calloc(most, 3, 1));
     CHECK(!__alloc_token_reallocarray(nullptr, most, 3, 1) && !__alloc_token_aligned_alloc(3, 3, 1));
@@ -141,7 +141,7 @@ int main(int count, char **words) {
     for (auto &blocks : live)
         for (char *one : blocks)
             free(one);
-    // The program's own containers are of no group.
+    // The program's own containers belong to no group.
     for (int one = 0; one < 5; one++)
         for (int other = 0; apart && other < one; other++)
             for (uintptr_t unit : units[one])

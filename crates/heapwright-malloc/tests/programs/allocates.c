@@ -1,4 +1,4 @@
-/* Uses the heap a little, in two threads, and says on stdout whether it is set-uid. */
+/* Uses the heap a little, in two threads. Prints whether the process is set-uid. */
 #include "check.h"
 #include <pthread.h>
 #include <sys/auxv.h>

@@ -1,8 +1,8 @@
 /*
  *   caches_flow PRODUCERS CONSUMERS
  *
- * Some threads allocate, others free: what is live is bounded, 24 MiB, and so must be
- * what is in memory, however much flows.
+ * Some threads allocate, others free. At most 24 MiB are live. So resident memory must be bounded,
+ * too, however many blocks pass.
  */
 #include "stamped.h"
 #include <pthread.h>
@@ -64,9 +64,9 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < producers + consumers; i++)
         CHECK(pthread_join(threads[i], NULL) == 0);
     printf("%ld KiB at most\n", most);
-    /* 4096 blocks of 6 KB in the mean; as much again may be on its way, as much again free and not yet
-     * given back (where threads wait for a CPU that is half of all), and of caches less than 4 MiB
-     * each: the threads' and, where they give these up in the middle, the CPUs'. 1.4 GiB flow. */
+    /* 4096 blocks of 6 KB on average are 24 MiB. As much again may be on its way, and as much again
+     * free and not yet given back (if threads wait for a CPU, half of the whole). Caches have less than
+     * 4 MiB each: the threads' caches and, if threads give these up, the CPUs' arrays. 1.4 GiB pass. */
     long caches = (long)(producers + consumers) + sysconf(_SC_NPROCESSORS_ONLN);
     long limit = 3 * 24L * 1024 + 4096L * caches;
     if (most > limit) {

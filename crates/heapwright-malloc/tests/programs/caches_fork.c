@@ -1,9 +1,9 @@
 /*
  *   caches_fork SECONDS [runs]
  *
- * A storm of forks: threads that allocate without end, some of which fork all the time.
- * Children allocate, free blocks of threads that they do not have, start threads, fork
- * again, become another program. Nobody may hang, and no block may be anybody else's.
+ * A storm of forks: threads allocate without end, and some of them fork all the time. Children
+ * allocate, free blocks of threads that they do not have, start threads, fork again, and become
+ * another program. No process may hang, and no block may have two owners.
  */
 #include "stamped.h"
 #include <pthread.h>
@@ -14,7 +14,7 @@
 
 enum { BUSY = 6, FORKERS = 3, KEPT = 200, SLOTS = 150, CHILD_BLOCKS = 600 };
 
-/* What busy threads have at the moment: null while one is changed. */
+/* The blocks of busy threads: null while a thread changes the slot. */
 static _Atomic(void *) slots[BUSY][SLOTS];
 static void *kept[KEPT];
 static atomic_int stop;
@@ -54,8 +54,8 @@ __attribute__((noreturn)) static void child(int number, int depth)
     static void *mine[CHILD_BLOCKS];
     for (size_t i = 0; i < CHILD_BLOCKS; i++)
         mine[i] = stamped(some_size(&state), i);
-    /* The kernel copies page by page while the other threads run: a slot's page may be
-     * older or newer than its block's. Only what fits is freed. */
+    /* The kernel copies page by page while the other threads run: a slot's page may be older or
+     * newer than its block's. Only blocks with the right stamp are freed. */
     if (depth == 0)
         for (size_t thread = 0; thread < BUSY; thread++)
             for (size_t i = number % 2; i < SLOTS; i += 2) {
@@ -105,7 +105,7 @@ static void *forks(void *argument)
         pid_t pid = fork();
         CHECK(pid >= 0);
         if (pid == 0) {
-            /* A child that hangs says so by dying. */
+            /* A child that hangs dies of this alarm. */
             alarm(60);
             give_back(block, 50 + me);
             child(number, 0);
@@ -138,7 +138,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < FORKERS; i++)
         CHECK(pthread_create(&threads[BUSY + i], NULL, forks, (void *)i) == 0);
     sleep((unsigned)strtoul(argv[1], NULL, 10));
-    /* A storm: not a breeze in which two forks met nobody. A busy machine takes longer. */
+    /* Waits for at least ten children, so that forks meet other forks. A busy machine takes longer. */
     for (size_t waits = 0; waits < 600 && atomic_load(&children) < 10; waits++)
         usleep(100000);
     atomic_store(&stop, 1);

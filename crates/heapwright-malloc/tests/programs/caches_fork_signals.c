@@ -1,9 +1,9 @@
 /*
  *   caches_fork_signals SECONDS [runs]
  *
- * A thread that forks all the time, beside threads whose signal handlers allocate. A handler
- * may have interrupted the very thread that holds a cache which the fork waits for, so
- * it must find memory while that waits. The forking thread has such handlers itself. Nobody may hang.
+ * A thread forks all the time, beside threads whose signal handlers allocate. A handler may
+ * interrupt the very thread that holds a cache for which the fork waits. So the handler must find
+ * memory meanwhile. The forking thread has such handlers itself. No thread may hang.
  */
 #include "interrupted.h"
 #include "stamped.h"
@@ -17,8 +17,8 @@ static atomic_ulong handled;
 static __thread void *held[HELD];
 static __thread uint64_t state;
 
-/* More than one list has, so that some requests go to the central lists; and large ones. What
- * is wanted under a lock may be refused. */
+/* Takes more blocks than one list has, so that some requests go to the central lists, and large
+ * blocks. A request under a lock may be refused. */
 static void handler(int number)
 {
     (void)number;
@@ -77,7 +77,7 @@ static void *forks(void *argument)
         pid_t pid = fork();
         CHECK(pid >= 0);
         if (pid == 0) {
-            /* A child that hangs says so by dying. */
+            /* A child that hangs dies of this alarm. */
             alarm(60);
             sigset_t blocked;
             CHECK(pthread_sigmask(SIG_BLOCK, NULL, &blocked) == 0);
@@ -98,7 +98,7 @@ static void *forks(void *argument)
     return NULL;
 }
 
-/* Handlers of others that allocate: while the heap's locks are held. */
+/* A fork handler of the program's: it allocates while the heap's locks are held. */
 static void allocates(void)
 {
     for (size_t i = 1; i < 200; i++)

@@ -1,10 +1,11 @@
 /*
  *   caches_hand_over THREADS [shares]
  *
- * Threads in a ring hand blocks to the next one, so many that with cache=auto each gives its own cache up, beside
- * blocks of its own that stay. One more thread hands nothing over, keeps its cache, and comes by slabs of all the others,
- * as they by its. Every block keeps its stamp, whoever frees it and whatever became of the
- * cache that it came from; children of forks find theirs, too. With `shares` the threads must share caches at the end.
+ * Threads in a ring hand blocks to the next thread, beside own blocks that stay. They hand over so
+ * many that with cache=auto each thread gives its cache up. One more thread hands no block over,
+ * and keeps its cache. It gets slabs of all other threads, and they get its slabs. Every block
+ * keeps its stamp, whichever thread frees it, and whatever became of its cache. Children of forks
+ * find the stamps, too. With `shares` the threads must share caches at the end.
  */
 #include "heapwright.h"
 #include "stamped.h"
@@ -25,7 +26,7 @@ static struct lane {
 static size_t threads, enough = ENOUGH;
 static pthread_barrier_t all;
 
-/* A child frees what stays of a thread that it does not have, and allocates. */
+/* A child frees the kept blocks of a thread that it does not have, and allocates. */
 static void fork_once(size_t whose)
 {
     pid_t child = fork();
@@ -60,7 +61,7 @@ static void *work(void *argument)
         if (old != NULL)
             give_back(old, 77);
         if (mine == 0 && i % (ENOUGH / 8) == ENOUGH / 16) {
-            /* What stays is not freed by its thread before the last fork. */
+            /* The thread frees its kept blocks only after the last fork. */
             fork_once(next);
         }
         if (i % 64 == 0) {
@@ -82,7 +83,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-/* Fills up and empties again, block by block in random order, for as long as the others work. */
+/* Fills the table and empties it again, block by block in random order, while the other threads work. */
 static atomic_bool is_over;
 
 static void *keep_to_oneself(void *argument)
@@ -112,7 +113,7 @@ int main(int argc, char **argv)
 {
     CHECK(argc >= 2);
     threads = strtoul(argv[1], NULL, 10);
-    /* A thread looks at what it does in some ticks of the clock, and may have few in a second. */
+    /* A thread judges its calls by some ticks of the clock, and may have few ticks in a second. */
     if (argc > 2)
         enough = 8 * ENOUGH;
     CHECK(threads >= 2 && threads <= MOST);
@@ -130,7 +131,7 @@ int main(int argc, char **argv)
         struct hw_statistics statistics;
         CHECK(hw_get_stats != NULL && hw_get_stats(&statistics, sizeof statistics) > 0);
         CHECK(statistics.caches_shared > 0);
-        /* All of them gave theirs up. */
+        /* All threads gave their caches up. */
         CHECK(statistics.caches_live == 0);
     }
     return 0;

@@ -1,12 +1,12 @@
 /*
  *   caches_quiet [IDLE]
  *
- * A program that frees much at once and then hardly does anything: what it freed goes
- * back to the kernel, although nothing that it does from then on needs a refill. (A few blocks stay, so that
- * slabs do.)
+ * A program frees much memory at once and then hardly does anything. The freed memory goes back to
+ * the kernel, although no later call needs a refill. (A few blocks stay, so that slabs stay.)
  *
- * With IDLE, so many threads allocate a little and wait, the thread that freed waits, too, and a new one does what
- * little is done: with cache=auto, and as many idle threads as may have caches of their own, one that has none.
+ * With IDLE, so many threads allocate a little and wait. The thread that freed waits, too, and a
+ * new thread does the little work. With cache=auto the idle threads may be as many as can have
+ * caches of their own. Then the new thread has none.
  */
 #include "check.h"
 #include <pthread.h>
@@ -19,7 +19,7 @@ enum { BLOCKS = 8000, SIZE = 8000, ENOUGH_KIB = 24 << 10, IDLE_MOST = 1000, KEPT
 
 static pthread_barrier_t all;
 
-/* Allocates and frees now and then until little is resident; returns what is, in KiB. */
+/* Allocates and frees now and then until little is resident. Returns the resident KiB. */
 static void *do_little(void *argument)
 {
     (void)argument;
@@ -61,7 +61,7 @@ int main(int argc, char **argv)
     for (int at = 0; at < BLOCKS; at++)
         if (at % KEPT != 0)
             free(blocks[at]);
-    /* What follows within the same tick of the clock may look like what came before: see docs/limits.md. */
+    /* Work within one tick of the clock may look like the work before it: see docs/limits.md. */
     usleep(20000);
     pthread_t last;
     void *left = NULL;

@@ -1,9 +1,8 @@
 /*
  *   caches_raise K
  *
- * 32 threads take and give back blocks, 4096 times each, while the number of caches
- * that they share is raised from K (0: they share none); blocks go from thread to
- * thread, so that what was taken from one cache comes back to another.
+ * 32 threads take and give back blocks, 4096 times each, while the number of shared caches is raised from K.
+ * (0: threads share none.) Blocks go from thread to thread, so a block of one cache comes back to another.
  */
 #include "heapwright.h"
 #include "stamped.h"
@@ -39,7 +38,7 @@ static void start(pthread_t *threads)
         CHECK(pthread_create(&threads[i], NULL, work, (void *)(i + 1)) == 0);
 }
 
-/* Caches that were ever used, of those that there are. */
+/* The caches that were ever used are between `least` and `most`. */
 static void used(size_t least, size_t most)
 {
     struct hw_statistics statistics;
@@ -68,9 +67,9 @@ int main(int argc, char **argv)
         CHECK(hw_raise_shared_caches(8) == 0);
         CHECK(mallopt(TSDS_COUNT_MAX, 8) == 0);
     } else {
-        /* It is never lowered. */
+        /* The number is never lowered. */
         CHECK(hw_raise_shared_caches(1) == count);
-        /* In small steps, as long as there is somebody to disturb. */
+        /* The number is raised in small steps, as long as threads run. */
         size_t now = count;
         while (atomic_load(&done) < THREADS && now < count + 40 && now < SHARED_MOST) {
             CHECK(hw_raise_shared_caches(now + 1) == now + 1);
@@ -85,10 +84,10 @@ int main(int argc, char **argv)
     }
     finish(threads);
     if (count > 0) {
-        /* Threads that come are given each in turn, so few caches are all used. */
+        /* New threads get the caches in turn, so all of a few caches are used. */
         size_t now = hw_raise_shared_caches(0);
         used(count < THREADS ? count : THREADS, now);
-        /* More than there may be. */
+        /* More caches than the maximum. */
         CHECK(hw_raise_shared_caches(1 << 20) == SHARED_MOST);
         CHECK(mallopt(TSDS_COUNT_MAX, SHARED_MOST + 1) == 0);
         CHECK(mallopt(TSDS_COUNT_MAX, SHARED_MOST) == 1);

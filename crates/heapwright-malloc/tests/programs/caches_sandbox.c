@@ -1,8 +1,8 @@
 /*
  *   caches_sandbox FORKS
  *
- * A program that locks itself into a sandbox without `membarrier` after it has begun to
- * allocate, and forks while its threads go on: no block is given to two in a child.
+ * A program enters a sandbox without `membarrier` after it has begun to allocate. It forks while
+ * its threads continue. In a child no block may be handed out twice.
  */
 #include "check.h"
 #include <linux/filter.h>
@@ -64,7 +64,7 @@ int main(int argc, char **argv) {
     };
     struct sock_fprog program = {4, filter};
     CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
-    /* Where there are no sandboxes the forks are all the same tried. */
+    /* If the kernel has no sandboxes, the forks are tried all the same. */
     (void)prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
     for (size_t at = 1; at <= THREADS; at++) {
         pthread_t thread;

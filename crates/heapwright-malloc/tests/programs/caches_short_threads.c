@@ -1,9 +1,9 @@
 /*
  *   caches_short_threads COUNT CACHES
  *
- * COUNT threads, eight at a time, of which each takes and gives back blocks of many
- * sizes and leaves one for a later thread to free: memory must be where ten left it, but
- * for what CACHES caches keep.
+ * COUNT threads, eight at a time. Each takes and gives back blocks of many sizes, and leaves one
+ * block for a later thread. Memory must be the same as after ten threads, except for the free
+ * blocks that CACHES caches keep.
  */
 #include "stamped.h"
 #include <pthread.h>
@@ -48,9 +48,9 @@ int main(int argc, char **argv)
     long few = resident_kib();
     run(1 + FIRST, count);
     long many = resident_kib();
-    /* A cache fills bit by bit, up to two chains of each of the 60 classes used here, which is less
-     * than a MiB: those of the threads that run at once, which the next ones take over, and those that
-     * are shared. A cache that stays behind would be at least a page a thread: 400 MB. */
+    /* A cache fills slowly, up to two chains of each of the 60 classes used here, which is less than
+     * a MiB. Such caches are those of the threads that run at once, which later threads take over,
+     * and the shared caches. A cache that stays behind would be at least a page a thread: 400 MB. */
     if (many > few + 1024 * (AT_ONCE + caches)) {
         fprintf(stderr, "%ld KiB after %d threads, %ld KiB after %zu\n", few, FIRST, many, count);
         return 1;

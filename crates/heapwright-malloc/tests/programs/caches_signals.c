@@ -1,20 +1,18 @@
 /*
  *   caches_signals fast|all SECONDS [THREADS [runs]]
  *
- * Signal handlers that allocate and free, in threads that do nothing else either. Each
- * thread has a timer of its own, so that a handler interrupts malloc itself again and
- * again. Blocks go from handlers to the threads and back; all have stamps.
+ * Signal handlers allocate and free, in threads that do nothing else, either. Each thread has a
+ * timer of its own, so that a handler interrupts malloc itself again and again. Blocks go from
+ * handlers to the threads and back; all have stamps.
  *
- * With `fast`, the threads take and give back single blocks, which nearly always the
- * lists of a cache answer; with `all`, sizes and numbers are such that chains go to the
- * central lists, and units come and go.
+ * With `fast`, the threads take and give back single blocks, which the lists of a cache nearly always
+ * serve. With `all`, sizes and numbers are such that chains go to the central lists, and units come and go.
  *
- * A handler that has interrupted something slow is served from a small reserve; it must
- * cope with null. How often depends on how long slow things are kept from going on by other
- * processes, so here is no bound for it (`cache/central.rs` tests the reserve itself); but
- * one that has interrupted nothing is always served.
+ * A small reserve serves a handler that has interrupted a slow path. The handler must cope with null. How
+ * often that happens depends on how long other processes delay slow paths, so there is no bound for it here.
+ * (`cache/central.rs` tests the reserve itself.) A handler that has interrupted no slow path is always served.
  *
- * Prints how many signals were handled, and the longest that a handler took.
+ * Prints the number of handled signals, and the longest time of a handler.
  */
 #include "interrupted.h"
 #include "stamped.h"
@@ -28,7 +26,7 @@ static atomic_ulong handled;
 static atomic_ulong refused;
 static atomic_ulong slowest_us;
 static int all;
-/* From handlers to threads, and from threads to handlers. */
+/* Blocks on their way from handlers to threads, and from threads to handlers. */
 static _Atomic(void *) post[POST];
 static __thread void *held[HELD];
 static __thread uint64_t handler_state;

@@ -1,9 +1,8 @@
 /*
  *   caches_wander SECONDS [runs]
  *
- * Threads that go from CPU to CPU while they allocate, as far as they may: by themselves,
- * and moved by another thread. They hand blocks to each other. Where there is one CPU
- * only, nobody moves, and the rest holds.
+ * Threads go from CPU to CPU while they allocate, as far as the system allows it: by themselves, and moved by
+ * another thread. They hand blocks to each other. With only one CPU no thread moves, and all other checks hold.
  */
 #include "stamped.h"
 #include <pthread.h>

@@ -44,7 +44,7 @@ int main(void)
     for (int i = 0; i < SLOTS; i++)
         free(slots[i]);
 
-    /* Nothing of anything is a block. */
+    /* calloc of zero bytes gives a block. */
     void *a = calloc(0, 0), *b = calloc(0, 100), *c = calloc(100, 0);
     CHECK(a && b && c && a != b && b != c && a != c);
     free(a);

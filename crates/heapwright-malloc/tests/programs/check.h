@@ -1,8 +1,8 @@
 /*
- * What the test programs share: a check that says where it failed.
+ * The common part of the test programs: a check that prints its place when it fails.
  *
- * A failed check writes one line with write(2) (stdio allocates, and the
- * allocator is what is being tested) and ends the program at once.
+ * A failed check writes one line with write(2) (stdio allocates, and the allocator is under test)
+ * and ends the program at once.
  */
 #ifndef CHECK_H
 #define CHECK_H
@@ -23,7 +23,7 @@
 extern "C" {
 #endif
 
-/* There where the program runs on heapwright. */
+/* Present if the program runs on heapwright. */
 const char *hw_version(void) __attribute__((weak));
 
 #ifdef __cplusplus
@@ -47,7 +47,7 @@ __attribute__((noreturn, unused)) static void check_failed(const char *file, int
             check_failed(__FILE__, __LINE__, #condition);           \
     } while (0)
 
-/* The compiler may not know what a pointer points to, nor that it is unused. */
+/* Hides from the compiler what a pointer points to, and that it is unused. */
 #define OPAQUE(pointer) __asm__ volatile("" : "+r"(pointer) : : "memory")
 
 /* A byte for a position in a block: neighbours differ, and so do blocks. */
@@ -96,7 +96,7 @@ __attribute__((unused)) static inline uint64_t next_random(uint64_t *state)
     return *state = x;
 }
 
-/* Kilobytes of the process in memory, without those that an emulator is known to need (EMULATOR_KIB). */
+/* Resident kilobytes of the process, without those that an emulator needs (EMULATOR_KIB). */
 __attribute__((unused)) static long resident_kib(void)
 {
     FILE *f = fopen("/proc/self/statm", "r");
@@ -109,8 +109,9 @@ __attribute__((unused)) static long resident_kib(void)
 }
 
 /*
- * Whether a program of this C library calls a function of that name: musl has none of glibc's own, whatever the libraries
- * with bounds export, and its headers call those for large files by their plain names.
+ * Whether a program of this C library calls a function by that name. musl has none of glibc's own
+ * functions, whatever the libraries with bounds export. Its headers call the functions for large
+ * files by their plain names.
  */
 __attribute__((unused)) static inline int is_in_c_library(const char *name)
 {

@@ -1,4 +1,4 @@
-/* A checked pool of heapwright.h; a mistake, if one is named. */
+/* A checked pool of heapwright.h. Makes a mistake, if the argument names one. */
 #include "check.h"
 #include <heapwright.h>
 

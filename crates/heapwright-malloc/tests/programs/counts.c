@@ -1,8 +1,8 @@
 /*
- * What a thread asks of the heap between two calls: hw_count_begin, hw_count_end, hw_count_sites.
+ * Counts of a thread's calls for memory between two calls: hw_count_begin, hw_count_end, hw_count_sites.
  *
- * The functions are weak, as in a program that runs without heapwright, too: then it counts nothing. (With the header
- * alone and a library that is linked, that is not needed.)
+ * The functions are weak, as in a program that also runs without heapwright: it counts nothing
+ * then. (A program that is linked with the library needs only the header.)
  */
 #include "check.h"
 #include "heapwright.h"
@@ -17,7 +17,7 @@
 #pragma weak hw_heap_free
 #pragma weak hw_heap_destroy
 
-/* A budget, as a test has it: at most so many blocks, and none that stay. */
+/* A budget, as a test has it: at most so many blocks, and no block that stays. */
 static void parse(void)
 {
     char *words[8];
@@ -36,7 +36,7 @@ static void a_budget_holds(void)
     CHECK(counts.allocations <= 8 && counts.peak_bytes <= 40 && counts.kept_bytes == 0);
 }
 
-/* All calls that make blocks, with the bytes that were asked for, and not those that blocks have. */
+/* All calls that make blocks count, with their requested bytes, not with the blocks' sizes. */
 static void each_call_counts(void)
 {
     hw_counts counts;
@@ -110,7 +110,7 @@ static void inner_counts_are_the_outer_ones_too(void)
     errno = 0;
     CHECK(!hw_count_end(&outer, sizeof outer) && errno == EINVAL && outer.allocations == 0);
     CHECK(!hw_count_begin(2) && errno == EINVAL);
-    /* Of a shorter struct what it knows, of a longer one zeros. */
+    /* A shorter struct gets its own fields, a longer struct also zeros. */
     struct {
         hw_counts counts;
         uint64_t more;
@@ -143,7 +143,7 @@ static bool look(const hw_count_site *site, void *context)
     int *seen = context;
     CHECK(site->bytes <= last_bytes);
     last_bytes = site->bytes;
-    /* A static program without frame pointers has no stacks: all is of one. */
+    /* A static program without frame pointers has no stacks: all calls count as one stack's. */
     if (site->depth <= 1)
         CHECK(site->allocations == 8 && site->bytes == 15050);
     else if (*seen == 0)
@@ -168,7 +168,7 @@ static void stacks_say_who_asks(void)
     int seen = 0, stopped = 0;
     CHECK(hw_count_begin(HW_COUNT_STACKS));
     CHECK(hw_count_begin(0));
-    /* (One call each, for all that a compiler knows.) */
+    /* (The loops are volatile, so that the compiler keeps one call in each.) */
     for (volatile int i = 0; i < 3; i++)
         free(ask_large());
     for (volatile int i = 0; i < 5; i++)
@@ -200,7 +200,7 @@ static void *other(void *unused)
     given = malloc(70);
     CHECK(hw_count_end(&counts, sizeof counts));
     CHECK(counts.allocations == 1001 && counts.frees == 1001 && counts.peak_bytes < 1000);
-    /* It ends with a count that has no end. */
+    /* The thread ends with an open count. */
     CHECK(hw_count_begin(HW_COUNT_STACKS));
     free(malloc(8));
     return NULL;
@@ -214,7 +214,7 @@ static void *frees_and_makes(void *unused)
     return NULL;
 }
 
-/* Threads are counted by themselves, and blocks go from one to the other. */
+/* Each thread counts by itself, and blocks go from one thread to another. */
 static void threads_count_for_themselves(void)
 {
     hw_counts counts;
@@ -232,7 +232,7 @@ static void threads_count_for_themselves(void)
     CHECK(hw_count_end(&counts, sizeof counts));
     /* (pthread_create may allocate.) */
     CHECK(counts.allocations < 100);
-    /* The address of a block that was made here is another's by now. */
+    /* Another thread's block may get the address of a block that was made here. */
     CHECK(hw_count_begin(0));
     given = malloc(100000);
     int64_t had = malloc_usable_size(given);
@@ -243,10 +243,10 @@ static void threads_count_for_themselves(void)
     CHECK(hw_count_begin(0));
     free(given);
     CHECK(hw_count_end(&inner, sizeof inner) && inner.frees == 1);
-    /* (Where both have as much, they cannot be told apart.) */
+    /* (If both blocks have the same size, the count cannot tell them apart.) */
     CHECK(inner.kept_bytes == -has || had == has);
     CHECK(hw_count_end(&counts, sizeof counts));
-    /* Many blocks, of more than one page of what is kept of them. */
+    /* So many blocks that their records take more than a page. */
     static void *blocks[20000];
     CHECK(hw_count_begin(0));
     for (int i = 0; i < 20000; i++)
@@ -268,7 +268,7 @@ static void heaps_are_not_counted(void)
     free(large);
     CHECK(hw_count_end(&counts, sizeof counts));
     CHECK(counts.allocations == 0 && counts.frees == 0 && counts.kept_bytes == 0);
-    /* What realloc makes of a heap's block is the heap's, or a new one. */
+    /* realloc of a heap's block gives a block of that heap, or a new block. */
     CHECK(hw_count_begin(0));
     block = realloc(hw_heap_alloc(heap, 100), 5000);
     CHECK(block);
@@ -290,7 +290,7 @@ int main(void)
     stacks_say_who_asks();
     threads_count_for_themselves();
     heaps_are_not_counted();
-    /* And then the thread has what it had. */
+    /* Afterwards the thread allocates as before. */
     for (int i = 0; i < 1000; i++)
         free(malloc(i));
     return 0;

@@ -1,5 +1,5 @@
-// Without a new-handler: std::bad_alloc from the throwing forms, through frames
-// that have something to clean up; null from the others.
+// Without a new-handler the throwing forms throw std::bad_alloc, through frames with objects to
+// destroy. The other forms return null.
 #include "check.h"
 #include <exception>
 #include <new>
@@ -66,12 +66,12 @@ int main()
         CHECK(std::uncaught_exceptions() == 0);
     }
 
-    // An alignment that is none.
+    // An invalid alignment.
     throws([&] { keep(::operator new(16, std::align_val_t(24))); });
     throws([&] { keep(::operator new(16, std::align_val_t(0))); });
     CHECK(::operator new(16, std::align_val_t(24), std::nothrow) == nullptr);
 
-    // Through a noexcept boundary nothing passes: nothrow in a noexcept function.
+    // A nothrow form in a noexcept function: no exception leaves the form.
     auto quiet = []() noexcept { return ::operator new(huge, std::nothrow); };
     CHECK(quiet() == nullptr);
     return 0;

@@ -1,5 +1,5 @@
-/* A library whose constructor makes arrays, before the constructor of a preloaded library runs, and whose destructors
-   give them back. */
+/* A library whose constructor makes arrays before the constructor of a preloaded library runs. Its
+ * destructors free the arrays. */
 struct Array {
     int *goods;
     explicit Array(int count) : goods(new int[count]()) {}

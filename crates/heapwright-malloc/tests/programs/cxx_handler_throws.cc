@@ -1,6 +1,5 @@
-// Exceptions of any type thrown from the new-handler: through operator new into
-// the caller, and not out of the nothrow forms. In several threads, so that an
-// unwinding in one does not disturb another.
+// The new-handler throws exceptions of any type. They pass through operator new into the caller, but not
+// out of the nothrow forms. Several threads do this, so that an unwinding in one would disturb the others.
 #include "check.h"
 #include <exception>
 #include <new>

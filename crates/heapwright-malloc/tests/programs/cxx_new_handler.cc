@@ -1,5 +1,5 @@
-// The new-handler: called again and again while there is no memory, with what
-// the standard allows it to do.
+// The new-handler is called again and again while there is no memory. It does each thing that the
+// standard allows.
 #include "check.h"
 #include <new>
 #include <sys/mman.h>
@@ -87,7 +87,7 @@ int main()
     CHECK(count(throws_after_three, [&] { CHECK(throws(aligned_array)); }) == 3);
     CHECK(count(installs_another, [&] { CHECK(throws(plain)); }) == 7);
 
-    // The nothrow forms call it too, and swallow what it throws.
+    // The nothrow forms call it too, and swallow its exceptions.
     auto none = [&](void *p) { CHECK(p == nullptr); };
     CHECK(count(gives_up_after_seven, [&] { none(::operator new(huge, std::nothrow)); }) == 7);
     CHECK(count(throws_after_three, [&] { none(::operator new(huge, std::nothrow)); }) == 3);
@@ -95,7 +95,7 @@ int main()
     CHECK(count(throws_after_three, [&] { none(::operator new(huge, al, std::nothrow)); }) == 3);
     CHECK(count(throws_after_three, [&] { none(::operator new[](huge, al, std::nothrow)); }) == 3);
 
-    // What it throws arrives as what it is.
+    // Its exception arrives with its own type.
     count(throws_a_derived, [&] {
         try {
             OPAQUE(huge);

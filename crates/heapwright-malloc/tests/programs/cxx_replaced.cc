@@ -1,12 +1,12 @@
-// A program that replaces operator new and operator delete, the two plain forms
-// alone: the standard says that all others end in these.
+// A program that replaces only the two plain forms of operator new and operator delete. The
+// standard says that all other forms call these.
 #include "check.h"
 #include <new>
 #include <string>
 #include <vector>
 
-// A header before each block: whoever frees such a block without asking us
-// frees an address inside it.
+// A header before each block. If other code than our operator frees such a block, it frees an
+// address inside a block of malloc.
 struct Header {
     size_t magic, size;
 };
@@ -79,7 +79,7 @@ int main()
     }
     balanced(1);
 
-    // The nothrow forms catch what the program's own operator throws.
+    // The nothrow forms catch the exceptions of the program's own operator.
     CHECK(::operator new(SIZE_MAX / 2, std::nothrow) == nullptr);
     CHECK(::operator new[](SIZE_MAX / 2, std::nothrow) == nullptr);
     return 0;

@@ -1,4 +1,4 @@
-// thread_local objects whose destructors allocate and free, also what main made.
+// thread_local objects whose destructors allocate and free, also blocks that main made.
 #include "check.h"
 #include <map>
 #include <memory>
@@ -23,7 +23,7 @@ struct Local {
     }
 };
 
-// The second one is made while the first is destroyed.
+// The second object is made while the first is destroyed.
 struct Late {
     std::string text = std::string(100, 'z');
     ~Late() { CHECK(text.size() == 100); }

@@ -1,4 +1,4 @@
-/* A program in C that calls operator new by its symbol, and asks for too much. */
+/* A program in C that calls operator new by its symbol, and requests too much. */
 #include "check.h"
 
 void *_Znwm(size_t);

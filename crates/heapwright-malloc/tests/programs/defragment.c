@@ -1,11 +1,12 @@
 /*
- * Blocks of many sizes, of which one in four survives, here and there: moves those whose slabs could be emptied, until
- * there are none, and expects the memory of the others to be free then, and the contents to be as they were.
+ * Blocks of many sizes; one in four survives, spread over all slabs. The program moves the blocks
+ * whose slabs could be emptied, until there are none. Then the memory of the other blocks must be
+ * free, and the contents unchanged.
  *
  *   beside   another thread allocates and frees meanwhile, and steals slabs
  *   two      two threads, each with half of the blocks, move them at the same time
  *   dead     a thread that has ended has left well-filled slabs of the same sizes
- *   never    nothing is to be moved
+ *   never    no block is to be moved
  */
 #include "check.h"
 #include <heapwright.h>
@@ -24,7 +25,7 @@ static struct {
 } blocks[BLOCKS];
 static void *left[LEFT];
 
-/* Blocks from FIRST on, up to LAST, and what is known of them. */
+/* The blocks from `first` to `last`, and the figures about them. */
 struct part {
     size_t first, last, live, moved, moved_last;
 };
@@ -68,7 +69,7 @@ static void *leave_some(void *nothing)
     return nothing;
 }
 
-/* Moves what is to be moved; returns how much. */
+/* Moves the blocks that hw_should_move names. Returns their number. */
 static size_t pass(const struct part *part)
 {
     size_t moved = 0;
@@ -110,7 +111,7 @@ static void *run(void *mine)
     for (int i = 0; i < 6; i++) {
         part->moved_last = pass(part);
         part->moved += part->moved_last;
-        /* Longer than a survey is used. */
+        /* Longer than a survey stays in use. */
         usleep(150000);
     }
     malloc_trim(0);
@@ -171,10 +172,11 @@ int main(int count, char **words)
         CHECK(moved == 0);
     } else {
         CHECK(sparse > 2 * live);
-        /* A thread has up to a slab of each of forty classes that is not full. */
+        /* In each of forty classes a thread may have a slab that is not full. */
         CHECK(dense < live * 5 / 4 || ((is("beside") || is("two")) && dense < live * 4 / 3));
-        /* One in four is out of each slab, and three slabs in four are emptied, the sparsest. (Of two threads each is told of its own slabs
-           alone: how many are both's depends on who ran when, on a busy machine more.) */
+        /* One block in four of each slab is left, and three slabs in four are emptied, the
+         * sparsest. (Each of two threads learns only of its own slabs. The number of slabs with
+         * blocks of both depends on the schedule, and is larger on a busy machine.) */
         CHECK(moved > BLOCKS / 4 / (is("two") ? 3 : 2) && moved < BLOCKS / 4 * 3 / 4);
         CHECK(is("beside") || part[0].moved_last + part[1].moved_last == 0);
     }

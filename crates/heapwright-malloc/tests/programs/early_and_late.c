@@ -57,7 +57,7 @@ static void on_end(int status, void *argument)
 
 int main(void)
 {
-    /* More than the room that glibc has for handlers: it allocates. */
+    /* More handlers than glibc has room for, so that glibc allocates. */
     for (int i = 0; i < 200; i++) {
         char *p = malloc(50);
         CHECK(p != NULL);

@@ -27,7 +27,7 @@ int main(int argc, char **argv)
     clearenv();
     setenv("HEAPWRIGHT", "nonsense", 1);
     free(malloc(100000));
-    /* The descriptors are still free: nothing was opened behind our back. */
+    /* The descriptors are still free: the library has opened no file. */
     if (open("/dev/null", O_RDWR) != 0)
         _exit(7);
     return 0;

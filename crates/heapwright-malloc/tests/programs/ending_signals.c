@@ -1,6 +1,6 @@
 /*
- * Signals that end a process which is looked at when it ends: what the program sets and asks for is what it would be
- * without us, and it ends by the signal. The argument says how.
+ * Signals that end a process with a last check. The program's actions and queries give the same as
+ * without the library, and the signal ends the process. The argument names the case.
  */
 #include "check.h"
 #include <fcntl.h>
@@ -37,7 +37,7 @@ static void again_with_info(int number, siginfo_t *info, void *context)
         again(number);
 }
 
-/* Handlers for one time: the default is back while they run. */
+/* One-shot handlers: the default action is back while they run. */
 static void once(void)
 {
     struct sigaction old, note_once = { .sa_handler = note, .sa_flags = (int)(SA_RESETHAND | SA_RESTART) };
@@ -66,7 +66,7 @@ static void once(void)
     came = 0;
 }
 
-/* What the program sees of handlers. */
+/* The handlers that the program sees. */
 static void handlers(void)
 {
     static const int all[] = { SIGTERM, SIGINT, SIGHUP, SIGPIPE, SIGUSR1, SIGALRM };
@@ -85,7 +85,7 @@ static void handlers(void)
         CHECK(sigaction(number, &by_default, &old) == 0 && old.sa_handler == note && old.sa_flags & SA_RESTART);
         CHECK(signal(number, SIG_DFL) == SIG_DFL);
     }
-    /* What is executed has the default, and is ended by it. */
+    /* A program that is executed has the default action, which ends it. */
     int ends[2];
     CHECK(pipe2(ends, O_CLOEXEC) == 0);
     pid_t child = fork();
@@ -98,7 +98,7 @@ static void handlers(void)
     CHECK(close(ends[1]) == 0 && read(ends[0], &byte, 1) == 0);
     CHECK(kill(child, SIGTERM) == 0 && waitpid(child, &status, 0) == child);
     CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
-    /* A child of vfork is ended, and its parent goes on. */
+    /* A signal ends a child of vfork, and its parent continues. */
     child = vfork();
     if (child == 0) {
         raise(SIGTERM);

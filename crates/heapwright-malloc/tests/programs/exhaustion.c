@@ -1,6 +1,6 @@
 /*
- * Takes memory until there is none, in blocks of the size in its argument; then
- * everything fails as it should, and works again once some is freed.
+ * Takes memory until there is none, in blocks of the size in its argument. Then each request must
+ * fail correctly, and succeed again once some memory is freed.
  */
 #include "check.h"
 #include <malloc.h>
@@ -35,7 +35,7 @@ int main(int argc, char **argv)
         CHECK(taken <= limit.rlim_cur);
     }
     CHECK(errno == ENOMEM);
-    /* A limit of memory should be usable for the greater part. */
+    /* At least a quarter of a memory limit is usable. */
     CHECK(taken > limit.rlim_cur / 4);
 
     errno = 0;
@@ -47,7 +47,7 @@ int main(int argc, char **argv)
     void *untouched = &limit;
     CHECK(posix_memalign(&untouched, 4096, taken) == ENOMEM && untouched == &limit);
 
-    /* Half of it back: the other half is intact and there is memory again. */
+    /* Frees half of the blocks: the others are intact, and there is memory again. */
     for (int every = 0; list;) {
         void **next = *list;
         if (every++ % 2 || !next) {

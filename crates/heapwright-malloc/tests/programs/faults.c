@@ -1,6 +1,6 @@
 /*
- * Faults in memory while the debug heap's handler stands before the program's. All
- * but what names the debug heap holds on the plain C library, too.
+ * Faults in memory while the debug heap's handler runs before the program's. All checks without the
+ * debug heap also hold on the plain C library.
  */
 #include "observe.h"
 #include <pthread.h>
@@ -10,11 +10,11 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-/* Old functions, and a stack that overflows on purpose. */
+/* The program calls old functions, and overflows a stack on purpose. */
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 #pragma GCC diagnostic ignored "-Winfinite-recursion"
 
-/* Memory of "the debug heap": it is asked, and knows this. */
+/* A page that plays the debug heap's memory: `decide` knows it. */
 static char *ours;
 static size_t page;
 static volatile int asked, verdict = GO_ON, last_write;
@@ -114,7 +114,7 @@ static void fault_out(void)
     CHECK(sigismember(&now, SIGSEGV) == 0 && sigismember(&now, SIGUSR1) == 0);
 }
 
-/* Handlers of every kind, and what they find. */
+/* Handlers of every kind, and the state in which they run. */
 static void handlers(void)
 {
     bad = map(PROT_NONE);
@@ -132,7 +132,7 @@ static void handlers(void)
     CHECK(called == 1 && address_seen == bad && code_seen == SEGV_ACCERR);
     CHECK(sigismember(&mask_seen, SIGSEGV) == 0 && sigismember(&mask_seen, SIGUSR1) == 0);
 
-    /* What the thread had blocked stays so. */
+    /* Signals that the thread had blocked stay blocked. */
     sigset_t some;
     sigemptyset(&some);
     sigaddset(&some, SIGUSR2);
@@ -146,7 +146,7 @@ static void handlers(void)
     fault_out();
     CHECK(called == 3);
 
-    /* A handler that mends, and returns. */
+    /* A handler that repairs the access, and returns. */
     mends = 1;
     set(plain, 0, 0);
     touch(bad);
@@ -157,7 +157,7 @@ static void handlers(void)
     mends = 0;
     CHECK(mprotect(bad, page, PROT_NONE) == 0);
 
-    /* Once. */
+    /* A one-shot handler. */
     set(plain, SA_RESETHAND, 0);
     fault_out();
     struct sigaction now;
@@ -184,7 +184,7 @@ static void handlers(void)
     CHECK(signal(0, plain) == SIG_ERR && signal(SIGKILL, plain) == SIG_ERR);
     CHECK(signal(SIGUSR1, plain) == SIG_DFL && signal(SIGUSR1, SIG_DFL) == plain);
 
-    /* Sent by somebody. */
+    /* A signal that a process sends. */
     called = 0;
     if (sigsetjmp(way_out, 1) == 0)
         raise(SIGSEGV);
@@ -251,7 +251,7 @@ static void children(void)
     CHECK(ending_of(child) == SIGSEGV);
     fault_out();
 
-    /* What a child of vfork sets is its own. */
+    /* A child of vfork sets only its own action. */
     child = vfork();
     if (child == 0) {
         struct sigaction action = { .sa_handler = SIG_DFL }, old;
@@ -300,7 +300,7 @@ int main(int argc, char **argv)
     struct sigaction now;
 
     if (!strcmp(what, "inherited")) {
-        /* What was set before we came is remembered, too. */
+        /* The action from before the handler was installed is remembered, too. */
         set(plain, 0, 0);
         if (watched)
             hw_observe(decide);
@@ -345,7 +345,7 @@ int main(int argc, char **argv)
         CHECK(mprotect(ours, page, PROT_READ) == 0);
         *(volatile char *)(ours + 7) = 1;
         CHECK(asked == 2 && last_write == known(1) && last_address == (size_t)ours + 7);
-        /* Told that it is an error, the program may still save itself. */
+        /* After the verdict STOP the program may still save itself. */
         verdict = STOP;
         CHECK(mprotect(ours, page, PROT_NONE) == 0);
         bad = ours;

@@ -1,6 +1,6 @@
 /*
- * Blocks of the C library's own allocator that were made before the program's malloc was there: small,
- * large (mapped) and aligned ones. Ours must take them, each once.
+ * Blocks that the C library's own allocator made before the program's malloc was there: small,
+ * large (mapped) and aligned blocks. Our malloc must take them, each once.
  */
 #include "check.h"
 #include <malloc.h>
@@ -34,7 +34,7 @@ __attribute__((section(".preinit_array"), used)) static void (*const begin)(void
 
 int main(void)
 {
-    /* What the C library hands out later does not change what is known. */
+    /* Later blocks of the C library do not change the known blocks. */
     for (int i = 0; i < 1000; i++)
         __libc_free(__libc_malloc(i * 100));
     for (int kind = 0; kind < KINDS; kind++)
@@ -44,7 +44,7 @@ int main(void)
             CHECK(p != NULL && malloc_usable_size(p) >= size);
             paint(p, size, size);
             switch (i % 4) {
-            case 0: /* It grows, and is ours. */
+            case 0: /* The block grows, and becomes ours. */
                 p = realloc(p, size * 2 + 1);
                 CHECK(p != NULL && is_painted(p, size, size));
                 break;

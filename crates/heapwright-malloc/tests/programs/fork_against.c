@@ -1,10 +1,10 @@
 /*
- * fork against whatever else takes locks and allocates under them:
+ * fork against other code that takes locks and allocates under them:
  *
  *   fork_against WHAT      stdio, dlopen, getaddrinfo, locale, popen, system or spawn
  *
- * Threads do it in a loop while others fork, each child allocates and frees, and
- * nobody may stand still. HEAPWRIGHT_TEST_SECONDS: for how long, 2 by default.
+ * Some threads call WHAT in a loop while others fork. Each child allocates and frees. No thread may
+ * stand still. HEAPWRIGHT_TEST_SECONDS: the duration, 2 by default.
  */
 #include "check.h"
 #include <dlfcn.h>
@@ -82,7 +82,7 @@ static void open_pipe(int number)
 static void call_shell(int number)
 {
     (void)number;
-    /* (system waits for its own child; the signals it blocks are the process's.) */
+    /* (system waits for its own child. It blocks signals of the whole process.) */
     CHECK(system("exit 0") == 0);
 }
 
@@ -129,13 +129,13 @@ static void *fork_and_wait(void *argument)
         pid_t pid = fork();
         CHECK(pid >= 0);
         if (pid == 0) {
-            /* A child that hangs says so by dying. */
+            /* A child that hangs dies of this alarm. */
             alarm(PATIENCE);
             CHECK(is_painted(inherited, 5000, number));
             free(inherited);
             for (size_t i = 1; i < 100; i++)
                 free(malloc(i * 300));
-            /* Not of all streams: that would move the files' positions, which the parent shares. */
+            /* fflush(NULL) would move the files' positions, which the parent shares. */
             fflush(stdout);
             _exit(0);
         }
@@ -175,7 +175,7 @@ int main(int count, char **arguments)
                 moved[i] = time(NULL);
             }
             ended = ended && now > 0;
-            /* Said by write: stdio may be what is stuck. */
+            /* CHECK prints by write, because stdio may be stuck. */
             CHECK(time(NULL) - moved[i] < PATIENCE);
         }
     }

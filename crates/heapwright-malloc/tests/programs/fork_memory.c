@@ -1,7 +1,6 @@
 /*
- * A child inherits the caches of threads that it does not have. It must be able
- * to use their memory: blocks freed in the child are given out again, and a
- * chain of generations does not grow.
+ * A child inherits the caches of threads that it does not have. It must be able to use their memory:
+ * blocks freed in the child are handed out again, and memory does not grow over a chain of generations.
  */
 #include "check.h"
 #include <pthread.h>
@@ -38,7 +37,7 @@ static void generation(int depth)
         return;
     }
     alarm(60);
-    /* Free what other threads of the parent had, and use as much again. */
+    /* Frees the blocks of the parent's other threads, and allocates as much again. */
     for (int round = 0; round < 20; round++)
         for (size_t t = 0; t < THREADS; t++)
             for (size_t i = 0; i < BLOCKS; i++) {
@@ -47,7 +46,7 @@ static void generation(int depth)
                 CHECK(blocks[t][i] != NULL);
                 memset(blocks[t][i], depth, 500);
             }
-    /* 8 MB of blocks; generous for all that lies around them. */
+    /* 8 MB of blocks, with much room for the memory around them. */
     CHECK(resident_kib() < 64 * 1024);
     generation(depth - 1);
     _exit(0);

@@ -1,7 +1,6 @@
 /*
- * fork in a program whose other threads never stop allocating. Each child
- * allocates, frees what its parent made, starts a thread and ends; it must
- * neither hang nor find a block changed.
+ * fork in a program whose other threads never stop allocating. Each child allocates, frees its
+ * parent's blocks, starts a thread and ends. It must neither hang nor find a block changed.
  */
 #include "check.h"
 #include <pthread.h>
@@ -100,7 +99,7 @@ int main(void)
         pid_t pid = fork();
         CHECK(pid >= 0);
         if (pid == 0) {
-            /* A child that hangs says so by dying. */
+            /* A child that hangs dies of this alarm. */
             alarm(60);
             child(i);
         }

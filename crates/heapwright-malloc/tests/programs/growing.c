@@ -1,5 +1,5 @@
-/* Buffers that grow: GROW [LIMIT MB]. Prints the most that was in memory, in hundredths of the most that was live.
- * A limit is "data" or "as", for RLIMIT_DATA or RLIMIT_AS: then it need only come to its end. */
+/* Buffers that grow: GROW [LIMIT MB]. Prints the peak of resident memory, in hundredths of the peak of live
+ * memory. LIMIT is "data" or "as", for RLIMIT_DATA or RLIMIT_AS: the program must then only come to its end. */
 #include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ static char *made(size_t megabytes)
     return filled(malloc(megabytes * MB), megabytes * MB);
 }
 
-/* Small blocks that stay stand behind each buffer, so that the next one finds no room there. */
+/* Puts small blocks that stay behind each buffer, so that the next buffer finds no room there. */
 static void stay(void)
 {
     for (int i = 0; i < 40; i++)
@@ -71,7 +71,7 @@ static void *stashes(void *unused)
 #define SMALL 600000
 static char *small[SMALL];
 
-/* Grows as the word says; returns the most megabytes that were live at once. */
+/* Grows as the word says. Returns the most megabytes that were live at once. */
 static size_t grow(const char *how)
 {
     if (strcmp(how, "alone") == 0 || strcmp(how, "apart") == 0) {
@@ -153,7 +153,7 @@ static size_t grow(const char *how)
         return 120;
     }
     if (strcmp(how, "sparse") == 0) {
-        /* Read buffers, of which a page or two are used. */
+        /* Read buffers: the program uses a page or two of each. */
         for (int i = 0; i < 15000; i++)
             filled(malloc(i % 3 ? 30000 : 9000), 1000);
         return 15000 * 4096 / MB;
@@ -165,7 +165,7 @@ static size_t grow(const char *how)
         for (int i = 0; i < 20; i++)
             free(made(i % 2 ? 20 : 15));
         getrusage(RUSAGE_SELF, &after);
-        /* Not for each of the 90,000 pages. */
+        /* Not each of the 90,000 pages was faulted in. */
         if (after.ru_minflt - before.ru_minflt > 200)
             exit(3);
         return 20;

@@ -1,4 +1,5 @@
-// One mistake with a block of a size, or the same without the mistake: guards WHAT SIZE. `right-WHAT` is the twin.
+// guards WHAT SIZE: makes one mistake with a block of that size. `right-WHAT` does the same without
+// the mistake.
 #include "check.h"
 
 #include <malloc.h>
@@ -17,7 +18,7 @@
 #pragma weak hw_heap_walk
 
 static volatile char seen;
-// Not known to the compiler, which would unroll the loop: then there were two places.
+// Hides the count from the compiler, which would unroll the loop into two call sites.
 static volatile int both = 2;
 
 __attribute__((noinline)) static char *make(size_t size) {
@@ -54,7 +55,7 @@ int main(int count, char **words) {
     int right = !strncmp(what, "right-", 6);
     what += right ? 6 : 0;
 #define IS(name) (!strcmp(what, name))
-    // The first two blocks of a place stand at either end of their pages.
+    // The first two blocks of a call site stand at different ends of their pages.
     char *blocks[2];
     for (int i = 0; i < both; i++)
         blocks[i] = make(size);
@@ -73,7 +74,7 @@ int main(int count, char **words) {
             else
                 blocks[i][right ? 0 : -1] = 2;
     } else if (IS("late")) {
-        // Not as far as the guard: found when the block is freed, or at the end.
+        // The write does not reach the guard. It is found when the block is freed, or at the end.
         block[right ? size - 1 : size] = 2;
         drop(block);
         blocks[1][right ? 0 : size] = 3;
@@ -119,7 +120,7 @@ int main(int count, char **words) {
         CHECK(right ? status == 0 : WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
         CHECK(block[0] == 1);
     } else if (IS("shares")) {
-        // How many of two kinds of calls that alternate have guarded blocks, in 100,000 of them.
+        // Counts the guarded blocks of two kinds of calls that alternate, in 100,000 calls.
         int guarded[2] = {0, 0};
         for (int i = 0; i < 100000; i++) {
             void *one = i % 2 ? malloc(size) : calloc(1, size);

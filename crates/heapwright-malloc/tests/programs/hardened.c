@@ -1,5 +1,5 @@
 /*
- * One misuse, or right use, of the hardened heap: named by the first word.
+ * One misuse, or correct use, of the hardened heap. The first word names it.
  */
 #include "check.h"
 #include <malloc.h>
@@ -8,7 +8,7 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 
-/* So that the compiler does not see what is done to a block. */
+/* Hides a block's use from the compiler. */
 static void *hide(void *block)
 {
     __asm__ volatile("" : "+r"(block) : : "memory");
@@ -43,7 +43,7 @@ static void misuse(const char *what, size_t size)
     } else if (is(what, "after-free")) {
         free(block);
         block[0] = 2;
-        /* Until it comes again. */
+        /* Allocates until the block comes again. */
         static void *many[100000];
         size_t count = size > 4096 ? 4000 : 100000;
         for (size_t i = 0; i < count; i++)
@@ -98,7 +98,8 @@ static void in_place(void)
     free(large);
 }
 
-/* Two large blocks that grow in turns, so that each must move, with all they hold; and shrink to less than half. */
+/* Two large blocks grow in turns, so that each must move with all its contents. Then they shrink to
+ * less than half. */
 static void moves(void)
 {
     enum { BLOCKS = 2, LAST = 48 << 20 };
@@ -134,7 +135,7 @@ static size_t resident(void)
     return pages * sysconf(_SC_PAGESIZE);
 }
 
-/* The memory of freed blocks goes back while a program goes on, however slowly. */
+/* The memory of freed blocks goes back while a program continues, however slowly. */
 static void goes_back(void)
 {
     enum { COUNT = 100000, SIZE = 1000 };
@@ -170,7 +171,7 @@ static void no_bytes(void)
         free(blocks[i]);
 }
 
-/* Blocks longer than all that waits, which must neither be lost nor lose others. */
+/* A block that is longer than all waiting blocks may wait. It must neither be lost nor push others out. */
 static void huge(void)
 {
     for (int i = 0; i < 5000; i++) {
@@ -185,9 +186,8 @@ static void huge(void)
     }
 }
 
-/* A thread that frees others' blocks before it has any. */
-/* Large blocks that come again and again, of which all pages are touched, or one, or every other: each reads as zero, and cannot be
- * accessed once it is freed. */
+/* Large blocks that come again and again. All pages of a block are touched, or one page, or every
+ * other page. Each block reads as zero, and cannot be accessed once it is freed. */
 static void *large_again(void *may_fork)
 {
     static const size_t sizes[] = { 100000, 100000, 103000, 300000, 70000, 1000000 };
@@ -263,7 +263,7 @@ static void consumers(void)
     }
 }
 
-/* Which of 64 addresses comes next differs between parent and child, and between two children. */
+/* The next of 64 addresses differs between parent and child, and between two children. */
 enum { CHILDREN = 8, FIRST = 200 };
 
 /* Writes the places of this process's next blocks; then those of a child. */
@@ -285,8 +285,8 @@ static void write_places(int to, size_t size, int is_child)
     CHECK(waitpid(pid, &status, 0) == pid && status == 0);
 }
 
-/* Children, their children and the parent draw blocks of their own order. (By chance all eight agree
-   on a place where one slot is free, and hardly ever else.) */
+/* Children, their children and the parent draw blocks in orders of their own. (By chance all eight
+ * agree on a place where one slot is free, and hardly ever elsewhere.) */
 static void forks_with(size_t size)
 {
     static void *warm[3000];
@@ -336,15 +336,15 @@ static void forks(void)
         for (size_t size = 16; size < 4000; size = size * 5 / 2)
             forks_with(size);
         forks_with(40000);
-        /* Then as a process that has had another thread. */
+        /* The same in a process that has had another thread. */
         pthread_t thread;
         CHECK(pthread_create(&thread, NULL, nothing, NULL) == 0);
         CHECK(pthread_join(thread, NULL) == 0);
     }
 }
 
-/* How many calls of malloc until a freed block comes again, at least, in rounds; `frees`: each block is freed at once. 0: it
-   does not come. */
+/* Returns the least number of calls of malloc, over some rounds, after which a freed block comes
+ * again. `frees`: each block is freed at once. 0: it does not come. */
 static size_t comes_again(size_t size, int frees)
 {
     enum { CALLS = 20000, BEFORE = 50 };
@@ -388,7 +388,7 @@ static void *waits_in_thread(void *argument)
     return argument;
 }
 
-/* Frees the block as its thread's last deed. */
+/* Frees the block as its thread's last action. */
 static void *frees(void *block)
 {
     free(malloc(size_of_all));
@@ -396,7 +396,7 @@ static void *frees(void *block)
     return NULL;
 }
 
-/* The block of an ended thread does not come again where none is freed. */
+/* The block of an ended thread does not come again while no block is freed. */
 static void *waits_on(void *freed)
 {
     enum { CALLS = 20000 };
@@ -421,8 +421,8 @@ static void after_each_other(void *(*first)(void *), void *(*second)(void *), vo
     CHECK(pthread_join(thread, NULL) == 0);
 }
 
-/* A freed block does not come again where none is freed, and late where others are: in a young thread, in some that run at a
-   time, and in one that follows another. */
+/* A freed block does not come again if no other block is freed, and comes late if others are. That
+ * holds in a young thread, in threads that run at once, and in a thread that follows another. */
 static void waits(size_t size, size_t least)
 {
     size_of_all = size;
@@ -441,7 +441,8 @@ static void ends(int signal)
     _exit(signal == SIGALRM ? 0 : 1);
 }
 
-/* Wherever a handler that ends the process interrupts malloc or free, what the call has in its hands is no finding. */
+/* A handler ends the process while it interrupts malloc or free, anywhere. The block that the call
+ * works on is no finding. */
 static void ends_in_handlers(void)
 {
     for (int child = 0; child < 60; child++) {

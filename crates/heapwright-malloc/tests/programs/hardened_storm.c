@@ -1,7 +1,7 @@
 /*
- * Threads that allocate, resize, hand over and free blocks, whose content is checked; signal handlers that
- * allocate and free small blocks in the middle of all that; threads that end; and children. Words: seconds, and what
- * there is: s signals, c short threads, f children, t malloc_trim.
+ * Threads allocate, resize, hand over and free blocks with checked contents. Signal handlers
+ * allocate and free small blocks meanwhile. Threads end, and the process forks. Words: the seconds,
+ * and the parts: s signals, c short threads, f children, t malloc_trim.
  */
 #include "check.h"
 #include <malloc.h>
@@ -82,7 +82,7 @@ static void change(struct block *block, uint64_t random)
     memset(block->at, block->byte, size);
 }
 
-/* A handler's blocks: of the sizes that have the short ways. Never null is not asked for: a handler waits for no lock. */
+/* A handler's blocks, of sizes that the fast paths serve. Null is allowed: a handler waits for no lock. */
 static _Thread_local struct { unsigned char *volatile at; size_t size; } kept[KEPT];
 static _Thread_local uint64_t handlers_state;
 static _Thread_local int depth;

@@ -39,7 +39,7 @@ int main(void)
         CHECK(p == &p);
         errno = 0;
     }
-    /* More than there is, but not more than a pointer difference can say. */
+    /* More than the machine has, but at most the largest pointer difference. */
     fails(malloc(PTRDIFF_MAX));
     fails(malloc(PTRDIFF_MAX - 65536));
     fails(calloc(PTRDIFF_MAX, 1));
@@ -48,7 +48,7 @@ int main(void)
     fails(aligned_alloc((size_t)1 << 62, 16));
     fails(malloc((size_t)1 << 60));
 
-    /* The block that could not grow is as it was. */
+    /* The block that could not grow is unchanged. */
     CHECK(is_painted(block, 100, 1));
     free(block);
     return 0;

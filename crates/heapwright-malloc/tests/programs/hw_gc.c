@@ -67,7 +67,7 @@ static hw_gc_statistics now(void)
     return statistics;
 }
 
-/* Stores that are reported before they happen and after, as a runtime can: a step of marking between any two. */
+/* Stores that are reported before they happen, or after: a step of marking may come between any two. */
 static void barriers(bool incremental, bool generations)
 {
     enum { PLACES = 64, ROUNDS = 600 };
@@ -165,7 +165,7 @@ static void weak_passes(void)
     CHECK(!hw_gc_add_weak_pass(heap, NULL, NULL) && errno == EINVAL);
     CHECK(hw_gc_add_weak_pass(heap, look_through, &table));
     for (table.count = 0; table.count < 1000; table.count++) {
-        /* Wide, so that they lie in many pages. */
+        /* The objects are wide, so that they lie in many pages. */
         table.entry[table.count] = hw_gc_new(mutator, 4096, HW_GC_TRACED);
         if (table.count % 100 == 0) kept[table.count / 100] = root(table.entry[table.count]);
     }
@@ -206,7 +206,8 @@ static void ages(void)
     end();
 }
 
-/* A table in memory of malloc, by whose indices objects know each other, and which the runtime changes itself when they move. */
+/* A table in memory of malloc. Objects refer to each other by its indices, and the runtime itself
+ * changes it when objects move. */
 enum { KNOWN = 3000 };
 static struct { struct pair *known[KNOWN]; size_t asked, roots; } world;
 
@@ -257,7 +258,7 @@ static void updates(bool incremental, bool generations)
     }
     struct pair *pinned = world.known[7];
     CHECK(hw_gc_pin(mutator, pinned));
-    for (int all = 0; all < 2; all++) { /* The second time most lie in the page of what is pinned. */
+    for (int all = 0; all < 2; all++) { /* The second time most lie in the page of pinned objects. */
         uint64_t moved = now().moved_objects;
         world.asked = world.roots = 0;
         if (all) hw_gc_compact_all(mutator);
@@ -286,8 +287,8 @@ static void without_trace(void)
     end();
 }
 
-/* What the inline functions tell of an object is what the others do. */
-/* Structs that say a size that they cannot have, fields that the library does not know, and kinds that do not exist. */
+/* Structs with sizes that they cannot have, fields that the library does not know, and kinds that
+ * do not exist. */
 static void refused(void)
 {
     static const size_t sizes[] = { 0, 1, 7, 8, 17, (64 << 10) + 8, (size_t)-8, (size_t)-1 };
@@ -358,7 +359,7 @@ static void sizing(void)
     end();
 }
 
-/* MiB of the process in memory. */
+/* Resident MiB of the process. */
 static long resident(void)
 {
     long all = 0, pages = 0;
@@ -368,7 +369,7 @@ static long resident(void)
     return pages / ((1 << 20) / sysconf(_SC_PAGESIZE));
 }
 
-/* 64 MiB of garbage, found dead without a collection that is asked for. */
+/* Makes 64 MiB of garbage. The heap finds it by steps, without a whole collection. */
 static void fill(void)
 {
     hw_gc_defer(mutator);
@@ -379,7 +380,7 @@ static void fill(void)
         ;
 }
 
-/* What is given back has left the process. (Other memory of the process may go, too.) */
+/* Memory that is given back has left the process. (Other memory of the process may go, too.) */
 static void memory(void)
 {
     begin((hw_gc_options){ 0 }, true);
@@ -388,7 +389,7 @@ static void memory(void)
     CHECK(now().free_bytes > 60 << 20 && resident() > before + 60);
     CHECK(hw_gc_trim(heap) > 60 << 20);
     CHECK(resident() < before + 8 && now().empty_bytes == 0);
-    /* An idle heap: at its safepoints, or by malloc's slow paths. */
+    /* An idle heap gives memory back at its safepoints, or by malloc's slow paths. */
     for (int by_malloc = 0; by_malloc < 2; by_malloc++) {
         fill();
         for (int tenth = 0; tenth < 100 && resident() >= before + 10; tenth++) {
@@ -401,7 +402,7 @@ static void memory(void)
         }
         CHECK(resident() < before + 10);
     }
-    /* A collection that is asked for keeps only what the heap may use before the next one. */
+    /* A requested collection keeps only the memory that the heap may use before the next one. */
     fill();
     memset(hw_gc_new(mutator, 100 << 20, HW_GC_LEAF), 1, 100 << 20);
     hw_gc_collect(mutator);
@@ -414,7 +415,7 @@ static char *stack;
 static bool is_named;
 enum { STACK = 256 << 10 };
 
-/* On a stack of its own: the object that only this frame leads to. */
+/* Runs on another stack. Only this frame leads to the object. */
 static void elsewhere(void)
 {
     if (is_named)
@@ -426,7 +427,7 @@ static void elsewhere(void)
     CHECK(hw_gc_find(heap, object + 5) == object && object[63] == 7);
 }
 
-/* A collection on another stack: it works if the stack was named; else a line, and the end. */
+/* A collection on another stack works if the stack was named. Otherwise it ends the program with a line. */
 static void stacks(void)
 {
     stack = malloc(STACK);

@@ -1,6 +1,6 @@
 /*
- * What a runtime asks of a collected heap beyond memory: events, kinds, what lies outside, a word and a state for each
- * thread, a handler for want of memory.
+ * The parts of a collected heap beside memory that a runtime uses: events, kinds, references to the
+ * outside, a word and a state for each thread, a callback when memory is short.
  *
  * The runtime of this program: pairs in the heap; static cells outside, which lead back into it; errors that jump.
  */
@@ -74,7 +74,7 @@ static void trace(hw_gc_tracer *tracer, void *object, uint32_t kind, void *data)
     }
 }
 
-/* A minor collection asks no old object which cells it leads to: so all of them are roots. */
+/* A minor collection does not ask old objects to which cells they lead. So all cells are roots. */
 static void roots(hw_gc_tracer *tracer, void *data)
 {
     (void)data;
@@ -133,11 +133,11 @@ static void states(hw_gc_heap *heap, hw_gc_mutator *mutator)
     CHECK(pthread_create(&other, NULL, other_thread, &side) == 0);
     CHECK(pthread_join(other, NULL) == 0);
     CHECK(side.at == 1);
-    /* Nobody waits for a thread that is away. */
+    /* A collection does not wait for a thread that is away. */
     hw_gc_collect(mutator);
     CHECK(hw_gc_attached(heap, count_state, counts) == 2);
     CHECK(counts[HW_GC_THREAD_STATE_AWAY] == 1 && counts[HW_GC_THREAD_STATE_AT_WORK] == 1);
-    /* This thread takes it over, while its own is away. */
+    /* This thread takes the other mutator over, while its own is away. */
     hw_gc_leave(mutator);
     CHECK(hw_gc_try_enter(side.mutator));
     hw_gc_detach(side.mutator);
@@ -153,7 +153,7 @@ __attribute__((noinline)) static void fill(hw_gc_mutator *mutator, void **list)
         struct pair *link = hw_gc_new(mutator, sizeof *link, PAIR);
         hw_gc_write(mutator, link, &link->right, *list);
         *list = link;
-        /* No second test. */
+        /* No test for NULL: the callback jumps out. */
         hw_gc_write(mutator, link, &link->left, hw_gc_new(mutator, 1 << 20, HW_GC_LEAF));
         seen.made++;
     }
@@ -206,12 +206,12 @@ int main(void)
         hw_gc_collect(mutator);
         CHECK(seen.ended[HW_GC_SPAN_LARGE] == 1);
 
-        /* Each is kept, so that there is an end. */
+        /* Each object is kept, so that memory ends. */
         void **list = hw_gc_root_new(mutator, NULL);
         CHECK(list != NULL);
         fill(mutator, list);
         CHECK(seen.refused == 1 && seen.made >= 12 && seen.made <= 16);
-        /* The heap is as good as before. */
+        /* The heap works as before. */
         hw_gc_root_free(mutator, list);
         hw_gc_collect(mutator);
         CHECK(hw_gc_new(mutator, 1 << 20, HW_GC_LEAF) != NULL);
@@ -226,7 +226,7 @@ int main(void)
         CHECK(seen.pauses == s.pause_ns && s.cycles > 3);
         for (unsigned span = 1; span < HW_GC_SPAN_LARGE; span++) CHECK(seen.begun[span] == seen.ended[span]);
         CHECK(seen.begun[HW_GC_SPAN_ROOTS] >= s.cycles && seen.begun[HW_GC_SPAN_WEAK] >= s.cycles);
-        /* A collection, its trace, a pause, a mark, and what is within. */
+        /* The depth counts a collection, its trace, a pause, a mark, and a span within. */
         CHECK(seen.depth == 0 && seen.deepest == 5);
         hw_gc_detach(mutator);
         hw_gc_destroy(heap);

@@ -1,4 +1,4 @@
-/* The pools and arenas of heapwright.h; a mistake, if one is named. */
+/* The pools and arenas of heapwright.h. Makes a mistake, if the argument names one. */
 #include "check.h"
 #include <heapwright.h>
 
@@ -158,7 +158,7 @@ static void arenas(void)
     hw_arena_destroy(small);
 }
 
-/* The mistake that the program was asked to make. */
+/* Makes the mistake of that name. */
 static void mistake(const char *what)
 {
     hw_pool *nodes = hw_pool_create(48, 8, 0, "Node"), *edges = hw_pool_create(32, 8, 0, "Edge");
@@ -180,7 +180,7 @@ static void mistake(const char *what)
         hw_pool_free(edges, edge[0]);
     if (strcmp(what, "stale-heap") == 0)
         hw_pool_free(edges, &nodes);
-    /* What a pool looks at when its front overflows. */
+    /* A pool checks freed objects when its front overflows. */
     for (int i = 0; i < 100; i++)
         hw_pool_free(edges, edge[i]);
     hw_pool_trim(edges);

@@ -1,6 +1,6 @@
 /*
- * Threads that a timer of their own interrupts, by SIGUSR1: so a handler comes in the midst of
- * whatever they do.
+ * Each thread has a timer of its own, which interrupts it by SIGUSR1. So a handler runs in the
+ * midst of any code.
  */
 #ifndef INTERRUPTED_H
 #define INTERRUPTED_H
@@ -27,7 +27,7 @@ static timer_t interrupt_me(long every_ns)
     return timer;
 }
 
-/* No more, and the handler does not run any more in this thread. */
+/* Ends that. Afterwards the handler does not run in this thread. */
 static void leave_me_alone(timer_t timer)
 {
     CHECK(timer_delete(timer) == 0);

@@ -43,7 +43,7 @@ int main(void)
     int trimmed = malloc_trim(0);
     CHECK(trimmed == 0 || trimmed == 1);
 
-    /* An XML document that is well formed as far as can be seen from here. */
+    /* The XML document is well formed, as far as this test can see. */
     char *document = NULL;
     size_t length = 0;
     FILE *stream = open_memstream(&document, &length);

@@ -1,5 +1,5 @@
-/* Locks itself into a sandbox that kills for opening a file and for asking which pages have memory, then holds 64 MB and goes on for a second,
-   and has large blocks of which it touches little: the heap does neither. */
+/* Enters a sandbox that kills for opening a file, and for asking which pages are resident. Then holds
+ * 64 MB for a second, and has large blocks of which it touches little. The heap makes neither call. */
 #include "check.h"
 #include <linux/filter.h>
 #include <linux/seccomp.h>

@@ -1,4 +1,4 @@
-/* What a leak check finds, asked by the program itself: one behaviour for each word. */
+/* The results of leak checks that the program itself requests. Each word names one behaviour. */
 #include "check.h"
 #include "heapwright.h"
 #include <pthread.h>
@@ -12,8 +12,8 @@
 static volatile int stop, ready;
 void *volatile kept;
 
-/* Overwrites what calls have left on the stack, and in registers that are nobody's: a check in a signal
- * handler finds all registers as they were. */
+/* Overwrites what calls have left on the stack, and in unused registers. (A check in a signal
+ * handler finds all registers as they were.) */
 #if defined __has_attribute
 #if __has_attribute(zero_call_used_regs)
 __attribute__((zero_call_used_regs("all-gpr")))
@@ -63,7 +63,7 @@ static void *holder(void *argument)
     return NULL;
 }
 
-/* The kernel's own call: the C library does not let a program block its signals. */
+/* Calls the kernel directly: the C library does not let a program block the C library's own signals. */
 static void *silent(void *argument)
 {
     uint64_t all = ~0ull;
@@ -180,7 +180,7 @@ int main(int count, char **words)
         start(threads, 4, ends, NULL);
         finish(threads, 4);
         CHECK(checked().definite.blocks == 8);
-        /* Their stacks are used again, and the others are forgotten. */
+        /* New threads use these threads' stacks. The stacks that none uses are forgotten. */
         start(threads, 2, ends, NULL);
         finish(threads, 2);
         CHECK(checked().definite.blocks == 12);
@@ -231,7 +231,7 @@ int main(int count, char **words)
         CHECK(checked().definite.blocks == 0);
         CHECK(seconds() - before < 5);
     } else if (!strcmp(word, "shared")) {
-        /* The only pointer lies in memory that is shared, and that a copy has no table of. */
+        /* The only pointer lies in shared memory. A copy of the process has no page table for it. */
         void **page = mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         CHECK(page != MAP_FAILED);
         page[100] = malloc(77);
@@ -258,7 +258,7 @@ int main(int count, char **words)
         lose(40);
         wipe();
         raise(SIGUSR2);
-        /* Its copy may still look. */
+        /* The process's copy may still be checking. */
         usleep(300000);
     } else if (!strcmp(word, "exit")) {
         char *volatile local = malloc(40);

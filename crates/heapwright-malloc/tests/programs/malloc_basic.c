@@ -1,4 +1,4 @@
-/* malloc: every size gives a block of its own, aligned, as large as was asked. */
+/* malloc: every size gives a block of its own, aligned, and as large as the request. */
 #include "check.h"
 #include <malloc.h>
 

@@ -1,7 +1,7 @@
 /*
- * A program that has as many mappings as the kernel allows: growing a large block is
- * refused or right, and a free is a free. (Pages of such blocks are moved by mremap, which the
- * kernel refuses then, as it does with what would put right a move that failed half way.)
+ * A program has as many mappings as the kernel allows. Growing a large block fails or succeeds as a
+ * whole, and a free succeeds. (mremap moves the pages of such blocks. The kernel then refuses
+ * mremap, and also the calls that would undo a move that failed half way.)
  */
 #include "check.h"
 #include <sys/mman.h>
@@ -32,7 +32,7 @@ int main(void)
                 blocks[i] = longer;
             CHECK(is_painted(blocks[i], SIZE, i));
         }
-        /* Room for one mapping more, and for two. */
+        /* Room for one more mapping, and for two. */
         if (used >= 2)
             CHECK(mprotect(pages + (used -= 2) * page, page, PROT_NONE) == 0);
     }

@@ -1,6 +1,6 @@
 /*
- * One mistake, named by the argument. If the program comes to its end, nobody
- * noticed: it then says so by its exit status, 9.
+ * Makes one mistake, which the argument names. If the library does not notice it, the program comes
+ * to its end, with exit status 9.
  */
 #include "check.h"
 #include <malloc.h>
@@ -25,7 +25,7 @@ static void *frees_twice(void *argument)
 
 static void *leaves_a_freed_block(void *argument)
 {
-    /* Of a size that nobody else uses: its slab is empty then, whoever's it is. */
+    /* No other code uses this size. So the slab is empty after the free, whichever cache has it. */
     shared = malloc(6000);
     CHECK(shared != NULL);
     free(shared);
@@ -87,9 +87,9 @@ static void *pointer_for(const char *name)
         return p - 16;
     }
     if (!strcmp(name, "freed-by-thread")) {
-        /* Freed by its thread, which then ended. */
+        /* The block's thread freed it, and then ended. */
         in_a_thread(leaves_a_freed_block);
-        /* Its cache may wait for another thread, until it is asked to give back. */
+        /* The thread's cache may wait for another thread, until malloc_trim. */
         malloc_trim(0);
         return shared;
     }
@@ -123,7 +123,7 @@ static void *pointer_for(const char *name)
         return p + 16;
     }
     if (!strncmp(name, "forged", 6)) {
-        /* What a block of the C library's has before it, of each kind, and before the next one. */
+        /* The words that precede a block of the C library's, of each kind, and the next block. */
         static size_t zeroed[4096] __attribute__((aligned(4096)));
         p = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         CHECK(p != MAP_FAILED);
@@ -146,7 +146,7 @@ int main(int argc, char **argv)
 {
     CHECK(argc == 3 || argc == 4);
     if (argc == 4) {
-        /* No file can be opened: /proc cannot be asked. */
+        /* No file can be opened, so /proc cannot be read. */
         struct rlimit none = { 0, 0 };
         CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
     }

@@ -36,7 +36,7 @@ int main(void)
     }
     CHECK(errno == 5);
 
-    /* What was freed so comes back: memory does not run away. */
+    /* Blocks freed in this way are used again: memory does not grow. */
     for (int i = 0; i < 1000000; i++) {
         void *p = malloc(1000);
         CHECK(p != NULL);

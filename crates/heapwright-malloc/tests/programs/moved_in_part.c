@@ -1,13 +1,12 @@
 /*
  *   moved_in_part COUNT back|gone
  *
- * The kernel moves some mappings of a block that grows, and then refuses: what was
- * in the block is in the longer one, or where it was. Only COUNT mappings are moved. When the kernel
- * refuses, it has unmapped the destination of the mapping that it does not move; `back`: that can be
- * mapped again, `gone`: it cannot.
+ * The kernel moves COUNT mappings of a block that grows, and then refuses. The contents must be in
+ * the longer block, or in their old place. When the kernel refuses, it has unmapped the destination
+ * of the mapping that it does not move. `back`: that can be mapped again. `gone`: it cannot.
  *
- * The library's system calls come here (-rdynamic). Like the kernel's (since 6.17) this mremap
- * moves one mapping after the other. Writes how many it refused.
+ * The library's system calls come here (-rdynamic). Like the kernel's (since 6.17), this mremap
+ * moves one mapping after the other. Prints the number of refused calls.
  */
 #include "check.h"
 #include <fcntl.h>
@@ -75,7 +74,7 @@ void *mmap(void *at, size_t size, int access, int flags, int file, off_t offset)
     return (void *)syscall(SYS_mmap, at, size, access, flags, file, offset);
 }
 
-/* What is behind a block is taken, so that it cannot grow where it is. */
+/* Maps the memory behind a block, so that it cannot grow in place. */
 static char *grown(char *block, size_t size)
 {
     char *longer = realloc(block, size);

@@ -1,5 +1,5 @@
-/* Holds 62 MB, frees 40 of them, and goes on a little: prints how many MB are in memory in the end.
- * With the word "set" it sets the limit of 64 MB itself; "far": nothing is expected to go back. */
+/* Holds 62 MB, frees 40 MB, and goes on a little. Prints the resident MB at the end. With the word
+ * "set" it sets the limit of 64 MB itself. With "far" no memory is expected to go back. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
@@ -37,7 +37,7 @@ int main(int count, char **words)
     }
     for (int i = 0; i < 40000; i++)
         free(blocks[i]);
-    /* The machine may be busy: as long as it takes, up to three seconds. */
+    /* Waits as long as a busy machine takes, up to three seconds. */
     int most = count > 1 && strcmp(words[1], "far") == 0 ? 100 : 600;
     for (int i = 0; i < most && (i < 100 || resident_mb() >= 45); i++) {
         usleep(5000);

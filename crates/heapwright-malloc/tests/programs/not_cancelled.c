@@ -1,6 +1,6 @@
-/* malloc's functions are no cancellation points: a thread that is already cancelled gets through
-   them, also where they read files or write messages, and ends at the next point. With an
-   argument a block is freed twice: for the debug mode, which writes a finding and goes on. */
+/* malloc's functions are no cancellation points. A cancelled thread gets through them, also when
+ * they read files or write messages, and ends at the next cancellation point. With an argument a
+ * block is freed twice: debug mode writes a finding and continues. */
 #include "check.h"
 #include <malloc.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /*
- * What the test programs of the debug heap's hooks share: libheapwright with the
- * feature `observe` calls them back (src/observe.rs).
+ * The common part of the test programs of the debug heap's hooks: libheapwright with the feature
+ * `observe` calls them back (src/observe.rs).
  */
 #ifndef OBSERVE_H
 #define OBSERVE_H

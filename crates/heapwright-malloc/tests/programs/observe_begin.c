@@ -1,4 +1,4 @@
-/* A library to preload: the program it is in runs as in debug mode. */
+/* A library to preload: its program runs as in debug mode. */
 #include "observe.h"
 
 static int look(const struct seen *seen)

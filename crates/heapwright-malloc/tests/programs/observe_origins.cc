@@ -1,4 +1,4 @@
-// The debug heap hears which form was called, with which size and alignment.
+// The debug heap learns which form was called, with which size and alignment.
 #include "observe.h"
 #include <dlfcn.h>
 #include <malloc.h>
@@ -131,7 +131,7 @@ static void c(size_t n)
 
 static volatile size_t huge = (size_t)PTRDIFF_MAX - 100000;
 
-// As many attempts as the handler allows, and all of them tell what they are for.
+// As many attempts as the handler allows. Each attempt reports its form.
 template <typename F> static void failing(unsigned origin, size_t align, F form)
 {
     helped = 0;
@@ -199,7 +199,7 @@ int main(int argc, char **argv)
 {
     CHECK(hw_observe);
     hw_observe(look);
-    // The main thread has a cache already, and is served by it.
+    // The main thread already has a cache, which would serve it.
     std::thread(all).join();
     if (argc > 1 && *argv[1] == '_')
         _exit(0);

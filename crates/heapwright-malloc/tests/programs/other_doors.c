@@ -1,4 +1,4 @@
-/* The functions of jemalloc and gperftools beside malloc, as a program that is linked with them calls them. */
+/* jemalloc's and gperftools' functions beside malloc, as a program that is linked with them calls them. */
 #include "check.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -82,7 +82,7 @@ static void blocks(void)
             sdallocx(block, 5000, LG_ALIGN(shift));
     }
     CHECK(nallocx(SIZE_MAX, 0) == 0);
-    // malloc's blocks are theirs, and the other way round.
+    // Their functions free malloc's blocks, and free takes their blocks.
     free(mallocx(1000, 0));
     dallocx(malloc(1000), 0);
     tc_free(malloc(10));

@@ -1,4 +1,4 @@
-/* A program that carries an allocator of its own: it must go on using that. */
+/* A program with an allocator of its own: the program continues to use that. */
 #include "check.h"
 #include <malloc.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* What heapwright writes raises no signal in the program: not where files may not grow, nor where nobody reads
- * standard error. A signal that was pending before stays so. "limited": files may not grow from now on. */
+/* heapwright's writes raise no signal in the program: neither if files may not grow, nor if no process reads
+ * standard error. A signal that was pending before stays pending. "limited": files may not grow from now on. */
 #include "check.h"
 #include <malloc.h>
 #include <signal.h>
@@ -46,11 +46,11 @@ int main(int words, char **word) {
     errno = 7;
     malloc_stats();
     int ours = came, left = errno;
-    /* Blocked: none waits afterwards. */
+    /* SIGPIPE is blocked: none is pending afterwards. */
     sigprocmask(SIG_BLOCK, &pipe_alone, 0);
     malloc_stats();
     ours += is_pending(SIGPIPE);
-    /* The program's own waits still. */
+    /* The program's own SIGPIPE stays pending. */
     raise(SIGPIPE);
     malloc_stats();
     int own = is_pending(SIGPIPE);

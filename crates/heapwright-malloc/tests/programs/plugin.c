@@ -7,7 +7,7 @@ void plugin_free(void *block) { free(block); }
 void *plugin_realloc(void *block, size_t size) { return realloc(block, size); }
 char *plugin_strdup(const char *text) { return strdup(text); }
 
-/* What a library does inside: all its own, through libc, and back. */
+/* A library's own calls: all within the library, through libc, and back. */
 int plugin_work(void)
 {
     for (size_t i = 1; i < 2000; i++) {

@@ -22,7 +22,7 @@ static void use(const char *path, int flags)
 
     CHECK(plugin_work() == 0);
     for (size_t size = 1; size < 500000; size = size * 2 + 3) {
-        /* Theirs, and we free, resize and measure it. */
+        /* The library's block: the program frees, resizes and measures it. */
         char *p = plugin_malloc(size);
         CHECK(p != NULL);
         paint(p, size, size);
@@ -31,7 +31,7 @@ static void use(const char *path, int flags)
         CHECK(p != NULL && is_painted(p, size, size));
         free(p);
         free(plugin_malloc(size));
-        /* Ours, and they free and resize it. */
+        /* The program's block: the library frees and resizes it. */
         p = malloc(size);
         CHECK(p != NULL);
         paint(p, size, size);
@@ -51,7 +51,7 @@ static void use(const char *path, int flags)
 int main(int argc, char **argv)
 {
     CHECK(argc == 3);
-    /* 1: also with RTLD_DEEPBIND, which glibc's malloc has no trouble with. */
+    /* 1: also with RTLD_DEEPBIND, which is no problem for glibc's malloc. */
     int deep = atoi(argv[2]) ? RTLD_DEEPBIND : 0;
     for (int i = 0; i < 20; i++) {
         use(argv[1], RTLD_NOW);

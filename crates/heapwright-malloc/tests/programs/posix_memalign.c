@@ -31,8 +31,8 @@ int main(void)
     CHECK(posix_memalign(&p, 64, PTRDIFF_MAX) == ENOMEM);
     CHECK(posix_memalign(&p, (size_t)1 << 62, 64) == ENOMEM);
     CHECK(p == &p);
-    /* POSIX leaves errno open here; glibc sets it, and so does heapwright. Through a
-       pointer, for compilers know what POSIX says of the name. */
+    /* POSIX leaves errno open here. glibc sets it, and so does heapwright. The call goes through a
+     * pointer, because compilers know what POSIX says of the name. */
     int (*volatile memalign_at)(void **, size_t, size_t) = posix_memalign;
     errno = 11;
     CHECK(memalign_at(&p, 64, PTRDIFF_MAX) == ENOMEM);

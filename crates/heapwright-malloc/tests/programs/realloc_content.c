@@ -1,4 +1,4 @@
-/* realloc: keeps what was there, whichever way the size goes. */
+/* realloc: keeps the contents, whether the size grows or shrinks. */
 #include "check.h"
 #include <malloc.h>
 
@@ -72,7 +72,7 @@ int main(void)
         free(a);
     }
 
-    /* Of nothing, it is malloc; to nothing, it is free. */
+    /* realloc of NULL is malloc; realloc to 0 bytes is free. */
     p = realloc(NULL, 0);
     CHECK(p != NULL);
     errno = 7;

@@ -1,4 +1,4 @@
-/* reallocarray: realloc of a product, and nothing happens where that overflows. */
+/* reallocarray: realloc of a product. It changes nothing if the product overflows. */
 #include "check.h"
 #include <malloc.h>
 

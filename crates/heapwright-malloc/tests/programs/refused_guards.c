@@ -1,13 +1,13 @@
 /*
- * What the kernel may refuse of guards, in debug mode (`guard=all`). This program stands between
- * the library and the kernel: its own madvise and mprotect come first for the library's calls.
+ * Refusals of guards by the kernel, in debug mode (`guard=all`). This program stands between the
+ * library and the kernel: the library's calls find the program's madvise and mprotect first.
  *
- *   refused_guards first     the first guard is refused for want of memory: that says nothing of the
- *                            kernel, so later ones do not split mappings all the same
- *   refused_guards removal   from some time on no guard is taken away: what is allocated is right or NULL,
- *                            and no look round the heap touches what is still guarded
- *   refused_guards some      any second guard, and any second request to give pages back, is refused: what
- *                            calloc returns is zero, also behind where an earlier, shorter block ended
+ *   refused_guards first     the first guard is refused for lack of memory: that says nothing about the
+ *                            kernel, and later guards still do not split mappings
+ *   refused_guards removal   from some time on no guard can be removed: allocations are right or NULL,
+ *                            and no walk of the heap touches guarded memory
+ *   refused_guards some      any second guard, and any second request to give pages back, is refused:
+ *                            calloc returns zeros, also behind the end of an earlier, shorter block
  */
 #include "check.h"
 #include <stdatomic.h>
@@ -57,7 +57,7 @@ static void first(int argc, char **argv, char **environment)
 }
 __attribute__((section(".preinit_array"), used)) static void (*const begin)(int, char **, char **) = first;
 
-/* Fills buckets of many classes and empties them: the emptied ones are guarded, and used again
+/* Fills buckets of many classes and empties them. The emptied buckets are guarded, and used again
  * when the history is full. */
 static void use(void)
 {
@@ -79,7 +79,7 @@ static void use(void)
         }
 }
 
-/* Large blocks of changing lengths in the same spans, and others in memory that those leave. */
+/* Large blocks of changing lengths in the same spans, and other blocks in memory that these free. */
 static void use_zeroes(void)
 {
     enum { HELD = 8 };
@@ -124,7 +124,7 @@ int main(int argc, char **argv)
         CHECK(refused == 1 || sysconf(_SC_PAGESIZE) != 4096);
         void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         CHECK(page != MAP_FAILED);
-        /* Where the kernel has such guards they were used. (The library's signal stack has one of
+        /* If the kernel has such guards, they were used. (The library's signal stack has a guard of
          * the other kind.) */
         if (syscall(SYS_madvise, page, 4096, GUARD_INSTALL) == 0)
             CHECK(installed > 100 && split < 10);

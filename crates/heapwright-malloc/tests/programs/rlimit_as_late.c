@@ -1,6 +1,6 @@
 /*
- * A program that limits its own address space after it has begun to use it: the
- * limit is for the whole of it, heap, stacks and mappings, and it can use it.
+ * A program limits its own address space after it has begun to use it. The limit covers heap,
+ * stacks and mappings, and the program can use all of it.
  */
 #include "check.h"
 #include <pthread.h>
@@ -46,7 +46,7 @@ int main(int argc, char **argv)
     errno = 0;
     CHECK(setrlimit((enum __rlimit_resource)1000, &limit) == -1 && errno == EINVAL);
 
-    /* The rest of the process has what the heap does not use. */
+    /* The other parts of the process get the address space that the heap does not use. */
     pthread_t threads[8];
     for (int i = 0; i < 8; i++)
         CHECK(pthread_create(&threads[i], NULL, thread, NULL) == 0);
@@ -84,7 +84,7 @@ int main(int argc, char **argv)
         free(kept[i]);
     }
 
-    /* A limit that cannot be set is none; one that is raised is followed. */
+    /* A limit that cannot be set has no effect. The heap follows a limit that is raised. */
     struct rlimit wrong = { .rlim_cur = 2, .rlim_max = 1 };
     CHECK(setrlimit(RLIMIT_AS, &wrong) == -1 && errno == EINVAL);
     void *block = malloc(LIMIT / 4);

@@ -1,10 +1,11 @@
 /*
  *   sandbox cold|warm kill|say|strict prctl|seccomp exit|_exit|wrong
  *
- * Forbids itself all system calls but those that docs/platforms.md names, before its first allocation (cold) or after
- * many (warm), and goes on: allocates in each way, leaves the heap alone until pages go back, and ends, or frees a pointer
- * into a block (wrong). `kill`: another call ends it. `say`: it fails with ENOSYS, and its number is said at the end.
- * `strict`: the kernel's own mode; there may be as little memory as is at hand.
+ * Forbids itself all system calls but those that docs/platforms.md names, before its first
+ * allocation (cold) or after many (warm). Then it allocates in each way, and leaves the heap alone
+ * until pages go back. It ends, or frees a pointer into a block (wrong). `kill`: another call ends
+ * the program. `say`: another call fails with ENOSYS, and the program prints its number at the end.
+ * `strict`: the kernel's own mode. There the heap may have no more memory than it has at hand.
  */
 #include "check.h"
 #include <linux/filter.h>
@@ -126,7 +127,7 @@ int main(int argc, char **argv)
                 syscall(SYS_exit, 5);
             free(block);
         }
-        /* There is not so much at hand, and no more is to be had. */
+        /* The heap has not so much at hand, and cannot get more. */
         for (int round = 0; round < 4; round++) {
             void *volatile block = malloc(100 << 20);
             if (block != NULL)
@@ -143,7 +144,7 @@ int main(int argc, char **argv)
     use(20000, 2000000);
     wait_busily(300);
     use(20000, 20000);
-    /* Enough to be looked at for the memory limit, and to go back. */
+    /* Enough blocks for a look at the memory limit, and for pages to go back. */
     for (int at = 0; at < 40; at++) {
         free(blocks[at]);
         CHECK((blocks[at] = malloc(1 << 20)) != NULL);

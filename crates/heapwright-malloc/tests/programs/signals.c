@@ -1,6 +1,6 @@
 /*
- * A signal handler that allocates, while the program does not: as much as any
- * malloc allows. And one that runs on a stack of its own, in every thread.
+ * A signal handler allocates while the program does not, which any malloc allows. Another handler
+ * runs on an alternative stack, in every thread.
  */
 #include "check.h"
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* Reads beyond two hundred blocks of one place. */
+/* Reads beyond two hundred blocks of one call site. */
 #include "check.h"
 
 int main(void)

@@ -1,8 +1,9 @@
 /*
  *   stack_need LIMIT        (compiled with -pthread)
  *
- * How many bytes of stack each entry point takes: each is called on a painted stack of its own, above an inaccessible page, and
- * the lowest byte that has changed is looked for. Says the most for each, and fails where one takes more than LIMIT bytes.
+ * Measures the stack that each entry point takes. Each is called on a painted stack of its own,
+ * above an inaccessible page. The lowest changed byte shows the need. Prints the most for each, and
+ * fails if an entry point takes more than LIMIT bytes.
  */
 #include "check.h"
 #include <malloc.h>
@@ -25,7 +26,7 @@ static volatile size_t size, other;
 static void *volatile blocks[BLOCKS];
 static void (*volatile work)(void);
 
-/* The calls are the last thing on the painted stack: what is measured is theirs, and some words of ours. */
+/* The calls come last on the painted stack: the measured bytes are theirs, and some words of this program. */
 static void do_malloc(void) { block = malloc(size); }
 static void do_calloc(void) { block = calloc(1, size); }
 static void do_realloc(void) { block = realloc(block, other); }
@@ -148,7 +149,7 @@ int main(int argc, char **argv)
     CHECK(mapped != MAP_FAILED && mprotect(mapped, 4096, PROT_NONE) == 0);
     stack = mapped + 4096;
     nothing = measure(do_nothing);
-    /* Before anything else asks for memory here. */
+    /* Before any other code requests memory here. */
     size = 100;
     note("malloc", do_malloc);
     each_size();

@@ -1,7 +1,6 @@
 /*
- * Blocks with a stamp at both ends, which only their holder may change: a block that
- * two hold, or that somebody wrote into after its free, is noticed when it is given
- * back.
+ * Blocks with a stamp at both ends, which only their holder may change. give_back notices a block
+ * that two threads hold, or that was written to after its free.
  *
  *   | seal: address ^ number | size .............. | last byte: low byte of the seal |
  *
@@ -33,7 +32,7 @@ __attribute__((unused)) static void stamp_block(void *block, size_t size, uint64
     ((unsigned char *)block)[size - 1] = (unsigned char)stamp->seal;
 }
 
-/* Whether it still is, and nobody else's. */
+/* Whether the block still has the stamp of `number`. */
 __attribute__((unused)) static int is_stamped(const void *block, uint64_t number)
 {
     const struct stamp *stamp = block;
@@ -42,7 +41,7 @@ __attribute__((unused)) static int is_stamped(const void *block, uint64_t number
            ((const unsigned char *)block)[stamp->size - 1] == (unsigned char)stamp->seal;
 }
 
-/* A new block of that number; ends the program where there is no memory. */
+/* A new block of that number. Without memory, ends the program. */
 __attribute__((unused)) static void *stamped(size_t size, uint64_t number)
 {
     if (size < STAMPED_LEAST)
@@ -54,11 +53,11 @@ __attribute__((unused)) static void *stamped(size_t size, uint64_t number)
     return block;
 }
 
-/* Frees a block of that number; one that is not as it was left ends the program. */
+/* Frees a block of that number. Ends the program if its stamp has changed. */
 __attribute__((unused)) static void give_back(void *block, uint64_t number)
 {
     CHECK(is_stamped(block, number));
-    /* A later look at it must not find the stamp. */
+    /* A later look at the block must not find the stamp. */
     *(volatile uint64_t *)block = 0;
     free(block);
 }
@@ -66,7 +65,7 @@ __attribute__((unused)) static void give_back(void *block, uint64_t number)
 /* Whether all sizes are those of large blocks of up to 5 units of 64 KiB. */
 __attribute__((unused)) static int only_runs;
 
-/* Mostly small, some of many kilobytes, now and then a large one. */
+/* Mostly small sizes, some of many kilobytes, and now and then a large size. */
 __attribute__((unused)) static size_t some_size(uint64_t *state)
 {
     uint64_t random = next_random(state);

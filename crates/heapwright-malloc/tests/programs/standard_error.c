@@ -1,7 +1,9 @@
 /*
- *   standard_error held           no descriptor of the program's has another number; those that were opened besides close with exec
- *   standard_error chance FILE    closes standard error, opens FILE, which gets the number 2, and frees a pointer into a block
- *   standard_error meant FILE     makes FILE its standard error, and frees a pointer into a block
+ *   standard_error held         no file of the program's has a second descriptor; the library's own
+ *                               descriptors close with exec
+ *   standard_error chance FILE  closes standard error, opens FILE, which gets the number 2, and frees a
+ *                               pointer into a block
+ *   standard_error meant FILE   makes FILE its standard error, and frees a pointer into a block
  */
 #include "check.h"
 #include <fcntl.h>
@@ -29,7 +31,7 @@ int main(int argc, char **argv)
 {
     CHECK(argc >= 2);
     if (!strcmp(argv[1], "held")) {
-        /* Whoever started it may have left it some. */
+        /* The parent may have left descriptors open. */
         for (int other = 3; other < 1024; other++)
             close(other);
         execl("/proc/self/exe", argv[0], "look", (char *)NULL);

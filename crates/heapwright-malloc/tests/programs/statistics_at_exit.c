@@ -5,7 +5,7 @@
 
 static void close_streams(void)
 {
-    /* What the core utilities do at exit. */
+    /* The core utilities do this at exit. */
     fclose(stdout);
     fclose(stderr);
 }

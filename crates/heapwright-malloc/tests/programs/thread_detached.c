@@ -1,6 +1,6 @@
 /*
- * Threads that nobody waits for, whose stacks, with their thread-local variables, go as they end: they allocate until then,
- * in destructors of keys, too, and the kernel must have nothing left to write there.
+ * Detached threads. Their stacks, with their thread-local variables, vanish when they end. The threads
+ * allocate until then, also in destructors of keys. The kernel must have nothing left to write there.
  */
 #include "stamped.h"
 #include <pthread.h>
@@ -11,7 +11,7 @@ enum { THREADS = 4000, AT_ONCE = 8, BLOCKS = 40, ROUNDS = 3 };
 static pthread_key_t key;
 static atomic_int running;
 
-/* Called again as long as it sets the value: after those that were set once. */
+/* It sets its value each time, so it runs again, after the destructors of values that were set once. */
 static void late(void *value)
 {
     uintptr_t left = (uintptr_t)value - 1;

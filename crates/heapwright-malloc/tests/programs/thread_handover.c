@@ -1,7 +1,6 @@
 /*
- * Producers allocate, consumers free: nobody frees its own. Memory must not
- * grow, however long it goes on; and blocks that are freed long after their
- * thread has ended come back as well.
+ * Producers allocate, consumers free: no thread frees its own blocks. Memory must not grow, however
+ * long that lasts. Blocks that are freed long after their thread has ended are used again, too.
  */
 #include "check.h"
 #include <pthread.h>
@@ -87,7 +86,7 @@ int main(void)
         CHECK(pthread_join(threads[i], NULL) == 0);
     CHECK(resident_kib() < 40 * 1024);
 
-    /* 8 x 4 MB from threads that have ended; freed by main, used again, 20 times. */
+    /* 8 x 4 MB from threads that have ended: main frees them, and they are used again, 20 times. */
     for (int round = 0; round < 20; round++) {
         for (size_t i = 0; i < 8; i++)
             CHECK(pthread_create(&threads[i], NULL, make_late, (void *)i) == 0);

@@ -23,7 +23,7 @@ static void destroy(void *value)
         free(p);
     }
     if (data->round + 1 < PTHREAD_DESTRUCTOR_ITERATIONS) {
-        /* Once more: the value of the next round is another block. */
+        /* The destructor runs again: the value of the next round is another block. */
         size_t key = data->key, round = data->round + 1;
         free(data);
         data = calloc(1, 100 + key * 10);
@@ -66,7 +66,7 @@ int main(void)
         for (size_t j = 0; j < 20; j++)
             CHECK(pthread_join(threads[j], NULL) == 0);
     }
-    /* Of main as well, when it ends as a thread. */
+    /* The keys of main, too, when it ends as a thread. */
     thread(NULL);
     pthread_exit(NULL);
 }

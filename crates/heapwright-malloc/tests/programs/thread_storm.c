@@ -22,7 +22,7 @@ static void *brief(void *argument)
         memcpy(&size, mine[i], sizeof size);
         CHECK(mine[i][size - 1] == (char)size || size == sizeof size);
         if (i % 3 == 0) {
-            /* Leave it, and free what another thread left. */
+            /* Leaves the block, and frees a block that another thread left. */
             char *other = atomic_exchange(&box[next_random(&state) % BOX], mine[i]);
             if (other) {
                 memcpy(&size, other, sizeof size);
@@ -48,7 +48,7 @@ int main(void)
     }
     for (size_t i = 0; i < BOX; i++)
         free(atomic_load(&box[i]));
-    /* 512 blocks of at most 2 KB are held at any time; 50 caches at most. */
+    /* 512 blocks of at most 2 KB are held at any time, and at most 50 caches. */
     CHECK(resident_kib() < 100 * 1024);
     return 0;
 }

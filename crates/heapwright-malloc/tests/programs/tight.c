@@ -1,14 +1,14 @@
 /*
- * What must hold near the end of memory. tests/limits.rs limits the program from outside.
+ * Guarantees near the end of memory. tests/limits.rs limits the program from outside.
  *
  *   fill MB   that many megabytes fit at least, in blocks of 100,000 bytes; once they are free, a
  *             thread with a stack of the usual size starts
- *   mixed     the same with blocks of 5 KB to 3 MB of which any number fit, twice, and blocks that
- *             grow and shrink at the limit keep their contents
- *   longer MB blocks of 10 MB, 20 MB and so on up to that many megabytes fit, each when the one
- *             before it is free
+ *   mixed     the same with blocks of 5 KB to 3 MB of which any number fit, twice; blocks that grow
+ *             and shrink at the limit keep their contents
+ *   longer MB blocks of 10 MB, 20 MB and so on up to that many megabytes fit, each after the one
+ *             before it was freed
  *   share     prints how many megabytes fit in blocks of 100,000 bytes
- *   answers   what malloc(0) and posix_memalign say
+ *   answers   the results of malloc(0) and posix_memalign
  *   more      malloc of more than the machine has is refused where the kernel refuses such a
  *             mapping, and only there
  */
@@ -27,8 +27,8 @@ static void start_a_thread(void)
     CHECK(pthread_join(thread, NULL) == 0);
 }
 
-/* Takes blocks of `least` to `most` bytes until there are no more, and checks them as it gives
- * them back. Returns bytes. */
+/* Takes blocks of `least` to `most` bytes until there are no more, and checks them when it frees
+ * them. Returns the bytes. */
 static size_t take_all(size_t least, size_t most)
 {
     enum { MOST = 20000 };
@@ -46,8 +46,8 @@ static size_t take_all(size_t least, size_t most)
         total += size;
     }
     CHECK(count < MOST && errno == ENOMEM);
-    /* At the limit blocks have no memory behind their last byte: those that grow and shrink must
-     * have it, or be refused and stay as they are. */
+    /* At the limit blocks have no memory behind their last byte. A block that grows or shrinks must
+     * get that memory, or be refused and stay as it is. */
     for (size_t i = 0; i < count; i += 3) {
         unsigned char *larger = realloc(blocks[i], sizes[i] + 3000);
         if (larger) {
@@ -74,7 +74,7 @@ static void mixed(void)
     CHECK(second + (24 << 20) >= first);
 }
 
-/* Through pointers, for compilers know what POSIX says of the names. */
+/* Calls go through pointers, because compilers know what POSIX says of the names. */
 static int (*volatile memalign_at)(void **, size_t, size_t) = posix_memalign;
 static void *(*volatile allocate)(size_t) = malloc;
 
@@ -117,7 +117,7 @@ static void more(void)
         CHECK((larger != NULL) == granted);
         free(larger ? larger : block);
     }
-    /* What fits is served. */
+    /* A request that fits succeeds. */
     char *half = allocate(all / 2);
     CHECK(half != NULL);
     free(half);

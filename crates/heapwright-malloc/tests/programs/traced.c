@@ -1,8 +1,8 @@
 /*
  *   traced OFFSET FILE
  *
- * Does what a tracer does that attaches to the probes of samples: adds 1 to the semaphore, OFFSET bytes into the library.
- * Blocks are sampled from then on, and no longer when it has left. FILE is for profiles.
+ * Does as a tracer that attaches to the probes of samples: adds 1 to the semaphore, OFFSET bytes
+ * into the library. From then on blocks are sampled, until the tracer leaves. FILE is for profiles.
  */
 #include "check.h"
 #include <dlfcn.h>
@@ -12,7 +12,7 @@
 
 static void *volatile blocks[2000];
 
-/* How long the profile is now. */
+/* The present length of the profile. */
 static long profile_bytes(const char *path)
 {
     int file = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
@@ -22,7 +22,7 @@ static long profile_bytes(const char *path)
     return (long)about.st_size;
 }
 
-/* Some ticks, and 80 MB that are allocated and freed. */
+/* Waits some ticks, and allocates and frees 80 MB. */
 static void go_on(void)
 {
     for (int round = 0; round < 10; round++) {
@@ -53,7 +53,7 @@ int main(int count, char **words)
     go_on();
     long after = profile_bytes(words[2]);
     void *unseen = malloc(8 << 20);
-    /* A site has some 300 bytes; some points in time may have come since. */
+    /* A site has some 300 bytes. Some points in time may have come since. */
     CHECK(unseen != NULL && profile_bytes(words[2]) < after + 200);
     free(kept);
     free(unseen);

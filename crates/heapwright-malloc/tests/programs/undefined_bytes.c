@@ -1,5 +1,5 @@
 /*
- * Prints blocks, a line each: what nobody has written of them is at the stars of the second word.
+ * Prints blocks, a line each. Uninitialised bytes are at the stars of the second word.
  */
 #include "check.h"
 #include <stdio.h>
@@ -35,7 +35,7 @@ int main(void)
     unsigned char *zeros = calloc(1, 20);
     print(zeros, 0, 20, 20);
     free(zeros);
-    /* Copied; of its own pages; and there moved, or where it was. */
+    /* Copied blocks; blocks with pages of their own; such blocks, moved or in place. */
     const size_t sizes[][2] = {{13, 50}, {100000, 400000}, {600000, 1300000}, {1300000, 1400000}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         size_t from = sizes[i][0], to = sizes[i][1];

@@ -1,4 +1,4 @@
-/* malloc_usable_size: what it says may be used, and realloc keeps all of it. */
+/* malloc_usable_size: the program may use all these bytes, and realloc keeps them. */
 #include "check.h"
 #include <malloc.h>
 
@@ -11,7 +11,7 @@ int main(void)
         size_t usable = malloc_usable_size(p);
         CHECK(usable >= size && usable > 0);
         paint(p, usable, size);
-        /* A program may rely on it: grow in place up to there. */
+        /* A program may rely on it: the block grows in place up to that size. */
         char *q = realloc(p, usable);
         CHECK(q != NULL);
         CHECK(is_painted(q, usable, size));

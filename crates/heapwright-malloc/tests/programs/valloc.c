@@ -1,4 +1,4 @@
-/* valloc and pvalloc: pages. */
+/* valloc and pvalloc: blocks at starts of pages. */
 #include "check.h"
 #include <malloc.h>
 

@@ -3,15 +3,15 @@
 //!
 //! A global allocator needs a process of its own for each behaviour, so the tests are programs,
 //! under `tests/programs`. A program prints its errors on stderr and exits with 1; silence and 0
-//! mean success. Programs without heapwright's own functions also run on the plain C library: there
-//! a test's expectations are tested themselves.
+//! mean success. Programs without heapwright's own functions also run on the plain C library. That
+//! tests the tests' expectations themselves.
 //!
 //! Environment, for running elsewhere or against another build:
 //!
 //! | variable | meaning |
 //! |---|---|
 //! | `HEAPWRIGHT_TEST_LIBRARY` | a directory with the library: do not build it |
-//! | `HEAPWRIGHT_TEST_OBSERVING_LIBRARY` | the same, of one with the feature `observe` |
+//! | `HEAPWRIGHT_TEST_OBSERVING_LIBRARY` | the same, with the feature `observe` |
 //! | `HEAPWRIGHT_TEST_CACHE` | the cache model of all programs, such as `shared:2`, added to a test's own options |
 //! | `HEAPWRIGHT_TEST_MODE` | the mode of all programs, such as `hardened:full`, added to a test's own options |
 //! | `CC`, `CXX` | the compilers, `cc` and `c++` by default |
@@ -27,7 +27,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The longest time of a program. (A deadlock would last for ever.)
+/// The longest time that a program may take. (A deadlock would last for ever.)
 pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 
 /// The repository's root.
@@ -47,9 +47,9 @@ pub(crate) fn scratch() -> PathBuf {
 
 /// The directory that holds `libheapwright.so` and `libheapwright.a`.
 ///
-/// Built once, in the release profile. A cargo of its own does this in a target directory of its
-/// own, because the cargo that runs the tests holds their lock. It builds the library alone:
-/// features of other members of the workspace could bring std into it.
+/// The library is built once, in the release profile, by a cargo of its own in a target directory
+/// of its own. (The cargo that runs the tests holds the lock of their directory.) It is built
+/// alone: features of other members of the workspace could bring std into it.
 pub(crate) fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
@@ -60,7 +60,7 @@ pub(crate) fn library() -> &'static Path {
     })
 }
 
-/// Another library of these sources, as it is shipped: named by a variable, or built.
+/// Another library of these sources, as it is shipped: from a variable, or built.
 pub(crate) fn shipped(package: &str, variable: &str) -> PathBuf {
     if let Some(given) = std::env::var_os(variable) {
         return PathBuf::from(given).canonicalize().expect("the library that is given exists");
@@ -137,7 +137,7 @@ fn compiler(name: &str) -> Command {
     let mut command = Command::new(std::env::var(variable).unwrap_or_else(|_| default.into()));
     // The compiler must not remove the tested calls: it knows malloc and free.
     command.args(["-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", "-fno-builtin"]);
-    // It warns of the mistakes that the tests make on purpose.
+    // The compiler warns of mistakes that the tests make on purpose.
     command.args(["-Wno-alloc-size-larger-than", "-Wno-use-after-free"]);
     command.args(["-Wno-free-nonheap-object", "-Wno-mismatched-dealloc"]);
     if name.ends_with(".cc") {
@@ -161,7 +161,7 @@ fn add_options(command: &mut Command) {
     };
     if let Some((_, Some(own))) = command.get_envs().find(|(name, _)| *name == "HEAPWRIGHT") {
         let own = own.to_str().expect("options are text");
-        // A test that names a model or a mode, or is about the string itself, keeps its options.
+        // If a test names a model or a mode, or is about the string itself, its options stay.
         if own.contains("cache=") || own.contains("mode=") || own.len() > 1000 {
             return;
         }
@@ -181,14 +181,14 @@ fn must(command: &mut Command) {
     );
 }
 
-/// Whether a file is newer than all of the others.
+/// Whether a file is newer than all files that it is made from.
 fn is_fresh(made: &Path, from: &[&Path]) -> bool {
     let age = |path: &Path| std::fs::metadata(path).and_then(|m| m.modified());
     let Ok(made) = age(made) else { return false };
     from.iter().all(|path| age(path).is_ok_and(|t| t < made))
 }
 
-/// Compiles a program for a way to run it, unless that was done before.
+/// Compiles a program for a way to run it, unless it is already compiled.
 pub(crate) fn compile(name: &str, how: How, flags: &[&str]) -> PathBuf {
     let library = library();
     let archive = library.join("libheapwright.a");
@@ -211,12 +211,12 @@ pub(crate) fn compile(name: &str, how: How, flags: &[&str]) -> PathBuf {
     let mut from: Vec<&Path> = headers.iter().map(PathBuf::as_path).collect();
     let source = source(name);
     from.push(&source);
-    // Flags may also link a program with the library: an installed one.
+    // Flags may also link a program with an installed library.
     if tag != "plain" || flags.iter().any(|flag| flag.contains("heapwright")) {
         from.extend([archive.as_path(), shared.as_path()]);
     }
 
-    // One compiler runs at a time for each program, and several for several programs.
+    // For each program one compiler runs at a time. Compilers of several programs run at once.
     static COMPILING: Mutex<BTreeMap<PathBuf, Arc<Mutex<()>>>> = Mutex::new(BTreeMap::new());
     let this = COMPILING
         .lock()
@@ -258,7 +258,7 @@ pub(crate) fn command(program: impl AsRef<Path>, how: How) -> Command {
     command_with(program, how, shared_library())
 }
 
-/// The same, with another library to preload.
+/// As [`command`], with another library to preload.
 pub(crate) fn command_with(program: impl AsRef<Path>, how: How, preload: PathBuf) -> Command {
     let mut command = match std::env::var("HEAPWRIGHT_TEST_RUNNER") {
         Ok(runner) => {
@@ -266,7 +266,7 @@ pub(crate) fn command_with(program: impl AsRef<Path>, how: How, preload: PathBuf
             let mut command = Command::new(words.next().expect("the runner's name"));
             command.args(words);
             if how == How::Preload {
-                // For the program, and not for the emulator.
+                // The preload is for the program, not for the emulator.
                 command.arg("-E").arg(format!("LD_PRELOAD={}", preload.display()));
             }
             command.arg(program.as_ref());
@@ -292,7 +292,7 @@ pub(crate) fn command_with(program: impl AsRef<Path>, how: How, preload: PathBuf
 pub(crate) fn without_files(command: &mut Command, files: &'static [i32]) {
     let close = move || {
         for &file in files {
-            // SAFETY: a number; closing what is not open is an error, and harmless.
+            // SAFETY: the call takes a number. Closing a file that is not open is a harmless error.
             unsafe { libc::close(file) };
         }
         Ok(())
@@ -407,13 +407,13 @@ pub(crate) fn fine(name: &str, ways: &[How]) {
 /// Like [`fine`], with flags for the compiler.
 #[track_caller]
 pub(crate) fn fine_with(name: &str, ways: &[How], flags: &[&str]) {
-    // With a cache model or a mode, only the ways with different thread-local variables run. The
-    // runs without one test all others, and the plain program has no model.
+    // With a cache model or a mode, only the ways with different thread-local variables run. Runs
+    // without a model test all other ways, and the plain program has no model.
     let has_model = ["HEAPWRIGHT_TEST_CACHE", "HEAPWRIGHT_TEST_MODE"]
         .iter()
         .any(|name| std::env::var_os(name).is_some());
     let tried = |how: &How| !has_model || matches!(how, How::Preload | How::Static);
-    // (A program that runs in none of these ways keeps its own.)
+    // (A program with none of these ways keeps its own ways.)
     let all = !ways.iter().any(tried);
     for &how in ways.iter().filter(|how| all || tried(how)) {
         let program = compile(name, how, flags);

@@ -1,8 +1,8 @@
 //! The writer's side: one whole entry at a time, in a given buffer.
 //!
 //! The encoder first measures an entry without its fields of variable length. Texts and frames
-//! share the rest of the buffer, the first field first. A field that does not fit is cut and marked
-//! as cut: a report with a cut command line is better than no report.
+//! share the remaining bytes of the buffer, the first field first. A field that does not fit is cut
+//! and marked as cut: a report with a cut command line is better than no report.
 
 use super::entry::Entry;
 use super::wire::Sink;

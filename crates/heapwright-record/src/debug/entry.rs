@@ -7,9 +7,9 @@ use super::text::{Frames, Text};
 use super::wire::{Cursor, Field, Sink, record};
 
 record! {
-    /// The writing process: the first entry. A later one begins the record of another program in
-    /// the same process, or of a later process with the same number. Modules, threads, stacks and
-    /// checks before it are not valid after it.
+    /// The writing process: the first entry. A later entry of this kind begins the record of
+    /// another program in the same process, or of a later process with the same number. Modules,
+    /// threads, stacks and checks before it are not valid after it.
     Process<'a> {
         /// The process's number.
         pid: u32,
@@ -104,8 +104,8 @@ record! {
         signal: u32,
     }
 
-    /// A repeated finding: the same kind, at the same place, of a block from the same place. The
-    /// last such entry of a finding holds.
+    /// A repeated finding: the same kind, at the same place, of a block from the same place. If a
+    /// finding has several such entries, the last one holds.
     Times {
         /// The number of the finding in the process, from 0.
         finding: u32,
@@ -140,19 +140,19 @@ record! {
         check: u32,
         /// The way in which pointers lead to the blocks.
         reach: Reach,
-        /// The kind of call that allocated them.
+        /// The kind of call that allocated the blocks.
         origin: Origin,
-        /// The number of the stack that allocated them; 0: none was kept.
+        /// The number of the stack that allocated the blocks; 0: none was kept.
         stack: u32,
-        /// The thread that allocated the first of them.
+        /// The thread that allocated the first of the blocks.
         thread: u32,
         /// The number of blocks.
         blocks: u64,
         /// Their bytes, as requested.
         bytes: u64,
-        /// If definitely lost: the number of blocks that were lost with them.
+        /// If definitely lost: the number of blocks that were lost with these blocks.
         indirect_blocks: u64,
-        /// The bytes of those.
+        /// The bytes of the blocks that were lost with them.
         indirect_bytes: u64,
         /// The address of one block: the example in the next fields and entries.
         block: u64,
@@ -180,7 +180,7 @@ record! {
         size: u64,
         /// The offset of the pointer to the next block.
         offset: u64,
-        /// The number of the stack that allocated it.
+        /// The number of the stack that allocated the block.
         stack: u32,
     }
 
@@ -281,7 +281,7 @@ record! {
         live_error: u64,
         /// Samples since sampling began.
         allocated_samples: u64,
-        /// Blocks allocated since.
+        /// Blocks allocated since sampling began.
         allocated_blocks: u64,
         /// Their bytes.
         allocated_bytes: u64,
@@ -320,7 +320,7 @@ record! {
     }
 
     /// Live bytes of a [`Profile`] at one moment. These entries are ordered by time; the last one
-    /// is of the moment when the profile was written.
+    /// shows the moment when the profile was written.
     SampledPoint {
         /// The number of the check.
         check: u32,
@@ -332,7 +332,7 @@ record! {
         resident_bytes: u64,
     }
 
-    /// More estimates for a stack's blocks: they belong to the [`Sampled`] of this stack.
+    /// More estimates for a stack's blocks. They belong to the [`Sampled`] of this stack.
     SampledMore {
         /// The number of the check.
         check: u32,

@@ -116,7 +116,7 @@ impl Finding {
     };
 
     /// Returns whether the access itself was seen, before or while it was made. Otherwise only its
-    /// traces were.
+    /// traces were seen.
     #[must_use]
     pub const fn is_access(&self) -> bool {
         matches!(self.call, Call::Access | Call::Function)

@@ -24,17 +24,17 @@
 //!   Frames               u32: count, top bit: it was cut | that many u64
 //!
 //! tag                                       tag
-//!   1  Process   the writer                  10  Times     a finding was made so often
+//!   1  Process   the writer                  10  Times     the number of times of a finding
 //!   2  Module    a program or library file   11  Check     a leak check begins
 //!   3  Map       text of /proc/self/maps     12  Leak      a group of blocks, live or lost
-//!   4  Thread    its number and name         13  Step      a block on a path to one
+//!   4  Thread    its number and name         13  Step      a block on a path to a block
 //!   5  Stack     return addresses            14  Usage     live blocks of a stack
 //!   6  Finding   a mistake                   15  Class     use of the buckets
 //!   7  Site      a place to guard next time  16  Checked   a leak check is complete
 //!   8  Note      a line for people           17  Sample    live bytes at a moment
-//!   9  End       how it ended               18  Profile   a check is a heap profile
-//!  19  Sampled   blocks of a stack in one    20  SampledThread  of a thread
-//!  21  SampledPoint  live bytes in time      22  SampledMore    of a stack: growth, errors
+//!   9  End       how the process ended       18  Profile   a check is a heap profile
+//!  19  Sampled   blocks of a stack           20  SampledThread  blocks of a thread
+//!  21  SampledPoint  live bytes in time      22  SampledMore    a stack's growth and errors
 //! ```
 //!
 //! **Growing.** A newer writer may add tags, which an older reader skips, and fields at the end of
@@ -42,13 +42,14 @@
 //! A reader may ignore unknown flags among the low 16, but not among the high 16. Other changes
 //! need another version. Numbers of tags and enums are never used again.
 //!
-//! **Damage.** A reader stops at the first wrong byte, and says where it is. It does not look for a
-//! later entry, because bytes that look like an entry may be text inside one. This loses nothing:
-//! the usual damage is an unfinished write at the end. For the same reason a writer must not write
-//! again after a short write.
+//! **Damage.** A reader stops at the first wrong byte, and says where that is. It does not look for
+//! a later entry, because bytes that look like an entry may be text inside one. Nothing is lost by
+//! that: the usual damage is an unfinished write at the end. For the same reason a writer must not
+//! write again after a short write.
 //!
 //! **Stacks.** Frames are return addresses, innermost first: the call is at the byte before. Only
-//! the first frame of `here` of a finding with [`Call::Access`] is the instruction itself.
+//! one frame is the instruction itself: the first frame of `here` of a finding with
+//! [`Call::Access`].
 //!
 //! ```text
 //! record, text            the encoding of each field of an entry

@@ -115,8 +115,8 @@ numbers! {
         Uninitialised = 14 "uninitialised-value",
         /// The program accessed bytes of a block that it had poisoned.
         UseAfterPoison = 15 "use-after-poison",
-        /// A function's limit lies beyond the end of a block, but it wrote no more than the block
-        /// has.
+        /// A function's limit lies beyond a block's end, but the function wrote only into the
+        /// block.
         MayOverflow = 16 "may-overflow",
     }
 
@@ -760,7 +760,7 @@ numbers! {
         Definite = 1 "definitely-lost",
         /// Only pointers in lost blocks lead to it.
         Indirect = 2 "indirectly-lost",
-        /// Only doubtful pointers lead to it: into its middle, or of a thread that did not answer.
+        /// Only doubtful pointers lead to it: into its middle, or of a thread without an answer.
         Possible = 3 "possibly-lost",
         /// The program still has a pointer to it, or to a block that leads to it.
         Reachable = 4 "still-reachable",

@@ -12,8 +12,7 @@ use crate::problem::{Fault, Problem};
 
 /// Reads a debug record.
 ///
-/// It is an iterator of the entries. At its end, [`Reader::problem`] tells whether it was the end
-/// of the file.
+/// An iterator of the entries. Afterwards [`Reader::problem`] tells whether the file ended there.
 ///
 /// ```
 /// use heapwright_record::debug::{Encoder, Note, HEADER, Reader};
@@ -90,7 +89,7 @@ impl<'a> Reader<'a> {
         self.at
     }
 
-    /// Returns the next entry; inside, `None` if only a newer version knows it.
+    /// Returns the next entry. An inner `None`: only a newer version knows the entry.
     fn read(&mut self) -> Result<Option<Entry<'a>>, Fault> {
         let frame = Frame::take(self.rest, self.at, self.sum)?;
         let mut payload = Cursor::new(frame.payload);

@@ -206,7 +206,8 @@ impl Finding {
             )
     }
 
-    /// Writes the time of such a write: "overwritten between its allocation and this free; ".
+    /// Writes the time of a write of which only traces were seen: "overwritten between its
+    /// allocation and this free; ".
     fn overwritten(&self, out: &mut dyn Words) {
         let was_freed = self.kind == FindingKind::WriteAfterFree;
         if matches!(self.call, Call::Sweep | Call::Exit | Call::Retire) {
@@ -375,7 +376,7 @@ fn thread(moment: &Moment, before: &str, name: &str, out: &mut dyn Words) {
     }
 }
 
-/// Returns whether the word begins with a vowel: eight, eleven, eighteen, eighty thousand, ...
+/// Returns whether a number's word begins with a vowel: eight, eleven, eighty thousand, ...
 fn begins_with_a_vowel(number: u64) -> bool {
     let mut group = number;
     while group >= 1000 {

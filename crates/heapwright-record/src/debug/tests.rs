@@ -42,7 +42,7 @@ pub(super) fn samples() -> Vec<Entry<'static>> {
         region: Region::Block,
         access: Access::Write,
         value: 0x41,
-        // Version 1 began without one.
+        // Version 1 began without functions.
         function: Function::Unknown,
         pointer: 0x7f00_0000_1000,
         block: 0x7f00_0000_1000,
@@ -225,7 +225,7 @@ fn every_entry_comes_back() {
     assert!(tags.into_iter().eq(1..=22));
 }
 
-/// Returns a fault of such a file.
+/// Returns a fault of a debug record.
 fn problem(fault: Fault) -> Problem {
     FORMAT.problem(fault)
 }

@@ -19,7 +19,7 @@ fn length(cursor: &mut Cursor<'_>) -> (usize, bool) {
 }
 
 fn put_length(sink: &mut Sink<'_>, length: usize, cut: bool) {
-    // No allocator has a buffer of 2 GiB at hand.
+    // (The mark's bit is free: no allocator has a buffer of 2 GiB at hand.)
     (length as u32 & !CUT | if cut { CUT } else { 0 }).put(sink);
 }
 
@@ -34,7 +34,7 @@ fn put_length(sink: &mut Sink<'_>, length: usize, cut: bool) {
 pub struct Text<'a> {
     /// The bytes.
     pub bytes: &'a [u8],
-    /// Whether there were more.
+    /// Whether there were more bytes.
     pub cut: bool,
 }
 
@@ -85,9 +85,9 @@ pub struct Frames<'a> {
 
 #[derive(Clone, Copy)]
 enum Source<'a> {
-    /// To be written.
+    /// Frames to be written.
     Words(&'a [u64]),
-    /// As they are in a file, not aligned.
+    /// Frames as they are in a file, not aligned.
     Bytes(&'a [u8]),
 }
 
@@ -111,7 +111,7 @@ impl<'a> Frames<'a> {
         Self { cut: true, ..self }
     }
 
-    /// Returns whether there were more.
+    /// Returns whether there were more frames.
     #[must_use]
     pub const fn cut(&self) -> bool {
         self.cut

@@ -42,7 +42,7 @@ impl<'b> Sink<'b> {
     }
 }
 
-/// The rest of a payload from which fields are taken.
+/// The part of a payload from which fields are still to be taken.
 pub(super) struct Cursor<'a> {
     rest: &'a [u8],
     /// Whether the payload ended within a field.
@@ -68,7 +68,7 @@ impl<'a> Cursor<'a> {
         (!self.broken).then_some(taken)
     }
 
-    /// Returns a number. If the payload ends before it, an older writer wrote it: zero.
+    /// Returns a number. Zero if the payload ends before it: an older writer wrote the entry.
     fn array<const N: usize>(&mut self) -> [u8; N] {
         let length = if self.rest.is_empty() { 0 } else { N };
         self.take(length).and_then(|bytes| bytes.try_into().ok()).unwrap_or([0; N])

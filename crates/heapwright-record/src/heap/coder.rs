@@ -58,7 +58,7 @@ pub(super) struct Coder {
 }
 
 impl Coder {
-    /// Returns the state at the start of a frame; `owner` began before it.
+    /// Returns the state at a frame's start. `owner`: the object whose references continue.
     pub(super) fn after(owner: Option<u64>, version: u32) -> Self {
         Self { version, owner, reference: place(owner.unwrap_or_default()), ..Self::default() }
     }
@@ -68,7 +68,7 @@ impl Coder {
         self.owner
     }
 
-    /// Writes a frame's start. The next entries are coded [`after`](Self::after) the owner.
+    /// Writes a frame's start, for entries that a state [`after`](Self::after) the owner codes.
     pub(super) fn put_begin(before: u64, owner: Option<u64>, out: &mut Out<'_>) {
         out.number(before);
         out.number(place(owner.unwrap_or_default()));
@@ -86,7 +86,7 @@ impl Coder {
         out.text(name);
     }
 
-    /// Only the bits of the page's slots count; missing words are zero.
+    /// Writes a page. Only the bits of its slots count; missing words are zero.
     pub(super) fn put_page(page: &Page, occupancy: &[u64], out: &mut Out<'_>) {
         out.byte(PAGE);
         out.number(page.number);

@@ -38,7 +38,7 @@ pub struct Heap {
     pub cycles: u64,
     /// Bits that later writers may define.
     pub flags: u64,
-    /// Minor collections among them.
+    /// The minor collections among `cycles`.
     pub minor_cycles: u64,
     /// Bytes of old objects, as the collector counts them.
     pub old: u64,
@@ -171,7 +171,7 @@ impl Aside {
         }
     }
 
-    /// Returns the word for it in texts and in JSON; `None` for a page without a part.
+    /// Returns the word for the part in texts and in JSON; `None` for a page without a part.
     ///
     /// ```
     /// use heapwright_record::heap::Aside;
@@ -197,9 +197,9 @@ pub struct Page {
     pub address: u64,
     /// The size in bytes; of a large object, the bytes that may be in memory.
     pub bytes: u64,
-    /// The pool that it belongs to.
+    /// The page's pool.
     pub pool: u32,
-    /// The kind of its objects: bits of [`kind`].
+    /// The kind of the page's objects: bits of [`kind`].
     pub kind: u8,
     /// The use of the page.
     pub state: PageState,
@@ -207,11 +207,11 @@ pub struct Page {
     pub slot: u64,
     /// The number of slots, at most [`Page::MOST_SLOTS`].
     pub slots: u32,
-    /// The number of pins on its objects.
+    /// The number of pins on the page's objects.
     pub pins: u64,
-    /// Objects that were moved into it in its present use.
+    /// Objects that were moved into the page in its present use.
     pub moved_in: u64,
-    /// Old objects in it.
+    /// Old objects in the page.
     pub old: u32,
     /// The page's part in compaction.
     pub aside: Aside,
@@ -225,7 +225,7 @@ impl Page {
 /// The taken slots of a page, a bit each, the lowest bit of a byte first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Occupancy<'a> {
-    /// The bits; those behind the last slot are zero.
+    /// The bits; bits behind the last slot are zero.
     pub bytes: &'a [u8],
 }
 
@@ -256,15 +256,15 @@ impl Occupancy<'_> {
 pub struct Object {
     /// The object's first address.
     pub address: u64,
-    /// Bytes of its slot.
+    /// Bytes of the object's slot.
     pub size: u64,
     /// Bytes of the slot that the runtime requested; 0: not known.
     pub used: u64,
     /// The object's kind: bits of [`kind`].
     pub kind: u8,
-    /// The number of its type.
+    /// The number of the object's type.
     pub type_id: u32,
-    /// Whether it is old, so that minor collections skip it.
+    /// Whether the object is old, so that minor collections skip it.
     pub old: bool,
 }
 
@@ -277,7 +277,7 @@ pub enum RootKind {
     Unknown = 0,
     /// A handle.
     Handle = 1,
-    /// Reported by the runtime's callback.
+    /// The runtime's callback reported the root.
     Callback = 2,
     /// A word of a thread's stack.
     Stack = 3,
@@ -302,7 +302,7 @@ impl RootKind {
         }
     }
 
-    /// Returns the word for it, the same in texts and in JSON.
+    /// Returns the word for the kind, the same in texts and in JSON.
     ///
     /// ```
     /// assert_eq!(heapwright_record::heap::RootKind::Handle.word(), "handle");
@@ -324,7 +324,7 @@ impl RootKind {
 pub struct Root {
     /// The kind of root.
     pub kind: RootKind,
-    /// The number of the mutator that it belongs to; 0: none.
+    /// The number of the root's mutator; 0: none.
     pub mutator: u32,
     /// The object's first address.
     pub address: u64,
@@ -339,7 +339,7 @@ pub struct Counts {
     pub pages: u64,
     /// Objects.
     pub objects: u64,
-    /// References between them.
+    /// References between objects.
     pub references: u64,
     /// Roots.
     pub roots: u64,
@@ -348,7 +348,7 @@ pub struct Counts {
 in_order!(Counts, numbers, with_numbers: types pages objects references roots);
 
 impl Counts {
-    /// Returns the sum of all.
+    /// Returns the sum of all counts.
     pub(super) fn sum(&self) -> u64 {
         self.numbers().into_iter().fold(0, u64::wrapping_add)
     }

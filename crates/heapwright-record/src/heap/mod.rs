@@ -1,8 +1,8 @@
 //! The heap dump: the objects of a collected heap, and the references between them.
 //!
-//! A collector writes it while the world stands still, from a buffer of fixed size and without
-//! allocating; `heapwright heap` summarises it. It is a stream: the writer never goes back, and the
-//! reader needs no entry before it comes.
+//! A collector writes the dump while the world stands still, from a buffer of fixed size and
+//! without allocating; `heapwright heap` summarises it. The dump is a stream: the writer never goes
+//! back, and the reader needs no later entry.
 //!
 //! ```text
 //! a dump (little endian)
@@ -27,28 +27,28 @@
 //!
 //! an entry                      place: an address, turned right by 3 bits
 //!   1rrrrrrr    Reference       7 bits of +-n: step from the last reference of the
-//!   (more)                      object, or from the object; the top bit of the 7
-//!                               says that n: the rest follows
-//!   01unstkk    Object          kk: its kind. s: of the last object's size, else n: size;
-//!                               t: of the last one's type, else n: type; u: n: bytes in
-//!                               use follows; n: it begins where the last one ended,
-//!                               else +-n: step from the last one's place
+//!   (more)                      object, or from the object; if the top bit of the 7
+//!                               is set, n: the other bits of the step
+//!   01unstkk    Object          kk: its kind; s: the size is the last object's, else n: size;
+//!                               t: the type is the last object's, else n: type;
+//!                               u: n: bytes in use; n: it begins where the last object
+//!                               ended, else +-n: step from the last object's place
 //!   00000001    Type            n: number | text: name
 //!   00000010    Page            n: number | place | n: bytes | n: pool | byte: kind,
 //!                               state * 4, aside * 16 | n: a slot's bytes | n: slots |
 //!                               n: pins | n: moved in | n: old | a bit a slot
 //!   00000011    Root            byte: kind | n: mutator | place
-//!   00000100    Age             then an Object: old after a young one, young after an
-//!                               old one; a frame begins young
+//!   00000100    Age             then an Object: old if the last object was young, young
+//!                               if that was old; a frame begins young
 //! ```
 //!
 //! So an object like its neighbour, and as old, takes one byte. A reference to a near object takes
-//! one or two. Ten million objects with three references each take some 100 MB.
+//! one or two bytes. Ten million objects with three references each take some 100 MB.
 //!
 //! **Order.** A type's name comes before the first object of the type. An object's references come
 //! behind it and before the next object. All other entries may come in any order. References name
 //! the start of objects, which may be written before or later. If a frame ends among an object's
-//! references, the next one names the object. So an object may have any number of references, and
+//! references, the next frame names the object. So an object may have any number of references, and
 //! no frame depends on another.
 //!
 //! **Growing.** A newer writer may add tags, which an older reader skips, and fields at the end of
@@ -57,9 +57,9 @@
 //! moves. Its start ends behind the pools, its pages have no `aside`, `pins`, `moved in` and
 //! `old`, and it has no Age.
 //!
-//! **Damage.** A reader stops at the first wrong frame, and says where it is. Each frame tells the
-//! number of entries before it, and the end tells the number of each sort, so missing and double
-//! entries are noticed. A dump without its end is cut.
+//! **Damage.** A reader stops at the first wrong frame, and says where that is. Each frame tells
+//! the number of entries before it, and the end tells the number of each sort. So missing and
+//! double entries are noticed. A dump without its end is cut.
 //!
 //! ```text
 //! facts     what a dump contains: the numbers of a heap, a page, an object, a root

@@ -34,8 +34,8 @@ pub enum Entry<'a> {
 
 /// Reads a heap dump.
 ///
-/// It is an iterator of the entries. At its end, [`Reader::problem`] tells why no more come, and
-/// [`Reader::is_whole`] whether the dump is complete.
+/// It is an iterator of the entries. After the last entry, [`Reader::problem`] tells why no more
+/// come, and [`Reader::is_whole`] whether the dump is complete.
 ///
 /// ```
 /// use heapwright_record::heap::{Heap, Reader, Writer};
@@ -56,7 +56,7 @@ pub enum Entry<'a> {
 pub struct Reader<'a> {
     rest: &'a [u8],
     at: u64,
-    /// The unread rest of the current frame.
+    /// The unread part of the current frame.
     entries: Entries<'a>,
     state: State,
     skipped: u64,

@@ -60,7 +60,7 @@ fn first() -> Object {
     Object { address: 0x7f12_3456_0000, size: 32, used: 0, kind: 0, type_id: PAIR, old: true }
 }
 
-/// Returns the frames of a dump that has everything, the first behind the header. (Some entries of
+/// Returns the frames of a dump that has everything, beginning behind the header. (Some entries of
 /// each sort are in a frame with others, some at a frame's start.)
 fn frames() -> Vec<Vec<u8>> {
     let frames = frames_of(300);
@@ -68,7 +68,7 @@ fn frames() -> Vec<Vec<u8>> {
     frames
 }
 
-/// Returns the same, with an object of this many references.
+/// Returns such frames, with an object of this many references.
 fn frames_of(references: u64) -> Vec<Vec<u8>> {
     let mut buffer = [0xa5; Writer::LEAST];
     let mut pieces: Vec<Vec<u8>> = Vec::new();
@@ -141,7 +141,7 @@ fn version_1_is_read_and_has_nothing_of_ages_and_moves() {
     assert_eq!((numbers.ages_and_moves(), nothing), ([0; 7], Heap::default()));
     assert_eq!((numbers.numbers(), layout), (heap().numbers(), &b"fine"[..]));
     assert!(pools.eq([16, 32, 40_000]));
-    // In pieces it is of the same version.
+    // In pieces the dump is of the same version.
     let pieces = Reader::new(&old[..HEADER_BYTES]).unwrap().go_on(&old[HEADER_BYTES..]);
     assert!(pieces.eq(read));
 }
@@ -207,7 +207,7 @@ static FRAMES: LazyLock<Vec<Vec<u8>>> =
     LazyLock::new(|| if cfg!(miri) { frames_of(3) } else { frames() });
 static FILE: LazyLock<Vec<u8>> = LazyLock::new(|| file(&FRAMES));
 
-/// Returns a fault of such a file.
+/// Returns a fault of a heap dump.
 fn problem(fault: Fault) -> Problem {
     FORMAT.problem(fault)
 }
@@ -335,11 +335,11 @@ fn frames_that_contradict_themselves_are_damage() {
         (3, &[0; 4]),
         (2, &[0, 0, 1, 255, 255, 255, 255, 255, 2, 0]),
         (2, &[0, 0, 1, 5, 2, b'x']),
-        // A reference without an owner; an object at 0; an object where none ended.
+        // A reference without an owner; an object at 0; an object behind no object's end.
         (2, &[0, 0, 0x80]),
         (2, &[0, 0, 0x40, 0, 1, 1]),
         (2, &[0, 0, 0x50, 1, 1]),
-        // An unknown entry, state or part in moving; a bit of no slot; fewer bits than slots.
+        // An unknown entry, state or part in compaction; a bit of no slot; fewer bits than slots.
         (2, &[0, 0, 0]),
         (2, &[0, 0, 5]),
         (2, &[0, 0, 2, 1, 8, 1, 1, 12, 8, 8, 0, 0, 0, 1]),

@@ -16,9 +16,10 @@ const LONGEST: usize = 1000;
 
 /// Writes a heap dump, frame by frame, without allocating.
 ///
-/// The buffer holds one frame; a larger one makes fewer calls of the sink. The sink gets the pieces
-/// of the file one after another, and returns whether it took them. Each method returns whether the
-/// dump is still good: once the sink has failed, or an entry did not fit, nothing more is written.
+/// The buffer holds one frame; a larger buffer makes fewer calls of the sink. The sink gets the
+/// pieces of the file one after another, and returns whether it took them. Each method returns
+/// whether the dump is still good. Once the sink has failed, or an entry did not fit, nothing more
+/// is written.
 ///
 /// ```
 /// use heapwright_record::heap::{Entry, Heap, Object, Reader, Root, RootKind, Writer};
@@ -123,8 +124,8 @@ impl<'b, S: FnMut(&[u8]) -> bool> Writer<'b, S> {
         self.entry(|coder, out| coder.put_object(object, out))
     }
 
-    /// Writes a reference of the last object: an object's address, once for each reference. Before
-    /// the first object it has no owner, and is not written.
+    /// Writes a reference of the last object: an object's address, once for each reference. A
+    /// reference before the first object has no owner, and is not written.
     pub fn reference(&mut self, to: u64) -> bool {
         if self.coder.owner().is_none() {
             return self.good;
@@ -171,7 +172,7 @@ impl<'b, S: FnMut(&[u8]) -> bool> Writer<'b, S> {
                 return false;
             }
         }
-        // The entry does not fit even alone.
+        // The entry does not fit, even alone.
         self.good = false;
         false
     }

@@ -101,8 +101,8 @@ impl End {
     }
 }
 
-/// Operations that were written together. It is an iterator of them; at its end,
-/// [`Operations::is_broken`] says whether that was the end of the chunk.
+/// Operations that were written together. This is an iterator of them. After the last operation,
+/// [`Operations::is_broken`] says whether the chunk ended there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operations<'a> {
     /// Operations in chunks before this one, since the program began.
@@ -183,8 +183,8 @@ pub enum Chunk<'a> {
 }
 
 impl<'a> Chunk<'a> {
-    /// Returns the chunk of a frame. Inside, `None` if only a newer version knows it; `None` if the
-    /// payload does not fit its tag.
+    /// Returns the chunk of a frame. An inner `None`: only a newer version knows it. An outer
+    /// `None`: the payload does not fit its tag.
     pub(super) fn take(frame: &Frame<'a>) -> Option<Option<Self>> {
         let payload = frame.payload;
         Some(Some(match frame.tag {

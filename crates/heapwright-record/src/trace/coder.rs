@@ -1,13 +1,13 @@
 //! Converts operations to bytes and back.
 //!
-//! Names of blocks are near each other, so each is written as its difference to the one before: two
-//! or three bytes instead of eight. Nothing here panics or indexes: the writer works inside a
-//! program's `malloc`, and the reader may get any bytes.
+//! Names of blocks are near each other, so each name is written as its difference to the previous
+//! one. That takes two or three bytes instead of eight. Nothing here panics or indexes: the writer
+//! works inside a program's `malloc`, and the reader may get any bytes.
 
 use super::operation::Operation;
 use crate::leb::{Out, byte, fold, number, unfold};
 
-/// The longest alignment's logarithm.
+/// The logarithm of the largest alignment.
 const MOST_LOG2: u64 = 63;
 
 /// The state that both sides keep about earlier operations of a chunk.
@@ -26,8 +26,8 @@ impl Coder {
         Self { block: 0 }
     }
 
-    /// Writes an operation to the start of `place`, and returns its number of bytes, or 0 if it
-    /// does not fit. [`Coder::MOST`] bytes are always enough.
+    /// Writes an operation to the start of `place`. Returns the number of bytes written, or 0 if
+    /// the operation does not fit. [`Coder::MOST`] bytes are always enough.
     #[inline]
     pub fn put(&mut self, operation: Operation, place: &mut [u8]) -> usize {
         let mut out = Out { place, at: 0 };

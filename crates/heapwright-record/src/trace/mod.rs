@@ -1,7 +1,7 @@
 //! The trace: every call for memory that a program made, in the order in which
 //! memory changed hands.
 //!
-//! The preload library writes it (`trace=PREFIX`), `heapwright record` puts it in order, and
+//! The preload library writes the trace (`trace=PREFIX`), `heapwright record` puts it in order, and
 //! `heapwright replay` repeats the calls. The process may die at any moment, so the file is only
 //! ever appended to, a chunk by one `write`.
 //!
@@ -32,23 +32,23 @@
 //!    6  AlignedZero   +-n: block | n: size | n: log2 of the alignment
 //!    7  Free          +-n: block
 //!    8  ReallocBegin  +-n: block            the old block is no longer the program's
-//!    9  ReallocEnd    +-n: block | n: size  the new one is
-//!   10  ReallocFailed                       there is none; the old one still is
-//!   11  Resize        +-n: block | n: size  both in one, under the same name
+//!    9  ReallocEnd    +-n: block | n: size  the new block is the program's
+//!   10  ReallocFailed                       no new block; the old one is the program's again
+//!   11  Resize        +-n: block | n: size  both in one: the block keeps its name
 //!   12  ThreadEnd
 //!   13  Fork                                a child has a trace of its own from here
 //! ```
 //!
-//! **Names.** A block's name is any number that no other live block has, and so is a thread's. The
-//! library writes addresses (divided by 16), the command writes numbers. A reader treats both
-//! alike, and may number the names as it meets them. A block's name is written as the difference to
-//! the preceding one in the chunk.
+//! **Names.** A block's name is any number that no other live block has. A thread's name is any
+//! number that no other live thread has. The library writes addresses (divided by 16), the command
+//! writes numbers. A reader treats both alike, and may number the names as it meets them. A block's
+//! name is written as the difference to the preceding name in the chunk.
 //!
 //! **Order.** There is one stream for all threads. So the file shows the order in which blocks are
 //! freed and other threads get them. A cut file ends for all threads at one moment, and needs no
-//! merge. An allocation is written after the heap has made the block, a free before it happens.
-//! Hence the two halves of a realloc: other operations may come between them, and may use the old
-//! block's name.
+//! merge. An allocation is written after the heap has made the block, a free before it happens. So
+//! a realloc has two halves: other operations may come between them, and may use the old block's
+//! name.
 //!
 //! **Growing.** A newer writer may add tags, which an older reader skips, and fields at the end of
 //! Process and End. A reader may ignore unknown flags among the low 16, but not among the high 16.
@@ -57,9 +57,9 @@
 //! **Several programs in one file.** After `exec` the new program continues the same file with
 //! another Process chunk: no block lives on.
 //!
-//! **Damage.** A reader stops at the first wrong chunk, and says where it is. Each chunk tells the
-//! number of operations before it, so missing and double ones are noticed. After a short write the
-//! writer must not write again.
+//! **Damage.** A reader stops at the first wrong chunk, and says where that is. Each chunk tells
+//! the number of operations before it, so missing and double operations are noticed. After a short
+//! write the writer must not write again.
 //!
 //! ```text
 //! operation   one operation, and its bytes         coder

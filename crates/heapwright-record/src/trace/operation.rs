@@ -75,8 +75,8 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Returns whether a replay repeats the operation: a call for memory by the program. (Of the
-    /// two halves of a `realloc`, the first.)
+    /// Returns whether a replay repeats the operation: the program allocates, resizes or frees. Of
+    /// the two halves of a `realloc` only the first counts.
     #[must_use]
     pub const fn is_call(&self) -> bool {
         matches!(

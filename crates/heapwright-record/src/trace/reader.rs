@@ -8,8 +8,7 @@ use crate::problem::{Fault, Problem};
 
 /// Reads a trace.
 ///
-/// It is an iterator of the chunks. At its end, [`Reader::problem`] tells whether it was the end
-/// of the file.
+/// An iterator of the chunks. Afterwards [`Reader::problem`] tells whether the file ended there.
 ///
 /// ```
 /// use heapwright_record::trace::{End, HEADER, Reader};
@@ -59,7 +58,7 @@ impl<'a> Reader<'a> {
         self.at
     }
 
-    /// Returns the next chunk; inside, `None` if only a newer version knows it.
+    /// Returns the next chunk. An inner `None`: only a newer version knows the chunk.
     fn read(&mut self) -> Result<Option<Chunk<'a>>, Fault> {
         let frame = Frame::take(self.rest, self.at, of_much)?;
         let chunk = Chunk::take(&frame).ok_or(Fault::Malformed(self.at))?;

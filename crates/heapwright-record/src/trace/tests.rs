@@ -101,7 +101,7 @@ fn everything_comes_back() {
     assert_eq!(operations().iter().filter(|one| one.is_call()).count(), 9);
 }
 
-/// Returns a fault of such a file.
+/// Returns a fault of a trace.
 fn problem(fault: Fault) -> Problem {
     FORMAT.problem(fault)
 }
@@ -173,8 +173,7 @@ fn chunks_that_contradict_themselves_are_damage() {
         // A text that is longer than the chunk.
         (1, &[[0; 20].as_slice(), &[9, 0, 0, 0, b'x']].concat()),
         (2, &[]),
-        // No such operation; one that is cut; a number of more than 64 bits; an
-        // alignment of more.
+        // No such operation; a cut operation; a number and an alignment of more than 64 bits.
         (2, &[0, 0, 0]),
         (2, &[0, 0, 14]),
         (2, &[0, 0, 3, 2]),
