@@ -21,11 +21,12 @@
 //!   malloc. A probe checks this first.
 //! - A static launcher of some tens of KiB starts every program, because a peak resident size
 //!   survives exec from a big parent.
-//! - The memory for a run is touched immediately before it, because a host hands out the memory of
-//!   its virtual machines at the first touch.
+//! - Before each run, as much memory as it may need is touched, because a host hands out the memory
+//!   of its virtual machines at the first touch.
 //! - Runs are interleaved: each round runs each program once under every allocator. The order
-//!   rotates by one, so that a busy minute affects all.
-//! - A first run of each is not counted. It shows whether the program works, with equal output.
+//!   rotates by one, so that a busy minute affects all of them.
+//! - The first run of each pair is not counted. It shows whether the program works and prints the
+//!   same.
 //! - Ratios are formed round by round, with an interval. An interval that contains 1 is a tie.
 //!
 //! Floors: `output` prints from `results`, `statistics` and `comparison`; these do not depend on

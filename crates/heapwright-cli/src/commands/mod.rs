@@ -54,7 +54,7 @@ pub(crate) fn seconds(text: &str, most: u32) -> Result<Duration, String> {
     }
 }
 
-/// How something is reported, and where: the same words in every subcommand.
+/// The format and the file of an output. All subcommands use the same words.
 #[derive(clap::Args)]
 pub(crate) struct OutputArgs<F: ValueEnum + Send + Sync + 'static> {
     /// The format of the output [default: text]
@@ -78,14 +78,14 @@ impl<F: ValueEnum + Send + Sync + Default + 'static> OutputArgs<F> {
     }
 }
 
-/// The same for what takes long to measure, and can be reported in several ways at once.
+/// The formats and files of measurements that take long. Several are possible at once.
 #[derive(clap::Args)]
 pub(crate) struct OutputsArgs<F: ValueEnum + Send + Sync + 'static> {
-    /// The format of the output [default: text]; may be repeated, each with its -o FILE
+    /// The format of the output [default: text]; may be repeated, each with a -o FILE of its own
     #[arg(long = "format", value_enum, value_name = "FORMAT")]
     formats: Vec<F>,
 
-    /// Write to FILE, the n-th one in the n-th --format; the text then goes to stdout, too
+    /// Write to FILE; the n-th FILE gets the n-th --format; the text then goes to stdout, too
     #[arg(short, long = "output", value_name = "FILE")]
     outputs: Vec<PathBuf>,
 
@@ -124,7 +124,7 @@ impl<F: ValueEnum + Send + Sync + Default + PartialEq + 'static> OutputsArgs<F> 
     }
 }
 
-/// The program that a subcommand runs with the library, and how.
+/// The program that a subcommand runs with the library, and its options.
 #[derive(clap::Args)]
 pub(crate) struct ProgramArgs {
     /// Set an option of the library, e.g. purge=250; may be repeated
@@ -134,8 +134,8 @@ pub(crate) struct ProgramArgs {
     #[command(flatten)]
     pub(crate) library: LibraryArg,
 
-    /// Have Python allocate all objects with malloc (PYTHONMALLOC=malloc), where they are seen:
-    /// small ones are else in an allocator of its own
+    /// Make Python allocate all objects with malloc (PYTHONMALLOC=malloc), so that they are seen;
+    /// small objects are otherwise in Python's own allocator
     #[arg(long)]
     pub(crate) python: bool,
 

@@ -57,7 +57,7 @@ const MORE_CPU: Duration = Duration::from_secs(1);
 /// The environment variables that fix the string hashes of languages with random ones.
 const HASH_SEEDS: [(&str, &str); 2] = [("PYTHONHASHSEED", "0"), ("PERL_HASH_SEED", "0")];
 
-/// The reason given where a byte makes a difference once, but not again.
+/// The reason given if a byte makes a difference once, but not again.
 const VARIES: &str = "it does not do the same each time (it may depend on time, chance or threads)";
 
 /// The program to run, and how to run it.
