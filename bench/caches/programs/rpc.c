@@ -5,7 +5,7 @@
 // side frees every block.
 //
 //   client                      server                     a message
-//   a message and its fields -->  looks at it, frees it     | next, sender | field 0 | field 1 | ...
+//   a message and its fields -->  looks at it, frees it     | next, sender | field 0 | field 1 ...
 //                                 blocks for its own work                      |         |
 //   looks at it, frees it   <--   a message and its fields                   block     block
 //

@@ -1,8 +1,8 @@
 //! A figure: its bound, its measured value, and the verdict.
 //!
 //! A bound is *met* if the 95 % interval reaches it, *met, certainly* if the whole interval lies
-//! within, *MISSED* otherwise. An interval needs 6 rounds. With fewer rounds, the kind of the
-//! figure determines the judged value:
+//! within the bound, *MISSED* otherwise. An interval needs 6 rounds. With fewer rounds, the kind of
+//! the figure determines the judged value:
 //!
 //! | kind | with fewer than 6 rounds |
 //! |---|---|

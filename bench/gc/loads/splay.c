@@ -107,7 +107,7 @@ static void *payload(struct door *door, unsigned depth, uint64_t key) {
 
 // Brings the node with the key, or a neighbour of its place, to the root: Sleator and Tarjan's
 // top-down splay. `heads` has the left tree's root at its right, and the right tree's at its left.
-// It is an object, because only it keeps the trees.
+// `heads` is an object, because only it keeps the trees.
 static struct node *splay(struct door *door, struct node *heads, struct node *root, uint64_t key) {
     if (root == NULL)
         return NULL;

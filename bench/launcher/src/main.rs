@@ -7,11 +7,8 @@
 //! LIMIT    milliseconds after which the program is killed; 0 for no limit
 //! PARENT   the process that must stay alive for the program to go on
 //! PROGRAM  a path; it becomes the program's argv[0] too
-//! ```
 //!
-//! The report is one line of decimal numbers:
-//!
-//! ```text
+//! the report, one line of decimal numbers:
 //! wall_ns user_us system_us peak_rss_kib minor_faults major_faults code signal ended
 //! ```
 //!
@@ -30,7 +27,6 @@
 //!
 //! **Waiting.** These signals and SIGCHLD are blocked. `rt_sigtimedwait` takes them one by one, so
 //! there are no handlers and no races.
-//!
 //! `wait4` counts the program and the descendants that it waited for: times and faults are sums,
 //! the peak is that of the largest single process.
 

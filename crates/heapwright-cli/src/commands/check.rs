@@ -99,8 +99,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     sites: Option<PathBuf>,
 
-    /// The processes that outlive the program and that the command waits for, however long it takes:
-    /// daemon (the program itself, gone to the background), all, or none. All others get one second
+    /// The processes that outlive the program and that the command waits for, however long it
+    /// takes: daemon (the program itself, gone to the background), all, or none. All others get one
+    /// second
     #[arg(long, value_enum, value_name = "WHICH", default_value_t = Follow::Daemon)]
     follow: Follow,
 

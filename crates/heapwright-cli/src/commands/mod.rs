@@ -1,4 +1,28 @@
 //! The subcommands. Each module has a subcommand's arguments and a function `run`.
+//!
+//! ```text
+//! run           a program on heapwright, and its use of memory
+//! check         a program in debug mode, and the findings
+//!   twice       runs the program again with other uninitialised bytes
+//! valgrind      the same as `check`, for callers of valgrind
+//! cargo         cargo's tests, programs and benchmarks, checked
+//! checked       runs a program in debug mode, for `check`, `valgrind` and `cargo`
+//! profile       the calls that allocate a program's memory, from samples
+//! doctor        whether a preload takes effect on a program, and the reasons
+//! report        the contents of debug records
+//! diff          two records, or two points in time, compared
+//! findings      the page of a kind of finding
+//! heap          a summary of a collected heap's dump
+//! library       the path of the preload library
+//! bench         a race of allocators, on a program or on workloads
+//! workload      a built-in workload (hidden)
+//! record        a program, and a trace of all its calls for memory
+//! replay        such a trace, under any allocator
+//! top           the parts of running processes' memory
+//! explain       the reasons for a process's memory, and remedies
+//! trim          makes a running process return free memory
+//! docs          completions and manual pages, made from the arguments
+//! ```
 
 pub(crate) mod bench;
 pub(crate) mod cargo;

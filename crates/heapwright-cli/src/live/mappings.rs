@@ -55,7 +55,8 @@ impl Mappings {
                         at != 0 && start < at.saturating_add(bytes) && at < end
                     };
                     is_ours = ours.iter().any(within);
-                    // Access, offset, device, inode. A name may contain spaces.
+                    // The fields before the name: access, offset, device, inode. A name may contain
+                    // spaces.
                     let path = line.splitn(6, ' ').nth(5).unwrap_or_default().trim_start();
                     name = Some(called(path));
                 }

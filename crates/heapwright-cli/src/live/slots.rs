@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Any process that has attached a segment can write to it, even one that gave up its rights. So a
-//! claim counts only if, by the kernel, the named process has the segment mapped. If the kernel
-//! refuses this query, the process's user must have made the segment.
+//! claim counts only if, according to the kernel, the named process has the segment mapped. If the
+//! kernel refuses this query, the process's user must have made the segment.
 
 use super::maps::Maps;
 use super::process::{self, Process};
@@ -195,7 +195,7 @@ impl Slot {
         self.claim_by(Maps::of(self.owner.process).as_ref().ok())
     }
 
-    /// Returns the verdict by the process's mappings, or by its user without them.
+    /// Judges the claim by the process's mappings or, without `maps`, by the process's user.
     pub(super) fn claim_by(&self, maps: Option<&Maps>) -> Claim {
         let Some(user) = process::user_of(self.owner.process) else { return Claim::Past };
         match maps.map(|maps| maps.has_segment(self.status.id)) {
