@@ -1,7 +1,7 @@
 //! The programs of heapwright's race of memory allocators.
 //!
 //! Each follows a benchmark of the field, rewritten and small: one file, one concept, one sentence
-//! on its purpose. They were fixed before heapwright was tuned, and favour no allocator.
+//! on its purpose. The programs were fixed before heapwright was tuned, and favour no allocator.
 //!
 //! Common to all of them:
 //! - *the same work every time*: random numbers come from seeded generators, and the amount of

@@ -11,9 +11,9 @@
 //!            tail           tail                      in in
 //! ```
 //!
-//! References move from place to place, and are never looked up twice. The rest that
-//! [`Node::take`] leaves is overwritten before it is read. So peers that count references move
-//! them, and other peers copy them.
+//! References move from place to place, and are never looked up twice. The value that
+//! [`Node::take`] leaves behind is overwritten before it is read. So peers that count references
+//! move them, and other peers copy them.
 
 use super::Tree;
 
