@@ -1,7 +1,7 @@
 // The interface to heapwright's collected heap.
 //
 // The heap is set up for throughput: collections stop the world (incremental=1 for others), and the
-// target is the limit, as for bdwgc: no collection happens before the heap is full. load_trace
+// target is the limit. So no collection happens before the heap is full, as with bdwgc. load_trace
 // tells the references. Both collectors read the stacks word by word, so both keep the objects that
 // stale words refer to.
 //

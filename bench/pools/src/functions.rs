@@ -2,8 +2,8 @@
 //!
 //! Each call is a function of its own with a name that callgrind shows, as in [`crate::golden`]:
 //! `call_arena_fmt` is heapwright's, `call_bumpalo_fmt` bumpalo's. `pools functions` prints the
-//! nanoseconds of a call: the contenders of a function run in turns, 1000 calls and a reset at a
-//! time, and the median of the turns counts.
+//! nanoseconds of a call. The contenders of a function run in turns, 1000 calls and a reset at a
+//! time. The median of the turns counts.
 
 use std::cell::Cell;
 use std::fmt::Write;

@@ -4,9 +4,9 @@
 //! `pair` makes one object and destroys it. `in order` makes 100 and destroys them in the same
 //! order; `random order` destroys them in another.
 //!
-//! Handles have different abilities, so they are compared within their kind: *owning*, whose drop
-//! returns the slot; *raw*, a pointer that the program must give back; *keyed*, an index or key
-//! into the pool.
+//! Handles have different abilities, so they are compared within their kind. There are three kinds:
+//! *owning*, whose drop returns the slot; *raw*, a pointer that the program must give back;
+//! *keyed*, an index or key into the pool.
 
 use std::hint::black_box;
 

@@ -4,7 +4,7 @@
 //! replaces a hundred of them. It frees the old ones itself, or, in every second burst, the other
 //! thread frees them in its next burst. Then it rests for a millisecond, as a server between
 //! requests. The workload shows whether memory for the next burst is released in the pause and
-//! faulted in again, and whether blocks return while their owner sleeps.
+//! faulted in again. It also shows whether blocks return while their owner sleeps.
 //!
 //! Life cycle: 2 x 1000 blocks live, of 5.3 KB on average; random ages.
 

@@ -142,8 +142,8 @@ fn the_environment_is_added_to() {
     assert!(!folder.exists(), "{} is left behind", folder.display());
 }
 
-/// Ignores the signals that its first argument names, blocks SIGUSR2, and becomes the program of the
-/// other arguments.
+/// Ignores the signals that its first argument names, blocks SIGUSR2, and becomes the program of
+/// the other arguments.
 const IGNORING: &str = r#"
 #include <signal.h>
 #include <stdlib.h>

@@ -12,8 +12,8 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Each letter of its word is an action: it frees twice (`f`), loses blocks (`l`), prints (`p`),
-/// opens a file (`o`), forks (`k`), executes itself (`x`), or ends with a code (a digit).
+/// Each letter of its word is an action: frees twice (`f`), loses blocks (`l`), prints (`p`), opens
+/// a file (`o`), forks (`k`), executes itself (`x`), or ends with a code (a digit).
 const SOURCE: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>

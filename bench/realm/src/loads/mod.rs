@@ -67,6 +67,6 @@ pub(crate) struct Collector {
     pub(crate) ns: u64,
     /// Collections.
     pub(crate) cycles: u64,
-    /// Those collections that visited only young values.
+    /// Collections that visited only young values.
     pub(crate) minor_cycles: u64,
 }

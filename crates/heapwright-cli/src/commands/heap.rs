@@ -18,9 +18,9 @@ const NOT_WHOLE: u8 = 1;
 
 /// Summarise a dump of a collected heap: its types, their sizes, and the objects that retain most.
 ///
-/// Prints the bytes that the objects of each type take and retain (the bytes that could be freed
-/// with them), how full the pages of each size are, and the objects that retain the most, each with
-/// the shortest path from a root. For a heap with generations, or a compacted heap, also prints how
+/// Prints the bytes that the objects of each type take and retain (could be freed with them), and
+/// how full the pages of each size are. Then prints the objects that retain the most, each with the
+/// shortest path from a root. For a heap with generations, or a compacted heap, also prints how
 /// much is old, pinned, and moved. --format html draws all pages: how full and how old they are,
 /// which are pinned, and which received moved objects.
 ///

@@ -155,7 +155,7 @@ fn list(stories: &[Story], out: &mut dyn Write) -> io::Result<()> {
     })
 }
 
-/// Chooses the story to replay: that of the process which the user named, or the busiest.
+/// Chooses the story to replay: the story of the process that the user named, or of the busiest.
 fn chosen(path: &Path, stories: Vec<Story>, process: Option<u32>) -> anyhow::Result<Story> {
     let path = path.display();
     let mut stories: Vec<Story> =

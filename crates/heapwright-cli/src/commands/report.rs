@@ -23,8 +23,8 @@ const FOUND: u8 = 1;
 /// Report the findings of the debug allocator, or a heap profile, from records.
 ///
 /// A RECORD is a file, or a folder with records in it. Findings with one cause in
-/// several records are reported once. Exits with 0 if nothing was found, 1 if there
-/// are findings that --fail-on names, 2 if a RECORD cannot be read, or is damaged
+/// several records are reported once. Exits with 0 if nothing was found that
+/// --fail-on names, 1 if something was, 2 if a RECORD cannot be read, or is damaged
 /// and has no such finding.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]

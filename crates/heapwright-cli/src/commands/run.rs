@@ -60,7 +60,7 @@ pub(crate) struct Args {
     )]
     hardened: Option<Hardened>,
 
-    /// What to do when --hardened finds misuse: end the program, or print a line and go on
+    /// The reaction when --hardened finds misuse: end the program, or print a line and go on
     /// [default: abort]
     #[arg(long, value_enum, value_name = "WHAT", requires = "hardened")]
     on_misuse: Option<OnMisuse>,

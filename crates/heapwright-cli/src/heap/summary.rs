@@ -423,7 +423,8 @@ impl Describer<'_> {
         rows
     }
 
-    /// Returns the objects that retain the most. Of equal objects, the first in the walk wins.
+    /// Returns the objects that retain the most. If several retain equally much, the first in the
+    /// walk come first.
     fn retainers(&self, top: usize, type_: Option<u32>) -> Vec<Retainer> {
         let numbers = 1..self.dominators.object.len() as u32;
         let mut numbers: Vec<u32> = numbers

@@ -64,7 +64,7 @@ pub(crate) struct Section {
     pub(crate) only: Only,
 }
 
-/// Where a section is shown.
+/// The forms in which a section is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Only {
     #[default]
@@ -205,7 +205,7 @@ impl Part {
         (!notes.is_empty()).then_some(Self::List("notes", notes))
     }
 
-    /// Makes fields; `width` is that of the labels on a screen.
+    /// Makes fields; `width` is the labels' width on a screen.
     pub(crate) fn fields(
         indent: &'static str,
         width: usize,

@@ -14,7 +14,7 @@ const LONGEST: usize = 2048;
 
 /// Returns the value of LD_PRELOAD with `library` before the old value.
 ///
-/// Of two libraries that define malloc, the loader uses the first.
+/// If two libraries define malloc, the loader uses the first.
 pub(crate) fn preload_variable(library: &Path, before: Option<&OsStr>) -> OsString {
     let mut value = library.as_os_str().to_owned();
     let before = before.unwrap_or_default();

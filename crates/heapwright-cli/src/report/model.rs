@@ -332,8 +332,8 @@ impl Profile {
         self.sites.iter().find_map(|site| site.more.map(|more| more.earlier_ns))
     }
 
-    /// Returns one standard deviation of the sum of a figure's bytes, if known; for growth, that of
-    /// the difference.
+    /// Returns one standard deviation of the sum of a figure's bytes, if known; for growth, of the
+    /// difference.
     pub(crate) fn error(&self, figure: Figure) -> Option<u64> {
         let squares: Option<f64> =
             self.sites.iter().map(|site| Some((figure.error(site)? as f64).powi(2))).sum();

@@ -456,9 +456,9 @@ impl Frames {
 ///
 /// Valgrind's stacks begin in its own `malloc`, ours in its caller. If a block's first line names
 /// an allocating or freeing function, the stack begins with the called function
-/// ([`super::innermost`]). Other blocks are compared with the stack as it is. Lines up to the C
-/// library's function that made an access count as matched, by its name or by valgrind's names for
-/// it: `memcpy@@GLIBC_2.14`, `__memcpy_avx_unaligned_erms`, `memmove`.
+/// ([`super::innermost`]). Other blocks are compared with the stack as it is. If a function of the
+/// C library made the access, lines up to this function count as matched. The block may use its
+/// name or valgrind's names for it: `memcpy@@GLIBC_2.14`, `__memcpy_avx_unaligned_erms`, `memmove`.
 ///
 /// As in valgrind, a block is compared with the stack on which the mistake was seen. If its traces
 /// were found later, any stack of the finding may match. A block matches a stack that was cut at

@@ -45,7 +45,7 @@ fn side_of(key: u64, node: u64) -> Option<usize> {
     (key != node).then_some(if key < node { LEFT } else { RIGHT })
 }
 
-/// The tree of lesser keys, or that of greater keys.
+/// The tree of lesser keys, or the tree of greater keys.
 struct Apart<N> {
     root: Option<N>,
     tail: Option<N>,
