@@ -44,9 +44,9 @@ const MORE_FRAMES: &str = "traces=32";
 
 /// Run a program and all that it starts in debug mode, and report errors and leaks.
 ///
-/// Errors are found as they happen, and leaks when a process ends. Exits with 99
-/// (see --exit-code) if there is a finding that --fail-on names, else as the
-/// program did; 2 for a wrong command line, 125 if the program could not be
+/// Finds errors while the program runs, and leaks when a process ends.
+/// Exits with 99 (see --exit-code) if there is a finding that --fail-on names, else
+/// as the program did; 2 for a wrong command line, 125 if the program could not be
 /// checked, 126 or 127 if it could not be run.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]

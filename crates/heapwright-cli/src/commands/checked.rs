@@ -61,7 +61,7 @@ pub(super) struct How<'a> {
     pub(super) kept: Option<&'a Path>,
     /// `true` if Python allocates all its objects with malloc.
     pub(super) has_python_malloc: bool,
-    /// The longest time that the program may run, and its processes may then outlive it.
+    /// The longest time that the program may run, and that its processes may outlive it.
     pub(super) limit: Option<Duration>,
     /// The memory that the run's processes share.
     pub(super) shared: Option<&'a Shared>,

@@ -45,11 +45,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
 
-    /// Show the objects of this type, and the objects that refer to them
+    /// Show the objects of this type, and the types that refer to them
     #[arg(long = "type", value_name = "NAME")]
     type_: Option<String>,
 
-    /// Show the path to the object at or around ADDRESS; may be repeated
+    /// Show the path to the object at or around ADDRESS, and its dominators; may be repeated
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     path: Vec<u64>,
 

@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 
 /// Print the path of the preload library, for setting LD_PRELOAD by hand.
 ///
-/// The library lies in XDG_CACHE_HOME, ~/.cache or a folder among temporary ones; for root in
+/// The library lies in XDG_CACHE_HOME, ~/.cache or a folder among the temporary files; for root in
 /// /var/cache, which all users can read. For a service of another user, run this command as root,
 /// or install the library (packaging/install.sh).
 #[derive(clap::Args)]

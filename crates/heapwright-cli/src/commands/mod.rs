@@ -105,7 +105,7 @@ impl<F: ValueEnum + Send + Sync + Default + 'static> OutputArgs<F> {
 /// The formats and files of measurements that take long. Several are possible at once.
 #[derive(clap::Args)]
 pub(crate) struct OutputsArgs<F: ValueEnum + Send + Sync + 'static> {
-    /// The format of the output [default: text]; may be repeated, each with a -o FILE of its own
+    /// The format of the output [default: text]; may be repeated, each with an -o FILE of its own
     #[arg(long = "format", value_enum, value_name = "FORMAT")]
     formats: Vec<F>,
 

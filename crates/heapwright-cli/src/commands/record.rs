@@ -25,9 +25,9 @@ const DEFAULT: &str = "heapwright.trace";
 
 /// Record all allocations and frees of a program, for heapwright replay.
 ///
-/// The program runs slower, but behaves the same: its output, its signals and its
-/// exit code are its own. One file holds the calls of all its processes: threads,
-/// sizes, alignments, and which thread freed each block.
+/// The program runs slower, but its output, its signals and its exit code stay the
+/// same. One file holds the calls of all its processes: threads, sizes, alignments,
+/// and which thread freed each block.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(override_usage = "heapwright record [OPTIONS] [--] CMD [ARGS]...")]

@@ -40,8 +40,8 @@ const FAILED: u8 = 101;
 
 /// Run cargo's tests, programs or benchmarks in debug mode, and fail on errors and definite leaks.
 ///
-/// A finding in a test is that test's failure, by its name. HEAPWRIGHT_SUPPRESS names a file of
-/// suppressions. Also called cargo heapwright.
+/// An error or a definite leak in a test is that test's failure, by its name. HEAPWRIGHT_SUPPRESS
+/// names a file of suppressions. Also called cargo heapwright.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment, disable_help_flag = true)]
 #[command(override_usage = "cargo heapwright test|run|bench [CARGO'S OPTIONS]")]
