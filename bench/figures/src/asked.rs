@@ -582,7 +582,7 @@ impl Report {
         }
     }
 
-    /// Whether all figures hold. In a quick run only failures and `must` figures count.
+    /// Returns whether all figures hold. In a quick run only failures and `must` figures count.
     pub fn holds(&self, quick: bool) -> bool {
         !self.broken && (quick || hold(&self.figures))
     }

@@ -101,7 +101,7 @@ impl Verdict {
         }
     }
 
-    /// Whether the bound is kept.
+    /// Returns whether the bound is kept.
     pub fn holds(self) -> bool {
         matches!(self, Self::Certainly | Self::Met)
     }
@@ -163,7 +163,7 @@ pub fn figures(figures: &[Figure]) -> String {
     table(&["what", "asked", "measured", "verdict"], &rows).replacen("---:", "---", 3)
 }
 
-/// Whether all figures hold.
+/// Returns whether all figures hold.
 pub fn hold(figures: &[Figure]) -> bool {
     !figures.iter().any(|figure| figure.verdict == Verdict::Missed)
 }

@@ -55,8 +55,8 @@ enum Ended {
     OnRequest = 2,
 }
 
-/// The continuation of `_start`. The stack is the kernel's: the number of arguments, their
-/// pointers, a null, the environment's pointers, a null.
+/// Continues `_start`. The stack is the kernel's: the number of arguments, their pointers, a null,
+/// the environment's pointers, a null.
 ///
 /// # Safety
 ///

@@ -66,7 +66,7 @@ pub(crate) fn mimalloc(
     library(work, name, command, version, format!("crate libmimalloc-sys {crate_version}"))
 }
 
-/// `#define MI_MALLOC_VERSION 30302`: major, two digits of minor, two of patch.
+/// Reads `#define MI_MALLOC_VERSION 30302`: major, two digits of minor, two of patch.
 fn mimalloc_version(header: &str) -> Option<String> {
     let line = header.lines().find_map(|l| l.strip_prefix("#define MI_MALLOC_VERSION"))?;
     let digits: u32 = line.split_whitespace().next()?.parse().ok()?;

@@ -94,7 +94,7 @@ fn each(calls: u32, mut call: impl FnMut()) -> u64 {
     lower_quartile(blocks.collect())
 }
 
-/// The library's try and unlock: one locked instruction, a store, a look for sleepers.
+/// Measures the library's try and unlock: one locked instruction, a store, a look for sleepers.
 fn try_unlock() -> u64 {
     let (state, sleepers) = (AtomicU32::new(0), AtomicU32::new(0));
     each(1000, || {

@@ -137,7 +137,7 @@ fn data() -> Data {
     black_box(Data { words: (0..16).collect(), text: "a line of some text", count: 16 })
 }
 
-/// The address of a result.
+/// Returns the address of a result.
 fn at<T: ?Sized>(value: &T) -> usize {
     std::ptr::from_ref(value).addr()
 }

@@ -35,7 +35,7 @@ pub trait Pool {
     fn trim(&mut self) -> usize;
 }
 
-/// The resident bytes of this process, exactly: `statm` may lag behind.
+/// Returns the resident bytes of this process, exactly: `statm` may lag behind.
 pub fn resident() -> usize {
     let text = std::fs::read_to_string("/proc/self/smaps_rollup").expect("smaps_rollup");
     let line = text.lines().find(|line| line.starts_with("Rss:")).expect("Rss");
