@@ -140,7 +140,7 @@ int main(int argc, char **argv) {
     std::vector<std::thread> threads;
     for (int i = 0; i < 8; i++) threads.emplace_back(work, i, forks);
     pthread_sigmask(interrupts ? SIG_BLOCK : SIG_UNBLOCK, &alarms, nullptr);
-    // By the clock: a signal ends a sleep.
+    // Waits by the clock, because a signal ends a sleep.
     auto until = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
     while (std::chrono::steady_clock::now() < until) usleep(100000);
     stop = true;

@@ -224,7 +224,7 @@ Work realloc_shrink(Place place) {
     return realloc_through({place.size, 3 * quarter, 2 * quarter, quarter});
 }
 
-// From each thread to the next; one writes `sent`, the other `taken`.
+// A ring from each thread to the next. The one thread writes `sent`, the other `taken`.
 struct Ring {
     static constexpr long SLOTS = 4, MOST = 64;
     alignas(64) std::atomic<long> sent{0};

@@ -5,10 +5,10 @@
 //! has a Cargo of its own, because one for all would unite their features.
 //! `src/preload/embedded.rs` includes the results.
 //!
-//! Their sources are in `library/`, so that a registry's package of the command has them. In the
-//! repository `library/` has links to the sources; Cargo follows links when it makes a package. A
-//! manifest there is called `manifest.toml`, because Cargo leaves out of a package each folder with
-//! a `Cargo.toml`. Under `OUT_DIR` they become two workspaces:
+//! The sources of these parts are in `library/`, so that a registry's package of the command has
+//! them. In the repository `library/` has links to the sources; Cargo follows links when it makes a
+//! package. A manifest there is called `manifest.toml`, because Cargo leaves out of a package each
+//! folder with a `Cargo.toml`. Under `OUT_DIR` they become two workspaces:
 //!
 //! ```text
 //! sources/Cargo.toml                     the repository's, from which the manifests inherit
@@ -19,10 +19,10 @@
 //! nested/                                the target folder
 //! ```
 //!
-//! There are two, because Cargo resolves all that a member names. Tests' and optional dependencies
-//! are among this, and a bare machine does not have them. So the crates that the parts need are no
-//! members. Of other projects' crates the libraries need `libc` and `gimli`. This package's
-//! manifest names both, so Cargo has downloaded them.
+//! There are two workspaces, because Cargo resolves all that a member names. Tests' and optional
+//! dependencies are among this, and a bare machine does not have them. So the crates that the parts
+//! need are no members. Of other projects' crates the libraries need `libc` and `gimli`. This
+//! package's manifest names both, so Cargo has downloaded them.
 //!
 //! A packager who has built the parts sets `HEAPWRIGHT_EMBED_LIBRARY`,
 //! `HEAPWRIGHT_EMBED_CHECK_LIBRARY` and `HEAPWRIGHT_EMBED_LAUNCHER` to their paths. Then this
@@ -190,8 +190,8 @@ fn link_crate(from: &Path, to: &Path) {
 /// - flags for a command, but not for a library without `std` that is loaded into foreign programs:
 ///   coverage, sanitizers, a static C runtime, loom.
 ///
-/// It does share the lock file, the downloaded crates, the job server and the user's remaining
-/// flags (`-C target-cpu=...`).
+/// The nested build does share the lock file, the downloaded crates, the job server and the user's
+/// remaining flags (`-C target-cpu=...`).
 fn build(part: &Part, out: &Path) -> PathBuf {
     let target = variable("TARGET");
     let target = target.to_string_lossy();

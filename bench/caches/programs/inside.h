@@ -77,7 +77,7 @@ static inline void clock_prepare(const char *word) {
         __asm__ volatile("" ::: "memory");
         tries[i] = ticks() - before;
     }
-    // By hand: qsort may allocate.
+    // Sorts by hand, because qsort may allocate.
     for (int i = 1; i < TRIES; i++) {
         uint64_t one = tries[i];
         int at = i;

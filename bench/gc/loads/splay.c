@@ -81,7 +81,7 @@ static struct leaf *leaf_new(struct door *door, uint64_t key) {
     for (uint64_t i = 0; i < NUMBERS; i++)
         array->values[i] = i << 1 | 1;
     char text[64];
-    // By hand, in the script's form: a printf would take half of the time.
+    // Writes the text by hand, in the script's form: a printf would take half of the time.
     static const char head[] = "String for key ", tail[] = " in leaf node";
     size_t at = sizeof head - 1;
     memcpy(text, head, at);

@@ -141,7 +141,7 @@ fn wait(child: i32, limit_ms: u64, start: u64) -> Ended {
     let mut ended = Ended::ByItself;
     while !system::has_ended(child) {
         let left = match deadline {
-            // It was killed already, and will die.
+            // The program was killed already, and will die.
             _ if ended != Ended::ByItself => CLOCK_NS,
             Some(deadline) => deadline.saturating_sub(system::now()),
             None => CLOCK_NS,
@@ -151,7 +151,7 @@ fn wait(child: i32, limit_ms: u64, start: u64) -> Ended {
             ended = Ended::OnRequest;
             system::kill_group(child);
         } else if ended == Ended::ByItself && deadline.is_some_and(|at| system::now() >= at) {
-            // It may have ended at the last moment.
+            // The program may have ended at the last moment.
             if system::has_ended(child) {
                 break;
             }

@@ -164,7 +164,7 @@ fn growing(scale: usize) -> usize {
     hold(scale, |size| {
         let mut buffer = Vec::new();
         while buffer.len() < size {
-            // In pieces, as if read from a file: the vector doubles.
+            // The vector gets pieces, as if read from a file, and doubles its capacity.
             buffer.resize(buffer.len() + (64 << 10), 7);
         }
         buffer

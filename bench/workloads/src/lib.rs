@@ -1,7 +1,8 @@
 //! The programs of heapwright's race of memory allocators.
 //!
-//! Each follows a benchmark of the field, rewritten and small: one file, one concept, one sentence
-//! on its purpose. The programs were fixed before heapwright was tuned, and favour no allocator.
+//! Each program follows a benchmark of the field, rewritten and small: one file, one concept, one
+//! sentence on its purpose. The programs were fixed before heapwright was tuned, and favour no
+//! allocator.
 //!
 //! Common to all of them:
 //! - *the same work every time*: random numbers come from seeded generators, and the amount of

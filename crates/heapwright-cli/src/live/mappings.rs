@@ -26,7 +26,8 @@ impl Mappings {
         ];
         let mut all = Self::parse(&String::from_utf8_lossy(&text), &ours);
         if facts.window_at == 0 {
-            // Without the heap's address, its mappings are among the anonymous ones.
+            // If the heap's address is unknown, the heap's mappings are among the anonymous ones,
+            // so these are left out.
             all.others.retain(|(name, _)| *name != called(""));
         }
         all

@@ -47,7 +47,7 @@ const STARTS: [&str; 33] = [
     "g_realloc",
 ];
 
-/// Such functions of the C library.
+/// Functions of the C library that allocate for others.
 const NAMES: [&str; 13] = [
     "malloc",
     "calloc",

@@ -426,8 +426,8 @@ fn limits(first: &Outcome) -> (Option<Duration>, Option<u64>) {
 
 /// Fixes addresses and limits processor time. The child calls it between fork and exec.
 fn make_comparable(seconds: Option<u64>) -> io::Result<()> {
-    // This argument only reads the personality. A sandbox may refuse to set it. Then programs whose
-    // output depends on addresses differ from themselves.
+    // This argument only reads the personality. A sandbox may refuse to set the personality. Then
+    // programs whose output depends on addresses differ from themselves.
     const ASK: libc::c_ulong = 0xffff_ffff;
     // SAFETY: no pointers are involved.
     let now = unsafe { libc::personality(ASK) };
