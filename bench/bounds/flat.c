@@ -12,8 +12,9 @@
 // and memory is in use while the traffic goes through it. SIZE 0 is a mix of 16
 // bytes to 2 KiB. ORDER is "fifo" (the place is the next one) or "random".
 //
-// Figures: resident memory above the baseline at the traffic's end, divided by the peak of live
-// bytes (with the ring's); and divided by its value after a tenth of the traffic.
+// Two figures come from the resident memory above the baseline at the traffic's end. One divides it
+// by the peak of live bytes, the ring's included. The other divides it by the same memory after a
+// tenth of the traffic.
 
 #include "bounds.h"
 #include <stdatomic.h>

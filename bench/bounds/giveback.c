@@ -1,8 +1,8 @@
 // giveback WHO SIZE TOTAL_MIB HOW
 //
 // Allocates TOTAL_MIB in blocks of SIZE, and frees nine in ten at random. The remaining memory may
-// be at most 1.1 times the pages with a live block (counted here, by the blocks' addresses), and
-// 16 MiB.
+// be at most 1.1 times the pages with a live block, plus 16 MiB. This program counts these pages by
+// the blocks' addresses.
 //
 //   WHO   one     one thread does it all
 //         four    four threads, each with its part; they live on

@@ -12,7 +12,7 @@
  *   live_mib        the bytes requested from malloc
  *   quiet_gap_ms    the longest gap of the other thread without a check
  *   raised_ms N     the time of raise(SIGUSR1)
- *   gap_ms N        the longest gap of the other thread, from before it until the next
+ *   gap_ms N        the other thread's longest gap, from before check N until the next check
  */
 #define _GNU_SOURCE
 #include <pthread.h>

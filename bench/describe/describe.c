@@ -5,7 +5,6 @@
 // A figure is the least of 9 rounds of a million calls through the library's exported symbol:
 // disturbed rounds are only longer. Exit status 1 if one is above the limit (argument 1, default
 // 30).
-// shorter. Exit status 1 if one is above the limit (argument 1, default 30).
 
 #include "heapwright.h"
 

@@ -17,7 +17,7 @@ gc_begin() {
     prepare_launcher
     PROGRAMS=$SCRATCH/programs
     mkdir "$PROGRAMS"
-    # Beside the programs, which find it there by its name, whatever HEAPWRIGHT_SO is called.
+    # The library lies beside the programs, which find it by this name, whatever HEAPWRIGHT_SO is.
     ln -s "$(realpath "$HEAPWRIGHT_SO")" "$PROGRAMS/libheapwright.so"
     HAS_BDWGC=1
     [ -e /usr/include/gc.h ] || { say "without bdwgc"; HAS_BDWGC=; }

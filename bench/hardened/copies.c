@@ -2,7 +2,8 @@
  * The cost of the checks of libheapwright-hardened.so: the program's function (checked, under the
  * preload) and the C library's own, in turn, in one process.
  *
- *   copies        prints: function, place, ns of the C library's, ns more with the check (medians of rounds)
+ *   copies        prints: function, place, ns of the C library's, ns more with the check
+ *                 (medians of rounds)
  *
  * Places: one block; 1024 blocks of many sizes in a random order, all in the cache (this measures
  * the address map, and mispredicted branches); a block of 1 MiB; the stack.

@@ -1,5 +1,6 @@
-/* A load for a memory limit: `load MB` fills MB of memory with blocks of 16 to 2000 bytes and replaces two million of them
- * at random, so that as much is live all the time. Prints how many seconds that took. */
+/* A load for a memory limit: `load MB` fills MB of memory with blocks of 16 to 2000 bytes, and
+ * replaces two million of them at random, so that as much is live all the time. Prints the seconds
+ * that this took. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* A load that is watched: replaces blocks of 16 to 2000 bytes, 100,000 of them live, and prints how many nanoseconds each
- * replacement takes, ten times. `load SECONDS` */
+/* A load that is watched: `load SECONDS` replaces blocks of 16 to 2000 bytes, 100,000 of them live,
+ * and prints ten times how many nanoseconds each replacement takes. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

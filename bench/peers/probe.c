@@ -28,13 +28,13 @@ int main(void) {
     if (posix_memalign(&aligned, 4096, 100) != 0)
         return 1;
     free(aligned);
-    // The bindings of this program's own calls: glibc's checking library has its functions in the
-    // old version of each name, which a search by name alone does not find.
+    // The bindings of this program's own calls count. glibc's checking library has its functions in
+    // the old version of each name, which a search by name alone does not find.
     const struct { const char *name; void *address; } functions[] = {
         {"malloc", (void *)malloc}, {"calloc", (void *)calloc}, {"realloc", (void *)realloc}, {"free", (void *)free},
         {"posix_memalign", (void *)posix_memalign}, {"aligned_alloc", (void *)aligned_alloc},
         {"malloc_usable_size", (void *)malloc_usable_size},
-        // Of C++'s operators, the two that the others call.
+        // The two of C++'s operators that the others call.
         {"_Znwm", dlsym(RTLD_DEFAULT, "_Znwm")}, {"_ZdlPv", dlsym(RTLD_DEFAULT, "_ZdlPv")},
     };
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)

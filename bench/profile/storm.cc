@@ -4,12 +4,14 @@
 //
 //   allocate       malloc, calloc, aligned_alloc, realloc; mostly small, some of 400 KB
 //   hand over      every fifth block lies in a box, and the next thread at that box frees it
-//   pools, arenas  heapwright's, if it is preloaded: filled, checked, and destroyed, the last four of each thread kept
+//   pools, arenas  heapwright's, if it is preloaded: filled, checked, and destroyed, the last four
+//                  of each thread kept
 //   throw          exceptions through ten frames, whose unwinder takes the loader's locks
 //   open, close    a library, and start threads that end
 //   fork           if WHAT says "fork": the child allocates, frees old blocks, and must end well
-//   take signals   if WHAT says "signals": a handler that allocates and frees, every two milliseconds, in a thread that sleeps;
-//                  if it says "interrupts": in the threads that allocate, which no allocator need bear
+//   take signals   if WHAT says "signals": a handler that allocates and frees, every two
+//                  milliseconds, in a thread that sleeps; if WHAT says "interrupts": in the
+//                  threads that allocate, which no allocator need bear
 //
 // Each block is filled, and checked before it is freed: this finds a block that was handed out
 // twice, or changed in a list. Prints the number of operations; aborts with a line after an error.
@@ -138,7 +140,7 @@ int main(int argc, char **argv) {
     std::vector<std::thread> threads;
     for (int i = 0; i < 8; i++) threads.emplace_back(work, i, forks);
     pthread_sigmask(interrupts ? SIG_BLOCK : SIG_UNBLOCK, &alarms, nullptr);
-    // By the clock: a signal ends a sleep.
+    // Waits by the clock, because a signal ends a sleep.
     auto until = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
     while (std::chrono::steady_clock::now() < until) usleep(100000);
     stop = true;

@@ -4,8 +4,8 @@
 #
 # A program that is not installed is left out with a line on stderr; ci/race.sh installs them
 # first. Rules for a program here:
-#   - it asks malloc for much of what it does (one that brings an allocator of
-#     its own into its executable would race only that);
+#   - it allocates much by malloc (a program with an allocator of its own in its
+#     executable would race only that allocator);
 #   - its output does not depend on the clock, on the folder or on addresses, as
 #     the race compares it between allocators;
 #   - it takes about half a second to two seconds under glibc; above one, it is
@@ -66,8 +66,8 @@ add_cc1() {
         'long = true' -- "$cc1" -quiet -O2 "$WORK/generated.c" -o -
 }
 
-# rustc's executable contains a jemalloc, so it would race only that. But its compiler is a
-# library: a main function of one line calls the same entry point and leaves malloc to the system.
+# rustc's executable contains a jemalloc, so it would race only that allocator. But its compiler is
+# a library: a main function of one line calls the same entry point and leaves malloc to the system.
 add_rustc() {
     local root symbol library
     root=$(rustc --print sysroot 2>/dev/null) || { missing rustc "no rustc"; return; }

@@ -9,8 +9,8 @@
 // operations; an operation is
 //
 //   pairs (malloc, calloc, new ...)      one block allocated and then freed, by that entry point
-//   in-order, reverse                    a block of 64 (8 from 300 KB on) that are all allocated,
-//                                        then freed in that order or the other
+//   in-order, reverse                    one of 64 blocks (8 from 300 KB on): all are allocated,
+//                                        then freed in the same or in the reverse order
 //   thousands                            the same with as many as 64 MB hold, at most 10,000
 //   replace                              a random one of many live blocks is freed, and another of
 //                                        half to one and a half of the size is allocated
@@ -224,7 +224,7 @@ Work realloc_shrink(Place place) {
     return realloc_through({place.size, 3 * quarter, 2 * quarter, quarter});
 }
 
-// From each thread to the next; one writes `sent`, the other `taken`.
+// A ring from each thread to the next. The one thread writes `sent`, the other `taken`.
 struct Ring {
     static constexpr long SLOTS = 4, MOST = 64;
     alignas(64) std::atomic<long> sent{0};

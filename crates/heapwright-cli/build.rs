@@ -1,48 +1,32 @@
-//! Builds the preload libraries and the launcher and puts them inside the command.
+//! Builds the preload libraries and the launcher, and puts them inside the command.
 //!
-//! `cargo install` installs one program and nothing else, so what is to be
-//! there after one install step has to travel inside it. This script builds
-//! `heapwright-malloc`, `heapwright-check` and `heapwright-launcher`, each with a Cargo of its own
-//! (one for all would unite their features), and leaves the results where
-//! `src/preload/embedded.rs` includes them from.
+//! `cargo install` installs one program and nothing else, so the command must contain all else.
+//! This script builds `heapwright-malloc`, `heapwright-check` and `heapwright-launcher`. Each build
+//! has a Cargo of its own, because one for all would unite their features.
+//! `src/preload/embedded.rs` includes the results.
 //!
-//! Their sources are in `library/`, so that a registry's package of the command has them. In the
-//! repository `library/` is links to where they are; Cargo follows links when it makes a package. A
-//! manifest is called `manifest.toml` there, for Cargo leaves out of a package each folder that has
-//! a `Cargo.toml`. Under `OUT_DIR` they become:
+//! The sources of these parts are in `library/`, so that a registry's package of the command has
+//! them. In the repository `library/` has links to the sources; Cargo follows links when it makes a
+//! package. A manifest there is called `manifest.toml`, because Cargo leaves out of a package each
+//! folder with a `Cargo.toml`. Under `OUT_DIR` they become two workspaces:
 //!
 //! ```text
 //! sources/Cargo.toml                     the repository's, from which the manifests inherit
-//! sources/crates/heapwright/...          what is linked into the libraries
-//! parts/Cargo.toml                       the repository's, whose members are the parts, and ../sources what they need
+//! sources/crates/heapwright/...          crates that are linked into the parts
+//! parts/Cargo.toml                       the repository's; its members are the parts
 //! parts/Cargo.lock                       the repository's
-//! parts/crates/heapwright-malloc/...     what is built; .../heapwright-check, .../bench/launcher
+//! parts/crates/heapwright-malloc/...     a part; .../heapwright-check, .../bench/launcher
 //! nested/                                the target folder
 //! ```
 //!
-//! Two workspaces, because Cargo resolves all that a member names: tests' dependencies and optional
-//! ones, which a bare machine does not have. What the parts need is therefore no member. Of others'
-//! crates the libraries need `libc` and `gimli`, which this package's manifest names, so that Cargo
-//! has brought them here.
+//! There are two workspaces, because Cargo resolves all that a member names. Tests' and optional
+//! dependencies are among this, and a bare machine does not have them. So the crates that the parts
+//! need are no members. Of other projects' crates the libraries need `libc` and `gimli`. This
+//! package's manifest names both, so Cargo has downloaded them.
 //!
-//! What the nested build must not share with the outer one:
-//! - the target and build directories: the outer Cargo holds their locks while
-//!   it waits for us, so the nested one works under `OUT_DIR`;
-//! - the package's environment (`CARGO_PKG_*`, `CARGO_CFG_*`, ...) and compiler
-//!   wrappers such as clippy's, which describe the outer build;
-//! - flags that make sense for a command but not for a library without `std`
-//!   that is loaded into foreign programs: coverage, sanitizers, a static C
-//!   runtime, loom.
-//!
-//! It does share the lock file, the downloaded crates, the job server and the
-//! user's remaining flags (`-C target-cpu=...`).
-//!
-//! A packager who has built them already sets `HEAPWRIGHT_EMBED_LIBRARY`,
-//! `HEAPWRIGHT_EMBED_CHECK_LIBRARY` and `HEAPWRIGHT_EMBED_LAUNCHER` to their paths, and nothing is
-//! built here.
-//!
-//! The parts travel without debug information, and a command that is optimised has none of its own:
-//! it would be two thirds of it. Symbols stay: reports leave out frames of ours by their names.
+//! A packager who has built the parts sets `HEAPWRIGHT_EMBED_LIBRARY`,
+//! `HEAPWRIGHT_EMBED_CHECK_LIBRARY` and `HEAPWRIGHT_EMBED_LAUNCHER` to their paths. Then this
+//! script builds nothing.
 
 use std::env;
 use std::ffi::OsString;
@@ -51,16 +35,16 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio, exit};
 
-/// Something that travels inside the command.
+/// A file that the command contains.
 struct Part {
-    /// The package it is built from, and its folder in the repository.
+    /// The package from which Cargo builds the part, and its folder in the repository.
     package: &'static str,
     folder: &'static str,
-    /// What Cargo is to build of the package.
+    /// The target of the package that Cargo builds.
     target: &'static str,
     /// The file's name, in Cargo's folder and in ours.
     file: &'static str,
-    /// The variable that names one to embed instead of building it.
+    /// The variable that names a file to embed, instead of one built here.
     given: &'static str,
 }
 
@@ -88,7 +72,7 @@ const PARTS: [Part; 3] = [
     },
 ];
 
-/// What the parts are linked with: crates of the same names.
+/// The crates that are linked into the parts.
 const SOURCES: [&str; 8] = [
     "heapwright",
     "heapwright-entry",
@@ -103,8 +87,9 @@ const SOURCES: [&str; 8] = [
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     if variable("PROFILE") == "release" {
-        // Symbols are for developers: a registry's build, which asks for no debug information, goes
-        // without.
+        // An optimised command has no debug information, which would be two thirds of its size.
+        // Symbols are for developers: a registry's build, which asks for no debug information, has
+        // none.
         let strip = if variable("DEBUG") == "false" { "--strip-all" } else { "--strip-debug" };
         println!("cargo:rustc-link-arg-bins=-Wl,{strip}");
     }
@@ -162,8 +147,8 @@ fn lay_out(library: &Path, out: &Path) {
     }
 }
 
-/// The repository's manifest for a workspace whose members are the parts, and whose own crates are
-/// elsewhere.
+/// Returns the repository's manifest for a workspace whose members are the parts, and whose other
+/// crates are in `../sources`.
 fn with_parts(workspace: &str) -> String {
     let (before, rest) = workspace
         .split_once("\nmembers = [")
@@ -195,7 +180,18 @@ fn link_crate(from: &Path, to: &Path) {
     }
 }
 
-/// Builds a part for the target and says where it is.
+/// Builds a part for the target. Returns its path.
+///
+/// The nested build must not share with the outer one:
+/// - the target and build directories: the outer Cargo holds their locks while it waits for this
+///   script, so the nested one works under `OUT_DIR`;
+/// - the package's environment (`CARGO_PKG_*`, `CARGO_CFG_*`, ...) and compiler wrappers such as
+///   clippy's, which describe the outer build;
+/// - flags for a command, but not for a library without `std` that is loaded into foreign programs:
+///   coverage, sanitizers, a static C runtime, loom.
+///
+/// The nested build does share the lock file, the downloaded crates, the job server and the user's
+/// remaining flags (`-C target-cpu=...`).
 fn build(part: &Part, out: &Path) -> PathBuf {
     let target = variable("TARGET");
     let target = target.to_string_lossy();
@@ -203,8 +199,8 @@ fn build(part: &Part, out: &Path) -> PathBuf {
     let work = out.join("nested");
     let mut cargo = Command::new(variable("CARGO"));
     cargo
-        // There a checkout's `.cargo/config.toml` is found (where the crates are, say), wherever
-        // the target folder is.
+        // From this folder Cargo finds a checkout's `.cargo/config.toml`, which may name the folder
+        // of the crates, wherever the target folder is.
         .current_dir(variable("CARGO_MANIFEST_DIR"))
         .args(["build", "--release", part.target, "--package", part.package])
         .arg("--manifest-path")
@@ -216,8 +212,8 @@ fn build(part: &Part, out: &Path) -> PathBuf {
         .stdout(Stdio::null());
     let mut flags = nested_flags(env::var("CARGO_ENCODED_RUSTFLAGS"));
     if target.contains("-musl") {
-        // By itself Rust makes static programs there. The libraries are loaded by others; the
-        // launcher has start code of its own.
+        // For musl, Rust makes static programs by default. Programs load the libraries dynamically,
+        // and the launcher has start code of its own.
         let is_library = part.target == "--lib";
         flags.extend(
             [
@@ -233,6 +229,7 @@ fn build(part: &Part, out: &Path) -> PathBuf {
         }
     }
     cargo
+        // The symbols stay, because reports leave out our frames by their names.
         .env("CARGO_PROFILE_RELEASE_STRIP", "debuginfo")
         .env("CARGO_BUILD_BUILD_DIR", &work)
         .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
@@ -243,9 +240,9 @@ fn build(part: &Part, out: &Path) -> PathBuf {
     }
 }
 
-/// Whether a variable belongs to the outer build and would mislead a nested
-/// Cargo. The user's own settings (`CARGO_HOME`, `CARGO_NET_OFFLINE`,
-/// `CARGO_TARGET_<TRIPLE>_LINKER`, ...) and the job server stay.
+/// Returns whether a variable belongs to the outer build and would mislead a nested Cargo. The
+/// user's own settings (`CARGO_HOME`, `CARGO_NET_OFFLINE`, `CARGO_TARGET_<TRIPLE>_LINKER`, ...) and
+/// the job server stay.
 fn describes_outer_build(name: &str) -> bool {
     const PREFIXES: [&str; 5] =
         ["CARGO_CFG_", "CARGO_FEATURE_", "CARGO_MANIFEST_", "CARGO_PKG_", "DEP_"];
@@ -273,8 +270,8 @@ fn describes_outer_build(name: &str) -> bool {
     NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// The outer build's compiler flags without those a preload library or a
-/// program without a C library cannot be built with.
+/// Returns the outer build's compiler flags without those with which a preload library, or a
+/// program without a C library, cannot be built.
 fn nested_flags(encoded: Result<String, env::VarError>) -> Vec<String> {
     let encoded = encoded.unwrap_or_default();
     let mut kept = Vec::new();
@@ -306,7 +303,7 @@ fn nested_flags(encoded: Result<String, env::VarError>) -> Vec<String> {
     kept
 }
 
-/// A file's text; Cargo runs this script again when it changes.
+/// Returns a file's text. Cargo runs this script again if the file changes.
 fn text(path: &Path) -> String {
     println!("cargo:rerun-if-changed={}", path.display());
     fs::read_to_string(path)

@@ -1,4 +1,4 @@
-// The base of the loads in C (also of bench/gc/loads and bench/bounds): an exit with a reason,
+// The base of the loads in C, here and in bench/gc/loads and bench/bounds: an exit with a reason,
 // random numbers with a fixed seed, a clock, the kernel's facts, and memory outside the allocator.
 //
 //   base.h      this

@@ -5,7 +5,7 @@
 //
 // The stamp is a random number that no other block has. It is written to the first and to the last
 // eight bytes, and the holder keeps a copy. If two threads get the same memory, one overwrites the
-// other's stamp, and that one notices. Blocks of fewer than eight bytes have a part of the stamp.
+// other's stamp, and the other notices. Blocks of fewer than eight bytes have a part of the stamp.
 //
 // A byte of each page is written, too, so that the memory is resident: allocators are compared by
 // used memory.

@@ -1,7 +1,8 @@
 // churn CLOCK TOTAL AT_ONCE BLOCKS
 //
 // Many short threads: TOTAL in all, AT_ONCE at a time. Each allocates BLOCKS blocks of 16 bytes to
-// 4 KiB, leaves each eighth for a later thread, and frees the others and those that it finds.
+// 4 KiB, leaves each eighth for a later thread, and frees the others. It also frees the blocks that
+// earlier threads left for it.
 //
 // Measures the memory after the first 10 threads and after the last one. So that these 10 do
 // everything that the others do, thread 10 does the work of thread 0, and so on.

@@ -28,7 +28,7 @@ static void burst(struct block *mine, uint64_t *random) {
     for (size_t i = 0; i < blocks_each; i++)
         block_make(&mine[i], mixed_size(random, DOUBLINGS), random);
     sleep_until(now_ns() + 1000000);
-    // In another order than that of the allocations.
+    // Frees in another order than that of the allocations.
     for (size_t i = 0; i < blocks_each; i++) {
         struct block *one = &mine[i * 31 % blocks_each];
         if (one->at != NULL)

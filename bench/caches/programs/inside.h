@@ -9,7 +9,7 @@
 //
 // Removal of others' time: the thread's clock is read at the call before the timed one, so that
 // this system call is not next to it. If the timed call took longer than a switch of threads, the
-// clock is read again. Its difference is the most that was ours.
+// clock is read again. The difference of the two readings is the most that the call can have taken.
 //
 // The counter costs time itself. Before the work, the difference of two adjacent readings is
 // measured. The median is subtracted from each timed call, and printed.
@@ -77,7 +77,7 @@ static inline void clock_prepare(const char *word) {
         __asm__ volatile("" ::: "memory");
         tries[i] = ticks() - before;
     }
-    // By hand: qsort may allocate.
+    // Sorts by hand, because qsort may allocate.
     for (int i = 1; i < TRIES; i++) {
         uint64_t one = tries[i];
         int at = i;

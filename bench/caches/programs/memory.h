@@ -1,15 +1,15 @@
 // The kernel's figures of memory.
 //
 //   rss_peak    VmHWM of /proc/self/status
-//   rss         Rss of /proc/self/smaps_rollup, exactly: the kernel walks the page
-//   anonymous   tables. The part outside of files: heap, stacks, our tables, and
-//               the written pages of libraries
+//   rss         Rss of /proc/self/smaps_rollup, exactly: the kernel walks the page tables
+//   anonymous   its part outside of files: heap, stacks, our tables, and the written pages of
+//               libraries
 //
 // The driver subtracts the memory outside the heap:
 //
 //   heap = anonymous - stacks - own tables - the empty program's
 //
-// and at the peak the same of rss_peak, with the pages of files as they are at the end.
+// The heap at the peak comes from rss_peak in the same way, minus the pages of files at the end.
 
 #ifndef MEMORY_H
 #define MEMORY_H

@@ -23,7 +23,7 @@ static inline void result_begin(size_t threads) {
     uint64_t wall = now_ns() - began_ns, cpu = cpu_ns() - began_cpu_ns;
     live_flush();
     spent_flush();
-    // Before the first output: stdio allocates.
+    // Reads the memory before the first output, because stdio allocates.
     struct resident memory = resident();
     size_t stacks_resident = slots == NULL ? 0 : stack_bytes();
     // The work's time, without threads that still exist and idle.

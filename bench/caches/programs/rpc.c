@@ -5,7 +5,7 @@
 // side frees every block.
 //
 //   client                      server                     a message
-//   a message and its fields -->  looks at it, frees it     | next, sender | field 0 | field 1 | ...
+//   a message and its fields -->  looks at it, frees it     | next, sender | field 0 | field 1 ...
 //                                 blocks for its own work                      |         |
 //   looks at it, frees it   <--   a message and its fields                   block     block
 //
@@ -114,7 +114,7 @@ static struct message *receive(struct inbox *inbox) {
 
 // Requests of client `c` have the numbers c, c + clients, c + 2 clients ...
 static size_t requests_of(size_t client) { return (requests - client + clients - 1) / clients; }
-// They go to the servers in turn: server s has those with number / clients + number = s.
+// These requests go to the servers in turn: server s has those with number / clients + number = s.
 static size_t server_of(uint64_t number) { return (number / clients + number) % servers; }
 
 static void own_work(uint64_t *random) {

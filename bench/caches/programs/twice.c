@@ -1,5 +1,5 @@
 // A broken allocator, to prove that the programs notice it. Its 5,000th malloc of a size returns
-// the block of the previous malloc, unless that was freed. The rest is the C library's.
+// the block of the previous malloc, unless that was freed. All other calls are the C library's.
 
 #include <pthread.h>
 #include <stddef.h>

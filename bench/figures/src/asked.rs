@@ -6,7 +6,7 @@
 //! text    A paragraph, printed first
 //! ours    COLUMNS                       whose failures and findings count as ours
 //! let     NAME | SECTION | ROW | COLUMN | METRIC             a median, for all expressions
-//! least   SECTIONS                      of the rounds only the least of a metric counts
+//! least   SECTIONS                      only the least round of each metric counts
 //! cells   SECTIONS | METRIC             a metric whose name is a number is a row of its own
 //! figure  WHAT | SECTIONS | ROWS | COLUMNS | EXPRESSION | OTHER | BOUND | KIND
 //! table   TITLE | SECTIONS | EXPRESSION | BASE [| MEAN]
@@ -14,7 +14,8 @@
 //! ```
 //!
 //! - SECTIONS, ROWS and COLUMNS are names with commas; `*` stands for any characters, and `!` before
-//!   the first excludes all of them. `{section}`, `{row}`, `{column}` and `{other}` stand in WHAT.
+//!   the first name excludes all of them. `{section}`, `{row}`, `{column}` and `{other}` stand in
+//!   WHAT.
 //! - ROWS: one figure for each. `mean of ROWS` is the geometric mean, `worst of ROWS` the largest,
 //!   `spread of ROWS` the percentage from the least to the largest, `sum of ROWS` the sum of all
 //!   rounds, `certain of ROWS` the rows whose whole interval lies beyond the bound.
@@ -581,7 +582,7 @@ impl Report {
         }
     }
 
-    /// Whether all figures hold. In a quick run only failures and `must` figures count.
+    /// Returns whether all figures hold. In a quick run only failures and `must` figures count.
     pub fn holds(&self, quick: bool) -> bool {
         !self.broken && (quick || hold(&self.figures))
     }

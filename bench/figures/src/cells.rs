@@ -59,7 +59,7 @@ impl Cells {
         rounds.insert(round, value);
     }
 
-    /// A line of the file.
+    /// Returns a line of the file.
     pub fn line((section, row, column): &Cell, round: usize, metric: &str, value: f64) -> String {
         format!("{section}\t{row}\t{column}\t{round}\t{metric}\t{value}\n")
     }
@@ -95,12 +95,12 @@ impl Cells {
         &self.order
     }
 
-    /// Whether a section has cells.
+    /// Returns whether a section has cells.
     pub fn has(&self, section: &str) -> bool {
         self.order.iter().any(|cell| cell.0 == section)
     }
 
-    /// The sections.
+    /// Returns the sections.
     pub fn sections(&self) -> Vec<&str> {
         distinct(self.order.iter().map(|cell| cell.0.as_str()))
     }
@@ -109,17 +109,17 @@ impl Cells {
         self.order.iter().filter(move |cell| cell.0 == section && cell.1 != "-")
     }
 
-    /// The rows of a section.
+    /// Returns the rows of a section.
     pub fn rows(&self, section: &str) -> Vec<&str> {
         distinct(self.of_section(section).map(|cell| cell.1.as_str()))
     }
 
-    /// The columns of a section.
+    /// Returns the columns of a section.
     pub fn columns(&self, section: &str) -> Vec<&str> {
         distinct(self.of_section(section).map(|cell| cell.2.as_str()))
     }
 
-    /// The metrics of a cell, by name.
+    /// Returns the metrics of a cell, by name.
     pub fn metrics(&self, (section, row, column): At<'_>) -> Vec<&str> {
         let cell = (section.to_owned(), row.to_owned(), column.to_owned());
         let from = (cell.clone(), String::new());
@@ -127,7 +127,7 @@ impl Cells {
         all.map(|((_, metric), _)| metric.as_str()).collect()
     }
 
-    /// A metric of a cell.
+    /// Returns a metric of a cell.
     pub fn of(&self, (section, row, column): At<'_>, metric: &str) -> Option<&Rounds> {
         let cell = (section.to_owned(), row.to_owned(), column.to_owned());
         self.numbers.get(&(cell, metric.to_owned()))

@@ -9,7 +9,7 @@ use std::path::Path;
 use ::figures::plan::Planned;
 use ::figures::run::Runner;
 
-/// In KiB; no load here runs in less.
+/// A limit in KiB in which no load here runs.
 const LEAST: f64 = 256.0;
 const PATIENCE: f64 = 8.0;
 

@@ -21,12 +21,12 @@ use std::process::ExitCode;
 use ::figures::asked::Report;
 use ::figures::run::Runner;
 
-/// Runs what the benches plan, and says what a race shows
+/// Runs the plans of benches, and judges their results and races
 #[derive(clap::Parser)]
 enum Asked {
-    /// Prints the figures of a race: what was asked, what was measured, the verdict
+    /// Prints the figures of a race: the bounds, the measured values, the verdicts
     Race {
-        /// What `heapwright bench --format json -o FILE` wrote; - reads it from stdin
+        /// The file of `heapwright bench --format json -o FILE`; - reads it from stdin
         file: String,
     },
     /// Runs each line of PLAN in each of ROUNDS rounds, in turns, through heapwright-launcher, and
@@ -38,9 +38,10 @@ enum Asked {
         launcher: PathBuf,
         results: PathBuf,
     },
-    /// Prints what ASKED asks of RESULTS, and tables; ends with 1 if a figure is missed
+    /// Prints the figures that ASKED defines, and tables, from RESULTS; ends with 1 if one is
+    /// missed
     Report {
-        /// A missed figure does not matter
+        /// Only failures and `must` figures count
         #[arg(long)]
         quick: bool,
         asked: PathBuf,

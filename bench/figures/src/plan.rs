@@ -44,12 +44,12 @@ impl Planned {
         (!command.is_empty()).then_some(Self { cell, of_rounds, stdin, environment, command })
     }
 
-    /// Whether the run is part of a round; rounds count from 1.
+    /// Returns whether the run is part of a round; rounds count from 1.
     pub fn takes_part(&self, round: usize) -> bool {
         self.of_rounds == 0 || round <= self.of_rounds
     }
 
-    /// Whether two runs are compared with each other.
+    /// Returns whether two runs are compared with each other.
     pub fn same_row(&self, other: &Self) -> bool {
         (&self.cell.0, &self.cell.1) == (&other.cell.0, &other.cell.1)
     }

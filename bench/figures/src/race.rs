@@ -4,8 +4,8 @@
 //!   section                 row       column     metrics
 //!   race                    program   allocator  wall_ns, peak
 //!   workloads, programs     the same by kind
-//!   memory                  the same, above: the peak above the empty program's, where that is the
-//!                           program's own doing: >= 32 MiB live, or taken under glibc
+//!   memory                  the same   above: the peak above the empty program's, if the program
+//!                                      is heavy: >= 32 MiB live, or taken under glibc
 //!   start                   the empty program, whose peak is part of every peak
 //! ```
 //!

@@ -7,7 +7,8 @@
 //! Direct leak of 1230 byte(s) in 10 object(s) allocated from:     if there is something
 //! ```
 //!
-//! Heapwright writes `Direct leak` lines, too: if there is an `ERROR SUMMARY`, that one counts.
+//! Heapwright writes `Direct leak` lines, too. If there is an `ERROR SUMMARY`, only the summary
+//! counts.
 
 /// The counts of a checker's report.
 #[derive(Debug, PartialEq)]

@@ -13,8 +13,8 @@
 //!
 //! Metrics of a run: `wall_ns`, `cpu_us`, `rss_kib`, `findings` (lines of the library on stderr),
 //! and the program's lines `figure NAME NUMBER` or `result NAME=NUMBER ...`. A checker's report
-//! adds `errors` and `lost_blocks`. `failed` marks a run that did not end well, `different`
-//! another output than the first column's.
+//! adds `errors` and `lost_blocks`. `failed` marks a run that did not end well. `different` marks a
+//! run with another output than the first column's.
 //!
 //! Before each run, [`warm`] touches and frees the row's known peak and a quarter more.
 

@@ -30,7 +30,7 @@ impl Estimate {
         Self { value, low: value, high: value, least: value, most: value, rounds: 1 }
     }
 
-    /// Whether there are enough rounds for an interval.
+    /// Returns whether there are enough rounds for an interval.
     pub fn is_trusted(&self) -> bool {
         self.rounds >= SURE_ROUNDS
     }

@@ -43,7 +43,7 @@ pub(crate) struct Origin {
     date: Option<String>,
 }
 
-/// The checkout.
+/// Returns the folder of the checkout.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }

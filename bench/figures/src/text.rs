@@ -14,7 +14,8 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// `0.970 (0.950 to 0.990)`; with too few rounds for an interval, the range of the rounds.
+/// Formats a value and its interval: `0.970 (0.950 to 0.990)`. With too few rounds for an interval,
+/// formats the range of the rounds.
 pub fn interval(estimate: Estimate) -> String {
     let Estimate { value, low, high, least, most, rounds } = estimate;
     let (low, high) = if estimate.is_trusted() { (low, high) } else { (least, most) };

@@ -1,8 +1,8 @@
 //! A figure: its bound, its measured value, and the verdict.
 //!
 //! A bound is *met* if the 95 % interval reaches it, *met, certainly* if the whole interval lies
-//! within, *MISSED* otherwise. An interval needs 6 rounds. With fewer rounds, the kind of the
-//! figure determines the judged value:
+//! within the bound, *MISSED* otherwise. An interval needs 6 rounds. With fewer rounds, the kind of
+//! the figure determines the judged value:
 //!
 //! | kind | with fewer than 6 rounds |
 //! |---|---|
@@ -101,7 +101,7 @@ impl Verdict {
         }
     }
 
-    /// Whether the bound is kept.
+    /// Returns whether the bound is kept.
     pub fn holds(self) -> bool {
         matches!(self, Self::Certainly | Self::Met)
     }
@@ -163,7 +163,7 @@ pub fn figures(figures: &[Figure]) -> String {
     table(&["what", "asked", "measured", "verdict"], &rows).replacen("---:", "---", 3)
 }
 
-/// Whether all figures hold.
+/// Returns whether all figures hold.
 pub fn hold(figures: &[Figure]) -> bool {
     !figures.iter().any(|figure| figure.verdict == Verdict::Missed)
 }

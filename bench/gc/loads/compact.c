@@ -1,4 +1,5 @@
-// compact [objects=N] [keep=PERCENT] [budget=NS] [stores=N] [incremental=1] [generations=1] [layout=...] ...
+// compact [objects=N] [keep=PERCENT] [budget=NS] [stores=N] [incremental=1] [generations=1]
+//         [layout=...] ...
 //
 // N objects of mixed sizes. All but KEEP percent are dropped, at random: the others lie thinly in
 // all pages. Then the heap is compacted in steps of BUDGET nanoseconds. Between two steps the

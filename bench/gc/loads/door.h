@@ -15,18 +15,16 @@
 //                        makes an object: DOOR_TRACED and zeroed, or DOOR_LEAF and uninitialised
 //   door_write(door, parent, slot, child)
 //                        stores a reference in an object
-//   door_mark(tracer, object)
-//                        from load_trace only
+//   door_mark(tracer, object)   from load_trace only
 //   door_set_key(entry, slot, key), door_is_key(there, key)
 //                        sets a new entry's weak key; compares a key; NULL: dead
-//   door_ephemeron(tracer, key slot, value slot)
-//                        from load_trace only
+//   door_ephemeron(tracer, key slot, value slot)   from load_trace only
 //   door_finalize(door, object, run), door_run_finalizers(door)
 //                        requests a finalizer, and runs the due ones
 //   door_fields()        the collector's counts, as fields of the result
 //
-// A load defines load_trace, which marks the references of an object. Under bdwgc it is not
-// called: bdwgc reads each word of an object.
+// A load defines load_trace, which marks the references of an object. bdwgc does not call it, but
+// reads each word of an object.
 //
 // Locals are roots: both collectors read the stacks. Static variables are roots only of bdwgc, so
 // a load keeps no references there.

@@ -3,13 +3,13 @@
 //
 //   Traced objects come from lists of the thread's own, filled by GC_generic_malloc_many
 //   and emptied inline (gc_inline.h): no call, no lock. Leaves come from
-//   GC_MALLOC_ATOMIC, which has such lists inside: those that only the collector
-//   knows may hold leaves.
-//   Objects are found by their beginnings alone, except from stacks: without that each
-//   gets a byte more, and one of 32 bytes takes 48.
+//   GC_MALLOC_ATOMIC, which has such lists inside: only the collector's own lists may hold
+//   leaves.
+//   Only references to an object's beginning keep it, except from stacks. Otherwise bdwgc
+//   adds a byte to each object, and one of 32 bytes takes 48.
 //   The heap begins with its limit, as GC_INITIAL_HEAP_SIZE would make it, so nothing is
 //   collected before it is full.
-//   GC_MARKERS is left to the environment: by default a marker a processor.
+//   GC_MARKERS is left to the environment: by default each processor has a marker.
 //
 // Settings of this door, for trying others: begin= (percent of the limit that the heap
 // begins with), divisor= (GC_free_space_divisor), interior= (0 or 1).

@@ -1,12 +1,12 @@
 // The interface to heapwright's collected heap.
 //
-// The heap is set up for throughput: collections stop the world (incremental=1 for others), and
-// the target is the limit, as for bdwgc: no collection happens before the heap is full. load_trace
-// tells the references. The stacks are read word by word, as bdwgc does, so both keep the objects
-// of stale words.
+// The heap is set up for throughput: collections stop the world (incremental=1 for others), and the
+// target is the limit. So no collection happens before the heap is full, as with bdwgc. load_trace
+// tells the references. Both collectors read the stacks word by word, so both keep the objects that
+// stale words refer to.
 //
-// Settings of this door: layout=, incremental=, generations=, factor= (percent of what lives
-// that the heap may take), begin= (percent of the limit that is allocated before the first
+// Settings of this door: layout=, incremental=, generations=, factor= (how large the heap may be,
+// in percent of the live bytes), begin= (percent of the limit that is allocated before the first
 // collection), markers= (threads that mark), verify= (bits, for finding faults).
 
 #ifndef DOOR_HEAPWRIGHT_H

@@ -1,13 +1,13 @@
 // fillers [threads=T] [depth=D] [fillers=0|1] [limit=KIB]
 //
-// Nodes among fillers: binary trees whose nodes lie among dropped objects, of sizes by a power
-// law. So the page of a size has nodes that stay beside holes that come and go. The idea is from
-// Whippet's benchmark (Wingo), which took GCBench's trees (Ellis, Kovac, Boehm).
+// Nodes among fillers: binary trees whose nodes lie among dropped objects, of sizes by a power law.
+// So pages have nodes that stay, beside holes that come and go. The idea is from Whippet's
+// benchmark (Wingo), which took GCBench's trees (Ellis, Kovac, Boehm).
 //
 // A tree of depth D and an array of numbers stay to the end. Then trees of depths 4, 6 ... D come
 // and go, with the same work at each depth, built from the top down (a store into an old node) and
-// from the bottom up (a store into a new one). Before each node comes a number of fillers by a
-// geometric law (mean 6, none with one in seven). fillers=0 leaves them out.
+// from the bottom up (a store into a new one). The number of fillers before each node follows a
+// geometric law: 6 on average, and none before one node in seven. fillers=0 leaves them out.
 //
 // The field `objects` is the number of objects, with a thread's share of fillers.
 
@@ -26,7 +26,7 @@ struct filler {
     void *word[];
 };
 
-// A thread's: which filler is next.
+// The state of a thread, which decides the next filler.
 struct maker {
     struct door *door;
     uint64_t random, objects;

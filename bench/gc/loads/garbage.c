@@ -1,7 +1,7 @@
 // garbage [threads=T] [size=BYTES] [kind=traced|leaf] [total=MIB] [limit=KIB]
 //
 // Objects of one size that are dropped immediately: the cost of an object and its share of
-// collections. One word of each is written: the program does not need the rest cleared.
+// collections. One word of each is written: the program does not need the other words cleared.
 
 #include "threads.h"
 

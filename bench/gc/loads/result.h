@@ -1,11 +1,11 @@
 // A run's one line of output: the word `result`, then NAME=VALUE, separated by spaces.
 //
-//   wall_ns, cpu_ns    of the process since begin(), all threads of it: a collector that
-//                      marks with threads of its own is not faster for nothing
-//   peak               the most that was resident, of the program alone
+//   wall_ns, cpu_ns    of the process since begin(), with all its threads: the threads with
+//                      which a collector marks count, too
+//   peak               the peak of resident memory, of the program alone
 //   checksum           of the program's results: the same through every door
 //
-// and the fields that a load and its interface add with field().
+// A load and its interface add further fields with field().
 
 #ifndef RESULT_H
 #define RESULT_H

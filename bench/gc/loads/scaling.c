@@ -17,7 +17,7 @@ struct node {
     uint64_t number;
 };
 
-// The trees that stay hang on a chain of nodes, left the next and right the tree.
+// A chain of nodes holds the trees that stay: left is the next node, right the tree.
 static size_t rounds;
 
 static inline void load_trace(door_tracer *tracer, void *object) {

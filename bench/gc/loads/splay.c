@@ -81,7 +81,7 @@ static struct leaf *leaf_new(struct door *door, uint64_t key) {
     for (uint64_t i = 0; i < NUMBERS; i++)
         array->values[i] = i << 1 | 1;
     char text[64];
-    // By hand, in the script's form: a printf would take half of the time.
+    // Writes the text by hand, in the script's form: a printf would take half of the time.
     static const char head[] = "String for key ", tail[] = " in leaf node";
     size_t at = sizeof head - 1;
     memcpy(text, head, at);
@@ -107,7 +107,7 @@ static void *payload(struct door *door, unsigned depth, uint64_t key) {
 
 // Brings the node with the key, or a neighbour of its place, to the root: Sleator and Tarjan's
 // top-down splay. `heads` has the left tree's root at its right, and the right tree's at its left.
-// It is an object, because only it keeps the trees.
+// `heads` is an object, because only it keeps the trees.
 static struct node *splay(struct door *door, struct node *heads, struct node *root, uint64_t key) {
     if (root == NULL)
         return NULL;

@@ -97,7 +97,7 @@ static void append(struct door *door, struct list *array, void *thing) {
     array->count++;
 }
 
-// Where the pair of a key is, or would be.
+// The place of a key's pair, or the place where it would be.
 static size_t place(const struct storage *storage, struct string *key) {
     size_t mask = storage->count / 2 - 1;
     for (size_t at = hash(key) * 0x9e3779b9u >> 7 & mask;; at = (at + 1) & mask) {

@@ -7,11 +7,8 @@
 //! LIMIT    milliseconds after which the program is killed; 0 for no limit
 //! PARENT   the process that must stay alive for the program to go on
 //! PROGRAM  a path; it becomes the program's argv[0] too
-//! ```
 //!
-//! The report is one line of decimal numbers:
-//!
-//! ```text
+//! the report, one line of decimal numbers:
 //! wall_ns user_us system_us peak_rss_kib minor_faults major_faults code signal ended
 //! ```
 //!
@@ -30,7 +27,6 @@
 //!
 //! **Waiting.** These signals and SIGCHLD are blocked. `rt_sigtimedwait` takes them one by one, so
 //! there are no handlers and no races.
-//!
 //! `wait4` counts the program and the descendants that it waited for: times and faults are sums,
 //! the peak is that of the largest single process.
 
@@ -59,8 +55,8 @@ enum Ended {
     OnRequest = 2,
 }
 
-/// The continuation of `_start`. The stack is the kernel's: the number of arguments, their
-/// pointers, a null, the environment's pointers, a null.
+/// Continues `_start`. The stack is the kernel's: the number of arguments, their pointers, a null,
+/// the environment's pointers, a null.
 ///
 /// # Safety
 ///
@@ -145,7 +141,7 @@ fn wait(child: i32, limit_ms: u64, start: u64) -> Ended {
     let mut ended = Ended::ByItself;
     while !system::has_ended(child) {
         let left = match deadline {
-            // It was killed already, and will die.
+            // The program was killed already, and will die.
             _ if ended != Ended::ByItself => CLOCK_NS,
             Some(deadline) => deadline.saturating_sub(system::now()),
             None => CLOCK_NS,
@@ -155,7 +151,7 @@ fn wait(child: i32, limit_ms: u64, start: u64) -> Ended {
             ended = Ended::OnRequest;
             system::kill_group(child);
         } else if ended == Ended::ByItself && deadline.is_some_and(|at| system::now() >= at) {
-            // It may have ended at the last moment.
+            // The program may have ended at the last moment.
             if system::has_ended(child) {
                 break;
             }

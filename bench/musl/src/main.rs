@@ -1,7 +1,7 @@
 //! `musl-loads LOAD [SCALE]`: typical loads of Rust programs, in a static program for musl, on the
 //! linked allocator. Prints the CPU time and the wall time in milliseconds, the peak of resident
-//! memory in KiB, and a sum that is the same under every allocator. `ci/musl.sh figures` runs it
-//! in turns.
+//! memory in KiB, and a sum (the same under every allocator). `ci/musl.sh figures` runs it in
+//! turns.
 //!
 //! | load | operations |
 //! |---|---|
@@ -164,7 +164,7 @@ fn growing(scale: usize) -> usize {
     hold(scale, |size| {
         let mut buffer = Vec::new();
         while buffer.len() < size {
-            // In pieces, as if read from a file: the vector doubles.
+            // The vector gets pieces, as if read from a file, and doubles its capacity.
             buffer.resize(buffer.len() + (64 << 10), 7);
         }
         buffer

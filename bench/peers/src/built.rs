@@ -27,7 +27,7 @@ fn read(path: &Path) -> Result<String, String> {
 
 // --- mimalloc, v3 and v2: the shared library of its CMake files, default options ---
 
-/// Each is a unit of its own; these include the other files of `src`.
+/// The compilation units of both versions. They include the other files of `src`.
 const MIMALLOC: &str = "alloc alloc-aligned alloc-posix arena bitmap heap init libc options os page \
                         random stats prim/prim";
 const MIMALLOC_V3: &str = "arena-meta page-map theap threadlocal";
@@ -52,7 +52,7 @@ pub(crate) fn mimalloc(
         command.arg(format!("-DMI_SECURE={level}"));
     }
     if cfg!(target_arch = "aarch64") {
-        // Its default for this processor: fast atomics.
+        // mimalloc's default for this processor: fast atomics.
         command.arg("-march=armv8.1-a");
     }
     command.arg("-I").arg(root.join("include"));
@@ -66,7 +66,7 @@ pub(crate) fn mimalloc(
     library(work, name, command, version, format!("crate libmimalloc-sys {crate_version}"))
 }
 
-/// `#define MI_MALLOC_VERSION 30302`: major, two digits of minor, two of patch.
+/// Reads `#define MI_MALLOC_VERSION 30302`: major, two digits of minor, two of patch.
 fn mimalloc_version(header: &str) -> Option<String> {
     let line = header.lines().find_map(|l| l.strip_prefix("#define MI_MALLOC_VERSION"))?;
     let digits: u32 = line.split_whitespace().next()?.parse().ok()?;
@@ -126,8 +126,8 @@ pub(crate) fn rpmalloc(work: &Path) -> Result<Peer, String> {
     command.args(["-DENABLE_PRELOAD=1", "-DENABLE_OVERRIDE=1"]);
     command.arg("-I").arg(root.join("rpmalloc"));
     command.arg(root.join("rpmalloc/rpmalloc.c")).arg("-ldl");
-    // Its sources have no version number. The newest entry of the change log has one, and the
-    // crate's version names the commit.
+    // rpmalloc's sources have no version number. The newest entry of the change log has one, and
+    // the crate's version names the commit.
     let log = read(&root.join("CHANGELOG"))?;
     let entry = log.lines().next().unwrap_or("?").trim();
     let commit = crate_version.split_once('+').map_or("?", |(_, commit)| commit);
@@ -139,9 +139,9 @@ pub(crate) fn rpmalloc(work: &Path) -> Result<Peer, String> {
 
 /// Builds hardened_malloc in one of its configurations, `config/*.mk`.
 ///
-/// No registry has it, so its sources must be here: `HARDENED_MALLOC` names a checkout of
-/// <https://github.com/GrapheneOS/hardened_malloc>. Flags come from its Makefile and defines from
-/// the configuration, with two changes. The code is for any machine of the architecture (no
+/// No registry has hardened_malloc, so its sources must be here: `HARDENED_MALLOC` names a checkout
+/// of <https://github.com/GrapheneOS/hardened_malloc>. Flags come from its Makefile and defines
+/// from the configuration, with two changes. The code is for any machine of the architecture (no
 /// `-march=native`, as for all peers). Headers define C23's words if the compiler lacks them.
 pub(crate) fn hardened_malloc(
     work: &Path,

@@ -16,7 +16,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Gets it.
+    /// Gets the peer.
     pub(crate) fn get(&self, work: &Path) -> Result<Peer, String> {
         (self.get)(work, self.name)
     }
@@ -62,8 +62,8 @@ pub(crate) const ALL: &[Entry] = entries! {
     "scudo", "LLVM's hardened malloc, Debian's", RACED, |_, name| {
         debian::of_clang(name, "scudo_standalone")
     };
-    // By default it ends a program that calls realloc on a block of memalign, which C allows. So
-    // that check is off.
+    // By default this scudo ends a program that calls realloc on a block of memalign, which C
+    // allows. So that check is off.
     "scudo-classic", "scudo before it stood alone, Debian's; only by its name", NAMED, |_, name| {
         let peer = debian::of_clang(name, "scudo")?;
         Ok(peer.variant(name, "SCUDO_OPTIONS", "DeallocationTypeMismatch=0"))

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// The looks of a waiter before it sleeps: as in the library's shared registry.
 pub const SPINS: u32 = 100;
 
-/// The longest sleep of a waiter between two looks: likewise.
+/// The longest sleep of a waiter between two looks, as in the library's shared registry.
 pub const NAP_NS: u64 = 1_000_000;
 
 /// The fewest switches in a slice. In a shorter slice no thread would run.
@@ -55,7 +55,7 @@ pub struct Costs {
     /// An allocation or a free, which holds the lock: the means of equal parts of the sorted
     /// measurements. Each part is equally likely.
     pub op: Vec<u64>,
-    /// The program's work between two of them, likewise.
+    /// The program's work between two of these operations: means as in `op`.
     pub work: Vec<u64>,
 }
 

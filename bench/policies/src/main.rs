@@ -31,7 +31,7 @@ enum Asked {
         /// Simulated milliseconds of a run
         #[arg(long, default_value = "20", value_parser = number(1..=1_000_000_u64))]
         ms: u64,
-        /// How many; the median counts
+        /// Number of seeds; the median counts
         #[arg(long, default_value = "5", value_parser = number(1..=1000_u64))]
         seeds: u64,
     },

@@ -3,8 +3,8 @@
 //! ```text
 //!   try_unlock, look, clock, wake_none   loops of one thread; the lower quartile of many
 //!   line                                 two threads pass a word to and fro
-//!   wake_call, wake_latency              one wakes another that sleeps on an idle CPU
-//!   switch, slice                        two threads on one CPU (this program again, under taskset)
+//!   wake_call, wake_latency              a thread wakes another that sleeps on an idle CPU
+//!   switch, slice                        two threads on one CPU (this program, under taskset)
 //!   op, work                             t-test1's loop over heapwright, each call timed
 //! ```
 //!
@@ -94,7 +94,7 @@ fn each(calls: u32, mut call: impl FnMut()) -> u64 {
     lower_quartile(blocks.collect())
 }
 
-/// The library's try and unlock: one locked instruction, a store, a look for sleepers.
+/// Measures the library's try and unlock: one locked instruction, a store, a look for sleepers.
 fn try_unlock() -> u64 {
     let (state, sleepers) = (AtomicU32::new(0), AtomicU32::new(0));
     each(1000, || {
@@ -125,7 +125,7 @@ fn wake_none() -> u64 {
     each(1000, || nobody.notify_one())
 }
 
-/// Half of a word's time to another CPU and back.
+/// Returns half the time that a word takes to another CPU and back.
 fn line() -> u64 {
     const TURNS: u32 = 500;
     const BLOCKS: u32 = 400;

@@ -15,8 +15,8 @@
 //! meanwhile waits its turn. A look fetches only after a write, but makes the next write fetch
 //! again. Accesses of a line have one order: a try's result is fixed at its arrival, and reaches
 //! its thread with the line. A failed try takes the line from the holder, who must fetch it to
-//! unlock. A thread whose cache another CPU used last fetches `cold_lines` more while it holds the
-//! lock.
+//! unlock. If another CPU used a thread's cache last, the thread fetches `cold_lines` more under
+//! the lock.
 //!
 //! **Waiting** is the library's (registry/shared): SPINS looks with a pause, then the thread
 //! counts itself in, tries, and sleeps for at most NAP_NS. An unlock that sees sleepers makes a
@@ -29,10 +29,6 @@
 //! of the longest queue. While another thread waits for the CPU, a thread runs at most `slice` ns,
 //! even with a lock: *a preempted holder keeps its lock*. Its waiters wait for the CPU's other
 //! threads, too.
-//!
-//! Invariants, checked by tests after every event: a lock has one holder, and a thread at most one
-//! lock. A thread is on one CPU, or in one queue, or asleep. A CPU idles only if all queues are
-//! empty.
 
 use std::collections::VecDeque;
 
@@ -72,7 +68,7 @@ pub struct Outcome {
     pub sleeps: u64,
     /// The number of times that a thread lost its CPU.
     pub preempted: u64,
-    /// The same for threads that held a lock.
+    /// The number of times that the holder of a lock lost its CPU.
     pub holders: u64,
     /// Operations on a cache that another CPU had used last.
     pub cold: u64,
@@ -114,7 +110,7 @@ struct Thread {
     cpu: usize,
     /// Its next step, after the current time is spent.
     step: Step,
-    /// The end of that time while it runs; the remaining time while it does not.
+    /// The end of this time if the thread runs. Otherwise `left` is the remaining time.
     until: u64,
     left: u64,
     /// Events with another stamp are out of date.
@@ -151,7 +147,7 @@ struct Line {
     /// Whether others have looked since the owner's last write.
     shared: bool,
     version: u64,
-    /// The time at which all waiting CPUs have had it.
+    /// The time at which all waiting CPUs have had the line.
     busy_until: u64,
 }
 
@@ -292,7 +288,7 @@ impl<'a> World<'a> {
 
     // --- caches ---------------------------------------------------------------------
 
-    /// Lets a CPU write to a cache's line. Returns the time at which it has.
+    /// Lets a CPU write to a cache's line. Returns the time at which it has written.
     fn write(&mut self, cache: usize, cpu: usize) -> u64 {
         let now = self.events.now();
         let line = &mut self.caches[cache].line;
@@ -306,7 +302,8 @@ impl<'a> World<'a> {
         line.busy_until
     }
 
-    /// Lets a thread's CPU read a cache's line. Returns the time, and whether the line is new.
+    /// Lets a thread's CPU read a cache's line. Returns the time; `None` if the thread has seen the
+    /// line.
     fn read(&mut self, cache: usize, thread: usize) -> Option<u64> {
         let now = self.events.now();
         let cpu = self.threads[thread].cpu;
@@ -586,6 +583,10 @@ impl<'a> World<'a> {
     // --- invariants -----------------------------------------------------------------
 
     /// Checks the invariants. An error names the broken one.
+    ///
+    /// A lock has one holder, and a thread at most one lock. A thread is on one CPU, or in one
+    /// queue, or asleep. A CPU idles only if all queues are empty. Tests call this after every
+    /// event.
     pub fn check(&self) -> Result<(), String> {
         let sure = |right: bool, what: &str| {
             if right { Ok(()) } else { Err(format!("at {}: {what}: {self:?}", self.now())) }

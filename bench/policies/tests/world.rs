@@ -68,7 +68,7 @@ proptest! {
 
     #[test]
     fn every_thread_gets_somewhere(costs in costs(), setup in setup()) {
-        // Long enough for slices of all, and for naps.
+        // The run is long enough for slices of all threads, and for naps.
         let setup = Setup { ns: 8_000_000, threads: setup.threads.min(6), ..setup };
         let outcome = simulate(&costs, setup);
         prop_assert!(outcome.ops > 100, "{:?}", outcome);

@@ -2,8 +2,8 @@
 //!
 //! Each call is a function of its own with a name that callgrind shows, as in [`crate::golden`]:
 //! `call_arena_fmt` is heapwright's, `call_bumpalo_fmt` bumpalo's. `pools functions` prints the
-//! nanoseconds of a call: the contenders of a function run in turns, 1000 calls and a reset at a
-//! time, and the median of the turns counts.
+//! nanoseconds of a call. The contenders of a function run in turns, 1000 calls and a reset at a
+//! time. The median of the turns counts.
 
 use std::cell::Cell;
 use std::fmt::Write;
@@ -137,7 +137,7 @@ fn data() -> Data {
     black_box(Data { words: (0..16).collect(), text: "a line of some text", count: 16 })
 }
 
-/// The address of a result.
+/// Returns the address of a result.
 fn at<T: ?Sized>(value: &T) -> usize {
     std::ptr::from_ref(value).addr()
 }

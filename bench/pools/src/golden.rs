@@ -9,7 +9,7 @@ use std::alloc::Layout;
 use std::hint::black_box;
 use std::ptr::NonNull;
 
-/// The end of a part.
+/// Marks the end of a part.
 #[inline(never)]
 #[unsafe(no_mangle)]
 pub extern "C" fn golden_part() {

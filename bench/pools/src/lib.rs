@@ -1,23 +1,20 @@
 //! heapwright's pools and arenas beside Rust's pools.
 //!
-//! The question is always how one thing compares with another on the same
-//! machine in the same minute, so a run of this program measures one contender
-//! in one pattern, prints its numbers, and ends: `ci/pools.sh` has the runs started, one
-//! process each, in turns (`plan.sh`), and judged (`figures.txt`).
+//! Each run of this program measures one contender in one pattern, prints its numbers, and ends.
+//! Contenders are compared on one machine within a minute: `ci/pools.sh` starts their runs in
+//! turns, one process each (`plan.sh`), and judges them (`figures.txt`).
 //!
 //! ```text
-//! pools run PATTERN ...   one of them: `figure ns X`, and what else the pattern tells
-//! pools one NAME COUNT    COUNT pairs of one contender, for a counter of
-//!                         instructions to watch
+//! pools run PATTERN ...   one run: `figure ns X`, and other figures of the pattern
+//! pools one NAME COUNT    COUNT pairs of one contender, for a counter of instructions
 //! pools golden            calls whose instructions are counted (see [`golden`])
 //! pools functions [TURNS] the functions of arenas: function, call, nanoseconds (see [`functions`])
 //! ```
 //!
-//! A file is a pattern ([`pairs`], [`shared`], [`churn`], [`maps`],
-//! [`arenas`], [`resident`]) with its traits; [`peers`] implements those traits for other
-//! crates, [`ours`] for heapwright. All are built into two programs of one source:
-//! `pools`, whose `Box` is glibc's, and `pools-mimalloc`, whose global allocator is
-//! mimalloc.
+//! A file is a pattern ([`pairs`], [`shared`], [`churn`], [`maps`], [`arenas`], [`resident`]) with
+//! its traits. [`peers`] implements these traits for other crates, [`ours`] for heapwright. All
+//! files are built into two programs of one source: `pools`, whose `Box` is glibc's, and
+//! `pools-mimalloc`, whose global allocator is mimalloc.
 
 pub mod arenas;
 pub mod churn;
@@ -37,7 +34,7 @@ use std::process::ExitCode;
 /// order.
 const SEED: u64 = 42;
 
-/// What both programs do: the arguments say.
+/// Runs both programs.
 pub fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();

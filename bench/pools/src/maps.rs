@@ -1,9 +1,10 @@
-//! Half-empty maps by key: what slot maps are used for.
+//! Half-empty maps by key, as slot maps usually are.
 //!
 //! A map of N slots is filled and then loses half of its objects (32 bytes), in random order. Then
 //! `insert` fills it again, `remove` empties it by half in another random order, `get` looks each
-//! live key up in random order, `iterate` reads a field of each object. `memory` is the growth of the
-//! process for such a map, in bytes for each live object; of small maps there are many.
+//! live key up in random order, `iterate` reads a field of each object. `memory` is the growth of
+//! the process for such a map, in bytes for each live object. A run for small maps has many of
+//! them.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -17,16 +18,16 @@ pub trait Map {
     /// Names an object.
     type Key: Copy;
 
-    /// A new object.
+    /// Inserts an object.
     fn insert(&mut self, value: Object) -> Self::Key;
 
-    /// A field of a live object.
+    /// Returns a field of a live object.
     fn get(&self, key: Self::Key) -> u64;
 
-    /// The end of a live object.
+    /// Removes a live object. Returns a field of it.
     fn remove(&mut self, key: Self::Key) -> u64;
 
-    /// The sum of a field of all objects.
+    /// Returns the sum of a field of all objects.
     fn sum(&mut self) -> u64;
 }
 
@@ -36,7 +37,7 @@ struct Half<M: Map> {
     keys: Vec<M::Key>,
 }
 
-/// A map of `count` slots that lost half of its objects.
+/// Makes a map of `count` slots that lost half of its objects.
 fn half_empty<M: Map>(mut map: M, count: usize, random: &mut Random) -> Half<M> {
     let mut keys: Vec<_> = (0..count as u64).map(|i| map.insert(Object::new(i))).collect();
     random.shuffle(&mut keys);
@@ -48,7 +49,7 @@ fn half_empty<M: Map>(mut map: M, count: usize, random: &mut Random) -> Half<M> 
 }
 
 impl<M: Map> Half<M> {
-    /// Fills the map and empties it by half again; the times of both.
+    /// Fills the map and empties it by half again. Returns the times of both.
     fn refill(&mut self, random: &mut Random) -> (Duration, Duration) {
         let half = self.keys.len();
         let start = Instant::now();
@@ -122,7 +123,7 @@ pub fn measure<M: Map>(
     Some(())
 }
 
-/// `NAME insert|get|remove|iterate|memory COUNT ROUNDS`.
+/// Runs `NAME insert|get|remove|iterate|memory COUNT ROUNDS`.
 pub fn run(words: &[&str]) -> Option<()> {
     let [name, operation, count, rounds] = *words else { return None };
     let (count, rounds): (usize, usize) = (count.parse().ok()?, rounds.parse().ok()?);

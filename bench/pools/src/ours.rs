@@ -12,16 +12,16 @@ use crate::measure::Object;
 use crate::pairs::{By, Keyed, Work, measure};
 use crate::{arenas, golden, maps, resident, shared};
 
-/// An object of the memory that is kept.
+/// An object of the pattern `resident`.
 struct Bytes<const BYTES: usize>(#[allow(dead_code, reason = "only its size counts")] [u8; BYTES]);
 
-/// Uninitialised, as the peers' are: what is written to an object is the pattern's.
+/// A pool of uninitialised objects, as the peers' are: the pattern writes to them.
 struct Slots<const BYTES: usize>(Pool<MaybeUninit<Bytes<BYTES>>>);
 
-/// The pairs.
+/// Runs the pairs.
 pub fn pairs(name: &str, work: Work) -> Option<()> {
     let (pool, shared) = (Pool::new(), SharedPool::new());
-    // SAFETY: from `create`, once: the patterns end what they made.
+    // SAFETY: the object is from `create`, and the patterns end each object once.
     let destroy = |object| unsafe { pool.destroy(object) };
     // SAFETY: the handle came from `create`, and is ended once.
     let destroy_shared = |object| unsafe { shared.destroy(object) };
@@ -68,12 +68,12 @@ impl maps::Map for KeyPool<Object> {
     }
 }
 
-/// Half-empty maps.
+/// Runs the half-empty maps.
 pub fn maps(name: &str, operation: &str, count: usize, rounds: usize) -> Option<()> {
     (name == "key-pool").then(|| maps::measure(KeyPool::new, operation, count, rounds))?
 }
 
-/// Several threads.
+/// Runs several threads.
 pub fn shared(name: &str, work: shared::Work) -> Option<()> {
     if name != "shared" {
         return None;
@@ -83,7 +83,7 @@ pub fn shared(name: &str, work: shared::Work) -> Option<()> {
     Some(())
 }
 
-/// A million nodes.
+/// Runs a million nodes.
 pub fn churn(name: &str, shape: &str, count: usize) -> Option<()> {
     let (nodes, objects) = (Pool::new(), Pool::new());
     let (shared_nodes, shared_objects) = (SharedPool::new(), SharedPool::new());
@@ -113,7 +113,7 @@ impl arenas::Arena for Arena {
     }
 }
 
-/// The arena.
+/// Runs the arena.
 pub fn arena(name: &str, shape: &str, count: usize) -> Option<()> {
     if name == "arena" { arenas::measure(Arena::new(), shape, count) } else { None }
 }
@@ -127,7 +127,7 @@ extern "C" fn call_arena_u32(arena: &Arena, value: u32) -> NonNull<u32> {
 #[inline(never)]
 #[unsafe(no_mangle)]
 extern "C" fn call_arena_layout(arena: &Arena, size: usize, align: usize) -> NonNull<u8> {
-    // SAFETY: only called with the parts of a layout.
+    // SAFETY: callers pass the size and alignment of a valid layout.
     arena.alloc_layout(unsafe { Layout::from_size_align_unchecked(size, align) })
 }
 
@@ -140,11 +140,11 @@ extern "C" fn call_pool_create(pool: &Pool<u64>, value: u64) -> NonNull<u64> {
 #[inline(never)]
 #[unsafe(no_mangle)]
 unsafe extern "C" fn call_pool_destroy(pool: &Pool<u64>, object: NonNull<u64>) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller passes an object of this pool, once.
     unsafe { pool.destroy(object) };
 }
 
-/// The calls whose instructions are counted.
+/// Makes the calls whose instructions are counted.
 pub fn golden() {
     golden::arena(
         Arena::new(),
@@ -156,7 +156,7 @@ pub fn golden() {
     golden::parts(|| {
         let objects: [NonNull<u64>; 8] = std::array::from_fn(|i| call_pool_create(&pool, i as u64));
         for object in objects {
-            // SAFETY: just made, and this once.
+            // SAFETY: the object was just made, and is destroyed only here.
             unsafe { call_pool_destroy(&pool, object) };
         }
     });
@@ -173,7 +173,7 @@ impl<const BYTES: usize> resident::Pool for Slots<BYTES> {
     }
 
     unsafe fn destroy(&self, object: NonNull<u8>) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller passes an object of this pool, once.
         unsafe { self.0.destroy(object.cast()) };
     }
 
@@ -182,7 +182,7 @@ impl<const BYTES: usize> resident::Pool for Slots<BYTES> {
     }
 }
 
-/// Memory kept after a trim.
+/// Measures the memory kept after a trim.
 pub fn resident(bytes: usize, shape: &str, count: usize) -> Option<()> {
     match bytes {
         32 => resident::measure(|| Slots::<32>(Pool::new()), shape, count),

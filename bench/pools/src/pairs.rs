@@ -4,17 +4,17 @@
 //! `pair` makes one object and destroys it. `in order` makes 100 and destroys them in the same
 //! order; `random order` destroys them in another.
 //!
-//! Handles have different abilities, so they are compared within their kind: *owning*, whose drop
-//! returns the slot; *raw*, a pointer that the program must give back; *keyed*, an index or key
-//! into the pool.
+//! Handles have different abilities, so they are compared within their kind. There are three kinds:
+//! *owning*, whose drop returns the slot; *raw*, a pointer that the program must give back;
+//! *keyed*, an index or key into the pool.
 
 use std::hint::black_box;
 
 use crate::measure::{Object, report, time, warm_host};
 use figures::random::Random;
 
-/// A pool and one kind of handle to its objects. A reference to the pool implements it, so that
-/// handles may borrow from the pool.
+/// A pool and one kind of handle. `&Pool` implements the trait, so that handles may borrow the
+/// pool.
 pub trait Maker<T> {
     /// The program's handle to an object.
     type Handle;
@@ -121,7 +121,7 @@ fn batches<M: Maker<Object>>(maker: &mut M, pairs: u64, order: Option<&[u16]>) {
 pub fn measure(mut maker: impl Maker<Object>, work: Work) {
     let warm: Vec<_> = (0..WARM).map(|i| maker.make(Object::new(i))).collect();
     warm.into_iter().for_each(|handle| maker.end(handle));
-    // The choice among the remaining handles.
+    // The index of each handle to destroy, among those left.
     let mut random = Random::new(crate::SEED);
     let order: Vec<u16> = (1..=BATCH).rev().map(|left| random.below(left) as u16).collect();
     let mut go = |pairs| match work.shape {

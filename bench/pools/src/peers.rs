@@ -1,7 +1,7 @@
 //! The other crates, each in the patterns that it can do.
 //!
-//! A contender is how an object is made and how it ends. Where a crate has settings, they are its
-//! defaults, but for plurality in the graph, which has the chunk size of plurality's own benchmark.
+//! A contender makes objects and ends them. Crates have their default settings. Only plurality has
+//! another chunk size in the graph, as in plurality's own benchmark.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::hint::black_box;
@@ -19,7 +19,7 @@ use crate::measure::Object;
 use crate::pairs::{By, Keyed, Work, measure};
 use crate::shared;
 
-/// mimalloc called by hand.
+/// Allocates an object by mimalloc's own functions.
 #[inline(always)]
 fn mimalloc_new(value: Object) -> NonNull<Object> {
     // SAFETY: the layout is not empty.
@@ -30,19 +30,19 @@ fn mimalloc_new(value: Object) -> NonNull<Object> {
     block
 }
 
-/// The end of one.
+/// Frees such an object.
 #[inline(always)]
 fn mimalloc_end(block: NonNull<Object>) {
     // SAFETY: the block came from `mimalloc_new`, with this layout; the patterns end it once.
     unsafe { MiMalloc.dealloc(block.as_ptr().cast(), Layout::new::<Object>()) };
 }
 
-/// The peers in the pairs. `Box` is from this program's global allocator. plurality's boxes own,
+/// Runs the pairs. `Box` is from this program's global allocator. plurality's boxes own their slots
 /// and live as long as they like; its borrowed handles borrow from the pool.
 pub fn pairs(name: &str, work: Work) -> Option<()> {
     let (pool, sharded) = (plurality::Pool::new(), ShardedSlab::<Object>::new());
     let into_raw = |value| plurality::Box::into_raw(pool.alloc_box(value));
-    // SAFETY: from `into_raw` of a box of this type, once.
+    // SAFETY: the pointer is from `into_raw` of a box of this type, and is used once.
     let from_raw = |object| drop(unsafe { plurality::Box::<Object>::from_raw(object) });
     let keyed = |value| sharded.insert(value).expect("room for one more");
     let taken = |key| {
@@ -149,7 +149,7 @@ impl Map for ShardedSlab<Object> {
     }
 }
 
-/// The peers with half-empty maps.
+/// Runs the peers with half-empty maps.
 pub fn maps(name: &str, operation: &str, count: usize, rounds: usize) -> Option<()> {
     let of = (operation, count, rounds);
     match name {
@@ -165,13 +165,13 @@ pub fn maps(name: &str, operation: &str, count: usize, rounds: usize) -> Option<
     }
 }
 
-/// The peers among several threads: plurality's pool behind a lock, or a pool for each thread.
+/// Runs the peers among several threads: plurality's pool behind a lock, or a pool for each thread.
 pub fn shared(name: &str, work: shared::Work) -> Option<()> {
     let pool = Mutex::new(plurality::Pool::new());
     match name {
         "plurality" => {
             let make = |value| pool.lock().expect("no thread panics").alloc_box(value);
-            // To end one needs no lock.
+            // Ending an object needs no lock.
             work.with(|| By(make, drop));
         }
         "plurality-own" => work.with(|| {
@@ -184,7 +184,7 @@ pub fn shared(name: &str, work: shared::Work) -> Option<()> {
     Some(())
 }
 
-/// The peers with a million nodes.
+/// Runs the peers with a million nodes.
 pub fn churn(name: &str, shape: &str, count: usize) -> Option<()> {
     let nodes = plurality::Pool::builder().chunk_size(8192).build();
     let objects = plurality::Pool::new();

@@ -1,12 +1,12 @@
-//! How much memory a pool keeps after `trim`.
+//! The memory that a pool keeps after `trim`.
 //!
-//! Many objects are made and written all over, nine of ten are destroyed, the
-//! pool is trimmed. It should then keep the OS pages in which an object lives
-//! and little else: the result is the process' growth in resident memory since
-//! before the pool, bookkeeping included, over the bytes of those pages.
+//! A run makes many objects, writes to every byte of them, destroys nine of ten, and trims the
+//! pool. The pool should then keep the OS pages with a live object, and little else. The result is
+//! the growth of the process's resident memory since before the pool, bookkeeping included, divided
+//! by the bytes of these pages.
 //!
-//! `random` leaves one object in ten, wherever it is; `runs` leaves whole runs of
-//! 512 neighbours in ten, as a program does that ends what it began together.
+//! `random` keeps random objects, one in ten. `runs` keeps one in ten runs of 512 neighbours, like
+//! a program that frees together what it allocated together.
 
 use std::collections::BTreeSet;
 use std::ptr::NonNull;
@@ -21,21 +21,21 @@ pub trait Pool {
     /// Bytes of an object.
     const BYTES: usize;
 
-    /// A new object, every byte of it written.
+    /// Makes an object, and writes to every byte of it.
     fn create(&self) -> NonNull<u8>;
 
-    /// The end of one.
+    /// Destroys an object.
     ///
     /// # Safety
     ///
-    /// It came from [`create`](Self::create) of this pool and is destroyed once.
+    /// The object came from [`create`](Self::create) of this pool, and is destroyed once.
     unsafe fn destroy(&self, object: NonNull<u8>);
 
-    /// Gives back what it can; the bytes.
+    /// Gives free memory back. Returns its bytes.
     fn trim(&mut self) -> usize;
 }
 
-/// The resident bytes of this process, exactly: `statm` may lag behind.
+/// Returns the resident bytes of this process, exactly: `statm` may lag behind.
 pub fn resident() -> usize {
     let text = std::fs::read_to_string("/proc/self/smaps_rollup").expect("smaps_rollup");
     let line = text.lines().find(|line| line.starts_with("Rss:")).expect("Rss");
@@ -43,7 +43,7 @@ pub fn resident() -> usize {
     kibibytes.expect("a number") * 1024
 }
 
-/// Does it; prints the ratio and what it is made of.
+/// Measures a pool. Prints the ratio and the amounts of memory.
 pub fn measure<P: Pool>(pool: impl FnOnce() -> P, shape: &str, count: usize) -> Option<()> {
     let mut objects = vec![NonNull::dangling(); count];
     resident();
@@ -60,13 +60,13 @@ pub fn measure<P: Pool>(pool: impl FnOnce() -> P, shape: &str, count: usize) -> 
             let mut runs: Vec<&[NonNull<u8>]> = objects.chunks(RUN).collect();
             random.shuffle(&mut runs);
             let shuffled = runs.concat();
-            // In place: the list itself was counted before.
+            // The shuffled order goes into the same list, whose memory was counted before.
             objects.copy_from_slice(&shuffled);
         }
         _ => return None,
     }
     for &object in &objects[count / 10..] {
-        // SAFETY: each of them once.
+        // SAFETY: the objects are from `create`, and each is destroyed once.
         unsafe { pool.destroy(object) };
     }
     let given_back = pool.trim();
@@ -88,7 +88,7 @@ pub fn measure<P: Pool>(pool: impl FnOnce() -> P, shape: &str, count: usize) -> 
     Some(())
 }
 
-/// `BYTES random|runs COUNT`.
+/// Runs `BYTES random|runs COUNT`.
 pub fn run(words: &[&str]) -> Option<()> {
     let [bytes, shape, count] = *words else { return None };
     let (bytes, count): (usize, usize) = (bytes.parse().ok()?, count.parse().ok()?);

@@ -72,7 +72,7 @@ where
     print_figures(start, work);
 }
 
-/// The same for pairs of threads: one makes objects, one ends them.
+/// Measures pairs of threads: one makes objects, one ends them.
 fn hand_over<M>(work: Work, maker: impl Fn() -> M + Sync)
 where
     M: Maker<Object>,

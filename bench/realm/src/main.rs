@@ -24,7 +24,7 @@ use clap::Parser;
 use figures::options::number;
 use loads::{Load, Sizes};
 
-/// One load with one peer; ci/gc.sh realm calls it
+/// Runs one load with one peer; ci/gc.sh realm calls it
 #[derive(Parser, Debug)]
 #[command(name = "realm")]
 struct Asked {

@@ -1,13 +1,13 @@
 //! A sweep over the sizes: 16 bytes to 1 MiB, most of them small.
 //!
 //! After the field's "alloc-test". Each operation frees the block in a random slot of a table and
-//! allocates a new one there. Sizes follow a power law: each doubling is half as frequent, so
-//! every doubling of the size has about as many bytes. Every page of a block is written. Shows all
-//! size classes together, with random ages: rounding up, partly used slabs, and the step from
-//! small to large blocks.
+//! allocates a new one there. Sizes follow a power law: each doubling of the size is half as
+//! frequent. So each doubling has about the same number of bytes. Every page of a block is written.
+//! The workload shows all size classes together, with random ages: rounding up, partly used slabs,
+//! and the step from small to large blocks.
 //!
-//! One thread, and four with separate tables that share nothing: they show the cost of locks and
-//! shared lists for programs that do not need them.
+//! One variant has one thread; the other has four threads that share nothing. The second shows what
+//! locks and shared lists cost independent threads.
 //!
 //! Life cycle: 190,000 live blocks (4 x 12,000), replaced at random.
 

@@ -6,9 +6,9 @@
 //!
 //! - actively, when it serves small blocks for two threads from one line. *cache-thrash*: each
 //!   thread repeatedly allocates a small block, writes to it many times, and frees it;
-//! - passively, when a thread frees a block in another's line and gets it for its next request.
-//!   *cache-scratch*: one thread makes neighbouring blocks and gives one to every thread, which
-//!   frees it and continues as above.
+//! - passively, when a thread frees a block in another thread's line and gets it again for its next
+//!   request. *cache-scratch*: one thread makes neighbouring blocks and gives one to every thread,
+//!   which frees it and continues as above.
 //!
 //! Life cycle: one block of 8 to 64 bytes a thread.
 

@@ -4,8 +4,8 @@
 //! in which every intermediate number is a small block. This is the same mathematics, rewritten:
 //! the continued fraction of the root of a 256-bit number N. Each step computes the numerator A of
 //! the convergent modulo N. Every sum, product, quotient and remainder is a new block of 16 to 70
-//! bytes that dies a few operations later. Shows the bare cost of `malloc` and `free` in the
-//! cache, in a program that also computes.
+//! bytes that dies a few operations later. The workload shows the bare cost of `malloc` and `free`
+//! in the cache, in a program that also computes.
 //!
 //! A theorem checks the numbers: A^2 is congruent to Q or -Q modulo N at every step. The workload
 //! tests this in some steps.

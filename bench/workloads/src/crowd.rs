@@ -1,8 +1,8 @@
 //! Many threads that allocate a little and wait.
 //!
 //! Four hundred threads live at the same time. Each allocates sixty blocks, waits until all others
-//! have theirs, and frees them. Shows the cost of a thread that does hardly anything: its cache,
-//! its slabs' pages, and caches for more threads than processors.
+//! have allocated theirs, and frees its own. The workload shows the cost of a thread that does
+//! hardly anything: its cache, its slabs' pages, and caches for more threads than processors.
 //!
 //! Life cycle: 400 x 60 blocks live, mostly to 128 bytes, some to 8 KiB.
 

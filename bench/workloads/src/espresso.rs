@@ -4,8 +4,8 @@
 //! rewritten. A function is a cover, a list of cubes. A cube is a bit set with two bits for each
 //! variable (may it be 0, may it be 1). Shannon's expansion splits the cover on its busiest
 //! variable, minimises both halves, merges equal cubes, sorts, and drops covered ones. Lists grow
-//! by `realloc`; sets are small blocks of one size for each function. Shows many lists and sets of
-//! mixed small sizes with stack-like, but not strict, lifetimes.
+//! by `realloc`; sets are small blocks of one size for each function. The workload has many lists
+//! and sets of mixed small sizes with stack-like, but not strict, lifetimes.
 //!
 //! Life cycle: some hundreds of blocks of 16 to 64 bytes, and lists to a few KiB; those deeper in
 //! the recursion die sooner.

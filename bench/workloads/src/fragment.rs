@@ -2,9 +2,9 @@
 //!
 //! The program fills 64 MiB with blocks of one range of sizes, frees three in four of them at
 //! random, and continues with another range. The remaining blocks pin slabs that are mostly empty
-//! and useless for the new sizes. Four ranges follow each other, and then the first again. Shows
-//! the peak memory that a change of phase costs: an ideal allocator would need only the live
-//! bytes.
+//! and useless for the new sizes. Four ranges follow each other, and then the first again. The
+//! workload shows the peak memory that a change of phase costs: an ideal allocator would need only
+//! the live bytes.
 //!
 //! Life cycle: 64 MiB more in each phase; a quarter survives it, and dies at random in the next
 //! changes.

@@ -10,8 +10,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The blocks that wait for a thread.
 pub(crate) type LetterBox = Mutex<Vec<Block>>;
 
-/// Runs `work` in one thread for each box. Returns all threads' sums of freed blocks, and the sum
-/// of the blocks left in the boxes.
+/// Runs `work` in one thread for each box. Returns the sum of all freed blocks, with those left in
+/// the boxes.
 pub(crate) fn exchange<const THREADS: usize>(
     boxes: [LetterBox; THREADS],
     work: impl Fn(usize, &[LetterBox; THREADS]) -> u64 + Sync,
@@ -27,7 +27,7 @@ pub(crate) fn exchange<const THREADS: usize>(
     })
 }
 
-/// Takes the letters of a box.
+/// Locks a box, and returns its letters.
 pub(crate) fn open(letters: &LetterBox) -> MutexGuard<'_, Vec<Block>> {
     letters.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,13 +1,14 @@
 //! The programs of heapwright's race of memory allocators.
 //!
-//! Each follows a benchmark of the field, rewritten and small: one file, one concept, one sentence
-//! on its purpose. They were fixed before heapwright was tuned, and favour no allocator.
+//! Each program follows a benchmark of the field, rewritten and small: one file, one concept, one
+//! sentence on its purpose. The programs were fixed before heapwright was tuned, and favour no
+//! allocator.
 //!
 //! Common to all of them:
 //! - *the same work every time*: random numbers come from seeded generators, and the amount of
 //!   work is a number, never a length of time;
 //! - *the same answer everywhere*: the checksum depends on the bytes that were written and read
-//!   back, never on addresses. Where threads meet, it is a sum, which does not depend on their
+//!   back, never on addresses. If threads meet, it is a sum, which does not depend on their
 //!   order. An allocator that loses, mixes up or hands out memory twice gives another checksum;
 //! - *memory is used*: blocks are written before they are freed;
 //! - *a fixed number of threads*: the workload does not depend on the machine.

@@ -2,8 +2,8 @@
 //!
 //! 400,000 small blocks live, and each operation frees a random one and allocates another. No
 //! memory of the freed block is in the cache: neither its bytes, nor its slab's record, nor its
-//! list. The cost of a pair is the number of cache lines that the allocator touches. Shows the
-//! placement of its records.
+//! list. The cost of a pair is the number of cache lines that the allocator touches. The workload
+//! shows the placement of the allocator's records.
 //!
 //! A replacement counts as a pair (two `operations`); the initial blocks are few in comparison.
 //!

@@ -3,8 +3,8 @@
 //! Eight vectors grow at the same time, so that each is in the others' way. Four double when they
 //! are full, up to 32 MiB, as in most languages. Four grow by a constant step, like buffers and
 //! lines, and so need far more `realloc`s. Short vectors have a turn much more often than long
-//! ones. A vector at its end shrinks to its used size, is summed up and starts again. Shows
-//! whether blocks grow in place, or by moving their pages instead of copying them.
+//! ones. A vector at its end shrinks to its used size, is summed up and starts again. The workload
+//! shows whether blocks grow in place, or by moving their pages instead of copying them.
 //!
 //! Life cycle: from 16 bytes to tens of MiB; all sizes between them die a moment later.
 
@@ -79,7 +79,7 @@ fn whose_turn(vectors: &mut [Vector], mut turn: usize) -> &mut Vector {
     &mut vectors[at.expect("the vectors' turns are all there are")]
 }
 
-/// Long and short vectors grow by about as many bytes in total.
+/// Makes the vectors. Long and short ones grow by about as many bytes in total.
 fn vectors(scale: u32) -> Vec<Vector> {
     let divisor = WORD * sized(scale, 1, 64);
     let vector =

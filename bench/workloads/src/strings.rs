@@ -137,7 +137,7 @@ fn parse_line(line: &str) -> Value {
 
 /// Extends lists, reverses texts, increments numbers.
 fn edit(fields: &mut Table, random: &mut Random) {
-    // In the order of the names, because a table has no defined order.
+    // Edits in the order of the names, because a table has no defined order.
     let mut names: Vec<String> = fields.keys().cloned().collect();
     names.sort_unstable();
     for name in names {

@@ -75,7 +75,7 @@ fn every_workload_says_what_it_is() {
     assert!(large >= 8, "memory is compared where much of it lives");
 }
 
-/// The expected list in README.md.
+/// Returns the expected list in README.md.
 fn table() -> String {
     let mut table = String::from("| name | threads | live | stands for |\n|---|---|---|---|\n");
     for Workload { name, stands_for, threads, live_bytes, .. } in ALL {

@@ -1,10 +1,10 @@
 //! Binary trees, built and torn down, beside one that stays.
 //!
 //! The classic benchmark of garbage collection (Ellis, Kovac and Boehm's GCBench; the
-//! "binary-trees" of the Benchmarks Game). One large tree lives through the whole run. Smaller
-//! ones of several depths come and go, many shallow ones and few deep ones. All nodes have one
-//! size, and a whole tree is freed in the order of a walk. Shows the bare cost of small blocks in
-//! batches, and whether thousands of freed neighbours are reused densely.
+//! "binary-trees" of the Benchmarks Game). One large tree lives through the whole run. Smaller ones
+//! of several depths come and go, many shallow ones and few deep ones. All nodes have one size, and
+//! a whole tree is freed in the order of a walk. The workload shows the bare cost of small blocks
+//! in batches, and whether thousands of freed neighbours are reused densely.
 //!
 //! Life cycle: 2^20 nodes of 32 bytes stay; trees of 2^5 to 2^17 nodes live only while they are
 //! built and walked.
@@ -36,7 +36,7 @@ fn run(scale: u32) -> u64 {
     let mut sum = 0;
     for round in 0..scaled(scale, 12, 1) {
         for depth in (5..=sized(scale, 17, 7) as u32).step_by(3) {
-            // Every depth has as many nodes.
+            // Every depth has the same number of nodes.
             for tree in 0..1usize << (sized(scale, 17, 7) as u32 - depth) {
                 let tree = build(depth, (round + tree) as u64);
                 sum = fold(sum, walk(&tree));

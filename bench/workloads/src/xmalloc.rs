@@ -2,9 +2,9 @@
 //!
 //! After the field's "xmalloc" (Lever and Boreham's "malloc performance in a multithreaded Linux
 //! environment", 2000). Two threads fill batches with new blocks and put them into a short queue;
-//! two others take them out and free all blocks. Consumers never allocate, producers never free.
-//! So every free is of another thread's block, and a consumer's cache cannot use it. Shows the
-//! cost of returning blocks to their thread, and whether it works at all.
+//! two others take them out and free all blocks. Consumers never allocate, producers never free. So
+//! every free is of another thread's block, and a consumer's cache cannot use it. The workload
+//! shows the cost of returning blocks to their thread, and whether it works at all.
 //!
 //! Life cycle: at most 36 batches of 256 blocks, mostly small; first made,
 //! first freed.

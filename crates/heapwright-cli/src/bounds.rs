@@ -1,4 +1,4 @@
-//! Bounds of input files: how far a file may expand, and how many bytes of an endless one are read.
+//! Bounds of input files: how far a file may expand, and how much of an endless file is read.
 //!
 //! ```text
 //! compressed files       most(bytes of the file); beyond that an error, with the reason

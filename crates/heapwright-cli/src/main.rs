@@ -3,23 +3,6 @@
 //! ```text
 //! main            passes the arguments to a subcommand, and ends with its result
 //! commands/       one module a subcommand: its arguments and its run()
-//!   run           a program on heapwright, and its use of memory
-//!   check         a program in debug mode, and the findings
-//!   valgrind      the same, for callers of valgrind
-//!   cargo         cargo's tests, programs and benchmarks, checked
-//!   checked       a program in debug mode, as the last two run it
-//!   doctor        whether that takes effect, and the reasons
-//!   report        the contents of debug records
-//!   diff          two records, or two points in time, compared
-//!   library       the path of the preload library
-//!   bench         a race of allocators, on a program or on workloads
-//!   workload      one of those workloads (hidden)
-//!   record        a program, and a trace of all its calls for memory
-//!   replay        such a trace, under any allocator
-//!   top           the parts of running processes' memory
-//!   explain       the reasons for a process's memory, and remedies
-//!   trim          makes a running process return free memory
-//!   docs          completions and manual pages, made from the arguments
 //! inspect/        the nature of a program file: PATH, #! lines, ELF, a verdict
 //! preload/        the library inside this command, and the environment
 //! process/        starts a program, stands in for it, ends as it ended

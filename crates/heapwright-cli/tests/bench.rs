@@ -1,5 +1,5 @@
-//! `heapwright bench`: races of small programs, and of allocators made on the
-//! spot that crash, hang, stay away or change what a program prints.
+//! `heapwright bench`: races of small programs, and of allocators that crash, hang, are not loaded
+//! or change a program's output.
 
 mod common;
 
@@ -12,35 +12,35 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// `heapwright bench FLAGS`, of heapwright and the baseline alone.
+/// Returns `heapwright bench FLAGS`, with heapwright and the baseline alone.
 fn bench(flags: &[&str]) -> Command {
     let mut command = heapwright();
     command.args(["bench", "--rounds", "2", "--only", "heapwright"]).args(flags);
     command
 }
 
-/// The same on a shell script.
+/// Returns the same command, on a shell script.
 fn on_script(flags: &[&str], script: &str) -> Command {
     let mut command = bench(flags);
     command.args(["--", "/bin/sh", "-c", script]);
     command
 }
 
-/// What `--format json` says.
+/// Returns the output of `--format json`.
 fn json(command: &mut Command) -> Value {
     let output = done(command);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     serde_json::from_str(&stdout(&output)).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// One program's result under one allocator.
+/// Returns a program's result under an allocator.
 fn entry<'a>(results: &'a Value, program: usize, allocator: &str) -> &'a Value {
     let entries = results["programs"][program]["results"].as_array().expect("is a list");
     let found = entries.iter().find(|entry| entry["allocator"] == allocator);
     found.unwrap_or_else(|| panic!("no {allocator} in {entries:#?}"))
 }
 
-/// Asserts that something was refused in one line.
+/// Asserts that the command refused something in one line.
 #[track_caller]
 fn refused(output: &Output, exit: i32, words: &str) {
     let printed = stderr(output);
@@ -50,7 +50,7 @@ fn refused(output: &Output, exit: i32, words: &str) {
     assert!(printed.starts_with("heapwright: ") && printed.contains(words), "{printed}");
 }
 
-/// A library that is no allocator, with more in it.
+/// Compiles a library that is no allocator. Returns `NAME=PATH` for `--with`.
 fn library(folder: &Folder, name: &str, source: &str) -> String {
     let path = folder.compile(&format!("{name}.so"), &["-shared", "-fPIC"], source);
     format!("{name}={}", text(&path))
@@ -97,7 +97,7 @@ fn the_page_is_complete_in_itself() {
     for part in ["<svg", "prefers-color-scheme: dark", "name=\"viewport\"", "heapwright", "glibc"] {
         assert!(page.contains(part), "{part}");
     }
-    // Every element that is opened is closed.
+    // Every opened element is closed.
     for element in ["svg", "g", "table", "tr", "section", "figure", "details", "p", "dl"] {
         let opened = page.matches(&format!("<{element}>")).count()
             + page.matches(&format!("<{element} ")).count();
@@ -156,7 +156,7 @@ fn everything_measured_is_in_the_json() {
 #[test]
 fn files_are_written_and_nothing_is_printed_when_quiet() {
     let folder = Folder::new();
-    // More than will be written: it must not stay behind.
+    // The old contents are longer than the new ones, and must not stay behind them.
     let path = folder.file("race.json", "x".repeat(100_000));
     let output = done(&mut on_script(&["--quiet", "--format", "json", "-o", text(&path)], "true"));
     assert_eq!((output.status.code(), output.stdout.len(), output.stderr.len()), (Some(0), 0, 0));
@@ -202,7 +202,7 @@ fn an_allocator_that_hangs_is_a_row() {
         (&sleeper["outcome"], &sleeper["detail"]),
         (&"hung".into(), &"killed after 1 s, before main".into())
     );
-    // And one that hangs in the program alone.
+    // The same for a program that hangs only under the preload.
     let results = json(&mut on_script(&flags, "[ -z \"$LD_PRELOAD\" ] || sleep 60"));
     let ours = entry(&results, 0, "heapwright");
     assert_eq!((&ours["outcome"], &ours["detail"]), (&"hung".into(), &"killed after 1 s".into()));
@@ -365,7 +365,7 @@ fn a_suite_is_raced_with_its_surroundings() {
     }
     assert_eq!(results["programs"][0]["stands_for"], "A <b> & c.");
     assert_eq!(results["programs"][0]["kind"], "program");
-    // One that fails by itself does not keep the others from being reported.
+    // A program that fails by itself does not keep the others from being reported.
     let output = done(&mut bench(&flags));
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(
@@ -471,13 +471,13 @@ fn an_option_set_that_is_wrong_is_refused_before_anything_runs() {
     refused(&done(&mut on_script(&twice, &script)), 2, words);
 }
 
-/// A race that goes on for long, with a file that tells the running programs.
+/// Starts a race that takes long. A file lists the running programs.
 fn long_race(folder: &Folder) -> (Child, std::path::PathBuf) {
     let pids = folder.path("pids");
     let script = format!("echo $$ >>'{}'; sleep 0.1", text(&pids));
     let mut command = on_script(&["--rounds", "1000"], &script);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("started");
-    // Two warm-up runs, one for comparing outputs, and four full rounds.
+    // These are two warm-up runs, one to compare outputs, and four full rounds.
     for _ in 0..1000 {
         let runs = fs::read_to_string(&pids).map(|text| text.lines().count());
         if runs.unwrap_or_default() > 11 {
@@ -493,7 +493,7 @@ fn signal(child: &Child, signal: i32) {
     unsafe { libc::kill(child.id().cast_signed(), signal) };
 }
 
-/// Whether every program that was started is gone.
+/// Returns whether every program that was started is gone.
 fn all_gone(pids: &Path) -> bool {
     let text = fs::read_to_string(pids).expect("there");
     let mut left: Vec<&str> = text.lines().collect();

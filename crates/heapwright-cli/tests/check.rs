@@ -1,5 +1,5 @@
-//! `heapwright check`: programs with a bug and without, what they start, what cannot be
-//! checked, and what the command line is.
+//! `heapwright check`: programs with and without a bug, their child processes, programs that cannot
+//! be checked, and the command line.
 
 mod common;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-/// Frees twice if asked to, and ends as it is asked to.
+/// Frees twice if its arguments say so, and ends as they say.
 const SOURCE: &str = "
 #include <stdlib.h>
 #include <string.h>
@@ -134,7 +134,7 @@ fn suppressed_is_clean() {
         assert!(printed.contains("== Suppressions used:\n"), "{printed}");
         assert!(printed.contains("(suppressed: 1 from 1)"), "{printed}");
     }
-    // Its mistakes cost no run.
+    // A mistake in a file of suppressions costs no run.
     let file = folder.file("wrong", "leek:x\n");
     let mark = folder.path("mark");
     let output = check(&["--suppress", text(&file)], &["touch", text(&mark)]);
@@ -154,7 +154,7 @@ fn records_can_be_kept() {
     let output = done(heapwright().arg("report").arg(&kept));
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(stdout(&output).contains("double-free"));
-    // They are not mixed with others.
+    // The records of two runs are not mixed.
     let output = check(&["--keep", text(&kept)], &[text(&program)]);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("there are records in "), "{}", stderr(&output));
@@ -174,7 +174,7 @@ fn what_cannot_be_checked_is_not_clean() {
     let output = check(&["--anyway"], &[text(&fixed)]);
     assert_eq!(output.status.code(), Some(125));
     assert!(stderr(&output).contains("itself was not checked"), "{}", stderr(&output));
-    // It starts something that can be.
+    // The program that cannot be checked starts a program that can be.
     let program = program(&folder);
     let source = format!(
         "#include <unistd.h>\nint main(void) {{ return execl(\"{0}\", \"{0}\", \"once\", \"9\", 0); }}",
@@ -247,7 +247,7 @@ fn what_a_run_finds_late_the_next_one_sees_as_it_happens() {
     let program = folder.compile("many", &["-g", "-O1", "-fno-builtin"], ONE_OF_MANY);
     let sites = folder.path("found.sites");
     let arguments = ["--sites", text(&sites), "--fail-on", "errors"];
-    // Neither due a guard, nor one that there may be time for: see `sample` in the library.
+    // The block is neither due a guard nor likely to get one: see `sample` in the library.
     let late = check(&arguments, &[text(&program)]);
     let printed = stderr(&late);
     assert_eq!(late.status.code(), Some(99), "{printed}");
@@ -258,14 +258,14 @@ fn what_a_run_finds_late_the_next_one_sees_as_it_happens() {
         assert_eq!(seen.status.code(), Some(99), "{printed}");
         assert!(printed.contains("buffer-overflow") && printed.contains("in strays "), "{printed}");
     }
-    // What is no file of sites is not overwritten.
+    // A file that has no sites is not overwritten.
     std::fs::write(&sites, "mine").expect("written");
     let refused = check(&arguments, &[text(&program)]);
     assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
     assert_eq!(std::fs::read(&sites).expect("read"), b"mine");
 }
 
-/// Loses 123 bytes, and ends, or goes on, as it is asked to.
+/// Loses 123 bytes, and ends or goes on, as its argument says.
 const LOSES: &str = "
 #include <signal.h>
 #include <stdlib.h>
@@ -317,7 +317,7 @@ fn what_a_signal_ends_is_looked_at() {
         "{printed}"
     );
     assert!(!printed.contains("INCOMPLETE"), "{printed}");
-    // As the program ends, where nothing was found.
+    // Without such findings the command ends as the program does.
     use std::os::unix::process::ExitStatusExt;
     let output = check(&["--fail-on", "errors"], &[text(&program), "term"]);
     assert_eq!(output.status.signal(), Some(15), "{}", stderr(&output));
@@ -339,7 +339,7 @@ fn what_nobody_could_look_at_comes_first_and_is_not_clean() {
     let printed = stderr(&output);
     assert_eq!(output.status.signal(), Some(9), "{printed}");
     assert!(printed.contains("was killed by SIGKILL: its leaks"), "{printed}");
-    // In machines' formats, too.
+    // The formats for machines say so, too.
     let output = check(&["--format", "json"], &[text(&program), "kill"]);
     let object: Value = serde_json::from_str(&stderr(&output)).expect("is JSON");
     assert_eq!(object["unseen"].as_array().map(Vec::len), Some(1), "{object}");
@@ -381,10 +381,10 @@ fn who_asks_the_command_to_end_asks_the_daemon() {
     assert!(line.contains(LOST), "{line}");
 }
 
-/// Whether root runs the test: others cannot become another user, and have no stranger to attack
-/// them.
+/// Returns whether root runs the test: other users cannot become another user, and no stranger can
+/// attack them.
 fn is_root(test: &str) -> bool {
-    // SAFETY: it has no precondition.
+    // SAFETY: the call has no precondition.
     let is = unsafe { libc::geteuid() } == 0;
     if !is {
         eprintln!("{test} skipped: only root can become another user");
@@ -459,7 +459,7 @@ fn other_users_neither_hide_nor_forge_findings() {
     let program = program(&folder);
     let fine = folder.path("fine");
     check(&["--keep", text(&fine)], &[text(&program)]);
-    // As the stranger: a file, a pipe and a folder, and a look at the names of others' files.
+    // The stranger tries to make a file, a pipe and a folder, and to list others' files.
     let tries = "umask 0; for d in $TMPDIR/heapwright-*; do echo x >$d/record.77 && echo made; \
                  mkfifo $d/record.78 && echo made; mkdir $d/record.users && echo made; ls $d; done";
     let script = format!(
@@ -599,7 +599,7 @@ fn a_suggested_suppression_hides_its_finding_and_no_other() {
         printed.contains("definitely lost: 77 bytes") && !printed.contains("WARNING"),
         "{printed}"
     );
-    // A wide one is used, and what is wrong with it is said.
+    // A pattern that hides much is used, with a warning.
     let file = folder.file("wide", "leak:^xmalloc$\n");
     let output = check(&["--suppress", text(&file)], &[text(&program), "two"]);
     let printed = stderr(&output);
@@ -607,8 +607,8 @@ fn a_suggested_suppression_hides_its_finding_and_no_other() {
     assert!(printed.contains("WARNING: it hides 2 different causes"), "{printed}");
 }
 
-/// Accesses that guards catch, in C and in the C library; a handler of the program's for traps, and
-/// one for faults.
+/// Makes accesses that guards catch, in C and in the C library. The program has a handler for
+/// traps, and another for faults.
 #[cfg(target_arch = "x86_64")]
 const CAUGHT: &str = "
 #include <setjmp.h>
@@ -686,13 +686,13 @@ fn a_shims_shell_is_not_the_program_and_python_is_told_of() {
     let folder = Folder::new();
     let program = loses(&folder);
     std::fs::create_dir(folder.path("shims")).expect("made");
-    // A shell whose end nobody sees: it is killed by its own command.
+    // Nobody sees the end of this shell, because its own command kills it.
     let shim = folder
         .script("shims/tool", &format!("#!/bin/sh\n{} &\nwait\nkill -9 $$\n", text(&program)));
     let output = check(&["--fail-on", "none"], &[text(&shim)]);
     assert!(!stderr(&output).contains("INCOMPLETE"), "{}", stderr(&output));
     assert!(stderr(&output).contains(LOST), "{}", stderr(&output));
-    // A program of that name.
+    // This program has Python's name.
     let python = folder.path("python3.99");
     std::fs::copy(&program, &python).expect("copied");
     let hint = "(--python has them in malloc)";
@@ -744,7 +744,7 @@ fn processes_of_one_check_share_what_they_know_of_code() {
     assert_eq!(stdout(&output).trim(), "2", "{}", stderr(&output));
 }
 
-/// The process's last look does not need its first thread.
+/// The leak check at the end of a process does not need the process's first thread.
 #[test]
 fn leaks_are_looked_for_whichever_thread_ends_the_program() {
     let folder = Folder::new();
@@ -798,8 +798,8 @@ int main(int count, char **words) {
     }
 }
 
-/// Writes beyond a block before and after a step that takes its record's file away: enters a
-/// `chroot`, gives up its user, may write no file, or removes the file.
+/// Writes beyond a block before and after a step that takes its record's file away. The step enters
+/// a `chroot`, gives up the user, forbids writing files, or removes the file.
 const CUT_OFF: &str = "
 #define _GNU_SOURCE
 #include <sched.h>
@@ -849,7 +849,7 @@ int main(int count, char **words) {
 }
 ";
 
-/// Findings before and after the step are reported once, with their functions.
+/// Checks that findings before and after the step are reported once, with their functions.
 fn both_are_reported(output: &Output, how: &[&str]) {
     let printed = stderr(output);
     assert_eq!(output.status.code(), Some(99), "{how:?}: {printed}");
@@ -888,7 +888,7 @@ fn findings_survive_a_record_whose_file_is_out_of_reach() {
     }
 }
 
-/// A disk without room for a record: the rest lies in memory, and the report says so.
+/// If a disk has no room for a record, its remaining entries lie in memory, and the report says so.
 #[test]
 fn findings_survive_a_full_disk() {
     if !is_root("findings_survive_a_full_disk") {
@@ -983,12 +983,12 @@ int main(int count, char **words) {
         let output = check(&[], &[program, how]);
         assert_eq!(output.status.code(), Some(0), "{how}: {}", stderr(&output));
     }
-    // The program's own children are not those of valgrind's user, who did not ask for them.
+    // The user of `valgrind` did not ask for the program's children.
     let output = done(heapwright().args(["valgrind", program, "spawn"]));
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 }
 
-/// After a read of freed memory the program goes on with zeros, which the report says.
+/// After a read of freed memory the program goes on with zeros. The report says so.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn what_a_misuse_makes_the_program_lose_is_marked() {
@@ -1184,7 +1184,7 @@ int main(int count, char **words) {
 }
 ";
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
-    // The preloaded library comes before this one.
+    // The program is linked with this library. At run time the preloaded library precedes it.
     let names = "pool_create pool_alloc pool_free pool_walk pool_stats pool_contains pool_destroy \
                  heap_new heap_alloc heap_alloc_zeroed heap_free heap_destroy arena_create \
                  arena_alloc arena_alloc_aligned arena_resize arena_free arena_mark arena_rewind \

@@ -1,4 +1,4 @@
-//! `heapwright diff`: points of one record, two records, and what is none.
+//! `heapwright diff`: points of one record, two records, and files that are no records.
 
 mod common;
 
@@ -10,7 +10,7 @@ use heapwright_record::debug::{
 use serde_json::{Value, json};
 use std::process::Output;
 
-/// A process that counts twice: of two stacks, these bytes.
+/// Returns the record of a process with two counts of two stacks: these bytes.
 fn record(base: u64, counts: [[u64; 2]; 2], double_free: bool) -> Vec<u8> {
     let frames = [[base + 0x100, base + 0x10], [base + 0x200, base + 0x10]];
     let module = Module {
@@ -82,7 +82,7 @@ gone: -80 bytes, -2 blocks: 80 bytes in 2 blocks -> 0 bytes in 0 blocks, allocat
 #[test]
 fn two_runs_are_compared() {
     let folder = Folder::new();
-    // Loaded elsewhere, and with a bug.
+    // The second process is loaded at another address, and has a bug.
     let before = folder.file("before", record(0x10_0000, [[40, 80], [40, 80]], false));
     let after = folder.file("after", record(0x70_0000, [[40, 80], [40, 120]], true));
     let output = diff(&[text(&before), text(&after)]);

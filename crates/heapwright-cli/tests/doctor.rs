@@ -1,4 +1,4 @@
-//! `heapwright doctor` on programs of every kind, made on the spot.
+//! `heapwright doctor` on programs of every kind, which the tests compile.
 
 mod common;
 
@@ -15,7 +15,7 @@ const HELLO: &str = r#"
 int main(void) { char *p = malloc(100); if (!p) return 1; puts("hello"); free(p); return 0; }
 "#;
 
-/// A malloc good enough to start a program on.
+/// A malloc that is good enough to start a program.
 const OWN_MALLOC: &str = r#"
 #include <stddef.h>
 #include <string.h>
@@ -38,7 +38,7 @@ void *realloc(void *p, size_t n) {
 }
 "#;
 
-/// The doctor's answer: exit code and object.
+/// Returns the doctor's answer: the exit code and the object.
 fn ask(command: &mut Command) -> (i32, Value) {
     let output = done(command);
     let text = stdout(&output);
@@ -51,14 +51,14 @@ fn doctor(program: &Path) -> (i32, Value) {
     ask(heapwright().args(["doctor", "--format", "json", "--"]).arg(program))
 }
 
-/// The codes of what the doctor found, but for what is said of the machine.
+/// Returns the codes of the doctor's findings, without those about the machine.
 fn codes(answer: &Value) -> Vec<&str> {
     let findings = answer["findings"].as_array().expect("is a list");
     let codes = findings.iter().map(|finding| finding["code"].as_str().expect("is text"));
     codes.filter(|&code| !["small-folios-off", "hardened"].contains(&code)).collect()
 }
 
-/// Asserts what the doctor says of a program.
+/// Asserts the doctor's answer about a program.
 #[track_caller]
 fn says(program: &Path, exit: i32, expected: &[&str]) {
     let (code, answer) = doctor(program);
@@ -111,7 +111,7 @@ fn foreign_formats_are_reported() {
         fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("set");
         path
     };
-    // e_machine: 8 is MIPS. EI_CLASS: 1 is 32-bit.
+    // In an ELF header, e_machine 8 is MIPS, and EI_CLASS 1 is 32-bit.
     says(&patched("mips", 18, 8), 1, &["other-machine"]);
     says(&patched("short", 4, 1), 1, &["32-bit"]);
     let loader = |name: &str| {
@@ -216,10 +216,10 @@ fn programs_that_gain_privileges_are_reported() {
     let program = folder.compile("gains", &[], HELLO);
     let owner = fs::metadata(&program).expect("there").uid();
     fs::set_permissions(&program, PermissionsExt::from_mode(0o4755)).expect("set");
-    // Our own: nothing is gained by us, and others are warned.
+    // The program is ours: we gain nothing, and others are warned.
     says(&program, 0, &["privileged-for-others"]);
     if owner == 0 {
-        // Only root can make a program somebody else's.
+        // Only root can give a program to another user.
         chown(&program, Some(65534), Some(65534)).expect("given away");
         fs::set_permissions(&program, PermissionsExt::from_mode(0o4755)).expect("set");
         says(&program, 1, &["set-uid"]);
@@ -342,7 +342,7 @@ fn what_hardened_mode_would_have_is_said() {
     for words in ["guards", "read-only", "random choices by ", "at a random place"] {
         assert!(text.contains(words), "{words}: {text}");
     }
-    // A limit of this process's is the program's, too.
+    // The limits of this process apply to the program, too.
     let mut limited = Command::new("sh");
     let script = "ulimit -v 4000000; exec \"$@\"";
     limited.args(["-c", script, "sh", env!("CARGO_BIN_EXE_heapwright"), "doctor"]);
@@ -355,12 +355,12 @@ fn what_hardened_mode_would_have_is_said() {
     let text = said(&answer).expect("is said");
     assert_eq!(code, 0);
     assert!(text.contains("limited to 3906 MiB (ulimit -v)"), "{text}");
-    // Where the library does not get into a program, nothing is promised.
+    // If the library does not get into a program, the answer promises nothing.
     let (_, answer) = doctor(&folder.compile("static", &["-static"], HELLO));
     assert_eq!(said(&answer), None);
 }
 
-/// Each kind of program once; a script and a link are none.
+/// Each kind of program counts once. A script and a link do not count.
 #[test]
 fn a_whole_machine_is_counted_by_what_becomes_of_its_programs() {
     let folder = Folder::new();
@@ -373,7 +373,7 @@ fn a_whole_machine_is_counted_by_what_becomes_of_its_programs() {
     let (code, answer) = ask(heapwright()
         .args(["doctor", "--system", "--format", "json"])
         .env("PATH", folder.path("")));
-    // What /etc/ld.so.preload of this machine says decides alone.
+    // Only /etc/ld.so.preload of this machine decides.
     let wrong =
         answer["preload"].as_array().expect("is a list").iter().any(|of| of["wrong"] == true);
     assert_eq!(code, i32::from(wrong), "{answer:#}");

@@ -1,5 +1,5 @@
-//! `heapwright heap`: dumps made here with the library's writer, summarised as text, as JSON and
-//! as a page; and files that are no dumps.
+//! `heapwright heap`: dumps from the library's writer, summarised as text, as JSON and as a page;
+//! and files that are no dumps.
 
 mod common;
 
@@ -19,7 +19,7 @@ const STRING: u32 = 3;
 
 type Sink<'s> = &'s mut dyn FnMut(&[u8]) -> bool;
 
-/// The numbers of a heap that has neither generations nor moves.
+/// Returns the numbers of a heap without generations and moves.
 fn numbers() -> Heap {
     Heap {
         page_size: 64 << 10,
@@ -36,7 +36,7 @@ fn numbers() -> Heap {
     }
 }
 
-/// A dump of what `write` writes behind the start.
+/// Returns a dump: its start, and the entries that `write` writes.
 fn dump(pools: &[u64], write: impl FnOnce(&mut Writer<'_, Sink<'_>>)) -> Vec<u8> {
     dump_of(&numbers(), pools, write)
 }
@@ -54,6 +54,8 @@ fn dump_of(heap: &Heap, pools: &[u64], write: impl FnOnce(&mut Writer<'_, Sink<'
     file
 }
 
+/// Returns a dump of these objects:
+///
 /// ```text
 /// handle #1 -> Table 0 (64) -> Array 1 (32) -> String 2 (32)
 ///                          `-> String 3 (32) <- Array 5 (32) <- stack #1
@@ -107,8 +109,8 @@ fn sample() -> Vec<u8> {
     })
 }
 
-/// Three pages of a heap with generations that was compacted: one of objects that were moved
-/// there, and are old; one that is pinned, with a young one; one of a plan.
+/// Returns a dump of three pages of a heap with generations, after a compaction. Old objects were
+/// moved into the first. The second is pinned, with a young object. The third is a candidate.
 ///
 /// ```text
 /// handle #1 -> Table (old) -> Table (old, pinned) -> Table (young)
@@ -150,7 +152,7 @@ fn heap(flags: &[&str], dump: &Path) -> Output {
     done(heapwright().arg("heap").args(flags).arg(dump))
 }
 
-/// What is printed of a dump with these flags.
+/// Returns the output about a dump with these flags.
 fn printed(flags: &[&str], file: &Path) -> String {
     let output = heap(flags, file);
     assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()), "{flags:?}");
@@ -173,7 +175,7 @@ fn dumps_are_printed_as_they_were() {
     assert!(some.contains("\n  and 2 more types (--top 0 shows all)\n"), "{some}");
     assert_eq!(some.matches(" -> ").count(), 1, "{some}");
     assert_eq!(printed(&["--top", "0"], &file), printed(&[], &file));
-    // What is held from two sides, nothing alone keeps.
+    // No single object keeps an object that two objects hold.
     let both = printed(&["--path", "0x7f0000020060"], &file);
     assert!(both.ends_with("retains 32\n  no other object alone keeps it\n"), "{both}");
 
@@ -281,12 +283,12 @@ fn a_damaged_dump_is_read_as_far_as_it_goes() {
             (&json!(false), Some(2))
         );
     }
-    // The last one leads out of a dump that is whole.
+    // The last reference leads out of a dump that is whole.
     let output = heap(&[], &folder.file("whole.heap", whole));
     let said = stderr(&output);
     assert!(said.ends_with(": 1 references lead to no object of the dump\n"), "{said}");
     assert_eq!(output.status.code(), Some(0));
-    // A list of ten thousand is shown with its middle left out.
+    // A list of ten thousand objects is shown without its middle.
     let printed = stdout(&heap(&["--path", "0x7f000005e1e0"], &folder.path("whole.heap")));
     assert!(
         printed.contains("\n  -> (9,000 more)\n") && printed.contains(", and 9,983 more\n"),

@@ -1,5 +1,5 @@
-//! The library that travels inside the command: extracted whole, once, to a
-//! place nobody else can change, and usable by hand.
+//! The library inside the command: extracted whole and once, to a place that nobody else can
+//! change, and usable by hand.
 
 mod common;
 
@@ -9,7 +9,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// `heapwright library` with a cache folder.
+/// Returns `heapwright library` with a cache folder.
 fn in_cache(cache: &std::path::Path) -> Command {
     let mut command = heapwright();
     command.arg("library").env("XDG_CACHE_HOME", cache);
@@ -49,18 +49,18 @@ fn a_damaged_copy_is_not_used() {
     assert!(fs::read(&path).expect("there") == whole);
 }
 
-/// A home that is not there, and that nobody can make.
+/// A home that does not exist, and that nobody can make.
 const NO_HOME: &str = "/proc/no-home";
 
-/// A user who is not us, and neither root.
+/// A user who is neither us nor root.
 const NOBODY: u32 = 65534;
 
 fn is_root() -> bool {
     fs::metadata("/proc/self").expect("there").uid() == 0
 }
 
-/// The command, as another user can run it where that is root's target folder. `None`: only
-/// root can become somebody else.
+/// Returns the command in a place where another user can run it, even if the target folder is
+/// root's. `None`: only root can become another user.
 fn as_nobody(folder: &Folder) -> Option<Command> {
     use std::os::unix::process::CommandExt;
     if !is_root() {
@@ -76,7 +76,7 @@ fn as_nobody(folder: &Folder) -> Option<Command> {
     Some(command)
 }
 
-/// A folder that other users can reach: the target folder may lie in somebody's home.
+/// Makes a folder that other users can reach: the target folder may lie in a user's home.
 fn public() -> (Folder, PathBuf) {
     let folder = Folder::new_in(&std::env::temp_dir());
     let path = folder.path("");
@@ -97,7 +97,7 @@ fn without_a_cache_a_folder_among_temporary_ones_is_used() {
     };
     let temporary = base.join("temporary");
     fs::create_dir(&temporary).expect("made");
-    // As /tmp is.
+    // /tmp has this mode.
     fs::set_permissions(&temporary, PermissionsExt::from_mode(0o1777)).expect("set");
     command.arg("library").env("TMPDIR", &temporary);
     let path = path_from(&mut command);
@@ -105,7 +105,7 @@ fn without_a_cache_a_folder_among_temporary_ones_is_used() {
     let ours = temporary.join(format!("heapwright-{}", fs::metadata(&path).expect("there").uid()));
     assert_eq!(fs::metadata(&ours).expect("there").mode() & 0o777, 0o755);
 
-    // Opened to others, it is no longer trusted, and the next place is taken.
+    // A folder that is open to others is no longer trusted. The next place is used.
     fs::set_permissions(&ours, PermissionsExt::from_mode(0o777)).expect("set");
     let elsewhere = path_from(&mut command);
     assert!(!elsewhere.starts_with(&temporary), "{}", elsewhere.display());
@@ -181,7 +181,7 @@ fn a_given_library_is_used() {
     let mut print = heapwright();
     print.arg("library").env("HEAPWRIGHT_LIBRARY", &library);
     assert_eq!(stdout(&done(&mut print)), format!("{}\n", text(&library)));
-    // An empty variable is as good as none.
+    // An empty variable counts as unset.
     let mut empty = heapwright();
     empty.args(["run", "--", "echo", "ok"]).env("HEAPWRIGHT_LIBRARY", "");
     assert_eq!(stdout(&done(&mut empty)), "ok\n");

@@ -1,5 +1,5 @@
-//! `heapwright profile`: a program's own end is handed on, and what is written says where its
-//! memory comes from.
+//! `heapwright profile`: the program's own end is passed on, and the output says where its memory
+//! comes from.
 
 mod common;
 
@@ -8,7 +8,8 @@ use std::os::unix::process::ExitStatusExt;
 use common::{Folder, bytes, done, heapwright, stderr, stdout, text};
 use heapwright_record::debug::{Check, Checked, Occasion, Process, Profile, Sampled};
 
-/// A program that allocates some hundred MB in a fraction of a second: this command's own.
+/// Returns the profiled command: this command's own program, which allocates some hundred MB in a
+/// fraction of a second.
 fn profiled(options: &[&str]) -> std::process::Command {
     let mut command = heapwright();
     command.arg("profile").args(options).arg("--");
@@ -25,7 +26,7 @@ fn a_program_is_profiled() {
     assert!(said.contains(", one sample per 64 KiB allocated, on average"), "{said}");
     assert_eq!(said.matches("\nallocated: ").count(), 3, "{said}");
     assert!(said.contains(" smaller sites: "), "{said}");
-    // What the program prints is its own.
+    // The program's own output is unchanged.
     assert!(!stdout(&output).contains("heap profile"));
 }
 
@@ -51,11 +52,12 @@ fn every_format_has_it() {
     assert_eq!(std::fs::read(&file).expect("is written")[..2], [0x1f, 0x8b], "gzip");
 }
 
-/// Small objects of Python's are in an allocator of its own: each command that counts says so.
+/// Python's small objects are in an allocator of its own. Each command that counts says so.
 #[test]
 fn pythons_own_allocator_is_named() {
     let folder = Folder::new();
-    // Named as Python is, and no Python: the note goes by the name, and by what a report has.
+    // This script has Python's name, and is not Python. The note depends on the name, and on the
+    // report.
     let python = folder.script("python3", "#!/bin/sh\necho \"$PYTHONMALLOC\"\n");
     let trace = folder.path("trace");
     for words in [&["run", "--stats"][..], &["record", "-o", text(&trace)]] {
@@ -80,7 +82,7 @@ fn pythons_own_allocator_is_named() {
     }
 }
 
-/// A file that a report was to go to is not left empty.
+/// A file for a report is not left empty.
 #[test]
 fn a_command_that_fails_leaves_no_empty_file() {
     let folder = Folder::new();
@@ -105,8 +107,8 @@ fn a_command_that_fails_leaves_no_empty_file() {
     }
 }
 
-/// Half a second of a program that keeps a block of 1000 bytes each 0.1 ms, and one of 100 bytes of
-/// 200 that it frees at once.
+/// Runs for half a second. Every 0.1 ms it keeps a block of 1000 bytes, and allocates 200 blocks of
+/// 100 bytes that it frees at once.
 const GROWS: &str = "\
 #include <stdlib.h>
 #include <time.h>
@@ -169,8 +171,7 @@ fn growth_is_seen_and_a_record_is_explained() {
     assert!(json.contains("\"function\": \"kept\"") && json.contains("\"growth_bytes\": "));
 }
 
-/// A record as the version before this one wrote it: without points in time, and without an earlier
-/// moment.
+/// A record of the previous version has no points in time, and no earlier moment.
 #[test]
 fn records_of_older_versions_are_read() {
     let folder = Folder::new();
@@ -232,8 +233,8 @@ fn what_is_no_profile_is_not_explained() {
 
 #[test]
 fn the_programs_end_is_handed_on() {
-    // A shell's 16 KiB: the default sample draws a block of them in one run of 32, and then the
-    // text is another.
+    // The default sample draws a block of the shell's 16 KiB in one run of 32. Then the text is
+    // different.
     let end = |words: &[&str]| {
         let output = done(heapwright().args(["profile", "--sample", "1g", "--"]).args(words));
         (output.status.code(), stderr(&output))

@@ -1,5 +1,5 @@
-//! `heapwright record` and `heapwright replay`: real programs recorded and done again,
-//! traces of others, and what is no trace.
+//! `heapwright record` and `heapwright replay`: real programs recorded and replayed, traces of
+//! other tools, and files that are no traces.
 
 mod common;
 
@@ -15,7 +15,7 @@ fn traces() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/traces")
 }
 
-/// The program that `handover.trace` was made of.
+/// Compiles the program of which `handover.trace` was made.
 fn handover(folder: &Folder) -> PathBuf {
     let source = fs::read_to_string(traces().join("handover.c")).expect("is there");
     folder.compile("handover", &["-O1", "-pthread", "-fno-builtin"], &source)
@@ -29,7 +29,7 @@ fn replay(file: &Path, flags: &[&str]) -> Output {
     done(heapwright().args(["replay", text(file)]).args(flags))
 }
 
-/// Replays a trace and gives what was measured, which must be right.
+/// Replays a trace. Returns the measurements, which must be right.
 #[track_caller]
 fn replayed(file: &Path, flags: &[&str]) -> Value {
     let output = replay(file, &[&["--rounds", "2", "--format", "json"], flags].concat());
@@ -60,7 +60,7 @@ fn number(value: &Value, name: &str) -> u64 {
     value["trace"][name].as_u64().unwrap_or_else(|| panic!("{name} is no number: {value:#}"))
 }
 
-/// One line on stderr, an exit code of 2, nothing on stdout.
+/// Asserts one line on stderr, an exit code of 2, and nothing on stdout. Returns the line.
 #[track_caller]
 fn refused(output: &Output) -> String {
     let printed = stderr(output);
@@ -77,7 +77,7 @@ fn the_trace_that_lies_here_is_replayed() {
     assert_eq!(value["trace"]["program"], "handover");
     assert_eq!((number(&value, "threads"), number(&value, "reallocs")), (13, 80));
     assert_eq!(number(&value, "frees"), 480);
-    // Those of the last thread; of 60 blocks a round none is its own.
+    // The last thread frees these. In each round it made none of the 60 blocks.
     assert_eq!(number(&value, "cross_thread_frees"), 240);
     for flags in [&["--sequential"][..], &["--touch", "all"], &["--touch", "none"]] {
         replayed(&file, flags);
@@ -101,12 +101,12 @@ fn a_threaded_program_is_recorded_as_it_is() {
     let printed = stderr(&output);
     assert!(printed.starts_with(&format!("heapwright: wrote {} (", file.display())), "{printed}");
     assert!(printed.contains(": handover: 13 threads, "), "{printed}");
-    // What was recorded once is recorded again.
+    // A new recording of the program equals the old one.
     let (ours, theirs) = (replayed(&file, &[]), replayed(&traces().join("handover.trace"), &[]));
     for name in ["threads", "reallocs", "cross_thread_frees"] {
         assert_eq!(number(&ours, name), number(&theirs, name), "{name}");
     }
-    // No path of this machine is in it.
+    // The trace contains no path of this machine.
     assert_eq!(ours["trace"]["program"], "handover");
 }
 
@@ -127,7 +127,7 @@ fn a_forked_child_has_a_story_of_its_own() {
     let pid = child.split_whitespace().next().expect("has a number");
     let value = replayed(&file, &["--process", pid]);
     assert_eq!((number(&value, "operations"), number(&value, "left_blocks")), (98, 0));
-    // The block that it inherited and freed.
+    // The child frees a block that it inherited.
     let notes = value["notes"].to_string();
     assert!(notes.contains("1 free of blocks whose allocation is not in the trace"), "{notes}");
     assert!(notes.contains("forked"), "{notes}");
@@ -174,7 +174,7 @@ fn the_programs_end_is_handed_on() {
     assert!(!folder.path("none").exists());
 }
 
-/// A program that is killed loses what it had not written yet, and nothing before that.
+/// A killed program loses only the part of its trace that it had not written yet.
 #[test]
 fn a_killed_program_leaves_what_it_had_written() {
     let folder = Folder::new();
@@ -216,7 +216,7 @@ fn what_cannot_be_recorded_is_reported_and_spoils_nothing() {
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("record sets option trace itself"));
 
-    // A program that the library does not get into.
+    // The library does not get into this program.
     let program = folder.compile("static", &["-static"], "int main(void) { return 3; }");
     let output = record(&file, &[text(&program)]);
     assert_eq!(output.status.code(), Some(3));
@@ -257,7 +257,7 @@ fn lines_of_text_are_replayed() {
     let value = replayed(&file, &["--only", "heapwright"]);
     assert_eq!(names(&value), ["heapwright"]);
     assert_eq!((number(&value, "threads"), number(&value, "reallocs")), (3, 0));
-    // Every fourth resizes what is nobody's, and so makes it; the rest frees what is.
+    // A realloc of an unknown block makes the block. Each free of an unknown block is left out.
     assert_eq!(number(&value, "allocations"), 2000);
     let notes = value["notes"].to_string();
     assert!(
@@ -265,7 +265,7 @@ fn lines_of_text_are_replayed() {
         "{notes}"
     );
 
-    // What a few bytes expand to is refused beyond measure, and so is what has no end.
+    // A few bytes that expand too far are refused, and so is a file without end.
     let bomb = folder.path("bomb.gz");
     let script = format!("head -c 100M /dev/zero | gzip > {}", text(&bomb));
     assert!(done(std::process::Command::new("sh").args(["-c", &script])).status.success());
@@ -279,7 +279,7 @@ fn lines_of_text_are_replayed() {
         assert_eq!((output.status.code(), stderr(&output)), (Some(2), line));
     }
 
-    // Compressed, it is the same.
+    // The compressed file gives the same.
     let gzip = done(std::process::Command::new("gzip").args(["-k", text(&file)]));
     assert!(gzip.status.success());
     let again = replayed(&folder.path("lines.txt.gz"), &["--only", "heapwright"]);
@@ -299,7 +299,7 @@ fn a_trace_that_is_cut_short_is_replayed_as_far_as_it_goes() {
     let raw = raw.map(|entry| entry.path()).find(|path| text(path).contains("raw."));
     let bytes = fs::read(raw.expect("was written")).expect("readable");
     let whole = replayed(&folder.file("whole", &bytes), &["--only", "heapwright"]);
-    // The last chunk says that it is the end; without it all is there still.
+    // The last chunk marks the end. Without it all operations are still there.
     let cut = replayed(&folder.file("cut", &bytes[..bytes.len() - 1]), &["--only", "heapwright"]);
     assert_eq!(number(&cut, "operations"), number(&whole, "operations"));
     let notes = cut["notes"].to_string();
@@ -342,7 +342,7 @@ fn what_is_no_trace_is_refused_in_a_line() {
     let file = folder.file("secret", "1: malloc 0x10 1\n");
     fs::set_permissions(&file, PermissionsExt::from_mode(0o000)).expect("set");
     if fs::read(&file).is_err() {
-        // Not as root, who may read all.
+        // This is not tested as root, who may read all files.
         let printed = refused(&replay(&file, &[]));
         assert!(
             printed.ends_with("secret: cannot be read: Permission denied (os error 13)"),
@@ -384,15 +384,15 @@ fn each_cache_model_is_a_row() {
     assert!(!value["notes"].to_string().contains("option"), "{:#}", value["notes"]);
 }
 
-/// An allocator that gives the same block twice, or does not keep what is in one, is
-/// caught; one that crashes or hangs is a row that says so.
+/// Allocators that give the same block twice, or do not keep a block's contents, are caught. If an
+/// allocator crashes or hangs, a row says so.
 #[test]
 fn allocators_that_are_wrong_are_found_out() {
     let folder = Folder::new();
     let file = folder
         .file("two.txt", "1: malloc 0x10 7919\n1: malloc 0x20 7919\n1: free 0x10\n1: free 0x20\n");
-    // Everything is the C library's, but for blocks of a size that the command itself does not ask
-    // for.
+    // The library serves only blocks of one size itself, which the command does not ask for. All
+    // others are the C library's.
     let library = |name: &str, code: &str| {
         let source = format!(
             "#include <stddef.h>\n#include <stdlib.h>\n#include <unistd.h>\n\

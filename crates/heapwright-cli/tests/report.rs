@@ -1,5 +1,5 @@
-//! `heapwright report`: debug records made here, reported as text and as JSON, with
-//! names from programs compiled for it; and files that are no records.
+//! `heapwright report`: debug records of these tests, reported as text and as JSON, with names from
+//! compiled programs; and files that are no records.
 
 mod common;
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// In 2100: programs compiled by the tests are older.
+/// A time in 2100: programs compiled by the tests are older.
 const LATER: u64 = 4_102_444_800_000_000_000;
 
 /// A program that prints a return address into `outer`, which is in `main`.
@@ -30,7 +30,7 @@ int main(void) {
 }
 ";
 
-/// The address in the program, which is loaded where its file says.
+/// Compiles the program. Returns its path, and the address, which is also the address in the file.
 fn compiled(folder: &Folder, name: &str, flags: &[&str]) -> (PathBuf, u64) {
     let source = SOURCE.replace('\'', "\"");
     let fixed = ["-O1", "-no-pie", "-fno-pie", "-fno-optimize-sibling-calls"];
@@ -78,7 +78,7 @@ fn end(findings: u32) -> Entry<'static> {
     End { findings, allocations: 17, frees: 3, peak_live_bytes: 1536, ending, signal: 0 }.into()
 }
 
-/// A double free in a program, with the same stack twice.
+/// Returns the record of a double free in a program, with the same stack twice.
 fn in_program(
     folder: &Folder,
     program: &Path,
@@ -104,7 +104,7 @@ fn report(flags: &[&str], record: &Path) -> Output {
     done(heapwright().arg("report").args(flags).arg(record))
 }
 
-/// The first stack of the text.
+/// Returns the first stack of the text.
 fn frames(record: &Path) -> Vec<String> {
     let output = report(&[], record);
     assert_eq!((output.status.code(), stderr(&output)), (Some(1), String::new()));
@@ -174,7 +174,7 @@ fn without_debug_information_symbols_must_do() {
     assert_eq!(frames(&record)[0], format!("    #0 {address:#x} {place}"));
 }
 
-/// Makes a section of a program one that is compressed, and says to expand to 3 GiB.
+/// Turns a section of a program into a compressed one that claims to expand to 3 GiB.
 fn make_a_bomb_of(program: &Path, section: &str) {
     let mut file = std::fs::read(program).expect("there");
     let word = |file: &[u8], at: usize, bytes: usize| {
@@ -276,7 +276,7 @@ fn debug_information_is_found_where_it_was_put() {
                 first.contains(" in outer ") && first.contains("prog.c:6:"),
                 "{place}: {first}"
             );
-            // Another one of that name is not believed.
+            // Another file of that name is not used.
             std::fs::write(folder.path(place), "something else").expect("written");
             let first = frames(&record).remove(0);
             assert!(!first.contains(" in "), "{place}: {first}");
@@ -294,7 +294,7 @@ fn units_in_files_of_their_own_are_found() {
         let record = in_program(&folder, &program, address, BUILD_ID, LATER);
         let first = frames(&record).remove(0);
         assert!(first.contains(" in outer ") && first.contains("split.c:6:"), "{version}: {first}");
-        // All of them in one, beside the program.
+        // All units are in one package, beside the program.
         let package = format!("{}.dwp", text(&program));
         let units: Vec<PathBuf> = std::fs::read_dir(folder.path(""))
             .expect("there")
@@ -311,7 +311,7 @@ fn units_in_files_of_their_own_are_found() {
             std::fs::remove_file(unit).expect("removed");
         }
         let first = frames(&record).remove(0);
-        // Without a tool that packs them, symbols must do.
+        // Without a tool that makes the package, names come from symbols.
         let expected = if tool.is_some() { " in outer " } else { " in main " };
         assert!(first.contains(expected), "{version}, {tool:?}: {first}");
         let _ = std::fs::remove_file(package);
@@ -343,7 +343,7 @@ fn another_file_of_the_same_name_is_not_asked() {
     assert_eq!(frames(&record)[0], format!("    #0 {address:#x} {place}"));
     let record = in_program(&folder, &program, address, b"", LATER);
     assert_eq!(frames(&record)[0], format!("    #0 {address:#x} {place}"));
-    // Files that are gone, that are no files, or no programs.
+    // These files are gone, or are no files, or are no programs.
     for path in ["/nonexistent/x", "[vdso]", "/", "/etc/passwd", "/dev/zero"] {
         let record = in_program(&folder, Path::new(path), address, BUILD_ID, LATER);
         let line = format!("    #0 {address:#x} ({path}+{address:#x})");
@@ -368,7 +368,7 @@ fn damaged_programs_cost_names_at_most() {
     let good = std::fs::read(&program).expect("there");
     for round in 0..200 {
         let mut bad = good.clone();
-        // Headers more densely than the rest; the build-id stays, as it may.
+        // More bytes of the headers are damaged than of the rest. The build-id stays.
         let at = if round < 100 { round * 7 } else { round * good.len() / 200 };
         bad[at] ^= 0xff;
         bad[good.len() - 1 - at] ^= 0x80;
@@ -384,7 +384,7 @@ fn an_access_is_at_its_first_frame() {
     let folder = Folder::new();
     let (program, address) = compiled(&folder, "prog", &["-g", WITH_BUILD_ID]);
     let path = text(&program);
-    // One byte of a module: the return address is behind it, the access in it.
+    // The module has one byte: the return address is behind it, and the access in it.
     let module =
         Module { id: 1, start: address, end: address + 1, path: path.into(), ..Module::default() };
     let addresses = [address; 2];
@@ -435,7 +435,7 @@ fn json_has_it_all() {
     assert_eq!(error["suppression"], json!("double-free:outer@prog <- main@prog"));
     let here = &error["here"];
     assert_eq!(here["thread_name"], json!("worker"));
-    // The same frames: the same stack.
+    // Equal frames are one stack.
     assert_eq!((&here["stack"], &error["freed"]["stack"]), (&json!(1), &json!(1)));
     assert_eq!(error["allocated"]["stack"], json!(0));
     assert_eq!(object["stacks"][1], json!({"cut": false, "frames": [0, 1]}));
@@ -450,7 +450,7 @@ fn json_has_it_all() {
     assert_eq!((&summary["errors"], &summary["contexts"]), (&json!(1), &json!(1)));
 }
 
-/// A process with a leak check: four groups, one of each fate.
+/// Returns the record of a process with a leak check: four groups, one of each fate.
 fn leaking(pid: u32, time: u64, scale: u64) -> Vec<u8> {
     let first = Process { pid, parent: 1, time, command: "prog\0".into(), ..Process::default() };
     let module = Module {
@@ -505,7 +505,7 @@ fn leaking(pid: u32, time: u64, scale: u64) -> Vec<u8> {
     entries.extend([
         Entry::from(thread),
         check(1).into(),
-        // Of an earlier check: what it found has been freed, or is found again.
+        // This leak is of an earlier check: it was freed, or the next check finds it again.
         leak(1, Reach::Definite, 4, 1000).into(),
         Checked { check: 1, took_ns: 1, ..Checked::default() }.into(),
         check(2).into(),
@@ -566,7 +566,7 @@ Direct leak of 40 byte(s) in 1 object(s) allocated from:
     let output = report(&["--fail-on", "errors,growth", "--show", "none"], &record);
     assert_eq!(output.status.code(), Some(0));
     assert!(!stdout(&output).contains("==LEAK"), "{}", stdout(&output));
-    // At an earlier point.
+    // This report is at an earlier point.
     let output = report(&["--at", "1"], &record);
     assert!(
         stdout(&output).contains("definitely lost: 40,000 bytes in 1,000"),
@@ -578,7 +578,7 @@ Direct leak of 40 byte(s) in 1 object(s) allocated from:
 #[test]
 fn what_has_one_cause_is_reported_once() {
     let folder = Folder::new();
-    // In another process, loaded elsewhere.
+    // The same in another process, where the program is loaded elsewhere.
     folder.file("record.7", leaking(7, 5, 1));
     folder.file("record.8", leaking(8, 6, 10));
     folder.file("notes", "not a record");
@@ -595,7 +595,7 @@ fn what_has_one_cause_is_reported_once() {
     }
     assert_eq!(printed.matches("==LEAK: ").count(), 1, "{printed}");
 
-    // Findings of two programs in one process, with counts.
+    // Two programs in one process have findings, with counts.
     let address = [0x10_0100_u64, 0x10_0010];
     let module = |start| Module {
         id: 1,
@@ -709,7 +709,7 @@ fn a_profile_says_what_its_blocks_are() {
         Check { number: 1, occasion: Occasion::Profile, ..Check::default() }.into(),
         Profile { check: 1, period: 512 << 10, ..Profile::default() }.into(),
     ];
-    // The last one is an older library's, which did not say.
+    // The last kind stands for an older library, which recorded none.
     let kinds = [Memory::Block, Memory::Pool, Memory::Arena, Memory::Collected, Memory::Unknown];
     for memory in kinds {
         let amount = u64::from(memory as u8) + 2;
@@ -773,7 +773,7 @@ fn a_record_without_findings_is_a_success() {
          ==4242== it exited\n\
          ==4242== ERROR SUMMARY: 0 errors from 0 contexts (suppressed: 0 from 0)\n"
     );
-    // Found, but not written down.
+    // The record's end counts findings that were not written.
     let record = folder.file("record", bytes(&[process(1), end(3)]));
     let output = report(&[], &record);
     assert_eq!(output.status.code(), Some(1));
@@ -782,7 +782,7 @@ fn a_record_without_findings_is_a_success() {
         "{}",
         stdout(&output)
     );
-    // A process that was killed before anything was found.
+    // This process was killed before it had a finding.
     let record = folder.file("record", bytes(&[]));
     assert_eq!(report(&[], &record).status.code(), Some(0));
 }
@@ -796,7 +796,7 @@ fn a_damaged_record_is_read_as_far_as_it_goes() {
     let output = report(&[], &cut);
     assert_eq!((output.status.code(), stderr(&output)), (Some(1), String::new()));
     let printed = stdout(&output);
-    // It has no end.
+    // The record has no end.
     let first = "==4242== INCOMPLETE: process 4242 (prog) ended without a last look";
     assert!(printed.starts_with(first), "{printed}");
     assert!(printed.contains("\n==4242==ERROR: heapwright: double-free: "), "{printed}");
@@ -811,7 +811,7 @@ fn a_damaged_record_is_read_as_far_as_it_goes() {
     assert_eq!(object["notes"], json!([note]));
     assert_eq!(object["errors"].as_array().map(Vec::len), Some(1));
 
-    // What is left tells of nothing: there may have been something.
+    // The readable part has no finding, but there may have been one.
     let mut changed = whole;
     changed[HEADER.len() + 9] ^= 1;
     let output = report(&[], &folder.file("changed", changed));

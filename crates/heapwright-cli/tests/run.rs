@@ -1,6 +1,5 @@
-//! `heapwright run` hands everything through: exit codes, signals, streams,
-//! environment. All of it is tested both ways, as the program itself and
-//! standing in for it with `--stats`.
+//! `heapwright run` passes everything through: exit codes, signals, streams, environment. The tests
+//! run both ways: the command becomes the program, or stands in for it with `--stats`.
 
 mod common;
 
@@ -57,7 +56,7 @@ fn a_fatal_signal_is_handed_on() {
 
 #[test]
 fn standing_in_leaves_no_core_of_its_own() {
-    // The program cannot dump, its stand-in could.
+    // The program cannot dump core, but its stand-in could.
     let folder = Folder::new();
     let mut command = Command::new("sh");
     let script = "ulimit -c unlimited; exec \"$@\"";
@@ -143,8 +142,8 @@ fn the_environment_is_added_to() {
     assert!(!folder.exists(), "{} is left behind", folder.display());
 }
 
-/// Becomes its arguments from the second on, ignoring the signals named in the
-/// first and blocking SIGUSR2.
+/// Ignores the signals that its first argument names, blocks SIGUSR2, and becomes the program of
+/// the other arguments.
 const IGNORING: &str = r#"
 #include <signal.h>
 #include <stdlib.h>
@@ -186,8 +185,7 @@ fn signal_settings_are_inherited() {
     assert_eq!(seen.len(), 4, "the settings do not differ: {seen:?}");
 }
 
-/// A program that says "ready", then counts the signals it gets, each time
-/// naming it, until SIGTERM, at which it returns 7.
+/// Says "ready", then counts and names the signals that it gets. At SIGTERM it returns 7.
 const COUNTER: &str = r#"
 #include <signal.h>
 #include <stdio.h>
@@ -215,7 +213,7 @@ int main(void) {
 }
 "#;
 
-/// A child that has said "ready".
+/// Starts a child that has said "ready".
 fn ready(command: &mut Command) -> (Child, BufReader<std::process::ChildStdout>) {
     let mut child = command
         .stdin(Stdio::null())
@@ -298,7 +296,7 @@ fn stopped_and_continued_together_with_the_program() {
     }
 }
 
-/// A terminal: the master's side, and the other for a program.
+/// Opens a terminal. Returns the master's side, and the side for a program.
 fn terminal() -> (File, OwnedFd) {
     let (mut master, mut slave) = (0, 0);
     let null = std::ptr::null_mut();
@@ -306,12 +304,12 @@ fn terminal() -> (File, OwnedFd) {
     let result =
         unsafe { libc::openpty(&raw mut master, &raw mut slave, null, null.cast(), null.cast()) };
     assert_eq!(result, 0, "no terminal");
-    // A program that has the master's side keeps its own terminal from going away.
-    // SAFETY: a descriptor of ours, and a number.
+    // A program with the master's side would keep its own terminal alive.
+    // SAFETY: the descriptor is ours, and the call takes only numbers.
     unsafe { libc::fcntl(master, libc::F_SETFD, libc::FD_CLOEXEC) };
-    // SAFETY: the descriptors are new and nobody else's.
+    // SAFETY: the descriptors are new, and only this call knows them.
     let master = unsafe { File::from_raw_fd(master) };
-    // SAFETY: openpty has made this descriptor, and nobody else has it.
+    // SAFETY: openpty has made this descriptor, and only this call knows it.
     (master, unsafe { OwnedFd::from_raw_fd(slave) })
 }
 
@@ -362,7 +360,7 @@ fn every_long_command_ends_when_it_is_asked_to() {
         [words, &program].concat().into_iter().map(str::to_owned).collect::<Vec<_>>()
     };
     let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
-    // Each command, and its first line on a terminal, if it has one soon.
+    // Each command, and whether it soon prints a line on a terminal.
     let table = [
         (with(&["run"]), true),
         (with(&["run", "--stats"]), true),
@@ -391,8 +389,8 @@ fn every_long_command_ends_when_it_is_asked_to() {
                 None => drop((lines, keys)),
             }
             let status = ended(&mut child, &what);
-            // One that measures until it is asked to end has a result, and nobody to show it to
-            // after a hang-up.
+            // A command that measures until it is asked to end has a result, but after a hang-up
+            // nobody reads it.
             let is_right =
                 signal.is_none_or(|signal| [Some(signal), None].contains(&status.signal()));
             assert!(is_right, "{what}: {status:?}");
@@ -403,7 +401,7 @@ fn every_long_command_ends_when_it_is_asked_to() {
 
 #[test]
 fn top_ends_whatever_its_terminal_does() {
-    // A terminal that takes no more, one whose hang-up is ignored.
+    // First the terminal takes no more output; then it hangs up, and the command ignores that.
     for ignores in [false, true] {
         let mut command = heapwright();
         command.args(["top", "--interval", "0.1"]).env("TERM", "xterm");
@@ -422,8 +420,8 @@ fn top_ends_whatever_its_terminal_does() {
         if ignores {
             drop((lines, keys));
         } else {
-            // Stopped as by Ctrl-S: whoever writes to it waits.
-            // SAFETY: a descriptor of ours, and a number.
+            // The terminal is stopped, as by Ctrl-S: a write to it waits.
+            // SAFETY: the descriptor is ours, and the call takes only numbers.
             unsafe { libc::tcflow(keys.as_raw_fd(), libc::TCOOFF) };
             send(child.id(), signal);
         }
@@ -440,8 +438,8 @@ fn ctrl_c_reaches_the_program_once() {
         assert_eq!(next(&mut lines), "ready\r\n");
         let stands_in = !way.is_empty();
         if stands_in {
-            // It sees the key only after the program has: were it to pass the
-            // signal on, the program could not take two for one.
+            // The stand-in sees the key only after the program has. If it passed the signal on, the
+            // program would get two signals.
             send(child.id(), libc::SIGSTOP);
         }
         for (key, signal) in [(b"\x03", libc::SIGINT), (b"\x1c", libc::SIGQUIT)] {
@@ -521,7 +519,7 @@ fn our_own_failures_are_reported_in_one_line() {
     }
 }
 
-/// What is a line on stderr in the environment is a mistake on the command line.
+/// A mistake that is a line on stderr in the environment is an error on the command line.
 #[test]
 fn a_bad_option_on_the_command_line_stops_the_run() {
     let folder = Folder::new();
@@ -545,7 +543,8 @@ fn a_bad_option_on_the_command_line_stops_the_run() {
             assert!(!mark.exists());
         }
     }
-    // What needs the debug mode says so, and is fine where that was chosen already.
+    // An option that needs the debug mode says so. It is accepted if the environment chose that
+    // mode.
     let mut command = run(&["--option", "guard=all"], &["true"]);
     let output = done(&mut command);
     assert_eq!(output.status.code(), Some(2));
@@ -554,7 +553,8 @@ fn a_bad_option_on_the_command_line_stops_the_run() {
         "heapwright: --option guard=all: has no effect without mode=debug\n"
     );
     assert_eq!(done(command.env("HEAPWRIGHT", "mode=debug")).status.code(), Some(0));
-    // Nothing is written while the library is asked; the environment's mistakes are not ours.
+    // The question to the library writes no file. Mistakes in the environment are not reported
+    // here.
     let record = folder.path("record");
     let option = format!("record={}", record.display());
     let output = done(&mut run(&["--option", &option], &["true"]));
@@ -588,7 +588,7 @@ fn the_help_names_what_there_is() {
     }
 }
 
-/// Writes behind a block's end, frees it, and says that it went on.
+/// Writes behind a block's end, frees the block, and says that it went on.
 const OVERFLOW: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -623,7 +623,7 @@ fn hardened_is_an_option_of_the_library_in_one_word() {
         assert_eq!(stdout(&output), format!("{expected}\n"), "{flags:?}: {}", stderr(&output));
         assert_eq!(stderr(&output), "", "{flags:?}");
     }
-    // The word behind it is the program, and not its value.
+    // The word behind `--hardened` is the program, not the option's value.
     let mut command = heapwright();
     let output = done(command.args(["run", "--hardened", "sh", "-c", "echo \"$HEAPWRIGHT\""]));
     assert_eq!(stdout(&output), "mode=hardened:light\n", "{}", stderr(&output));
@@ -653,7 +653,7 @@ fn hardened_ends_a_program_at_its_misuse_or_reports_it() {
             assert!(!stderr(&silenced).contains(line), "{}", stderr(&silenced));
         }
     }
-    // Without, nothing is said of it.
+    // Without the option nothing is reported.
     let output = done(&mut run(&[], &[text(&overflow)]));
     assert_eq!((output.status.code(), stderr(&output)), (Some(7), String::new()));
 }

@@ -1,5 +1,5 @@
-//! `heapwright run --stats`: what is printed after a program has ended, on real
-//! programs with the real library, and with libraries that misbehave.
+//! `heapwright run --stats`: the output after a program's end, with real programs and the real
+//! library, and with libraries that misbehave.
 
 mod common;
 
@@ -9,7 +9,7 @@ use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output};
 
-/// The object that `--json` gives, which must be all that is on stderr.
+/// Returns the object of `--json`, which must be all of stderr.
 fn object(output: &Output) -> Value {
     let text = stderr(output);
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
@@ -19,8 +19,8 @@ fn number(value: &Value, name: &str) -> u64 {
     value[name].as_u64().unwrap_or_else(|| panic!("{name} is no number: {value:#}"))
 }
 
-/// A program is there, or the test says so and is over. The programs are those
-/// that the checks install.
+/// Returns whether a program is installed, or prints that the test is skipped. The checks install
+/// these programs.
 fn is_there(program: &str) -> bool {
     let there = Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
     let there = there.is_ok_and(|output| output.status.success());
@@ -44,7 +44,7 @@ fn measured(words: &[&str]) -> Value {
     object
 }
 
-/// What must hold of any process's statistics.
+/// Checks the rules for any process's statistics.
 #[track_caller]
 fn adds_up(stats: &Value) {
     let parts = [
@@ -99,7 +99,7 @@ fn allocations_are_counted_by_size() {
     assert!((100..105).contains(&of_size(4096)), "{stats:#}");
     assert!((1..3).contains(&of_size(1 << 20)), "{stats:#}");
     assert!(number(stats, "large_bytes") >= 1 << 20, "{stats:#}");
-    // Pages are divided among what shares them, so this is not to the byte.
+    // Pages are divided among the blocks on them, so this is not exact to the byte.
     let held = 300_000 + (1 << 20);
     assert!(number(stats, "rss_live").abs_diff(held) < held / 20, "{stats:#}");
     assert!(number(stats, "requested_bytes") >= 24_000 + 300_000 + (1 << 20), "{stats:#}");
@@ -221,7 +221,7 @@ fn why_there_are_none_is_reported() {
     }
 }
 
-/// A preload library that writes what a test asks for, instead of statistics.
+/// Compiles a preload library that writes the test's bytes instead of statistics.
 fn misbehaving(folder: &Folder, name: &str, bytes: &str) -> std::path::PathBuf {
     let source = format!(
         r#"
@@ -282,7 +282,7 @@ fn a_file_can_be_told_instead() {
     let written = fs::read_to_string(&file).expect("there");
     assert!(written.starts_with("heapwright: true ended with exit code 0\n"), "{written}");
 
-    // A pipe of the caller's.
+    // The output goes to a pipe of the caller.
     let script = "\"$0\" run --format json -o /dev/fd/3 -- true 3>&1 >/dev/null";
     let output = done(Command::new("sh").args(["-c", script, env!("CARGO_BIN_EXE_heapwright")]));
     let object: Value = serde_json::from_str(&stdout(&output)).expect("is JSON");

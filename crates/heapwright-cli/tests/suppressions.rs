@@ -47,7 +47,7 @@ int main(void) {
 }
 ";
 
-/// Runs a program with a suppression of leaks of these lines. Returns the bytes that it hid.
+/// Runs a program with a suppression of leaks that has these lines. Returns the bytes that it hid.
 fn hidden(folder: &Folder, program: &Path, frames: &str) -> u64 {
     let block = format!("{{\n a\n Memcheck:Leak\n {}\n}}\n", frames.replace(' ', "\n"));
     let file = folder.file("one.supp", block.replace("(below\nmain)", "(below main)"));
@@ -86,7 +86,7 @@ fn the_first_line_of_a_suppression_names_the_function_that_allocated() {
     ] {
         assert_eq!(hidden(&folder, &program, frames), bytes, "{frames}");
     }
-    // Generated blocks begin with it, too.
+    // Generated blocks begin with this function, too.
     let flags = ["-q", "--leak-check=full", "--gen-suppressions=all"];
     let printed = stderr(&valgrind(&folder, &flags, &[text(&program)]));
     for block in [
@@ -109,8 +109,8 @@ fn the_first_line_of_a_suppression_names_the_function_that_allocated() {
     assert!(printed.contains("suppressed: 127 bytes in 7 blocks"), "{printed}");
 }
 
-/// A library like the C library: a function with names for others and for itself, and one that only
-/// its debug file names.
+/// A library like the C library. One function has a name for others and a name for itself. Only the
+/// debug file names another function.
 const LIBRARY: &str = "
 #include <stdlib.h>
 #define GOES_ON __asm__(\"\" : : : \"memory\")
@@ -131,8 +131,8 @@ __attribute__((noinline)) static void use(void) { lost = copy(); lost = 0; }
 int main(void) { use(); return 0; }
 ";
 
-/// Compiles the library and a program that loses a block of it. The library's debug information is
-/// in a file of its own.
+/// Compiles the library, and a program that loses a block of it. The library's debug information is
+/// in a separate file.
 fn with_debug_file(folder: &Folder) -> (PathBuf, PathBuf) {
     let flags = ["-g", "-O1", "-shared", "-fPIC", "-Wl,--build-id", "-Wl,-soname,libcopy.so"];
     let library = folder.compile("libcopy.so", &flags, LIBRARY);

@@ -1,5 +1,5 @@
-//! `heapwright run --timeline` and `heapwright heap --timeline`: the collections of a real program,
-//! drawn.
+//! `heapwright run --timeline` and `heapwright heap --timeline`: drawings of a real program's
+//! collections.
 
 mod common;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The Lisp of the tutorial, linked with the library of the command.
+/// Compiles the Lisp of the tutorial, linked with the command's library.
 fn toy(folder: &Folder) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let library = stdout(&done(heapwright().arg("library"))).trim().to_owned();
@@ -31,14 +31,14 @@ fn events(json: &str) -> Vec<Value> {
     all["traceEvents"].as_array().expect("is a list").clone()
 }
 
-/// How many events have a name that ends so.
+/// Returns the number of events whose name ends so.
 fn count(events: &[Value], phase: &str, end: &str) -> usize {
     let is =
         |of: &&Value| of["ph"] == phase && of["name"].as_str().is_some_and(|n| n.ends_with(end));
     events.iter().filter(is).count()
 }
 
-/// Spans nest on each thread, and what is done while the world stands lies in a pause.
+/// Checks that spans nest on each thread, and that work in a stopped world lies in a pause.
 fn nest(events: &[Value]) {
     let mut spans: Vec<(i64, f64, f64, &str)> = events
         .iter()
@@ -50,7 +50,7 @@ fn nest(events: &[Value]) {
             (thread, number("ts"), number("ts") + number("dur"), name)
         })
         .collect();
-    // Outer ones first. Times are to the nanosecond, in microseconds.
+    // Outer spans come first. Times are in microseconds, exact to the nanosecond.
     spans.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(b.2.total_cmp(&a.2)));
     let mut around: Vec<(i64, f64, f64, &str)> = Vec::new();
     for span in spans {
@@ -82,7 +82,7 @@ fn a_programs_collections_are_drawn() {
                 .and_then(|word| word.parse().ok())
                 .expect("a number")
         };
-        // The program collects a little more when it has printed what it counted.
+        // The program collects a little more after it has printed its counts.
         let (collections, pauses) = (number(" collections"), number(" pauses"));
         let drawn = count(&events, "b", " collection");
         assert!((collections..collections + 10).contains(&drawn), "{drawn}, counted {collections}");
@@ -117,7 +117,7 @@ fn a_time_line_that_a_program_left_is_drawn_afterwards() {
     let drawn = done(heapwright().args(["heap", "--timeline"]).arg(left));
     assert_eq!((drawn.status.code(), &*stderr(&drawn)), (Some(0), ""));
     assert!(count(&events(&stdout(&drawn)), "X", " pause") > 0);
-    // In a file; one that is cut is drawn as far as it goes, and says so.
+    // The drawing goes to a file. A cut record is drawn as far as it goes, and a note says so.
     let bytes = std::fs::read(left).expect("is read");
     let cut = folder.file("cut.7", &bytes[..bytes.len() - 9]);
     let file = folder.path("cut.json");
@@ -131,7 +131,7 @@ fn a_time_line_that_a_program_left_is_drawn_afterwards() {
     assert!(stderr(&refused).contains("not a time line of heapwright"), "{}", stderr(&refused));
 }
 
-/// The library says that a time line cannot be written, as it does of its other files.
+/// The library reports a time line that it cannot write, like its other files.
 #[test]
 fn a_time_line_that_cannot_be_written_is_a_line() {
     let folder = Folder::new();
@@ -144,7 +144,7 @@ fn a_time_line_that_cannot_be_written_is_a_line() {
     assert_eq!(said.matches(line).count(), 1, "{said}");
 }
 
-/// Collects, forks, and collects in both.
+/// Collects, forks, and collects in both processes.
 const FORKS: &str = r#"
 #include <heapwright_gc.h>
 #include <sys/wait.h>
@@ -166,7 +166,7 @@ fn each_process_draws_its_own_though_one_ends_without_a_word() {
     let folder = Folder::new();
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
     let library = stdout(&done(heapwright().arg("library"))).trim().to_owned();
-    // The library stands behind the source.
+    // The library comes after the source on the command line.
     let (include, library) = (format!("-I{}", include.display()), format!("-Wl,{library}"));
     let program = folder.compile("forks", &[&include, "-Wl,--no-as-needed", &library], FORKS);
     let file = folder.path("forks.json");

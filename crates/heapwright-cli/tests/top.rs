@@ -1,4 +1,4 @@
-//! `heapwright top`, `profile PID` and `trim PID`: processes that run are seen, profiled and trimmed
+//! `heapwright top`, `profile PID` and `trim PID`: running processes are seen, profiled and trimmed
 //! from outside.
 
 mod common;
@@ -17,9 +17,8 @@ const PARTS: [&str; 10] = [
     "unattributed",
 ];
 
-/// Holds 40 MB in blocks of 100 bytes to 40 kB, of which every third is free again, and goes on
-/// allocating now and then until it is killed. With an argument it forks, and says who its child
-/// is.
+/// Holds 40 MB in blocks of 100 bytes to 40 kB, frees every third, and goes on allocating now and
+/// then until it is killed. With an argument it forks, and prints the child's number.
 const HOLDER: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,11 +60,11 @@ int main(void) {
 }
 "#;
 
-/// A holder that runs, with a place of its own for its profiles.
+/// A running holder, with a folder of its own for its profiles.
 struct Holder<'a> {
     child: Child,
     folder: &'a Path,
-    /// What it said.
+    /// The number of its child, which it printed.
     forked: u32,
 }
 
@@ -104,7 +103,7 @@ impl Drop for Holder<'_> {
     }
 }
 
-/// The number behind a name in a piece of JSON.
+/// Returns the number behind a name in a piece of JSON.
 fn number(json: &str, name: &str) -> u64 {
     let behind =
         json.split(&format!("\"{name}\": ")).nth(1).unwrap_or_else(|| panic!("{name} in {json}"));
@@ -115,7 +114,7 @@ fn number(json: &str, name: &str) -> u64 {
         .expect("a number")
 }
 
-/// Looks until something holds: a loaded machine may let the process wait.
+/// Looks until something holds, because a loaded machine may let the process wait.
 fn soon(what: &str, mut holds: impl FnMut() -> Result<(), String>) {
     let began = Instant::now();
     loop {
@@ -215,7 +214,7 @@ fn who_does_not_want_to_is_not_seen() {
     }
 }
 
-/// A process that rests hears no order: what is said of it is true, and what is advised works.
+/// An idle process follows no order. What the command says of it is true, and its advice works.
 #[test]
 fn an_idle_process_is_said_to_be_idle() {
     let folder = Folder::new();
@@ -234,7 +233,7 @@ fn an_idle_process_is_said_to_be_idle() {
     assert!(why.contains("the process is idle, so heapwright profile sees nothing"), "{why}");
 }
 
-/// A process frees 40 MB, keeps it because of `purge=never`, and is told to give it back.
+/// A process frees 40 MB, keeps it because of `purge=never`, and is ordered to give it back.
 #[test]
 fn a_running_process_is_trimmed() {
     let folder = Folder::new();
@@ -270,7 +269,7 @@ fn a_running_process_is_profiled() {
         assert_eq!(output.status.code(), Some(0), "{cache}: {}", stderr(&output));
         let text = stdout(&output);
         assert!(text.contains("heap profile of ") && text.contains("in kept"), "{cache}: {text}");
-        // It has ended with the command.
+        // Sampling ended with the command.
         soon("off", || {
             let json = stdout(&done(&mut holder.command(&["top", "--json", &holder.pid()])));
             if number(&json, "sampling_bytes") == 0 { Ok(()) } else { Err(json) }
@@ -286,7 +285,7 @@ fn a_running_process_is_profiled() {
 #[test]
 fn one_that_rests_at_the_end_has_been_profiled() {
     let folder = Folder::new();
-    // Allocates while there is a file `go`, and then nothing any more.
+    // The program allocates while a file `go` exists, and then no more.
     let program = folder.compile(
         "rester",
         &["-O1", "-g"],
@@ -324,7 +323,7 @@ int main(int count, char **words) {
     profile.args(["profile", "--sample", "1k", "--seconds", "600", &pid]);
     profile.env("XDG_RUNTIME_DIR", &runtime).env("TMPDIR", &files);
     let profile = profile.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("started");
-    // The command keeps what the process writes in a folder of its own among the temporary files.
+    // The command keeps the process's profiles in a folder of its own among the temporary files.
     soon("a profile before the end", || {
         let folders = std::fs::read_dir(&files).expect("read").flatten();
         let written = folders
@@ -377,7 +376,7 @@ fn a_slot_that_was_taken_by_mistake_is_taken_anew() {
     soon("seen again", || if list().contains(&holder.pid()) { Ok(()) } else { Err(list()) });
 }
 
-/// The memory that a holder shows itself in, attached for the life of the test, and its slot there.
+/// Returns the status memory of a holder, attached to the end of the test, and the slot there.
 fn shown_by(holder: &Holder<'_>) -> (&'static Status, usize) {
     let list = std::fs::read_to_string("/proc/sysvipc/shm").expect("there");
     let mut lines = list.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
@@ -386,7 +385,8 @@ fn shown_by(holder: &Holder<'_>) -> (&'static Status, usize) {
     // SAFETY: a new mapping replaces nothing.
     let at = unsafe { libc::shmat(id, std::ptr::null(), 0) };
     assert_ne!(at.addr(), usize::MAX, "{}", std::io::Error::last_os_error());
-    // SAFETY: attached for ever, and as long as a `Status`; any bytes are one.
+    // SAFETY: the memory is attached for ever, and as long as a `Status`. Any bytes are a valid
+    // one.
     let status = unsafe { &*at.cast::<Status>() };
     let is_its =
         |&at: &usize| status.owner(at).is_some_and(|owner| owner.process == holder.child.id());
@@ -442,13 +442,13 @@ fn a_hardened_process_shows_no_address_and_takes_no_orders() {
                 [from, to].map(|text| u64::from_str_radix(text, 16).expect("hex")).into()
             })
             .collect();
-        // All words of its slot, as any process of the user reads them. (A time, of the last
-        // minute, may be an address by chance.)
+        // Reads all words of the slot, as any process of the user can. (A time of the last minute
+        // may look like an address by chance.)
         let now = now_ns();
         let words = std::ptr::from_ref(status.slot(slot).expect("there")).cast::<u64>();
         for at in 0..size_of::<Slot>() / 8 {
-            // SAFETY: within the slot; a number that changes meanwhile is read as it was, or as it
-            // is.
+            // SAFETY: the word is within the slot. If it changes meanwhile, the read returns the
+            // old or the new number.
             let word = unsafe { words.wrapping_add(at).read_volatile() };
             let inside =
                 ranges.iter().find(|(from, to)| (*from..*to).contains(&word) && word > 1 << 40);
@@ -471,7 +471,7 @@ fn a_hardened_process_shows_no_address_and_takes_no_orders() {
     }
 }
 
-/// Looks until there is something.
+/// Looks until there is a result.
 fn soon_some<T>(mut of: impl FnMut() -> Option<T>) -> T {
     let mut found = None;
     soon("something", || {
@@ -481,8 +481,8 @@ fn soon_some<T>(mut of: impl FnMut() -> Option<T>) -> T {
     found.expect("found")
 }
 
-/// Shows a process that is not its own: the words are its number, its namespace, and the first word
-/// of the memory. As the superuser it becomes another user first.
+/// Claims a slot for another process. The arguments are that process's number, its namespace, and
+/// the first word of the memory. As the superuser it becomes another user first.
 const FORGER: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -508,7 +508,7 @@ fn a_forged_slot_is_refused_and_named() {
     let folder = Folder::new();
     let program = folder.compile("forger", &["-O1"], FORGER);
     let namespace = std::fs::metadata("/proc/self/ns/pid").expect("there").ino() as u32;
-    // One of the superuser's, whoever runs this.
+    // The claimed process is the superuser's, whoever runs this.
     let words = ["1".to_owned(), namespace.to_string(), status::MAGIC.to_string()];
     let mut forger =
         Command::new(program).args(words).stdout(Stdio::piped()).spawn().expect("started");
@@ -527,7 +527,8 @@ fn a_forged_slot_is_refused_and_named() {
     assert_eq!(one.status.code(), Some(2));
 }
 
-/// Children by the number of its argument. Each allocates for two seconds, so that it takes a slot.
+/// Starts as many children as its argument says. Each allocates for two seconds, so that it takes a
+/// slot.
 const CROWD: &str = r#"
 #include <signal.h>
 #include <stdio.h>
@@ -578,7 +579,8 @@ fn processes_beyond_the_last_slot_are_said() {
 #[test]
 fn figures_of_before_a_burst_are_not_made_to_fit() {
     let folder = Folder::new();
-    // Slow operations for a while, so that it has reported; then much at once, and a rest.
+    // The program does slow operations for a while, so that it has reported. Then it allocates much
+    // at once, and rests.
     let program = folder.compile(
         "burst",
         &["-O1"],
@@ -646,7 +648,7 @@ fn one_that_samples_already_goes_on() {
     assert!(stderr(&output).contains("samples already"), "{}", stderr(&output));
     let json = stdout(&done(&mut holder.command(&["top", "--json", &holder.pid()])));
     assert_eq!(number(&json, "sampling_bytes"), 64 << 10, "{json}");
-    // Its profile is a part of its explanation.
+    // Its profile is a part of the explanation.
     let why = stdout(&done(&mut holder.command(&["explain", &holder.pid()])));
     for part in
         ["\npartial slabs: ", "\nsampled for ", "\nlive blocks of the profile: ", "   kept  "]
@@ -682,10 +684,10 @@ fn mistakes_are_one_line() {
     }
 }
 
-/// The clock by which a process says when it reported.
+/// Returns the time by the clock of a process's reports.
 fn now_ns() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes the struct that it is given.
+    // SAFETY: the struct is writable.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

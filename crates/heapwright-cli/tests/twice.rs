@@ -1,5 +1,5 @@
-//! `heapwright check --twice`: values that nobody has written are found by what they change, and
-//! nothing else is.
+//! `heapwright check --twice`: uninitialised values are found by their effects, and nothing else is
+//! found.
 
 mod common;
 
@@ -14,7 +14,7 @@ fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/uninitialised")
 }
 
-/// Compiles a program of the corpus, as it is or its twin.
+/// Compiles a program of the corpus: the bad one, or its twin.
 fn compile(folder: &Folder, source: &Path, is_bad: bool) -> PathBuf {
     let name = source.file_stem().expect("has one").to_str().expect("is text");
     let program = folder.path(format!("{name}{}", if is_bad { "" } else { "-twin" }));
@@ -35,14 +35,15 @@ fn twice(flags: &[&str], words: &[&str]) -> Output {
     done(command.stdin(Stdio::null()))
 }
 
-/// A program of the test's own.
+/// Compiles a program of the test's own.
 fn program(folder: &Folder, name: &str, body: &str) -> PathBuf {
     let head =
         "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\n";
     folder.compile(name, &["-g", "-O0"], &format!("{head}{body}"))
 }
 
-/// Each program of the corpus is found by what its first line says, and its twin is not.
+/// Checks that each program of the corpus is found by its effect in the first line, and its twin is
+/// not.
 fn check_corpus(is_mine: impl Fn(usize) -> bool) {
     let folder = Folder::new();
     let data = folder.path("data");
@@ -117,7 +118,7 @@ fn the_byte_of_the_block_of_the_site_is_named_in_each_format() {
          it exits with code 0 or exits with code 8"
     );
     assert!(error["allocated"]["stack"].as_u64().is_some_and(|stack| stack != 0));
-    // Of all runs it is the last one's record that is kept.
+    // Only the record of the last run is kept.
     assert_eq!(fs::read_dir(&kept).expect("is there").count(), 1);
     for (format, words) in [
         ("text", "    #0 "),
@@ -165,7 +166,7 @@ fn several_bytes_are_found_and_other_findings_are_reported_once() {
         assert!(printed.contains(words), "{words}: {printed}");
     }
     assert_eq!(printed.matches("double-free: ").count(), 1, "{printed}");
-    // Enough after so many runs: the other is only mentioned.
+    // After this many runs no further search begins: the other value is only mentioned.
     let output = twice(&["--runs", "5"], &[text(&program)]);
     let printed = stderr(&output);
     assert_eq!(printed.matches("uninitialised-value: what").count(), 1, "{printed}");
@@ -194,7 +195,7 @@ fn output_is_passed_on_once_and_input_is_the_same_in_each_run() {
     assert_eq!((stdout(&output).as_str(), output.status.code()), ("READ\n", Some(5)));
     assert_eq!(stderr(&output).matches("working\n").count(), 1, "{}", stderr(&output));
     assert!(stderr(&output).contains("4 runs with other bytes"), "{}", stderr(&output));
-    // The same from a pipe, which can be read once.
+    // The same input comes from a pipe, which can be read once.
     let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

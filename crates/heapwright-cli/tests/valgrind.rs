@@ -1,5 +1,5 @@
-//! `heapwright valgrind`: what is printed and where, exit codes, children, suppressions, and
-//! the formats of `check` that editors and valgrind's readers take.
+//! `heapwright valgrind`: the output and its place, exit codes, children, suppressions, and the
+//! formats of `check` for editors and valgrind's readers.
 
 mod common;
 #[path = "common/protocol.rs"]
@@ -12,8 +12,8 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Frees twice (`f`), loses blocks (`l`), prints (`p`), opens a file (`o`), forks (`k`),
-/// executes itself (`x`), ends with a code (a digit): a letter of its word after the other.
+/// Each letter of its word is an action: frees twice (`f`), loses blocks (`l`), prints (`p`), opens
+/// a file (`o`), forks (`k`), executes itself (`x`), or ends with a code (a digit).
 const SOURCE: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +51,7 @@ fn program(folder: &Folder) -> PathBuf {
 
 fn valgrind(folder: &Folder) -> Command {
     let mut command = heapwright();
-    // No file of the user's changes what is asked for.
+    // No file of the user changes the options.
     command.current_dir(folder.path("")).env("HOME", folder.path("")).env_remove("VALGRIND_OPTS");
     command.arg("valgrind");
     command
@@ -85,7 +85,7 @@ fn text_is_memchecks_and_the_exit_code_the_programs() {
     for (flags, letters, code) in [
         (&["--error-exitcode=9", "--leak-check=full"][..], "l3", 9),
         (&["--error-exitcode=9"], "f3", 9),
-        // Without details leaks are no errors, nor where others are named.
+        // Leaks without details are no errors, and neither are kinds of leaks that are not named.
         (&["--error-exitcode=9"], "l3", 3),
         (&["--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=none"], "l3", 3),
         (&["--error-exitcode=9", "--leak-check=full"], "p3", 3),
@@ -258,7 +258,7 @@ fn it_is_installed_under_valgrinds_name() {
     let bin = folder.path("a folder");
     let install = || done(valgrind(&folder).arg("--install").arg(&bin));
     assert_eq!(install().status.code(), Some(0));
-    // Again, as an update would.
+    // A second installation replaces the first, as an update would.
     assert_eq!(install().status.code(), Some(0));
     let output = done(
         Command::new(bin.join("valgrind"))

@@ -128,7 +128,7 @@ const SET_BYTES: usize = size_of::<u64>();
 pub(crate) struct Signals(u64);
 
 impl Signals {
-    /// The signals that the launcher waits for.
+    /// Returns the signals that the launcher waits for.
     pub(crate) fn watched() -> Self {
         let bit = |signal: i32| 1 << (signal - 1);
         Self(bit(SIGCHLD) | bit(SIGTERM) | bit(SIGINT) | bit(SIGHUP) | bit(SIGQUIT))
@@ -166,12 +166,12 @@ impl Signals {
     }
 }
 
-/// Whether this signal tells the launcher to stop.
+/// Returns whether this signal tells the launcher to stop.
 pub(crate) fn is_stop(signal: i32) -> bool {
     matches!(signal, SIGTERM | SIGINT | SIGHUP | SIGQUIT)
 }
 
-/// Whether the child is dead. It is not reaped, so its number stays taken.
+/// Returns whether the child is dead. The child is not reaped, so its number stays taken.
 pub(crate) fn has_ended(child: i32) -> bool {
     const BY_PID: usize = 1;
     const NO_HANG: usize = 1;

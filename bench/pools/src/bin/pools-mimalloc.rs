@@ -1,5 +1,5 @@
-//! The measuring program with mimalloc v3 as its global allocator. `Box` uses it, and so does every
-//! pool that takes its chunks from the global allocator.
+//! The measuring program with mimalloc v3 as its global allocator. `Box` uses it, and so do pools
+//! that take their chunks from the global allocator.
 
 #[global_allocator]
 static GLOBAL: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -45,7 +45,7 @@ fn thin(value: Value) -> Value {
     }
 }
 
-/// The FNV-1a hash, 64 bits.
+/// Returns the FNV-1a hash, 64 bits.
 fn checksum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

@@ -21,13 +21,13 @@ pub(crate) trait BinaryTrees {
     /// Counts the nodes of that tree.
     fn count_kept(&mut self) -> u64;
 
-    /// The counts of the peer's collector, if it has any.
+    /// Returns the counts of the peer's collector, if it has any.
     fn collector(&self) -> Option<Collector> {
         None
     }
 }
 
-/// The load.
+/// Runs the load.
 pub(crate) fn work(trees: &mut impl BinaryTrees, depth: u32) -> u64 {
     let mut checksum = trees.short_lived(depth + 1);
     trees.keep(depth);

@@ -26,7 +26,7 @@ pub(crate) trait GcBench {
     /// Returns the nodes of the kept tree plus the kept numbers that are [`right`].
     fn count_kept(&mut self) -> u64;
 
-    /// The counts of the peer's collector, if it has any.
+    /// Returns the counts of the peer's collector, if it has any.
     fn collector(&self) -> Option<Collector> {
         None
     }
@@ -47,7 +47,7 @@ fn nodes(depth: u32) -> u64 {
     (2 << depth) - 1
 }
 
-/// The load.
+/// Runs the load.
 pub(crate) fn work(trees: &mut impl GcBench, depth: u32) -> u64 {
     let mut checksum = trees.bottom_up(depth + 2);
     trees.keep(depth, 1 << (depth + 3));

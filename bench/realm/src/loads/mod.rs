@@ -40,7 +40,7 @@ impl Load {
         Self::ALL.into_iter().find(|load| load.name() == name)
     }
 
-    /// The size of the load: the slowest peer needs less than ten seconds.
+    /// Returns the size of the load: the slowest peer needs less than ten seconds.
     pub(crate) fn sizes(self) -> Sizes {
         match self {
             Self::BinaryTrees | Self::GcBench => Sizes { depth: 16, size: 0, rounds: 0 },
@@ -67,6 +67,6 @@ pub(crate) struct Collector {
     pub(crate) ns: u64,
     /// Collections.
     pub(crate) cycles: u64,
-    /// Those collections that visited only young values.
+    /// Collections that visited only young values.
     pub(crate) minor_cycles: u64,
 }

@@ -1,8 +1,8 @@
 //! heapwright's safe interface. Each tree and each turn is one `mutate`, which pays for its
 //! allocations when it returns: no other call is needed.
 //!
-//! References are copied freely. Changing fields lie in a `Cell`, which gets the object that
-//! contains it. Strings lie in the realm too.
+//! References are copied freely. Changing fields lie in a `Cell`. A store to a cell names the
+//! object that contains the cell. Strings lie in the realm too.
 
 use heapwright::Rootable;
 use heapwright::gc::raw::Options;

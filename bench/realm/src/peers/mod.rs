@@ -28,11 +28,11 @@ mod rc;
 
 /// Makes the state of a load, which is empty at first.
 pub(crate) trait Peer {
-    /// For trees that come and go.
+    /// Makes the state for trees that come and go.
     fn binary_trees(&self) -> impl BinaryTrees;
-    /// For trees whose nodes change.
+    /// Makes the state for trees whose nodes change.
     fn gcbench(&self) -> impl GcBench;
-    /// For a tree that stays.
+    /// Makes the state for a tree that stays.
     fn splay(&self) -> impl Splay;
 }
 

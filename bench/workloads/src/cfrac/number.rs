@@ -109,8 +109,8 @@ impl Number {
         if divisor.len == 1 {
             return self.divided_by_limb(divisor.limbs[0]);
         }
-        // Both are shifted until the divisor's top bit is set: then a digit guessed from the top
-        // limbs is wrong by at most two.
+        // Both numbers are shifted until the divisor's top bit is set. Then a digit guessed from
+        // the top limbs is wrong by at most two.
         let shift = divisor.limbs()[divisor.len - 1].leading_zeros();
         let divisor = divisor.shifted_left(shift);
         let mut rest = self.shifted_left(shift);
@@ -188,7 +188,7 @@ impl Number {
     }
 }
 
-/// `rest -= digit * divisor`; returns true if the result is negative.
+/// Does `rest -= digit * divisor`. Returns true if the result is negative.
 fn subtract_multiple(rest: &mut [u32], divisor: &[u32], digit: u64) -> bool {
     let mut borrow = 0u64;
     for (limb, &divisor) in rest.iter_mut().zip(divisor) {
@@ -203,7 +203,7 @@ fn subtract_multiple(rest: &mut [u32], divisor: &[u32], digit: u64) -> bool {
     below
 }
 
-/// `rest += divisor`, without the carry that undoes a borrow.
+/// Does `rest += divisor`, without the carry that undoes a borrow.
 fn add_back(rest: &mut [u32], divisor: &[u32]) {
     let mut carry = 0u64;
     for (limb, &divisor) in rest.iter_mut().zip(divisor) {

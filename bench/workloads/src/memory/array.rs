@@ -1,7 +1,7 @@
 //! A sequence of plain numbers in one block, which may grow by `realloc`.
 //!
-//! Like a `Vec` of exact capacity, but the workload requests each step of its growth, not a rule
-//! of Rust's library.
+//! An array is like a `Vec` of exact capacity. But the workload requests each step of its growth,
+//! not a rule of Rust's library.
 
 use super::{allocate, allocate_zeroed, reallocate, release};
 use std::ops::{Deref, DerefMut};

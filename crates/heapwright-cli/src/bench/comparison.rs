@@ -1,16 +1,17 @@
 //! From runs to ratios: compares allocators on one program and over many.
 //!
 //! A comparison of two allocators always uses their own pairs of runs, round by round. Ratios of
-//! ratios to the baseline would add its noise.
+//! ratios to the baseline would add the baseline's noise.
 //!
 //! Groups, for means: the built-in workloads, the programs of the suite, all of them, and workloads
-//! with at least 32 MiB live. In the last group the memory above an empty program's depends on the
-//! allocator. The empty workload is in no group.
+//! with at least 32 MiB live. Only the last group also compares the memory above an empty
+//! program's: with few live bytes this difference hardly depends on the allocator. The empty
+//! workload is in no group.
 
 use super::results::{Comparison, Entry, Kind, Measure, Outcome, Program, Results, Run, Summary};
 use super::statistics::{self, Estimate, Ratios, geometric_mean};
 
-/// Live bytes from which the memory above an empty program's is compared.
+/// The fewest live bytes of a program in the group [`Group::MuchLive`].
 pub(crate) const MUCH_LIVE: u64 = 32 << 20;
 
 /// A group of programs with a common mean.

@@ -45,7 +45,7 @@ pub(crate) enum End {
     TooMuchOutput,
 }
 
-/// One run.
+/// The cost, the end and the output of a run.
 pub(crate) struct Ran {
     pub(crate) cost: Run,
     pub(crate) end: End,

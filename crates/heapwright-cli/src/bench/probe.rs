@@ -1,8 +1,8 @@
 //! Checks before the race that each preload takes effect.
 //!
 //! An allocator whose library is not loaded would be glibc under another name. So this command runs
-//! itself under the preload, as a hidden subcommand. It prints the files of malloc and free, and a
-//! version number if the library reports one.
+//! itself under the preload, as a hidden subcommand. The subcommand prints the files of malloc and
+//! free, and a version number if the library reports one.
 
 use super::allocators::Allocator;
 use super::launcher::{Attempt, End, Launcher};
@@ -77,7 +77,7 @@ fn probe(allocator: &Allocator, launcher: &Launcher, limit: Duration) -> anyhow:
             let detail = format!("killed after {} s, before main", limit.as_secs());
             return Ok(Probed::Unfit(Outcome::Hung, detail));
         }
-        // The allocator may fail only on the probe; the race will show.
+        // The race will show whether the allocator fails only on the probe.
         End::Signal(_) | End::TooMuchOutput => return Ok(Probed::Fine(None)),
         End::Code(0) => {}
         End::Code(_) => {
@@ -143,7 +143,7 @@ fn file_of(function: &CStr) -> Option<String> {
     Some(name.to_string_lossy().into_owned())
 }
 
-/// Returns mimalloc's version. Two lines of versions are in use, and they differ.
+/// Returns mimalloc's version. Old and new versions encode it differently ([`version`]).
 fn mimalloc_version() -> Option<String> {
     let function = address_of(c"mi_version");
     if function.is_null() {
@@ -174,7 +174,7 @@ mod tests {
     fn this_process_allocates_from_the_c_library() {
         let text = answer();
         let mut lines = text.lines();
-        // Or it allocates from a library that checks the tests.
+        // The test allocates from the C library, or from a preloaded library that checks the tests.
         let preloaded = std::env::var("LD_PRELOAD").unwrap_or_default();
         let is_known = |file: &str| file.contains("libc") || preloaded.contains(file);
         assert!(lines.next().is_some_and(is_known), "{text}");

@@ -20,7 +20,7 @@ pub(crate) enum Comparing {
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     pub(crate) name: String,
-    /// One sentence.
+    /// The program's purpose, in one sentence.
     pub(crate) stands_for: String,
     pub(crate) kind: Kind,
     /// The executable file.

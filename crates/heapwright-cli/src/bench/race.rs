@@ -5,8 +5,9 @@
 //! from round to round. Rounds are the outer loop, so that each program's runs are spread over the
 //! whole race. An interrupted race has then measured all programs a little, not a few of them well.
 //!
-//! A failure under an allocator ends its race on that program, and becomes a row of the results. A
-//! failure under the baseline is the program's own, and ends the race on it for all.
+//! If a program fails under an allocator, the allocator leaves the race on this program, and the
+//! failure becomes a row of the results. If a program fails under the baseline, the program itself
+//! is at fault. Then its race ends for all allocators.
 
 use super::allocators::Allocator;
 use super::launcher::{Attempt, End, Fingerprint, Launcher, Ran};
@@ -19,11 +20,11 @@ use crate::process;
 use crate::process::interrupt;
 use std::time::Duration;
 
-/// Without --timeout: the limit of the baseline's first run,
+/// The time limit of the baseline's first run, without --timeout.
 const FIRST_LIMIT: Duration = Duration::from_secs(3600);
-/// the least limit of any other run,
+/// The least time limit of all other runs, without --timeout.
 const LEAST_LIMIT: Duration = Duration::from_secs(60);
-/// and that limit as a multiple of the baseline's first run.
+/// The time limit of other runs, as a multiple of the baseline's first run.
 const TIMES_SLOWER: u32 = 10;
 
 /// The programs and allocators of a race, and its settings.
@@ -243,7 +244,7 @@ impl Race<'_> {
         Ok(Ok(()))
     }
 
-    /// Does one run. The run counts if the time left is known: after the warm-up.
+    /// Does one run. `left`: the time left. It is `None` in the warm-up, whose runs do not count.
     fn once(
         &self,
         lane: &mut Lane<'_>,

@@ -1,7 +1,6 @@
 //! The results of a race: the structures of `--format json`, from which all other output is made.
 //!
-//! `schema` names the format. A new field keeps the format's name; a new meaning of a field changes
-//! it.
+//! `schema` names the format. A new field does not change this name; a new meaning of a field does.
 
 use super::machine;
 use crate::output::rfc3339;
@@ -12,7 +11,7 @@ use std::time::SystemTime;
 /// The name of the format.
 pub(crate) const SCHEMA: &str = "heapwright-bench/1";
 
-/// The first fields of all files of results, of a race and of a replay.
+/// The first fields of every file of results: of a race's and of a replay's.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Head {
     /// The name of the format.
@@ -105,7 +104,7 @@ pub(crate) struct Program {
     pub(crate) live_bytes: Option<u64>,
     /// The number of allocations and frees, if known.
     pub(crate) operations: Option<u64>,
-    /// The results, one for each allocator, in their order.
+    /// The results of each allocator, in the order of `Results::allocators`.
     pub(crate) results: Vec<Entry>,
 }
 
@@ -116,7 +115,8 @@ pub(crate) struct Entry {
     pub(crate) outcome: Outcome,
     /// The failure in words, if the outcome is not ok.
     pub(crate) detail: Option<String>,
-    /// `runs[i]` of all allocators belong to one round. After a failure, the rounds before it.
+    /// `runs[i]` of all allocators belong to one round. After a failure, the list has only the
+    /// rounds before the failure.
     pub(crate) runs: Vec<Run>,
 }
 

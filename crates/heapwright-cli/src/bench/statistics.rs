@@ -9,9 +9,9 @@
 //! holds the middle 95 % of the medians.
 //!
 //! **Many programs.** The estimate is the geometric mean of the programs' medians. Its interval
-//! comes from the same redrawn medians, one of each program at a time; each program takes them from
-//! another place on. The programs themselves are not redrawn: the interval is for the mean of
-//! *these* programs, not of others.
+//! comes from the same redrawn medians: each mean takes one of every program. Each program begins
+//! at another place in its list. The programs themselves are not redrawn: the interval is for the
+//! mean of *these* programs, not of others.
 //!
 //! From fewer than [`SURE_ROUNDS`] rounds no method can give 95 %: the interval then reaches from
 //! about the smallest to the largest ratio.
@@ -27,8 +27,8 @@ const APART: usize = 37;
 /// The share of the medians outside the interval, half at each end.
 const OUTSIDE: f64 = 0.05;
 
-/// The fewest rounds whose extremes enclose the true median in 95 of 100 cases. Six rounds give 1
-/// - 2 / 2^6 = 0.97, and five only 0.94.
+/// The fewest rounds whose extremes enclose the true median in 95 of 100 cases. Six rounds
+/// give `1 - 2 / 2^6`, which is 0.97. Five give only 0.94.
 pub(crate) const SURE_ROUNDS: usize = 6;
 
 /// The seed of every generator.
@@ -136,7 +136,8 @@ pub(crate) fn geometric_mean(programs: &[Ratios]) -> Option<Estimate> {
         if ratios.redrawn.is_empty() {
             return Some(Estimate { value, interval: None });
         }
-        // All programs share one sequence of draws: each starts at another place in it.
+        // Each program begins at another place in its redrawn medians, because all have the same
+        // draws.
         let redrawn = ratios.redrawn.iter().cycle().skip(number * APART % RESAMPLES);
         for (sum, median) in sums.iter_mut().zip(redrawn) {
             *sum += median.ln();

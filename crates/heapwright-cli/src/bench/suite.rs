@@ -60,7 +60,7 @@ fn yes() -> bool {
     true
 }
 
-/// Returns the programs of a suite file, or those of them in `chosen`.
+/// Returns the programs of a suite file, or only those in `chosen`.
 pub(crate) fn read(path: &Path, chosen: &[String]) -> anyhow::Result<Vec<Program>> {
     let shown = path.display();
     let text = bounds::text(path)

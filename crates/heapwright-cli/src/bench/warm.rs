@@ -6,15 +6,15 @@
 //! ```
 //!
 //! In a virtual machine free memory often has no pages of the host behind it. The host takes them
-//! back after seconds (free page reporting, balloons) or has never given them, and provides them
-//! at the first touch. Such a page costs ten times as much as its fault. Whether a run meets any
-//! depends on the run before it. So this module touches as much memory as the run may need,
-//! immediately before it, and frees it. The kernel hands out the last freed pages first. It does
-//! the same before every run, for every allocator. On a physical machine it changes little.
+//! back after seconds (free page reporting, balloons) or has never given them, and provides them at
+//! the first touch. Such a page costs ten times as much as its fault. The run before decides how
+//! many such pages a run meets. So, immediately before each run, this module touches as much memory
+//! as the run may need, and frees it. The kernel hands out the last freed pages first. The module
+//! does the same for every allocator. On a physical machine it changes little.
 //!
-//! Only free memory is touched: the files that runs read stay in the page cache, which the host
-//! does not take. A child process does it. If there is less memory than it seems (in a container),
-//! the kernel ends that child first.
+//! The module touches only free memory, so the files that runs read stay in the page cache, which
+//! the host does not take. A child process touches the memory. In a container there may be less
+//! memory than it seems. Then the kernel ends this child first.
 
 use super::machine;
 use std::ptr;

@@ -27,13 +27,13 @@ pub(crate) const OWN_FAILURE: u8 = 125;
 
 /// Race allocators on a program, or on built-in workloads.
 ///
-/// Runs CMD (or the workloads) under glibc's malloc, heapwright, every other
-/// allocator found on this machine and those named, in turns, and prints
-/// medians, ratios with their 95 % intervals, peak memory and page faults.
-/// What the intervals do not decide is called a tie; an allocator that crashes
-/// or hangs the program is a row that says so.
+/// Runs CMD (or the workloads) in turns under glibc's malloc, heapwright, every
+/// other allocator found on this machine, and those named. Prints medians,
+/// ratios with their 95 % intervals, peak memory and page faults. If an interval
+/// contains 1, the result is a tie. If an allocator crashes or hangs the program,
+/// a row says so.
 ///
-/// CMD reads nothing from stdin, and what it prints is only compared.
+/// CMD's stdin is empty. CMD's output is compared, and not shown.
 ///
 /// Exits with 0 if the race was run, 1 if a program fails by itself (under the
 /// baseline), 2 for a wrong command line, 127 or 126 if CMD cannot be run, 125
@@ -51,9 +51,9 @@ Examples:
   heapwright bench --with heapwright:purge=0 --with heapwright:purge=never --workloads cfrac
   heapwright bench --suite programs.toml --format json -o race.json --format html -o race.html")]
 pub(crate) struct Args {
-    /// Race these, too: a name from --list, NAME=PATH of a library,
-    /// 'NAME=VAR=VALUE PATH' to set its environment, or heapwright:OPTIONS; NAME
-    /// replaces a found allocator; may be repeated
+    /// Race this allocator, too: a name from --list, NAME=PATH of a library,
+    /// 'NAME=VAR=VALUE PATH' to set the program's environment, or heapwright:OPTIONS; an
+    /// allocator found under the same NAME is replaced; may be repeated
     #[arg(long, value_name = "NAME,...")]
     with: Vec<OsString>,
 
@@ -81,7 +81,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value = "7", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds_long: u32,
 
-    /// Kill a run after this time [default: 60, or ten times the baseline's]
+    /// Kill a run after this time [default: ten times the baseline's first run, at least 60]
     #[arg(long, value_name = "SECONDS", value_parser = time_limit)]
     timeout: Option<Duration>,
 
@@ -92,7 +92,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     output_args: OutputsArgs<WithPage>,
 
-    /// Print progress, a line a round, even if stderr is not a terminal
+    /// Print a line of progress for each round, even if stderr is not a terminal
     #[arg(long, conflicts_with = "quiet")]
     progress: bool,
 
@@ -100,7 +100,7 @@ pub(crate) struct Args {
     #[arg(long)]
     list: bool,
 
-    /// For tests: do so many times the work of each workload; 0 does a miniature
+    /// For tests: multiply the work of each workload by this number; 0 does a miniature
     #[cfg_attr(debug_assertions, arg(long, hide = true, default_value_t = 1))]
     #[cfg_attr(not(debug_assertions), arg(skip = 1_u32))]
     scale: u32,

@@ -42,11 +42,11 @@ use std::path::{Path, PathBuf};
 /// one. A debug build has a dozen frames between a `Vec` and `malloc`.
 const MORE_FRAMES: &str = "traces=32";
 
-/// Run a program in debug mode, with all that it starts, and report what was found.
+/// Run a program and all that it starts in debug mode, and report errors and leaks.
 ///
-/// Mistakes with memory are found as they happen, and leaks when a process ends.
-/// Exits with 99 (see --exit-code) if something was found that --fail-on names,
-/// else as the program did; 2 for a wrong command line, 125 if it could not be
+/// Finds errors while the program runs, and leaks when a process ends.
+/// Exits with 99 (see --exit-code) if there is a finding that --fail-on names, else
+/// as the program did; 2 for a wrong command line, 125 if the program could not be
 /// checked, 126 or 127 if it could not be run.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
@@ -64,12 +64,12 @@ pub(crate) struct Args {
     #[command(flatten)]
     output_args: OutputArgs,
 
-    /// Which findings give the exit code of --exit-code: errors, leaks (definitely lost),
+    /// The findings that give the exit code of --exit-code: errors, leaks (definitely lost),
     /// possible (leaks), growth, or none; several are joined by commas
     #[arg(long, value_name = "WHAT", default_value = "errors,leaks")]
     fail_on: FailOn,
 
-    /// The exit code where something was found that --fail-on names
+    /// The exit code if there is a finding that --fail-on names
     #[arg(long, value_name = "CODE", default_value_t = 99)]
     exit_code: u8,
 
@@ -77,7 +77,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, value_name = "HOW", default_value_t = Leaks::Full)]
     leaks: Leaks,
 
-    /// Count live blocks while the program runs, to find what keeps growing
+    /// Count live blocks while the program runs, to find memory that keeps growing
     #[arg(long)]
     growth: bool,
 
@@ -94,33 +94,32 @@ pub(crate) struct Args {
     #[arg(long)]
     exact: bool,
 
-    /// Guard from the start all blocks of the places where earlier runs with this FILE found
-    /// something, so that it is seen as it happens, and add what this run finds; it need not be
-    /// there
+    /// Guard all blocks of the places in FILE from the start, so that an error there is seen as it
+    /// happens, and add the places where this run finds something. FILE need not exist
     #[arg(long, value_name = "FILE")]
     sites: Option<PathBuf>,
 
-    /// Which processes that outlive the program to wait for, however long it takes: daemon (the
-    /// program itself, gone to the background), all, or none; others are waited for for a second
+    /// The processes that outlive the program and that the command waits for, however long it
+    /// takes: daemon (the program itself, gone to the background), all, or none. All others get one
+    /// second
     #[arg(long, value_enum, value_name = "WHICH", default_value_t = Follow::Daemon)]
     follow: Follow,
 
-    /// Look for uninitialised values, too: run the program with other bytes in what it has not
-    /// written, and compare how it ends, what it prints and what is found; where that differs, run
-    /// it more often to find the bytes. What it changes elsewhere, it changes several times (see
-    /// --setup)
+    /// Look for uninitialised values, too: run the program again with other bytes in memory that it
+    /// has not written, and compare its end, its output and the findings. If these differ, further
+    /// runs find the bytes. Each run repeats the program's changes to files (see --setup)
     #[arg(long)]
     twice: bool,
 
-    /// A command of the shell to run before each run
+    /// A shell command to run before each run
     #[arg(long, value_name = "COMMAND", requires = "twice")]
     setup: Option<String>,
 
-    /// Compare what FILE holds after each run, too; may be repeated
+    /// Compare the contents of FILE after each run, too; may be repeated
     #[arg(long, value_name = "FILE", requires = "twice")]
     compare: Vec<PathBuf>,
 
-    /// Begin to look for no further bytes after N runs
+    /// After N runs, begin no search for a further byte
     #[arg(long, value_name = "N", default_value_t = 100, requires = "twice")]
     runs: u32,
 
@@ -139,11 +138,11 @@ pub(crate) struct Args {
 /// The detail in which leaks are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Leaks {
-    /// Do not look for them
+    /// Do not look for leaks
     No,
-    /// Report their sums
+    /// Report only the sums of leaks
     Summary,
-    /// Report them one by one, too (see --show)
+    /// Report leaks one by one, too (see --show)
     Full,
 }
 
@@ -159,7 +158,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         bail!("{name} cannot be checked: {reason} (--anyway runs it to check its child processes)");
     }
     let library = preload::for_check(args.program.library.given().as_deref())?;
-    // Before the program runs, so that a bad FILE does not cost a run.
+    // The file is opened before the program runs, so that a bad FILE does not cost a run.
     let file = args.output_args.file()?;
     let how = how(args, &inspected);
     report::check(&how).map_err(|error| is_wrong(&error))?;
@@ -362,7 +361,7 @@ fn write(args: &Args, report: &Report, file: Option<fs::File>) -> io::Result<()>
     let mut stderr = io::stderr().lock();
     let look = Look::of(&stderr);
     if output_args.is_text() {
-        // An empty line between the program's output and the report.
+        // An empty line separates the program's output from the report.
         stderr.write_all(b"\n")?;
     }
     output_args.write(report, &mut stderr, look)

@@ -43,11 +43,11 @@ pub(crate) const COULD_NOT: u8 = 125;
 /// The processes that outlive the program and that the command waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Follow {
-    /// Those that run a file which the program ran
+    /// Processes that run a file which the program ran
     Daemon,
-    /// All
+    /// All processes
     All,
-    /// None
+    /// No process
     None,
 }
 
@@ -55,13 +55,13 @@ pub(super) enum Follow {
 #[derive(Clone, Copy)]
 pub(super) struct How<'a> {
     pub(super) follow: Follow,
-    /// Permits the program to leave no record, if a process that it starts leaves one.
+    /// Permits the program to leave no record, if one of its child processes leaves one.
     pub(super) may_be_unchecked: bool,
     /// The folder of --keep.
     pub(super) kept: Option<&'a Path>,
     /// `true` if Python allocates all its objects with malloc.
     pub(super) has_python_malloc: bool,
-    /// The longest time that the program may run, and then go on in the background.
+    /// The longest time that the program may run, and that its processes may outlive it.
     pub(super) limit: Option<Duration>,
     /// The memory that the run's processes share.
     pub(super) shared: Option<&'a Shared>,
@@ -88,7 +88,7 @@ pub(super) struct End {
     /// The processes that --follow names.
     followed: Vec<u32>,
     orphans: Orphans,
-    /// The records that did not fit on the disk of the other ones.
+    /// The folder for records that did not fit on the disk of the first folder.
     _elsewhere: Option<Folder>,
 }
 
@@ -172,8 +172,9 @@ impl End {
     }
 }
 
-/// Waits up to a second. Processes that --follow names: until they end, the user interrupts twice,
-/// or the limit passes. Returns the processes that still run, and those that --follow named.
+/// Waits up to a second for the processes that outlive the program. Those that --follow names are
+/// waited for until they end, the user interrupts twice, or the limit passes. Returns the processes
+/// that still run, and those that --follow named.
 fn outlive(
     name: &OsStr,
     how: &How<'_>,
@@ -267,8 +268,8 @@ pub(super) fn keep(report: &mut Report, is_wanted: impl Fn(&Process) -> bool) ->
     kept != 0
 }
 
-/// Returns why the library cannot be loaded into a program. `None` for a program that cannot be
-/// run: starting it reports that.
+/// Returns why the library cannot be loaded into a program. `None` if the program cannot be run:
+/// the attempt to start it reports the reason.
 pub(super) fn cannot_be_checked(report: &inspect::Report) -> Option<String> {
     let cannot_run = ["not-found", "not-executable", "noexec", "not-a-program", "not-elf", "loop"];
     let reason = report.reason().filter(|finding| !cannot_run.contains(&finding.code))?;

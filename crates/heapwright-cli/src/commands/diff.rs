@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 /// The exit code if a record could not be read.
 pub(crate) const COULD_NOT: u8 = 2;
 
-/// Show what is different between two records, or two points in time of one.
+/// Show the differences between two records, or between two points in time of one.
 ///
 /// A and B are records or folders of records, each with an optional point:
-/// RECORD@3 (the leak check of that number), RECORD@10s (the last one up to that
-/// time since the process began), RECORD@end. Exits with 0 if nothing is
+/// RECORD@3 (the leak check of that number), RECORD@10s (the last leak check in the
+/// first 10 seconds of the process), RECORD@end. Exits with 0 if nothing is
 /// different, 1 if something is, 2 if a record cannot be read.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
@@ -33,11 +33,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
 
-    /// What was before, RECORD or RECORD@POINT
+    /// The earlier RECORD, or RECORD@POINT
     #[arg(value_name = "A")]
     before: PathBuf,
 
-    /// What was after
+    /// The later RECORD, or RECORD@POINT
     #[arg(value_name = "B")]
     after: PathBuf,
 }

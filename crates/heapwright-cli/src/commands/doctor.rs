@@ -21,11 +21,12 @@ pub(crate) const COULD_NOT: u8 = 2;
 
 /// Say whether heapwright would take effect on a program, and if not, why.
 ///
-/// Exits with 0 if it does, 1 if it does not, 2 if that cannot be found out, or there is no such
-/// command. It also says what mode=hardened (heapwright run --hardened) would have on this machine.
-/// The program is not run, unless with --try. With --system: what would become of all programs on
-/// PATH if they were preloaded, by a session's environment or by /etc/ld.so.preload; 1 if that file
-/// names what is missing, or what others may change.
+/// Exits with 0 if heapwright would take effect, 1 if not, 2 if that cannot be found out, or there
+/// is no such command. Also lists the protections that mode=hardened (heapwright run --hardened)
+/// would have on this machine. The program is not run, unless with --try. With --system, looks at
+/// all programs on PATH as if they were preloaded, by a session's environment or by
+/// /etc/ld.so.preload. Then exits with 1 if /etc/ld.so.preload names a missing file, or a file that
+/// other users may change.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(override_usage = "heapwright doctor [OPTIONS] [--] CMD [ARGS]...")]
@@ -35,7 +36,7 @@ Examples:
   heapwright doctor --try ./program --version
   heapwright doctor --system")]
 pub(crate) struct Args {
-    /// Run the program on heapwright and see (its stdout goes to stderr)
+    /// Also run the program on heapwright, and judge by its statistics (its stdout goes to stderr)
     #[arg(long = "try")]
     run: bool,
 

@@ -21,14 +21,15 @@ use std::slice;
 use std::thread;
 use std::time::Duration;
 
-/// Explain why a process has more memory than its live blocks need, and what can be done.
+/// Explain why a process has more memory than its live blocks need, and how to change that.
 ///
-/// Of a running process the largest parts of its memory come first, each with what it is, and with
-/// options that make it smaller and what those cost; if it is sampled, its heap profile follows. Of
-/// the record of a heap profile: which calls' blocks stay, which are freed at once, what has grown,
-/// and how much of what was resident was not live; of a folder of records, of the process that had
-/// most live. See docs/live.md. Exits with 0; 2 for a wrong command line, a process that cannot be
-/// shown or a file that is no heap profile, 1 for a process that has not shown anything yet.
+/// For a running process, lists the largest parts of its memory, each with an explanation, options
+/// that make the part smaller, and their cost. If the process is sampled, its heap profile follows.
+/// For the record of a heap profile, lists the calls whose blocks stay, are freed at once, or grow,
+/// and the share of resident memory that was not live. For a folder of records, explains the
+/// process with the most live bytes. See docs/live.md. Exits with 0; 1 for a process that has not
+/// shown anything yet; 2 for a wrong command line, a process that cannot be shown, or a file that
+/// is no heap profile.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(after_help = "\
@@ -37,7 +38,7 @@ Examples:
   heapwright explain --format json 4242
   heapwright explain server.4242")]
 pub(crate) struct Args {
-    /// A running process, by its number, or a file or a folder that a heap profile has left
+    /// A running process, by its number; or the record of a heap profile, or a folder of records
     #[arg(value_name = "PID|RECORD")]
     what: PathBuf,
 
@@ -45,7 +46,7 @@ pub(crate) struct Args {
     output_args: OutputArgs<Plain>,
 }
 
-/// The time in which a process that is read, and that allocates, renews its figures.
+/// The time within which a process renews its figures after a read, if it allocates.
 const SOON: Duration = Duration::from_millis(250);
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {

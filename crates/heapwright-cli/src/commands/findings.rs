@@ -1,6 +1,6 @@
 //! `heapwright findings`: the page of a kind of finding, on the terminal.
 //!
-//! The pages are those of the documentation (`docs/findings/`), which travel inside the command.
+//! The command contains these pages of the documentation (`docs/findings/`).
 
 use crate::output;
 use crate::process::Exit;

@@ -16,17 +16,17 @@ pub(crate) const COULD_NOT: u8 = 2;
 /// The exit code if the dump is cut or damaged.
 const NOT_WHOLE: u8 = 1;
 
-/// Summarise a dump of a collected heap by type, size and what retains it.
+/// Summarise a dump of a collected heap: its types, their sizes, and the objects that retain most.
 ///
-/// Prints how much the objects of each type take and retain (what could be freed
-/// with them), how full the pages of each size are, and the objects that retain the
-/// most, each with the shortest path from a root. Of a heap with generations, or one that
-/// was compacted, also how much is old, what is pinned, and what was moved. --format html
-/// draws all pages: how full they are, how old, which are pinned, which were moved into.
+/// Prints the bytes that the objects of each type take and retain (could be freed with them), and
+/// how full the pages of each size are. Then prints the objects that retain the most, each with the
+/// shortest path from a root. For a heap with generations, or a compacted heap, also prints how
+/// much is old, pinned, and moved. --format html draws all pages: how full and how old they are,
+/// which are pinned, and which received moved objects.
 ///
-/// A DUMP is what hw_gc_dump writes; it may be compressed (gzip). One that is cut or
-/// damaged is summarised as far as it goes. Exits with 0, with 1 if the dump is not
-/// whole, 2 if it cannot be read, or has not the type or object that was asked for.
+/// The function hw_gc_dump writes a DUMP; the file may be compressed (gzip). A cut or damaged file
+/// is summarised as far as it goes. Exits with 0, with 1 if the dump is not whole, with 2 if it
+/// cannot be read, or lacks the requested type or object.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(after_help = "\
@@ -45,11 +45,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
 
-    /// Show the objects of this type, and what refers to them
+    /// Show the objects of this type, and the types that refer to them
     #[arg(long = "type", value_name = "NAME")]
     type_: Option<String>,
 
-    /// Show what leads to the object at ADDRESS, or around it; may be repeated
+    /// Show the path to the object at or around ADDRESS, and its dominators; may be repeated
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     path: Vec<u64>,
 

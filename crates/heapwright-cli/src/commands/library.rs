@@ -11,8 +11,8 @@ use std::os::unix::ffi::OsStrExt;
 
 /// Print the path of the preload library, for setting LD_PRELOAD by hand.
 ///
-/// It lies in XDG_CACHE_HOME, ~/.cache or a folder among temporary ones; for root in
-/// /var/cache, which all users can read. For a service of another user, ask as root,
+/// The library lies in XDG_CACHE_HOME, ~/.cache or a folder among the temporary files; for root in
+/// /var/cache, which all users can read. For a service of another user, run this command as root,
 /// or install the library (packaging/install.sh).
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]

@@ -1,4 +1,28 @@
 //! The subcommands. Each module has a subcommand's arguments and a function `run`.
+//!
+//! ```text
+//! run           a program on heapwright, and its use of memory
+//! check         a program in debug mode, and the findings
+//!   twice       runs the program again with other uninitialised bytes
+//! valgrind      the same as `check`, for callers of valgrind
+//! cargo         cargo's tests, programs and benchmarks, checked
+//! checked       runs a program in debug mode, for `check`, `valgrind` and `cargo`
+//! profile       the calls that allocate a program's memory, from samples
+//! doctor        whether a preload takes effect on a program, and the reasons
+//! report        the contents of debug records
+//! diff          two records, or two points in time, compared
+//! findings      the page of a kind of finding
+//! heap          a summary of a collected heap's dump
+//! library       the path of the preload library
+//! bench         a race of allocators, on a program or on workloads
+//! workload      a built-in workload (hidden)
+//! record        a program, and a trace of all its calls for memory
+//! replay        such a trace, under any allocator
+//! top           the parts of running processes' memory
+//! explain       the reasons for a process's memory, and remedies
+//! trim          makes a running process return free memory
+//! docs          completions and manual pages, made from the arguments
+//! ```
 
 pub(crate) mod bench;
 pub(crate) mod cargo;
@@ -54,7 +78,7 @@ pub(crate) fn seconds(text: &str, most: u32) -> Result<Duration, String> {
     }
 }
 
-/// How something is reported, and where: the same words in every subcommand.
+/// The format and the file of an output. All subcommands use the same words.
 #[derive(clap::Args)]
 pub(crate) struct OutputArgs<F: ValueEnum + Send + Sync + 'static> {
     /// The format of the output [default: text]
@@ -78,14 +102,14 @@ impl<F: ValueEnum + Send + Sync + Default + 'static> OutputArgs<F> {
     }
 }
 
-/// The same for what takes long to measure, and can be reported in several ways at once.
+/// The formats and files of measurements that take long. Several are possible at once.
 #[derive(clap::Args)]
 pub(crate) struct OutputsArgs<F: ValueEnum + Send + Sync + 'static> {
-    /// The format of the output [default: text]; may be repeated, each with its -o FILE
+    /// The format of the output [default: text]; may be repeated, each with an -o FILE of its own
     #[arg(long = "format", value_enum, value_name = "FORMAT")]
     formats: Vec<F>,
 
-    /// Write to FILE, the n-th one in the n-th --format; the text then goes to stdout, too
+    /// Write to FILE; the n-th FILE gets the n-th --format; the text then goes to stdout, too
     #[arg(short, long = "output", value_name = "FILE")]
     outputs: Vec<PathBuf>,
 
@@ -124,7 +148,7 @@ impl<F: ValueEnum + Send + Sync + Default + PartialEq + 'static> OutputsArgs<F> 
     }
 }
 
-/// The program that a subcommand runs with the library, and how.
+/// The program that a subcommand runs with the library, and its options.
 #[derive(clap::Args)]
 pub(crate) struct ProgramArgs {
     /// Set an option of the library, e.g. purge=250; may be repeated
@@ -134,8 +158,8 @@ pub(crate) struct ProgramArgs {
     #[command(flatten)]
     pub(crate) library: LibraryArg,
 
-    /// Have Python allocate all objects with malloc (PYTHONMALLOC=malloc), where they are seen:
-    /// small ones are else in an allocator of its own
+    /// Make Python allocate all objects with malloc (PYTHONMALLOC=malloc), so that they are seen;
+    /// small objects are otherwise in Python's own allocator
     #[arg(long)]
     pub(crate) python: bool,
 

@@ -33,17 +33,16 @@ use std::time::{Duration, Instant};
 /// The part of a record's name before the pid.
 const STEM: &str = "profile";
 
-/// Sample a program's allocations, and report which call stacks its memory comes from.
+/// Sample a program's allocations, and report the call stacks that allocated its memory.
 ///
-/// heapwright keeps the stack of a small random sample of blocks, and sees when each is
-/// freed. The program runs a few per cent slower at most, and ends as without; each of
-/// its processes is profiled by itself. Exits as the program did; 2 for a wrong
-/// command line, 125 if the command failed itself, 126 or 127 if the program could not
-/// be run.
+/// heapwright keeps the stacks of a small random sample of blocks, and notes when each block is
+/// freed. The program runs at most a few per cent slower. Each of its processes has a profile of
+/// its own. Exits as the program did; 2 for a wrong command line, 125 if the command failed itself,
+/// 126 or 127 if the program could not be run.
 ///
-/// With a PID, a running process on heapwright is profiled for some seconds, without a restart:
-/// what it allocates from now on. Ctrl-C ends that sooner. Exits with 0, or with 125 if the process
-/// gave no profile.
+/// With a PID, profiles a running process on heapwright for some seconds, without a restart. The
+/// profile has the blocks that the process allocates in this time. Ctrl-C ends the wait sooner.
+/// Exits with 0, or with 125 if the process gave no profile.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(override_usage = "heapwright profile [OPTIONS] [--] CMD [ARGS]...
@@ -69,7 +68,7 @@ struct How {
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<Format>,
 
-    /// Write to FILE [default: stderr, behind what the program writes; stdout for a PID]
+    /// Write to FILE [default: stderr, after the program's own output; stdout for a PID]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -77,9 +76,8 @@ struct How {
     #[arg(long, value_enum, value_name = "FIGURE")]
     figure: Option<Figure>,
 
-    /// Average number of allocated bytes from one sample to the next, from 1k to 1g: smaller
-    /// is more exact, and slower
-    /// [default: 512k]
+    /// Average number of allocated bytes from one sample to the next, from 1k to 1g; a smaller
+    /// number is more exact, and slower [default: 512k]
     #[arg(long, value_name = "BYTES", value_parser = distance)]
     sample: Option<u64>,
 
@@ -87,12 +85,12 @@ struct How {
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 
-    /// Profile a running process for so long, in seconds [default: 30]
+    /// Profile a running process for this time, in seconds [default: 30]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     seconds: Option<Duration>,
 }
 
-/// What may follow a PID.
+/// The options that may follow a PID.
 #[derive(clap::Parser)]
 #[command(name = "heapwright profile", no_binary_name = true)]
 struct BehindPid {
@@ -187,7 +185,7 @@ fn start(args: &Args) -> anyhow::Result<Exit> {
     let how = &args.how;
     let format = how.format()?;
     let library = preload::library(args.program.library.given().as_deref())?;
-    // Before the program runs, so that a bad FILE does not cost a run.
+    // The file is opened before the program runs, so that a bad FILE does not cost a run.
     let file = how.output.as_deref().map(super::open).transpose()?;
     let folder = Folder::new()?;
     let mut options = Options::inherited(std::env::var_os("HEAPWRIGHT").as_deref());
@@ -227,7 +225,7 @@ fn start(args: &Args) -> anyhow::Result<Exit> {
             let stderr = io::stderr();
             let look = Look::of(&stderr);
             let mut out = BufWriter::new(stderr.lock());
-            // An empty line between the program's output and the profile.
+            // An empty line separates the program's output from the profile.
             let gap = if format == Format::Text { "\n" } else { "" };
             let _ = out.write_all(gap.as_bytes());
             output::render(&made.report, format, &mut out, look).and_then(|()| out.flush())
@@ -290,7 +288,8 @@ fn running(pid: u32, how: &How) -> anyhow::Result<Exit> {
         bar.set_message(if is_sampling { "" } else { "the process has allocated nothing yet" });
         let left = wanted.saturating_sub(began.elapsed());
         if samples_already == 0 {
-            // Repeated orders, so that sampling ends soon after this command does.
+            // Orders are repeated, and each is short, so that sampling ends soon after this
+            // command.
             match orders.sample(how.sample(), GRACE, left.min(BETWEEN)) {
                 Ok(()) => is_sampling = true,
                 Err(Refusal::Quiet) => {}
@@ -303,7 +302,7 @@ fn running(pid: u32, how: &How) -> anyhow::Result<Exit> {
             if orders.write(&record, left.min(BETWEEN)).is_ok() {
                 written_at = Some(Instant::now());
             }
-            // At growing intervals, because writing a profile costs the process time.
+            // The intervals grow, because writing a profile costs the process time.
             write_next = Instant::now() + BETWEEN.max(began.elapsed() / 4);
         }
         if is_sampling {

@@ -23,11 +23,11 @@ const STEM: &str = "trace";
 /// The output file if the user names none.
 const DEFAULT: &str = "heapwright.trace";
 
-/// Record every call for memory that a program makes, for heapwright replay.
+/// Record all allocations and frees of a program, for heapwright replay.
 ///
-/// The program runs slower, but behaves the same. One file holds all its
-/// processes: threads, sizes, alignments, and which thread freed each block.
-/// What it prints, its signals and its exit code are the program's own.
+/// The program runs slower, but its output, its signals and its exit code stay the
+/// same. One file holds the calls of all its processes: threads, sizes, alignments,
+/// and which thread freed each block.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(override_usage = "heapwright record [OPTIONS] [--] CMD [ARGS]...")]
@@ -41,7 +41,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "FILE", default_value = DEFAULT)]
     output: PathBuf,
 
-    /// Print nothing about what was recorded
+    /// Print no summary of the recording
     #[arg(long)]
     quiet: bool,
 
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         options.add(option)?;
     }
     preload::refuse_bad(&library, &options, &args.program.options, "--option ")?;
-    // Before the program runs, so that a bad FILE does not cost a run.
+    // The file is opened before the program runs, so that a bad FILE does not cost a run.
     let is_default = args.output == Path::new(DEFAULT);
     let file = if is_default { open_own(&args.output)? } else { open(&args.output)? };
     let folder = Folder::new()?;
@@ -109,7 +109,7 @@ fn collect(folder: &Path) -> (Vec<Story>, Vec<String>) {
                 notes.extend(input.notes.iter().map(|note| format!("process {pid}: {note}")));
             }
             Err(error) => {
-                // Without the path: the folder is about to be removed.
+                // The note omits the path: the folder is about to be removed.
                 let text = error.to_string();
                 let why = text.split_once(": ").map_or(text.as_str(), |(_, why)| why);
                 notes.push(format!("process {pid}: {why}"));

@@ -31,12 +31,12 @@ pub(crate) const OWN_FAILURE: u8 = 125;
 
 /// Replay a recorded trace under several allocators.
 ///
-/// Repeats what TRACE recorded with as many threads as it had, under glibc's malloc,
-/// heapwright and those named, in turns, and prints time and CPU time per operation,
-/// peak memory, and its ratio to the live bytes.
+/// Repeats the calls in TRACE with as many threads as it had, in turns under glibc's
+/// malloc, heapwright and the allocators named. Prints time and CPU time per
+/// operation, peak memory, and the ratio of peak memory to live bytes.
 ///
-/// TRACE is a file of heapwright record, or lines of text as Android's
-/// memory_replay has them; either may be compressed (gzip, or zip).
+/// TRACE is a file of heapwright record, or text in the format of Android's
+/// memory_replay; either may be compressed (gzip, or zip).
 ///
 /// Exits with 0 if all was replayed, 1 if an allocator failed, 2 for a wrong
 /// command line or trace, 125 if something else went wrong. Ctrl-C prints what
@@ -55,13 +55,13 @@ pub(crate) struct Args {
     #[arg(value_name = "TRACE")]
     trace: PathBuf,
 
-    /// Replay it under these, too: names of allocators on this machine (see heapwright
-    /// bench --list), NAME=PATH of a library, 'NAME=VAR=VALUE PATH' to set its
-    /// environment, or heapwright:OPTIONS; may be repeated
+    /// Replay it under this allocator, too: a name from heapwright bench --list, NAME=PATH
+    /// of a library, 'NAME=VAR=VALUE PATH' to set its environment, or heapwright:OPTIONS;
+    /// may be repeated
     #[arg(long, value_name = "NAME,...")]
     with: Vec<OsString>,
 
-    /// Replay it under these alone; ratios are to the first
+    /// Replay it only under these allocators; ratios are to the first
     #[arg(long, value_name = "NAME,...")]
     only: Vec<String>,
 
@@ -73,7 +73,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value = "7", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
 
-    /// What is written into blocks
+    /// The bytes of blocks that the replay writes
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = Touch::Pages)]
     touch: Touch,
 
@@ -81,7 +81,7 @@ pub(crate) struct Args {
     #[arg(long)]
     sequential: bool,
 
-    /// The process to replay, where the trace has several [default: the busiest]
+    /// The process to replay, if the trace has several [default: the busiest]
     #[arg(long, value_name = "PID")]
     process: Option<u32>,
 
@@ -89,14 +89,14 @@ pub(crate) struct Args {
     #[arg(long)]
     list: bool,
 
-    /// Kill a run after this time [default: 30, or thirty times the fastest]
+    /// Kill a run after this time [default: thirty times the fastest run, at least 30]
     #[arg(long, value_name = "SECONDS", value_parser = super::bench::time_limit)]
     timeout: Option<Duration>,
 
     #[command(flatten)]
     output_args: OutputsArgs<Plain>,
 
-    /// Print progress, a line a round, even if stderr is not a terminal
+    /// Print a line of progress for each round, even if stderr is not a terminal
     #[arg(long, conflicts_with = "quiet")]
     progress: bool,
 
@@ -155,7 +155,7 @@ fn list(stories: &[Story], out: &mut dyn Write) -> io::Result<()> {
     })
 }
 
-/// Chooses the story to replay: that of the process which the user named, or the busiest.
+/// Chooses the story to replay: the story of the process that the user named, or of the busiest.
 fn chosen(path: &Path, stories: Vec<Story>, process: Option<u32>) -> anyhow::Result<Story> {
     let path = path.display();
     let mut stories: Vec<Story> =

@@ -20,12 +20,12 @@ pub(crate) const COULD_NOT: u8 = 2;
 /// The exit code if the report has findings that --fail-on names.
 const FOUND: u8 = 1;
 
-/// Report what the debug allocator found, or a heap profile, from the records left.
+/// Report the findings of the debug allocator, or a heap profile, from records.
 ///
-/// A RECORD is a file, or a folder with records in it; of several, what has one
-/// cause is reported once. Exits with 0 if nothing was found, 1 if something was
-/// (see --fail-on), 2 if a RECORD cannot be read, or is damaged and what is left
-/// says nothing.
+/// A RECORD is a file, or a folder with records in it. Findings with one cause in
+/// several records are reported once. Exits with 0 if nothing was found that
+/// --fail-on names, 1 if something was, 2 if a RECORD cannot be read, or is damaged
+/// and has no such finding.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(after_help = "\
@@ -38,17 +38,17 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) output_args: OutputArgs,
 
-    /// Which findings make the exit code 1: errors, leaks (definitely lost), possible
-    /// (leaks), growth, or none; several are joined by commas
+    /// The findings that make the exit code 1: errors, leaks (definitely lost), possible (leaks),
+    /// growth, or none; several are joined by commas
     #[arg(long, value_name = "WHAT", default_value = "errors,leaks")]
     fail_on: FailOn,
 
-    /// Report leaks and live blocks as they were at POINT: the number of a leak
-    /// check, or a time since the process began such as 10s
+    /// Report leaks and live blocks as they were at POINT: the number of a leak check, or a time
+    /// since the start of the process, such as 10s
     #[arg(long, value_name = "POINT", default_value = "end")]
     at: Point,
 
-    /// A file that the debug allocator or a heap profile left, or a folder of them
+    /// A record of the debug allocator or of a heap profile, or a folder of records
     #[arg(required = true, value_name = "RECORD")]
     records: Vec<PathBuf>,
 }
@@ -69,8 +69,8 @@ pub(crate) struct OutputArgs {
     #[arg(long, value_name = "FILE")]
     suppress: Vec<PathBuf>,
 
-    /// Report nothing of processes of PROGRAM, the name of a file (wildcards: * and ?): of a
-    /// compiler that a build runs, say; may be repeated
+    /// Report nothing about processes of PROGRAM, a file name with wildcards (* and ?), such as a
+    /// build's compiler; may be repeated
     #[arg(long, value_name = "PROGRAM")]
     skip: Vec<String>,
 
@@ -83,7 +83,7 @@ pub(crate) struct OutputArgs {
     #[arg(long, value_name = "KINDS", default_value = "definite")]
     show: Shown,
 
-    /// Which blocks to report of a heap profile
+    /// The blocks of a heap profile to report
     #[arg(long, value_enum, value_name = "FIGURE", default_value_t = Figure::Peak)]
     figure: Figure,
 
@@ -181,7 +181,7 @@ impl OutputArgs {
         }
     }
 
-    /// Returns whether the report needs no more of reachable blocks than their sum.
+    /// Returns whether the report needs only the sum of reachable blocks.
     pub(crate) fn sums_reachable(&self) -> bool {
         !self.shows_reachable() && self.suppress.is_empty()
     }

@@ -25,11 +25,11 @@ use std::process::Command;
 /// The part of a time line's name before the pid.
 const TIMELINE: &str = "timeline";
 
-/// Run a program on heapwright and, if asked to, report what its memory did.
+/// Run a program on heapwright and, on request, report its use of memory.
 ///
-/// Signals go to the program, and its exit code or fatal signal is handed on.
-/// Failures before the program starts give 127 (no such command), 126 (it
-/// cannot be run), 2 (a wrong command line) or 125 (anything else).
+/// Signals go to the program. This command ends with the program's exit code or
+/// fatal signal. Failures before the program starts give 127 (no such command),
+/// 126 (it cannot be run), 2 (a wrong command line) or 125 (anything else).
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(override_usage = "heapwright run [OPTIONS] [--] CMD [ARGS]...")]
@@ -43,7 +43,7 @@ Examples:
   heapwright run --hardened -- ./server
   heapwright run --hardened=full --on-misuse report -- ./server")]
 pub(crate) struct Args {
-    /// Report what the program's memory did when it has ended, on stderr; --format and
+    /// Report the program's use of memory on stderr when it has ended; --format and
     /// --output do so, too
     #[arg(long)]
     pub(crate) stats: bool,
@@ -60,7 +60,7 @@ pub(crate) struct Args {
     )]
     hardened: Option<Hardened>,
 
-    /// What to do when --hardened finds misuse: end the program, or print a line and go on
+    /// The reaction when --hardened finds misuse: end the program, or print a line and go on
     /// [default: abort]
     #[arg(long, value_enum, value_name = "WHAT", requires = "hardened")]
     on_misuse: Option<OnMisuse>,
@@ -80,7 +80,7 @@ pub(crate) struct Args {
 /// The strength of the hardened heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Hardened {
-    /// What production can leave on
+    /// Cheap enough for production
     Light,
     /// More guards, a longer quarantine, freed blocks verified to the last byte
     Full,
@@ -178,7 +178,7 @@ fn report(args: &Args, library: &Path, mut options: Options) -> anyhow::Result<E
         let why = "--timeline sets option timeline itself; leave one of them out";
         return Err(wrong(why.to_owned()));
     }
-    // Before the program runs, so that a bad FILE does not cost a run.
+    // Files are opened before the program runs, so that a bad FILE does not cost a run.
     let file = args.output_args.file()?;
     let drawing = args.timeline.as_deref().map(super::open).transpose()?;
     let folder = Folder::new()?;
@@ -240,7 +240,7 @@ fn write(run: &Run, format: Plain, file: Option<File>) -> anyhow::Result<()> {
     }
     let mut stderr = io::stderr().lock();
     let text = document.rendered(format, Look::of(&stderr))?;
-    // An empty line between the program's output and the report.
+    // An empty line separates the program's output from the report.
     let gap = if format == Plain::Text { "\n" } else { "" };
     Ok(stderr.write_all(format!("{gap}{text}").as_bytes())?)
 }

@@ -14,11 +14,11 @@ use std::io::{self, IsTerminal};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Show where the memory of running processes is that are on heapwright.
+/// Show where the memory of running processes on heapwright is.
 ///
-/// Processes show themselves in memory that only their user may read; nothing is attached to them,
-/// and no signal is sent. The superuser sees all users' processes. A process that allocates nothing
-/// keeps the figures that it showed last. Exits with 0; 1 if there is nothing to show; 2 for a
+/// Each process publishes its figures in memory that only its user may read. The command attaches
+/// to no process, and sends no signal. The superuser sees all users' processes. A process that
+/// allocates nothing keeps its last figures. Exits with 0; 1 if there is nothing to show; 2 for a
 /// wrong command line, or a process that cannot be shown.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
@@ -48,7 +48,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     output_args: OutputArgs<WithMetrics>,
 
-    /// Look every so many seconds
+    /// The time between two looks, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = interval)]
     interval: Duration,
 

@@ -12,13 +12,13 @@ pub(crate) struct Args {
     /// The workload (see heapwright bench --list)
     name: String,
 
-    /// For tests: do so many times the work; 0 does a miniature
+    /// For tests: multiply the work by this number; 0 does a miniature
     #[cfg_attr(debug_assertions, arg(long, default_value_t = 1))]
     #[cfg_attr(not(debug_assertions), arg(skip = 1_u32))]
     scale: u32,
 }
 
-/// Print which library malloc and free come from.
+/// Print the files from which malloc and free come.
 #[derive(clap::Args)]
 pub(crate) struct ProbeArgs {}
 

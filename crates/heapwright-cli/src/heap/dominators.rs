@@ -180,8 +180,8 @@ fn nearest(graph: &Graph, object: &[u32], number: &[u32], parent: Vec<u32>) -> V
     let count = object.len() as u32;
     let mut semi: Vec<u32> = (0..count).collect();
     let mut forest = Forest { ancestor: parent, label: semi.clone(), way: Vec::new() };
-    // Numbers that wait for the same semidominator form a list: the first number, then each next
-    // one. Afterwards a number's entry holds its dominator.
+    // Numbers that wait for the same semidominator form a list. `waiting` has its first number, and
+    // `idom` of each number the next. Afterwards `idom` holds the dominators.
     let mut waiting = vec![NONE; object.len()];
     let mut idom = vec![0_u32; object.len()];
     for at in (1..count).rev() {

@@ -76,7 +76,8 @@ struct First {
     ids: HashMap<u32, u32>,
     names: HashMap<Vec<u8>, u32>,
     shapes: HashMap<Shape, u32>,
-    /// The last object's shape, the shape's index and its type's number; often the next one's too.
+    /// The last object's shape, the shape's index, and its type's number. The next object often has
+    /// the same.
     last: Option<(Shape, u32, u32)>,
 }
 
@@ -90,7 +91,7 @@ impl First {
             }
             Entry::Type { id, name } => self.name(id, name),
             Entry::Page(page, occupancy) => {
-                // Pages of 0 or of impossibly many bytes are not drawn.
+                // Impossibly large pages are cut, so that they can be drawn.
                 let page = Page { bytes: page.bytes.min(1 << 47), ..page };
                 self.all.pages.push(PageRow::new(page, occupancy));
             }
@@ -161,7 +162,7 @@ fn refer(path: &Path, all: &mut Gathered, lookup: &Lookup) -> anyhow::Result<()>
     graph.first.reserve_exact(objects + 1);
     graph.targets.reserve_exact(all.references as usize);
     input::read(path, |entry| match entry {
-        // (The file may have been replaced: no objects beyond the first count.)
+        // (The file may have been replaced: objects beyond the first reading's count are left out.)
         Entry::Object(_) if graph.first.len() < objects => {
             graph.first.push(graph.targets.len() as u32);
         }

@@ -1,6 +1,6 @@
 //! Reads a dump's file from beginning to end, in pieces.
 //!
-//! The file may be compressed (gzip). Reading ends where no more can be unpacked.
+//! The file may be compressed (gzip). Reading ends at the first bytes that cannot be unpacked.
 
 use crate::bounds::{self, Bounded};
 use anyhow::ensure;

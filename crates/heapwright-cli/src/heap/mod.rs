@@ -16,7 +16,7 @@
 //!
 //! `timeline` reads the other file of a collected heap: its collections, one after the other.
 //!
-//! A dump that is cut or damaged is summarised as far as it goes, and says so in its notes.
+//! A dump that is cut or damaged is summarised as far as it goes. The summary's notes say so.
 
 mod dominators;
 mod gather;

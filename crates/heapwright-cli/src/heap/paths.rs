@@ -1,5 +1,5 @@
-//! The shortest path from a root to each object, by a breadth-first walk. Of equally near roots,
-//! the first in the dump wins.
+//! The shortest path from a root to each object, by a breadth-first walk. If several roots are
+//! equally near, the first in the dump wins.
 
 use super::graph::{Graph, NONE};
 

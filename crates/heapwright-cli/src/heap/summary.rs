@@ -309,7 +309,7 @@ fn roots(graph: &Graph) -> Vec<(RootKind, u64)> {
 fn sizes(all: &Gathered, pages: &[PageRow]) -> Vec<SizeRow> {
     let mut rows: Vec<SizeRow> =
         all.pools.iter().map(|&slot| SizeRow { slot: Some(slot), ..SizeRow::default() }).collect();
-    // A dump without pools: the pools of its pages count.
+    // If a dump lists no pools, the rows come from its pages.
     for row in pages.iter().filter(|row| row.page.state == PageState::InUse) {
         if !rows.iter().any(|other| other.slot == Some(row.page.slot)) {
             rows.push(SizeRow { slot: Some(row.page.slot), ..SizeRow::default() });
@@ -423,7 +423,8 @@ impl Describer<'_> {
         rows
     }
 
-    /// Returns the objects that retain the most; of equals, the first.
+    /// Returns the objects that retain the most. If several retain equally much, the first in the
+    /// walk come first.
     fn retainers(&self, top: usize, type_: Option<u32>) -> Vec<Retainer> {
         let numbers = 1..self.dominators.object.len() as u32;
         let mut numbers: Vec<u32> = numbers

@@ -3,9 +3,9 @@
 //! ```text
 //! kernel     guards that split no mapping (Linux 6.13)   else 12,000 at most, by mprotect
 //!            mseal (Linux 6.10)                          else settings are read-only, and no more
-//!            getrandom                                   else the random bytes that the kernel passed at start
+//!            getrandom                                   else the kernel's random bytes at start
 //! limits     RLIMIT_AS, or less room than 1 TiB          window and table at a known distance
-//!            vm.max_map_count                            guards by mprotect take up to two mappings each
+//!            vm.max_map_count                            guards by mprotect take 2 mappings each
 //! ```
 //!
 //! A version says little where a sandbox filters calls. So each facility is tried on a page of this

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// The search path of exec if PATH is not set.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
-/// Why a name leads to no program.
+/// The reason why a name leads to no program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Problem {
     /// No file of that name.

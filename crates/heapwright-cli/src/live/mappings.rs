@@ -26,7 +26,8 @@ impl Mappings {
         ];
         let mut all = Self::parse(&String::from_utf8_lossy(&text), &ours);
         if facts.window_at == 0 {
-            // Without the heap's address, its mappings are among the anonymous ones.
+            // If the heap's address is unknown, the heap's mappings are among the anonymous ones,
+            // so these are left out.
             all.others.retain(|(name, _)| *name != called(""));
         }
         all
@@ -55,7 +56,8 @@ impl Mappings {
                         at != 0 && start < at.saturating_add(bytes) && at < end
                     };
                     is_ours = ours.iter().any(within);
-                    // Access, offset, device, inode. A name may contain spaces.
+                    // The fields before the name: access, offset, device, inode. A name may contain
+                    // spaces.
                     let path = line.splitn(6, ' ').nth(5).unwrap_or_default().trim_start();
                     name = Some(called(path));
                 }

@@ -24,7 +24,7 @@ impl Maps {
 
     fn parse(text: &[u8]) -> Self {
         let mapping = |line: &[u8]| {
-            // Addresses, access, offset, device, inode. A name may be any bytes.
+            // The fields: addresses, access, offset, device, inode, name. A name may be any bytes.
             let mut fields = line.splitn(6, |&byte| byte == b' ');
             let mut field = || std::str::from_utf8(fields.next()?).ok();
             let (from, to) = field()?.split_once('-')?;

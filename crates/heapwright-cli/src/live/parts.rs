@@ -1,8 +1,8 @@
 //! The parts of a process's memory, which add up to its resident size.
 //!
 //! ```text
-//!   process reports       live, rounding, partial slabs, caches, remote, free, pools, metadata     (without asking the kernel)
-//!   kernel reports        resident in the window, in the tables, in all
+//! process reports       live, rounding, partial slabs, caches, remote, free, pools, metadata
+//! kernel reports        resident in the window, in the tables, in all
 //! ```
 //!
 //! The process counts the memory that it handed out. The program may not have touched all of it,
@@ -10,8 +10,8 @@
 //! kernel knows the resident size of the window. An excess of the counts reduces large blocks
 //! first; a shortfall is added to partial slabs.
 //!
-//! This holds for a current report. After an older one the process may have changed. Then only
-//! untouched large blocks are left out, and the rest of the difference belongs to no part:
+//! This holds for a current report. If the report is old, the process may have changed since. Then
+//! only untouched large blocks are left out. The remaining difference belongs to no part: it is
 //! `unattributed` or `gone`.
 
 use super::pagemap::Resident;

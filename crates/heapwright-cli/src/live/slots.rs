@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Any process that has attached a segment can write to it, even one that gave up its rights. So a
-//! claim counts only if, by the kernel, the named process has the segment mapped. If the kernel
-//! refuses this query, the process's user must have made the segment.
+//! claim counts only if, according to the kernel, the named process has the segment mapped. If the
+//! kernel refuses this query, the process's user must have made the segment.
 
 use super::maps::Maps;
 use super::process::{self, Process};
@@ -38,7 +38,7 @@ impl Attached {
         let mode = u32::from_str_radix(fields.get(2)?, 8).ok()?;
         let (owner, maker) = (number(7)?, number(9)?);
         // Only its user may attach the segment, and others no longer find it (`SHM_DEST`). Its
-        // maker has not given it to another user.
+        // maker has not given the segment to another user.
         let is_private = mode == 0o1600 && owner == maker;
         let may_look = user == 0 || maker == u64::from(user);
         if !(size == BYTES as u64 && is_private && may_look) {
@@ -195,7 +195,7 @@ impl Slot {
         self.claim_by(Maps::of(self.owner.process).as_ref().ok())
     }
 
-    /// Returns the verdict by the process's mappings, or by its user without them.
+    /// Judges the claim by the process's mappings or, without `maps`, by the process's user.
     pub(super) fn claim_by(&self, maps: Option<&Maps>) -> Claim {
         let Some(user) = process::user_of(self.owner.process) else { return Claim::Past };
         match maps.map(|maps| maps.has_segment(self.status.id)) {

@@ -126,7 +126,7 @@ fn on_screen(results: &Results, program: &Program) -> Vec<Part> {
     vec![Part::Table(if results.programs.len() > 1 { table.titled(&about, "") } else { table })]
 }
 
-/// Returns the matrices of programs by allocators, each with as many allocators as fit in the width.
+/// Returns the matrices of programs by allocators. Each has the allocators that fit into the width.
 fn matrix(results: &Results, measure: Measure) -> Vec<Part> {
     let baseline = results.baseline();
     let raced = |at: &usize| results.programs.iter().any(|p| !p.results[*at].runs.is_empty());

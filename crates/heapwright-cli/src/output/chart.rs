@@ -1,5 +1,6 @@
-//! Live bytes over time: an area, its axes, and the checks. For a heap profile, also the process's
-//! resident memory and the moments of its figures. And the small line of a growth.
+//! Live bytes over time: an area, its axes, and the checks. The chart of a heap profile also has
+//! the process's resident memory, and the moments of its figures. The chart of a growth is a small
+//! line.
 //!
 //! The drawing is stretched to the page's width. Its words are HTML at places in percent, so they
 //! are not stretched. Many samples are reduced to the lowest and the highest of each stretch of
@@ -221,7 +222,7 @@ fn byte_step(highest: u64) -> u64 {
         unit *= 1024;
     }
     let steps = [1, 2, 5, 10, 20, 50, 100, 200, 500];
-    // Below 4 of a unit, quarters and halves, except for bytes.
+    // Small values have steps of a quarter or half a unit. Bytes have whole steps only.
     let parts = [unit / 4, unit / 2].into_iter().filter(|_| unit > 1);
     let mut all = parts.chain(steps.map(|step: u64| step.saturating_mul(unit)));
     all.find(|step| highest.div_ceil(*step) <= 5).unwrap_or(highest)

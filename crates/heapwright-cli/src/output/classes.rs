@@ -33,7 +33,7 @@ pub(super) fn table(process: &Process) -> Option<Table> {
         |part: fn(&Class) -> u64| process.classes.iter().map(part).fold(0, u64::saturating_add);
     let (total, asked) = (sum(|class| class.memory), sum(|class| class.bytes));
     let mut classes: Vec<&Class> = process.classes.iter().collect();
-    // Spans of a single block come last: they are the large ones.
+    // Spans of a single large block have slot size 0, and come last.
     classes.sort_by_key(|class| class.slot.wrapping_sub(1));
     let caption = format!(
         "{}: process {}, {}, {} of it asked for by the program",

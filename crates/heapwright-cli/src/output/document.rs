@@ -14,8 +14,8 @@
 //!
 //! A text's class states its purpose: `left`, `none`, `help`. Parts of the classes `lead` and
 //! `notes` are for pages only, those of the class `screen` for screens only. A drawing is markup
-//! from its own template; everything else is escaped here. A page forbids itself the use of a
-//! network. It is readable without scripts: cards are `details` and pictures are SVG.
+//! from its own template; everything else is escaped here. A page's policy forbids network access.
+//! A page is readable without scripts: cards are `details` and pictures are SVG.
 
 pub(crate) use super::table::{Cell, Table, cells};
 use super::{Look, WithPage, bars, json, units};
@@ -37,7 +37,8 @@ pub(crate) struct Document<'a> {
     pub(crate) verdict: Words,
     pub(crate) facts: Vec<String>,
     pub(crate) tiles: Vec<Tile>,
-    /// The filter's properties, and the noun for the cards. Such a page has scripts.
+    /// The properties that the filter field looks at, and the noun for the cards. A page with a
+    /// filter has a script.
     pub(crate) filter: Option<[&'static str; 2]>,
     pub(crate) sections: Vec<Section>,
     /// Makes the JSON.
@@ -63,7 +64,7 @@ pub(crate) struct Section {
     pub(crate) only: Only,
 }
 
-/// Where a section is shown.
+/// The forms in which a section is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Only {
     #[default]
@@ -79,8 +80,8 @@ pub(crate) enum Part {
     Text(Words),
     Heading(Words),
     List(&'static str, Vec<Words>),
-    /// Labels and their texts; for a screen, the indentation and the width of the labels (0: each
-    /// as long as it is, with a colon).
+    /// Labels and their texts. For a screen: the indentation, and the labels' width. With width 0,
+    /// labels are not padded, and a colon follows each.
     Fields(&'static str, usize, Vec<(String, String)>),
     /// The widths of names and figures, the gap between them, and the lines of the chart.
     Bars([usize; 2], &'static str, Vec<Bar>),
@@ -204,7 +205,7 @@ impl Part {
         (!notes.is_empty()).then_some(Self::List("notes", notes))
     }
 
-    /// Makes fields; `width` is that of the labels on a screen.
+    /// Makes fields; `width` is the labels' width on a screen.
     pub(crate) fn fields(
         indent: &'static str,
         width: usize,

@@ -1,4 +1,4 @@
-//! The explanation of a process's resident memory: its parts, the largest first, each with a remedy.
+//! Explains a process's resident memory: its parts, the largest first, each with a remedy.
 //!
 //! ```text
 //! process 4242: ./server
@@ -15,9 +15,9 @@
 //! not live: 48.5 MiB (53.9 %)
 //! ```
 //!
-//! A heap profile explains a process by its stacks: alone, or as the second half of a running
-//! process that is sampled. Its shares are of the resident memory if the record has it, else of live
-//! memory. Shares of temporary blocks are of allocated memory.
+//! A heap profile explains a process by its stacks. It stands alone, or is the second part of the
+//! explanation of a running process. Its shares are of the resident memory if the record has that,
+//! else of live memory. Shares of temporary blocks are of allocated memory.
 
 use super::document::{Document, Part};
 use super::json::{Formatted, list, object};

@@ -2,13 +2,15 @@
 //!
 //! ```text
 //! all 7.4 MiB                                 depth 0
-//! still reachable 5.4 MiB  | definitely ...   1: the fate, which gives the colour; in a heap profile
-//! main                     | main             2: the outermost function     the process, if several
+//! still reachable 5.4 MiB  | definitely ...   1: the fate, which gives the colour
+//! main                     | main             2: the outermost function
 //! ```
 //!
-//! Every box is an SVG of its own, placed in percent. Its width follows the page, it cuts off its
-//! name, and a zoom changes two attributes. Boxes too narrow to be seen are left out: the larger
-//! the graph, the more.
+//! A heap profile has no fates: its depth 1 is the process, if there are several.
+//!
+//! Every box is an SVG of its own, placed in percent. So its width follows the page, it cuts off
+//! its name, and a zoom changes two attributes. Boxes too narrow to be seen are left out. A large
+//! graph also leaves out wider boxes.
 
 use super::document::Part;
 use super::page::fate_class;

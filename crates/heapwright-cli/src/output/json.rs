@@ -32,7 +32,7 @@ macro_rules! object {
 }
 pub(super) use object;
 
-/// The first field of every object, and the rest.
+/// The format's number, and the object's own fields after it.
 #[derive(Serialize)]
 pub(super) struct Formatted<T> {
     format: u32,

@@ -11,7 +11,7 @@
 //!
 //! writers in formats of others:
 //! text/      lines of sanitizers and valgrind            memcheck/  readers of valgrind's own
-//! found      the findings in one shape, for
+//! found      the findings in one shape, for sarif, junit and gcc:
 //! sarif      code scanning                  junit        CI systems
 //! gcc        lines that editors jump to     profile/     held memory, for profilers
 //! prometheus metrics of processes           timeline     collections, for Chrome and Perfetto

@@ -10,11 +10,11 @@
 //! the run       processes, checks, suppressions, notes
 //! ```
 //!
-//! A report of heap profiles alone has a page of its own ([`profile_page`]). This module decides the
+//! A report of only heap profiles has a page of its own ([`profile_page`]). This module decides the
 //! contents and their order; [`flame`], [`chart`](super::chart) and [`classes`] draw.
 //!
 //! The page limits the number of findings and of stack lines, so that browsers can open it. It
-//! counts the rest, which is in the JSON.
+//! counts the others, which are in the JSON.
 
 use super::chart::{Chart, Sparkline};
 use super::document::{Card, Cell, Document, Part, Table, Tile, Words, cells, left};

@@ -16,15 +16,15 @@ pub(crate) enum Format {
     Json,
     /// A page with everything, for a browser
     Html,
-    /// What was found, for code scanning (SARIF 2.1.0)
+    /// Findings, for code scanning (SARIF 2.1.0)
     Sarif,
-    /// What was found, for CI systems (JUnit's XML)
+    /// Findings, for CI systems (JUnit's XML)
     Junit,
-    /// What was found, a line each as compilers print them, for editors
+    /// Findings, a line each as compilers print them, for editors
     Gcc,
-    /// What was found, in the words of valgrind's memcheck
+    /// Findings, in the words of valgrind's memcheck
     Memcheck,
-    /// What was found, in valgrind's XML (protocol 4)
+    /// Findings, in valgrind's XML (protocol 4)
     MemcheckXml,
     /// Live bytes by stack, as a picture (SVG)
     Flamegraph,

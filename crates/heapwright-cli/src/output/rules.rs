@@ -23,7 +23,8 @@ pub(super) struct About {
 }
 
 impl Rule {
-    /// Returns an error's rule. A lost block that was reported alone has that of lost blocks.
+    /// Returns an error's rule. A lost block that was reported as an error has the rule of lost
+    /// blocks.
     pub(super) fn of(kind: FindingKind) -> Self {
         match kind {
             FindingKind::Leak => Self::Leak(Reach::Definite),

@@ -5,8 +5,9 @@
 //!            definitely lost       error    at the place of allocation
 //!            possibly lost         warning
 //!            growth                warning
-//! no results still reachable: no fault; indirectly lost: reported with the block that
-//!            leads to them; a notification states the amounts
+//! none       still reachable       no fault
+//!            indirectly lost       reported with the block that leads to them
+//!            (a notification states the amounts of these two)
 //! ```
 //!
 //! A result is located at the innermost call with a source under the current folder, else at one
@@ -214,7 +215,7 @@ impl Maker<'_> {
             (None, Some(place)) => Some(self.uris.artifact(&place.path)),
             (None, None) => None,
         };
-        // The offset in the file, because addresses in the process differ from run to run.
+        // The offset is in the file, because addresses in the process differ from run to run.
         let offset = call.frame.place.as_ref().and_then(|place| i64::try_from(place.offset).ok());
         let region = call
             .line()

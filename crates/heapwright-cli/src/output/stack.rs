@@ -72,7 +72,7 @@ impl<'a> Stacker<'a> {
                 snippet: Vec::new(),
             })
             .collect();
-        // The source of the call to look at first, or of any call that has one.
+        // Shows the source of the call to look at first, or of any call with a source.
         let snippets = || {
             let shown = calls(&self.report.stacks, id).take(shown).enumerate();
             shown.map(|(at, call)| (at, call.is_own(), self.snippet(&call)))

@@ -3,11 +3,11 @@
 //!
 //! ```text
 //! {"displayTimeUnit": "ms", "traceEvents": [
-//!   process_name                           a process
-//!   X   to safepoint, pause, mark, roots, weak, move      on their thread; a pause contains its phases
-//!   b e collection, with trace and sweep within           on tracks of their own: they go on while threads run
-//!   C   live, allocated                    bytes, of each heap
-//!   i   large object                       allocated, dead
+//!   process_name                                       a process
+//!   X   to safepoint, pause, mark, roots, weak, move   on their thread; a pause has its phases
+//!   b e collection, with trace and sweep within        on tracks of their own, while threads run
+//!   C   live, allocated                                bytes, of each heap
+//!   i   large object                                   allocated, dead
 //! ]}
 //! ```
 //!

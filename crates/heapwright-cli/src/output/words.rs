@@ -100,7 +100,7 @@ pub(crate) fn line_for(report: &Report, kind: &str, stack: StackId) -> Option<St
     Some(format!("{kind}:{}", printable_text(&pattern)))
 }
 
-/// Returns the calls inside a stack of an error, with which memcheck's stack would begin.
+/// Returns the calls that memcheck's stack would have before the first call of `stack`.
 pub(crate) fn innermost(error: &Error, stack: StackId) -> Vec<String> {
     let happened = error.moments.iter().find(|happened| happened.stack == stack);
     match happened {

@@ -3,10 +3,10 @@
 //! The library reports a bad option on stderr and ignores it, because a word in an environment must
 //! not stop a program. On the command line a bad option is a mistake, reported before the program
 //! runs. Only the library knows its options. So the command starts itself again with the library
-//! and the options, does nothing but load, and reads the complaints.
+//! and the options, and reads the complaints. The second process only loads the library.
 //!
 //! ```text
-//! heapwright: option "purge=soon": the value needs milliseconds, such as 250 or 250..5500, or never (ignored)
+//! heapwright: option "purge=soon": the value needs milliseconds, such as 250 ... (ignored)
 //! ```
 
 use super::environment::Options;
@@ -17,8 +17,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Options that name files which a process writes, and the name given instead: nothing can be
-/// written there.
+/// Options that name files which a process writes. The second process gets [`NO_FILE`] as their
+/// file, where nothing can be written.
 const FILES: [&str; 5] = ["stats_file", "trace", "timeline", "record", "profile"];
 const NO_FILE: &str = "/dev/null/x";
 
@@ -48,11 +48,11 @@ pub(crate) fn refuse_bad(
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .output();
-    // If the question fails, the library in the program reports bad options.
+    // If the second process cannot be run, the library in the program reports bad options.
     let Ok(asked) = asked else { return Ok(()) };
     let stderr = String::from_utf8_lossy(&asked.stderr);
     for option in given.iter().flat_map(|text| split(text)) {
-        // The complaint about an option that another one disables names only its key.
+        // If another option disables an option, the complaint about it names only its key.
         let key = option.split_once('=').map_or(option, |(key, _)| key);
         let begins =
             [&*without_files(option), key].map(|of| format!("heapwright: option \"{of}\": "));

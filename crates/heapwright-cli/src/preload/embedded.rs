@@ -25,6 +25,6 @@ pub(super) static LAUNCHER: Embedded = Embedded {
     bytes: include_bytes!(concat!(env!("OUT_DIR"), "/heapwright-launcher")),
 };
 
-/// The hash of the bytes, a part of the path: two builds of one version can exist side by side. It
-/// proves nothing; the user of a file compares the bytes.
+/// The hash of the bytes, a part of the path: two builds of one version can exist side by side. The
+/// hash proves nothing; `extract` compares the bytes.
 pub(super) const HASH: &str = env!("HEAPWRIGHT_EMBEDDED_HASH");

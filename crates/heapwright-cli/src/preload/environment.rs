@@ -1,19 +1,20 @@
 //! The two variables that run a program on heapwright.
 //!
-//! Values that are set already stay. Other preloaded libraries are loaded after ours. The user's
-//! options are kept; the library reads them from left to right, so later ones win.
+//! Values that were set before are kept. Other preloaded libraries are loaded after ours. The
+//! user's options are kept; the library reads them from left to right, so later ones win.
 
 use crate::wrong::wrong;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// The longest value of HEAPWRIGHT that the library reads: it has no heap yet to store more.
+/// The longest value of HEAPWRIGHT that the library reads: it has no heap yet to store a longer
+/// one.
 const LONGEST: usize = 2048;
 
 /// Returns the value of LD_PRELOAD with `library` before the old value.
 ///
-/// Of two libraries that define malloc, the loader uses the first.
+/// If two libraries define malloc, the loader uses the first.
 pub(crate) fn preload_variable(library: &Path, before: Option<&OsStr>) -> OsString {
     let mut value = library.as_os_str().to_owned();
     let before = before.unwrap_or_default();

@@ -21,12 +21,12 @@
 //! may become another user before it starts the next one. Only root can become any user, and
 //! root's home is closed, so root's place is /var/cache, which all users can reach.
 //!
-//! An existing file is used if its bytes are right, and replaced otherwise. Comparing two
-//! megabytes is a good part of the cost of checking a small program, so it is done once. A file
-//! beside it (`.seen`) then records the verified file's inode and ctime, which no user can set. A
-//! new file is written under another name and then renamed. So no program maps half a library, and
-//! programs keep the old file that they mapped. Threads and processes, also in other pid
-//! namespaces, may do so at the same time: each writes to its own new file.
+//! An existing file is used if its bytes are right, and replaced otherwise. Comparing two megabytes
+//! is a good part of the cost of checking a small program, so it is done once. A file beside it
+//! (`.seen`) then records the verified file's inode and ctime, which no user can set. A new file is
+//! written under another name and then renamed. So no program maps half a library, and programs
+//! keep the old file that they mapped. Threads and processes, also in other pid namespaces, may
+//! extract at the same time: each writes to its own new file.
 
 use super::embedded::{self, Embedded};
 use super::unfit_for_ld_preload;
@@ -44,8 +44,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// The mode of our folders and files: all may read them, only we may write.
 const MODE: u32 = 0o755;
 
-/// The most names to try beside a file. Processes that write the file now, or were killed doing so,
-/// use others.
+/// The most names to try beside a file. Other names belong to processes that write the file now, or
+/// that were killed while they wrote it.
 const ATTEMPTS: u32 = 100;
 
 /// A folder for extracted files.
@@ -166,8 +166,8 @@ impl Place {
     }
 }
 
-/// Refuses a folder in which a user other than root and ours can rename something. No such user can
-/// rename the folder itself.
+/// Refuses a folder in which a user other than root and ours can rename something. The caller knows
+/// that no such user can rename the folder itself.
 fn only_we_may_change(folder: &Path, uid: u32) -> anyhow::Result<()> {
     let shown = folder.display();
     let meta = fs::symlink_metadata(folder).with_context(|| format!("{shown}"))?;
@@ -180,7 +180,8 @@ fn only_we_may_change(folder: &Path, uid: u32) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the number of users who are unknown in this user namespace. Root may be one of them.
+/// Returns the user id that stands for all users who are unknown in this user namespace. Root may
+/// be one of them.
 fn nobody() -> Option<u32> {
     let users = fs::read_to_string("/proc/self/uid_map").ok()?;
     let is_whole = users.split_whitespace().eq(["0", "0", "4294967295"]);
@@ -188,8 +189,8 @@ fn nobody() -> Option<u32> {
     number.trim().parse().ok().filter(|_| !is_whole)
 }
 
-/// Makes a folder of ours that all users may read, or checks the existing one. No other user can
-/// rename anything in its parent.
+/// Makes a folder of ours that all users may read, or checks the existing one. The caller knows
+/// that no other user can rename anything in its parent.
 fn make_ours(folder: &Path, uid: u32) -> anyhow::Result<()> {
     let shown = folder.display();
     match DirBuilder::new().mode(MODE).create(folder) {
@@ -417,7 +418,8 @@ mod tests {
         fs::set_permissions(&ours, PermissionsExt::from_mode(0o755)).expect("closed");
         place.hold(&X, uid()).expect("held");
 
-        // The place's folder, and each folder above it. A sticky folder is as good as a closed one.
+        // Tests the place's folder, and the folder above it. A sticky folder is as good as a closed
+        // one.
         for folder in [&*place.base, scratch.path()] {
             let set =
                 |mode| fs::set_permissions(folder, PermissionsExt::from_mode(mode)).expect("set");

@@ -6,7 +6,7 @@
 //!   given        the user's library, checked before a loader sees it
 //!   embedded     the files inside this command
 //!   extract      puts them where a loader can map them
-//! launcher()     a path to the launcher, which travels the same way
+//! launcher()     a path to the launcher, which is embedded and extracted, too
 //! asked          the library's complaints about options, before a program runs
 //! rules          the file of unwind rules that checked processes share
 //! environment    LD_PRELOAD and HEAPWRIGHT for the program

@@ -5,16 +5,17 @@
 //!   spill, 16 MiB    entries of records that no file takes      --collect-->  record.PID
 //! ```
 //!
-//! The file has no name. Processes find it under /proc while the command lives; later they read
-//! their tables themselves. It is sealed, because a truncated file would fault in each process that
-//! has mapped it.
+//! The file has no name. Processes find the file under /proc while the command lives; later they
+//! read their tables themselves. The file is sealed, because a truncated file would fault in each
+//! process that has mapped it.
 //!
 //! The spill (`heapwright_record::spill`) has entries that a process could not write to its file.
 //! The process may be another user by now, or in a `chroot`; the disk may be full, or the file
 //! removed. After the run [`Shared::collect`] adds these entries to the process's record.
 //!
 //! Every process of the run can write to the spill, also one that root made another user's. So in
-//! such a run root's command gives these records to that user, and reads them with its rights.
+//! such a run root's command gives these records to that user, and reads them with that user's
+//! rights.
 
 use crate::statistics::{Folder, for_records};
 use crate::symbols::rights::user;
@@ -35,7 +36,8 @@ pub(crate) struct Shared(File);
 struct Spilled {
     next: Vec<u8>,
     again: Vec<u8>,
-    /// Whether entries follow the repeated ones. (A copy of the process may repeat them, too.)
+    /// Whether other entries follow `again`. Later repetitions come from a copy of the process, and
+    /// are ignored.
     is_repeated: bool,
 }
 
@@ -62,9 +64,9 @@ impl Shared {
         format!("rules=/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
     }
 
-    /// Adds the spill's entries to the records in a folder, which is made again if it is gone, and
-    /// empties the spill. If the folder's disk is full, the records lie in the folder that is
-    /// returned. Prints a line for each record that cannot be written.
+    /// Adds the spill's entries to the records in a folder, and empties the spill. Makes the folder
+    /// again if it is gone. If the folder's disk is full, writes the records to another folder, and
+    /// returns that. Prints a line for each record that cannot be written.
     pub(crate) fn collect(&self, records: &Path, stem: &str) -> Option<Folder> {
         let mut elsewhere = None;
         for (pid, spilled) in self.take().unwrap_or_default() {
@@ -128,8 +130,8 @@ impl Shared {
 }
 
 impl Spilled {
-    /// Adds the entries to the record that the process's file holds, or makes one at `path`. Gives
-    /// the command's own file to a user.
+    /// Adds the entries to the process's record `known`, or makes a record at `path`. Gives the
+    /// record to the user `given_to` if it is the command's own file.
     fn add_to(&self, known: Option<&Path>, path: &Path, given_to: Option<u32>) -> io::Result<()> {
         let mut options = File::options();
         options.append(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
@@ -204,7 +206,7 @@ mod tests {
             put(&shared, pid, Kind::Next, b"+next");
             put(&shared, pid, Kind::Again, b"+again");
             put(&shared, pid, Kind::Next, b"+last");
-            // A second copy of the process repeats.
+            // A second copy of the process repeats the entries.
             put(&shared, pid, Kind::Again, b"+again");
         }
         assert!(shared.collect(folder.path(), "record").is_none());

@@ -7,7 +7,7 @@
 //!
 //! The kernel gives an orphan to its nearest ancestor that requested this. So all processes that
 //! the program leaves behind descend from this process, which can read each one's exit status.
-//! `/proc` lists them; a process has no list of its grandchildren.
+//! The command finds them in `/proc`, because a process has no list of its grandchildren.
 
 use super::{End, signals};
 use std::collections::HashMap;
@@ -88,8 +88,8 @@ fn running() -> Vec<Running> {
     }
     let own = std::process::id();
     let descends = |mut pid: u32| {
-        // At most as many steps as processes: pids are reused, and a list read in pieces may
-        // contain a cycle.
+        // Takes at most as many steps as there are processes: pids are reused, and a list read in
+        // pieces may contain a cycle.
         for _ in 0..=parents.len() {
             match parents.get(&pid) {
                 Some(&parent) if parent == own => return true,

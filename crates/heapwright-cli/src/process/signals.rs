@@ -4,22 +4,24 @@
 //!
 //! | from | reached | what we do |
 //! |---|---|---|
-//! | the terminal (Ctrl-C, Ctrl-\\, resize, hang-up) | the whole foreground group, so the program has it | survive it |
-//! | a process (`kill`, `timeout`, a service manager) | perhaps only us | pass it on, unless the program itself sent it |
+//! | the terminal (Ctrl-C, Ctrl-\\, resize, hang-up) | the whole foreground group | survive it |
+//! | a process (`kill`, `timeout`, a service manager) | perhaps only us | pass it on |
+//!
+//! The program is in the foreground group. A signal that the program itself sent is not passed on.
 //!
 //! A hang-up reaches only the leader of the terminal's session. If we are the leader (`ssh host
 //! heapwright run --stats -- program`), we pass the signal on.
 //!
 //! `si_code` is positive for the kernel's own signals, which tells the two rows apart. A signal
-//! from a process to the whole group (`kill -TERM -PGID`) reaches the program twice. It looks like
-//! a signal to us alone, and losing one is worse.
+//! from a process to the whole group (`kill -TERM -PGID`) reaches the program twice. It cannot be
+//! told from a signal to us alone, and to lose a signal is worse.
 //!
-//! After the program's end, while this process waits for leftover processes ([`follow`]), they get
-//! these signals. They are daemons that a terminal's signals do not reach, and that may ignore
-//! SIGINT and SIGHUP. So every signal that would end us reaches them as SIGTERM.
-//!
+//! After the program's end, this process may wait for processes that outlive the program
+//! ([`follow`]). These then get the signals. They are daemons that a terminal's signals do not
+//! reach, and that may ignore SIGINT and SIGHUP. So every signal that would end us reaches them as
+//! SIGTERM.
 //! SIGTSTP has no handler. On Ctrl-Z we stop with the program, by the kernel's own rules (which
-//! refuse it if no shell could continue us), and `fg` continues both.
+//! ignore Ctrl-Z if no shell could continue us), and `fg` continues both.
 //!
 //! The program also ignores a signal that was ignored at our start (`nohup`), unless it changes
 //! that. So such a signal is passed on like others. A signal without a handler here (SIGSEGV,
@@ -69,7 +71,8 @@ pub(super) fn forward_to(pid: i32) {
     }
 }
 
-/// Stops passing signals on. They still do not end this process, so that it can write its report.
+/// Stops passing signals on. Signals still do not end this process, so that it can write its
+/// report.
 pub(super) fn stop_forwarding() {
     CHILD.store(0, Ordering::SeqCst);
 }

@@ -14,10 +14,10 @@
 //! - a *mail* if another thread does the second: the first thread writes it once, and the second
 //!   waits for it. A block that moves to and fro has a mail for each move.
 //!
-//! **Order.** A thread's own operations are in order; a mail orders two threads. *Windows* of a
-//! fixed number of operations of the story order the rest. No thread enters a window before all
-//! threads have left the window two before it. A waiting thread waits only for earlier operations
-//! of the story, so no thread waits for ever.
+//! **Order.** A thread's own operations are in order; a mail orders two threads. All other
+//! operations are ordered by *windows*, each a fixed number of operations of the story. No thread
+//! enters a window before all threads have left the window two before it. A waiting thread waits
+//! only for earlier operations of the story, so no thread waits for ever.
 //!
 //! **Threads** begin when a running thread has done the operations that precede their first one in
 //! the story.
@@ -34,13 +34,13 @@ pub(super) const SIZE_BITS: u32 = 48;
 const WINDOW: usize = 4096;
 const MOST_WINDOWS: usize = 1 << 16;
 
-/// How the player touches blocks.
+/// The bytes of blocks that the player writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Touch {
     /// Nothing: the allocator alone
     None,
-    /// Their first and last bytes, and each page of them
+    /// The first and last bytes of blocks, and one byte of each page
     Pages,
     /// Every byte
     All,

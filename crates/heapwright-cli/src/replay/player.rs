@@ -16,9 +16,9 @@
 //! must be unchanged. After a resize the stamp must have moved along. Requested zeros must be zero.
 //! So an allocator that gives one block to two threads fails here.
 //!
-//! **Measurements.** The time from the first operation to the last thread's end, CPU time, and
-//! memory. Memory is the peak resident size minus the resident size before the first operation,
-//! when the player's own memory is touched.
+//! **Measurements.** The player measures the time from the first operation to the last thread's
+//! end, CPU time, and memory. Memory is the peak resident size minus the resident size before the
+//! first operation, when the player's own memory is touched.
 //!
 //! The player's answer is one line of numbers (see [`Answer`]).
 
@@ -154,7 +154,7 @@ impl Stage {
         // SAFETY: initialised above.
         unsafe { libc::pthread_attr_destroy(attributes) };
         if error != 0 {
-            // Other threads may wait for its operations, so this thread executes them.
+            // Other threads may wait for the new thread's operations, so this thread executes them.
             self.missing.fetch_add(1, Ordering::Relaxed);
             begin(number);
         }
@@ -514,7 +514,7 @@ fn processor() -> (u64, u64) {
 /// Returns the resident bytes now, and their peak since the last call with `forget_peak`.
 fn memory(forget_peak: bool) -> (u64, u64) {
     if forget_peak {
-        // If that is not allowed, the peak is that of the process's life, hardly more than the
+        // If the kernel refuses, the peak is that of the process's life, hardly more than the
         // present size.
         // SAFETY: the name ends in NUL.
         let file = unsafe { libc::open(c"/proc/self/clear_refs".as_ptr(), libc::O_WRONLY) };

@@ -1,6 +1,6 @@
 //! The results of a replay: the structures of `--format json`, which also feed the table.
 //!
-//! `schema` names the format. A new field keeps the name; a new meaning of a field changes it.
+//! `schema` names the format. A new field does not change this name; a new meaning of a field does.
 
 use super::plan::Touch;
 use crate::bench::results::{Allocator, Head, Outcome};

@@ -1,7 +1,7 @@
 //! The rounds: each allocator in turn. The order rotates by one from round to round.
 //!
-//! A first run of each is not counted, and shows whether the allocator works. After a failure an
-//! allocator runs no more, and its row reports the failure.
+//! The first run of each allocator is not counted. It shows whether the allocator works. After a
+//! failure an allocator runs no more, and its row reports the failure.
 
 use super::player::SUBCOMMAND;
 use super::results::{Answer, Row};
@@ -50,7 +50,7 @@ pub(crate) struct Played {
 }
 
 impl Rounds<'_> {
-    /// Returns the most runs that there can be.
+    /// Returns the number of runs if nothing fails.
     pub(crate) fn runs(&self) -> usize {
         (self.rounds + 1) * self.allocators.len()
     }

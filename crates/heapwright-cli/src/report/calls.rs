@@ -37,8 +37,8 @@ pub(crate) fn of_frame(frame: &Frame) -> impl DoubleEndedIterator<Item = Call<'_
 }
 
 /// Returns the index of the call that a person looks at first, the same in every output: the
-/// innermost named call of the program. Without one: the innermost call of the program's code, else
-/// the innermost named call.
+/// innermost named call of the program. If there is none: the innermost call of the program's code,
+/// else the innermost named call.
 fn look_number(stacks: &Stacks, stack: StackId) -> Option<usize> {
     let find = |holds: &dyn Fn(&Call<'_>) -> bool| {
         calls(stacks, stack)
@@ -50,7 +50,7 @@ fn look_number(stacks: &Stacks, stack: StackId) -> Option<usize> {
         .or_else(|| calls(stacks, stack).next().map(|_| 0))
 }
 
-/// Returns the calls from the one that a person looks at first outwards; none without a stack.
+/// Returns the calls outwards from the call that a person looks at first; none without a stack.
 pub(crate) fn from_look(stacks: &Stacks, stack: StackId) -> impl Iterator<Item = Call<'_>> {
     calls(stacks, stack).skip(look_number(stacks, stack).unwrap_or_default())
 }

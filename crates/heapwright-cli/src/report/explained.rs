@@ -2,11 +2,11 @@
 //! temporary, or have grown.
 //!
 //! ```text
-//! a profile -> live blocks         all stacks that have some
-//!              kept                the youngest sample is older than half of the time: allocated early, and never replaced
-//!              mixed               most bytes of the stack are freed within a millisecond, and some blocks stay
-//!              grown               more is live than at the earlier moment, by more than two standard deviations
-//!              temporary           blocks freed within a millisecond
+//! a profile -> live blocks   all stacks that have some
+//!              kept          the youngest sample is older than half of the time: never replaced
+//!              mixed         most bytes are freed within a millisecond, and some blocks stay
+//!              grown         more is live than earlier, by more than two standard deviations
+//!              temporary     blocks freed within a millisecond
 //! ```
 //!
 //! A profile has no addresses, so nothing here names slabs with few survivors. Resident memory is

@@ -4,7 +4,7 @@
 //! ```text
 //! record --> image --> image ...      an image: one program in one process, from a
 //!              |                      Process entry to the next, or to the file's end
-//!              +-- modules, stacks, findings by number: hold within it only
+//!              +-- modules, stacks, findings by number: hold within the image only
 //! all images --> errors by cause, leaks by stack and fate, checks and samples by process
 //! ```
 //!
@@ -13,8 +13,8 @@
 //! block count instead.
 //! Leaks are those of an image's last complete check that followed pointers. A count
 //! (`Occasion::Time`) finds no leaks.
-//! A long run has many counts and samples. Beyond a thousand every second one is dropped, so that
-//! the rest spreads over the whole run, twice as far apart.
+//! A long run has many counts and samples. Beyond `MOST_CHECKS` or `MOST_SAMPLES` of them, every
+//! second one is dropped. The others spread over the whole run, twice as far apart.
 
 use super::input::{self, Reading};
 use super::interner::{Interner, Source};
@@ -279,7 +279,7 @@ impl Image {
             Entry::SampledMore(more) => {
                 let stack = StackId(self.stack(more.stack));
                 if let Some(profile) = self.profile(more.check) {
-                    // The entry follows its site's.
+                    // The entry follows the entry of its site.
                     let site = profile.sites.last_mut().filter(|site| site.stack == stack);
                     if let Some(site) = site {
                         site.more = Some(model::SampledMore::of(more));
@@ -349,7 +349,7 @@ impl Image {
             Entry::End(end) => {
                 self.process(all).model.end = Some(*end);
             }
-            // Entries for readers of the file itself, and for the next run.
+            // Other entries are for readers of the file itself, or for the next run.
             _ => {}
         }
     }

@@ -3,7 +3,7 @@
 //! ```text
 //! a process whose last check is a leak check    its groups, by fate
 //! a process that was only counted               its live blocks at the last count, as "live"
-//! a process whose last check is a profile       its chosen figure, as "live"
+//! a process whose last check is a profile       its chosen figure, under the figure's name
 //! ```
 //!
 //! Every block counts once: blocks lost *with* a block form a group of their own (indirectly lost).
@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 pub(crate) struct Held {
     pub(crate) fate: Fate,
     pub(crate) stack: StackId,
-    /// An index into the report's processes: the process, or the first of several.
+    /// An index into the report's processes. If several processes have the group: its example's.
     pub(crate) process: usize,
     pub(crate) amount: Amount,
     /// All that the stack allocated, from a heap profile.
@@ -46,8 +46,9 @@ impl Fate {
     }
 }
 
-/// The most bytes of a stack: there are no more addresses. Larger figures of a damaged record are
-/// reduced to it, so that sums do not overflow, here and in tools that read them.
+/// The most bytes that one stack can hold: a process's address space has no more. Larger figures of
+/// a damaged record are reduced to this, so that sums do not overflow, here and in tools that read
+/// them.
 const MOST: u64 = 1 << 46;
 
 /// Returns all held memory, by fate, then by stack.

@@ -1,8 +1,8 @@
 //! The calls with which memcheck's stacks begin, and ours do not.
 //!
 //! Memcheck's stacks begin in its own `malloc` or `free`; ours begin in the caller. Suppressions
-//! name these calls in their first lines, so they are compared with them, and generated
-//! suppressions have them.
+//! name these calls in their first lines. So suppressions are compared with stacks that have these
+//! calls, and generated suppressions name them.
 //!
 //! ```text
 //!   memcheck's    malloc    strdup  load  main        memalign  posix_memalign  load  main
@@ -12,7 +12,7 @@
 
 use heapwright_record::debug::{Call, Finding, Function, Origin, Role};
 
-/// The calls inside the first one of a stack.
+/// The calls that memcheck's stack has before the first call of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Innermost {
     /// An allocating function.
@@ -26,7 +26,8 @@ pub(crate) enum Innermost {
 /// Calls, innermost first, by their linker names.
 type Calls = &'static [&'static str];
 
-/// The calls that memcheck's versions show for an allocating function. The first list is generated.
+/// The calls that memcheck's versions show for an allocating function. Generated suppressions have
+/// the first list.
 const ALLOCATORS: [(Origin, &[Calls]); 13] = [
     (Origin::Malloc, &[&["malloc"], &["malloc", "realloc"]]),
     (Origin::Calloc, &[&["calloc"]]),
@@ -46,7 +47,7 @@ const ALLOCATORS: [(Origin, &[Calls]); 13] = [
     (Origin::Heap, &[&["hw_heap_alloc"]]),
 ];
 
-/// The same for the calls that free blocks.
+/// The calls that memcheck's versions show for a call that frees a block.
 const FREES: [(Call, &[Calls]); 9] = [
     (Call::Free, &[&["free"], &["cfree"]]),
     (Call::FreeSized, &[&["free"], &["free_sized"], &["free_aligned_sized"]]),
@@ -93,8 +94,8 @@ impl Innermost {
         }
     }
 
-    /// Returns the calls that memcheck's versions show, the form of version 3.19 first. All forms,
-    /// if the call is unknown; none for an access, because its function has many names.
+    /// Returns the calls that memcheck's versions show, the form of version 3.19 first. Returns all
+    /// forms if the call is unknown, and none for an access, because its function has many names.
     pub(super) fn forms(self) -> Vec<Calls> {
         let known = match self {
             Self::Accessed(_) => return Vec::new(),

@@ -85,8 +85,8 @@ pub(super) fn is_of_run(folder: &Path, owner: u32) -> bool {
                 .any(|path| path.file_name().is_some_and(|name| *name == *owner.to_string()))
 }
 
-/// Reads a record. Passes each entry and its offset in the file to `each`, and the number of bytes
-/// read since the last call to `progress`.
+/// Reads a record. Passes each entry and its offset in the file to `each`. Passes the number of
+/// bytes read since the last time to `progress`.
 pub(super) fn read(
     mut file: File,
     progress: &dyn Fn(u64),
@@ -155,7 +155,7 @@ pub(super) fn records(argument: &Path) -> anyhow::Result<Vec<PathBuf>> {
 
 fn begins_as_one(path: &Path) -> bool {
     let mut header = [0; HEADER_BYTES];
-    // A record being written, or left so when its process was killed.
+    // A record with such a name is being written, or its process was killed while it wrote.
     let is_half = path.extension().is_some_and(|extension| extension == "new");
     let opened = if is_half { None } else { open(path).ok() };
     opened.is_some_and(|(mut file, _)| file.read_exact(&mut header).is_ok())

@@ -19,7 +19,7 @@
 //! naming        stacks get frames, and frames names; source: lines around them
 //! unseen        processes without a last look
 //! point         a check, or a time
-//! calls         a stack as the calls of a person; held: memory held at the end, stack by stack
+//! calls         a stack as calls, for people; held: memory held at the end, stack by stack
 //! diff          two points in time, or two runs, compared
 //! explained     the reasons for a process's memory, from a heap profile
 //! progress      the progress of reading and naming
@@ -164,8 +164,8 @@ pub(crate) fn sites_of_undefined(folder: &Path) -> anyhow::Result<Vec<u64>> {
     Ok(sites)
 }
 
-/// Returns for how many of the bytes under test (option `fill`) the records of a folder have a
-/// finding.
+/// Returns the number of bytes under test (option `fill`) that have a finding in the records of a
+/// folder.
 pub(crate) fn uninitialised(folder: &Path) -> anyhow::Result<usize> {
     let mut which = BTreeSet::new();
     each_entry(folder, &mut |entry| {
@@ -527,7 +527,7 @@ impl ReportBuilder<'_> {
     }
 
     /// Returns the suppression that hides a finding with these stacks, and adds the finding to its
-    /// causes. Each stack has the calls inside it, and whether it is where the finding was seen.
+    /// causes. Each stack has its innermost calls, and `true` if the finding was seen there.
     fn hidden(
         &mut self,
         kind: Kind,

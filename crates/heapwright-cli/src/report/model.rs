@@ -38,7 +38,7 @@ pub(crate) struct Report {
     pub(crate) notes: Vec<String>,
     /// A line for each process without a last look; the report begins with these lines.
     pub(crate) unseen: Vec<String>,
-    /// Files among the run's records of users that none of its processes had.
+    /// Files among the run's records that belong to users whom none of its processes had.
     pub(crate) foreign: Vec<String>,
     /// Stacks whose outer frames were not kept.
     pub(crate) cut: BTreeSet<StackId>,
@@ -115,10 +115,10 @@ pub(crate) enum Ready {
     #[default]
     #[value(name = "lsan", alias = "line")]
     Line,
-    /// A block in valgrind's
+    /// A block, in valgrind's language
     #[value(name = "valgrind", alias = "yes")]
     Block,
-    /// None
+    /// No suppression
     #[value(name = "no")]
     None,
 }
@@ -163,7 +163,7 @@ pub(crate) struct Process {
     pub(crate) fate: Fate,
     /// Whether its findings are left out.
     pub(crate) is_skipped: bool,
-    /// The reason why its end could not look for leaks.
+    /// The reason why no leak check ran at its end.
     pub(crate) no_leak_check: Option<String>,
     /// The programs that it started without the library: their processes (0: not known) and names.
     pub(crate) unchecked: Vec<(u32, String)>,
@@ -332,8 +332,8 @@ impl Profile {
         self.sites.iter().find_map(|site| site.more.map(|more| more.earlier_ns))
     }
 
-    /// Returns one standard deviation of the sum of a figure's bytes, if known; for growth, that of
-    /// the difference.
+    /// Returns one standard deviation of the sum of a figure's bytes, if known; for growth, of the
+    /// difference.
     pub(crate) fn error(&self, figure: Figure) -> Option<u64> {
         let squares: Option<f64> =
             self.sites.iter().map(|site| Some((figure.error(site)? as f64).powi(2))).sum();
@@ -447,8 +447,7 @@ pub(crate) enum Figure {
     Allocated,
     /// Blocks that were freed within a millisecond
     Temporary,
-    /// By how much more is live at the end than at an earlier moment, behind the first quarter of
-    /// the time
+    /// Growth of live memory since an earlier moment, after the first quarter of the time
     Growth,
 }
 
@@ -503,7 +502,7 @@ pub(crate) struct Amount {
 }
 
 impl std::ops::AddAssign for Amount {
-    /// Adds; a sum that is too large becomes the largest number.
+    /// Adds an amount. A sum that is too large becomes the largest number.
     fn add_assign(&mut self, more: Self) {
         self.blocks = self.blocks.saturating_add(more.blocks);
         self.bytes = self.bytes.saturating_add(more.bytes);

@@ -1,6 +1,6 @@
 //! Lines of source around a place in code: the line, and one on each side.
 //!
-//! Used only if the file is readable and not younger than the program: lines edited since would
+//! A file is used only if it is readable and not younger than the program: lines edited since would
 //! mislead. Each file is read once, large ones not at all.
 
 use crate::output::printable;

@@ -1,6 +1,5 @@
-//! Suppressions hide findings that the user does not want to see.
-//!
-//! There are two languages, for which people already have files. A file may mix them.
+//! Suppressions hide findings that the user does not want to see. They have two languages, for
+//! which people already have files. A file may mix the languages.
 //!
 //! ```text
 //! # LeakSanitizer's                      { valgrind's
@@ -31,26 +30,6 @@
 //! (`fopen@@GLIBC_2.2.5`). Callers of `main` are also called `(below main)`, `__libc_start_main`
 //! and `_start`. A function without a name is called `???`.
 //!
-//! Valgrind's stacks begin in its own `malloc`, ours in its caller. If a block's first line names
-//! an allocating or freeing function, its stack begins with the called function
-//! ([`super::innermost`]). Other blocks are compared with the stack as it is. Lines up to the C
-//! library's function that made an access count as matched, by its name or by valgrind's names for
-//! it: `memcpy@@GLIBC_2.14`, `__memcpy_avx_unaligned_erms`, `memmove`.
-//!
-//! As in valgrind, a block is compared with the stack on which the mistake was seen. If its traces
-//! were found later, any stack of the finding may match.
-//!
-//! ```text
-//! Memcheck:Leak              leaks; match-leak-kinds: definite, indirect, possible, reachable, all
-//! Memcheck:Free              frees and reallocs that were wrong
-//! Memcheck:Addr1 ... Addr32  accesses and writes that were wrong
-//! Memcheck:Cond, Value8 ...  uninitialised values: by the stack that allocated the block
-//! Heapwright:HEADING         the kind with this heading; also Heapwright:growth
-//! others                     other tools' (not read), or errors that heapwright does not detect: never used
-//! ```
-//!
-//! The parameter (`write(buf)`) follows `Memcheck:Param`, as in valgrind. A block matches a stack
-//! that was cut at the most calls with as many lines as the stack has calls.
 
 use super::innermost::{self, Innermost};
 use super::model::{LEAKS, Used, leak_kinds};
@@ -100,7 +79,7 @@ pub(super) struct Stack<'a> {
     pub(super) lines: Vec<Line<'a>>,
     /// The calls inside the first line.
     pub(super) innermost: Innermost,
-    /// Whether blocks in valgrind's language are compared with it.
+    /// Whether blocks in valgrind's language are compared with the stack.
     pub(super) is_where: bool,
 }
 
@@ -329,7 +308,7 @@ fn heading(word: &str) -> Option<Hides> {
     }
 }
 
-/// Turns a pattern that may match anywhere into one that must match the whole.
+/// Turns a pattern that may match anywhere into a pattern that must match the whole text.
 fn anywhere(pattern: &str) -> String {
     let (before, pattern) = match pattern.strip_prefix('^') {
         Some(rest) => ("", rest),
@@ -341,7 +320,7 @@ fn anywhere(pattern: &str) -> String {
     }
 }
 
-/// Types of memcheck's, versions 3.19 to 3.25, for errors that heapwright does not detect.
+/// Memcheck's types, versions 3.19 to 3.25, for errors that heapwright does not detect.
 const UNSEEN: [&str; 9] = [
     "Param",
     "User",
@@ -354,13 +333,13 @@ const UNSEEN: [&str; 9] = [
     "BadSize",
 ];
 
-/// Returns whether a type of memcheck's is this word and a size: `Addr8`.
+/// Returns whether a type of memcheck is this word and a size: `Addr8`.
 fn is_sized(what: &str, word: &str) -> bool {
     let size = what.strip_prefix(word).unwrap_or_default();
     matches!(size, "1" | "2" | "4" | "8" | "16" | "32")
 }
 
-/// Returns whether a type of memcheck's is for uninitialised values.
+/// Returns whether a type of memcheck is for uninitialised values.
 fn is_of_uninitialised(what: &str) -> bool {
     what == "Cond" || what == "Value0" || is_sized(what, "Value")
 }
@@ -368,6 +347,17 @@ fn is_of_uninitialised(what: &str) -> bool {
 type Named = (String, Rule);
 
 /// Parses the lines between the braces. An error has the line's number.
+///
+/// ```text
+/// Memcheck:Leak              leaks; match-leak-kinds: definite, indirect, possible, reachable, all
+/// Memcheck:Free              frees and reallocs that were wrong
+/// Memcheck:Addr1 ... Addr32  accesses and writes that were wrong
+/// Memcheck:Cond, Value8 ...  uninitialised values: by the stack that allocated the block
+/// Heapwright:HEADING         the kind with this heading; also Heapwright:growth
+/// others                     other tools' (not read), or never used: heapwright has no such errors
+/// ```
+///
+/// The parameter (`write(buf)`) follows `Memcheck:Param`, as in valgrind.
 fn block(body: &[(&str, u32)], begin: u32) -> Result<Named, (u32, String)> {
     let [(name, _), (kind, at), rest @ ..] = body else {
         return Err((
@@ -399,7 +389,7 @@ fn block(body: &[(&str, u32)], begin: u32) -> Result<Named, (u32, String)> {
         _ => return Err((*at, format!("there is nothing of the type '{what}'"))),
     };
     let rest = match rest {
-        // The parameter, under any name: `write(buf)`.
+        // The line of the parameter, under any name: `write(buf)`.
         [(extra, _), rest @ ..] if has_extra(what) && !is_location(extra) => rest,
         _ if has_extra(what) => {
             return Err((*at, format!("'{kind}' wants a line of what it is about, as write(buf)")));
@@ -463,6 +453,16 @@ impl Frames {
 
 /// Returns whether a stack begins with the frames of a block, with or without the inlined calls
 /// that only a separate debug file knows of.
+///
+/// Valgrind's stacks begin in its own `malloc`, ours in its caller. If a block's first line names
+/// an allocating or freeing function, the stack begins with the called function
+/// ([`super::innermost`]). Other blocks are compared with the stack as it is. If a function of the
+/// C library made the access, lines up to this function count as matched. The block may use its
+/// name or valgrind's names for it: `memcpy@@GLIBC_2.14`, `__memcpy_avx_unaligned_erms`, `memmove`.
+///
+/// As in valgrind, a block is compared with the stack on which the mistake was seen. If its traces
+/// were found later, any stack of the finding may match. A block matches a stack that was cut at
+/// the most calls with as many lines as the stack has calls.
 fn are_at_start_of(patterns: &[Pattern], stack: &Stack<'_>) -> bool {
     let is_visible = |line: &&Line<'_>| !(line.is_private && line.is_inlined);
     let visible: Vec<Line<'_>> = stack.lines.iter().filter(is_visible).copied().collect();
@@ -563,7 +563,7 @@ fn most_lines(stack: &[Line<'_>]) -> Option<usize> {
 }
 
 /// Returns whether a stack begins with these frames. After a mismatch, only the last `...` is tried
-/// again, one frame later: an earlier one could not do better.
+/// again, one frame later: an earlier `...` could not do better.
 fn begins(patterns: &[Pattern], stack: &[Line<'_>]) -> bool {
     let (mut at, mut frame) = (0, 0);
     let mut again: Option<(usize, usize)> = None;
@@ -600,7 +600,7 @@ pub(super) fn is_below_main(name: &str) -> bool {
 }
 
 /// Returns the name of a function without its scope and its parameters: `load` of
-/// `ns::load(char const*)`. Valgrind knows inlined functions by it.
+/// `ns::load(char const*)`. Valgrind knows inlined functions by this name.
 pub(crate) fn short_name(name: &str) -> &str {
     let (mut depth, mut start, mut end) = (0_u32, 0, name.len());
     for (at, letter) in name.char_indices() {
@@ -619,7 +619,7 @@ pub(crate) fn short_name(name: &str) -> &str {
     short.split_once('<').map_or(short, |(bare, _)| bare)
 }
 
-/// Returns the path of a file of code without links, which valgrind knows it by.
+/// Returns the path of a file of code, with links resolved. Valgrind knows the file by this path.
 fn real_path(module: &str) -> Option<Arc<str>> {
     static KNOWN: Mutex<BTreeMap<String, Option<Arc<str>>>> = Mutex::new(BTreeMap::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! One thread does all this. It may hang if the terminal has gone or takes no more bytes. The first
-//! thread waits for that thread's end, for the end of the terminal, and for signals. If it must, it
-//! ends the command without the other thread.
+//! thread waits for that thread's end, for the end of the terminal, and for signals. If necessary,
+//! the first thread ends the command without the other.
 //!
 //! Drawing writes only changes, so a slow terminal is no problem; a longer pause follows a slow
 //! look. Colours follow `Look`: none with NO_COLOR. A signal that ends the command, or a panic,

@@ -228,7 +228,7 @@ impl<'a> Sections<'a> {
     }
 }
 
-/// Keeps bytes to the end, like those of mapped files. A list holds them, so that leak checkers
+/// Keeps bytes until the command ends, like mapped files. A list holds them, so that leak checkers
 /// find them.
 fn kept(bytes: Vec<u8>) -> &'static [u8] {
     static KEPT: Mutex<Vec<&[u8]>> = Mutex::new(Vec::new());

@@ -43,8 +43,8 @@ impl Frame {
         file.starts_with(b"libheapwright")
     }
 
-    /// Returns whether it is a call inside the preloaded library, between a function of the C
-    /// library and the library's check of it.
+    /// Returns whether the frame is one of the preloaded library's functions between a replaced C
+    /// function and the check of its arguments: `heapwright_*`.
     pub(crate) fn is_inside_heapwright(&self) -> bool {
         let outermost = self.functions.last().and_then(|function| function.name.as_deref());
         self.is_of_heapwright() && outermost.is_some_and(|name| name.starts_with("heapwright_"))

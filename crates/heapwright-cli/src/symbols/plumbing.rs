@@ -1,9 +1,9 @@
 //! Functions that allocate for others: between the allocator and the code that owns the block.
 //!
 //! A stack of a Rust or C++ program begins with functions of its standard library, and a stack of
-//! an interpreter with its own allocator. If heapwright is linked in, ours come first. They are the
-//! same for every block, so they distinguish neither owners nor leaks: reports fold them, and
-//! suppressions begin behind them.
+//! an interpreter with its own allocator. If heapwright is linked in, ours come first. All these
+//! functions are the same for every block, so they distinguish neither owners nor leaks: reports
+//! fold them, and suppressions begin behind them.
 
 use super::Function;
 
@@ -47,7 +47,7 @@ const STARTS: [&str; 33] = [
     "g_realloc",
 ];
 
-/// Such functions of the C library.
+/// Functions of the C library that allocate for others.
 const NAMES: [&str; 13] = [
     "malloc",
     "calloc",
@@ -79,7 +79,7 @@ pub(crate) fn is_plumbing_name(name: &str) -> bool {
     begins(name) || begins(without_type(name).trim_start_matches(['<', '&']))
 }
 
-/// Removes the return type in front of a function's name, which a template's instance has.
+/// Removes the return type in front of a function's name. Instances of templates have one.
 fn without_type(name: &str) -> &str {
     let (mut depth, mut begin) = (0_u32, 0);
     for (at, letter) in name.char_indices() {

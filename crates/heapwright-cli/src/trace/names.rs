@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A realloc may come in two halves. In between, the block's old name may already be another
-//! block's. Its thread holds the block meanwhile.
+//! block's. The thread of the realloc holds the block meanwhile.
 //!
 //! Impossible events are counted and corrected, so that every story can be replayed. A free of an
 //! unknown name is left out; a new block under a live block's name frees the live one first.

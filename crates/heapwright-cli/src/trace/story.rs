@@ -27,11 +27,11 @@ pub(crate) struct Story {
     pub(crate) threads: u32,
     /// The number of blocks.
     pub(crate) blocks: u32,
-    /// Whether the trace has its end, which that of a killed process lacks.
+    /// Whether the trace has an end. The trace of a killed process has none.
     pub(crate) whole: bool,
     /// The number of frees left out because the trace lacks the block's allocation.
     pub(crate) unknown: u64,
-    /// The number of blocks made under a live block's name, whose free is missing.
+    /// The number of blocks made under the name of a live block, because the trace lacks its free.
     pub(crate) doubled: u64,
 }
 

@@ -1,11 +1,11 @@
 //! Golden files: whole outputs, in `golden/` of this package. Tests of the formatters and of the
 //! command share this file.
 //!
-//! A file has few lines: of JSON and markup the inner lines stand behind the outer one.
+//! A golden file has few lines: in JSON and markup, inner lines are appended to the outer line.
 
 use std::path::Path;
 
-/// Where lines of markup begin.
+/// The elements that begin a line.
 const BEGINS: [&str; 9] =
     ["<section", "<details", "<table", "<tr", "<figure", "<svg", "<error>", "<testcase", "<stack>"];
 

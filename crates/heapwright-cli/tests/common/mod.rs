@@ -1,5 +1,5 @@
-//! What the tests of the command share: running it, small C programs, and
-//! folders that go away.
+//! The common part of the command's tests: running the command, small C programs, and folders that
+//! are removed.
 #![allow(dead_code, unused_imports, reason = "each test file uses a part of this")]
 
 mod golden;
@@ -13,15 +13,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The command under test, with nothing in its environment that changes it.
+/// Returns the command under test. No variable of its environment changes it.
 pub(crate) fn heapwright() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_heapwright"));
     for name in ["HEAPWRIGHT", "HEAPWRIGHT_LIBRARY", "LD_PRELOAD", "NO_COLOR"] {
         command.env_remove(name);
     }
     command.env("LC_ALL", "C");
-    // Whoever runs the tests in a shell's background has these ignored, and then the command
-    // ignores them, too.
+    // These signals are ignored if a shell runs the tests in the background. The command would then
+    // ignore them, too.
     let default_handlers = || {
         for signal in [libc::SIGINT, libc::SIGQUIT] {
             // SAFETY: SIG_DFL is a valid disposition of every signal.
@@ -34,22 +34,22 @@ pub(crate) fn heapwright() -> Command {
     command
 }
 
-/// `heapwright run FLAGS -- WORDS`.
+/// Returns `heapwright run FLAGS -- WORDS`.
 pub(crate) fn run(flags: &[&str], words: &[&str]) -> Command {
     let mut command = heapwright();
     command.arg("run").args(flags).arg("--").args(words);
     command
 }
 
-/// Both ways of running: as the program itself, and standing in for it.
+/// Both ways to run a program: the command becomes the program, or stands in for it.
 pub(crate) const WAYS: [&[&str]; 2] = [&[], &["--stats"]];
 
-/// What a command printed on stdout.
+/// Returns a command's output on stdout.
 pub(crate) fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).expect("stdout is text")
 }
 
-/// What a command printed on stderr.
+/// Returns a command's output on stderr.
 pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).expect("stderr is text")
 }
@@ -59,12 +59,12 @@ pub(crate) fn done(command: &mut Command) -> Output {
     command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"))
 }
 
-/// A status as shells count it.
+/// Returns a status in the form of shells.
 pub(crate) fn shell_status(status: ExitStatus) -> i32 {
     status.code().or_else(|| status.signal().map(|signal| 128 + signal)).expect("ended")
 }
 
-/// A debug record of these entries.
+/// Returns a debug record of these entries.
 pub(crate) fn bytes(entries: &[Entry<'_>]) -> Vec<u8> {
     let mut buffer = [0; 4096];
     let mut bytes = HEADER.to_vec();
@@ -74,8 +74,8 @@ pub(crate) fn bytes(entries: &[Entry<'_>]) -> Vec<u8> {
     bytes
 }
 
-/// A folder of one test's own, removed at the end. It lies in the target
-/// folder: a temporary one may be mounted nosuid or noexec.
+/// A test's own folder, removed at the end. It lies in the target folder, because a temporary
+/// folder may be mounted nosuid or noexec.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
@@ -83,7 +83,7 @@ impl Folder {
         Self::new_in(Path::new(env!("CARGO_TARGET_TMPDIR")))
     }
 
-    /// One that lies elsewhere.
+    /// Makes a folder elsewhere.
     pub(crate) fn new_in(base: &Path) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -7,8 +7,8 @@
 //! also         errors have different numbers, and only errors are counted; a leak has its sizes
 //! ```
 //!
-//! No reader in use is as strict: all of them accept a document that passes here. For tests only;
-//! the command's tests include this file, too.
+//! No reader in use is as strict: all of them accept a document that passes here. This file is for
+//! tests only. The command's unit tests include it, too.
 
 use quick_xml::Reader;
 use quick_xml::events::Event;

@@ -1,6 +1,6 @@
-/* What handover.trace was recorded of, and the tests record again: blocks of all
- * sizes that are made in one thread, resized in another and freed in a third; aligned
- * and zeroed ones; threads that end; and, with an argument, a forked child.
+/* The program of handover.trace, which the tests record again. It makes blocks of all sizes in one
+ * thread, resizes them in another and frees them in a third. It has aligned and zeroed blocks,
+ * threads that end and, with an argument, a forked child.
  *
  *     cc -O1 -pthread -fno-builtin -o handover handover.c
  *     heapwright record -o handover.trace -- ./handover */

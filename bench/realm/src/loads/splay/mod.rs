@@ -33,7 +33,7 @@ pub(crate) trait Splay {
     /// Lends its tree to a turn, and keeps the returned tree.
     fn turn(&mut self, turn: &mut Turn);
 
-    /// The counts of the peer's collector, if it has any.
+    /// Returns the counts of the peer's collector, if it has any.
     fn collector(&self) -> Option<Collector> {
         None
     }

@@ -11,9 +11,9 @@
 //!            tail           tail                      in in
 //! ```
 //!
-//! References move from place to place, and are never looked up twice. The rest that
-//! [`Node::take`] leaves is overwritten before it is read. So peers that count references move
-//! them, and other peers copy them.
+//! References move from place to place, and are never looked up twice. The value that
+//! [`Node::take`] leaves behind is overwritten before it is read. So peers that count references
+//! move them, and other peers copy them.
 
 use super::Tree;
 
@@ -45,7 +45,7 @@ fn side_of(key: u64, node: u64) -> Option<usize> {
     (key != node).then_some(if key < node { LEFT } else { RIGHT })
 }
 
-/// The tree of lesser keys, or that of greater keys.
+/// The tree of lesser keys, or the tree of greater keys.
 struct Apart<N> {
     root: Option<N>,
     tail: Option<N>,

@@ -8,7 +8,8 @@
 //!     findings elsewhere              a report; 99
 //! ```
 //!
-//! A test may start other programs: only those in the folder where cargo built the test count.
+//! A test may start other programs. Findings in these count only if cargo built them beside the
+//! test.
 //!
 //! nextest, which starts a process for each test, can use the same runner:
 //! `CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="heapwright cargo-runner"`. A run that only lists
@@ -37,9 +38,9 @@ const FRAMES: &str = "traces=32";
 /// The exit code for failed tests, which is libtest's.
 const FAILED: u8 = 101;
 
-/// Run cargo's tests, programs or benchmarks in debug mode: what is found is a failure.
+/// Run cargo's tests, programs or benchmarks in debug mode, and fail on errors and definite leaks.
 ///
-/// A leak or a mistake in a test is that test's failure, by its name. HEAPWRIGHT_SUPPRESS
+/// An error or a definite leak in a test is that test's failure, by its name. HEAPWRIGHT_SUPPRESS
 /// names a file of suppressions. Also called cargo heapwright.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment, disable_help_flag = true)]
@@ -50,7 +51,7 @@ pub(crate) struct Args {
     words: Vec<OsString>,
 }
 
-/// Run a program that cargo built, and fail where something was found.
+/// Run a program that cargo built, and fail if it has an error or a definite leak.
 #[derive(clap::Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct RunnerArgs {

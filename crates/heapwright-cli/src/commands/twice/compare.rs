@@ -28,7 +28,7 @@ pub(super) struct Run {
     pub(super) found: BTreeMap<String, String>,
 }
 
-/// Returns a short description of each difference. `one` always comes before `other`.
+/// Returns a short description of each difference. The value of `one` precedes that of `other`.
 pub(super) fn differences(one: &Run, other: &Run) -> io::Result<Vec<String>> {
     let mut parts = Vec::new();
     if ended(one) != ended(other) {

@@ -57,7 +57,7 @@ const MORE_CPU: Duration = Duration::from_secs(1);
 /// The environment variables that fix the string hashes of languages with random ones.
 const HASH_SEEDS: [(&str, &str); 2] = [("PYTHONHASHSEED", "0"), ("PERL_HASH_SEED", "0")];
 
-/// The reason given where a byte makes a difference once, but not again.
+/// The reason given if a byte makes a difference once, but not again.
 const VARIES: &str = "it does not do the same each time (it may depend on time, chance or threads)";
 
 /// The program to run, and how to run it.
@@ -426,8 +426,8 @@ fn limits(first: &Outcome) -> (Option<Duration>, Option<u64>) {
 
 /// Fixes addresses and limits processor time. The child calls it between fork and exec.
 fn make_comparable(seconds: Option<u64>) -> io::Result<()> {
-    // This argument only reads the personality. A sandbox may refuse to set it. Then programs whose
-    // output depends on addresses differ from themselves.
+    // This argument only reads the personality. A sandbox may refuse to set the personality. Then
+    // programs whose output depends on addresses differ from themselves.
     const ASK: libc::c_ulong = 0xffff_ffff;
     // SAFETY: no pointers are involved.
     let now = unsafe { libc::personality(ASK) };

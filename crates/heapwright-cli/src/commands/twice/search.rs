@@ -89,7 +89,8 @@ fn first<E>(differs: &mut dyn FnMut(u64) -> Result<bool, E>) -> Result<u64, E> {
 mod tests {
     use super::*;
 
-    /// Returns the point that is found where `guilty` makes a difference, and the number of runs.
+    /// Returns the point that the search finds if the bytes `guilty` make a difference, and the
+    /// number of runs.
     fn found(sites: &[u64], guilty: &[Point]) -> (Option<Point>, usize) {
         let mut runs = 0;
         let result = find::<()>(sites, &mut |point| {

@@ -40,10 +40,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use target::Target;
 
-/// Check a program as valgrind would be asked to: its options, its output, its exit code.
+/// Check a program with valgrind's options, output and exit code.
 ///
-/// The options of memcheck that build systems and editors use are understood (--help as
-/// the only one lists them); others are refused. Uninitialised values are not looked for.
+/// Takes the options of memcheck that build systems and editors use (--help without other words
+/// lists them), and refuses others. Does not look for uninitialised values.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment, disable_help_flag = true)]
 #[command(override_usage = "heapwright valgrind [VALGRIND'S OPTIONS] PROGRAM [ARGS]...
@@ -57,7 +57,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let asked = match options::parse(&args.words)? {
         Line::Help => return said(&options::help()),
-        // Scripts compare the first word, valgrind's, with the version that they need.
+        // Scripts compare the first word with the version of valgrind that they need.
         Line::Version => {
             return said(&format!("valgrind-3.24.0 (heapwright {})\n", env!("CARGO_PKG_VERSION")));
         }
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     {
         bail!("{} cannot be checked: {reason}", name.display());
     }
-    // Before the program runs, so that a bad FILE does not cost a run.
+    // Files are opened before the program runs, so that a bad FILE does not cost a run.
     let target = Target::open(&asked.to)?;
     let _messages = asked.messages.as_ref().map(Target::open).transpose()?;
     for line in &asked.not_done {

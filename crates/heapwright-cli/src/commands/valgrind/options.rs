@@ -157,8 +157,8 @@ const NO_EFFECT: [&str; 61] = [
     "stats",
 ];
 
-/// The options for things that heapwright does not do, and a line that says so. Many scripts pass
-/// them without need.
+/// The options for things that heapwright does not do, each with a line that says so. Many scripts
+/// pass them without need.
 const NOT_DONE: [(&str, &str); 3] = [
     ("track-fds", "descriptors that stay open are not reported"),
     ("exit-on-first-error", "the program runs to its end, and all errors are reported"),

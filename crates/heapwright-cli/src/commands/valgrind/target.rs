@@ -47,7 +47,7 @@ impl Target {
     pub(super) fn open(to: &To) -> anyhow::Result<Self> {
         let stream: Box<dyn Write> = match to {
             To::File(name) if to.is_for_each() => {
-                // Fails now if the name is wrong.
+                // A wrong name fails now, before the program runs.
                 expanded(name, 0, 0)?;
                 return Ok(Self::Each(name.clone()));
             }
@@ -65,7 +65,7 @@ impl Target {
                 match TcpStream::connect(&address) {
                     Ok(stream) => Box::new(stream),
                     Err(error) => {
-                        // As in valgrind, the report is not lost.
+                        // As in valgrind, the report then goes to standard error.
                         eprintln!(
                             "heapwright: cannot connect to {address}: {error}; using standard error"
                         );

@@ -8,9 +8,9 @@
 //! frame   ip obj? fn? dir? file? line?
 //! ```
 //!
-//! There is one document for a report, with the first process's pid. It is written after the end
-//! of the process, so both statuses come together. Readers expect at least one frame in a stack:
-//! if none was kept, there is one with address 0.
+//! There is one document for a report, with the first process's pid. The document is written after
+//! the end of the process, so both statuses come together. Readers expect at least one frame in a
+//! stack: if none was kept, there is one with address 0.
 
 use super::{Entry, INTERPOSER, Style, UNNAMED, errors, leaks, shown};
 use crate::output::xml::escaped;

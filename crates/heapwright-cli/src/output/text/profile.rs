@@ -3,12 +3,12 @@
 //! ```text
 //! ==4242== heap profile of ./server after 3.20 s, one sample per 512 KiB allocated, on average
 //! ==4242==      live   12.3 MiB ± 0.4 MiB in 1,234 blocks
-//! ==4242== allocated   1.2 GiB ± 24.0 MiB in 12,345,678 blocks, 80.1 % of the bytes freed within 1 ms
+//! ==4242== allocated   1.2 GiB ± 24.0 MiB in 12,345 blocks, 80.1 % of the bytes freed within 1 ms
 //! ==4242==      peak   20.1 MiB after 1.20 s
 //! ==4242==    growth   +2.1 MiB ± 0.2 MiB since 1.07 s
 //! ==4242== blocks and bytes are estimates, ± is one standard deviation
 //!
-//! live: 5.1 MiB ± 0.3 MiB in 10,000 blocks (41.5 % of what is live), 10 samples, 0.10 s to 3.00 s old
+//! live: 5.1 MiB ± 0.3 MiB in 500 blocks (41.5 % of what is live), 10 samples, 0.10 s to 3.00 s old
 //!     #0 0x55d0c0de in insert table.c:12
 //!     ...
 //! ```

@@ -118,7 +118,7 @@ fn reads_zeros(error: &Error) -> bool {
     finding.call == Call::Access && finding.access != Access::Write
 }
 
-/// Returns whether a use after free may have lost these blocks: the program read zeros from a
+/// Returns whether a use after free may have lost these blocks. Then the program read zeros from a
 /// freed block of the same place, such as a list's next node.
 fn follows_a_misuse(report: &Report, leak: &Leak) -> bool {
     let is_cause = |error: &&Error| {
