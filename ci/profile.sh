@@ -136,7 +136,7 @@ while 1:
         done
         kill $pid; wait $pid 2>/dev/null || true
     done
-    printf 'heard:     sampling on, a profile written and named, and off: %s ms\n' "$(median <"$SCRATCH/heard")"
+    printf 'heard:     %s ms to begin sampling, write and name a profile, and end sampling\n' "$(median <"$SCRATCH/heard")"
 
     if command -v redis-server >/dev/null; then
         LD_PRELOAD=$library redis-server --port 17991 --save '' >/dev/null &

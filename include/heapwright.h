@@ -53,7 +53,7 @@
 #define HW_GC_USER 4
 
 /**
- * Pools a heap can have, and that of large objects.
+ * Pools that a heap can have, with the pool of large objects.
  */
 #define HW_GC_POOLS 64
 
@@ -79,7 +79,7 @@
 #define HW_GC_STRESS 4
 
 /**
- * Priorities of finalizers: 0, the highest, up to this less 1.
+ * The number of priorities of finalizers. 0 is the highest.
  */
 #define HW_GC_PRIORITIES 4
 
@@ -143,7 +143,7 @@ typedef enum hw_kind {
    */
   HW_KIND_FOREIGN = 0,
   /**
-   * heapwright's, and in no block now.
+   * heapwright's memory, and in no block now.
    */
   HW_KIND_FREE = 1,
   /**
@@ -181,15 +181,15 @@ typedef enum hw_kind {
  */
 typedef enum hw_state {
   /**
-   * Not known without a search, or no block.
+   * Not known without a search, or there is no block.
    */
   HW_STATE_UNKNOWN = 0,
   /**
-   * The program holds it.
+   * The program holds the block.
    */
   HW_STATE_IN_USE = 1,
   /**
-   * It is free.
+   * The block is free.
    */
   HW_STATE_FREE = 2
 } hw_state;
@@ -346,7 +346,7 @@ typedef struct hw_description {
    */
   enum hw_kind kind;
   /**
-   * Whether it is in use.
+   * Whether the memory is in use.
    */
   enum hw_state state;
   /**
@@ -549,9 +549,8 @@ typedef struct hw_statistics {
    */
   char name[16];
   /**
-   * Allocations by requested size: bucket 0 counts sizes 0 and 1, bucket i
-   * sizes above 2^(i-1) and up to 2^i; the last takes all above. Zero unless
-   * detailed.
+   * Allocations by requested size: bucket 0 counts sizes 0 and 1, bucket i sizes above 2^(i-1)
+   * and up to 2^i; the last bucket takes all sizes above. Zero unless detailed.
    */
   uint64_t sizes[HW_SIZE_BUCKETS];
 } hw_statistics;
@@ -575,19 +574,19 @@ typedef struct hw_amount {
  */
 typedef struct hw_leak_check {
   /**
-   * Nothing leads to them: definitely lost.
+   * Definitely lost: nothing leads to these blocks.
    */
   struct hw_amount definite;
   /**
-   * Only definitely lost blocks lead to them.
+   * Only definitely lost blocks lead to these blocks.
    */
   struct hw_amount indirect;
   /**
-   * Only words that are perhaps no pointers lead to them: possibly lost.
+   * Possibly lost: only words that are perhaps no pointers lead to these blocks.
    */
   struct hw_amount possible;
   /**
-   * The program still has a way to them.
+   * The program still has a way to these blocks.
    */
   struct hw_amount reachable;
 } hw_leak_check;
@@ -605,12 +604,12 @@ typedef struct hw_block {
    */
   size_t size;
   /**
-   * The number of the cache or heap that owns it.
+   * The number of the cache or heap that owns the block.
    */
   uint32_t owner;
   /**
-   * Whether the program holds it. Approximate for blocks of other threads: a
-   * free block that waits in a thread's cache may be shown as in use.
+   * Whether the program holds the block. Approximate for blocks of other threads: a free block
+   * that waits in a thread's cache may be shown as in use.
    */
   bool in_use;
 } hw_block;
@@ -629,7 +628,7 @@ typedef struct hw_arena_mark_t {
    */
   void *position;
   /**
-   * The chunk it is in.
+   * The chunk of this byte.
    */
   size_t chunk;
 } hw_arena_mark_t;
@@ -640,11 +639,11 @@ typedef struct hw_arena_mark_t {
  */
 typedef struct hw_arena_statistics {
   /**
-   * Handed out, padding included.
+   * Bytes handed out, padding included.
    */
   uint64_t used_bytes;
   /**
-   * All chunks.
+   * Bytes of all chunks.
    */
   uint64_t reserved_bytes;
 } hw_arena_statistics;
@@ -663,7 +662,7 @@ typedef struct hw_counts {
    */
   uint64_t allocations;
   /**
-   * Blocks that got another size.
+   * Blocks whose size was changed.
    */
   uint64_t reallocations;
   /**
@@ -694,7 +693,7 @@ typedef struct hw_count_site {
    */
   void *const *frames;
   /**
-   * The number of frames. A static program's stacks end where it keeps no frame pointers.
+   * The number of frames. A static program's stacks end at code without frame pointers.
    */
   int depth;
   /**
@@ -725,8 +724,7 @@ typedef struct hw_gc_options {
    */
   uint32_t layout;
   /**
-   * The memory target: the heap may be so many percent of what is live: more than 100.
-   * 0: 200.
+   * The memory target: the heap may be so many percent of its live bytes. More than 100; 0: 200.
    */
   uint32_t factor_percent;
   /**
@@ -734,7 +732,7 @@ typedef struct hw_gc_options {
    */
   uint32_t verify;
   /**
-   * Bytes that each mutator may allocate between two collections at least. 0: 4 MiB.
+   * Bytes that each mutator may allocate, at least, between two collections. 0: 4 MiB.
    */
   size_t least;
   /**
@@ -753,30 +751,32 @@ typedef struct hw_gc_options {
   bool incremental;
   /**
    * Whether all stores of references are reported (hw_gc_write), so that most collections are
-   * minor: they skip objects that survived two others.
+   * minor: they skip objects that survived two collections.
    */
   bool generations;
   /**
-   * The most threads that mark, stopped mutators included. Much marking starts marker threads up
-   * to this number, as far as processors are idle; they end after a second without marking. 0:
-   * one per processor, up to 4; 1: no marker threads. Never more than there are processors.
+   * The most threads that mark, stopped mutators included. If there is much to mark, marker
+   * threads start, up to this number, as far as processors are idle. They end after a second
+   * without marking. 0: one per processor, up to 4. 1: no marker threads. Never more than there
+   * are processors.
    */
   uint32_t markers;
   /**
-   * Whether a heap with far more pages than its target moves objects close together: those that
-   * only handles and slots (hw_gc_mark_slot) lead to. hw_gc_compact does it at once.
+   * Whether a heap with far more pages than its target moves objects close together. It moves
+   * objects to which only handles and slots (hw_gc_mark_slot) lead. hw_gc_compact does it at
+   * once.
    */
   bool compact;
   /**
-   * Whether objects of a runtime without trace are scanned word for word: each word that may be
-   * an address within an object keeps that object, in its place. Otherwise they hold no
+   * Whether objects of a runtime without trace are scanned word for word. Each word that may be
+   * an address within an object then keeps that object, in its place. Otherwise they hold no
    * references.
    */
   bool conservative;
   /**
-   * Whether memory for traced objects keeps the bytes of dead ones, as memory for HW_GC_LEAF
-   * always does: the runtime then writes all that its trace function reads before the next
-   * safepoint.
+   * Whether memory for traced objects keeps the bytes of dead objects, as memory for HW_GC_LEAF
+   * always does. The runtime then writes, before the next safepoint, all that its trace function
+   * reads.
    */
   bool uncleared;
 } hw_gc_options;
@@ -791,7 +791,7 @@ typedef struct hw_gc_tracer {
    */
   void **next;
   /**
-   * The end of the room.
+   * The end of the room for references.
    */
   void **end;
   /**
@@ -809,7 +809,7 @@ typedef struct hw_gc_region {
    */
   char *next;
   /**
-   * The end of the last one of this stretch.
+   * The end of the stretch's last slot.
    */
   char *end;
   /**
@@ -835,7 +835,7 @@ typedef struct hw_gc_mutator {
    */
   uint32_t poll;
   /**
-   * Not 0: stores of references must be reported; HW_GC_MOVING: all of them.
+   * Not 0: stores of references must be reported; HW_GC_MOVING: all stores.
    */
   uint32_t barrier;
   /**
@@ -847,7 +847,7 @@ typedef struct hw_gc_mutator {
    */
   struct hw_gc_region regions[HW_GC_REGIONS];
   /**
-   * The region for a traced object, by (size + 7) / 8, up to 32 KiB: bytes from the first
+   * The region for a traced object of up to 32 KiB, by (size + 7) / 8, as bytes from the first
    * region.
    */
   uint16_t places[HW_GC_PLACES];
@@ -865,7 +865,7 @@ typedef struct hw_gc_mutator {
    */
   const uint32_t *units;
   /**
-   * The entry of a page of the first region; each later region adds one.
+   * The entry of a page of the first region. For each later region, add one.
    */
   uint32_t first_list;
 } hw_gc_mutator;
@@ -947,8 +947,8 @@ typedef struct hw_gc_runtime {
    */
   void (*roots)(struct hw_gc_tracer *tracer, void *data);
   /**
-   * An object of kind HW_GC_FREED has died; size is that of its slot. It looks at no other
-   * object.
+   * An object of kind HW_GC_FREED has died; size is that of its slot. The callback looks at no
+   * other object.
    */
   void (*free)(void *object, size_t size, void *data);
   /**
@@ -961,18 +961,18 @@ typedef struct hw_gc_runtime {
    */
   size_t (*wanted)(const void *object, void *data);
   /**
-   * An object has moved to a slot of size bytes; from, its old place, is only an address. The
-   * object may be changed, but no reference may be stored into it.
+   * An object has moved to a slot of size bytes. from, its old place, is only an address. The
+   * callback may change the object, but may not store a reference into it.
    */
   void (*moved)(void *object, const void *from, size_t size, void *data);
   /**
-   * Called at each event of a collection, by the thread that collects, sweeps or allocates,
-   * which holds no lock of the heap. It may read objects, call hw_gc_stats and hw_gc_attached,
-   * malloc, and write files. It allocates nothing in this heap, stores no references, and starts
-   * no collection; it attaches, detaches, enters and leaves no mutator. While the world is
-   * stopped (HW_GC_EVENT_STOPPED) it takes no lock that a thread may hold at a safepoint, and
-   * its time is part of the pause. The events of a collection come in order, except that the end
-   * of a pause is reported when the world runs again.
+   * Called at each event of a collection. The thread that collects, sweeps or allocates calls
+   * it, and holds no lock of the heap. The callback may read objects, call hw_gc_stats and
+   * hw_gc_attached, call malloc, and write files. It allocates nothing in this heap, stores no
+   * references, and starts no collection. It attaches, detaches, enters and leaves no mutator.
+   * While the world is stopped (HW_GC_EVENT_STOPPED) it takes no lock that a thread may hold at
+   * a safepoint, and its time is part of the pause. The events of a collection come in order,
+   * except that the end of a pause is reported when the world runs again.
    */
   void (*event)(const struct hw_gc_event *event, void *data);
   /**
@@ -985,16 +985,17 @@ typedef struct hw_gc_runtime {
   /**
    * Marking met a reference outside the heap: to static data, to memory of malloc, to another
    * heap. The runtime may mark its own data there, and report references from it, as trace does.
-   * Any thread calls it, as it calls trace, once for each such reference and not for each
-   * target, except NULL and values that are no multiple of 8; only between the ends of
-   * HW_GC_SPAN_TRACE. A minor collection reports references from young objects and roots.
+   * Any thread may call it, as with trace, but only between the ends of HW_GC_SPAN_TRACE. It is
+   * called once for each such reference, and not for each target. NULL, and values that are no
+   * multiple of 8, are left out. A minor collection reports references from young objects and
+   * roots.
    */
   void (*outside)(struct hw_gc_tracer *tracer, void *reference, void *data);
   /**
    * There is no memory for an object, or none under the limit after a collection. true: try
-   * again, because the runtime has freed memory or raised the limit; false: the allocation
-   * returns NULL. Called from the allocation, so it may collect, run finalizers, and longjmp
-   * out. Its own allocations in this heap may call it again.
+   * again, because the runtime has freed memory or raised the limit. false: the allocation
+   * returns NULL. The allocation calls it, so it may collect, run finalizers, and longjmp out.
+   * Its own allocations in this heap may call it again.
    */
   bool (*out_of_memory)(struct hw_gc_mutator *mutator,
                         size_t size,
@@ -1005,13 +1006,13 @@ typedef struct hw_gc_runtime {
    */
   size_t large_bytes;
   /**
-   * Objects have moved. This one changes each reference that it reports by hw_gc_mark_movable to
-   * the result of hw_gc_moved, if that is not NULL. Called while the world is stopped, in one
-   * pause with the moves, for each object of the heap at its new address. That includes dead
-   * objects that await their free: their references may lead to freed objects and must not be
-   * followed. It allocates nothing in this heap. It reads other objects only if their references
-   * may still be unchanged. A heap with this callback makes all moves in one pause, not in
-   * steps.
+   * Objects have moved. For each reference of object that trace reports by hw_gc_mark_movable,
+   * the callback stores the result of hw_gc_moved, if that is not NULL. Called while the world
+   * is stopped, in one pause with the moves, for each object of the heap at its new address.
+   * That includes dead objects that await their free: their references may lead to freed objects
+   * and must not be followed. The callback allocates nothing in this heap. It reads other
+   * objects only if their references may still be unchanged. A heap with this callback makes all
+   * moves in one pause, not in steps.
    */
   void (*update)(void *object, void *data);
   /**
@@ -1063,7 +1064,7 @@ typedef struct hw_gc_outcome {
    */
   size_t marked_bytes;
   /**
-   * Bytes that may be live or garbage when the next one ends, by the heap's own rule.
+   * Bytes that may be live or garbage when the next collection ends, by the heap's own rule.
    */
   size_t goal_bytes;
   /**
@@ -1080,7 +1081,7 @@ typedef struct hw_gc_outcome {
    */
   uint64_t cycles;
   /**
-   * Whether it was a minor one.
+   * Whether the collection was a minor one.
    */
   bool minor;
 } hw_gc_outcome;
@@ -1112,7 +1113,7 @@ typedef struct hw_gc_pool_statistics {
    */
   uint64_t live;
   /**
-   * Slots that were free when it ended.
+   * Slots that were free when the last collection ended.
    */
   uint64_t free_slots;
   /**
@@ -1132,8 +1133,8 @@ typedef struct hw_gc_pool_statistics {
    */
   uint64_t borrowed_pages;
   /**
-   * The decision when its last sweep ended: 0 none yet, 1 enough is free, 2 stable, 3 it grows,
-   * 4 it gave pages back.
+   * The decision when the pool's last sweep ended: 0 none yet, 1 enough is free, 2 stable, 3 the
+   * pool grows, 4 the pool gave pages back.
    */
   uint32_t decision;
   /**
@@ -1192,7 +1193,7 @@ typedef struct hw_gc_statistics {
    */
   uint64_t pause_ns;
   /**
-   * Nanoseconds spent sweeping, by the clock, of all threads: in steps, and where mutators take
+   * Nanoseconds that all threads spent sweeping, by the clock: in steps, and when mutators take
    * pages.
    */
   uint64_t sweep_ns;
@@ -1272,22 +1273,23 @@ typedef struct hw_gc_statistics {
    */
   uint64_t pause_wall_histogram[HW_GC_PAUSE_BUCKETS];
   /**
-   * Nanoseconds, by the clock, from the collector's call until all mutators are stopped, of all
-   * pauses. A pause does not include them. The first mutator to stop waits that long.
+   * The sum of all waits, in nanoseconds by the clock. A wait lasts from the collector's call
+   * until all mutators are stopped. A pause does not include its wait. The first mutator to stop
+   * waits that long.
    */
   uint64_t safepoint_ns;
   /**
-   * The most of them for one pause.
+   * The longest of these waits, in nanoseconds.
    */
   uint64_t safepoint_max_ns;
   /**
-   * Bytes of the collector's own lists: what is still to be marked, old objects that were stored
-   * into, weak references and ephemerons while marking goes on. Their bytes above 256 KiB count
-   * against most.
+   * Bytes of the collector's own lists: items still to be marked, old objects that were stored
+   * into, and, during marking, weak references and ephemerons. Bytes above 256 KiB count against
+   * the limit most.
    */
   uint64_t lists_bytes;
   /**
-   * The most that they ever had.
+   * The most bytes that these lists ever had.
    */
   uint64_t lists_peak_bytes;
   /**
@@ -1304,7 +1306,8 @@ typedef bool (*hw_gc_visitor)(void *object, size_t size, uint32_t kind, void *co
 
 /**
  * Settings of a pool for hw_pool_create_with. Later versions add fields at the end, whose zero is
- * the default: set all to zero first, and pass the size of the struct you were compiled with.
+ * the default. Set all fields to zero first, and pass the size of the struct you were compiled
+ * with.
  */
 typedef struct hw_pool_options {
   /**
@@ -1346,7 +1349,7 @@ typedef struct hw_pool_statistics {
    */
   uint64_t slot_size;
   /**
-   * Runs of memory that hold them.
+   * Runs of memory that hold the objects.
    */
   uint64_t segments;
   /**
@@ -1393,14 +1396,15 @@ void *hw_heap_alloc_zeroed(struct hw_heap *heap, size_t count, size_t size);
 /**
  * Like hw_heap_alloc, at a multiple of alignment, which is a power of two.
  *
- * Returns NULL with errno EINVAL if it is not one, ENOMEM if there is no
- * memory.
+ * Returns NULL with errno EINVAL if alignment is no power of two, ENOMEM if there is no memory.
  *
  * The program's duties:
  *
  * heap is a heap of hw_heap_new that was not destroyed.
  */
-void *hw_heap_alloc_aligned(struct hw_heap *heap, size_t size, size_t alignment);
+void *hw_heap_alloc_aligned(struct hw_heap *heap,
+                            size_t size,
+                            size_t alignment);
 
 /**
  * Gives a block back to its heap. NULL is ignored; errno is kept.
@@ -1427,8 +1431,8 @@ void hw_heap_free(struct hw_heap *heap,
 void hw_heap_destroy(struct hw_heap *heap);
 
 /**
- * Raises the number of caches that threads share (HEAPWRIGHT="cache=shared:K") to count, up to
- * 1024; it is never lowered. Running threads are not disturbed.
+ * Raises the number of caches that threads share (HEAPWRIGHT="cache=shared:K") to count, at most
+ * 1024. The number is never lowered. Running threads are not disturbed.
  *
  * Returns the number of caches now: count or more, or fewer if there is no memory. Returns 0 if
  * threads have caches of their own. A count of 0 changes nothing.
@@ -1443,12 +1447,13 @@ bool hw_owns(const void *address);
 
 /**
  * Returns the number of bytes from an address to the end of its block, which the program may
- * write. Returns SIZE_MAX if the address is in no block of heapwright's (or in an arena, which
- * does not remember its blocks), and 0 if the block was freed or never handed out. Any address is
- * allowed; the memory at it is not touched. Takes constant time: a few nanoseconds.
+ * write. Returns SIZE_MAX if the address is in no block of heapwright's, or in an arena, which
+ * does not remember its blocks. Returns 0 if the block was freed or never handed out. Any address
+ * is allowed; the memory at it is not touched. Takes constant time: a few nanoseconds.
  *
  * In mode=hardened and mode=debug the block ends with the last byte that the program requested. In
- * mode=fast it ends where malloc_usable_size says, and freed small blocks count as blocks in use.
+ * mode=fast it ends with its usable bytes (malloc_usable_size), and freed small blocks count as
+ * blocks in use.
  */
 size_t hw_object_size(const void *address);
 
@@ -1461,9 +1466,9 @@ size_t hw_object_size(const void *address);
 struct hw_description hw_describe(const void *address);
 
 /**
- * Writes the process's statistics to *out, which is size bytes: pass
- * sizeof(hw_statistics). A smaller struct of an older program gets the fields
- * it knows; of a larger one the rest is set to zero.
+ * Writes the process's statistics to *out, which is size bytes: pass sizeof(hw_statistics). A
+ * smaller struct of an older program gets the fields that it has. A larger struct gets zeros
+ * behind the fields that this library knows.
  *
  * Returns how many bytes of the struct this library knows. Returns 0 with errno EINVAL for a size
  * of 0 or beyond 64 KiB. Returns 0, and all fields zero, if the heap stays locked because the
@@ -1478,8 +1483,8 @@ size_t hw_get_stats(struct hw_statistics *out,
                     size_t size);
 
 /**
- * As hw_get_stats, but without system calls. Memory that was handed out and not given back counts
- * as resident. rss, peak_rss and rss_not_ours are 0. Other threads' caches count as they last
+ * As hw_get_stats, but without system calls. Handed out memory counts as resident until it is
+ * given back. rss, peak_rss and rss_not_ours are 0. Other threads' caches count as they last
  * published their contents. Takes some 20 ns for each 64 KiB of the heap, for programs that call
  * it often.
  *
@@ -1494,31 +1499,32 @@ size_t hw_estimate_stats(struct hw_statistics *out,
                          size_t size);
 
 /**
- * Whether the program should move a block to free memory sooner. That is so if the block lies in
- * one of the sparsest slabs of its size class, and the free slots of the others could take those
- * slabs' blocks. A program that can move its blocks calls this for each of them in turn, and moves
- * those for which it returns true:
+ * Returns whether the program should move a block, so that memory becomes free sooner. That is so
+ * if the block lies in one of the sparsest slabs of its size class, and other slabs have room for
+ * the blocks of these. A program that can move its blocks calls this for each block in turn. It
+ * moves the block if this returns true:
  *
  *     void *new = hw_malloc_uncached(size);
  *     memcpy(new, block, size);
  *     hw_free_uncached(block);
  *
- * Call it in the thread that allocates: it moves blocks among its own slabs, or, if threads share
- * caches, among the common ones. Returns false for blocks of other threads, first-class heaps and
- * other allocators, for samples of a heap profile, and for sizes of whole pages, whose memory goes
- * back by itself. Returns false in mode=debug, and while calls are traced or counted. Any address
- * is allowed.
+ * Call it in the thread that allocates. Blocks move among the slabs of this thread or, if threads
+ * share caches, among the common slabs. Returns false for blocks of other threads, first-class
+ * heaps and other allocators, and for samples of a heap profile. Returns false for sizes of whole
+ * pages, whose memory goes back by itself. Returns false in mode=debug, and while calls are traced
+ * or counted. Any address is allowed.
  *
  * The answer is advice from a survey of the heap that is 100 ms old, or older if a survey takes
- * over a hundredth of that. A call that makes a survey takes some 20 ns for each 64 KiB of the
- * heap; other calls take constant time.
+ * over 1 ms. A call that makes a survey takes some 20 ns for each 64 KiB of the heap; other calls
+ * take constant time.
  */
 bool hw_should_move(const void *block);
 
 /**
- * Allocates as malloc does, but in a free slot of a slab that need not be emptied: the place for a
- * moved block. It is malloc if there is no such slot, if hw_should_move was not called lately, and
- * for blocks over 32 KiB. Free the block with free or hw_free_uncached. Takes longer than malloc.
+ * Allocates as malloc does, but in a free slot of a slab that need not be emptied. A program moves
+ * a block there. The function does as malloc if there is no such slot, if hw_should_move was not
+ * called lately, and for blocks over 32 KiB. Free the block with free or hw_free_uncached. Takes
+ * longer than malloc.
  *
  * Returns null, with errno ENOMEM, if there is no memory.
  */
@@ -1539,7 +1545,7 @@ void hw_free_uncached(void *block);
  * leaks with their stacks, and standard error gets them if findings go there.
  *
  * The program stops for a moment, while each thread reports its registers and the process is
- * copied. The copy does the rest, and the caller waits for it.
+ * copied. The copy does the remaining work, and the caller waits for it.
  *
  * Returns how many bytes of the struct this library knows. Returns 0 with errno EINVAL for a size
  * of 0 or beyond 64 KiB. Returns 0, and all fields zero, if malloc is not the debug heap's,
@@ -1553,18 +1559,18 @@ size_t hw_check_leaks(struct hw_leak_check *out,
                       size_t size);
 
 /**
- * Gives free memory back to the kernel now, as malloc_trim(0) does: the free blocks of all threads
- * (except in the lists of other live threads), empty pages of slabs, and all free runs. Call it at
- * the end of a phase that needed much memory. Later allocations fault their pages in again.
+ * Gives free memory back to the kernel now, as malloc_trim(0) does: free blocks, empty pages of
+ * slabs, and all free runs. Free blocks in the lists of other live threads stay. Call it at the
+ * end of a phase that needed much memory. Later allocations fault their pages in again.
  *
  * Returns whether any memory went back.
  */
 bool hw_purge(void);
 
 /**
- * Sets a limit for this process's own resident memory, in bytes, at least 1 MiB; 0: the
- * memory limit of its control groups counts again. Near it free memory goes back to the
- * kernel sooner, and at it one line is written to standard error. It is a soft limit: no
+ * Sets a limit for this process's own resident memory, in bytes, at least 1 MiB. With 0 the memory
+ * limit of its control groups counts again. Near the limit free memory goes back to the kernel
+ * sooner, and at the limit one line is written to standard error. It is a soft limit: no
  * allocation fails because of it. Takes effect within moments, at the heap's next slow operation.
  */
 void hw_set_soft_limit(size_t bytes);
@@ -1642,7 +1648,7 @@ void *hw_arena_alloc(struct hw_arena *arena, size_t size);
 /**
  * Like hw_arena_alloc, at a multiple of alignment, which is a power of two.
  *
- * Returns NULL with errno EINVAL if it is not one, ENOMEM if there is no memory or
+ * Returns NULL with errno EINVAL if alignment is no power of two, ENOMEM if there is no memory or
  * the limit is reached.
  *
  * The program's duties:
@@ -1650,20 +1656,21 @@ void *hw_arena_alloc(struct hw_arena *arena, size_t size);
  * arena is an arena of hw_arena_create that was not destroyed, and this thread's
  * now.
  */
-void *hw_arena_alloc_aligned(struct hw_arena *arena, size_t size, size_t alignment);
+void *hw_arena_alloc_aligned(struct hw_arena *arena,
+                             size_t size,
+                             size_t alignment);
 
 /**
- * Changes the size of a block of at least hw_arena_alloc's alignment from old_size
- * to size bytes: in place if it is the last one made or shrinks; else its bytes
- * move to a new one. A NULL block is a new one.
+ * Changes the size of a block of at least hw_arena_alloc's alignment from old_size to size bytes.
+ * The block stays in place if it is the last one made, or if it shrinks. Otherwise its bytes move
+ * to a new block. A NULL block makes a new block.
  *
  * Returns NULL with errno ENOMEM if there is no memory; the block is as it was.
  *
  * The program's duties:
  *
- * arena is an arena of hw_arena_create that was not destroyed, and this thread's
- * now; block is NULL or a block of it of old_size bytes. Afterwards only the
- * returned one is used.
+ * arena is an arena of hw_arena_create that was not destroyed, and this thread's now; block is
+ * NULL or a block of this arena of old_size bytes. Afterwards only the returned block is used.
  */
 void *hw_arena_resize(struct hw_arena *arena,
                       void *block,
@@ -1671,15 +1678,17 @@ void *hw_arena_resize(struct hw_arena *arena,
                       size_t size);
 
 /**
- * Gives a block of size bytes back. Its memory is used again if it was the last one
- * made. NULL is ignored.
+ * Gives a block of size bytes back. Its memory is used again if it was the last block made. NULL
+ * is ignored.
  *
  * The program's duties:
  *
- * arena is an arena of hw_arena_create that was not destroyed, and this thread's
- * now; block is NULL or a block of it of so many bytes, and not used any more.
+ * arena is an arena of hw_arena_create that was not destroyed, and this thread's now; block is
+ * NULL or a block of this arena of size bytes, and not used any more.
  */
-void hw_arena_free(struct hw_arena *arena, void *block, size_t size);
+void hw_arena_free(struct hw_arena *arena,
+                   void *block,
+                   size_t size);
 
 /**
  * Returns an arena's position, for hw_arena_rewind.
@@ -1696,11 +1705,12 @@ struct hw_arena_mark_t hw_arena_mark(struct hw_arena *arena);
  *
  * The program's duties:
  *
- * arena is an arena of hw_arena_create that was not destroyed, and this thread's
- * now; mark is one of it, and since then it was neither reset, nor trimmed, nor
- * rewound to before it. What was made since is not used any more.
+ * arena is an arena of hw_arena_create that was not destroyed, and this thread's now. mark is one
+ * of this arena's. Since the mark the arena was neither reset, nor trimmed, nor rewound to an
+ * earlier position. Blocks made since then are not used any more.
  */
-void hw_arena_rewind(struct hw_arena *arena, struct hw_arena_mark_t mark);
+void hw_arena_rewind(struct hw_arena *arena,
+                     struct hw_arena_mark_t mark);
 
 /**
  * Frees all blocks and keeps the memory for the next ones.
@@ -1724,7 +1734,8 @@ size_t hw_arena_trim(struct hw_arena *arena);
 
 /**
  * Writes an arena's size to *out, which is size bytes: pass sizeof(hw_arena_statistics). A smaller
- * struct gets the fields it knows; of a larger one the rest is set to zero.
+ * struct gets the fields that it has. A larger struct gets zeros behind the fields that this
+ * library knows.
  *
  * Returns how many bytes of the struct this library knows. Returns 0 with errno EINVAL for a size
  * of 0 or beyond 64 KiB.
@@ -1750,30 +1761,30 @@ void hw_arena_destroy(struct hw_arena *arena);
 
 /**
  * Begins an exact count of the calling thread's calls of malloc and its kin, until hw_count_end.
- * Works in any mode. Other threads are not counted, so tests may run side by side. Nor are
- * first-class heaps, pools, arenas, collected heaps, and signal handlers that interrupt the
- * counting. flags is 0 or HW_COUNT_STACKS.
+ * Works in any mode. Other threads are not counted, so tests may run side by side. First-class
+ * heaps, pools, arenas, collected heaps, and signal handlers that interrupt the counting are not
+ * counted, either. flags is 0 or HW_COUNT_STACKS.
  *
- * Counts may be nested, sixteen deep; an outer count includes its inner ones. For a block made
- * before the outermost count, or by another thread, the size is the requested one in mode=debug
- * and mode=hardened, and that of malloc_usable_size in mode=fast.
+ * Counts may be nested, sixteen deep; an outer count includes its inner ones. A block may be made
+ * before the outermost count, or by another thread. Its size is then the requested one in
+ * mode=debug and mode=hardened, and that of malloc_usable_size in mode=fast.
  *
  * Counting costs a thread some 100 ns a call, or some microseconds with stacks.
  *
  * Returns false, and begins nothing, with errno EINVAL for other flags, ENOMEM if there is no
- * memory, EAGAIN if sixteen counts are open, and ENOTSUP if another allocator, or another copy of
- * this library, serves malloc.
+ * memory, and EAGAIN if sixteen counts are open. Returns false with errno ENOTSUP if another
+ * allocator, or another copy of this library, serves malloc.
  */
 bool hw_count_begin(uint32_t flags);
 
 /**
  * Ends the calling thread's innermost count and writes the result to *out, which is size bytes:
- * pass sizeof(hw_counts). A smaller struct of an older program gets the fields it knows; of a
- * larger one the rest is set to zero. out may be NULL.
+ * pass sizeof(hw_counts). A smaller struct of an older program gets the fields that it has. A
+ * larger struct gets zeros behind the fields that this library knows. out may be NULL.
  *
- * Returns false with errno EINVAL, and all fields zero, if the thread counts nothing; with errno
- * EINVAL for a size of 0 or beyond 64 KiB; and with errno ENOMEM if there was no memory to
- * remember each block. After ENOMEM, peak_bytes and kept_bytes may be wrong.
+ * Returns false with errno EINVAL, and all fields zero, if the thread counts nothing. Returns
+ * false with errno EINVAL for a size of 0 or beyond 64 KiB. Returns false with errno ENOMEM if
+ * there was no memory to remember each block; peak_bytes and kept_bytes may then be wrong.
  *
  * The program's duties:
  *
@@ -1788,7 +1799,7 @@ bool hw_count_end(struct hw_counts *out,
  * returns false. visit may allocate and print; that is not counted. It may neither begin nor end a
  * count.
  *
- * Returns how many stacks there are; 0 if none are kept.
+ * Returns the number of stacks; 0 if no stacks are kept.
  *
  * The program's duties:
  *
@@ -1839,8 +1850,8 @@ struct hw_gc_mutator *hw_gc_attach(struct hw_gc_heap *heap);
 
 /**
  * Makes a mutator without a thread, as after hw_gc_leave. The thread that calls hw_gc_enter gets
- * it. For a runtime whose threads take turns, or that prepares a thread before it starts. Does not
- * wait while a collection is at work: the calling thread may have a mutator.
+ * it. This is for a runtime whose threads take turns, or that prepares a thread before it starts.
+ * Does not wait while a collection is at work: the calling thread may have a mutator.
  *
  * Returns NULL with errno ENOMEM if there is no memory.
  *
@@ -1861,12 +1872,12 @@ void hw_gc_detach(struct hw_gc_mutator *mutator);
 
 /**
  * Gives memory for an object of size bytes, aligned to 8 bytes (to 16 in the fine layout). kind is
- * HW_GC_TRACED or HW_GC_LEAF, and HW_GC_FREED or not, and HW_GC_USER or not. The inline hw_gc_new
+ * HW_GC_TRACED or HW_GC_LEAF, with or without HW_GC_FREED and HW_GC_USER. The inline hw_gc_new
  * does the same, faster. May collect.
  *
- * Returns NULL with errno ENOMEM if there is no memory, or if a collection leaves none under the
- * limit and the runtime's out_of_memory, if it has one, has given up. Returns NULL with errno
- * EINVAL for a kind that does not exist (a verified heap ends the program then).
+ * Returns NULL with errno ENOMEM if there is no memory. Does so, too, if a collection leaves none
+ * under the limit and the runtime's out_of_memory, if it has one, has given up. Returns NULL with
+ * errno EINVAL for a kind that does not exist (a verified heap ends the program then).
  *
  * The program's duties:
  *
@@ -1878,12 +1889,12 @@ void *hw_gc_alloc(struct hw_gc_mutator *mutator,
 
 /**
  * Reports that a reference to child was stored into parent. hw_gc_write calls it while the heap
- * marks, and for old parents. parent may be NULL while the heap marks, which keeps child; the
- * remembered set does not change then.
+ * marks, and for old parents. While the heap marks, parent may be NULL: that keeps child, and does
+ * not change the remembered set.
  *
  * The program's duties:
  *
- * mutator is this thread's; both are objects of its heap or no addresses in it.
+ * mutator is this thread's; parent and child are objects of its heap, or no addresses in it.
  */
 void hw_gc_shade(struct hw_gc_mutator *mutator,
                  void *parent,
@@ -1914,7 +1925,7 @@ void hw_gc_touched(struct hw_gc_mutator *mutator,
                    void *parent);
 
 /**
- * The slow path of hw_gc_touch_slot in heapwright_gc.h: as hw_gc_touched, of one slot of parent.
+ * The slow path of hw_gc_touch_slot in heapwright_gc.h: as hw_gc_touched, for one slot of parent.
  *
  * The program's duties:
  *
@@ -1925,9 +1936,9 @@ void hw_gc_touched_slot(struct hw_gc_mutator *mutator,
                         void **slot);
 
 /**
- * Exempts the object, as long as it lives, from the reports of stores: every collection, also a
- * minor one, reads it, and objects that it leads to do not move. For objects that foreign code
- * writes into.
+ * Exempts the object from the reports of stores for as long as it lives. Every collection, also a
+ * minor one, reads the object, and the objects that it leads to do not move. This is for objects
+ * that foreign code writes into.
  *
  * Returns false with errno ENOMEM if there is no memory.
  *
@@ -1939,7 +1950,7 @@ bool hw_gc_unprotect(struct hw_gc_mutator *mutator,
                      void *object);
 
 /**
- * Reports a reference: hw_gc_mark calls it when there is no room.
+ * Reports a reference. hw_gc_mark calls it when the tracer has no room.
  *
  * The program's duties:
  *
@@ -1979,28 +1990,27 @@ void hw_gc_mark_range(struct hw_gc_tracer *tracer,
                       size_t count);
 
 /**
- * Where the part of the object begins that trace is to report now: 0 at first, then the number
- * that hw_gc_trace_rest was given.
+ * Returns the start of the part of the object that trace is to report now: 0 at first, then the
+ * number that hw_gc_trace_rest got.
  *
  * The program's duties:
  *
- * tracer is what the running callback was given.
+ * tracer is the argument of the running callback.
  */
 size_t hw_gc_traced_to(const struct hw_gc_tracer *tracer);
 
 /**
- * Reports that object, which trace was called for, has more references than were reported now.
- * trace is called again, maybe in a later step, and then hw_gc_traced_to returns from: any number
- * from 1 to 2^60, such as the number of references reported so far. For an object of so many
- * references that one call would take too long, where hw_gc_mark_range does not suit. Call it
- * last.
+ * Reports that object, for which trace was called, has more references than were reported now.
+ * trace is called again, maybe in a later step, and hw_gc_traced_to then returns from. That is any
+ * number from 1 to 2^60, such as the number of references reported so far. Use this if one call
+ * for all references would take too long, and hw_gc_mark_range does not suit. Call it last.
  *
- * Between the calls a reference may move from the rest of the object to a part that was reported,
- * but only if that store is reported, as any other is (hw_gc_write, hw_gc_touch).
+ * Between the calls a reference may move from the unreported part of the object to a reported
+ * part. That store must be reported, as any other (hw_gc_write, hw_gc_touch).
  *
  * The program's duties:
  *
- * tracer and object are what trace was given.
+ * tracer and object are the arguments of trace.
  */
 void hw_gc_trace_rest(struct hw_gc_tracer *tracer,
                       void *object,
@@ -2024,15 +2034,15 @@ void hw_gc_mark_weak(struct hw_gc_tracer *tracer,
  *
  * The program's duties:
  *
- * tracer is the argument of the running callback; key lies in the object that is being traced, and
- * value too, or in static data: then the value is kept for as long as the object is.
+ * tracer is the argument of the running callback; key lies in the object that is being traced.
+ * value does so, too, or lies in static data: then the value is kept for as long as the object is.
  */
 void hw_gc_mark_ephemeron(struct hw_gc_tracer *tracer,
                           void **key,
                           void **value);
 
 /**
- * Reports a word that may be an address within an object, or anything else.
+ * Reports a word that may be an address within an object, or any other value.
  *
  * The program's duties:
  *
@@ -2075,9 +2085,9 @@ void hw_gc_root_free(struct hw_gc_mutator *mutator, void **cell);
  * becomes NULL when the object has died, before the object's finalizers run.
  *
  * The program may store NULL into the cell. It stores an object directly only if the cell holds
- * the NULL of this call, of hw_gc_weak_set or of the heap. Otherwise it calls hw_gc_weak_set: a
- * collection looks only at weak handles that may lead to a young object, and would leave the
- * address of a dead one in this cell. HW_GC_VERIFY_BARRIERS finds other stores.
+ * the NULL of this call, of hw_gc_weak_set or of the heap. Otherwise it calls hw_gc_weak_set. (A
+ * collection looks only at weak handles that may lead to a young object. It would leave the
+ * address of a dead object in this cell.) HW_GC_VERIFY_BARRIERS finds other stores.
  *
  * Returns NULL with errno ENOMEM if there is no memory.
  *
@@ -2089,7 +2099,7 @@ void **hw_gc_weak_new(struct hw_gc_mutator *mutator,
                       void *object);
 
 /**
- * Stores an object, or NULL, into a weak handle, whatever it holds.
+ * Stores an object, or NULL, into a weak handle, whatever the handle holds.
  *
  * The program's duties:
  *
@@ -2111,16 +2121,16 @@ void hw_gc_weak_free(struct hw_gc_mutator *mutator, void **cell);
 
 /**
  * From now on collections scan the calling thread's registers and its stack below base: every word
- * that is an address within an object keeps it. NULL ends this.
+ * that is an address within an object keeps that object. NULL ends this.
  *
- * A thread that changes to another stack (makecontext, sigaltstack) calls this when it enters
- * that one, and when it comes back; other stacks with objects are reported by the runtime's roots
+ * A thread that changes to another stack (makecontext, sigaltstack) calls this when it enters the
+ * other stack, and when it comes back. The runtime's roots report other stacks with objects
  * (hw_gc_scan). A collection on a stack that was not named ends the program with one line.
  *
  * The program's duties:
  *
- * mutator is this thread's; base is in this thread's stack, above every frame that holds
- * objects, as long as this holds.
+ * mutator is this thread's; base is in this thread's stack, above every frame that holds objects,
+ * until the next call.
  */
 void hw_gc_scan_stack(struct hw_gc_mutator *mutator,
                       const void *base);
@@ -2135,8 +2145,9 @@ void hw_gc_scan_stack(struct hw_gc_mutator *mutator,
 void hw_gc_safepoint(struct hw_gc_mutator *mutator);
 
 /**
- * Before the thread blocks: collections go on without it. Until hw_gc_enter it touches no object
- * and calls nothing here; the frame that called this does not return before.
+ * The thread calls this before it blocks: collections go on without it. Until hw_gc_enter it
+ * touches no object and calls nothing here. The frame that called this does not return before
+ * hw_gc_enter.
  *
  * The program's duties:
  *
@@ -2149,12 +2160,12 @@ void hw_gc_leave(struct hw_gc_mutator *mutator);
  *
  * The program's duties:
  *
- * Follows hw_gc_leave; the thread has no other mutator of the heap.
+ * The call follows hw_gc_leave; the thread has no other mutator of the heap.
  */
 void hw_gc_enter(struct hw_gc_mutator *mutator);
 
 /**
- * As hw_gc_enter, but does not wait: for a thread that has something else to do meanwhile.
+ * As hw_gc_enter, but does not wait. This is for a thread that has other work meanwhile.
  *
  * Returns whether the thread is back; if not, a collection is at work.
  *
@@ -2171,7 +2182,7 @@ bool hw_gc_try_enter(struct hw_gc_mutator *mutator);
  * heap. The mutator that it visits does not detach before visit returns: visit must not wait for
  * that. A mutator that attaches meanwhile is not visited.
  *
- * Returns how many there are.
+ * Returns the number of mutators.
  *
  * The program's duties:
  *
@@ -2195,7 +2206,7 @@ bool hw_gc_step(struct hw_gc_mutator *mutator,
                 uint64_t budget_ns);
 
 /**
- * A whole collection. Unreachable objects are freed when it returns.
+ * Makes a whole collection. Unreachable objects are freed when it returns.
  *
  * The program's duties:
  *
@@ -2204,8 +2215,9 @@ bool hw_gc_step(struct hw_gc_mutator *mutator,
 void hw_gc_collect(struct hw_gc_mutator *mutator);
 
 /**
- * A whole minor collection; or a major one, if that is due, or if the heap cannot tell old
- * objects: it has no generations, or has not collected yet. Returns whether it was a minor one.
+ * Makes a whole minor collection. Makes a major one instead if that is due, or if the heap cannot
+ * tell old objects: it has no generations, or has not collected yet. Returns whether the
+ * collection was a minor one.
  *
  * The program's duties:
  *
@@ -2225,8 +2237,8 @@ bool hw_gc_collect_minor(struct hw_gc_mutator *mutator);
 void hw_gc_compact(struct hw_gc_mutator *mutator);
 
 /**
- * As hw_gc_compact, but moves every object that may move, also from full pages: tests of a runtime
- * find addresses with it that the runtime does not report.
+ * As hw_gc_compact, but moves every object that may move, also from full pages. Tests of a runtime
+ * call this to find addresses that the runtime does not report.
  *
  * The program's duties:
  *
@@ -2235,8 +2247,8 @@ void hw_gc_compact(struct hw_gc_mutator *mutator);
 void hw_gc_compact_all(struct hw_gc_mutator *mutator);
 
 /**
- * As hw_gc_compact, but in steps of hw_gc_step, which returns true when it is complete; then
- * hw_gc_trim gives pages back.
+ * As hw_gc_compact, but in steps of hw_gc_step, which returns true when the compaction is
+ * complete. Then hw_gc_trim gives pages back.
  *
  * The program's duties:
  *
@@ -2256,7 +2268,7 @@ bool hw_gc_pin(struct hw_gc_mutator *mutator,
                void *object);
 
 /**
- * Ends a hw_gc_pin. Before the object dies.
+ * Ends a hw_gc_pin. Call it before the object dies.
  *
  * The program's duties:
  *
@@ -2266,12 +2278,12 @@ void hw_gc_unpin(struct hw_gc_mutator *mutator, void *object);
 
 /**
  * Gives the object size bytes. Returns whether its slot has them. If not, or if a smaller slot
- * would do, the next compaction moves it to a fitting slot, if it may be moved: the runtime's
- * wanted then returns the size again.
+ * would do, the next compaction moves the object to a fitting slot, if it may be moved. The
+ * runtime's wanted then returns the size again.
  *
  * The program's duties:
  *
- * An object of the heap, which is the caller's to change.
+ * object is an object of the heap, and only the caller changes it now.
  */
 bool hw_gc_resize(struct hw_gc_mutator *mutator,
                   void *object,
@@ -2296,8 +2308,8 @@ bool hw_gc_owed(struct hw_gc_mutator *mutator);
 void hw_gc_ask(struct hw_gc_mutator *mutator);
 
 /**
- * Defers collections: until hw_gc_resume, allocation does no collecting of its own. Nests. The
- * limit of the heap still holds.
+ * Defers collections: until hw_gc_resume, allocation does no collecting of its own. Calls nest.
+ * The limit of the heap still holds.
  *
  * The program's duties:
  *
@@ -2316,8 +2328,8 @@ void hw_gc_resume(struct hw_gc_mutator *mutator);
 
 /**
  * Defers major collections: until hw_gc_resume_majors, collections are minor, if the heap has
- * generations and memory for it. For requests, with time for major collections between them.
- * Nests, also with calls of other mutators. The first such scope of a heap may see one major
+ * generations and memory for it. This is for a server that collects between its requests. Calls
+ * nest, also with calls of other mutators. The first such scope of a heap may see one major
  * collection that was chosen before.
  *
  * The program's duties:
@@ -2346,8 +2358,8 @@ void hw_gc_resume_majors(struct hw_gc_mutator *mutator);
 bool hw_gc_major_owed(struct hw_gc_mutator *mutator);
 
 /**
- * Reports that objects of the heap keep bytes more, or less, in malloc: they count in the heap's
- * budget.
+ * Reports that objects of the heap keep bytes more, or fewer, in malloc. The bytes count in the
+ * heap's budget.
  *
  * The program's duties:
  *
@@ -2368,8 +2380,8 @@ void hw_gc_account(struct hw_gc_heap *heap,
                    ptrdiff_t bytes);
 
 /**
- * Does the collection work for bytes reported to hw_gc_account: sweeps a little, begins a
- * collection if one is due, or marks, as an allocation of so many bytes in the heap would.
+ * Does the collection work for bytes reported to hw_gc_account, as an allocation of so many bytes
+ * in the heap would. It sweeps a little, begins a collection if one is due, or marks.
  *
  * The program's duties:
  *
@@ -2400,8 +2412,8 @@ void *hw_gc_realloc(struct hw_gc_mutator *mutator,
                     size_t size);
 
 /**
- * As free, of a block of hw_gc_malloc that has size bytes. Also in the runtime's free callback.
- * mutator may be NULL while the heap is being destroyed: nothing is counted then.
+ * As free, of a block of hw_gc_malloc that has size bytes. The runtime's free callback may call
+ * it. mutator may be NULL while the heap is being destroyed: nothing is counted then.
  *
  * The program's duties:
  *
@@ -2430,10 +2442,10 @@ bool hw_gc_finalize(struct hw_gc_mutator *mutator,
 /**
  * As hw_gc_finalize, with a priority and a context that is an object of the heap, or NULL. The
  * context is kept for as long as the object lives or the finalizer is due, also if it leads to the
- * object. Finalizers of priority 0 come first; one of a lower priority is not due while one of a
- * higher priority is whose object leads to its own.
+ * object. Finalizers of priority 0 come first. A finalizer is not due while another finalizer has
+ * a higher priority and an object that leads to its own.
  *
- * Returns false with errno ENOMEM if there is no memory, EINVAL without a function or of a
+ * Returns false with errno ENOMEM if there is no memory, EINVAL without a function or for a
  * priority that does not exist.
  *
  * The program's duties:
@@ -2448,21 +2460,21 @@ bool hw_gc_finalize_with(struct hw_gc_mutator *mutator,
 
 /**
  * Sets tell, which is called once a collection when finalizers have become due or guardians have
- * objects to retrieve. The thread that collected calls it, after the others have resumed. tell
- * calls nothing of the heap: it sets a flag, or wakes a thread. NULL: no call. Any thread may call
- * this.
+ * objects to retrieve. The thread that collected calls tell, after the other threads have resumed.
+ * tell calls nothing of the heap: it sets a flag, or wakes a thread. NULL: no call. Any thread may
+ * call this function.
  *
  * The program's duties:
  *
- * heap is of hw_gc_create and was not destroyed; tell may be called until this is called again, or
- * the heap ends.
+ * heap is of hw_gc_create and was not destroyed; tell may be called until the next call of this
+ * function, or until the heap ends.
  */
 void hw_gc_tell_when_due(struct hw_gc_heap *heap,
                          hw_gc_some_are_due tell,
                          void *context);
 
 /**
- * Removes all finalizers of object that are not due yet. Constant time for each.
+ * Removes all finalizers of object that are not due yet. Takes constant time for each.
  *
  * Returns their number.
  *
@@ -2473,8 +2485,8 @@ void hw_gc_tell_when_due(struct hw_gc_heap *heap,
 size_t hw_gc_finalize_cancel(struct hw_gc_mutator *mutator, void *object);
 
 /**
- * Runs up to most due finalizers, by priority, then in the order of registration. They may
- * allocate. Returns their number.
+ * Runs up to most due finalizers, by priority, then in the order of registration. The finalizers
+ * may allocate. Returns their number.
  *
  * The program's duties:
  *
@@ -2499,16 +2511,16 @@ uint32_t hw_gc_guardian_new(struct hw_gc_mutator *mutator,
                             void *object);
 
 /**
- * Registers object with a guardian. When nothing leads to it any more, representative can be
- * retrieved: object itself, or another, which is kept until then. An object may be registered
- * several times, and is retrieved as often. Weak references to a retrieved object stay.
+ * Registers object with a guardian. When nothing leads to object any more, representative can be
+ * retrieved. That is object itself, or another object, which is kept until then. An object may be
+ * registered several times, and is retrieved as often. Weak references to a retrieved object stay.
  *
- * Returns false with errno ENOMEM if there is no memory, or no such guardian.
+ * Returns false with errno ENOMEM if there is no memory, or if there is no such guardian.
  *
  * The program's duties:
  *
- * mutator is this thread's; both are objects of its heap; guardian is of hw_gc_guardian_new, and
- * its object lives.
+ * mutator is this thread's; object and representative are objects of its heap; guardian is of
+ * hw_gc_guardian_new, and its object lives.
  */
 bool hw_gc_guard(struct hw_gc_mutator *mutator,
                  uint32_t guardian,
@@ -2516,8 +2528,7 @@ bool hw_gc_guard(struct hw_gc_mutator *mutator,
                  void *representative);
 
 /**
- * Retrieves a guardian's next object, which the caller must keep alive; NULL: there is none.
- * Constant time.
+ * Retrieves a guardian's next object, which the caller must keep alive, or NULL. Constant time.
  *
  * The program's duties:
  *
@@ -2555,8 +2566,8 @@ bool hw_gc_remove_weak_pass(struct hw_gc_heap *heap,
                             void *context);
 
 /**
- * In a weak pass: an object's new address; NULL: it is dead. Returns an address of no object of
- * the heap unchanged.
+ * In a weak pass, returns an object's new address. NULL: the object is dead. Returns an address of
+ * no object of the heap unchanged.
  *
  * The program's duties:
  *
@@ -2567,8 +2578,9 @@ void *hw_gc_where(struct hw_gc_tracer *tracer,
 
 /**
  * Changes a heap's memory target, as in hw_gc_options: factor_percent of the live bytes, at least
- * least bytes between two collections, at most most bytes in all; 0 is the default of each. A heap
- * already larger than most gets no page until a collection has made room. Any thread may call it.
+ * least bytes between two collections, at most most bytes in all. 0 stands for the default of
+ * each. A heap already larger than most gets no page until a collection has made room. Any thread
+ * may call it.
  *
  * The program's duties:
  *
@@ -2580,11 +2592,11 @@ void hw_gc_set_target(struct hw_gc_heap *heap,
                       size_t most);
 
 /**
- * From now on the square root of the heap's live bytes, its allocation rate and its slowness of
- * marking sets its growth, in place of factor_percent (MemBalancer's rule: Kirisame, Shenoy,
- * Panchekha, OOPSLA 2022). Of several heaps with the same bytes, those get more memory that save
- * more time with it. A heap with bytes live bytes that allocates as fast as it is marked may
- * double. 0: factor_percent again. Any thread may call it.
+ * From now on the heap grows by a square-root rule, in place of factor_percent (MemBalancer:
+ * Kirisame, Shenoy, Panchekha, OOPSLA 2022). The rule uses the heap's live bytes, its allocation
+ * rate and its slowness of marking. Of several heaps with the same bytes, those get more memory
+ * that save more time with it. A heap with bytes live bytes that allocates as fast as it is marked
+ * may double. With 0, factor_percent counts again. Any thread may call this.
  *
  * The program's duties:
  *
@@ -2594,15 +2606,15 @@ void hw_gc_balance(struct hw_gc_heap *heap,
                    size_t bytes);
 
 /**
- * Sets policy, which is called after each collection and returns how many bytes may be live and
- * garbage when the next one ends. All mutators are stopped then, so policy calls nothing of the
- * heap and takes no lock that a mutator may hold. 0: the heap's own choice. least and most of
- * hw_gc_options still hold. NULL: no policy. Any thread may call it.
+ * Sets policy, which is called after each collection. It returns how many bytes may be live and
+ * garbage when the next collection ends. All mutators are stopped then, so policy calls nothing of
+ * the heap and takes no lock that a mutator may hold. 0: the heap's own choice. least and most of
+ * hw_gc_options still hold. NULL: no policy. Any thread may call this.
  *
  * The program's duties:
  *
- * heap is of hw_gc_create and was not destroyed; policy may be called until this is called again,
- * or the heap ends.
+ * heap is of hw_gc_create and was not destroyed; policy may be called until the next call of this
+ * function, or until the heap ends.
  */
 void hw_gc_set_policy(struct hw_gc_heap *heap,
                       hw_gc_policy policy,
@@ -2626,19 +2638,19 @@ void *hw_gc_find(struct hw_gc_heap *heap,
 size_t hw_gc_object_size(const void *object);
 
 /**
- * The kind of an object, as the allocation was given it: HW_GC_LEAF, HW_GC_FREED, HW_GC_USER.
- * UINT32_MAX outside all collected heaps.
+ * The kind of an object, as the allocation got it: HW_GC_LEAF, HW_GC_FREED, HW_GC_USER. UINT32_MAX
+ * outside all collected heaps.
  */
 uint32_t hw_gc_object_kind(const void *object);
 
 /**
  * Whether an object is old: a minor collection keeps it, and reads it only if it was stored into.
- * Constant time for most objects; all mutators stop for an object that has survived one
+ * Takes constant time for most objects. All mutators stop for an object that has survived one
  * collection, or was stored into.
  *
  * The program's duties:
  *
- * mutator is this thread's; it is a safepoint, so the duties listed in heapwright_gc.h.
+ * mutator is this thread's; the call is a safepoint, so the duties listed in heapwright_gc.h hold.
  */
 bool hw_gc_is_old(struct hw_gc_mutator *mutator,
                   void *object);
@@ -2684,7 +2696,8 @@ size_t hw_gc_largest_slot(struct hw_gc_heap *heap);
 
 /**
  * Writes a heap's statistics to *out, which is size bytes: pass sizeof(hw_gc_statistics). A
- * smaller struct gets the fields it knows; of a larger one the rest is set to zero.
+ * smaller struct gets the fields that it has. A larger struct gets zeros behind the fields that
+ * this library knows.
  *
  * Returns how many bytes of the struct this library knows. Returns 0 with errno EINVAL for a size
  * of 0 or beyond 64 KiB.
@@ -2699,7 +2712,7 @@ size_t hw_gc_stats(struct hw_gc_heap *heap,
 
 /**
  * Gives all pages without objects to the system, and the process's other free memory too. Returns
- * the bytes of the heap's pages, which have left the process then.
+ * the bytes of the heap's pages that have left the process.
  *
  * The program's duties:
  *
@@ -2763,9 +2776,9 @@ struct hw_pool *hw_pool_create(size_t size,
  * Like hw_pool_create, with options, which is options_size bytes: pass
  * sizeof(hw_pool_options). A smaller struct of an older program leaves the other fields zero.
  *
- * Takes no memory for objects yet. Returns NULL with errno EINVAL for an alignment
- * that is no power of two or a size of options that no version has, ENOMEM if there is no memory
- * or no such size.
+ * Takes no memory for objects yet. Returns NULL with errno EINVAL for an alignment that is no
+ * power of two, or for a size of options that no version has. Returns NULL with errno ENOMEM if
+ * there is no memory or no such size.
  *
  * The program's duties:
  *
@@ -2791,8 +2804,8 @@ void *hw_pool_alloc(struct hw_pool *pool);
  * Frees an object of a pool. NULL is ignored; errno is kept. Constant time.
  *
  * If the pool finds that the object is not its own, or is already free, the program ends with a
- * line that names its owner. A checked pool always finds it; in mode=debug it is a finding, and
- * the program goes on.
+ * line that names the object's owner. A checked pool always finds such a mistake. In mode=debug
+ * the mistake is a finding, and the program goes on.
  *
  * The program's duties:
  *
@@ -2813,7 +2826,7 @@ bool hw_pool_contains(struct hw_pool *pool,
                       const void *address);
 
 /**
- * Makes room for count more objects, which need no more memory from the kernel; if touch, faults
+ * Makes room for count more objects, which then need no memory from the kernel. If touch, faults
  * their pages in now. Fresh objects come in address order.
  *
  * Returns false if there is no memory or the limit is reached.
@@ -2853,7 +2866,7 @@ void hw_pool_reset(struct hw_pool *pool,
                    size_t keep);
 
 /**
- * Gives every page without an object in use to the kernel, now. Returns their bytes.
+ * Gives every page without an object in use to the kernel, now. Returns the bytes of these pages.
  *
  * The program's duties:
  *
@@ -2863,7 +2876,8 @@ size_t hw_pool_trim(struct hw_pool *pool);
 
 /**
  * Writes a pool's size to *out, which is size bytes: pass sizeof(hw_pool_statistics). A smaller
- * struct gets the fields it knows; of a larger one the rest is set to zero.
+ * struct gets the fields that it has. A larger struct gets zeros behind the fields that this
+ * library knows.
  *
  * Returns how many bytes of the struct this library knows. Returns 0 with errno EINVAL for a size
  * of 0 or beyond 64 KiB.

@@ -373,7 +373,7 @@ fn who_asks_the_command_to_end_asks_the_daemon() {
     let mut said = BufReader::new(child.stderr.take().expect("is piped"));
     let mut line = String::new();
     said.read_line(&mut line).expect("is text");
-    assert!(line.contains("has ended and goes on as process "), "{line}");
+    assert!(line.contains("goes on in the background as process "), "{line}");
     // SAFETY: no pointers are involved, and the child was not waited for.
     unsafe { libc::kill(child.id().cast_signed(), libc::SIGTERM) };
     said.read_to_string(&mut line).expect("is text");

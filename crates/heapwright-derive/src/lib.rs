@@ -58,7 +58,7 @@ fn heapwright(input: &DeriveInput) -> syn::Result<TokenStream> {
                 path = Some(meta.value()?.call(syn::Path::parse_mod_style)?);
                 return Ok(());
             }
-            Err(meta.error("the one thing to be said of a type is `#[trace(crate = path)]`"))
+            Err(meta.error("a type takes only `#[trace(crate = path)]`"))
         })?;
     }
     if let Some(path) = path {
@@ -80,7 +80,7 @@ fn is_skipped(field: &Field) -> syn::Result<bool> {
                 skipped = true;
                 return Ok(());
             }
-            Err(meta.error("the one thing to be said of a field is `#[trace(skip)]`"))
+            Err(meta.error("a field takes only `#[trace(skip)]`"))
         })?;
     }
     Ok(skipped)
@@ -147,7 +147,8 @@ fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
             quote!(match self { #arms })
         }
         Data::Union(_) => {
-            return Err(syn::Error::new(name.span(), "what a union holds is not known"));
+            let why = "`Trace` cannot be derived for a union: nothing says which field is in use";
+            return Err(syn::Error::new(name.span(), why));
         }
     };
 

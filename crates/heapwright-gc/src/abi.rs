@@ -14,7 +14,7 @@ pub const GC_FREED: u32 = 2;
 /// Objects with it lie in pages of their own.
 pub const GC_USER: u32 = 4;
 
-/// Pools a heap can have, and that of large objects.
+/// Pools that a heap can have, with the pool of large objects.
 pub const GC_POOLS: usize = 64;
 /// Buckets of the histogram of pauses.
 pub const GC_PAUSE_BUCKETS: usize = 64;
@@ -27,7 +27,7 @@ pub const GC_VERIFY_BARRIERS: u32 = 2;
 /// small step.
 pub const GC_STRESS: u32 = 4;
 
-/// Priorities of finalizers: 0, the highest, up to this less 1.
+/// The number of priorities of finalizers. 0 is the highest.
 pub const GC_PRIORITIES: usize = 4;
 
 /// The statistics of a pool.
@@ -42,7 +42,7 @@ pub struct GcPoolStatistics {
     pub slots: u64,
     /// Objects that the last collection found live.
     pub live: u64,
-    /// Slots that were free when it ended.
+    /// Slots that were free when the last collection ended.
     pub free_slots: u64,
     /// Pages with free slots that no mutator has.
     pub available_pages: u64,
@@ -52,8 +52,8 @@ pub struct GcPoolStatistics {
     pub grown_pages: u64,
     /// Pages that were borrowed while the pool's sweep was under way, ever.
     pub borrowed_pages: u64,
-    /// The decision when its last sweep ended: 0 none yet, 1 enough is free, 2 stable, 3 it grows,
-    /// 4 it gave pages back.
+    /// The decision when the pool's last sweep ended: 0 none yet, 1 enough is free, 2 stable, 3 the
+    /// pool grows, 4 the pool gave pages back.
     pub decision: u32,
     /// Not used.
     pub spare: u32,
@@ -86,7 +86,7 @@ pub struct GcStatistics {
     pub allocated_bytes: u64,
     /// Nanoseconds that the world was stopped, by the clock.
     pub pause_ns: u64,
-    /// Nanoseconds spent sweeping, by the clock, of all threads: in steps, and where mutators take
+    /// Nanoseconds that all threads spent sweeping, by the clock: in steps, and when mutators take
     /// pages.
     pub sweep_ns: u64,
     /// The longest pause, in nanoseconds of the collecting thread's CPU time. A user waits for
@@ -128,16 +128,17 @@ pub struct GcStatistics {
     pub pause_wall_max_ns: u64,
     /// Pauses by the clock: bucket b has those of 2^b up to 2^(b+1) nanoseconds.
     pub pause_wall_histogram: [u64; GC_PAUSE_BUCKETS],
-    /// Nanoseconds, by the clock, from the collector's call until all mutators are stopped, of all
-    /// pauses. A pause does not include them. The first mutator to stop waits that long.
+    /// The sum of all waits, in nanoseconds by the clock. A wait lasts from the collector's call
+    /// until all mutators are stopped. A pause does not include its wait. The first mutator to stop
+    /// waits that long.
     pub safepoint_ns: u64,
-    /// The most of them for one pause.
+    /// The longest of these waits, in nanoseconds.
     pub safepoint_max_ns: u64,
-    /// Bytes of the collector's own lists: what is still to be marked, old objects that were stored
-    /// into, weak references and ephemerons while marking goes on. Their bytes above 256 KiB count
-    /// against most.
+    /// Bytes of the collector's own lists: items still to be marked, old objects that were stored
+    /// into, and, during marking, weak references and ephemerons. Bytes above 256 KiB count against
+    /// the limit most.
     pub lists_bytes: u64,
-    /// The most that they ever had.
+    /// The most bytes that these lists ever had.
     pub lists_peak_bytes: u64,
     /// Bytes that are free and may be in memory: those of empty_bytes, and free slots of pages with
     /// objects.
@@ -156,7 +157,7 @@ pub struct GcOutcome {
     pub allocated_bytes: usize,
     /// Bytes marked.
     pub marked_bytes: usize,
-    /// Bytes that may be live or garbage when the next one ends, by the heap's own rule.
+    /// Bytes that may be live or garbage when the next collection ends, by the heap's own rule.
     pub goal_bytes: usize,
     /// Time of the collector: CPU time of the marking thread, and sweeping since the collection
     /// before.
@@ -165,7 +166,7 @@ pub struct GcOutcome {
     pub mutator_ns: u64,
     /// Collections so far, this one included.
     pub cycles: u64,
-    /// Whether it was a minor one.
+    /// Whether the collection was a minor one.
     pub minor: bool,
 }
 

@@ -120,11 +120,13 @@ impl Runtime {
     #[inline]
     pub(crate) fn trace(&self, tracer: &Tracer, object: *mut u8) -> bool {
         if let Some(trace) = self.trace {
-            // SAFETY: an object of the heap. The runtime promised a valid callback (see `raw`).
+            // SAFETY: an object of the heap. The runtime keeps its functions valid as long as the
+            // heap.
             unsafe { trace(tracer, object.cast(), self.data) };
         } else if let Some(trace) = self.trace_kind {
             let kind = object_kind(object).unwrap_or(TRACED);
-            // SAFETY: an object of the heap. The runtime promised a valid callback (see `raw`).
+            // SAFETY: an object of the heap. The runtime keeps its functions valid as long as the
+            // heap.
             unsafe { trace(tracer, object.cast(), kind, self.data) };
         } else {
             return false;
@@ -140,36 +142,36 @@ impl Runtime {
     /// Tells the runtime that a reference leads to no object of the heap.
     pub(crate) fn outside(&self, tracer: &Tracer, reference: *mut u8) {
         if let Some(outside) = self.outside {
-            // SAFETY: the runtime promised a valid callback (see `raw`).
+            // SAFETY: the runtime keeps its functions valid as long as the heap.
             unsafe { outside(tracer, reference.cast(), self.data) };
         }
     }
 
     /// Tells the runtime that there is no memory for an object. Returns whether to try again.
     pub(crate) fn out_of_memory(&self, mutator: *mut c_void, size: usize, kind: u32) -> bool {
-        // SAFETY: the mutator of the calling thread, which may collect. The runtime promised a
-        // valid callback (see `raw`).
+        // SAFETY: the mutator of the calling thread, which may collect. The runtime keeps its
+        // functions valid as long as the heap.
         self.out_of_memory.is_some_and(|asked| unsafe { asked(mutator, size, kind, self.data) })
     }
 
     pub(crate) fn roots(&self, tracer: &Tracer) {
         if let Some(roots) = self.roots {
-            // SAFETY: the runtime promised a valid callback (see `raw`).
+            // SAFETY: the runtime keeps its functions valid as long as the heap.
             unsafe { roots(tracer, self.data) };
         }
     }
 
     pub(crate) fn free(&self, object: *mut u8, size: usize) {
         if let Some(free) = self.free {
-            // SAFETY: a dead object of the heap, once. The runtime promised a valid callback (see
-            // `raw`).
+            // SAFETY: a dead object of the heap, once. The runtime keeps its functions valid as
+            // long as the heap.
             unsafe { free(object.cast(), size, self.data) };
         }
     }
 
     /// Returns the new size of an object that is about to move, if the runtime gives one.
     pub(crate) fn wanted(&self, object: *mut u8) -> Option<usize> {
-        // SAFETY: an object of the heap. The runtime promised a valid callback (see `raw`).
+        // SAFETY: an object of the heap. The runtime keeps its functions valid as long as the heap.
         let wanted = self.wanted.map_or(0, |wanted| unsafe { wanted(object.cast(), self.data) });
         (wanted != 0).then_some(wanted)
     }
@@ -177,8 +179,8 @@ impl Runtime {
     /// Tells the runtime that an object has moved.
     pub(crate) fn moved(&self, to: *mut u8, from: *mut u8, size: usize) {
         if let Some(moved) = self.moved {
-            // SAFETY: an object of the heap, at its new address. The runtime promised a valid
-            // callback (see `raw`).
+            // SAFETY: an object of the heap, at its new address. The runtime keeps its functions
+            // valid as long as the heap.
             unsafe { moved(to.cast(), from.cast(), size, self.data) };
         }
     }
@@ -191,8 +193,8 @@ impl Runtime {
     /// Has the runtime change an object's references to moved objects.
     pub(crate) fn update(&self, object: *mut u8) {
         if let Some(update) = self.update {
-            // SAFETY: an object of the heap, at its new address. The runtime promised a valid
-            // callback (see `raw`).
+            // SAFETY: an object of the heap, at its new address. The runtime keeps its functions
+            // valid as long as the heap.
             unsafe { update(object.cast(), self.data) };
         }
     }
@@ -200,7 +202,7 @@ impl Runtime {
     /// Has the runtime change the references of its roots.
     pub(crate) fn update_roots(&self) {
         if let Some(update) = self.update_roots {
-            // SAFETY: the runtime promised a valid callback (see `raw`).
+            // SAFETY: the runtime keeps its functions valid as long as the heap.
             unsafe { update(self.data) };
         }
     }
@@ -208,14 +210,14 @@ impl Runtime {
     /// Tells the runtime that a span begins or ends.
     pub(crate) fn event(&self, of: &Event) {
         if let Some(event) = self.event {
-            // SAFETY: the runtime promised a valid callback (see `raw`).
+            // SAFETY: the runtime keeps its functions valid as long as the heap.
             unsafe { event(of, self.data) };
         }
     }
 
     /// The name of an object's type, or null.
     pub(crate) fn type_name(&self, object: *const u8) -> *const c_char {
-        // SAFETY: an object of the heap. The runtime promised a valid callback (see `raw`).
+        // SAFETY: an object of the heap. The runtime keeps its functions valid as long as the heap.
         self.type_name.map_or(ptr::null(), |name| unsafe { name(object.cast(), self.data) })
     }
 }

@@ -140,7 +140,10 @@ fn pointers_of_pools_in_the_wrong_place_are_named() {
         ("interior", ["free(0x", "12 bytes into the 48-byte object at 0x"]),
         ("arena", ["free(0x", "in an arena, whose memory goes back with the arena"]),
         ("other-pool", ["given to pool `Edge`, but this 48-byte object", "belongs to pool `Node`"]),
-        ("malloc", ["given to pool `Edge`, but this 112-byte block", "of malloc; use free"]),
+        (
+            "malloc",
+            ["given to pool `Edge`, but this 112-byte block", "malloc's; free it with free"],
+        ),
         ("twice", ["of pool `Edge` was given back before", "destroy each object once"]),
         ("stale-heap", ["given to pool `Edge`, but the pointer", "is not heapwright's"]),
     ] {

@@ -309,7 +309,7 @@ pub(super) const fn is_reported<T: Trace>() -> bool {
 #[cold]
 #[inline(never)]
 pub(super) fn out_of_memory(size: usize) -> ! {
-    panic!("no memory for {size} bytes in a realm, whose limit or the system's is reached");
+    panic!("no memory for {size} bytes in a realm: its limit or the system's is reached");
 }
 
 copied!(Gc<'_, T>: T);

@@ -260,9 +260,9 @@ fn refuse(name: &str, what: &str) -> ! {
     // For a `Static`: the type of its value.
     let inner = name.strip_prefix(STATIC).and_then(|name| name.strip_suffix('>')).unwrap_or(name);
     panic!(
-        "this realm may go to another thread, and of {name} it is not known whether it may be \
-         {what}. It is known of types of your own without parameters that are `Send`: put the \
-         value in one, `#[derive(Trace)] struct Mine(#[trace(skip)] {inner});`"
+        "this realm may go to another thread, but nothing says that a {name} may be {what}. Put \
+         the value into a type of your own that is `Send` and has no parameters: \
+         `#[derive(Trace)] struct Mine(#[trace(skip)] {inner});`"
     )
 }
 

@@ -167,7 +167,7 @@ impl<'gc> Mutation<'gc> {
             return self.alloc_str(text);
         }
         let builder = StrBuilder::new(self);
-        builder.writer(self).write_fmt(text).expect("what is shown can be");
+        builder.writer(self).write_fmt(text).expect("a `Display` failed");
         builder.finish(self)
     }
 }

@@ -31,11 +31,11 @@ use heapwright_gc::raw::Tracer;
 /// - The type's `Drop` uses only parts of the value that are `'static`, because the object of a
 ///   `Gc` may be gone. (The derive refuses types that implement `Drop`.)
 #[diagnostic::on_unimplemented(
-    message = "a `{Self}` cannot lie in a realm: it does not say which references are in it",
+    message = "a `{Self}` cannot lie in a realm: it does not report its references",
     label = "`heapwright::gc::Trace` is not implemented for `{Self}`",
     note = "a type of your own: `#[derive(heapwright::gc::Trace)]`, with heapwright's feature `derive`",
     note = "a type of another crate, without references: `#[trace(skip)]` at the field, or `heapwright::gc::Static<{Self}>`",
-    note = "`Box`, `Vec`, `String`, `Rc`, `HashMap` and their like: heapwright's feature `std`; without it, and better: `gc::Vector`, `gc::Str`, `gc::Map`",
+    note = "`Box`, `Vec`, `String`, `Rc`, `HashMap` and the like need heapwright's feature `std`; `gc::Vector`, `gc::Str` and `gc::Map` do not, and are better",
     note = "`Cell`, `RefCell` and `OnceCell` of `core` report no store: `gc::Cell` and `gc::Lock` do"
 )]
 pub unsafe trait Trace {

@@ -203,7 +203,7 @@ pub fn not_of_pool(pool: &str, address: usize) -> ! {
         Kind::Slab(_) | Kind::LargeHead | Kind::LargeRest(_)
             if found.block != 0 && found.offset == 0 =>
         {
-            line.text("this ").number(found.size).text("-byte block is of malloc; use free")
+            line.text("this ").number(found.size).text("-byte block is malloc's; free it with free")
         }
         _ => line.text("the pointer is in a block of malloc"),
     })

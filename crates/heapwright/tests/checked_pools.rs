@@ -87,7 +87,7 @@ const DEADLY: [Case; 12] = [
             let _one = pool.create(NODE);
             destroy(&pool, NonNull::new(heap::malloc(32).cast()).unwrap());
         },
-        &["this 32-byte block is of malloc; use free"],
+        &["this 32-byte block is malloc's; free it with free"],
     ),
     (
         "a local",

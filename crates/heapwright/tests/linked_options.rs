@@ -21,8 +21,8 @@ fn said(options: &str) -> Vec<String> {
 fn what_it_cannot_honour_is_told_and_what_it_can_is_not() {
     let line = |option| {
         format!(
-            "heapwright: option \"{option}\": needs the preloaded library; a program that links \
-             heapwright has it with `heapwright run -- PROGRAM` (nothing is printed or written)"
+            "heapwright: option \"{option}\": has no effect without the preloaded library: start \
+             the program by `heapwright run -- PROGRAM`"
         )
     };
     assert_eq!(said("stats=exit"), [line("stats=exit")]);

@@ -215,8 +215,8 @@ fn outlive(
             let name = name.display();
             let own = std::process::id();
             eprintln!(
-                "heapwright: {name} has ended and goes on as {}; the report comes when that ends \
-                 (kill {own} or Ctrl-C ends it, twice: report now)",
+                "heapwright: {name} goes on in the background as {}; the report comes when it ends \
+                 (kill {own} or Ctrl-C ends it, a second one reports now)",
                 processes(&waited)
             );
         }

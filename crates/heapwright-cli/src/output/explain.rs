@@ -42,7 +42,8 @@ const FALLEN: f64 = 0.9;
 const MUCH: f64 = 0.1;
 
 /// The remedy for free memory after a phase, and its price.
-const PHASE_OVER: &str = "a phase that is over: malloc_trim(0) behind it gives back what is whole pages, and costs faults";
+const PHASE_OVER: &str =
+    "free memory after a phase: malloc_trim(0) at its end gives back whole pages, and costs faults";
 /// The remedy for survivors, and its price.
 const SURVIVORS: &str =
     "blocks that live long among short ones: allocate those from a pool or an arena of their own";

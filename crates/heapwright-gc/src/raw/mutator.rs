@@ -104,7 +104,7 @@ impl Mutator {
     #[cold]
     fn unknown_kind(&self) -> *mut u8 {
         if self.heap().space.is_verified() {
-            Heap::refuse("an object of a kind that does not exist was asked of a collected heap");
+            Heap::refuse("a collected heap was asked for an object of an unknown kind");
         }
         ptr::null_mut()
     }

@@ -103,7 +103,7 @@ pub(super) fn set(config: &mut Config, name: &[u8], value: &[u8]) -> Option<Resu
         },
         (b"slots", value) => match number(value) {
             Some(slots @ 1..=4096) => return done(&mut config.slots, slots),
-            _ => "needs a number of slots a bucket from 1 to 4096",
+            _ => "needs a number of slots per bucket, from 1 to 4096",
         },
         (b"stop", b"first") => return done(&mut config.stop_first, true),
         (b"stop", b"never") => return done(&mut config.stop_first, false),

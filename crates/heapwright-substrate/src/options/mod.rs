@@ -632,8 +632,8 @@ pub fn report_not_honoured() {
         if asked & 1 << bit != 0 {
             let line = Line::new().text("option \"").text(name).text("\": ");
             line.text(
-                "needs the preloaded library; a program that links heapwright has it with \
-                       `heapwright run -- PROGRAM` (nothing is printed or written)",
+                "has no effect without the preloaded library: start the program by \
+                 `heapwright run -- PROGRAM`",
             )
             .write();
         }

@@ -305,7 +305,7 @@ pub fn abort() -> ! {
 /// Ends the process: the system has no pages for memory that counts as committed.
 #[cfg(not(miri))]
 fn lost_memory() -> ! {
-    write_stderr(b"heapwright: the system took memory back and has none to give for it\n");
+    write_stderr(b"heapwright: the system has no memory for pages that it took back\n");
     abort()
 }
 

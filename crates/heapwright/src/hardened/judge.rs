@@ -92,7 +92,7 @@ pub(super) fn report(wrong: Wrong, call: &str, address: usize, size: usize) {
 pub(super) fn not_a_block(call: &str, address: usize, found: Option<Extent>) {
     let line = Line::new().text(call).text("(").address(address).text("): the pointer ");
     let line = match found {
-        None => line.text("lies where no block is"),
+        None => line.text("is not in a block"),
         Some(Extent { block, size, is_live }) => line
             .text("is ")
             .number(address - block)

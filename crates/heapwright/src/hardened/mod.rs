@@ -89,7 +89,7 @@ pub(crate) fn start(options: &Options, guards: Guards) {
     let words = slots::reserve(is_limited);
     if words.is_null() {
         crate::text::Line::new()
-            .text("mode=hardened needs address space that this process may not have; it goes on with mode=fast")
+            .text("mode=hardened needs more address space than this process may have; the process uses mode=fast")
             .write();
         return;
     }

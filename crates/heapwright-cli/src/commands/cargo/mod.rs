@@ -66,7 +66,7 @@ pub(crate) struct RunnerArgs {
 }
 
 const HELP: &str = "\
-Run cargo's tests, programs or benchmarks in debug mode: what is found is a failure
+Run cargo's tests, programs or benchmarks in debug mode, and fail on errors and definite leaks
 
 usage: cargo heapwright test|run|bench [CARGO'S OPTIONS]
 
@@ -90,7 +90,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         _ => return Err(refused(&format!("'{}' is not one of test, run, bench", what.display()))),
     }
     let this = std::env::current_exe().context("this command's own path is not known")?;
-    let this = this.to_str().context("this command's own path is no text")?;
+    let this = this.to_str().context("this command's own path is not valid UTF-8")?;
     let triple = match target(rest) {
         Some(triple) => triple,
         None => host()?,

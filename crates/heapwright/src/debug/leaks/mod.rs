@@ -169,11 +169,11 @@ fn run(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakCheck>, &'s
 fn run_locked(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakCheck>, &'static str> {
     const MEMORY: &str = "there is no memory for it";
     const BUSY: &str = "another one is under way";
-    const LOCKED: &str = "the heap is locked by what was interrupted";
+    const LOCKED: &str = "code that a signal interrupted holds a lock of the heap";
     const UNSEEN: &str = "the process cannot read its own memory";
     const NO_PROC: &str = "the process cannot see /proc, as in a chroot";
-    const THREADS: &str = "the process's threads cannot be listed, or not be stopped";
-    const SANDBOX: &str = "the process has forbidden itself the system calls for it";
+    const THREADS: &str = "the process's threads cannot be listed or stopped";
+    const SANDBOX: &str = "a sandbox forbids the system calls that a leak check needs";
     if os::is_filtered() {
         return Err(SANDBOX);
     }
