@@ -118,11 +118,11 @@ large() {
 # measured WHAT SECONDS CODE ARGUMENTS...: runs the command under the launcher. Prints its time, and its memory, which
 # may be 1 GiB.
 measured() {
-    local wall peak code
+    local user system peak code
     "$MADE/heapwright-launcher" 3 0 $$ "$MADE/heapwright" "${@:4}" 3>"$SCRATCH/cost" >"$SCRATCH/said"
-    read -r wall _ _ peak _ _ code _ <"$SCRATCH/cost"
+    read -r _ user system peak _ _ code _ <"$SCRATCH/cost"
     [ "$code" -eq "$3" ] || die "$1: it ended with code $code"
-    row "$1: time" "$2" s "$(awk "BEGIN { printf \"%.1f\", $wall / 1e9 }")"
+    row "$1: processor time" "$2" s "$(awk "BEGIN { printf \"%.1f\", ($user + $system) / 1e6 }")"
     row "$1: peak memory" 1024 MiB "$((peak / 1024))"
 }
 report() {
