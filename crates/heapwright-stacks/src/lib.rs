@@ -131,7 +131,7 @@ impl Counts {
 /// (`cargo test -p heapwright-stacks --release --lib -- --ignored --nocapture stacks_figures`)
 #[inline(always)]
 pub fn here(scratch: &mut Scratch, depth: usize) -> Stack {
-    // A reference, so that the call cannot become a jump that pops the frame.
+    // The argument is a reference to a local, so the call cannot become a jump that pops the frame.
     let start = imp::registers();
     imp::capture(scratch, depth, &start)
 }

@@ -175,7 +175,7 @@ fn tick(now: u32) -> u32 {
         (first, is_beyond, next)
     });
     let Some((first, is_beyond, next)) = looked else { return SOON_MS };
-    // A reading that was under way may have noted a limit.
+    // If a sandbox began during this reading, the reading may have noted a limit.
     if memory_limit::is_in_sandbox() {
         memory_limit::forget();
         ticks::end(Whose::Limit);

@@ -56,8 +56,8 @@ const OFTEN_SHARE: u64 = 200;
 /// longer report was interrupted, or was the first.
 const LONGEST_NS: u64 = 20_000;
 const LONGEST_OF_UNIT_NS: u64 = 50;
-/// A report is due when the process has become older by this part of its age. It is due at once
-/// when the bytes in use have changed by this part.
+/// A report is due when one part in `AGE_SHARE` of the process's age has passed since the last
+/// report. It is due at once when one part in `CHANGED_SHARE` of the bytes in use has changed.
 const AGE_SHARE: u64 = 8;
 const CHANGED_SHARE: usize = 8;
 
@@ -304,7 +304,7 @@ fn report(slot: &Slot, usage: &chunk::Usage, now: u64) {
     });
 }
 
-/// This version's number, 16 bits a part.
+/// Returns this version's number, with 16 bits for each part.
 const fn version() -> u64 {
     const fn number(text: &str) -> u64 {
         let (bytes, mut value, mut at) = (text.as_bytes(), 0, 0);

@@ -99,7 +99,7 @@ pub(crate) fn start() {
 pub(crate) fn begun() {
     if is_on() {
         fork::join(Part::Trace, &HANDLERS);
-        // These handlers are the last: after them all locks are released.
+        // In the parent these handlers run last, when all locks are released.
         os::around_fork(nothing, in_parent, nothing);
     }
 }
@@ -253,7 +253,7 @@ fn new_word() -> usize {
 /// Runs at the end of a thread with a word.
 unsafe extern "C" fn thread_ends(token: *mut c_void) {
     let word = token.addr();
-    // Set again for later destructors.
+    // The word is set again, because later destructors may allocate.
     set_word(word | LATE);
     if word & LATE == 0 {
         write(Operation::ThreadEnd);

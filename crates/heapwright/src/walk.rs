@@ -77,7 +77,7 @@ pub fn walk(visit: &mut dyn FnMut(Block) -> bool) -> bool {
                     return false;
                 }
             }
-            // Of guarded blocks the walk visits only those in use.
+            // Of the guarded blocks, the walk visits those in use.
             #[cfg(feature = "debug")]
             Kind::Debug => {
                 let mut each =

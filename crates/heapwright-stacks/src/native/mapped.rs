@@ -64,8 +64,8 @@ const COUNT: usize = 6;
 struct Place {
     /// Generation and version.
     state: AtomicU64,
-    /// The looks left for an address in no module. (Not among the words: when a thread subtracts a
-    /// look, the place may already have another owner.)
+    /// The looks left for an address in no module. (This count is not among the words, because the
+    /// place may have another owner when a thread subtracts a look.)
     looks: AtomicUsize,
     words: [AtomicUsize; 7],
 }
@@ -213,7 +213,7 @@ fn keep(now: u32, words: &[usize; 7]) {
         {
             continue;
         }
-        // This precedes the words: a reader that sees one of the words sees that the place was
+        // The fence precedes the words: a reader that sees one of the words sees that the place was
         // taken.
         fence(Ordering::Release);
         for (place, &word) in place.words.iter().zip(words) {
@@ -227,7 +227,7 @@ fn keep(now: u32, words: &[usize; 7]) {
 
 /// A permanent name, for modules that come and go. Each path has one name, or a few after a race.
 struct Name {
-    /// 0: free, [`WRITING`], or [`WRITTEN`].
+    /// [`WRITING`], [`WRITTEN`], or 0: the place is free.
     state: AtomicU32,
     bytes: UnsafeCell<[u8; NAME_SIZE]>,
 }

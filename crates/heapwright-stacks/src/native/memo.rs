@@ -75,8 +75,8 @@ pub(super) struct Memo {
 
 /// The words that a walk has read.
 pub(super) struct Slots {
-    /// The place and the value of each word. One more than needed, so that a walk may write first
-    /// and count later.
+    /// The place and the value of each word. There is one place more than needed, so that a walk
+    /// may write first and count later.
     read: [(usize, usize); SLOTS + 1],
 }
 
@@ -204,7 +204,8 @@ impl Memo {
 fn holds(entry: &Entry) -> bool {
     let count = entry.count as usize;
     let (places, words) = (&entry.places[..count], &entry.words[..count]);
-    // Eight at a time: independent loads, and a difference ends the check early.
+    // The check compares eight words at a time. Their loads are independent, and a difference ends
+    // the check early.
     places.chunks(8).zip(words.chunks(8)).all(|(places, words)| {
         let differences = places.iter().zip(words).fold(0, |all, (&place, &word)| {
             // SAFETY: a multiple of 8 above the aligned stack pointer, and no higher than

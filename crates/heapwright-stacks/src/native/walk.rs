@@ -244,7 +244,7 @@ fn find_own_code() -> (usize, usize) {
 #[derive(Clone, Copy)]
 struct Position {
     now: Registers,
-    /// The frame was interrupted: its address is not a return address.
+    /// Whether a signal interrupted the frame, so that its address is no return address.
     exact: bool,
     /// Whether the frame pointer is still the initial frame pointer.
     fp_original: bool,
@@ -479,8 +479,8 @@ fn learn(
     let mut rule = look(address);
     if rule == Rule::BY_FRAME_POINTER {
         // If a return address is the first address of a function, and the address before it has no
-        // tables, no call pushed it. The kernel pushed it, below a signal handler, or
-        // `makecontext`, at a stack's end.
+        // tables, no call pushed it. The kernel pushed it below a signal handler, or `makecontext`
+        // pushed it at a stack's end.
         let first = look(address.wrapping_add(1));
         if first == Rule::SIGNAL {
             rule = first;
@@ -541,7 +541,7 @@ fn odd_step(
     };
     let Registers { sp, fp, link, .. } = at.now;
     let slots = &mut scratch.slots;
-    // From here on the frame pointer counts as used: it may be read through.
+    // From here on the frame pointer counts as used: the walk may read through it.
     noted.count = slots.note(noted.count, at.fp_place, fp, at.fp_place != 0);
     noted.fp_matters |= at.fp_original;
     at.fp_place = 0;

@@ -24,8 +24,8 @@
 //! advance, the process's CPU time decides, so a busy machine guards as much as a quiet one. The
 //! cost of a guard is measured: the thread's CPU clock times one guarded block in [`TIMED`]. A
 //! guard takes two system calls and a fault: 3 to 6 us, or more with split mappings or many
-//! threads. A bucket or large block that is guarded by choice also pays for its pages, which fault
-//! at the next use. These faults are the largest part of such a guard's cost.
+//! threads. If a bucket or large block could have been filled instead, its guard also costs its
+//! pages, which fault at the next use. These faults are the largest part of such a guard's cost.
 //!
 //! Called by `heap`, one budget a heap.
 
@@ -76,7 +76,8 @@ impl Allowance {
     }
 }
 
-/// The time that a heap may spend on guards. The zero value has none and is not charged.
+/// The time that a heap may spend on guards. The zero value has no time, and nothing is charged to
+/// it.
 ///
 /// A forked child continues with the time that its parent had left. A sandbox may forbid the
 /// clocks' system calls. Then no time is earned, and sites get their due blocks.
@@ -110,12 +111,12 @@ impl Cost {
     fn learn(&self, ns: u64) {
         let ns = ns.min(COST_MOST_NS) as u32;
         let before = self.get();
-        // A concurrent thread's sample may be lost; there are many.
+        // A concurrent thread's sample may be lost. There are many samples.
         self.0.store(before - before / 8 + ns / 8, Ordering::Relaxed);
     }
 }
 
-/// A call that the budget pays for, and times if due.
+/// A call that the budget pays for. One call in [`TIMED`] is timed.
 #[must_use]
 pub(super) struct Spending {
     /// The thread's CPU time at the start; 0 if the call is not timed.

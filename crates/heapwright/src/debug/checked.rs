@@ -12,9 +12,9 @@
 //! returned is reported and not touched.
 //!
 //! A freed block is filled and quarantined. The oldest block leaves when the quarantine costs more
-//! than the configuration's `memory` (by default a quarter of the live bytes, at least 2 MiB). It
-//! is then verified once more and returned. Guard pages are not available here: the pages belong to
-//! the other allocator.
+//! than the configuration's `memory` (by default a quarter of the live bytes, at least 2 MiB). The
+//! block is verified once more before it is returned. Guard pages are not available here: the pages
+//! belong to the other allocator.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::ptr;
@@ -288,7 +288,8 @@ impl<A: GlobalAlloc> Checked<A> {
         true
     }
 
-    /// Returns the oldest quarantined blocks to the other allocator, above the budget.
+    /// Returns the oldest quarantined blocks to the other allocator while the quarantine is above
+    /// the budget.
     fn give_oldest(&self, heap: &'static Heap, by: Moment) {
         let config = self.heap.config();
         loop {
@@ -316,7 +317,7 @@ impl<A: GlobalAlloc> Checked<A> {
     }
 }
 
-/// The arguments of a call, and the place it came from.
+/// The arguments of a call, and the call's moment.
 #[derive(Clone, Copy)]
 struct Passed {
     address: usize,
@@ -374,7 +375,7 @@ fn known(entry: &Entry) -> Finding {
 }
 
 /// Checks the bytes around a block. `found` receives the changed bytes with their offset from the
-/// block's start. They are repaired, so each change is reported once.
+/// block's start. The bytes are repaired, so each change is reported once.
 fn edges(entry: &Entry, shape: Shape, found: &mut dyn FnMut(&Entry, (isize, Damage))) {
     let before = (entry.block().wrapping_sub(shape.near), shape.near);
     let behind = (entry.block().wrapping_add(shape.size), shape.back);
@@ -462,8 +463,8 @@ pub(super) fn sweep(heap: &'static Heap, call: Call) {
     }
 }
 
-// SAFETY: each block is part of one block of the other allocator, which is returned once, after its
-// users freed it; `realloc` copies.
+// SAFETY: each block lies in one block of the other allocator, which is returned once, after the
+// program freed the block in it. `realloc` copies.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Checked<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         self.place(layout, false)

@@ -84,7 +84,7 @@ impl DebugHeap {
         if !substrate::open(options::get) {
             return None;
         }
-        // These run before another thread can find the heap and fork.
+        // These calls come before another thread can find the heap and fork.
         substrate::begun();
         join_forks();
         let slot = {

@@ -239,7 +239,7 @@ pub(crate) unsafe fn verify(bucket: BucketRef) -> Option<bytes::Damage> {
         let damage = unsafe { bytes::check(from.wrapping_add(at), size) }?;
         Some(bytes::Damage { first: at + damage.first, ..damage })
     });
-    // From the first changed byte to the last.
+    // The damage reaches from the first changed byte to the last.
     damaged.reduce(|one, other| bytes::Damage {
         length: other.first + other.length - one.first,
         ..one

@@ -23,7 +23,7 @@
 //!       span       the bucket, slot and block of an address, in O(1)
 //!         slot       24 bytes a slot: stacks, threads, sequence, size, how made
 //!         shape      slots, leads, buckets: arithmetic
-//!         poisoned   bytes that the program forbids to use
+//!         poisoned   bytes of live blocks that must not be used for now
 //!         side       guarded memory for these records
 //!       bytes      the pattern around blocks and in freed ones
 //!     report     findings, on standard error

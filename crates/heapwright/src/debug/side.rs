@@ -36,8 +36,8 @@ const LEAST: usize = 4 * LARGEST;
 const SHARE: usize = 32;
 /// Bytes that become accessible at a time.
 const STEP: usize = 256 << 10;
-/// Set in a free record's link if it kept its pages. A stale reader sees the link as a span's first
-/// fields. The lowest byte is then the form, and must stay 0 (`Form::Gone`).
+/// Set in a free record's link if the record kept its pages. A stale reader sees the link as a
+/// span's first fields. The lowest byte is then the form, and must stay 0 (`Form::Gone`).
 const KEEPS: usize = SMALLEST / 2;
 /// The share of used bytes that free records may keep in pages, and the least number of bytes.
 const KEPT_SHARE: usize = 32;
@@ -164,7 +164,7 @@ impl Side {
     }
 
     fn fresh(&mut self, size: usize) -> *mut u8 {
-        // Large records begin at pages, so that these can go back.
+        // Large records begin at pages, so that the pages can go back.
         let skip = self.next.align_offset(size.min(SYSTEM.page_size()));
         if self.next.is_null() || skip + size > self.end.addr() - self.next.addr() {
             // The rest of the piece, less than a record, is abandoned.

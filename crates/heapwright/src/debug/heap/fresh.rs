@@ -134,7 +134,7 @@ impl Heap {
         }
     }
 
-    /// Returns the number of the block's bytes before the point in `fill`.
+    /// Returns how many bytes of the block lie before the point in `fill`.
     fn with_pattern(&self, site: u64, size: usize, fill: &Fill) -> usize {
         if fill.without().contains(&site) {
             return 0;

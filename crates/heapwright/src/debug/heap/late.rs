@@ -30,8 +30,8 @@ impl Late {
 
     /// Adds damage in a bucket, counted from the start of its extent.
     ///
-    /// False: there is no room, and the damage must be found again. (In buckets that leave the
-    /// history it cannot be found again. If more than eight of them are damaged at once, eight are
+    /// False: there is no room, and the damage must be found again. (Damage in buckets that leave
+    /// the history cannot be found again. If more than eight of them are damaged at once, eight are
     /// reported.)
     #[cold]
     pub(super) fn push_in(&mut self, bucket: BucketRef, damage: Damage) -> bool {

@@ -86,7 +86,7 @@ pub(super) struct Marks<'a> {
     /// Live blocks not yet known as reachable.
     left: u64,
     has_kept: bool,
-    /// Whether only a pointer to the middle has led to some block so far.
+    /// Whether pointers have led only to the middle of some block so far.
     has_possible: bool,
     /// Bytes that were read.
     pub(super) read: u64,

@@ -40,7 +40,7 @@ const MANY: u64 = 400_000;
 
 /// Whether a signal's check was not possible, and is still wanted.
 static WANTED: AtomicBool = AtomicBool::new(false);
-/// The time of the next count; 0: never.
+/// The time of the next count; 0: never; `u64::MAX`: a thread is counting.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 static STEP: AtomicU64 = AtomicU64::new(FIRST);
 static COUNTS: AtomicU32 = AtomicU32::new(0);

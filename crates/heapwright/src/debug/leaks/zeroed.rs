@@ -32,7 +32,7 @@ static PIECE: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
 /// Bytes of the piece in use.
 static CUT: AtomicUsize = AtomicUsize::new(0);
 
-/// Owns the piece during a check. It outlives the check's arrays, which one thread makes.
+/// Owns the piece during a check. The shelf outlives the check's arrays, which one thread makes.
 pub(super) struct Shelf(());
 
 impl Shelf {
