@@ -247,7 +247,7 @@ fn the_memo_answers_several_ways_to_one_place() {
     fn again(scratch: &mut Scratch) -> [Stack; 2] {
         black_box(both(scratch))
     }
-    // One call, however the loop is unrolled.
+    // This makes one call, however the compiler unrolls the loop.
     let again = black_box(again as fn(&mut Scratch) -> [Stack; 2]);
     let mut scratch = Box::new(Scratch::new());
     let mut seen = Vec::new();

@@ -17,8 +17,8 @@
 //! that holds all locks. If such a handler frees a drawn block, the free is *put off* until the
 //! next drawn block is made or freed.
 //!
-//! The hardened heap asks for guarded blocks when it refills a thread's ring. Its large blocks have
-//! guards in any case.
+//! The hardened heap asks for guarded blocks when it refills a thread's ring. Large blocks of the
+//! hardened heap have guards in any case.
 //!
 //! In a build without the feature `debug` there are no stacks, and nothing is ever drawn.
 //!
@@ -353,8 +353,8 @@ mod with_stacks {
         }
     }
 
-    /// Notes that the large block at `unit`, of no heap, has grown by `by` bytes to `size`. It may
-    /// become a sample. `cache` is the calling thread's.
+    /// Notes that the large block at `unit`, of no heap, has grown by `by` bytes to `size`. The
+    /// block may become a sample. `cache` is the calling thread's.
     #[cold]
     pub(crate) fn note_grown(
         unit: usize,
@@ -438,7 +438,7 @@ mod with_stacks {
     }
 
     /// Serves a request with the guarded block that is due in a thread's own cache. `None`: no
-    /// block is due, or none can be made. In the latter case the next refill skips the draw.
+    /// block is due, or none can be made. If none can be made, the next refill skips the draw.
     #[cold]
     pub(crate) fn make_pending(request: Request, cache: OwnCache) -> Option<NonNull<u8>> {
         let draw = &cache.guard_draw;

@@ -10,7 +10,7 @@
 //! The kernel ends a process whose control group has used up its memory, even if some of that
 //! memory is free. So a preloaded library reads the group's use now and then, once the process has
 //! 16 MiB and a sixteenth of the limit. It reads each 100 ms, or when the heap has grown by a
-//! quarter of the bytes left, and near the limit each 8 ms.
+//! quarter of the bytes left. Near the limit it reads each 8 ms.
 //!
 //! The option `limit=BYTES`, or [`set`], sets a limit for the process alone. It is soft: no request
 //! fails because of it.

@@ -7,8 +7,8 @@
 //!   | entry | entry | ......... pending  |  -->  PREFIX.<pid>
 //! ```
 //!
-//! The file is made at the process's start (in a forked child, with the first entry). It is opened
-//! and closed for each write, because a program may close unknown files. Entries that belong
+//! The file is made at the process's start (in a forked child, with the first entry). The file is
+//! opened and closed for each write, because a program may close unknown files. Entries that belong
 //! together are one write. So a process that dies leaves all or none of them, and a copy of the
 //! process (`leaks`) may write, too. After `exec` the new program continues the file with a
 //! beginning of its own.

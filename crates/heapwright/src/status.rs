@@ -18,9 +18,9 @@
 //! address, and follows no order, because other processes can write into a slot.
 //!
 //! A process that no command watches reports rarely: at once, then after each eighth of its age,
-//! and finally once a second. (It may become idle at any moment, and then its last changes are not
-//! seen.) Reports take at most a thousandth of the time. While a command watches, or while the heap
-//! changes by eighths, they take at most a two-hundredth.
+//! and finally once a second. (The process may become idle at any moment, and then its last changes
+//! are not seen.) Reports take at most a thousandth of the time. While a command watches, or while
+//! the heap changes by eighths, they take at most a two-hundredth.
 //!
 //! The idea of a page shared between a process and its observers comes from the JVM's `hsperfdata`.
 //!
@@ -93,8 +93,8 @@ static SAMPLES_UNTIL_NS: AtomicU64 = AtomicU64::new(0);
 /// lock.
 ///
 /// Takes some microseconds, for six system calls. A process is not shown if it is set-uid or has
-/// the option `publish=no`. Nor is it shown if the kernel gives no shared memory, or if the system
-/// has a thousand segments.
+/// the option `publish=no`. A process is not shown, either, if the kernel gives no shared memory,
+/// or if the system has a thousand segments.
 ///
 /// ```
 /// heapwright::status::publish();

@@ -8,7 +8,7 @@
 //!                        +--> NOTE: the build id            DYNAMIC: symbols
 //! ```
 //!
-//! The C library (without a lock) or the kernel (`mapped`) finds the module of an address; the
+//! The C library (without a lock) or the kernel (`mapped`) finds the module of an address. The
 //! module's own headers in memory tell all else. The length of a table is often not stored
 //! anywhere, so a slice ends at the end of its readable segment. No byte outside the ranges of the
 //! program headers is ever read.

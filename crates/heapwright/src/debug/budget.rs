@@ -19,13 +19,14 @@
 //! wait, two guarded blocks for each of a compiler's 20,000 sites took 28 % of its time.
 //!
 //! **The advance is a count**, so a small program's reports on live blocks do not depend on the
-//! machine. It is small, because a build is a thousand processes of 20 ms. With 512 blocks, guards
-//! took an eighth of a short compiler run, and found no more in the corpus than with 160. After the
-//! advance, the process's CPU time decides, so a busy machine guards as much as a quiet one. The
-//! cost of a guard is measured: the thread's CPU clock times one guarded block in [`TIMED`]. A
-//! guard takes two system calls and a fault: 3 to 6 us, or more with split mappings or many
-//! threads. If a bucket or large block could have been filled instead, its guard also costs its
-//! pages, which fault at the next use. These faults are the largest part of such a guard's cost.
+//! machine. The advance is small, because a build is a thousand processes of 20 ms. With 512
+//! blocks, guards took an eighth of a short compiler run, and found no more in the corpus than with
+//! 160. After the advance, the process's CPU time decides, so a busy machine guards as much as a
+//! quiet one. The cost of a guard is measured: the thread's CPU clock times one guarded block in
+//! [`TIMED`]. A guard takes two system calls and a fault: 3 to 6 us, or more with split mappings or
+//! many threads. If a bucket or large block could have been filled instead, its guard also costs
+//! its pages, which fault at the next use. These faults are the largest part of such a guard's
+//! cost.
 //!
 //! Called by `heap`, one budget a heap.
 

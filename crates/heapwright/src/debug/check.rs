@@ -42,8 +42,8 @@ const HURRY: usize = 100;
 /// # Complexity
 ///
 /// The closure's time, plus time in proportion to the heap for a sweep. If blocks are left, `check`
-/// also reads the whole heap. It then waits at most two seconds for threads of the closure. For
-/// other threads, which may have received a block, it waits at most a tenth of a second.
+/// also reads the whole heap. Then `check` waits at most two seconds for threads of the closure.
+/// For other threads, which may have received a block, `check` waits at most a tenth of a second.
 ///
 /// # Limits of the search
 ///
@@ -53,10 +53,10 @@ const HURRY: usize = 100;
 ///
 /// # Panics
 ///
-/// `check` panics if it found a mistake or a leak. It reports each on standard error, unless the
-/// configuration is `quiet`. With the feature `symbols` it reports them again, with functions and
-/// lines. It also panics if no debug heap is in use, or if more than 127 checks run at a time. A
-/// panic of the closure passes through unchanged.
+/// `check` panics if it found a mistake or a leak. `check` reports each mistake or leak on standard
+/// error, unless the configuration is `quiet`. With the feature `symbols`, `check` reports them
+/// again, with functions and lines. `check` also panics if no debug heap is in use, or if more than
+/// 127 checks run at a time. A panic of the closure passes through unchanged.
 ///
 /// ```
 /// use heapwright::debug::{Config, DebugHeap, check};

@@ -39,9 +39,9 @@ const ENTRY_COST: usize = 64;
 
 /// An allocator that checks the blocks of another one.
 ///
-/// Each block costs 64 to 80 bytes of the other allocator's memory (or twice its alignment, if that
-/// is more), and 52 bytes of records. Each operation takes constant time and one lock. Freed memory
-/// is quarantined before the other allocator gets it back.
+/// Each block costs 64 to 80 bytes of the other allocator's memory, or twice the block's alignment
+/// if that is more. Each block also costs 52 bytes of records. Each operation takes constant time
+/// and one lock. Freed memory is quarantined before it goes back to the other allocator.
 ///
 /// `Checked` is a `GlobalAlloc`, so it can be the `#[global_allocator]`. A reference to it is an
 /// `Allocator` if a feature for that is enabled.
@@ -162,8 +162,8 @@ impl<A> Checked<A> {
 }
 
 impl<A: GlobalAlloc> Checked<A> {
-    /// Ends the heap: reports live blocks as leaks, once for each place, and returns all blocks,
-    /// also live ones, to the other allocator.
+    /// Ends the heap. Reports live blocks as leaks, once for each place. Returns all blocks, also
+    /// live ones, to the other allocator.
     ///
     /// ```
     /// use heapwright::debug::{Checked, Config};

@@ -132,7 +132,7 @@ use heap::Heap;
 /// All debug heaps, by the id in their spans.
 static HEAPS: Recycled<Heap> = Recycled::new();
 
-/// The initial value of a heap. It is copied, because it is too large for a stack.
+/// The initial value of a heap. The value is copied, because it is too large for a stack.
 static FRESH: Heap = Heap::new();
 
 /// Returns an unused heap. `None`: there is no memory.

@@ -1,8 +1,8 @@
 //! The process's debug heap, which serves `malloc` with `mode=debug`.
 //!
-//! The debug heap's table (`heap::modes`) calls these functions first. They serve requests, free
-//! blocks in spans, and report pointers to no block. They leave other blocks (the C library's,
-//! first-class heaps', earlier ones) to `heap`.
+//! The debug heap's table (`heap::modes`) calls these functions first. The functions serve
+//! requests, free blocks in spans, and report pointers to no block. They leave other blocks (of the
+//! C library, of first-class heaps, from before) to `heap`.
 
 use core::ffi::c_void;
 use core::ptr;

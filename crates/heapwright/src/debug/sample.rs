@@ -19,7 +19,7 @@
 //! record notes each flagged site once.
 //!
 //! A guarded block takes a page. So guarded pages fill at most a quarter of the open buckets' bytes
-//! (at least 4 MiB); beyond that a site's turn waits for frees. Guards for blocks that are not due
+//! (at least 4 MiB). Beyond that a due block waits for frees. Guards for blocks that are not due
 //! fill at most a 64th (at least 2 MiB). Otherwise long-lived blocks would take a quarter more
 //! memory.
 

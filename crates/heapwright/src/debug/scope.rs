@@ -80,9 +80,9 @@ pub(super) fn is_within(mut id: u32, outer: u32) -> bool {
     true
 }
 
-/// Counts a finding for its scope and the outer scopes. The scope is the failing thread's, or if it
-/// has none, the scope of the thread that made the block. Damage always counts for the latter
-/// thread's scope. Returns the scope; 0: none.
+/// Counts a finding for its scope and the outer scopes. The scope is the failing thread's. If that
+/// thread has none, the scope is that of the thread that made the block. Damage always counts for
+/// the scope of the thread that made the block. Returns the scope; 0: none.
 pub(super) fn note(finding: &Finding, threads: &Threads) -> u32 {
     let owner = threads.scope_of(finding.allocated.thread);
     let finder = threads.scope_of(finding.here.thread);

@@ -24,8 +24,8 @@ pub(crate) const BUCKETS: usize = UNIT / PAGE;
 pub(crate) const SLOT_MAX: usize = 28 << 10;
 /// The largest alignment that buckets serve.
 pub(crate) const ALIGN_MAX: usize = 1024;
-/// The checked bytes with the pattern at a bucket's ends, and before a large block. They are next
-/// to the slots: a lead or a tail may be pages long.
+/// The checked bytes with the pattern at a bucket's ends, and before a large block. These bytes are
+/// next to the slots, because a lead or a tail may be pages long.
 pub(crate) const WATCHED: usize = 64;
 
 /// The division of a span of one class.

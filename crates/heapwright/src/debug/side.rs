@@ -5,9 +5,9 @@
 //!   free    lists by order: 512 bytes, 1 KiB, 2 KiB, ... 128 KiB, and one for poison bits
 //! ```
 //!
-//! Records are read without a lock, even after their end; a late read then sees another record of
-//! the same order. So a record's memory is never used for anything else, and no other memory is
-//! used for records: poison's bits have their own list ([`Side::take_bits`]).
+//! Records are read without a lock, even after their end. A late read then sees another record of
+//! the same order. So a record's memory is used for records only, and no other memory becomes a
+//! record. Poison's bits have their own list ([`Side::take_bits`]).
 //!
 //! The memory is not in the window, because a write far beyond a large block could reach it there.
 //! A piece has guard pages at its ends and is excluded from core dumps. Record sizes are powers of
@@ -123,7 +123,7 @@ impl Side {
     ///
     /// # Safety
     ///
-    /// The record is taken, with this size, and no longer written; stale reads see zeros or the
+    /// The record is taken, with this size, and no longer written. Stale reads see zeros or the
     /// free list's link, whose lowest byte is 0.
     pub(crate) unsafe fn give(&mut self, at: *mut u8, size: usize) {
         let order = order(size);

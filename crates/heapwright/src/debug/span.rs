@@ -268,8 +268,8 @@ impl Place {
         (before, size, room.saturating_sub(before + size))
     }
 
-    /// Returns the checked bytes before the block. For a small block these are only the bytes
-    /// before its bucket's first slot; before other slots lies their neighbour's slack.
+    /// Returns the checked bytes before the block. A small block has such bytes only in its
+    /// bucket's first slot. Before other slots lies their neighbour's slack.
     pub(crate) fn near(self) -> usize {
         let span = self.bucket.span;
         match span.form() {

@@ -15,8 +15,8 @@ use super::super::span::{BucketRef, Form, Found, Place};
 use super::Heap;
 use super::findings::of_block;
 
-/// Damage found under the store's lock. It is kept as whole findings, because the bucket may be
-/// reused before the report.
+/// Damage found under the store's lock. The damage is kept as whole findings, because the bucket
+/// may be reused before the report.
 pub(super) struct Late {
     found: [MaybeUninit<Finding>; 8],
     count: usize,

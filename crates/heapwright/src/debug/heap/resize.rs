@@ -141,8 +141,8 @@ impl Heap {
         // this process, so the second try copies the bytes.
         for _ in 0..2 {
             let new = self.place_like(entered, request, here.stack, into, spare);
-            // SAFETY: both blocks have this many bytes; the old one is the caller's, the new one
-            // ours.
+            // SAFETY: both blocks have this many bytes. The old block is the caller's, and the new
+            // block is ours.
             if new.is_null() || unsafe { os::move_bytes(old, new, size, LARGE) }.is_some() {
                 return new;
             }
@@ -222,8 +222,8 @@ impl Heap {
         true
     }
 
-    /// Returns whether a block of `had` bytes may stay at its address. It must have the alignment,
-    /// and grow or shrink by less than half, within the limit.
+    /// Returns whether a block of `had` bytes may stay at its address. The address must have the
+    /// alignment. The block must grow or shrink by less than half, within the limit.
     fn may_stay(&self, place: Place, had: usize, request: Request) -> bool {
         had.min(request.size) > had.max(request.size) / 2
             && !self.is_over_limit(request.size.saturating_sub(had))

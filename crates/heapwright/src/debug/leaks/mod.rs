@@ -13,11 +13,11 @@
 //!     \-> record file, standard error  <----------------------/
 //! ```
 //!
-//! A snapshot is a copy of the process (`os`: `standstill`), like the kernel's `fork` but without a
-//! thread, handler or signal that the program could notice. It needs no special rights, so it works
-//! in containers without ptrace. The program stops only while its threads answer and the kernel
-//! copies its page tables; the copy does the check. A process of one thread is not copied at its
-//! end, because it no longer changes.
+//! A check uses a copy of the process (`os`: `standstill`). The copy is like the kernel's `fork`,
+//! but without a thread, handler or signal that the program could notice. The copy needs no special
+//! rights, so checks work in containers without ptrace. The program stops only while its threads
+//! answer and the kernel copies its page tables. The copy does the check. A process of one thread
+//! is not copied at its end, because it no longer changes.
 //!
 //! A forked child reads its parent's blocks but does not report them. It reports its own blocks, or
 //! all blocks if the parent has ended.

@@ -107,7 +107,7 @@ pub(in crate::debug) fn tick(heap: &'static Heap) {
 #[cold]
 #[inline(never)]
 fn count(heap: &'static Heap, next: u64) {
-    // Of the threads that see the due count, one makes it.
+    // Only one of the threads that see a due count makes the count.
     if NEXT.compare_exchange(next, u64::MAX, Ordering::Relaxed, Ordering::Relaxed).is_err() {
         return;
     }
