@@ -264,7 +264,8 @@ mod with_stacks {
     ///
     /// As [`free_slot`].
     unsafe fn free_settled(class: usize, block: *mut Block) {
-        // This comes first: after the free the address may be another block's.
+        // The sample's record goes first, because after the free the address may be another
+        // block's.
         samples::freed(block.cast());
         if let Some(heap) = heap() {
             // SAFETY: the block is of the class and this heap, as the caller promises.
@@ -473,7 +474,7 @@ mod with_stacks {
     ///
     /// # Safety
     ///
-    /// [`has`] is true of the block. If it is in use, it is not used afterwards.
+    /// [`has`] is true of the block. If the block is in use, no code uses it afterwards.
     #[cold]
     pub(crate) unsafe fn free_guarded(call: Call, block: *mut u8) {
         if sync::is_interrupted() {

@@ -34,8 +34,8 @@ use crate::unit_record::Record;
 pub const UNBOUNDED: usize = usize::MAX;
 
 /// Returns the bytes from `address` to its block's end or next [poisoned](crate::heap::poison)
-/// byte. 0: the block was freed, or there is none. [`UNBOUNDED`]: the memory is not the heap's, or
-/// its blocks are not known one by one (arenas). Takes constant time.
+/// byte. 0: the block was freed, or no block is there. [`UNBOUNDED`]: the memory is not the heap's,
+/// or its blocks are not known one by one (arenas). Takes constant time.
 ///
 /// ```
 /// use heapwright::heap;

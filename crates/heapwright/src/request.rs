@@ -219,8 +219,8 @@ pub(crate) struct Return {
     pub(crate) align: Option<usize>,
 }
 
-/// The call that frees a block, and the facts that it passes. This is one word, so the facts stay
-/// in registers.
+/// The call that frees a block, and the facts that it passes. A `Said` is one word, so the facts
+/// stay in registers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Said {
     /// The call, as in records.

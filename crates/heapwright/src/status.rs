@@ -88,9 +88,9 @@ const NAME: usize = 64;
 static SAMPLES_UNTIL_NS: AtomicU64 = AtomicU64::new(0);
 
 /// Shows this process to the same user's `heapwright top` and `heapwright profile PID`, in System V
-/// shared memory. This happens at once if the heap has started, else as soon as it starts. A
-/// preloaded library does this by itself; a program that links heapwright may. The caller holds no
-/// lock.
+/// shared memory. The process is shown at once if the heap has started, else when the heap starts.
+/// A preloaded library does this by itself; a program that links heapwright may. The caller holds
+/// no lock.
 ///
 /// Takes some microseconds, for six system calls. A process is not shown if it is set-uid or has
 /// the option `publish=no`. A process is not shown, either, if the kernel gives no shared memory,

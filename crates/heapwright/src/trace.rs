@@ -16,10 +16,10 @@
 //! `options::detailed`), so every call is observed (`heap::observed`).
 //!
 //! One buffer and one lock serve all threads. If each thread had a buffer, each operation would
-//! need a shared number, whose cache line is as contended. A killed process would lose a different
-//! part of each thread's trace, and the parts would have to be merged. Here the file's order is the
-//! order in which memory changed hands. A free is written before its block is reused, and an
-//! allocation once it has its block. So recording slows the program, but not the replay.
+//! need a shared number, whose cache line is as contended as the lock. A killed process would lose
+//! a different part of each thread's trace, and the parts would have to be merged. Here the file's
+//! order is the order in which memory changed hands. A free is written before its block is reused,
+//! and an allocation once it has its block. So recording slows the program, but not the replay.
 //!
 //! A realloc is written in two halves, because other threads may get the old block before the new
 //! block exists. The heap's own steps in between (allocate, copy, free) are not written.

@@ -15,7 +15,7 @@ pub struct Block {
     pub address: usize,
     /// The usable bytes.
     pub size: usize,
-    /// The id of its cache or heap; 0 for large blocks of the process's heap.
+    /// The id of the block's cache or heap; 0 for large blocks of the process's heap.
     pub owner: u32,
     /// Whether the block is handed out. A free block in a thread's cache counts as handed out,
     /// because the walk does not read caches.

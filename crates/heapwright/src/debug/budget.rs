@@ -25,8 +25,7 @@
 //! quiet one. The cost of a guard is measured: the thread's CPU clock times one guarded block in
 //! [`TIMED`]. A guard takes two system calls and a fault: 3 to 6 us, or more with split mappings or
 //! many threads. If a bucket or large block could have been filled instead, its guard also costs
-//! its pages, which fault at the next use. These faults are the largest part of such a guard's
-//! cost.
+//! its pages, which fault at the next use. These faults are the largest part of its cost.
 //!
 //! Called by `heap`, one budget a heap.
 
@@ -97,7 +96,7 @@ pub(super) struct GuardBudget {
     retired: Cost,
 }
 
-/// The running mean of a call's cost in nanoseconds, over about the last dozen.
+/// The running mean of a call's cost in nanoseconds, over about the last dozen calls.
 struct Cost(AtomicU32);
 
 impl Cost {
@@ -180,8 +179,8 @@ impl GuardBudget {
     }
 
     fn add(&self, ns: i64) {
-        // Some guards ignore the budget (flagged sites, freed blocks over 256 KiB), and could make
-        // a debt of seconds.
+        // The debt is bounded. Guards that ignore the budget (flagged sites, freed blocks over 256
+        // KiB) could make a debt of seconds.
         let sum = |left: i64| Some(left.saturating_add(ns).clamp(-DEBT_MOST_NS, MOST_NS));
         let _ = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum);
     }

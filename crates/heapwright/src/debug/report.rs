@@ -474,7 +474,7 @@ pub(in crate::debug) struct Output<'a> {
     process: u32,
 }
 
-/// The definitely lost blocks of one stack, and the indirect losses behind them.
+/// The definitely lost blocks of one stack, and the blocks lost with them.
 pub(in crate::debug) struct Lost {
     pub(in crate::debug) blocks: u64,
     pub(in crate::debug) bytes: u64,

@@ -200,7 +200,7 @@ fn nearest(span: &'static Span, asked: Asked) -> Option<(FindingKind, Place)> {
         State::Live => {
             let next = Place { slot: place.slot + 1, ..place };
             // An access in a block's slack that reaches the next block, or is nearer to it, is an
-            // underflow of that block.
+            // underflow of the next block.
             let reaches_next = span.form() == Form::Small
                 && address > end
                 && next.slot < span.slots_a_bucket()

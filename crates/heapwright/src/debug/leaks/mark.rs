@@ -13,10 +13,9 @@
 //! Any aligned word that is an address in a live block counts as a pointer to it. The debug heap
 //! seldom reuses an address and fills freed memory, so few numbers are mistaken for pointers.
 //!
-//! The 64 bytes are for programs that keep pointers behind headers. Examples are lengths before
-//! strings, cookies of `new[]`, and the loader's vectors. Pointers to second bases of C++ objects
-//! are the same. From a deeper pointer the program may or may not find the start. So such a block
-//! is possibly lost, as in valgrind.
+//! The 64 bytes are for programs that keep pointers behind headers: lengths before strings, cookies
+//! of `new[]`, the loader's vectors, first bases of C++ objects. From a deeper pointer the program
+//! may or may not find the start. So such a block is possibly lost, as in valgrind.
 //!
 //! In a lost cycle a pointer leads to every block. As in valgrind, the first block counts as
 //! definitely lost, and the others as lost with it. A definitely lost block that another lost block
