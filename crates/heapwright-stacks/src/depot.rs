@@ -23,8 +23,9 @@
 //!   give the words back, if they are still the last words.
 //!
 //! Hence two threads never wait for each other, and a signal handler may interrupt an insertion and
-//! make its own. A fork in the middle of an insertion loses, at worst, the words of a node. Nothing
-//! is freed. Without memory, or beyond the limit, a stack has no number: [`Stack::NONE`].
+//! insert a stack itself. A fork in the middle of an insertion loses, at worst, the words of a
+//! node. Nothing is freed. Without memory, or beyond the limit, a stack has no number:
+//! [`Stack::NONE`].
 //!
 //! Called by `native::walk`, and by callers that need the frames of a number.
 
@@ -76,7 +77,7 @@ const fn locate(word: usize) -> (usize, usize, usize) {
 /// comes into use once there are half as many stacks as the table in use has heads.
 ///
 /// A stack stays in its table. If the table in use lacks a stack, the smaller tables are searched.
-/// The search *seals* the link in each of them at which the stack would be, before the stack goes
+/// In each of them the search *seals* the link at which the stack would be. Then the stack goes
 /// into the table in use. So two threads that use different tables agree: one thread seals the link
 /// that the other needs, or finds the stack there.
 pub(super) struct StackDepot {
@@ -110,7 +111,7 @@ enum Place<'a> {
 /// The result of [`StackDepot::insert`].
 pub(super) struct Inserted {
     pub(super) stack: Stack,
-    /// The stack was known.
+    /// Whether the stack was known.
     pub(super) known: bool,
 }
 
@@ -303,8 +304,9 @@ impl StackDepot {
         }
     }
 
-    /// Returns the stack if a table smaller than the one in use has it; else seals the stack's link
-    /// there. `None`: unknown, because there is no memory for the table.
+    /// Returns the stack if `table`, which is smaller than the table in use, has it. Otherwise
+    /// seals the stack's link in `table`. `None`: unknown, because there is no memory for the
+    /// table.
     fn find_or_seal(&self, table: usize, frames: &[usize], hash: u64) -> Option<Place<'_>> {
         let mut place = self.find(table, frames, hash)?;
         loop {
@@ -363,8 +365,8 @@ impl StackDepot {
     fn give_back(&self, number: u32, frames: usize) {
         let start = number as usize;
         let end = start + NODE_WORDS + frames;
-        // Release: our writes precede the words' next use. After a failure they stay unused for
-        // good.
+        // Release: our writes precede the words' next use. After a failure the words stay unused
+        // for good.
         let _ = self.cursor.compare_exchange(end, start, Ordering::AcqRel, Ordering::Relaxed);
     }
 }
@@ -465,7 +467,8 @@ mod tests {
             let all: Vec<_> = (0..threads)
                 .map(|t| {
                     scope.spawn(move || {
-                        // Common stacks, in an order of the thread's own, and its own stacks.
+                        // Each thread inserts common stacks, in an order of its own, and stacks of
+                        // its own.
                         let mut seen = std::vec![Stack::NONE; stacks];
                         for i in 0..stacks {
                             let n = if t % 2 == 0 { i } else { stacks - 1 - i };

@@ -126,12 +126,13 @@ impl Counts {
 /// One thread at a time uses a scratch. A signal handler must not use the scratch of the code that
 /// it interrupts.
 ///
-/// Best times on a shared x86-64 machine: 16 frames take 16 ns by the memo and 146 ns by a walk of
-/// known code, including the depot's look-up. 4 frames take 9 and 45 ns, 32 frames 22 and 285 ns.
+/// The best times on a shared x86-64 machine follow. 16 frames take 16 ns by the memo, and 146 ns
+/// by a walk of known code with the depot's look-up. 4 frames take 9 and 45 ns, 32 frames 22 and
+/// 285 ns.
 /// (`cargo test -p heapwright-stacks --release --lib -- --ignored --nocapture stacks_figures`)
 #[inline(always)]
 pub fn here(scratch: &mut Scratch, depth: usize) -> Stack {
-    // A reference, so that the call cannot become a jump that pops the frame.
+    // The argument is a reference to a local, so the call cannot become a jump that pops the frame.
     let start = imp::registers();
     imp::capture(scratch, depth, &start)
 }

@@ -30,13 +30,13 @@ pub(super) fn registers() -> Registers {
     Registers
 }
 
-/// No stack.
+/// Returns no stack.
 pub(super) fn capture(scratch: &mut Scratch, _depth: usize, _start: &Registers) -> Stack {
     scratch.counts.captures += 1;
     Stack::NONE
 }
 
-/// No stack.
+/// Returns no stack.
 ///
 /// # Safety
 ///

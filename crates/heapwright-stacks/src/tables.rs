@@ -8,11 +8,11 @@
 //!                                                 its program, run up to the address: a row
 //! ```
 //!
-//! This module searches the header's table. Every linker writes it in the form that C runtimes
-//! search fast: 32-bit offsets from the header. A module without this table counts as a module
-//! without tables. `quick` reads most entries. gimli parses the others and runs their programs,
-//! with rows in the caller's memory. Expressions run on symbols (compilers use a handful of forms):
-//! `register + offset` stays symbolic, so the result is a rule, not an address.
+//! This module searches the header's table. Every linker writes this table in the form that C
+//! runtimes search fast: 32-bit offsets from the header. A module without this table counts as a
+//! module without tables. `quick` reads most entries. gimli parses the other entries and runs their
+//! programs, with rows in the caller's memory. Expressions run on symbols (compilers use a handful
+//! of forms): `register + offset` stays symbolic, so the result is a rule, not an address.
 //!
 //! This code works on slices and does not trust them: bad tables give [`Rule::UNKNOWN`]. No unsafe
 //! code.

@@ -60,7 +60,7 @@ std::thread_local! {
     static SCRATCH: RefCell<Box<Scratch>> = RefCell::new(Box::new(Scratch::new()));
 }
 
-/// Compares both answers for the frames above the caller's.
+/// Compares a capture with the C runtime's answer, for the frames above the caller's.
 #[inline(never)]
 fn compare() -> usize {
     SCRATCH.with_borrow_mut(|scratch| {
@@ -121,7 +121,7 @@ fn recursion_is_as_deep_as_it_is() {
     recurse(40, &mut || stack = here(&mut scratch, 12));
     let got = frames(stack);
     assert_eq!(got.len(), 12);
-    // All but the first two are the same call in `recurse`.
+    // From the fifth frame on, all frames are the same call in `recurse`.
     assert!(got[4..].iter().all(|&pc| pc == got[4]), "{}", Names(&[got]));
 }
 
@@ -247,7 +247,7 @@ fn the_memo_answers_several_ways_to_one_place() {
     fn again(scratch: &mut Scratch) -> [Stack; 2] {
         black_box(both(scratch))
     }
-    // One call, however the loop is unrolled.
+    // This makes one call, however the compiler unrolls the loop.
     let again = black_box(again as fn(&mut Scratch) -> [Stack; 2]);
     let mut scratch = Box::new(Scratch::new());
     let mut seen = Vec::new();

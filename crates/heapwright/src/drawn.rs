@@ -10,15 +10,15 @@
 //!   a guarded block   of the heap of guarded blocks, with its records: `debug::guards`
 //! ```
 //!
-//! The entry of its unit tells a drawn block from other blocks. Each `free` of a drawn block takes
-//! the slow path of remote frees, and no other free looks anything up.
+//! The entry of a block's unit tells whether the block is drawn. Each `free` of a drawn block takes
+//! the slow path of remote frees. Other frees look nothing up.
 //!
 //! A signal handler that interrupted its thread in a slow operation draws no block, nor does a fork
 //! that holds all locks. If such a handler frees a drawn block, the free is *put off* until the
 //! next drawn block is made or freed.
 //!
-//! The hardened heap asks for guarded blocks when it refills a thread's ring. Its large blocks have
-//! guards in any case.
+//! The hardened heap asks for guarded blocks when it refills a thread's ring. Large blocks of the
+//! hardened heap have guards in any case.
 //!
 //! In a build without the feature `debug` there are no stacks, and nothing is ever drawn.
 //!
@@ -75,11 +75,11 @@ mod with_stacks {
     static OWNER: AtomicU32 = AtomicU32::new(0);
     /// Whether first-class heaps have samples.
     static HEAPS_HAVE: AtomicBool = AtomicBool::new(false);
-    /// Blocks whose frees were put off. If all places are taken, the block is never freed.
+    /// Blocks whose frees were put off. While all places are taken, a further block is never freed.
     static PUT_OFF: [AtomicPtr<u8>; 64] = [const { AtomicPtr::new(ptr::null_mut()) }; 64];
     static HAS_PUT_OFF: AtomicBool = AtomicBool::new(false);
 
-    /// Counts the bytes of calls that are counted one by one.
+    /// Bytes of the calls that no thread's own cache counts.
     pub(crate) static COUNTED: Shared = Shared::new();
 
     /// Starts guards as the options say. The heap is starting, and no thread has a cache yet.
@@ -135,13 +135,14 @@ mod with_stacks {
         is_sampling() && BY.load(Ordering::Relaxed) == by as u8
     }
 
-    /// Calls [`begin`] if the heap can be started and serves `malloc`. Returns false if not, or if
-    /// the program decides.
+    /// Calls [`begin`] if the heap can be started and serves `malloc`. Returns false if not, if the
+    /// program decides, or if forks do not know the samples' lock yet.
     pub(crate) fn begin_if(is_possible: impl FnOnce() -> bool, period: usize, by: By) -> bool {
         match by {
             By::Program => PROGRAM_DECIDES.store(true, Ordering::Relaxed),
             By::Tracer if PROGRAM_DECIDES.load(Ordering::Relaxed) => return false,
-            // A tick must not wait for a fork to learn of the samples' lock.
+            // Otherwise `begin` would join the forks' handlers, and a tick must not wait for a
+            // fork.
             _ if !samples::has_joined() => return false,
             _ => {}
         }
@@ -155,7 +156,7 @@ mod with_stacks {
 
     /// Samples a block every `period` bytes, on average, from now on. The heap has started.
     fn begin(period: usize) {
-        // No sample is made meanwhile: it would count by the new period.
+        // No sample is made meanwhile, because a sample would count by the new period.
         magazines::sample_every(0);
         samples::begin(period);
         COUNTED.begin(period);
@@ -163,13 +164,13 @@ mod with_stacks {
         sample_runs();
     }
 
-    /// Makes no samples from now on, because the program says so. Live samples stay known.
+    /// Ends sampling, because the program says so. Live samples stay known.
     pub(crate) fn end_sampling() {
         PROGRAM_DECIDES.store(true, Ordering::Relaxed);
         end_all();
     }
 
-    /// Makes no samples from now on, if they are made for this party.
+    /// Ends sampling, if blocks are sampled for this party.
     pub(crate) fn end_sampling_by(on_behalf: By) {
         if samples_by(on_behalf) {
             end_all();
@@ -193,7 +194,7 @@ mod with_stacks {
         }
     }
 
-    /// Counts `bytes` for a call of the calling thread. True: its block is to be a sample.
+    /// Counts `bytes` for a call of the calling thread. True: the call's block is to be a sample.
     pub(crate) fn counts_out(bytes: usize) -> bool {
         COUNTED.counts_out_here(bytes, draw::period())
     }
@@ -263,7 +264,8 @@ mod with_stacks {
     ///
     /// As [`free_slot`].
     unsafe fn free_settled(class: usize, block: *mut Block) {
-        // This comes first: after the free the address may be another block's.
+        // The sample's record goes first, because after the free the address may be another
+        // block's.
         samples::freed(block.cast());
         if let Some(heap) = heap() {
             // SAFETY: the block is of the class and this heap, as the caller promises.
@@ -330,7 +332,8 @@ mod with_stacks {
         }
     }
 
-    /// Notes that a block of `owner`, a first-class heap, or a large sample is about to be freed.
+    /// Notes the coming free of a block of `owner`, which is a first-class heap or the samples'
+    /// heap.
     #[inline]
     pub(crate) fn note_freed(owner: u32, block: *mut u8) {
         if (OWNER.load(Ordering::Relaxed) == owner || HEAPS_HAVE.load(Ordering::Relaxed))
@@ -351,8 +354,8 @@ mod with_stacks {
         }
     }
 
-    /// Notes that the large block at `unit`, of no heap, has grown by `by` bytes to `size`. It may
-    /// become a sample. `cache` is the calling thread's.
+    /// Notes that the large block at `unit`, of no heap, has grown by `by` bytes to `size`. The
+    /// block may become a sample. `cache` is the calling thread's.
     #[cold]
     pub(crate) fn note_grown(
         unit: usize,
@@ -436,7 +439,7 @@ mod with_stacks {
     }
 
     /// Serves a request with the guarded block that is due in a thread's own cache. `None`: no
-    /// block can be made, and the next refill skips the draw.
+    /// block is due, or none can be made. If none can be made, the next refill skips the draw.
     #[cold]
     pub(crate) fn make_pending(request: Request, cache: OwnCache) -> Option<NonNull<u8>> {
         let draw = &cache.guard_draw;
@@ -471,7 +474,7 @@ mod with_stacks {
     ///
     /// # Safety
     ///
-    /// [`has`] is true of the block. If it is in use, it is not used afterwards.
+    /// [`has`] is true of the block. If the block is in use, no code uses it afterwards.
     #[cold]
     pub(crate) unsafe fn free_guarded(call: Call, block: *mut u8) {
         if sync::is_interrupted() {
@@ -490,8 +493,8 @@ mod with_stacks {
         guards::size(block, plain(call))
     }
 
-    /// Returns a call that names only the block. Its size, alignment and origin are not checked, as
-    /// elsewhere in fast mode.
+    /// Returns a call that names only the block. As in all of fast mode, the call's size, alignment
+    /// and origin are not checked.
     const fn plain(call: Call) -> Return {
         Return::new(call, Origin::Malloc, None, None)
     }

@@ -9,7 +9,7 @@
 //!
 //! An address outside of the window costs a subtraction and a compare. An address in a slab costs
 //! two more loads and two multiplications. An address in a large block costs two loads of its
-//! record. The copy waits for none of these.
+//! record. The copy does not wait for these loads.
 //!
 //! The end is as exact as the block's heap knows it. The fast heap knows a slot's size, but neither
 //! the requested size nor whether the slot is free. The hardened heap (for one more load) and the
@@ -34,8 +34,8 @@ use crate::unit_record::Record;
 pub const UNBOUNDED: usize = usize::MAX;
 
 /// Returns the bytes from `address` to its block's end or next [poisoned](crate::heap::poison)
-/// byte. 0: the block was freed, or there is none. [`UNBOUNDED`]: the memory is not the heap's, or
-/// its blocks are not known one by one (arenas). Takes constant time.
+/// byte. 0: the block was freed, or no block is there. [`UNBOUNDED`]: the memory is not the heap's,
+/// or its blocks are not known one by one (arenas). Takes constant time.
 ///
 /// ```
 /// use heapwright::heap;
@@ -60,8 +60,8 @@ pub fn room(address: usize) -> usize {
     }
 }
 
-/// Returns whether `bytes` bytes at `address` are certainly in bounds: [`room`] without rare or
-/// slow cases. False means nothing.
+/// Returns whether `bytes` bytes at `address` are certainly in bounds. Skips the rare and slow
+/// cases of [`room`], so false proves nothing.
 #[inline(always)]
 #[must_use]
 pub fn has_room(address: usize, bytes: usize) -> bool {
@@ -125,7 +125,7 @@ fn room_elsewhere(unit: usize, entry: Entry, address: usize) -> usize {
     let is_block = found.block != 0 && found.offset <= found.size;
     match MAP.kind_of(unit, entry) {
         Kind::Foreign | Kind::Arena => UNBOUNDED,
-        // A pool's used slots and a mutator's new objects are not known here.
+        // The state of a pool's slots and of a mutator's new objects is not known here.
         Kind::PoolHead | Kind::PoolRest(_) if is_block => found.size - found.offset,
         Kind::Collected(_) | Kind::CollectedRest(_) if is_block => found.size - found.offset,
         _ if is_block && found.state == BlockState::InUse => found.size - found.offset,

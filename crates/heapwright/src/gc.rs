@@ -1,10 +1,10 @@
 //! The public names of the collected heap: garbage collection for Rust programs and runtimes.
 //!
 //! ```text
-//!   mutator  regions to bump through, each of a pool and kind       allocation: no lock, no list
+//!   mutator  regions to bump through, each for a pool and kind      allocation: no lock, no list
 //!      |
-//!   page     pages by pool and kind; those in use and the       lazy sweeping, growth a pool
-//!   lists    empty ones
+//!   page     pages in use and empty pages, by pool and kind         lazy sweeping, growth by pool
+//!   lists
 //!      |
 //!   pages    64 KiB of equal slots, bitmaps beside              nothing of ours in an object
 //! ```

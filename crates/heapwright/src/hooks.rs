@@ -361,8 +361,8 @@ pub fn debug_prepare() {
 }
 
 /// Runs the debug heap's checks at the end of the process. The thread that ends the process calls
-/// this once, after the program's own handlers and destructors as far as a library can know. Other
-/// threads may still run and allocate. `signal` is the signal that ends the process, or 0.
+/// this once, if possible after the program's own handlers and destructors. Other threads may still
+/// run and allocate. `signal` is the signal that ends the process, or 0.
 ///
 /// Only a C layer that sees the end calls this, and only while [`debugging`] or [`guarding`].
 #[cfg_attr(not(feature = "debug"), allow(unused_variables, reason = "there is no debug heap"))]
@@ -386,8 +386,8 @@ pub fn debug_looks_at_end() -> bool {
     false
 }
 
-/// Returns whether the caller's stack, at an address, has room for the checks at exit, as far as
-/// mappings tell.
+/// Returns whether the caller's stack, at an address, has room for the checks at exit. True if the
+/// mappings do not tell.
 #[must_use]
 pub fn debug_has_stack(at: usize) -> bool {
     const LEAST: usize = 64 << 10;

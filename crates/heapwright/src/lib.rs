@@ -151,8 +151,9 @@ pub mod options {
 pub mod process {
     //! Functions of the process for the C layer.
 
-    /// Writes bytes to standard error with plain `write`; it does not allocate, buffer or format.
-    /// After the heap's start, bytes only go to the file that standard error was at that time.
+    /// Writes bytes to standard error with plain `write`. The call does not allocate, buffer or
+    /// format. After the heap's start, bytes only go to the file that standard error was at that
+    /// time.
     ///
     /// ```
     /// heapwright::process::write_stderr(b"heapwright: hello\n");

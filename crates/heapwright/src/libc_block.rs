@@ -1,8 +1,8 @@
 //! Blocks that the C library's own allocator made before heapwright took over.
 //!
 //! A preloaded `malloc` serves the process from its first call on. Only code that calls
-//! `__libc_malloc` by this name before heapwright's constructor has blocks of the C library. They
-//! are few. The constructor lists their addresses:
+//! `__libc_malloc` by this name before heapwright's constructor has blocks of the C library. These
+//! blocks are few. The constructor lists their addresses:
 //!
 //! ```text
 //!   glibc's heap   | chunk | chunk | ... | top |     from the first chunk to the program break

@@ -10,7 +10,7 @@
 //! The kernel ends a process whose control group has used up its memory, even if some of that
 //! memory is free. So a preloaded library reads the group's use now and then, once the process has
 //! 16 MiB and a sixteenth of the limit. It reads each 100 ms, or when the heap has grown by a
-//! quarter of the bytes left, and near the limit each 8 ms.
+//! quarter of the bytes left. Near the limit it reads each 8 ms.
 //!
 //! The option `limit=BYTES`, or [`set`], sets a limit for the process alone. It is soft: no request
 //! fails because of it.
@@ -175,7 +175,7 @@ fn tick(now: u32) -> u32 {
         (first, is_beyond, next)
     });
     let Some((first, is_beyond, next)) = looked else { return SOON_MS };
-    // A reading that was under way may have noted a limit.
+    // If a sandbox began during this reading, the reading may have noted a limit.
     if memory_limit::is_in_sandbox() {
         memory_limit::forget();
         ticks::end(Whose::Limit);

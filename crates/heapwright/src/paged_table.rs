@@ -149,7 +149,7 @@ impl<T: Keyed> Table<T> {
         keys.filter(|&(_, key)| key != 0).find(|&(_, key)| is_wanted(key))
     }
 
-    /// Doubles the table. False: there is no memory, and it is unchanged.
+    /// Doubles the table. False: there is no memory, and the table is unchanged.
     fn grow(&mut self) -> bool {
         let mut larger =
             Self { at: ptr::null_mut(), capacity: (2 * self.capacity).max(FIRST), count: 0 };

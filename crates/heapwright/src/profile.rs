@@ -7,18 +7,18 @@
 //!              live, allocated, temporary and peak bytes of each stack, with their errors; bytes by thread
 //! ```
 //!
-//! Samples are a Poisson process over allocated bytes: a block of `n` bytes is a *sample* with
-//! probability `1 - exp(-n / period)`, independent of earlier blocks. Its stack is kept, and its
-//! free is noticed in any thread, so the estimates cover live and allocated bytes. Between
+//! Samples are a Poisson process over allocated bytes. A block of `n` bytes is a *sample* with
+//! probability `1 - exp(-n / period)`, independent of earlier blocks. A sample's stack is kept, and
+//! its free is noticed in any thread. So the estimates cover live and allocated bytes. Between
 //! [`begin`] and [`end`], `free` of other blocks takes some more instructions, as does `malloc` in
 //! threads that share caches.
 //!
 //! `heapwright profile -- PROGRAM`, or the options `sample` and `profile` of the preloaded library,
 //! need no change to the program. `heapwright report` reads the output of [`write()`].
 //!
-//! The profile covers blocks of `malloc` and first-class heaps. It also covers segments of pools,
-//! chunks of arenas and pages of collected heaps, each as a block of its length (`runs.rs`). The
-//! idea is TCMalloc's (Google, "Sampling"), and jemalloc has it, too. Both count bytes in each
+//! The profile covers blocks of `malloc` and first-class heaps. The profile also covers segments of
+//! pools, chunks of arenas and pages of collected heaps, each as a block of its length (`runs.rs`).
+//! The idea is TCMalloc's (Google, "Sampling"), and jemalloc has it, too. Both count bytes in each
 //! `malloc`. heapwright counts blocks when a thread's lists are filled (`cache/sampling.rs`).
 
 use core::ffi::c_int;

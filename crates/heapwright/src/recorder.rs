@@ -7,8 +7,8 @@
 //!   | entry | entry | ......... pending  |  -->  PREFIX.<pid>
 //! ```
 //!
-//! The file is made at the process's start (in a forked child, with the first entry). It is opened
-//! and closed for each write, because a program may close unknown files. Entries that belong
+//! The file is made at the process's start (in a forked child, with the first entry). The file is
+//! opened and closed for each write, because a program may close unknown files. Entries that belong
 //! together are one write. So a process that dies leaves all or none of them, and a copy of the
 //! process (`leaks`) may write, too. After `exec` the new program continues the file with a
 //! beginning of its own.
@@ -35,14 +35,15 @@ use crate::sync::atomic::{AtomicU32, Ordering};
 
 /// The most modules that are known to be in the record.
 const MODULES: usize = 256;
-/// The stacks known to be in the record, by their numbers' low bits; some are written twice.
+/// The places for stacks known to be in the record. A stack's place is the low bits of its number,
+/// so some stacks are written twice.
 const STACKS: usize = 2048;
 /// The most bytes of one write.
 const PENDING: usize = 32 << 10;
 /// The most findings that are repeated in the spill.
 const FINDINGS: usize = 100;
 
-/// The process whose record began last in this memory; 0: none. A child that borrows or copies the
+/// The last process that began a record in this memory; 0: none. A child that borrows or copies the
 /// memory adds its notes to that record.
 static OWNER: AtomicU32 = AtomicU32::new(0);
 
@@ -58,7 +59,7 @@ pub(crate) struct Recorder {
     /// repetitions.
     spills: bool,
     repeats: bool,
-    /// The start of the process in nanoseconds since 1970; 0: the start of its record.
+    /// The start of the process in nanoseconds since 1970; 0: the start of its record counts.
     began: u64,
     /// The process whose record has begun; 0: none yet.
     process: u32,
@@ -76,7 +77,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Creates a recorder without a file, equal to zeroed memory: it takes no room in the library's
+    /// Creates a recorder without a file. It is all zeros, so it takes no room in the library's
     /// file.
     pub(crate) const fn new() -> Self {
         Self {
@@ -243,8 +244,8 @@ impl Recorder {
         }
     }
 
-    /// Repeats the file's stacks and findings in the spill, because the file may be gone. Notes a
-    /// full disk.
+    /// Repeats the file's stacks and findings in the spill, because the file may be gone. If the
+    /// disk is full, a note says so.
     #[cold]
     fn repeat(&mut self, why: NotAppended) {
         self.repeats = true;

@@ -1,7 +1,7 @@
 //! Requests and returns: the facts that a call passes to a heap, and the call's kind.
 //!
-//! The fast heap ignores the kind. A debug heap does not, because these are errors: `free` of a
-//! block of `new[]`, a sized delete with another size, and a Rust `Layout` with another alignment.
+//! The fast heap ignores the kind. A debug heap does not, because some calls are errors: `free` of
+//! a block of `new[]`, a sized delete with another size, a Rust `Layout` with another alignment.
 //! Only the entry point knows the call.
 //!
 //! ```text
@@ -11,8 +11,8 @@
 //!   GlobalAlloc        -> miss -> table: give_back(p, Said::free(Rust), n)  /
 //! ```
 //!
-//! The fast paths do not carry the kind. It is a constant of each slow path, and the block's facts
-//! stay in the registers of the call. So the kind costs the fast paths nothing.
+//! The fast paths do not carry the kind. The kind is a constant of each slow path, and the block's
+//! facts stay in the registers of the call. So the kind costs the fast paths nothing.
 //!
 //! Called by `heap` and `debug`, which share these types.
 
@@ -219,8 +219,8 @@ pub(crate) struct Return {
     pub(crate) align: Option<usize>,
 }
 
-/// The call that frees a block, and the facts that it passes. This is one word, so the facts stay
-/// in registers.
+/// The call that frees a block, and the facts that it passes. A `Said` is one word, so the facts
+/// stay in registers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Said {
     /// The call, as in records.

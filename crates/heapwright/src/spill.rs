@@ -48,7 +48,7 @@ pub(crate) fn append(process: u32, bytes: &[u8], kind: Kind) -> bool {
     for (block, bytes) in (used + 1..).zip(bytes.chunks(ROOM)) {
         let head = head(place, block);
         let to = ptr::from_ref(head).cast::<u8>().cast_mut().wrapping_add(size_of::<u64>());
-        // SAFETY: the addition gave this block to this call, and it has room for the bytes.
+        // SAFETY: the addition gave this block to this call, and the block has room for the bytes.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
         head.store(word(process, bytes.len(), kind), Ordering::Release);
     }

@@ -175,8 +175,8 @@ pub fn snapshot(stats: &mut Stats) -> bool {
 
 /// Fills `stats` with the present use of the heap's memory, without a system call. Memory that was
 /// handed out and not released counts as resident. Figures that only the kernel knows are 0. Other
-/// threads' caches count as last published. This suits frequent calls: it takes some 20 ns for each
-/// 64 KiB of the heap. Returns false, and fills nothing in, if the heap is locked.
+/// threads' caches count as last published. The function suits frequent calls: it takes some 20 ns
+/// for each 64 KiB of the heap. Returns false, and fills nothing in, if the heap is locked.
 ///
 /// ```
 /// let mut stats = heapwright::Stats::zero();

@@ -18,9 +18,9 @@
 //! address, and follows no order, because other processes can write into a slot.
 //!
 //! A process that no command watches reports rarely: at once, then after each eighth of its age,
-//! and finally once a second. (It may become idle at any moment, and then its last changes are not
-//! seen.) Reports take at most a thousandth of the time. While a command watches, or while the heap
-//! changes by eighths, they take at most a two-hundredth.
+//! and finally once a second. (The process may become idle at any moment, and then its last changes
+//! are not seen.) Reports take at most a thousandth of the time. While a command watches, or while
+//! the heap changes by eighths, they take at most a two-hundredth.
 //!
 //! The idea of a page shared between a process and its observers comes from the JVM's `hsperfdata`.
 //!
@@ -56,8 +56,8 @@ const OFTEN_SHARE: u64 = 200;
 /// longer report was interrupted, or was the first.
 const LONGEST_NS: u64 = 20_000;
 const LONGEST_OF_UNIT_NS: u64 = 50;
-/// A report is due when the process has become older by this part of its age. It is due at once
-/// when the bytes in use have changed by this part.
+/// A report is due when one part in `AGE_SHARE` of the process's age has passed since the last
+/// report. It is due at once when one part in `CHANGED_SHARE` of the bytes in use has changed.
 const AGE_SHARE: u64 = 8;
 const CHANGED_SHARE: usize = 8;
 
@@ -88,13 +88,13 @@ const NAME: usize = 64;
 static SAMPLES_UNTIL_NS: AtomicU64 = AtomicU64::new(0);
 
 /// Shows this process to the same user's `heapwright top` and `heapwright profile PID`, in System V
-/// shared memory. This happens at once if the heap has started, else as soon as it starts. A
-/// preloaded library does this by itself; a program that links heapwright may. The caller holds no
-/// lock.
+/// shared memory. The process is shown at once if the heap has started, else when the heap starts.
+/// A preloaded library does this by itself; a program that links heapwright may. The caller holds
+/// no lock.
 ///
 /// Takes some microseconds, for six system calls. A process is not shown if it is set-uid or has
-/// the option `publish=no`. Nor is it shown if the kernel gives no shared memory, or if the system
-/// has a thousand segments.
+/// the option `publish=no`. A process is not shown, either, if the kernel gives no shared memory,
+/// or if the system has a thousand segments.
 ///
 /// ```
 /// heapwright::status::publish();
@@ -304,7 +304,7 @@ fn report(slot: &Slot, usage: &chunk::Usage, now: u64) {
     });
 }
 
-/// This version's number, 16 bits a part.
+/// Returns this version's number, with 16 bits for each part.
 const fn version() -> u64 {
     const fn number(text: &str) -> u64 {
         let (bytes, mut value, mut at) = (text.as_bytes(), 0, 0);

@@ -191,8 +191,8 @@ impl Level {
     }
 }
 
-/// Returns the size of a block as the heap knows it. `None`: `free` does not count it, because the
-/// address is no block's, or a first-class heap's.
+/// Returns the size of a block as the heap knows it. `None`: a `free` of the address does not
+/// count, because no block is there, or the block is a first-class heap's.
 fn size_of_block(address: usize) -> Option<usize> {
     let found = describe::describe(ptr::without_provenance(address));
     match found.kind {
@@ -293,7 +293,7 @@ pub(crate) fn forget_after_fork() {
     }
 }
 
-/// Returns whether the calling thread counts, so that its fast word stays at the sentinel.
+/// Returns whether the calling thread counts. If so, its calls must be observed.
 #[inline]
 pub(crate) fn counts_here() -> bool {
     is_on() && counts_here_slowly()
@@ -349,8 +349,8 @@ pub(crate) fn end() -> Option<(Allocations, bool, bool)> {
 
 /// Visits the stacks of the calling thread's innermost count, those with the most bytes first,
 /// until `visit` returns false. `visit` gets the return addresses (innermost first), the
-/// allocations and the bytes. Its own allocations do not count. Returns the number of stacks; 0 if
-/// stacks are not kept.
+/// allocations and the bytes. Allocations of `visit` do not count. Returns the number of stacks; 0
+/// if stacks are not kept.
 pub fn count_sites(visit: &mut dyn FnMut(&'static [usize], u64, u64) -> bool) -> usize {
     let shown = place().and_then(|place| {
         place.with(|counter| {
@@ -437,7 +437,7 @@ pub(crate) fn realloc_ends(old: *mut u8, new: *mut u8, size: usize) {
     place.with(|counter| {
         counter.is_resizing = false;
         let Some(before) = counter.resized else {
-            // The old block, a first-class heap's, did not count. The new one may.
+            // The old block is a first-class heap's, and did not count. The new block may count.
             if !new.is_null() && size_of_block(new.addr()).is_some() {
                 counter.made(new.addr(), size);
             }

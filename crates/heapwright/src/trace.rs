@@ -16,10 +16,10 @@
 //! `options::detailed`), so every call is observed (`heap::observed`).
 //!
 //! One buffer and one lock serve all threads. If each thread had a buffer, each operation would
-//! need a shared number, whose cache line is as contended. A killed process would lose a different
-//! part of each thread's trace, and the parts would have to be merged. Here the file's order is the
-//! order in which memory changed hands. A free is written before its block is reused, and an
-//! allocation once it has its block. So recording slows the program, but not the replay.
+//! need a shared number, whose cache line is as contended as the lock. A killed process would lose
+//! a different part of each thread's trace, and the parts would have to be merged. Here the file's
+//! order is the order in which memory changed hands. A free is written before its block is reused,
+//! and an allocation once it has its block. So recording slows the program, but not the replay.
 //!
 //! A realloc is written in two halves, because other threads may get the old block before the new
 //! block exists. The heap's own steps in between (allocate, copy, free) are not written.
@@ -99,7 +99,7 @@ pub(crate) fn start() {
 pub(crate) fn begun() {
     if is_on() {
         fork::join(Part::Trace, &HANDLERS);
-        // These handlers are the last: after them all locks are released.
+        // In the parent these handlers run last, when all locks are released.
         os::around_fork(nothing, in_parent, nothing);
     }
 }
@@ -253,7 +253,7 @@ fn new_word() -> usize {
 /// Runs at the end of a thread with a word.
 unsafe extern "C" fn thread_ends(token: *mut c_void) {
     let word = token.addr();
-    // Set again for later destructors.
+    // The word is set again, because later destructors may allocate.
     set_word(word | LATE);
     if word & LATE == 0 {
         write(Operation::ThreadEnd);

@@ -15,7 +15,7 @@ pub struct Block {
     pub address: usize,
     /// The usable bytes.
     pub size: usize,
-    /// The id of its cache or heap; 0 for large blocks of the process's heap.
+    /// The id of the block's cache or heap; 0 for large blocks of the process's heap.
     pub owner: u32,
     /// Whether the block is handed out. A free block in a thread's cache counts as handed out,
     /// because the walk does not read caches.
@@ -77,7 +77,7 @@ pub fn walk(visit: &mut dyn FnMut(Block) -> bool) -> bool {
                     return false;
                 }
             }
-            // Of guarded blocks the walk visits only those in use.
+            // Of the guarded blocks, the walk visits those in use.
             #[cfg(feature = "debug")]
             Kind::Debug => {
                 let mut each =

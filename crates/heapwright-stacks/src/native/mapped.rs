@@ -11,9 +11,9 @@
 //!
 //! Reading the list takes some hundred microseconds and no lock, so the result is kept. A module
 //! stays until code is forgotten (`cache`). An address in no module (a heap, code made at run time,
-//! nothing) stays for [`LOOKS`] looks, after which a library may have been mapped there. (musl
-//! never unloads a library.) Code is unmapped before it is forgotten, so a known module's headers
-//! may be gone. Each look therefore tests whether the headers are readable, and checks them.
+//! nothing) stays for [`LOOKS`] looks, because later a library may be mapped there. (musl never
+//! unloads a library.) Code is unmapped before it is forgotten, so a known module's headers may be
+//! gone. Each look therefore tests whether the headers are readable, and checks them.
 //!
 //! A file that is mapped only to be read looks like a module, but its bytes are not where its
 //! headers say. So a module must have executable code.
@@ -64,8 +64,8 @@ const COUNT: usize = 6;
 struct Place {
     /// Generation and version.
     state: AtomicU64,
-    /// The looks left for an address in no module. (Not among the words: when a thread subtracts a
-    /// look, the place may already have another owner.)
+    /// The looks left for an address in no module. (This count is not among the words, because the
+    /// place may have another owner when a thread subtracts a look.)
     looks: AtomicUsize,
     words: [AtomicUsize; 7],
 }
@@ -136,8 +136,8 @@ fn known(address: usize, now: u32) -> Option<Option<Image>> {
 #[cold]
 #[inline(never)]
 fn look(address: usize, now: u32) -> Option<Image> {
-    // The last file that is mapped from its start, with the address of the mapping; the end of the
-    // mapping before `address`.
+    // `file` is the last file that is mapped from its start, and `start` is the address of that
+    // mapping. `before` is the end of the mapping before `address`.
     let (mut file, mut start, mut before) = (None, 0, 0);
     let mut around = None;
     let is_read = os::each_mapping(&mut |mapping| {
@@ -188,7 +188,7 @@ fn look(address: usize, now: u32) -> Option<Image> {
     found
 }
 
-/// Returns whether part of a file is executable at a module's place; else the file is only mapped
+/// Returns whether part of a file is executable at a module's place. False: the file is only mapped
 /// to be read.
 fn has_code(image: &Image, name: &[u8]) -> bool {
     let mut has_code = false;
@@ -213,7 +213,7 @@ fn keep(now: u32, words: &[usize; 7]) {
         {
             continue;
         }
-        // This precedes the words: a reader that sees one of the words sees that the place was
+        // The fence precedes the words: a reader that sees one of the words sees that the place was
         // taken.
         fence(Ordering::Release);
         for (place, &word) in place.words.iter().zip(words) {
@@ -227,7 +227,7 @@ fn keep(now: u32, words: &[usize; 7]) {
 
 /// A permanent name, for modules that come and go. Each path has one name, or a few after a race.
 struct Name {
-    /// 0: free, [`WRITING`], or [`WRITTEN`].
+    /// [`WRITING`], [`WRITTEN`], or 0: the place is free.
     state: AtomicU32,
     bytes: UnsafeCell<[u8; NAME_SIZE]>,
 }
@@ -244,8 +244,8 @@ const NAME_SIZE: usize = os::Mapping::NAME;
 static NAMES: [Name; PLACES] =
     [const { Name { state: AtomicU32::new(0), bytes: UnsafeCell::new([0; NAME_SIZE]) } }; PLACES];
 
-/// Returns a name as a permanent C string. "?" if no place is left, or if the name was cut: part of
-/// a path may be another file's path.
+/// Returns a name as a permanent C string. Returns "?" if no place is left. Returns "?" also for a
+/// name that was cut, because part of a path may be another file's path.
 fn lasting(name: &[u8]) -> *const c_char {
     if name.len() >= NAME_SIZE {
         return c"?".as_ptr();

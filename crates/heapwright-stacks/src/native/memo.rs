@@ -15,11 +15,11 @@
 //! the same word, the walk continues the same way to the same end. Values that are not compared did
 //! not matter, such as a frame pointer that was reloaded before a CFA was derived from it.
 //!
-//! The check may read the slots. They lie between the stack pointer and the highest slot. Both of
-//! these must be on the thread's own stack *now*, where everything above the stack pointer is
-//! readable (`bounds`). Walks that left this stack (signal frames, fibers) are not kept. The
-//! compares are independent of each other and cost about a load each. A walk waits for each load in
-//! turn.
+//! The check may read the slots. The slots lie between the stack pointer and the highest slot. The
+//! stack pointer and this slot must be on the thread's own stack *now*. There everything above the
+//! stack pointer is readable (`bounds`). Walks that left this stack (signal frames, fibers) are not
+//! kept. The compares are independent of each other and cost about a load each. A walk waits for
+//! each load in turn.
 //!
 //! One thread at a time uses a memo: it is part of a `Scratch`.
 
@@ -75,8 +75,8 @@ pub(super) struct Memo {
 
 /// The words that a walk has read.
 pub(super) struct Slots {
-    /// The place and the value of each word. One more than needed, so that a walk may write first
-    /// and count later.
+    /// The place and the value of each word. There is one place more than needed, so that a walk
+    /// may write first and count later.
     read: [(usize, usize); SLOTS + 1],
 }
 
@@ -204,11 +204,12 @@ impl Memo {
 fn holds(entry: &Entry) -> bool {
     let count = entry.count as usize;
     let (places, words) = (&entry.places[..count], &entry.words[..count]);
-    // Eight at a time: independent loads, and a difference ends the check early.
+    // The check compares eight words at a time. Their loads are independent, and a difference ends
+    // the check early.
     places.chunks(8).zip(words.chunks(8)).all(|(places, words)| {
         let differences = places.iter().zip(words).fold(0, |all, (&place, &word)| {
-            // SAFETY: a multiple of 8 above the aligned stack pointer, and no higher than
-            // `highest`, which is on the thread's own stack: all of that is readable.
+            // SAFETY: the address is a multiple of 8 above the aligned stack pointer, and no higher
+            // than `highest`. This place is on the thread's own stack, so the word is readable.
             all | (unsafe { word_at(entry.sp + place as usize * 8) } ^ word)
         });
         differences == 0

@@ -7,11 +7,11 @@
 //!   x86_64 or aarch64                registers and their places in signal frames
 //! ```
 //!
-//! Unwind tables tell the frames, because most code has no frame pointers. glibc's
-//! `_dl_find_object` (2.35 and later), which was made for this, finds the tables without waiting.
-//! Without this function (musl, an older glibc, static programs), a walk finds the tables by the
-//! program's headers and the kernel's list of mappings, once for each module (`mapped`). musl
-//! itself has no tables: a walk passes its frames by the frame pointer, or ends there.
+//! Unwind tables tell the frames, because most code has no frame pointers. `_dl_find_object` of
+//! glibc (2.35 and later) finds the tables without a wait. Without this function (musl, an older
+//! glibc, static programs), a walk uses the program's headers and the kernel's list of mappings,
+//! once for each module (`mapped`). musl itself has no tables: a walk passes musl's frames by the
+//! frame pointer, or ends there.
 
 mod bounds;
 mod cache;

@@ -1,8 +1,8 @@
 //! Identifies modules: the file of an address in code, its build and its place, so that a command
 //! can find names and lines later.
 //!
-//! It also finds exported names: a module's dynamic symbols are in memory, so a dying process can
-//! name an exported function.
+//! This file also finds exported names. A module's dynamic symbols are in memory, so a dying
+//! process can name an exported function.
 //!
 //! ```text
 //!   DYNAMIC --> SYMTAB (24 bytes each) --> offset into STRTAB

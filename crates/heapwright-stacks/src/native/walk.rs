@@ -18,15 +18,16 @@
 //! # The end of a walk
 //!
 //! A walk ends after `depth` frames and at the outermost frame that the tables name. It also ends
-//! at an address that cannot be code (0), an unreadable word (`bounds`), a CFA that is not above
-//! the last CFA, and tables that do not fit a rule. A walk passes code without tables (made at run
-//! time, assembly) by its frame pointer. The pointer must lead upward to two readable words, and
-//! the second must look like an address. A damaged stack gives at worst a short result.
+//! at an address that cannot be code (0) and at an unreadable word (`bounds`). Further ends are a
+//! CFA that is not above the last CFA, and tables that do not fit a rule. A walk passes code
+//! without tables (made at run time, assembly) by its frame pointer. The pointer must lead upward
+//! to two readable words, and the second must look like an address. A damaged stack gives at worst
+//! a short result.
 //!
 //! # Duties of the caller
 //!
-//! The scratch is the caller's alone during a walk: no other thread uses it, nor does a signal
-//! handler that interrupts the walk (the debug heap holds a flag).
+//! The scratch is the caller's alone during a walk. No other thread uses it, and no signal handler
+//! that interrupts the walk. (The debug heap holds a flag.)
 
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
@@ -244,7 +245,7 @@ fn find_own_code() -> (usize, usize) {
 #[derive(Clone, Copy)]
 struct Position {
     now: Registers,
-    /// The frame was interrupted: its address is not a return address.
+    /// Whether a signal interrupted the frame, so that its address is no return address.
     exact: bool,
     /// Whether the frame pointer is still the initial frame pointer.
     fp_original: bool,
@@ -396,10 +397,11 @@ fn plain_steps(
         if return_place.wrapping_sub(low) > span || saved_place.wrapping_sub(low) > span {
             break Stop::Word(rule);
         }
-        // SAFETY: aligned, as the CFA is and its offsets are in words; on the thread's own stack.
+        // SAFETY: the place is on the thread's own stack, and aligned, because the CFA is aligned
+        // and its offsets are in words.
         let word = unsafe { super::bounds::word_at(return_place) };
-        // SAFETY: aligned to a word, by an offset in words from an aligned CFA; on the thread's
-        // own stack.
+        // SAFETY: the place is on the thread's own stack, and aligned, because the CFA is aligned
+        // and its offsets are in words.
         let saved = unsafe { super::bounds::word_at(saved_place) };
         let fp_counts = by_fp & (fp_place != 0);
         count = slots.note_two(count, (fp_place, fp, fp_counts), (return_place, word));
@@ -479,8 +481,8 @@ fn learn(
     let mut rule = look(address);
     if rule == Rule::BY_FRAME_POINTER {
         // If a return address is the first address of a function, and the address before it has no
-        // tables, no call pushed it. The kernel pushed it, below a signal handler, or
-        // `makecontext`, at a stack's end.
+        // tables, no call pushed it. The kernel pushed it below a signal handler, or `makecontext`
+        // pushed it at a stack's end.
         let first = look(address.wrapping_add(1));
         if first == Rule::SIGNAL {
             rule = first;
@@ -541,7 +543,7 @@ fn odd_step(
     };
     let Registers { sp, fp, link, .. } = at.now;
     let slots = &mut scratch.slots;
-    // From here on the frame pointer counts as used: it may be read through.
+    // From here on the frame pointer counts as used: the walk may read through it.
     noted.count = slots.note(noted.count, at.fp_place, fp, at.fp_place != 0);
     noted.fp_matters |= at.fp_original;
     at.fp_place = 0;
@@ -566,7 +568,7 @@ fn odd_step(
             noted.count = slots.note(noted.count, place, word, true);
             bare(word)
         }
-        // The link register is known in the first frame and at a signal's interruption; elsewhere
+        // The link register is known in the first frame and at a signal's interruption. Elsewhere
         // the next call has overwritten it.
         Return::Link => {
             at.keepable = false;

@@ -19,13 +19,13 @@
 //! wait, two guarded blocks for each of a compiler's 20,000 sites took 28 % of its time.
 //!
 //! **The advance is a count**, so a small program's reports on live blocks do not depend on the
-//! machine. It is small, because a build is a thousand processes of 20 ms. With 512 blocks, guards
-//! took an eighth of a short compiler run, and found no more in the corpus than with 160. After the
-//! advance, the process's CPU time decides, so a busy machine guards as much as a quiet one. The
-//! cost of a guard is measured: the thread's CPU clock times one guarded block in [`TIMED`]. A
-//! guard takes two system calls and a fault: 3 to 6 us, or more with split mappings or many
-//! threads. A bucket or large block that is guarded by choice also pays for its pages, which fault
-//! at the next use. These faults are the largest part of such a guard's cost.
+//! machine. The advance is small, because a build is a thousand processes of 20 ms. With 512
+//! blocks, guards took an eighth of a short compiler run, and found no more in the corpus than with
+//! 160. After the advance, the process's CPU time decides, so a busy machine guards as much as a
+//! quiet one. The cost of a guard is measured: the thread's CPU clock times one guarded block in
+//! [`TIMED`]. A guard takes two system calls and a fault: 3 to 6 us, or more with split mappings or
+//! many threads. If a bucket or large block could have been filled instead, its guard also costs
+//! its pages, which fault at the next use. These faults are the largest part of its cost.
 //!
 //! Called by `heap`, one budget a heap.
 
@@ -76,7 +76,8 @@ impl Allowance {
     }
 }
 
-/// The time that a heap may spend on guards. The zero value has none and is not charged.
+/// The time that a heap may spend on guards. The zero value has no time, and nothing is charged to
+/// it.
 ///
 /// A forked child continues with the time that its parent had left. A sandbox may forbid the
 /// clocks' system calls. Then no time is earned, and sites get their due blocks.
@@ -95,7 +96,7 @@ pub(super) struct GuardBudget {
     retired: Cost,
 }
 
-/// The running mean of a call's cost in nanoseconds, over about the last dozen.
+/// The running mean of a call's cost in nanoseconds, over about the last dozen calls.
 struct Cost(AtomicU32);
 
 impl Cost {
@@ -110,12 +111,12 @@ impl Cost {
     fn learn(&self, ns: u64) {
         let ns = ns.min(COST_MOST_NS) as u32;
         let before = self.get();
-        // A concurrent thread's sample may be lost; there are many.
+        // A concurrent thread's sample may be lost. There are many samples.
         self.0.store(before - before / 8 + ns / 8, Ordering::Relaxed);
     }
 }
 
-/// A call that the budget pays for, and times if due.
+/// A call that the budget pays for. One call in [`TIMED`] is timed.
 #[must_use]
 pub(super) struct Spending {
     /// The thread's CPU time at the start; 0 if the call is not timed.
@@ -178,8 +179,8 @@ impl GuardBudget {
     }
 
     fn add(&self, ns: i64) {
-        // Some guards ignore the budget (flagged sites, freed blocks over 256 KiB), and could make
-        // a debt of seconds.
+        // The debt is bounded. Guards that ignore the budget (flagged sites, freed blocks over 256
+        // KiB) could make a debt of seconds.
         let sum = |left: i64| Some(left.saturating_add(ns).clamp(-DEBT_MOST_NS, MOST_NS));
         let _ = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum);
     }

@@ -11,8 +11,8 @@
 //! ```
 //!
 //! A leak is a block that nothing outside the closure leads to. A block is no leak if a `static`, a
-//! thread-local, a variable of the caller or the closure's result leads to it. Neither is a block
-//! that std keeps for later (a stream's buffer, captured output).
+//! thread-local, a variable of the caller or the closure's result leads to it. A block that std
+//! keeps for later (a stream's buffer, captured output) is no leak, either.
 
 use core::fmt;
 use core::mem::ManuallyDrop;
@@ -31,8 +31,9 @@ const PATIENCE: usize = 2000;
 /// The longest wait for an outside thread to free a block it received, in milliseconds.
 const HURRY: usize = 100;
 
-/// Runs `closure` and returns its result; panics if the closure misuses a block or leaks one. This
-/// covers the calling thread, the threads that the closure starts, and those that they start.
+/// Runs `closure` and returns its result; panics if the closure misuses a block or leaks one. The
+/// check covers the calling thread, the threads that the closure starts, and further threads that
+/// these threads start.
 ///
 /// `check` watches every [`DebugHeap`](super::DebugHeap) and [`Checked`](super::Checked) of the
 /// program, so make such a heap the `#[global_allocator]`. Mistakes of other threads do not count,
@@ -41,8 +42,8 @@ const HURRY: usize = 100;
 /// # Complexity
 ///
 /// The closure's time, plus time in proportion to the heap for a sweep. If blocks are left, `check`
-/// also reads the whole heap. It then waits at most two seconds for threads of the closure. For
-/// other threads, which may have received a block, it waits at most a tenth of a second.
+/// also reads the whole heap. Then `check` waits at most two seconds for threads of the closure.
+/// For other threads, which may have received a block, `check` waits at most a tenth of a second.
 ///
 /// # Limits of the search
 ///
@@ -52,10 +53,10 @@ const HURRY: usize = 100;
 ///
 /// # Panics
 ///
-/// `check` panics if it found a mistake or a leak. It reports each on standard error, unless the
-/// configuration is `quiet`. With the feature `symbols` it reports them again, with functions and
-/// lines. It also panics if no debug heap is in use, or if more than 127 checks run at a time. A
-/// panic of the closure passes through unchanged.
+/// `check` panics if it found a mistake or a leak. `check` reports each mistake or leak on standard
+/// error, unless the configuration is `quiet`. With the feature `symbols`, `check` reports them
+/// again, with functions and lines. `check` also panics if no debug heap is in use, or if more than
+/// 127 checks run at a time. A panic of the closure passes through unchanged.
 ///
 /// ```
 /// use heapwright::debug::{Config, DebugHeap, check};
@@ -119,7 +120,7 @@ fn judge(entered: Entered, stack: usize) {
     let mistakes = findings - u32::try_from(blocks).unwrap_or(0).min(findings);
     #[cfg(feature = "symbols")]
     let taken = super::symbols::take(entered.id);
-    // Blocks of the panic itself belong to no scope.
+    // The scope ends here, so blocks of the panic itself belong to no scope.
     drop(entered);
     #[cfg(feature = "symbols")]
     super::symbols::tell(&taken);

@@ -12,9 +12,9 @@
 //! returned is reported and not touched.
 //!
 //! A freed block is filled and quarantined. The oldest block leaves when the quarantine costs more
-//! than the configuration's `memory` (by default a quarter of the live bytes, at least 2 MiB). It
-//! is then verified once more and returned. Guard pages are not available here: the pages belong to
-//! the other allocator.
+//! than the configuration's `memory` (by default a quarter of the live bytes, at least 2 MiB). The
+//! block is verified once more before it is returned. Guard pages are not available here: the pages
+//! belong to the other allocator.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::ptr;
@@ -39,9 +39,9 @@ const ENTRY_COST: usize = 64;
 
 /// An allocator that checks the blocks of another one.
 ///
-/// Each block costs 64 to 80 bytes of the other allocator's memory (or twice its alignment, if that
-/// is more), and 52 bytes of records. Each operation takes constant time and one lock. Freed memory
-/// is quarantined before the other allocator gets it back.
+/// Each block costs 64 to 80 bytes of the other allocator's memory, or twice the block's alignment
+/// if that is more. Each block also costs 52 bytes of records. Each operation takes constant time
+/// and one lock. Freed memory is quarantined before it goes back to the other allocator.
 ///
 /// `Checked` is a `GlobalAlloc`, so it can be the `#[global_allocator]`. A reference to it is an
 /// `Allocator` if a feature for that is enabled.
@@ -162,8 +162,8 @@ impl<A> Checked<A> {
 }
 
 impl<A: GlobalAlloc> Checked<A> {
-    /// Ends the heap: reports live blocks as leaks, once for each place, and returns all blocks,
-    /// also live ones, to the other allocator.
+    /// Ends the heap. Reports live blocks as leaks, once for each place. Returns all blocks, also
+    /// live ones, to the other allocator.
     ///
     /// ```
     /// use heapwright::debug::{Checked, Config};
@@ -288,7 +288,8 @@ impl<A: GlobalAlloc> Checked<A> {
         true
     }
 
-    /// Returns the oldest quarantined blocks to the other allocator, above the budget.
+    /// Returns the oldest quarantined blocks to the other allocator while the quarantine is above
+    /// the budget.
     fn give_oldest(&self, heap: &'static Heap, by: Moment) {
         let config = self.heap.config();
         loop {
@@ -316,7 +317,7 @@ impl<A: GlobalAlloc> Checked<A> {
     }
 }
 
-/// The arguments of a call, and the place it came from.
+/// The arguments of a call, and the call's moment.
 #[derive(Clone, Copy)]
 struct Passed {
     address: usize,
@@ -374,7 +375,7 @@ fn known(entry: &Entry) -> Finding {
 }
 
 /// Checks the bytes around a block. `found` receives the changed bytes with their offset from the
-/// block's start. They are repaired, so each change is reported once.
+/// block's start. The bytes are repaired, so each change is reported once.
 fn edges(entry: &Entry, shape: Shape, found: &mut dyn FnMut(&Entry, (isize, Damage))) {
     let before = (entry.block().wrapping_sub(shape.near), shape.near);
     let behind = (entry.block().wrapping_add(shape.size), shape.back);
@@ -462,8 +463,8 @@ pub(super) fn sweep(heap: &'static Heap, call: Call) {
     }
 }
 
-// SAFETY: each block is part of one block of the other allocator, which is returned once, after its
-// users freed it; `realloc` copies.
+// SAFETY: each block lies in one block of the other allocator, which is returned once, after the
+// program freed the block in it. `realloc` copies.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Checked<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         self.place(layout, false)

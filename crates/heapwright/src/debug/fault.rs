@@ -6,9 +6,9 @@
 //!                                   \-> anything else is not ours
 //! ```
 //!
-//! The C layer's signal handler calls this in the thread that made the access. The signal normally
-//! interrupts the program and not the heap. If the heap itself made the access, its thread state is
-//! busy. Then this uses the common state without waiting, and the process ends.
+//! The C layer's signal handler calls [`judge`] in the thread that made the access. The signal
+//! normally interrupts the program and not the heap. If the heap itself made the access, its thread
+//! state is busy. Then [`judge`] uses the common state without waiting, and the process ends.
 
 use core::ffi::c_void;
 

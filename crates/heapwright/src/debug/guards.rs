@@ -14,13 +14,14 @@
 //! record (`record=`), which `heapwright report` reads.
 //!
 //! **Ends of the process.** An invalid free, or an access to a guard, ends the process after a full
-//! report. Fast mode would not notice changed bytes beside a block: these are reported at the free
-//! or at exit, and the program continues. Fast mode does not judge the call that made a block or
-//! the size given to a free. Hardened mode judges this call and this size ([`made`]), and every
-//! finding ends the process. With `on_misuse=report` only a fault ends the process.
+//! report. Changed bytes beside a block are reported at the free or at exit. Then the program
+//! continues, because fast mode without guards would not notice these bytes. Fast mode does not
+//! judge the call that made a block or the size given to a free. Hardened mode judges this call and
+//! this size ([`made`]), and every finding ends the process. With `on_misuse=report` only a fault
+//! ends the process.
 //!
-//! **Cost.** Live blocks take at most half of `memory` in addresses. Of the addresses of blocks in
-//! pages, half have memory. Blocks up to an eighth of `memory` are guarded. Metadata adds 24 KiB
+//! **Cost.** Live blocks take at most half of `memory` in addresses. A block in a page has memory
+//! for half of its addresses. Blocks up to an eighth of `memory` are guarded. Metadata adds 24 KiB
 //! for each thread that had a guarded block, 1 KiB for seven blocks, and up to [`STACKS`] for
 //! stacks.
 //!
@@ -71,7 +72,8 @@ pub(crate) fn start(options: &Options) {
     MOST.store(memory / 2, Ordering::Relaxed);
 }
 
-/// Waits until no thread makes the heap, because otherwise a child could never make one.
+/// Waits until no thread makes the heap. Otherwise the lock would stay held in the child, which
+/// could never make a heap.
 pub(super) fn before_fork() {
     MAKING.acquire();
 }
@@ -106,7 +108,7 @@ fn make() -> Option<&'static Heap> {
     let config = Config {
         traces: options.debug.traces,
         guard: Guard::All,
-        // The hardened heap checks these properties itself.
+        // (Fast mode does not check these properties. The hardened heap checks them itself.)
         detect: Detect { mismatch: false, size: false, ..detect },
         // The other half of `memory`.
         memory: MOST.load(Ordering::Relaxed),

@@ -84,7 +84,7 @@ impl DebugHeap {
         if !substrate::open(options::get) {
             return None;
         }
-        // These run before another thread can find the heap and fork.
+        // These calls come before another thread can find the heap and fork.
         substrate::begun();
         join_forks();
         let slot = {
@@ -214,7 +214,7 @@ impl DebugHeap {
 }
 
 // SAFETY: each slot or span is handed out once until it is freed, with the size and alignment
-// requested; `realloc` copies.
+// requested. `realloc` copies.
 unsafe impl GlobalAlloc for DebugHeap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         self.heap().map_or(ptr::null_mut(), |heap| heap.allocate(request(layout, false)))

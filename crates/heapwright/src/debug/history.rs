@@ -9,10 +9,10 @@
 //!
 //! An emptied bucket is *guarded* or stays *filled*. The pages of a guarded bucket go back to the
 //! kernel, and any access is caught. A write to a filled bucket is found when the bucket leaves the
-//! history. A guard costs two system calls and faults, 2.4 us a page; filling and verifying cost
-//! 0.4 us. By default the heap guards large blocks, the first buckets of each class, and then one
-//! in 64. It guards large blocks up to 256 KiB only if the budget's debt is small. `guard=all`
-//! guards all.
+//! history. A guard costs two system calls and faults, 2.4 us for each page. A fill and its later
+//! check cost 0.4 us. By default the heap guards large blocks, the first buckets of each class, and
+//! then one in 64. Large blocks up to 256 KiB are guarded only if the budget's debt is small.
+//! `guard=all` guards all.
 //!
 //! The history keeps addresses out of use. The slots' records stay with the bucket, so a late
 //! `free` of a block is reported with the block and the call that freed it. The budget is a
@@ -20,7 +20,8 @@
 //! buckets leave first.
 //!
 //! [`History`] belongs to `store`, under the heap's lock. `heap` also calls the functions for one
-//! bucket, without the lock: they make system calls, and no other code uses the bucket.
+//! bucket. It does so without the lock, because these functions make system calls, and no other
+//! code uses the bucket.
 
 use core::ptr;
 
@@ -209,8 +210,8 @@ pub(crate) unsafe fn repair(bucket: BucketRef, damage: bytes::Damage) {
     }
 }
 
-/// Returns the range of an emptied bucket that holds the pattern when filled. Of a large block only
-/// the touched pages hold it.
+/// Returns the range of an emptied bucket that holds the pattern when filled. In a large block only
+/// the touched pages hold the pattern.
 pub(crate) fn extent(bucket: BucketRef) -> (*mut u8, usize) {
     let span = bucket.span;
     match span.form() {
@@ -239,7 +240,7 @@ pub(crate) unsafe fn verify(bucket: BucketRef) -> Option<bytes::Damage> {
         let damage = unsafe { bytes::check(from.wrapping_add(at), size) }?;
         Some(bytes::Damage { first: at + damage.first, ..damage })
     });
-    // From the first changed byte to the last.
+    // The damage reaches from the first changed byte to the last.
     damaged.reduce(|one, other| bytes::Damage {
         length: other.first + other.length - one.first,
         ..one

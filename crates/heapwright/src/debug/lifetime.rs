@@ -18,7 +18,7 @@
 //! A wrong guess does little harm: blocks share buckets, as they would without predictions. So
 //! colliding keys share counters, and a free by another thread uses that thread's counters.
 //!
-//! Pure arithmetic. Each thread has a predictor in its `thread_state`; `heap` calls it.
+//! The predictor is pure arithmetic. Each thread has one in its `thread_state`; `heap` calls it.
 #![forbid(unsafe_code)]
 
 /// The number of counters; keys may collide.

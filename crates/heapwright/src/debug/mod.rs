@@ -23,7 +23,7 @@
 //!       span       the bucket, slot and block of an address, in O(1)
 //!         slot       24 bytes a slot: stacks, threads, sequence, size, how made
 //!         shape      slots, leads, buckets: arithmetic
-//!         poisoned   bytes that the program forbids to use
+//!         poisoned   bytes of live blocks that must not be used for now
 //!         side       guarded memory for these records
 //!       bytes      the pattern around blocks and in freed ones
 //!     report     findings, on standard error
@@ -132,7 +132,7 @@ use heap::Heap;
 /// All debug heaps, by the id in their spans.
 static HEAPS: Recycled<Heap> = Recycled::new();
 
-/// The initial value of a heap. It is copied, because it is too large for a stack.
+/// The initial value of a heap. The value is copied, because it is too large for a stack.
 static FRESH: Heap = Heap::new();
 
 /// Returns an unused heap. `None`: there is no memory.

@@ -2,7 +2,7 @@
 //!
 //! In `mode=debug` the C layer takes each object from here, so that it is checked as a block of
 //! `malloc` is. The block's record has its owner's kind: `free` of a pool's object is a mismatch.
-//! The C layer knows which pool has which objects, and refuses the objects of others.
+//! The C layer knows each pool's objects, so a pool refuses the objects of another pool.
 
 use core::ptr::NonNull;
 

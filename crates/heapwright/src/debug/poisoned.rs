@@ -1,4 +1,4 @@
-//! Poison: bytes of live blocks that the program has forbidden (AddressSanitizer's interface).
+//! Poison marks bytes of live blocks whose use the program forbids (AddressSanitizer's interface).
 //!
 //! ```text
 //!   a unit's row in the map's side bitmaps     | span | bits | summary, 128 bytes | ... 512
@@ -221,7 +221,7 @@ mod tests {
         let blocks: Vec<_> = (0..16).map(|_| unsafe { heap.alloc(layout) }).collect();
         let is_poisoned = |at: usize| find_block(at).is_some_and(|found| found.is_poisoned);
         for (number, block) in blocks.iter().enumerate() {
-            // More bytes than the block has: the poison ends with the block.
+            // The call names more bytes than the block has. The poison ends with the block.
             poison(block.addr() + number % 15, 100, true);
         }
         for (number, &block) in blocks.iter().enumerate() {

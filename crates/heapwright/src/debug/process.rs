@@ -1,8 +1,8 @@
 //! The process's debug heap, which serves `malloc` with `mode=debug`.
 //!
-//! The debug heap's table (`heap::modes`) calls these functions first. They serve requests, free
-//! blocks in spans, and report pointers to no block. They leave other blocks (the C library's,
-//! first-class heaps', earlier ones) to `heap`.
+//! The debug heap's table (`heap::modes`) calls these functions first. The functions serve
+//! requests, free blocks in spans, and report pointers to no block. They leave other blocks (of the
+//! C library, of first-class heaps, from before) to `heap`.
 
 use core::ffi::c_void;
 use core::ptr;
@@ -81,7 +81,7 @@ fn begin_record() {
     }
 }
 
-/// Runs a leak check for a signal. False: it must wait.
+/// Runs a leak check for a signal. False: the check must wait.
 #[cfg_attr(miri, allow(dead_code, reason = "there are no leak checks"))]
 pub(super) fn check_at_signal() -> bool {
     heap().is_none_or(|heap| leaks::begin(heap, Occasion::Signal))
@@ -204,8 +204,8 @@ pub(crate) fn usable_size(block: *const u8, what: Return) -> Option<usize> {
     report_if_foreign(address, what).then_some(0)
 }
 
-/// Reports a pointer that is in no span and in no block of another heap or allocator. Returns
-/// whether it did.
+/// Reports a pointer that is in no span and in no block of another heap or allocator. True: the
+/// pointer was reported.
 #[cold]
 fn report_if_foreign(address: usize, what: Return) -> bool {
     let Some(heap) = heap() else { return false };
@@ -260,8 +260,8 @@ fn region_of(address: usize) -> Region {
     }
 }
 
-/// Returns whether the fast check finds `bytes` bytes at `address`, in a span that begins at unit
-/// `head`, in a live block without poison. False: the fast check cannot tell.
+/// Returns whether a live block without poison contains `bytes` bytes at `address`, in the span
+/// that begins at unit `head`. False: the fast check cannot tell.
 #[inline(always)]
 pub(crate) fn holds(head: usize, is_rest: bool, address: usize, bytes: usize) -> bool {
     Span::holds(head, is_rest, address, bytes)
@@ -347,7 +347,8 @@ pub(crate) fn counts() -> (u64, u64, u64) {
     heap().map_or((0, 0, 0), |heap| (heap.made(), heap.freed(), heap.made_bytes()))
 }
 
-/// Returns the block of a span at an address. `None`: the address is in none, or between blocks.
+/// Returns the block of a span at an address. `None`: no span has the address, or the address is
+/// between blocks.
 pub(crate) fn find_block(address: usize) -> Option<Description> {
     let span = Span::of(address)?;
     let Found::Slot(place) = span.locate(address) else { return None };

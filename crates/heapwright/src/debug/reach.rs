@@ -1,4 +1,4 @@
-//! Reach: tells which of a check's live blocks (*suspects*) other memory still refers to.
+//! Reach: finds the live blocks of a check (*suspects*) to which other memory still refers.
 //!
 //! ```text
 //!   roots    all modules' data | the thread's own words | its callers' stack frames
@@ -12,7 +12,7 @@
 //! heap fills freed blocks and seldom reuses an address soon, so few words lead to a block by
 //! chance. The stack below the caller is not read: it holds the stale pointers of the closure.
 //!
-//! Called by `check`. Reads live blocks under their heap's lock.
+//! Called by `check`. The search reads live blocks under their heap's lock.
 
 use core::{ptr, slice};
 

@@ -10,7 +10,7 @@
 //!
 //! Each finding is one `write`. The first finding is followed by a line about functions and lines.
 //! The buffer is not on the stack of the failing thread. Under the reporter's lock no memory is
-//! allocated and no lock of the loader is taken. The names are of exported functions. `heapwright
+//! allocated and no lock of the loader is taken. Reports name exported functions only. `heapwright
 //! report` finds lines.
 //!
 //! A mistake in a loop is reported once: findings of one kind, at one place, about blocks of one
@@ -35,7 +35,7 @@ use crate::sync::{Guard, Lock};
 
 use super::threads::Threads;
 
-/// The process's record, under its own lock: there is one file a process.
+/// The process's record. It has its own lock, because all heaps of the process share the file.
 static RECORDER: Lock<Recorder> = Lock::new(Recorder::new());
 
 /// The most different findings that are reported. Further findings are only counted.
@@ -474,7 +474,7 @@ pub(in crate::debug) struct Output<'a> {
     process: u32,
 }
 
-/// The definitely lost blocks of one stack, and the indirect losses behind them.
+/// The definitely lost blocks of one stack, and the blocks lost with them.
 pub(in crate::debug) struct Lost {
     pub(in crate::debug) blocks: u64,
     pub(in crate::debug) bytes: u64,

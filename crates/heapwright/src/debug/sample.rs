@@ -19,8 +19,9 @@
 //! record notes each flagged site once.
 //!
 //! A guarded block takes a page. So guarded pages fill at most a quarter of the open buckets' bytes
-//! (at least 4 MiB); beyond that a site's turn waits for frees. Guards by choice fill at most a
-//! 64th (at least 2 MiB): otherwise long-lived blocks would take a quarter more memory.
+//! (at least 4 MiB). Beyond that a due block waits for frees. Guards for blocks that are not due
+//! fill at most a 64th (at least 2 MiB). Otherwise long-lived blocks would take a quarter more
+//! memory.
 
 use crate::segments::Segments;
 use crate::sync::atomic::{AtomicU32, Ordering};
@@ -36,10 +37,10 @@ const THEN: u32 = 16;
 const MOST: u32 = 1 << 20;
 /// Guarded pages that are always allowed.
 const PAGES_LEAST: usize = (4 << 20) / PAGE;
-/// Guarded pages that are always allowed for guards by choice.
+/// Guarded pages that are always allowed for blocks that are not due.
 const SPARE_LEAST: usize = PAGES_LEAST / 2;
 const FLAGGED: u32 = 255;
-/// The record has the flagged site: for its blocks' ends (`NOTED`), or for their starts.
+/// The record has the flagged site, for the ends of its blocks (`NOTED`) or for their starts.
 const NOTED: u32 = 1 << 8;
 const NOTED_LEFT: u32 = 1 << 9;
 /// The next guarded block stands at the start of its page.
@@ -77,8 +78,8 @@ fn is_due(word: u32) -> bool {
     (word & !(TURN | WAITS)) >> 8 == 0 && word & 255 != FLAGGED
 }
 
-/// Returns the next word of a site, except for the turn, and why its next block is guarded, if it
-/// is.
+/// Returns the next word of a site, with the turn unchanged, and the reason for a guard of its next
+/// block. `None`: that block is not guarded.
 fn next(word: u32, allowance: Allowance) -> (u32, Option<Why>) {
     let (to_go, due) = ((word & !(TURN | WAITS)) >> 8, word & 255);
     if due == FLAGGED {
@@ -305,7 +306,7 @@ mod tests {
             assert_eq!(why, Some(Why::Due));
             let pause = after >> 8;
             assert!(last <= pause && pause <= MOST, "{due}: {pause} after {last}");
-            // The site is now as if this many blocks had been made meanwhile.
+            // The site now has the state after this many more blocks.
             (last, word) = (pause, after & 255);
         }
         assert_eq!(last, MOST);
@@ -354,7 +355,7 @@ mod tests {
             }
         }
         assert_eq!(sites.draw(9, Allowance::Due, || false, || (full, 1 << 30)), Some(Side::Right));
-        // Guards by choice leave room for due blocks.
+        // Guards for blocks that are not due leave room for due blocks.
         let draw = |pages| sites.draw(9, Allowance::All, || false, || (pages, 0));
         assert!(draw(full / 2).is_some() && draw(full / 2).is_none() && draw(0).is_some());
     }

@@ -69,7 +69,7 @@ pub(super) fn is_running(id: u32) -> bool {
     get(id).is_some()
 }
 
-/// Returns whether a scope is `outer`, or runs in it.
+/// Returns whether a scope is `outer`, or runs inside `outer`.
 pub(super) fn is_within(mut id: u32, outer: u32) -> bool {
     while id != outer {
         match get(id) {
@@ -80,9 +80,9 @@ pub(super) fn is_within(mut id: u32, outer: u32) -> bool {
     true
 }
 
-/// Counts a finding for its scope and the outer scopes. The scope is the failing thread's, or if it
-/// has none, the scope of the thread that made the block. Damage always counts for the latter
-/// thread's scope. Returns the scope; 0: none.
+/// Counts a finding for its scope and the outer scopes. The scope is the failing thread's. If that
+/// thread has none, the scope is that of the thread that made the block. Damage always counts for
+/// the scope of the thread that made the block. Returns the scope; 0: none.
 pub(super) fn note(finding: &Finding, threads: &Threads) -> u32 {
     let owner = threads.scope_of(finding.allocated.thread);
     let finder = threads.scope_of(finding.here.thread);
@@ -101,7 +101,7 @@ pub(super) fn note(finding: &Finding, threads: &Threads) -> u32 {
     about
 }
 
-/// The calling thread's entry into a scope, which ends when this is dropped.
+/// A scope that the calling thread has entered. The scope ends when this value is dropped.
 pub(super) struct Entered {
     pub(super) id: u32,
     parent: u32,
@@ -109,7 +109,7 @@ pub(super) struct Entered {
 }
 
 impl Entered {
-    /// Begins a scope in the calling thread. `None`: too many run.
+    /// Begins a scope in the calling thread. `None`: too many checks run.
     pub(super) fn begin() -> Option<Self> {
         let round = ROUND.fetch_add(1, Ordering::Relaxed) % ROUNDS;
         let (mark, parent) = (os::mark(), of_this_thread());

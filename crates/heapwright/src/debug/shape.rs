@@ -7,11 +7,11 @@
 //!
 //! A bucket consists of whole pages, because pages go back to the kernel or get guards. One live
 //! block pins its bucket, so buckets are small. At most a sixteenth of the touched pages is waste,
-//! or more if slots are larger. A bucket has only one slot of 8 KiB. The *lead* is heapwright's
-//! memory before the first slot, so that a write before that slot is seen. Its size is the largest
-//! power of two that divides the slot's, up to 1 KiB, so slots stay aligned.
+//! or a third if slots are larger than 1 KiB. A bucket for slots of 8 KiB has only one. The *lead*
+//! is heapwright's memory before the first slot, so that a write before that slot is seen. Its size
+//! is the largest power of two that divides the slot's, up to 1 KiB, so slots stay aligned.
 //!
-//! Pure arithmetic.
+//! This module is pure arithmetic.
 #![forbid(unsafe_code)]
 
 use crate::size_class::{self, CLASSES, UNIT};
@@ -24,8 +24,8 @@ pub(crate) const BUCKETS: usize = UNIT / PAGE;
 pub(crate) const SLOT_MAX: usize = 28 << 10;
 /// The largest alignment that buckets serve.
 pub(crate) const ALIGN_MAX: usize = 1024;
-/// The checked bytes with the pattern at a bucket's ends, and before a large block. They are next
-/// to the slots: a lead or a tail may be pages long.
+/// The checked bytes with the pattern at a bucket's ends, and before a large block. These bytes are
+/// next to the slots, because a lead or a tail may be pages long.
 pub(crate) const WATCHED: usize = 64;
 
 /// The division of a span of one class.
@@ -106,7 +106,7 @@ impl Shape {
     }
 }
 
-/// Returns a class's shape with as many slots a bucket as possible, up to `most`.
+/// Returns a class's shape with as many slots in a bucket as possible, up to `most`.
 pub(crate) const fn of(class: usize, most: usize) -> Shape {
     let slot = size_class::size(class);
     let lead = lead(slot);

@@ -5,9 +5,9 @@
 //!   free    lists by order: 512 bytes, 1 KiB, 2 KiB, ... 128 KiB, and one for poison bits
 //! ```
 //!
-//! Records are read without a lock, even after their end; a late read then sees another record of
-//! the same order. So a record's memory is never used for anything else, and no other memory is
-//! used for records: poison's bits have their own list ([`Side::take_bits`]).
+//! Records are read without a lock, even after their end. A late read then sees another record of
+//! the same order. So a record's memory is used for records only, and no other memory becomes a
+//! record. Poison's bits have their own list ([`Side::take_bits`]).
 //!
 //! The memory is not in the window, because a write far beyond a large block could reach it there.
 //! A piece has guard pages at its ends and is excluded from core dumps. Record sizes are powers of
@@ -36,8 +36,8 @@ const LEAST: usize = 4 * LARGEST;
 const SHARE: usize = 32;
 /// Bytes that become accessible at a time.
 const STEP: usize = 256 << 10;
-/// Set in a free record's link if it kept its pages. A stale reader sees the link as a span's first
-/// fields. The lowest byte is then the form, and must stay 0 (`Form::Gone`).
+/// Set in a free record's link if the record kept its pages. A stale reader sees the link as a
+/// span's first fields. The lowest byte is then the form, and must stay 0 (`Form::Gone`).
 const KEEPS: usize = SMALLEST / 2;
 /// The share of used bytes that free records may keep in pages, and the least number of bytes.
 const KEPT_SHARE: usize = 32;
@@ -123,7 +123,7 @@ impl Side {
     ///
     /// # Safety
     ///
-    /// The record is taken, with this size, and no longer written; stale reads see zeros or the
+    /// The record is taken, with this size, and no longer written. Stale reads see zeros or the
     /// free list's link, whose lowest byte is 0.
     pub(crate) unsafe fn give(&mut self, at: *mut u8, size: usize) {
         let order = order(size);
@@ -164,7 +164,7 @@ impl Side {
     }
 
     fn fresh(&mut self, size: usize) -> *mut u8 {
-        // Large records begin at pages, so that these can go back.
+        // Large records begin at pages, so that the pages can go back.
         let skip = self.next.align_offset(size.min(SYSTEM.page_size()));
         if self.next.is_null() || skip + size > self.end.addr() - self.next.addr() {
             // The rest of the piece, less than a record, is abandoned.

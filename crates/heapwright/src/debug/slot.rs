@@ -166,7 +166,7 @@ impl Slot {
         self.exchange(from, to)
     }
 
-    /// Hands the slot out; no other thread knows it yet.
+    /// Hands the slot out. No other thread knows the slot yet.
     #[inline]
     pub(crate) fn hand_out(&self, stack: u32, sequence: u32, word: Word) {
         self.made_at.store(stack, Ordering::Relaxed);

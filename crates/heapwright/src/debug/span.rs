@@ -102,7 +102,7 @@ pub(crate) struct Bucket {
     memory: AtomicU8,
     /// Sampled: bytes from the slot's start to the block's.
     pub(crate) offset: AtomicU16,
-    /// The number of forks before the bucket was opened, or before a child continued in it.
+    /// The number of forks before the bucket was opened, or before a forked child took it over.
     pub(crate) epoch: AtomicU16,
     /// The next bucket of a list, with its number in the low bits; see [`BucketRef`].
     pub(crate) next: AtomicPtr<Span>,
@@ -268,8 +268,8 @@ impl Place {
         (before, size, room.saturating_sub(before + size))
     }
 
-    /// Returns the checked bytes before the block. For a small block these are only the bytes
-    /// before its bucket's first slot; before other slots lies their neighbour's slack.
+    /// Returns the checked bytes before the block. A small block has such bytes only in its
+    /// bucket's first slot. Before other slots lies their neighbour's slack.
     pub(crate) fn near(self) -> usize {
         let span = self.bucket.span;
         match span.form() {
@@ -394,8 +394,8 @@ impl Span {
         Some(Place { bucket: BucketRef { span: self, index }, slot })
     }
 
-    /// Returns whether the fast check finds `bytes` bytes at `address` in a live block without
-    /// poison, in the span that begins at unit `head`. The unit's entry is [`Entry::DEBUG`], or
+    /// Returns whether a live block without poison contains `bytes` bytes at `address`, in the span
+    /// that begins at unit `head`. The unit of `address` has the entry [`Entry::DEBUG`], or
     /// [`Entry::debug_rest`] (`is_rest`). False: the fast check cannot tell.
     #[inline(always)]
     pub(crate) fn holds(head: usize, is_rest: bool, address: usize, bytes: usize) -> bool {
@@ -568,8 +568,9 @@ impl Span {
 static GONE: Slot = Slot::unused();
 
 impl Bucket {
-    /// Counts a slot as freed. True: it was the last. The release order makes all records and fills
-    /// visible to the thread that frees the last slot.
+    /// Counts a slot as freed. True: it was the last. `alone`: the process has one thread, so no
+    /// locked instruction is needed. The release order makes all records and fills visible to the
+    /// thread that frees the last slot.
     #[inline]
     pub(crate) fn free_one(&self, alone: bool) -> bool {
         if alone {

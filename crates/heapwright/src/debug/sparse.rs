@@ -7,8 +7,8 @@
 //!
 //! A bucket is retired when its last block is freed, so one live block keeps the memory of all its
 //! neighbours. A few such buckets are useful: their freed slots are checked and keep their history.
-//! But some programs make long-lived and short-lived blocks by the same calls. They would keep
-//! several times their live bytes (redis under load: 129 MiB open for 36 MiB live). So when the
+//! But some programs make long-lived and short-lived blocks by the same calls. Such a program would
+//! keep several times its live bytes (redis under load: 129 MiB open for 36 MiB live). So when the
 //! open bytes exceed [`spared`], the next bucket of a class is a sparse one, if there is one. At
 //! least half of a sparse bucket's slots are freed, and at least a quarter of its slots for [`AGE`]
 //! operations or longer. The slots of this quarter are verified first, like a bucket that leaves
@@ -133,7 +133,7 @@ fn is_sparse(bucket: BucketRef, heap: u32) -> bool {
         && live * 2 <= bucket.span.slots_a_bucket()
 }
 
-/// Makes slots `UNUSED` that were freed long enough ago. False: there are none.
+/// Makes `UNUSED` the slots that were freed long enough ago. False: there are none.
 fn open_freed(bucket: BucketRef, now: u32, fills: bool, found: Verify<'_>) -> bool {
     // The word is read first. A free writes its sequence number before the word. A live slot still
     // has the number of an earlier free.

@@ -145,8 +145,8 @@ pub(crate) struct Opened {
     pub(crate) zero: bool,
 }
 
-/// Receives writes after free found in a bucket. False: there is no room, and the writes must be
-/// found again, or are lost.
+/// Receives a write after free that was found in a bucket. False: there is no room. Then the write
+/// must be found again, or is lost.
 pub(crate) type Verify<'a> = &'a mut dyn FnMut(BucketRef, bytes::Damage) -> bool;
 
 impl Store {
@@ -578,8 +578,9 @@ impl Store {
     }
 
     /// Takes a bucket with only freed slots out of use. Returns whether to guard the bucket instead
-    /// of filling it. Guards go to buckets if there is time, to the first of a class, and to one in
-    /// [`GUARD_ONE_IN`]. A large bucket is also guarded unless the budget is deep in debt.
+    /// of filling it. Guards go to buckets if there is time, to the first buckets of a class, and
+    /// to one in [`GUARD_ONE_IN`]. A large bucket is also guarded unless the budget is deep in
+    /// debt.
     pub(crate) fn empty(&mut self, bucket: BucketRef, allowance: Allowance) -> bool {
         bucket.record().set_stage(Stage::Emptied);
         let span = bucket.span;

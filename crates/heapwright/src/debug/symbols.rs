@@ -29,7 +29,8 @@ use crate::sync::Lock;
 
 use super::scope;
 
-/// The most findings that wait for the end of their checks. Others are printed only without names.
+/// The most findings that wait for the end of their checks. Further findings are printed only
+/// without names.
 const MOST: usize = 32;
 
 /// A finding and its scope.

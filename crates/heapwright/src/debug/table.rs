@@ -173,6 +173,8 @@ pub(super) fn room(bytes: usize) -> *mut u8 {
     ptr::null_mut()
 }
 
+/// Releases memory from [`room`].
+///
 /// # Safety
 ///
 /// `at` is from [`room`] with these `bytes`, and no code uses it.
@@ -274,7 +276,7 @@ impl Table {
         }
     }
 
-    /// Doubles the number of chains, at first to 512, so that it stays at least the number of
+    /// Doubles the number of chains, at first to 512, so that there are at least as many chains as
     /// records. False: there are no chains.
     fn grow(&mut self) -> bool {
         let bits = (self.chain_bits + 1).max(9);
@@ -432,7 +434,7 @@ impl Table {
 
     /// Quarantines a claimed and filled block.
     pub(super) fn quarantine(&mut self, index: u32, cost: usize) {
-        // The block's allocator may have handed it out again meanwhile.
+        // The block's allocator may have handed the block out again meanwhile.
         if self.get(index).state == State::Freeing {
             self.change(index, |entry| entry.state = State::Quarantined);
             self.push(|table| &mut table.quarantined, index);

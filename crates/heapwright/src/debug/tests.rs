@@ -10,7 +10,7 @@ use std::vec::Vec;
 use super::shape::PAGE;
 use super::*;
 
-/// Creates a heap that keeps its findings to itself.
+/// Creates a heap that prints no finding.
 fn quiet(config: Config) -> DebugHeap {
     DebugHeap::new(Config { quiet: true, ..config })
 }
@@ -389,7 +389,7 @@ fn all_buckets_but_the_current_ones_are_full() {
         }
     }
     let (buckets, _) = heap.buckets();
-    // One more bucket is from the class's beginning, before its blocks were known to stay.
+    // There may be one more bucket, opened before the class's blocks were known to stay.
     assert!((rounds..=rounds + 1).contains(&buckets), "{buckets} for {rounds} rounds");
     let (live, peak) = (128 * rounds as u64, heap.peak_bytes());
     assert!((live..=live + 32 * 128).contains(&peak), "{peak} at most, {live} now");
@@ -556,11 +556,11 @@ fn a_large_span_serves_every_size_whatever_guards_it() {
         for detect in [Detect::ALL, ends_off, fill_off] {
             let heap = quiet(Config { guard, detect, memory: 1, ..Config::DEFAULT });
             // The sizes go up and down through spans of 5 and 6 units. Some blocks stay filled when
-            // freed; the pages of others go back to the system.
+            // freed. The pages of other blocks go back to the system.
             for step in 0..400 {
                 let size = (200 << 10) + step * 77_777 % (180 << 10);
                 let block = alloc(&heap, size, 16);
-                // SAFETY: the block has as many bytes.
+                // SAFETY: the block has this many bytes.
                 unsafe { block.write_bytes(0x41, size) };
                 // With guards, the pages before and behind the block are guarded, whether the span
                 // is new, or was guarded as a whole, filled or emptied.
@@ -597,7 +597,7 @@ fn a_freed_large_block_has_no_more_memory_than_before_and_its_touched_pages_are_
     let size = 50 * PAGE;
     let block = alloc(&heap, size, PAGE);
     for page in [0, 3, 4, 49] {
-        // SAFETY: the block has as many bytes.
+        // SAFETY: the block has this many bytes.
         unsafe { block.wrapping_add(page * PAGE).write(1) };
     }
     let memory = || {

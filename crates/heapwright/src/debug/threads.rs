@@ -43,8 +43,8 @@ impl Threads {
         self.entries.get(number as usize)
     }
 
-    /// Assigns the next number to the calling thread, which is `system` to the system and runs in
-    /// the check `scope`.
+    /// Assigns the next number to the calling thread. `system` is the system's number of the
+    /// thread, and `scope` is its check.
     pub(crate) fn number_of(&self, system: u32, scope: u32) -> u16 {
         let next = |n: u32| (n < LAST).then_some(n + 1);
         let number = match self.count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next) {

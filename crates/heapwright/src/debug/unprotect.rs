@@ -7,8 +7,8 @@
 //!
 //! A guarded page has no contents: the access reads zeros, and its writes are lost when the guard
 //! returns. Meanwhile other threads may access the page unnoticed. The bucket may leave the history
-//! and be reused; then the guard does not return. Both steps take the store's lock and read the
-//! page's span and bucket, to decide whether the page must be guarded.
+//! and be reused; then the guard does not return. `unprotect` and `put_back` take the store's lock,
+//! and decide by the page's span and bucket whether the page must be guarded.
 //!
 //! A guard stays if the heap itself was interrupted, because then the heap made the access. A guard
 //! also stays for an instruction of a traced process: a debugger sees the access as it steps. (For

@@ -13,7 +13,7 @@ use crate::debug::tests::Sent;
 /// The system's allocator, and the number of its blocks in use.
 struct Counted(AtomicIsize);
 
-// SAFETY: the system's.
+// SAFETY: the methods pass all calls on to the system's allocator.
 unsafe impl GlobalAlloc for Counted {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         self.0.fetch_add(1, Ordering::Relaxed);
@@ -220,7 +220,7 @@ fn each_detection_can_be_switched_off_and_then_sees_nothing() {
 fn leaks_are_counted_the_limit_is_kept_and_all_goes_back() {
     let counted = Counted(AtomicIsize::new(0));
     struct Borrowed<'a>(&'a Counted);
-    // SAFETY: the system's.
+    // SAFETY: the methods pass all calls on to `Counted`.
     unsafe impl GlobalAlloc for Borrowed<'_> {
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
             // SAFETY: a layout of more than zero bytes, as the caller promises.
@@ -275,7 +275,7 @@ fn threads_free_each_others_blocks() {
 
 #[test]
 fn an_allocator_that_takes_all_back_at_once_is_believed() {
-    // A restarted bump allocator hands out addresses again that are live in the checker.
+    // A restarted bump allocator hands out addresses that are still live in the checker.
     struct Bump(std::cell::UnsafeCell<[u128; 64]>);
     // SAFETY: one thread uses one block at a time.
     unsafe impl GlobalAlloc for Bump {

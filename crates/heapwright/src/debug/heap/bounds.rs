@@ -13,8 +13,9 @@
 //! Any caller may pass any address at any time: no lock is taken, and the memory is not touched. A
 //! finding is reported before the function runs, so its stack is the caller's.
 //!
-//! A write beyond a block leaves damage that a later check also finds. Both are one mistake. So
-//! reported blocks are remembered ([`Told`]), and their damage is repaired without a second report.
+//! A write beyond a block leaves damage that a later check also finds. The write and its damage are
+//! one mistake. So the heap remembers reported blocks ([`Told`]), and repairs their damage without
+//! a second report.
 //!
 //! Called by `debug`'s entry points; `judge` and `late` use [`Told`].
 
@@ -144,8 +145,8 @@ impl Heap {
         self.report_asked(kind, block, asked, asked.address);
     }
 
-    /// Reports an argument. `first` is the first invalid byte, unless an overflow begins in the
-    /// block.
+    /// Reports an argument. `first` is the first invalid byte. If an overflow begins in the block,
+    /// the block's end counts instead.
     fn report_asked(&'static self, kind: FindingKind, block: Finding, asked: Asked, first: usize) {
         let (address, end) = (asked.address as u64, block.block + block.size);
         let first = match kind {
@@ -199,7 +200,7 @@ fn nearest(span: &'static Span, asked: Asked) -> Option<(FindingKind, Place)> {
         State::Live => {
             let next = Place { slot: place.slot + 1, ..place };
             // An access in a block's slack that reaches the next block, or is nearer to it, is an
-            // underflow of that block.
+            // underflow of the next block.
             let reaches_next = span.form() == Form::Small
                 && address > end
                 && next.slot < span.slots_a_bucket()

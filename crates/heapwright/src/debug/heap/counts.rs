@@ -39,7 +39,7 @@ impl Heap {
         live
     }
 
-    /// Returns the most bytes that were live at the moments of a count.
+    /// Returns the most bytes that were live at a call of [`Heap::note_peak`].
     pub(in crate::debug) fn peak(&self) -> u64 {
         self.note_peak();
         self.peak_live.load(Ordering::Relaxed)

@@ -87,7 +87,7 @@ impl Heap {
         if self.rules.canary.load(Ordering::Relaxed) {
             self.judge_small_edges(entered, place, word, here);
         } else {
-            // These bytes do not hold the pattern yet.
+            // Without a canary, the slack does not hold the pattern yet.
             fills = span.slot_bytes();
         }
         let made_at = record.made_at.load(Ordering::Relaxed);
@@ -170,7 +170,8 @@ impl Heap {
         let spending = (wants && self.spends()).then(|| self.budget.begins());
         let fills = self.rules.fill.load(Ordering::Relaxed);
         if bucket.span.form() == Form::Small && fills && wants {
-            // This is the last check of the bytes before a guard. A filled bucket is checked later.
+            // The guard makes the bytes inaccessible, so this is their last check. A filled bucket
+            // is checked later.
             // SAFETY: all its slots were filled.
             if let Some(damage) = unsafe { history::verify(bucket) } {
                 late.push_in(bucket, damage);
@@ -178,9 +179,10 @@ impl Heap {
         }
         // SAFETY: no code uses the bucket, and it is not yet in the history.
         let left = unsafe { history::leave(bucket, wants) };
-        // Counts the pages of a bucket that is guarded by choice and would have been filled, while
-        // the bucket is still ours. (Without time in the budget, only those few buckets are guarded
-        // that always are.)
+        // The budget pays for the pages of a guard if the bucket could have been filled instead.
+        // The pages are counted now, because in the history the bucket is no longer ours. (Without
+        // time in the budget only a few small buckets get a guard, see `Store::empty`. The budget
+        // does not pay for their pages.)
         let bytes = match bucket.span.form() {
             Form::Small if allowance.is_generous() => bucket.span.bucket_bytes(),
             Form::Large if history::is_to_be_filled(bucket) => history::extent(bucket).1,
@@ -204,7 +206,7 @@ impl Heap {
     /// finding and `None`.
     ///
     /// A block of size 0 gets size 1, because callers write as many bytes as the usable size. Until
-    /// then its first byte is checked.
+    /// this call, a free checks the block's first byte.
     pub(crate) fn size_of(
         &'static self,
         span: &'static Span,
@@ -234,7 +236,8 @@ impl Heap {
         None
     }
 
-    /// Reports a block in use that another owner handed out, or an address with no such block.
+    /// Reports a live block that another pool, arena or heap owns, or an address with no live
+    /// block.
     #[cold]
     pub(crate) fn of_another(&'static self, span: &'static Span, address: usize, what: Return) {
         let Some(mut entered) = self.enter() else { return };

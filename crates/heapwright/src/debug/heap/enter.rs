@@ -74,8 +74,8 @@ impl Heap {
         states.filter_map(|state| unsafe { state.as_ref() })
     }
 
-    /// Returns whether the calling thread is inside a call; then the caller is a signal handler
-    /// that interrupted it.
+    /// Returns whether the calling thread is inside a call. Then the caller is a signal handler
+    /// that interrupted this call.
     pub(in crate::debug) fn is_entered_here(&self) -> bool {
         self.state_of(thread_index::mine()).is_some_and(ThreadState::is_entered)
     }

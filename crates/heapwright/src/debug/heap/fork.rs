@@ -13,7 +13,8 @@ use super::Heap;
 impl Heap {
     /// Takes the locks.
     pub(crate) fn before_fork(&self) {
-        // This is the usual order of the locks: a thread that reports may be in the common state.
+        // This is the usual order of the locks: a thread that reports may be in the common state,
+        // and so hold `common_order`.
         self.common_order.acquire();
         self.table.acquire();
         self.store.acquire();
@@ -36,8 +37,8 @@ impl Heap {
         unsafe { self.common_order.release() };
     }
 
-    /// Forgets other threads' states in the child, because they may be in mid-change. The slots
-    /// left in their current buckets are lost. The child of a process of one thread keeps
+    /// Forgets other threads' states in the child, because such a state may be half changed. The
+    /// slots left in their current buckets are lost. The child of a process of one thread keeps
     /// everything.
     pub(crate) fn in_child(&self, alone: bool) {
         self.reporter.in_child();
@@ -70,9 +71,10 @@ impl Heap {
         (at != 0).then(|| (at, parent, self.forked_sequence.load(Ordering::Relaxed)))
     }
 
-    /// Starts the child's own blocks. Later buckets, and the slots left in its current buckets, are
-    /// the child's own. If a signal handler that interrupted the heap forked, all blocks count as
-    /// the child's own.
+    /// Begins an epoch, which tells the child's own buckets from inherited ones. Later buckets are
+    /// the child's own. So are its current buckets with slots left, including the blocks in them.
+    /// If a signal handler forks after it interrupted the heap, no epoch begins: all blocks count
+    /// as the child's own.
     fn begin_epoch(&self, index: usize) {
         let Some(mut store) = self.store.try_lock() else { return };
         store.epoch = store.epoch.saturating_add(1);

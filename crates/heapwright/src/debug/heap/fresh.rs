@@ -8,9 +8,9 @@
 //! ```
 //!
 //! A site's pattern depends on its key (`flagged::key`, equal in each run), the number of earlier
-//! blocks, and the place in the block. It does not depend on addresses. Each byte has its lowest
-//! bit set and its highest clear; the next seed has all bits inverted. So a word is positive and
-//! odd, or negative and even. It is no address, and none of its bytes is zero.
+//! blocks, and the place in the block. The pattern does not depend on addresses. Each byte has its
+//! lowest bit set and its highest bit clear. The next seed inverts all bits. So a word is positive
+//! and odd, or negative and even. No word is an address, and no byte is zero.
 //!
 //! Only the first 16 MiB of a block are filled, because programs request more than they use.
 //!
@@ -134,7 +134,7 @@ impl Heap {
         }
     }
 
-    /// Returns the number of the block's bytes before the point in `fill`.
+    /// Returns how many bytes of the block lie before the point in `fill`.
     fn with_pattern(&self, site: u64, size: usize, fill: &Fill) -> usize {
         if fill.without().contains(&site) {
             return 0;

@@ -212,7 +212,7 @@ impl Heap {
             let damage = Damage { first: 0, ..damage };
             return self.underflow(entered, next, its, damage, from_next, here);
         }
-        // SAFETY: the slack is ours; the repair makes the damage reported once.
+        // SAFETY: the slack is ours. (After the repair the damage is not reported again.)
         unsafe { bytes::fill(end, behind) };
         Finding {
             kind: FindingKind::Overflow,
@@ -238,7 +238,8 @@ impl Heap {
         here: Here,
     ) -> Finding {
         let from = place.block().wrapping_sub(near);
-        // SAFETY: the bytes before the block are ours; the repair makes the damage reported once.
+        // SAFETY: the bytes before the block are ours. (After the repair the damage is not reported
+        // again.)
         unsafe { bytes::fill(from, near) };
         Finding {
             kind: FindingKind::Underflow,
@@ -256,8 +257,9 @@ const fn is_of_cxx(origin: Origin) -> bool {
     matches!(origin, Origin::New | Origin::NewArray)
 }
 
-/// Returns whether another `operator new` made a deleted block of malloc. A library (libLLVM) may
-/// be bound to its own `operator new`, and its users to our `operator delete`.
+/// Returns whether another library's `operator new` made a block of `malloc` that a delete frees.
+/// For example, libLLVM may be bound to its own `operator new`, and its users to our `operator
+/// delete`.
 #[cold]
 fn is_from_other_new(place: Place, origin: Origin, deleted_by: Origin) -> bool {
     if family(origin) != Origin::Malloc as u8 || !is_of_cxx(deleted_by) {

@@ -15,8 +15,8 @@ use super::super::span::{BucketRef, Form, Found, Place};
 use super::Heap;
 use super::findings::of_block;
 
-/// Damage found under the store's lock. It is kept as whole findings, because the bucket may be
-/// reused before the report.
+/// Damage found under the store's lock. The damage is kept as whole findings, because the bucket
+/// may be reused before the report.
 pub(super) struct Late {
     found: [MaybeUninit<Finding>; 8],
     count: usize,
@@ -30,8 +30,8 @@ impl Late {
 
     /// Adds damage in a bucket, counted from the start of its extent.
     ///
-    /// False: there is no room, and the damage must be found again. (In buckets that leave the
-    /// history it cannot be found again. If more than eight of them are damaged at once, eight are
+    /// False: there is no room, and the damage must be found again. (Damage in buckets that leave
+    /// the history cannot be found again. If more than eight of them are damaged at once, eight are
     /// reported.)
     #[cold]
     pub(super) fn push_in(&mut self, bucket: BucketRef, damage: Damage) -> bool {

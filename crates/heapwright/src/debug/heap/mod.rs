@@ -10,7 +10,7 @@
 //!       bounds    arguments of the C library's functions, and the live blocks that hold them
 //!       fresh     the uninitialised bytes of a block
 //!       keep      blocks that the program declares as no leaks
-//!       poison    bytes of blocks that the program forbids to use
+//!       poison    bytes of blocks that must not be used for now
 //!       enter     the per-thread state of the caller
 //!       findings  about a block, or about an address outside of blocks
 //!       late      findings that must wait for the store's lock

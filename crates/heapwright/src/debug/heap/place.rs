@@ -168,7 +168,8 @@ impl Heap {
         self.place_in_slot(entered, request, stack, class)
     }
 
-    /// Does [`Heap::place`], with `spare` bytes behind the block to grow into if no guard is due.
+    /// Does [`Heap::place`]. If no guard is due, the block has `spare` bytes behind it to grow
+    /// into.
     pub(super) fn place_with_spare(
         &'static self,
         entered: &mut EnteredState,

@@ -1,5 +1,5 @@
-//! Poisoned bytes: bytes of live blocks that the program forbids to use, by AddressSanitizer's
-//! interface.
+//! Poisoned bytes: the program forbids all use of these bytes of a live block, by
+//! AddressSanitizer's interface.
 //!
 //! A poisoned range ends with the block in which it begins. Memory outside of live blocks is
 //! forbidden anyway. Memory outside of the heap cannot be poisoned, because no call would tell when
@@ -29,10 +29,10 @@ impl Heap {
         if sync::is_interrupted() || !poisons && !span.has_poison() {
             return;
         }
-        // A unit at a time, so that the lock is not held long.
+        // The loop takes a unit at a time, so that the lock is not held long.
         for mut piece in poisoned::pieces(address, bytes.min(bounds::left(span, address))) {
             let mut store = self.store.lock();
-            // Computed again under the lock, because no span ends under it.
+            // The bytes are computed again under the lock, because no span ends under it.
             piece.bytes = piece.bytes.min(bounds::left(span, piece.address()));
             if piece.bytes == 0 {
                 return;

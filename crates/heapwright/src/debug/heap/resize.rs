@@ -16,8 +16,8 @@
 //! second time at one place gets room for half as much again. A large block gets such room when it
 //! first grows. The block stays until it has outgrown the room. A program's first resize of a block
 //! moves it, and so does a doubling. A stale pointer then leads to a freed block. With `guard=all`,
-//! or if freed blocks are kept for ever, every resize moves, because the block's ends must stand at
-//! guards.
+//! or if freed blocks are kept for ever, every resize moves the block, because the block's ends
+//! must stand at guards.
 //!
 //! Called by `debug`'s entry points.
 
@@ -137,12 +137,12 @@ impl Heap {
             return new;
         }
         let spare = if request.size > had { request.size / 2 } else { 0 };
-        // If the kernel moves no page, the new block is abandoned. The bytes are copied into
-        // another block, because pages no longer move.
+        // If pages could not be moved, the new block is abandoned. From then on no pages move in
+        // this process, so the second try copies the bytes.
         for _ in 0..2 {
             let new = self.place_like(entered, request, here.stack, into, spare);
-            // SAFETY: both blocks have this many bytes; the old one is the caller's, the new one
-            // ours.
+            // SAFETY: both blocks have this many bytes. The old block is the caller's, and the new
+            // block is ours.
             if new.is_null() || unsafe { os::move_bytes(old, new, size, LARGE) }.is_some() {
                 return new;
             }
@@ -222,8 +222,8 @@ impl Heap {
         true
     }
 
-    /// Returns whether a block of `had` bytes may stay at its address. It must have the alignment,
-    /// and grow or shrink by less than half, within the limit.
+    /// Returns whether a block of `had` bytes may stay at its address. The address must have the
+    /// alignment. The block must grow or shrink by less than half, within the limit.
     fn may_stay(&self, place: Place, had: usize, request: Request) -> bool {
         had.min(request.size) > had.max(request.size) / 2
             && !self.is_over_limit(request.size.saturating_sub(had))
@@ -248,7 +248,7 @@ impl Heap {
         is_ours
     }
 
-    /// Hands a resized block out again. `size` is the size for its word.
+    /// Hands a resized block out again. `size` is the size in the slot's word.
     fn end_resize(
         &'static self,
         entered: &mut EnteredState,

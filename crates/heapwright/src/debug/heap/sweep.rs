@@ -1,4 +1,4 @@
-//! Sweeps: check slack and fill without a free.
+//! Sweeps check slack and fill without a free.
 //!
 //! ```text
 //!   a bucket is opened   checks one more bucket of the heap, all in turn
@@ -82,18 +82,19 @@ impl Heap {
                 && record.made.load(Ordering::Relaxed) == sequence
                 && late.push(bucket, from.addr() + damage.first, damage)
             {
-                // SAFETY: bytes of the pattern; the repair makes the damage reported once.
+                // SAFETY: bytes of the pattern. (After the repair the damage is not reported
+                // again.)
                 unsafe { bytes::fill(from.wrapping_add(damage.first), damage.length) };
             }
         }
     }
 
-    /// Checks everything for an explicit call.
+    /// Checks all buckets for an explicit call.
     pub(crate) fn sweep_all(&'static self, call: Call) {
         self.sweep_each(call, |_| true, u64::MAX);
     }
 
-    /// Checks everything for the last time. A forked child checks its own blocks. It checks
+    /// Checks all buckets for the last time. A forked child checks its own blocks. It checks
     /// inherited blocks only for a limited time, because its parent checks them, too. (A program
     /// may fork a child for each line that it reads.)
     pub(in crate::debug) fn sweep_last(&'static self) {

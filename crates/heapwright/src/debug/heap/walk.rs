@@ -124,9 +124,9 @@ impl Heap {
         self.reporter.forget();
     }
 
-    /// For tests: counts the open buckets of small spans, and those of them with free slots. Of the
-    /// latter it counts those that are no state's current bucket. No other code uses the heap
-    /// meanwhile.
+    /// For tests: returns three numbers of open buckets in small spans. The first counts all, the
+    /// second those with free slots. The third counts buckets with free slots that are no state's
+    /// current bucket. No other code uses the heap meanwhile.
     #[cfg(test)]
     pub(in crate::debug) fn open_buckets(&'static self) -> (usize, usize, usize) {
         let (mut open, mut with_slots, mut unknown) = (0, 0, 0);

@@ -67,7 +67,8 @@ pub(super) struct Groups {
 impl Groups {
     /// Creates an empty table. `None`: there is no memory.
     pub(super) fn new() -> Option<Self> {
-        // (The table is small at first: its pages are touched at random, each with two faults.)
+        // (The table is small at first. Groups lie in it at random, and each page costs two faults,
+        // at its first read and at its first write.)
         Some(Self { table: ZeroedArray::new(1 << 7)?, count: 0 })
     }
 

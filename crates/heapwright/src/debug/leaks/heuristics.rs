@@ -7,9 +7,9 @@
 //!   multipleinheritance  | vtable | fields ... | vtable | fields ...    a second base
 //! ```
 //!
-//! These are memcheck's (`--leak-check-heuristics`). Two of them accept more than memcheck does.
-//! The length may be at any offset, because allocators put it behind their headers. The cookie of
-//! an over-aligned type is as long as the alignment.
+//! The heuristics are memcheck's (`--leak-check-heuristics`). Two of them accept more than memcheck
+//! does. The length may be at any offset, because allocators put it behind their headers. The
+//! cookie of an over-aligned type is as long as the alignment.
 //!
 //! A vtable is in a module's data, and its first two entries lead to code.
 //!

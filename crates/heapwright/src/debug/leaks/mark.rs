@@ -14,8 +14,8 @@
 //! seldom reuses an address and fills freed memory, so few numbers are mistaken for pointers.
 //!
 //! The 64 bytes are for programs that keep pointers behind headers: lengths before strings, cookies
-//! of `new[]`, second bases of C++ objects, vectors of the loader. From a deeper pointer the
-//! program may or may not find the start. So such a block is possibly lost, as in valgrind.
+//! of `new[]`, the loader's vectors, first bases of C++ objects. From a deeper pointer the program
+//! may or may not find the start. So such a block is possibly lost, as in valgrind.
 //!
 //! In a lost cycle a pointer leads to every block. As in valgrind, the first block counts as
 //! definitely lost, and the others as lost with it. A definitely lost block that another lost block
@@ -86,7 +86,7 @@ pub(super) struct Marks<'a> {
     /// Live blocks not yet known as reachable.
     left: u64,
     has_kept: bool,
-    /// Whether only a pointer to the middle has led to some block so far.
+    /// Whether pointers have led only to the middle of some block so far.
     has_possible: bool,
     /// Bytes that were read.
     pub(super) read: u64,

@@ -3,7 +3,7 @@
 //! ```text
 //!   at exit, at a signal, at a call                          while it runs, now and then
 //!     | locks of the heap                                      |
-//!     | hold: each thread publishes its registers              count: live blocks a stack
+//!     | hold: each thread publishes its registers              count: live blocks by stack
 //!     | copy of the process; the program goes on               |
 //!     v                                                        v
 //!   index    a number for each slot                          groups, fullness, timeline
@@ -13,14 +13,14 @@
 //!     \-> record file, standard error  <----------------------/
 //! ```
 //!
-//! A snapshot is a copy of the process (`os`: `standstill`), like the kernel's `fork` but without a
-//! thread, handler or signal that the program could notice. It needs no special rights, so it works
-//! in containers without ptrace. The program stops only while its threads answer and the kernel
-//! copies its page tables; the copy does the check. A process of one thread is not copied at its
-//! end, because it no longer changes.
+//! A check uses a copy of the process (`os`: `standstill`). The copy is like the kernel's `fork`,
+//! but without a thread, handler or signal that the program could notice. The copy needs no special
+//! rights, so checks work in containers without ptrace. The program stops only while its threads
+//! answer and the kernel copies its page tables. The copy does the check. A process of one thread
+//! is not copied at its end, because it no longer changes.
 //!
-//! A forked child only reads its parent's blocks. It reports its own blocks, or all if the parent
-//! has ended.
+//! A forked child reads its parent's blocks but does not report them. It reports its own blocks, or
+//! all blocks if the parent has ended.
 //!
 //! | reported as | but is | when |
 //! |---|---|---|
@@ -311,8 +311,8 @@ fn below_exit(scratch: &mut stacks::Scratch, proc_mem: &ProcMem, here: usize) ->
     let frames = stacks::frames(stacks::here(scratch, stacks::MAX_DEPTH));
     let Some(exit) = frames.iter().position(|&pc| is_exit(pc)) else { return here };
     let Some(&[within, caller]) = frames.get(exit..exit + 2) else { return here };
-    // The frames' return addresses are there, the return address into `exit` first. The kernel
-    // reads them, because a stack may have inaccessible pages.
+    // The frames' return addresses lie above `here`, the return address into `exit` first. The
+    // kernel reads them, because a stack may have inaccessible pages.
     let mut words = [0; 4096 / WORD];
     let mut wanted = within;
     let mut at = here.next_multiple_of(WORD);

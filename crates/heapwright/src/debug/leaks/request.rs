@@ -40,7 +40,7 @@ const MANY: u64 = 400_000;
 
 /// Whether a signal's check was not possible, and is still wanted.
 static WANTED: AtomicBool = AtomicBool::new(false);
-/// The time of the next count; 0: never.
+/// The time of the next count; 0: never; `u64::MAX`: a thread is counting.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 static STEP: AtomicU64 = AtomicU64::new(FIRST);
 static COUNTS: AtomicU32 = AtomicU32::new(0);
@@ -107,7 +107,7 @@ pub(in crate::debug) fn tick(heap: &'static Heap) {
 #[cold]
 #[inline(never)]
 fn count(heap: &'static Heap, next: u64) {
-    // Of the threads that see the due count, one makes it.
+    // Only one of the threads that see a due count makes the count.
     if NEXT.compare_exchange(next, u64::MAX, Ordering::Relaxed, Ordering::Relaxed).is_err() {
         return;
     }

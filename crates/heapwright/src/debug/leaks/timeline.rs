@@ -5,8 +5,8 @@
 //!   full: every second moment goes, and the time between two doubles
 //! ```
 //!
-//! So the timeline never grows and stays nearly even, for a run of a millisecond or of a month. It
-//! converts a block's sequence number to a time.
+//! So the timeline never grows and stays nearly even, for a run of a millisecond or of a month. The
+//! timeline converts a block's sequence number to a time.
 //!
 //! Called by `leaks`, and when a bucket is opened.
 

@@ -32,7 +32,7 @@ static PIECE: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
 /// Bytes of the piece in use.
 static CUT: AtomicUsize = AtomicUsize::new(0);
 
-/// Owns the piece during a check. It outlives the check's arrays, which one thread makes.
+/// Owns the piece during a check. The shelf outlives the check's arrays, which one thread makes.
 pub(super) struct Shelf(());
 
 impl Shelf {
@@ -108,7 +108,7 @@ impl<T: Plain> Deref for ZeroedArray<T> {
 
     fn deref(&self) -> &[T] {
         // SAFETY: `count` elements, zeroed at first, lie there, aligned to a cache line or more.
-        // They are ours while this lives.
+        // They are ours while this array lives.
         unsafe { slice::from_raw_parts(self.at.cast(), self.count) }
     }
 }
@@ -116,7 +116,7 @@ impl<T: Plain> Deref for ZeroedArray<T> {
 impl<T: Plain> DerefMut for ZeroedArray<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: `count` elements, zeroed at first, lie there, aligned to a cache line or more.
-        // They are ours alone while this is borrowed.
+        // They are ours alone while this array is borrowed.
         unsafe { slice::from_raw_parts_mut(self.at.cast(), self.count) }
     }
 }
