@@ -25,7 +25,7 @@
 //! - *adopt*: taking a slab of an abandoned cache.
 //!
 //! A visitor on a slow path never waits for the lock, so there is no order of locks to keep.
-//! (`malloc_trim` waits, and has no other lock; `heapwright trim` does not wait.)
+//! (`malloc_trim` waits, and has no other lock. `heapwright trim` does not wait.)
 //!
 //! Called by the slow paths of `cache`.
 
@@ -76,7 +76,7 @@ impl Cache {
 
     /// Enters the cache for slow work, if the cache's thread lives and does no slow work now.
     pub(super) fn visit(&self) -> Option<Visit<'_>> {
-        // Around a fork: in the child the thread may be gone.
+        // Around a fork no visit is possible: in the child the cache's thread may be gone.
         if sync::holds_all() || !self.lives() {
             return None;
         }
@@ -179,7 +179,7 @@ impl Thief {
 
     /// Passes some partly free slabs of `class` from a live thread's cache to `take`. `take` also
     /// gets the cache, and may do slow work in it. If the chunk has dirty units, passes only mostly
-    /// free slabs: for others, a visit would cost more than it saves. `me` is the id of the
+    /// free slabs: for other slabs, a visit would cost more than it saves. `me` is the id of the
     /// searching cache (0: none). Returns whether `take` got a slab.
     pub(super) fn steal(&self, me: u32, class: usize, take: impl Fn(&Cache, Slab<'_>)) -> bool {
         let made = CACHES.made() as u32;
@@ -191,7 +191,7 @@ impl Thief {
             return false;
         }
         let share = share_worth_taking();
-        // One more, because the searching cache may be among them.
+        // One more cache is checked, because the searching cache may be among them.
         for _ in 0..(ASKS + 1).min(made as usize) {
             let Some(other) = self.next(me, made) else { continue };
             // This check comes before the visit. It may read changing data, but only of some unit's
@@ -301,7 +301,7 @@ pub(super) fn adopt(class: usize, take: impl Fn(&Cache, Slab<'_>)) -> bool {
 }
 
 /// Looks after free memory that no thread owns, and after the caches of quiet threads, unless
-/// another thread did so in this tick. `me` is the id of the calling thread's cache, or 0;
+/// another thread did so in this tick. `me` is the id of the calling thread's cache, or 0.
 /// `is_quiet`: the thread has time. Returns whether more is left.
 pub(super) fn look_after_others(me: u32, now: u32, delay: i32, is_quiet: bool) -> bool {
     if LAST_TICK.swap(now, Ordering::Relaxed) != now {

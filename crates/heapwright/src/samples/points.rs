@@ -28,7 +28,7 @@ pub(super) struct Point {
     pub(super) ns: u64,
     /// Live bytes, estimated.
     pub(super) live: f64,
-    /// The process's resident bytes; 0: unknown.
+    /// The process's resident bytes. 0: unknown.
     pub(super) resident: u64,
 }
 
@@ -94,7 +94,7 @@ impl Points {
         self.count += 1;
     }
 
-    /// Doubles the cells until half of the room is free; each keeps its last point.
+    /// Doubles the cells until half of the room is free. Each cell keeps its last point.
     fn thin(&mut self) {
         while self.count > MOST / 2 {
             self.doublings += 1;
