@@ -49,8 +49,8 @@ impl Cache {
     }
 
     /// Ends the thread's use: gives back free memory, and lets go of the cache, so that other
-    /// threads can reclaim and adopt it. A few caches with few free blocks keep these for the next
-    /// threads, so that a short-lived thread costs little.
+    /// threads can reclaim and adopt it. A few caches with few free blocks keep these blocks for
+    /// the next threads, so that a short-lived thread costs little.
     pub(crate) fn abandon(&self) {
         // The thread does not take the lock as the owner: another thread may own the cache before
         // this function returns.
@@ -189,7 +189,7 @@ pub(super) fn cool_abandoned(now: u32, delay: i32) {
     });
 }
 
-/// Gives back the free memory of abandoned caches, and pages without a block.
+/// Gives back the free memory of abandoned caches, and their pages without a block in use.
 pub(crate) fn purge_abandoned() -> usize {
     let mut given = 0;
     CACHES.visit_abandoned(usize::MAX, |dead| {

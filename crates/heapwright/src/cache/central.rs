@@ -433,7 +433,7 @@ fn gather_deferred() {
             // SAFETY: one free block of the class and the common owner, whose link is null.
             give(class, unsafe { DepotChain::of(block, 1) });
         } else {
-            // A run: see `defer_run`.
+            // The block is a run: see `defer_run`.
             bytes += UNIT;
             chunk::give(unit, MAP.record(unit).units.load(Ordering::Relaxed) as usize);
         }
@@ -742,7 +742,7 @@ mod tests {
         let sizes: Vec<usize> = blocks.iter().map(size).collect();
         assert_eq!(sizes, [[1 << 10; 64].as_slice(), &[SLAB_MAX; 4]].concat());
         assert!(reserved(class(24)).is_none() && reserved(class(SLAB_MAX)).is_none());
-        // Blocks that handlers free return to the reserve, before a thread that may wait refills
+        // The reserve takes the blocks that handlers free, before a thread that may wait refills
         // it.
         for block in &blocks {
             // SAFETY: a reserved block, of a common slab of this class, given back once.

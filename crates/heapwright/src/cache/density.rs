@@ -174,7 +174,7 @@ impl Census {
         let is_old = |census: &&Self| census.is_due(now.wrapping_sub(INTERVAL_MS));
         let unused = CENSUSES.iter().find(|census| census.owner.load(Ordering::Relaxed) == 0);
         let census = unused.or_else(|| CENSUSES.iter().find(is_old))?;
-        // No thread takes a census over during a survey for it, nor begins a survey meanwhile.
+        // While this thread takes the census over, no thread makes a survey for it.
         let is_taken = census.turn.with(|()| {
             for cut in &census.cuts {
                 cut.store(Cut::NOTHING.0, Ordering::Relaxed);
@@ -356,9 +356,9 @@ mod tests {
     fn the_sparsest_slabs_are_emptied_and_as_few_stay_as_hold_all() {
         // Ten slabs at a half: five suffice.
         assert_eq!(count(&[50; 10], 100).cut(100), Some((8, 5)));
-        // 10 + 90 + 95 fit into two.
+        // 10 + 90 + 95 fit into two slabs.
         assert_eq!(count(&[10, 90, 95], 100).cut(100), Some((1, 0)));
-        // Together they need all three.
+        // 60 + 90 + 95 need all three slabs.
         assert_eq!(count(&[60, 90, 95], 100).cut(100), None);
         assert_eq!(count(&[], 100).cut(100), None);
         assert_eq!(count(&[1], 100).cut(100), None);
@@ -379,7 +379,7 @@ mod tests {
             let Some((at, stays)) = count(&slabs, capacity).cut(capacity) else { continue };
             let mut stays = stays as usize;
             let (mut moved, mut room, mut emptied) = (0, 0, 0);
-            // In the order of addresses.
+            // The slabs are in the order of addresses.
             for &used in &slabs {
                 let step = step(used, capacity);
                 let is_emptied = step < at

@@ -189,8 +189,8 @@ impl Cache {
         (self.slab_count.get() * UNIT / SHARE).clamp(FEW_BYTES, MANY_BYTES)
     }
 
-    /// Bytes of large blocks that the depot may hold. The lists alone hold too few for a phase of a
-    /// program.
+    /// Bytes of large blocks that the depot may hold. The lists alone hold too few blocks for a
+    /// phase of a program.
     fn depot_room_of_large(&self) -> usize {
         (stash::room_bytes() / SHARE_OF_STASH).max(FEW_BYTES)
     }

@@ -67,7 +67,7 @@ impl ForcedSlow {
         if self.is_on() { self.polls_left.get() } else { 0 }
     }
 
-    /// Keeps the list's blocks back: from now on it is forced slow.
+    /// Keeps the list's blocks back: from now on the list is forced slow.
     pub(super) fn put(&self, chain: &DepotChain) {
         debug_assert!(self.head.get().is_null());
         self.head.set(chain.head());

@@ -165,7 +165,7 @@ impl Mismatch {
     /// The offset of the shared cache's list that the block goes to, if [`Mismatch::is_to_shared`].
     #[inline(always)]
     pub(crate) fn shared_list(self) -> usize {
-        // A constant, so that it becomes a part of the list's address.
+        // The bias is a constant, so it becomes a part of the list's address.
         self.0 - BIASED_TO_SHARED
     }
 

@@ -290,8 +290,8 @@ pub(crate) fn quickly_fitting(size: usize, stash: &Stash) -> Option<*mut u8> {
     Some(MAP.address_of(unit))
 }
 
-/// Makes the run at `block`, which was kept and is now the caller's, a large block of `size` bytes.
-/// Null: a part of the run is lost, and the run has been given back.
+/// Turns the run at `block` into a large block of `size` bytes. The run was kept, and is now the
+/// caller's. Null: a part of the run is lost, and the run has been given back.
 #[inline(always)]
 pub(crate) fn reuse(block: *mut u8, units: usize, size: usize) -> *mut u8 {
     let unit = MAP.unit_of(block.addr());
@@ -321,8 +321,9 @@ fn reuse_otherwise(unit: usize, units: usize, size: usize) -> *mut u8 {
     ptr::null_mut()
 }
 
-/// Makes the run of the large block at `unit` a kept run, and returns its length. `None`: the run
-/// has more than `longest` units, a first-class heap owns the block, or the block was freed before.
+/// Turns the run of the large block at `unit` into a kept run, and returns its length. `None`: the
+/// run has more than `longest` units, a first-class heap owns the block, or the block was freed
+/// before.
 #[inline(always)]
 pub(crate) fn give_up(unit: usize, longest: usize) -> Option<usize> {
     let record = MAP.record(unit);
@@ -358,7 +359,7 @@ pub(crate) fn keep(unit: usize, stash: &Stash) -> bool {
     kept
 }
 
-/// Makes a run that was just taken a large block of `size` bytes. `None`: a part of the run is
+/// Turns a run that was just taken into a large block of `size` bytes. `None`: a part of the run is
 /// lost, which never happens to a run from the chunk.
 fn hand_out(run: Run, size: usize, usable: usize, zero: bool) -> Option<Large> {
     // This call comes first, because it may have to bring the memory back.

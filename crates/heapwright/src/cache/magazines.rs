@@ -48,9 +48,8 @@ use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{self, Lock};
 
 // **Bound.** A cache holds at most two chains of a class. Its spares are also bounded by a small
-// share of all slabs and by [`SPARES`] bytes, so lists and spares hold less than 2 MiB. The stash
-// has its own bound. Blocks in a cache that no thread used for a purge delay go to the central
-// lists.
+// share of all slabs and by `SPARES` bytes, so lists and spares hold less than 2 MiB. The stash has
+// its own bound. Blocks in a cache that no thread used for a purge delay go to the central lists.
 
 /// A class of blocks over [`MIDDLE`] is busy after this many slow operations in one tick of the
 /// clock.
@@ -400,8 +399,8 @@ impl Magazines {
         };
         let forced_slow = &self.bins[class].forced_slow;
         let (chain, polls) = if forced_slow.is_on() {
-            // `tend` forced the list slow just now. It was empty, except for blocks that signal
-            // handlers had left there.
+            // `tend` forced the list slow just now. The list was empty, except for blocks that
+            // signal handlers had left there.
             (chain.before(forced_slow.take()), forced_slow.polls_left.get())
         } else {
             (chain, polls.saturating_sub(1))

@@ -219,7 +219,7 @@ pub(crate) struct Cache {
     owned_by: AtomicU8,
     /// Whether the cache is abandoned and has kept its blocks for the thread that adopts it.
     is_warm: Cell<bool>,
-    /// Whether its thread has ended.
+    /// Whether the cache's thread has ended.
     pub(crate) is_abandoned: AtomicBool,
     next_abandoned: AtomicPtr<Cache>,
     pub(crate) counters: Counters,
@@ -356,7 +356,7 @@ impl Member for Cache {
 #[derive(Clone, Copy)]
 pub(crate) struct Allocated {
     pub(crate) block: *mut u8,
-    /// Whether all of it reads as zero.
+    /// Whether the whole block reads as zero.
     pub(crate) zero: bool,
 }
 

@@ -77,7 +77,7 @@ impl Sampling {
         self.is_on.get()
     }
 
-    /// Counts a block of `size` bytes. False: it becomes a sample.
+    /// Counts a block of `size` bytes. False: the block becomes a sample.
     #[inline(always)]
     pub(crate) fn count(&self, size: usize) -> bool {
         if self.countdown.left() > size {

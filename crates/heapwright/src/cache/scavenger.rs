@@ -2,7 +2,7 @@
 //!
 //! A slab with one slot in use keeps its unit, but not the pages whose slots were all returned. A
 //! pass over the partial slabs begins every purge delay, and each slow operation of the cache does
-//! a bounded step of it. So there is no background thread and no long pause.
+//! a bounded step of the pass. So there is no background thread and no long pause.
 //!
 //! ```text
 //!   classes   0 .. done .. [this one] .. left ..  79
@@ -30,7 +30,7 @@ use crate::slab::Slab;
 use crate::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use crate::ticks;
 
-/// Slabs that one step checks, and purges.
+/// A step checks this many slabs, and purges this many.
 const LOOKS: usize = 64;
 const PURGES: usize = 8;
 

@@ -67,11 +67,11 @@ impl Probe {
     }
 
     /// The request for a new slab of `class`. The owner's slabs have the entry `mine`. The owner
-    /// has `slabs` slabs of the class, all of whose slots were handed out, and `all` slabs in all.
-    /// A class that has filled many slabs will probably fill the new one. Large sizes need more
-    /// slabs for this guess, because programs leave the end of the last slab untouched. In a large
-    /// heap every class passes, because the ends of all classes' last slabs are a small part of the
-    /// heap.
+    /// has `slabs` slabs of the class, and `all` slabs of all classes. All slots of the class's
+    /// slabs were handed out. A class that has filled many slabs will probably fill the new one.
+    /// Large sizes need more slabs for this guess, because programs leave the end of the last slab
+    /// untouched. In a large heap every class passes, because the ends of all classes' last slabs
+    /// are a small part of the heap.
     pub(super) fn want_of_slab(&self, class: usize, slabs: usize, all: usize, mine: Entry) -> Want {
         let size = size_class::size(class);
         let many = (size / SIZE_A_SLAB).max(FILLED);

@@ -59,7 +59,7 @@ const LOOKS: usize = 64;
 const VISITS: usize = 8;
 /// The nanoseconds for which a busy thread helps others in a tick.
 const BUSY_PATIENCE: u64 = 200_000;
-/// The same for a quiet thread, for its own cache and for others.
+/// The same for a quiet thread, for its own cache and for other caches.
 pub(super) const QUIET_PATIENCE: u64 = 1_000_000;
 /// The tick in which a thread last looked after free memory.
 static LAST_TICK: AtomicU32 = AtomicU32::new(0);
@@ -169,8 +169,8 @@ impl Thief {
         Self { victim: Cell::new(0), skips: Cell::new(0) }
     }
 
-    /// The next cache to check, of the `made` caches. `None`: its id is `me`, so it is the cache
-    /// that searches.
+    /// The next cache to check, of the `made` caches. `None`: the next cache is the searching
+    /// cache, with the id `me`.
     fn next(&self, me: u32, made: u32) -> Option<&'static Cache> {
         let id = self.victim.get() % made + 1;
         self.victim.set(id);

@@ -410,9 +410,9 @@ impl Cache {
         }
     }
 
-    /// Leaves the cache of a thread that ends to the next thread. The slots wait in it for that
-    /// thread, or go back to the slabs. (Without these slots, each short-lived thread would have to
-    /// draw a quarantine.)
+    /// Leaves the cache of a thread that ends to the next thread. The slots wait in the cache for
+    /// that thread, or go back to the slabs. (Without these slots, each short-lived thread would
+    /// have to draw a quarantine.)
     pub(crate) fn leave(&'static self) {
         let mut area = CACHES.lock();
         let is_filled = area.filled < MOST_FILLED;
@@ -580,9 +580,10 @@ impl Cache {
         let tail = ring.tail.load(Ordering::Relaxed);
         let head = tail.wrapping_sub(count as u32 * PLACE);
         // Drawn slots come out first: they go just before the oldest entry. This is safe in a ring
-        // with at most [`PENDING`] entries, which the fast path leaves, and in a ring of long
-        // slots. In another ring a pending call may still have to read a place there. So the drawn
-        // slots go behind the newest entry, and swap with the oldest entries.
+        // of long slots. It is also safe in a ring with at most [`PENDING`] entries, because the
+        // fast path takes none of these. In another ring a pending call may still have to read a
+        // place there. So the drawn slots go behind the newest entry, and swap with the oldest
+        // entries.
         let is_before = count <= PENDING || is_long;
         let mut drawn = 0u32;
         slabs::draw(class, want.max(0) as usize, |slot| {
@@ -651,7 +652,7 @@ impl Cache {
     }
 
     /// Takes the oldest slot of a ring for a block of `asked` bytes with this maker, if `bits`
-    /// returns 0 for it.
+    /// returns 0 for the slot.
     #[inline(always)]
     fn pop(
         &self,
@@ -777,8 +778,8 @@ impl Cache {
         let word_at = settings::get().words.wrapping_add(unit * A_UNIT + index);
         // SAFETY: a unit has a word for every 16 bytes, and the words of a slab are committed.
         let word = unsafe { &*word_at };
-        // If the block's maker fits the call, this is the slack. Otherwise it is more than any
-        // slack.
+        // If the block's maker fits the call, `slack` is the block's slack. Otherwise it is more
+        // than any slack.
         let slack = (slots::read(word) as u32)
             .wrapping_sub(const { word::live(word::maker(Origin::of::<FROM>(), false), 0) as u32 });
         if slack > MOST_SLACK as u32 {

@@ -103,8 +103,8 @@ impl Place {
         self.note(REUSED);
     }
 
-    /// Clears the block, which its holder gives up, and makes it inaccessible with its pages.
-    /// False: the block is still accessible.
+    /// Clears the block, which its holder gives up, and makes it inaccessible. The block keeps its
+    /// pages. False: the block is still accessible.
     pub(super) fn free(self) -> bool {
         if self.known() == FRESH || self.usable > LONGEST {
             return false;

@@ -46,7 +46,7 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{self, Lock};
 
 /// Whether an address lies in a block (in use or cached) of this process's heaps. Takes constant
-/// time, and any address.
+/// time. The address may be any.
 ///
 /// ```
 /// let block = heapwright::heap::malloc(100);

@@ -313,7 +313,7 @@ pub(super) fn take_run(cpu_entry: &CpuEntry, size: usize) -> *mut u8 {
     }
 }
 
-/// [`take_run`] from the shared cache, which also gives the CPU up to half a row.
+/// [`take_run`] from the shared cache. Also moves up to half a row of runs to the CPU's arrays.
 #[cold]
 #[inline(never)]
 fn refill_runs(size: usize) -> *mut u8 {

@@ -6,8 +6,8 @@
 //!          slot start? push; count
 //! ```
 //!
-//! All other calls are tail calls with the arguments still in their registers. Nearly all go
-//! through the table that the hot part leads to (`Serve`). The tables are in `start`:
+//! All other calls are tail calls with the arguments still in their registers. Nearly all of them
+//! go through the table that the hot part leads to (`Serve`). The tables are in `start`:
 //!
 //! ```text
 //! malloc

@@ -84,7 +84,7 @@ pub(super) const fn front(
     Serve { malloc, free, unknown, large, allocate, give_back, resize, drawn: this, plain: this }
 }
 
-/// Returns `block` as the answer to a call. If it is null, sets `errno`.
+/// Returns `block` as the answer to a call. If `block` is null, sets `errno`.
 #[inline(always)]
 pub(super) fn answer(block: *mut u8) -> *mut u8 {
     if block.is_null() {

@@ -142,7 +142,7 @@ pub(crate) fn is_on() -> bool {
 }
 
 /// Raises the number of shared caches (`cache=shared:K`) to `count`, at most 1024, and never lowers
-/// it. Returns their number now; 0: threads have caches of their own.
+/// it. Returns their number now. 0: threads have caches of their own.
 ///
 /// Running threads need no notice: a thread that finds its cache locked searches all caches.
 ///

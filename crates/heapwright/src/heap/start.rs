@@ -529,9 +529,9 @@ unsafe extern "C" fn thread_exit(token: *mut c_void) {
 ///
 /// `operator new[]` forwards to `operator new`, so that a program may replace `operator new` alone.
 /// Debug and hardened heaps must know which form was called. For this, the C layer's forms jump
-/// through a table. This runs before the first block. Otherwise a block of `new[]` from another
-/// library's constructor would count as a block of `new`, and its `delete[]` would be reported
-/// falsely.
+/// through a table. This function runs before the first block. Otherwise a block of `new[]` from
+/// another library's constructor would count as a block of `new`, and its `delete[]` would be
+/// reported falsely.
 ///
 /// A hidden weak symbol names a word with the address of the C layer's function. A program without
 /// the C layer lacks the symbol.
@@ -612,14 +612,14 @@ fn before() {
     // The thread gets its cache now if it has none: handlers allocate while the locks are held.
     begin_thread();
     let mine = words::cache();
-    // See `fork`: no other lock of the heap is held while this waits for slots.
+    // See `fork`: no other lock of the heap is held while this call waits for slots.
     magazines::hold_slots();
     // The order is that in which the heap itself takes these locks.
     STARTING.acquire();
     hardened::before_fork();
     control::before_fork();
     if let Some(mine) = mine {
-        // This keeps visitors out of the thread's cache.
+        // This lock keeps visitors out of the thread's cache.
         mine.lock.acquire();
     }
     MINE.store(

@@ -27,7 +27,8 @@ use crate::{memory_limit, os, poisson};
 
 /// A block with at most this lifetime in nanoseconds is temporary.
 const TEMPORARY_NS: u64 = 1_000_000;
-/// Live bytes are a new peak if they exceed the last peak by this fraction of the peak: 1/50.
+/// Live bytes are a new peak if they exceed the last peak by more than the last peak divided by
+/// this: 2 %.
 const PEAK_STEP: f64 = 50.0;
 /// The time from the start to the first copy of each stack's bytes, in nanoseconds.
 const FIRST_COPY_NS: u64 = 1 << 26;
@@ -282,7 +283,7 @@ impl Samples {
     }
 
     /// Returns the process's resident bytes. 0: no file is saved, or a sandbox forbids the
-    /// question. The kernel tells them in a file.
+    /// question. (The kernel tells the number in a file.)
     fn resident(&self) -> u64 {
         let may_ask = self.prefix.is_given() && !memory_limit::is_in_sandbox();
         if may_ask { os::resident_bytes().0 } else { 0 }

@@ -124,7 +124,7 @@ mod tests {
     fn a_time_without_changes_is_flat() {
         let mut points = Points::new();
         points.begin(0.0, 1);
-        // 100 bytes are allocated, nothing changes for long, and they are freed.
+        // 100 bytes are allocated, nothing changes for long, and then they are freed.
         assert!(!points.is_due(FIRST_STEP_NS - 1) && points.is_due(FIRST_STEP_NS));
         points.add(1000 * FIRST_STEP_NS + 7, 100.0, 2);
         let all: Vec<_> =

@@ -98,9 +98,9 @@ const fn capacity(class: usize, is_busy: bool) -> usize {
 }
 
 // **Runs.** Each length of large blocks up to 4 units (256 KiB) has a row, too. A run in a row is
-// [`Kind::Kept`](crate::address_map::Kind), as in a stash, so statistics, leak checks and late
-// frees see that the run is no block. Runs that stay unused between two passes go to the chunk. So
-// do all runs of a CPU before its threads make the process grow.
+// `Kind::Kept`, as in a stash, so statistics, leak checks and late frees see that the run is no
+// block. Runs that stay unused between two passes go to the chunk. So do all runs of a CPU before
+// its threads make the process grow.
 
 /// Units in the longest run that has a row.
 pub(crate) const LONGEST: usize = 4;
@@ -185,7 +185,7 @@ static HEAD: AtomicUsize = AtomicUsize::new(0);
 static IS_READY: AtomicBool = AtomicBool::new(false);
 /// Whether CPUs can be closed.
 static CAN_CLOSE: AtomicBool = AtomicBool::new(false);
-/// Whether the present fork could bring the arrays to rest.
+/// Whether the present fork has brought the arrays to rest.
 static AT_REST: AtomicBool = AtomicBool::new(false);
 /// Excludes other threads while a thread makes or closes arrays.
 static ORDER: Lock<()> = Lock::new(());
@@ -739,8 +739,8 @@ pub(super) unsafe fn after_fork() {
     unsafe { ORDER.release() };
 }
 
-/// In a forked child whose parent had other threads: forgets the arrays' contents if they could not
-/// be brought to rest.
+/// In a forked child whose parent had other threads: forgets the arrays' contents if the fork did
+/// not bring the arrays to rest.
 pub(super) fn forget_after_fork() {
     if AT_REST.load(Ordering::Relaxed) {
         return;

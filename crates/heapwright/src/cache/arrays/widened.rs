@@ -62,8 +62,8 @@ std::thread_local! {
     static UNKEPT: Area = const { Area(UnsafeCell::new([0; 8])) };
 }
 
-/// Sets the CPU in the calling thread's [`UNKEPT`] to `cpu`, and returns its distance from the
-/// thread pointer.
+/// Sets the CPU in the calling thread's [`UNKEPT`] to `cpu`. Returns the distance from the thread
+/// pointer to [`UNKEPT`].
 fn unkept(cpu: usize) -> isize {
     let thread: usize;
     // SAFETY: the first word of a thread's control block is its own address.
