@@ -15,9 +15,8 @@
 //!
 //! Slabs of shared caches cannot belong to one cache. If a thread moved to another cache, each free
 //! of an earlier block would be a remote free. So all slabs belong to one *common owner*, which is
-//! no cache. Threads share magazines, which own no slab. Each class has lists with a lock.
-//!
-//! The common owner has an id (`address_map::COMMON`), and no object.
+//! no cache. Threads share magazines, which own no slab. Each class has lists with a lock. The
+//! common owner has an id (`address_map::COMMON`), and no object.
 //!
 //! **Signal handlers** must not wait for a lock if they have interrupted their thread under one of
 //! these locks or any other lock (`sync::is_interrupted`). So the functions that they reach take no
