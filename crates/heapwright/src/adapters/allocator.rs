@@ -33,7 +33,7 @@ pub(super) trait Source {
     ///
     /// # Safety
     ///
-    /// The block came from this source with the layout `old`; the alignments are equal, and neither
+    /// The block came from this source with the layout `old`. The alignments are equal, and neither
     /// size is 0.
     unsafe fn change(&self, block: NonNull<u8>, old: Layout, new: Layout) -> Option<NonNull<u8>>;
 }
@@ -143,7 +143,7 @@ pub(super) unsafe fn deallocate(source: &impl Source, block: NonNull<u8>, layout
     }
 }
 
-/// Grows or shrinks a block, and moves it if necessary; new bytes are zero if `zeroed`. `None`:
+/// Grows or shrinks a block, and moves it if necessary. New bytes are zero if `zeroed`. `None`:
 /// there is no memory, and the block is unchanged.
 ///
 /// # Safety

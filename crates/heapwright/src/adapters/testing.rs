@@ -36,7 +36,7 @@ pub use crate::tally::Allocations;
 pub struct Counting<A = Heapwright>(A);
 
 impl Counting {
-    /// Counts around [`Heapwright`].
+    /// Counts the calls to [`Heapwright`].
     #[must_use]
     pub const fn new() -> Self {
         Self(Heapwright)
@@ -44,7 +44,7 @@ impl Counting {
 }
 
 impl<A> Counting<A> {
-    /// Counts around another allocator.
+    /// Counts the calls to another allocator.
     #[must_use]
     pub const fn around(allocator: A) -> Self {
         Self(allocator)
@@ -66,7 +66,7 @@ std::thread_local! {
 /// Panics if the program's global allocator is no [`Counting`], because nothing would be counted.
 pub fn allocations<T>(run: impl FnOnce() -> T) -> (T, Allocations) {
     let outer = TALLY.replace(Some(Allocations::default()));
-    // This runs also if the closure panics.
+    // `Restore` restores the outer tally, also if the closure panics.
     let counting = Restore(outer);
     #[expect(clippy::disallowed_methods, reason = "the probe tests the program's global allocator")]
     // SAFETY: the layout's size is not zero.
@@ -86,7 +86,7 @@ pub fn allocations<T>(run: impl FnOnce() -> T) -> (T, Allocations) {
 
 const PROBE: Layout = Layout::new::<u64>();
 
-/// Restores the outer tally, plus the counts since.
+/// Restores the outer tally, with the inner counts added.
 struct Restore(Option<Allocations>);
 
 impl Drop for Restore {

@@ -1,4 +1,4 @@
-//! Abandoned caches: those whose threads have ended.
+//! Abandoned caches: caches whose threads have ended.
 //!
 //! ```text
 //!   thread ends --abandon--> warm (keeps its free blocks, if few) --cool--> cool (all given back)
@@ -6,13 +6,13 @@
 //!                            +---------- begin: the next thread adopts it --+
 //! ```
 //!
-//! No thread owns an abandoned cache. A thread that frees a block of the cache claims it for a
-//! moment and drains it (`reclaim`). A thread that needs a slab takes a partial slab from it
-//! (`adopt_slab`). Blocks that arrive while a thread lets go of the ownership are not lost: see
-//! `remote`.
+//! No thread owns an abandoned cache. A thread that frees a block of such a cache claims the cache
+//! for a moment, and drains the cache (`reclaim`). A thread that needs a slab takes a partial slab
+//! from such a cache (`adopt_slab`). Blocks that arrive while a thread lets go of the ownership are
+//! not lost: see `remote`.
 //!
-//! In a forked child the caches of all other threads are abandoned. The child ignores their data
-//! about free blocks: see `heap::start`.
+//! In a forked child the caches of all other threads are abandoned. The child ignores what these
+//! caches note about free blocks: see `heap::start`.
 //!
 //! Called by `cache`, and by `heap` at a thread's beginning and end.
 
@@ -24,7 +24,7 @@ use crate::size_class::{self, CLASSES};
 use crate::slab::Slab;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
-/// The most warm caches, and the most bytes of blocks in one.
+/// The most warm caches, and the most bytes of free blocks in a warm cache.
 const WARM: usize = 4;
 const WARM_BYTES: usize = 128 << 10;
 /// Warm caches that one pass of a scavenger cools.
@@ -49,14 +49,14 @@ impl Cache {
     }
 
     /// Ends the thread's use: gives back free memory, and lets go of the cache, so that other
-    /// threads can reclaim and adopt it. A few caches with few free blocks keep these for the next
-    /// threads, so that a short-lived thread costs little.
+    /// threads can reclaim and adopt it. A few caches with few free blocks keep these blocks for
+    /// the next threads, so that a short-lived thread costs little.
     pub(crate) fn abandon(&self) {
         // The thread does not take the lock as the owner: another thread may own the cache before
         // this function returns.
         let _order = self.lock.lock();
         self.end_sampling();
-        // First: units that come back from now on must not go to the stash.
+        // This store comes first: units that come back from now on must not go to the stash.
         self.keeps_units.set(false);
         self.stash.release();
         self.stash.give_extra_back();
@@ -97,7 +97,7 @@ impl Cache {
         was_warm
     }
 
-    /// Lets go of the ownership; drains blocks that arrive at the last moment.
+    /// Lets go of the ownership. Drains blocks that arrive at the last moment.
     pub(super) fn let_go(&self) {
         loop {
             if !self.ownership().let_go(self.remote()) || !self.ownership().try_claim() {
@@ -123,8 +123,8 @@ impl Cache {
         visit::adopt(class, |dead, slab| self.take_over(dead, slab))
     }
 
-    /// In a forked child, for the cache of another thread: keeps only the identity. See
-    /// `heap::start`.
+    /// In a forked child: forgets the contents of another thread's cache, which keeps only its
+    /// identity. See `heap::start`.
     pub(crate) fn forget_after_fork(&self) {
         // SAFETY: threads that may have held the lock do not exist in this process, which has one
         // thread.
@@ -159,7 +159,7 @@ impl Cache {
         self.ownership().orphan_after_fork();
     }
 
-    /// In a forked child: takes back a slab, all of whose slots count as in use.
+    /// In a forked child: takes back a slab. All slots of the slab count as in use.
     pub(crate) fn regain_after_fork(&self, slab: Slab<'_>) {
         slab.all_out_after_fork();
         self.bins[slab.class].room.count(size_class::capacity(slab.class) as i32);
@@ -189,7 +189,7 @@ pub(super) fn cool_abandoned(now: u32, delay: i32) {
     });
 }
 
-/// Gives back the free memory of abandoned caches, and pages without a block.
+/// Gives back the free memory of abandoned caches, and their pages without a block in use.
 pub(crate) fn purge_abandoned() -> usize {
     let mut given = 0;
     CACHES.visit_abandoned(usize::MAX, |dead| {

@@ -13,22 +13,18 @@
 //!   chunk               runs of units
 //! ```
 //!
-//! Slabs of shared caches cannot belong to one cache: if a thread moved to another cache, each free
+//! Slabs of shared caches cannot belong to one cache. If a thread moved to another cache, each free
 //! of an earlier block would be a remote free. So all slabs belong to one *common owner*, which is
-//! no cache. Threads share magazines, which own no slab. Each class has lists with a lock.
-//!
-//! A *row* holds blocks on their way from the arrays of one CPU to those of another. It holds
-//! pointers: a walk along a chain that another CPU has just freed takes one cache miss after the
-//! other.
-//!
-//! The common owner has an id (`address_map::COMMON`), and no object.
+//! no cache. Threads share magazines, which own no slab. Each class has lists with a lock. The
+//! common owner has an id (`address_map::COMMON`), and no object.
 //!
 //! **Signal handlers** must not wait for a lock if they have interrupted their thread under one of
 //! these locks or any other lock (`sync::is_interrupted`). So the functions that they reach take no
-//! lock. A block that no cache takes goes to [`DEFERRED`]. If no cache has a block, it comes from a
-//! reserve: a few blocks of two sizes. The next thread that takes a chain refills the reserve.
+//! lock. A block that no cache takes goes to [`DEFERRED`]. If no cache has a block for the handler,
+//! the block comes from a reserve: a few blocks of two sizes. The next thread that takes a chain
+//! refills the reserve.
 //!
-//! Invariants: everything except the statistics is accessed under the class's lock. The order of
+//! Invariants: threads access everything except the statistics under the class's lock. The order of
 //! locks: a magazine's, a class's, the chunk's.
 //!
 //! Called by `magazines`.
@@ -69,7 +65,7 @@ const MIDDLE_CACHES: usize = 16;
 /// The most blocks in a row, and rows of a class.
 pub(crate) const ROW: usize = 32;
 const ROWS: usize = 8;
-/// Partial slabs that one pass checks, and purges, while it holds one lock.
+/// While it holds a lock, a pass checks this many partial slabs, and purges this many.
 const LOOKS: usize = 64;
 const PURGES: usize = 8;
 
@@ -122,7 +118,9 @@ pub(crate) struct Central {
     depot_blocks: AtomicUsize,
 }
 
-/// Free blocks that were in the arrays of a CPU.
+/// Free blocks on their way from the arrays of one CPU to those of another. A row holds pointers,
+/// because a walk along a chain that another CPU has just freed takes one cache miss after the
+/// other.
 struct Row {
     blocks: [Cell<*mut Block>; ROW],
     count: Cell<usize>,
@@ -167,7 +165,8 @@ static MIDDLE_WAITING: AtomicUsize = AtomicUsize::new(0);
 static HAVE_WAITED: AtomicBool = AtomicBool::new(false);
 /// The time in milliseconds at the last pass.
 static NOW: AtomicU32 = AtomicU32::new(0);
-/// Whether slots came back to slabs after the last pass, or too short a time before the pass.
+/// Whether a pass has work: slots came back to slabs after the last pass, or too late for the last
+/// pass to purge their slab.
 static HAS_WORK: AtomicBool = AtomicBool::new(false);
 
 /// Notes the number of shared caches.
@@ -180,7 +179,7 @@ pub(super) fn sharing() -> usize {
     SHARING.load(Ordering::Relaxed)
 }
 
-/// Whether the next pass will find something.
+/// Whether the next pass has work.
 pub(super) fn has_work() -> bool {
     HAS_WORK.load(Ordering::Relaxed)
 }
@@ -314,7 +313,7 @@ pub(crate) unsafe fn give_row(class: usize, blocks: &[*mut Block]) -> bool {
     true
 }
 
-/// Takes a row of blocks of `class`. Returns the number of blocks; 0: there is no row.
+/// Takes a row of blocks of `class`. Returns the number of blocks. 0: there is no row.
 pub(crate) fn take_row(class: usize, into: &mut [*mut Block; ROW]) -> usize {
     let central = &CENTRALS[class];
     if central.depot_blocks.load(Ordering::Relaxed) == 0 {
@@ -433,7 +432,7 @@ fn gather_deferred() {
             // SAFETY: one free block of the class and the common owner, whose link is null.
             give(class, unsafe { DepotChain::of(block, 1) });
         } else {
-            // A run: see `defer_run`.
+            // The block is a run: see `defer_run`.
             bytes += UNIT;
             chunk::give(unit, MAP.record(unit).units.load(Ordering::Relaxed) as usize);
         }
@@ -502,7 +501,7 @@ pub(super) fn pass(class: usize, begins: bool, now: u32, age: i32) -> bool {
     false
 }
 
-/// Blocks and bytes in depots and reserves, and deferred.
+/// Blocks and bytes in depots, in reserves, and of deferred frees.
 pub(crate) fn waiting() -> (usize, usize) {
     let mut total = (DEFERRED.len(), DEFERRED.bytes());
     for reserve in &RESERVE {
@@ -742,7 +741,8 @@ mod tests {
         let sizes: Vec<usize> = blocks.iter().map(size).collect();
         assert_eq!(sizes, [[1 << 10; 64].as_slice(), &[SLAB_MAX; 4]].concat());
         assert!(reserved(class(24)).is_none() && reserved(class(SLAB_MAX)).is_none());
-        // Blocks that handlers free serve them again, before a thread that may wait gets here.
+        // The reserve takes the blocks that handlers free, before a thread that may wait refills
+        // it.
         for block in &blocks {
             // SAFETY: a reserved block, of a common slab of this class, given back once.
             unsafe { defer(class(size(block)), *block) };

@@ -1,7 +1,7 @@
 //! Counts of every call, if the options ask for statistics (`stats=exit`).
 //!
 //! Then threads' fast words lead to a front that counts every call (`heap::modes`). A cache has its
-//! own counters; only the peak of live bytes is a word that all threads share.
+//! own counters. All threads share only the words for live bytes and their peak.
 
 use super::{CACHES, Counters, magazines};
 use crate::options;

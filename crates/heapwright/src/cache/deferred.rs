@@ -6,8 +6,8 @@
 //!     needs a block that no cache has     <-- a reserve, which that thread fills up
 //! ```
 //!
-//! Both are lock-free stacks (`remote`). Statistics count deferred blocks as on their way to their
-//! owner.
+//! The deferred frees and the reserves are lock-free stacks (`remote`). Statistics count deferred
+//! blocks as blocks on their way to their owner.
 //!
 //! Called by `central`, which drains and refills the stacks, by `outgoing`, and by `heap`.
 
@@ -19,8 +19,8 @@ use crate::size_class::{self, SLAB_MAX, UNIT};
 
 /// Blocks freed by callers that must not wait for a lock (see [`defer`]).
 pub(super) static DEFERRED: RemoteStack = RemoteStack::new();
-/// Blocks for signal handlers, of the sizes in [`RESERVED`]. There are several stacks: a stack is
-/// empty for other threads while a handler pops from it, and the handler may be stopped then.
+/// Blocks for signal handlers, of the sizes in [`RESERVED`]. While a handler pops from a stack, the
+/// stack is empty for other threads, and the handler may be stopped. So there are several stacks.
 pub(super) static RESERVE: [RemoteStack; 6] = [const { RemoteStack::new() }; 6];
 /// The size of the blocks in each stack of [`RESERVE`], and their number.
 pub(super) const RESERVED: [(usize, usize); 6] =

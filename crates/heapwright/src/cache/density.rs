@@ -11,21 +11,14 @@
 //! ```
 //!
 //! If `n` slabs have `used` slots in use, `used / capacity` slabs suffice. The other slabs can be
-//! emptied, and emptying the sparsest slabs moves the fewest blocks. Of the slabs of the step at
-//! the cut, those at lower addresses stay.
+//! emptied, and emptying the sparsest slabs moves the fewest blocks. In the step at the cut, the
+//! slabs at lower addresses stay.
 //!
 //! All counts are for one owner (a thread's cache, or the common owner): another owner's slabs
-//! cannot take a moved block. A *census* holds the data on an owner's slabs. A survey for the
-//! census walks the map twice, by address, once the last survey is [`INTERVAL_MS`] old. Surveys
-//! take at most a hundredth of the time. There are few censuses, because programs move blocks in
-//! one thread; an unused census is reused for another owner.
-//!
-//! Moved blocks go to the next dense slab in the owner's list of slabs with returned slots
-//! ([`take`]). A search checks at most [`LOOKS`] slabs at a time, and none until the next survey if
-//! a whole round has found nothing.
-//!
-//! A census does not count slabs with untouched slots. Nor does it count classes of whole pages,
-//! because the pages of their free slots go back to the kernel by themselves.
+//! cannot take a moved block. A *census* holds the data on an owner's slabs. A *survey* walks the
+//! map twice, by address, and updates a census. The next survey comes at the earliest
+//! [`INTERVAL_MS`] later. Surveys take at most a hundredth of the time. There are few censuses,
+//! because programs move blocks in one thread. An unused census is reused for another owner.
 //!
 //! Everything here is advice, read from atomics without a lock, and may be out of date by a moment
 //! or an interval. A thread that takes or returns a slot checks the slab's entry again under the
@@ -84,7 +77,7 @@ impl Cut {
     }
 }
 
-/// The step of a slab with `used` of `carved` slots in use, some of them but not all.
+/// The step of a slab with `used` of `carved` slots in use. `used` is above 0 and below `carved`.
 fn step(used: usize, carved: usize) -> usize {
     (used * STEPS / carved.max(1)).min(STEPS - 1)
 }
@@ -118,14 +111,16 @@ impl Count {
     }
 }
 
-/// A counted slab: its slots in use, and its step.
+/// A counted slab: its slots in use, and its step. A census does not count slabs with untouched
+/// slots. Nor does it count classes of whole pages, because the pages of their free slots go back
+/// to the kernel by themselves.
 struct Place {
     used: usize,
     step: usize,
 }
 
 impl Place {
-    /// The slab of `class` at `unit`; `None` if it is not counted.
+    /// The slab of `class` at `unit`. `None`: the slab is not counted.
     fn of(unit: usize, class: usize) -> Option<Self> {
         let slab = Slab::at(&MAP, unit, class);
         let (carved, free) = (slab.carved(), slab.free());
@@ -179,7 +174,7 @@ impl Census {
         let is_old = |census: &&Self| census.is_due(now.wrapping_sub(INTERVAL_MS));
         let unused = CENSUSES.iter().find(|census| census.owner.load(Ordering::Relaxed) == 0);
         let census = unused.or_else(|| CENSUSES.iter().find(is_old))?;
-        // No thread takes a census over during a survey for it, nor begins a survey meanwhile.
+        // While this thread takes the census over, no thread makes a survey for it.
         let is_taken = census.turn.with(|()| {
             for cut in &census.cuts {
                 cut.store(Cut::NOTHING.0, Ordering::Relaxed);
@@ -307,7 +302,9 @@ pub(super) fn take(
     Some(block.cast())
 }
 
-/// The slab for moved blocks; see [`take`].
+/// The slab for moved blocks: the next dense slab in `partial`. A search checks at most [`LOOKS`]
+/// slabs at a time. If a whole round has found nothing, there is no search until the next survey.
+/// See [`take`].
 fn find(
     census: &Census,
     mine: Entry,
@@ -359,9 +356,9 @@ mod tests {
     fn the_sparsest_slabs_are_emptied_and_as_few_stay_as_hold_all() {
         // Ten slabs at a half: five suffice.
         assert_eq!(count(&[50; 10], 100).cut(100), Some((8, 5)));
-        // 10 + 90 + 95 fit into two.
+        // 10 + 90 + 95 fit into two slabs.
         assert_eq!(count(&[10, 90, 95], 100).cut(100), Some((1, 0)));
-        // Together they need all three.
+        // 60 + 90 + 95 need all three slabs.
         assert_eq!(count(&[60, 90, 95], 100).cut(100), None);
         assert_eq!(count(&[], 100).cut(100), None);
         assert_eq!(count(&[1], 100).cut(100), None);
@@ -382,7 +379,7 @@ mod tests {
             let Some((at, stays)) = count(&slabs, capacity).cut(capacity) else { continue };
             let mut stays = stays as usize;
             let (mut moved, mut room, mut emptied) = (0, 0, 0);
-            // In the order of addresses.
+            // The slabs are in the order of addresses.
             for &used in &slabs {
                 let step = step(used, capacity);
                 let is_emptied = step < at

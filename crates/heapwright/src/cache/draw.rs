@@ -27,10 +27,10 @@ use crate::sync::atomic::{
     AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
 };
 
-/// The mean distance of samples in bytes; 0: nothing is sampled.
+/// The mean distance of samples in bytes. 0: nothing is sampled.
 static PERIOD: AtomicUsize = AtomicUsize::new(0);
 
-/// The mean distance of samples in bytes; 0: nothing is sampled.
+/// The mean distance of samples in bytes. 0: nothing is sampled.
 #[inline(always)]
 pub(crate) fn period() -> usize {
     PERIOD.load(Ordering::Relaxed)
@@ -71,7 +71,7 @@ pub(super) fn look_again(count: fn(bool)) {
     }
 }
 
-/// The mean distance of drawn blocks, in blocks; 0: none is drawn.
+/// The mean distance of drawn blocks, in blocks. 0: none is drawn.
 static RATE: AtomicUsize = AtomicUsize::new(0);
 /// The time of the last guarded block, in milliseconds, or [`UNPACED`] if there is no pace.
 static LAST: AtomicU32 = AtomicU32::new(UNPACED);
@@ -83,7 +83,7 @@ const PAUSE_MS: u32 = 3;
 /// The most refills between two looks.
 const LOOKS_MOST: u32 = 255;
 
-/// The mean distance of drawn blocks, in blocks; 0: none is drawn.
+/// The mean distance of drawn blocks, in blocks. 0: none is drawn.
 #[inline(always)]
 pub(crate) fn rate() -> usize {
     RATE.load(Ordering::Relaxed)
@@ -117,7 +117,7 @@ static AT_ONCE: AtomicU32 = AtomicU32::new(0);
 
 /// Early refills of the hardened heap when a process starts. Each looks at the stack and brings one
 /// block, so that the next call looks, too. In a small program, or at the start of a large one,
-/// each call's first block gets a look.
+/// each call site's first block gets a look.
 const FIRST_REFILLS: u32 = 512;
 /// How many of these refills are left.
 static EARLY: AtomicU32 = AtomicU32::new(0);

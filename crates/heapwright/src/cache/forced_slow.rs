@@ -2,19 +2,19 @@
 //!
 //! There is no background thread, and the lists alone serve a program that allocates little. So a
 //! cache forces its lists slow as soon as pages wait to go back, and then once a tick. (A tick of
-//! the coarse clock takes a few milliseconds.) The fast paths find the lists empty and full at
-//! once, so each call *polls*: it reaches a slow path.
+//! the coarse clock takes a few milliseconds.) The fast paths find the lists both empty and full,
+//! so each call *polls*: it reaches a slow path.
 //!
 //! ```text
 //!   list          head null, room 0      malloc finds no block, free finds no room
 //!   forced slow   head, count            the list's blocks, which are kept back
 //! ```
 //!
-//! The blocks that are kept back ([`ForcedSlow`]) answer the first few polls at a list. Later polls
+//! The blocks that are kept back ([`ForcedSlow`]) serve the first few polls at a list. Later polls
 //! show that the program is busy, and the list gets its blocks back. A poll after a pause
-//! ([`Polls`]) is a quiet program's, and the count starts anew. So a tick costs a busy thread a few
-//! slow operations among millions, and a quiet thread polls with each operation. Lists that a busy
-//! thread leaves forced slow poll at their next use.
+//! ([`Polls`]) comes from a quiet program, so the count starts anew. So a tick costs a busy thread
+//! a few slow operations among millions, and a quiet thread polls with each operation. A list that
+//! a busy thread does not use stays forced slow, so its next use polls.
 //!
 //! This file forces the lists of a thread's own cache slow. The first few polls of the cache in a
 //! tick count for no list. A shared cache polls as a whole (`maintenance`) before its lists are
@@ -35,11 +35,11 @@ use super::depot::DepotChain;
 use crate::os;
 use crate::remote::Block;
 
-/// Polls in one tick that are answered without restoring a list.
+/// Polls of a cache in one tick that restore no list.
 const POLLS: u32 = 16;
 /// Further polls at each list.
 const POLLS_A_LIST: u8 = 2;
-/// A program is quiet if it polls this many nanoseconds after its last poll.
+/// A program is quiet if it polls at least this many nanoseconds after its last poll.
 pub(super) const PAUSE_NS: u64 = 20_000;
 
 /// The blocks of a forced-slow list. Zero: the list is not forced slow.
@@ -67,7 +67,7 @@ impl ForcedSlow {
         if self.is_on() { self.polls_left.get() } else { 0 }
     }
 
-    /// Keeps the list's blocks back: from now on it is forced slow.
+    /// Keeps the list's blocks back: from now on the list is forced slow.
     pub(super) fn put(&self, chain: &DepotChain) {
         debug_assert!(self.head.get().is_null());
         self.head.set(chain.head());
@@ -78,8 +78,8 @@ impl ForcedSlow {
     /// Ends the list's forced-slow state, and returns its blocks.
     pub(super) fn take(&self) -> DepotChain {
         self.is_on.set(false);
-        // SAFETY: the blocks from `put`, less those of `pop`, with those of `push`. The list
-        // forgets them here.
+        // SAFETY: the chain has the blocks that `put` and `push` have added and `pop` has not
+        // removed. The list forgets them here.
         unsafe {
             DepotChain::of(self.head.replace(ptr::null_mut()), self.count.replace(0) as usize)
         }
@@ -199,8 +199,8 @@ impl Cache {
         }
     }
 
-    /// Answers a `malloc` that polls because the list of `class` is forced slow. Null: there was no
-    /// block in it, or a sample is due.
+    /// Answers a `malloc` that polls because the list of `class` is forced slow. Null: the list has
+    /// no block, or a sample is due.
     #[cold]
     #[inline(never)]
     pub(super) fn pop_forced_slow(&self, class: usize) -> *mut Block {
@@ -221,7 +221,7 @@ impl Cache {
     #[cold]
     #[inline(never)]
     pub(super) fn push_forced_slow(&self, class: usize) -> bool {
-        // The list has one block, or the block is aside because it is due.
+        // The list has one block, the freed one. If that block is due, it is aside (`sampling`).
         let block = self.take_all_listed(class);
         let room = &self.hot.list(class).room;
         room.set(room.get() + 1);
@@ -237,7 +237,7 @@ impl Cache {
         fits
     }
 
-    /// Counts a poll; restores the list if the tick's polls are used up.
+    /// Counts a poll. Restores the list if the tick's polls are used up.
     fn answer(&self, class: usize) {
         if !self.count_poll(class) {
             self.restore(class);

@@ -85,8 +85,8 @@ impl GuardDraw {
         is_time(os::coarse_ms())
     }
 
-    /// If `skips`, the next refill is not checked, because no guarded block is possible. Else ends
-    /// this.
+    /// If `skips`, the next refill is not checked, because no guarded block is possible. Else it is
+    /// checked.
     pub(crate) fn skip(&self, skips: bool) {
         self.skips.set(skips);
     }
@@ -118,7 +118,7 @@ impl Cache {
     }
 
     /// Checks a refill of `class`, whose list is empty. False: the refill is drawn, or its caller
-    /// must check the stack; [`GuardDraw::take_pending`] says which.
+    /// must check the stack. [`GuardDraw::take_pending`] says which.
     pub(super) fn draws_guarded(&self, class: usize) -> bool {
         let draw = &self.guard_draw;
         let left = draw.countdown.left();

@@ -39,7 +39,7 @@ const LOOK: u32 = 256;
 /// number.
 const TICKS: u32 = 2;
 
-/// Requests to a thread: to give its cache up; to check whether its blocks are sampled.
+/// Requests to a thread: to give its cache up, and to check whether its blocks are sampled.
 const GIVE_UP: u8 = 1;
 const FOLLOW_SAMPLING: u8 = 2;
 
@@ -121,7 +121,7 @@ impl Cache {
         self.hand_over.asked.load(Ordering::Relaxed) & GIVE_UP != 0
     }
 
-    /// Whether any request to its thread is pending.
+    /// Whether any request to the cache's thread is pending.
     #[inline(always)]
     pub(crate) fn is_asked(&self) -> bool {
         self.hand_over.asked.load(Ordering::Relaxed) != 0
@@ -133,7 +133,7 @@ impl Cache {
         self.hand_over.asked.load(Ordering::Relaxed) & FOLLOW_SAMPLING != 0
     }
 
-    /// Requests its thread to begin or end sampling (`sampling`).
+    /// Requests the cache's thread to begin or end sampling (`sampling`).
     #[cfg_attr(
         not(feature = "debug"),
         allow(dead_code, reason = "nothing is sampled without stacks")
@@ -148,12 +148,12 @@ impl Cache {
         self.hand_over.asked.fetch_and(!FOLLOW_SAMPLING, Ordering::Acquire);
     }
 
-    /// Counts blocks of common slabs that its thread has freed.
+    /// Counts blocks of common slabs that the cache's thread has freed.
     pub(crate) fn note_handed_over(&self, blocks: usize) {
         self.hand_over.count(blocks);
     }
 
-    /// Withdraws the request to give the cache up: its thread can use nothing else.
+    /// Withdraws the request to give the cache up, because the cache's thread can use nothing else.
     pub(crate) fn stays_in_use(&self) {
         self.hand_over.asked.fetch_and(!GIVE_UP, Ordering::Relaxed);
     }

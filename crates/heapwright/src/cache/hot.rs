@@ -10,8 +10,8 @@
 //! ```
 //!
 //! An address map entry, exclusive-ored with the tag, is the offset of the list that a block goes
-//! to. A request's size less one, rounded down, is the offset of the list that its block comes
-//! from. So neither path computes an index.
+//! to. A request's size less one, rounded down to a multiple of 16, is the offset of the list that
+//! its block comes from. So neither path computes an index.
 //!
 //! Invariants: only the owner touches a hot part. Blocks in a list are free, linked, and of the
 //! list's class and owner. Entries below `limit` can be read.
@@ -79,7 +79,7 @@ const _: () = assert!(offset_of!(List, room) == 8);
 const _: () = assert!(offset_of!(List, reciprocal) == 12);
 
 impl List {
-    /// Takes out the newest block; null: there is none.
+    /// Takes out the newest block. Null: there is none.
     #[inline(always)]
     pub(crate) fn pop(&self) -> *mut Block {
         match self.pop_open() {
@@ -165,11 +165,12 @@ impl Mismatch {
     /// The offset of the shared cache's list that the block goes to, if [`Mismatch::is_to_shared`].
     #[inline(always)]
     pub(crate) fn shared_list(self) -> usize {
-        // A constant, so that it becomes a part of the list's address.
+        // The bias is a constant, so it becomes a part of the list's address.
         self.0 - BIASED_TO_SHARED
     }
 
-    /// The list's class, for a mismatch of any of these three kinds.
+    /// The list's class, for a mismatch with [`Mismatch::is_mine`], [`Mismatch::is_to_cpu`] or
+    /// [`Mismatch::is_to_shared`].
     pub(crate) fn class(self) -> usize {
         (self.0 & (BIASED_TO_SHARED - 1)) / CLASS_STEP
     }
@@ -187,7 +188,7 @@ impl Mismatch {
         self.0
     }
 
-    /// The mismatch whose [`Mismatch::bits`] these are.
+    /// The mismatch with these [`Mismatch::bits`].
     ///
     /// # Safety
     ///
@@ -227,7 +228,7 @@ pub(super) struct Outgoing {
     pub(super) tag: Cell<usize>,
     pub(super) head: Cell<*mut Block>,
     pub(super) tail: Cell<*mut Block>,
-    /// Sum of [`WEIGHTS`]. Only the cache's thread writes; statistics read.
+    /// Sum of [`WEIGHTS`]. Only the cache's thread writes it. Statistics read it.
     weight: AtomicU64,
     pub(super) owner: Cell<u32>,
 }
@@ -258,7 +259,7 @@ impl Outgoing {
     ///
     /// # Safety
     ///
-    /// The block is of `class`, of a slab of the batch's owner, and the caller gives it away;
+    /// The block is of `class`, of a slab of the batch's owner, and the caller gives it away.
     /// `tail` is set, and the batch is the calling thread's.
     #[inline(always)]
     #[must_use]
@@ -313,12 +314,12 @@ pub(crate) struct Serve {
     /// Serves `malloc(size)`, for a size of some class. The class's list, at `offset` in `hot`, is
     /// empty.
     pub(crate) malloc: extern "C" fn(size: usize, hot: &Hot, offset: usize) -> *mut u8,
-    /// Frees a block for `free` that neither `hot` nor the outgoing batch's owner owns. `mismatch`
+    /// Serves `free` for a block that neither `hot` nor the outgoing batch's owner owns. `mismatch`
     /// is the tag mismatch of its unit's entry with `hot`.
     pub(crate) free: unsafe extern "C" fn(block: *mut u8, hot: &Hot, mismatch: Mismatch),
     /// Serves `free` for an address whose unit `hot` does not know, or at which no slot begins.
     pub(crate) unknown: unsafe extern "C" fn(block: *mut u8, hot: &Hot, any: usize, unit: usize),
-    /// Serves a call for a large block, or for no bytes, that gives only the size.
+    /// Serves a call that gives only the size, for a large block or for no bytes.
     pub(crate) large: fn(size: usize, hot: &Hot, origin: Origin) -> *mut u8,
     /// Serves any other call for memory. Null: there is no memory, and `errno` says so.
     pub(crate) allocate:
@@ -343,11 +344,11 @@ pub(crate) struct Serve {
 }
 
 impl Serve {
-    /// Frees a block that the call describes by `what`; null does nothing.
+    /// Frees a block that the call describes by `what`. Null does nothing.
     ///
     /// # Safety
     ///
-    /// As `free`; `hot` leads to this table.
+    /// As `free`. `hot` leads to this table.
     #[inline(always)]
     pub(crate) unsafe fn take_back(&self, block: *mut u8, hot: &Hot, what: Return) {
         let (size, align) = (what.size, what.align);
@@ -433,9 +434,9 @@ const _: () = assert!(offset_of!(HotStub, 0) == 0);
 
 // SAFETY: `become_stub` writes the stub's cells while no other thread knows the stub, and
 // `forward_sized` while there is no other thread. Threads that reach the stub by a fast word write
-// no cell. `pop` takes no block from an empty list. `push` is for blocks of the part's owner, which
-// do not exist. `send_along` does nothing: the outgoing batch's tag stays 0, and no mismatch of a
-// stub is a list.
+// no cell. `pop` takes no block from an empty list. `push` takes only blocks of the part's owner,
+// and a stub's owner has none. `send_along` does nothing: the outgoing batch's tag stays 0, and no
+// mismatch of a stub is a list.
 unsafe impl Sync for HotStub {}
 
 impl HotStub {
@@ -533,7 +534,7 @@ impl Hot {
         }
     }
 
-    /// The list at a byte offset: a request's size less one, rounded down to 16.
+    /// The list at a byte offset: a request's size less one, rounded down to a multiple of 16.
     ///
     /// # Safety
     ///
@@ -658,8 +659,8 @@ impl Hot {
         self.know_nothing(false);
     }
 
-    /// Reads the window's limit again, unless the cache knows no block. Only the cache's thread
-    /// calls this, or a visitor; the window only grows.
+    /// Reads the window's limit again, unless the cache knows no block. Only the cache's thread or
+    /// a visitor calls this. The window only grows.
     pub(super) fn raise_limit(&self) {
         if self.limit.load(Ordering::Relaxed) != 0 {
             self.limit.store(MAP.limit(), Ordering::Relaxed);

@@ -12,12 +12,12 @@
 //! KiB of memory, although its unit has 64 KiB.
 //!
 //! A block grows within its run's own units at no cost, then into a free run behind it, then into a
-//! new run. The kernel moves many pages to the new run (`mremap`); few pages are copied. A block
+//! new run. The kernel moves many pages to the new run (`mremap`). Few pages are copied. A block
 //! that grew once tends to grow again, so the new run gets a quarter more address space than it
 //! needs.
 //!
 //! Invariants: the first unit's record holds the run's length, the usable bytes (whole pages) and
-//! the requested size; a block starts at its first unit.
+//! the requested size. A block starts at its first unit.
 //!
 //! Called by `heap` and `drawn`.
 
@@ -187,7 +187,7 @@ pub(crate) fn late() -> Option<&'static Cache> {
     }
     let cache = CACHES.make_new(|cache| cache.become_heap(Use::Late))?;
     let made = ptr::from_ref(cache).cast_mut();
-    // Two threads may get here at once; the later one leaves an empty cache behind, once in a
+    // Two threads may get here at once. The later thread leaves an empty cache behind, once in a
     // process.
     match LATE.compare_exchange(ptr::null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => Some(cache),
@@ -212,7 +212,7 @@ pub(crate) struct Large {
 }
 
 fn whole_pages(size: usize) -> usize {
-    // `size` is at most `isize::MAX`, so this does not overflow; and a page is a power of two.
+    // `size` is at most `isize::MAX`, so the sum does not overflow. A page is a power of two.
     let last = SYSTEM.page_size() - 1;
     (size + last) & !last
 }
@@ -239,7 +239,7 @@ pub(crate) fn alloc(size: usize, align: usize, zero: bool, keeper: &impl Source)
 }
 
 /// Gives all free memory back if a block of `size` bytes would take fresh memory and may exceed the
-/// memory limit. At most once in a tick of the clock.
+/// memory limit. Does so at most once in a tick of the clock.
 fn make_way_at_limit(size: usize, keeper: &impl Source) {
     static LAST: AtomicU32 = AtomicU32::new(0);
     if size < MOVE_PAGES
@@ -290,8 +290,8 @@ pub(crate) fn quickly_fitting(size: usize, stash: &Stash) -> Option<*mut u8> {
     Some(MAP.address_of(unit))
 }
 
-/// Makes the run at `block`, which was kept and is now the caller's, a large block of `size` bytes.
-/// Null: a part of the run is lost, and the run has been given back.
+/// Turns the run at `block` into a large block of `size` bytes. The run was kept, and is now the
+/// caller's. Null: a part of the run is lost, and the run has been given back.
 #[inline(always)]
 pub(crate) fn reuse(block: *mut u8, units: usize, size: usize) -> *mut u8 {
     let unit = MAP.unit_of(block.addr());
@@ -321,8 +321,9 @@ fn reuse_otherwise(unit: usize, units: usize, size: usize) -> *mut u8 {
     ptr::null_mut()
 }
 
-/// Makes the run of the large block at `unit` a kept run, and returns its length. `None`: the run
-/// has more than `longest` units, a first-class heap owns the block, or the block was freed before.
+/// Turns the run of the large block at `unit` into a kept run, and returns its length. `None`: the
+/// run has more than `longest` units, a first-class heap owns the block, or the block was freed
+/// before.
 #[inline(always)]
 pub(crate) fn give_up(unit: usize, longest: usize) -> Option<usize> {
     let record = MAP.record(unit);
@@ -358,7 +359,7 @@ pub(crate) fn keep(unit: usize, stash: &Stash) -> bool {
     kept
 }
 
-/// Makes a run that was just taken a large block of `size` bytes. `None`: a part of the run is
+/// Turns a run that was just taken into a large block of `size` bytes. `None`: a part of the run is
 /// lost, which never happens to a run from the chunk.
 fn hand_out(run: Run, size: usize, usable: usize, zero: bool) -> Option<Large> {
     // This call comes first, because it may have to bring the memory back.
@@ -420,7 +421,7 @@ pub(crate) fn free_of_heap(unit: usize, heap: &Cache) -> bool {
     is_there && free(unit, |_, _| false)
 }
 
-/// Frees the large block at `unit`; `keep` gets the run's first unit and length, and may keep the
+/// Frees the large block at `unit`. `keep` gets the run's first unit and length, and may keep the
 /// run for the next block. A heap's block has left the heap's list before. False: another thread
 /// freed it first.
 #[must_use]
@@ -436,7 +437,7 @@ pub(crate) fn free(unit: usize, keep: impl FnOnce(usize, usize) -> bool) -> bool
     true
 }
 
-/// In a forked child: makes a run that another thread kept count as in use.
+/// In a forked child: turns a run that another thread had kept into a block in use.
 pub(crate) fn revive(unit: usize) {
     MAP.record(unit).requested.store(usable(unit), Ordering::Relaxed);
 }
@@ -495,8 +496,8 @@ pub(crate) fn move_to_grow(unit: usize, size: usize) -> Option<Large> {
     let run = take(usable.saturating_add(size / 4)).or_else(|| take(usable))?;
     let new = hand_out(run, size, usable, false)?;
     let length = old_usable.min(new.usable);
-    // `None`: the new block may have a hole, so its units must not be used again. It stays handed
-    // out, to no caller.
+    // `None`: pages could not be moved. The new block may have a hole, so its units must not be
+    // used again, and stay lost.
     // SAFETY: both blocks have `length` bytes, are committed, distinct, and the caller's. The new
     // block holds nothing.
     let moved = unsafe { os::move_bytes(old, new.block, length, MOVE_PAGES) }?;

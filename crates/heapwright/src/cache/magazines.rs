@@ -15,16 +15,9 @@
 //! boundary moves one chain back and forth, without the central lists. All moves are of whole
 //! chains, in constant time.
 //!
-//! The lists are as in exclusive caches (`hot::List`): the same few instructions push and pop,
-//! under the lock.
-//!
-//! `malloc` and `free` reach the stub first. It has empty lists, and a tag with one changed bit, so
-//! that both miss. The tag mismatch shows whether a block is common (see `hot::HotStub`).
-//!
-//! **Bound.** A cache holds at most two chains of a class. Its spares are also bounded by a small
-//! share of all slabs and by [`SPARES`] bytes, so lists and spares hold less than 2 MiB. The stash
-//! has its own bound. Blocks in a cache that no thread used for a purge delay go to the central
-//! lists.
+//! `malloc` and `free` reach the stub first. The stub has empty lists, and a tag with one changed
+//! bit, so `malloc` and `free` miss. The tag mismatch shows whether a block is common (see
+//! `hot::HotStub`).
 //!
 //! Invariants: a block is in one list, one spare, one depot or a bit of its slab. Only the holder
 //! of the slot's lock accesses anything but the atomics.
@@ -53,6 +46,10 @@ use crate::remote::Block;
 use crate::size_class::{self, CLASSES};
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{self, Lock};
+
+// **Bound.** A cache holds at most two chains of a class. Its spares are also bounded by a small
+// share of all slabs and by `SPARES` bytes, so lists and spares hold less than 2 MiB. The stash has
+// its own bound. Blocks in a cache that no thread used for a purge delay go to the central lists.
 
 /// A class of blocks over [`MIDDLE`] is busy after this many slow operations in one tick of the
 /// clock.
@@ -99,6 +96,8 @@ pub(crate) struct Uses {
 /// [`make`] writes.
 #[repr(C)]
 pub(crate) struct Magazines {
+    /// The lists are as in exclusive caches (`hot::List`): the same few instructions push and pop,
+    /// under the lock.
     lists: [List; CLASSES],
     pub(super) bins: [Bin; CLASSES],
     /// Runs kept for the next large block.
@@ -153,8 +152,8 @@ fn make(number: usize, serve: &'static Serve, common: Common) -> Option<&'static
     Some(slot)
 }
 
-/// Held while caches are made, while their limits are lowered, and across a fork, which must
-/// release as many slots' locks as it took.
+/// A thread holds this lock while it makes caches or lowers their limits, and across a fork. (A
+/// fork must release as many slots' locks as it took.)
 pub(super) static RAISING: Lock<()> = Lock::new(());
 
 /// Begins or ends counting each `malloc` from a shared cache (`sampling`).
@@ -227,8 +226,9 @@ pub(super) unsafe fn forward_sized_frees() {
     }
 }
 
-/// Lowers all limits to the address map's, and then runs `give_up`. Afterwards no more of the table
-/// can be read. No cache is made in the meantime: a new cache would take over the old limit.
+/// Lowers all limits to the address map's, and then runs `give_up`. `give_up` makes the table
+/// beyond the limits unreadable. No cache is made in the meantime: a new cache would take over the
+/// old limit.
 pub(crate) fn lower_limits(give_up: impl FnOnce()) {
     let _one = RAISING.lock();
     let readable = MAP.limit();
@@ -399,8 +399,8 @@ impl Magazines {
         };
         let forced_slow = &self.bins[class].forced_slow;
         let (chain, polls) = if forced_slow.is_on() {
-            // `tend` forced the list slow just now. It was empty, except for blocks that signal
-            // handlers had left there.
+            // `tend` forced the list slow just now. The list was empty, except for blocks that
+            // signal handlers had left there.
             (chain.before(forced_slow.take()), forced_slow.polls_left.get())
         } else {
             (chain, polls.saturating_sub(1))
@@ -556,9 +556,9 @@ pub(crate) fn forget_after_fork() {
 ///
 /// Follows [`before_fork`] in the forking thread or its copy in the child.
 pub(crate) unsafe fn after_fork() {
-    // SAFETY: this thread, or the one that it is a copy of, took these locks before the fork.
+    // SAFETY: this thread, or the thread that it is a copy of, took these locks before the fork.
     unsafe { central::after_fork() };
-    // SAFETY: this thread, or the one that it is a copy of, took these locks before the fork.
+    // SAFETY: this thread, or the thread that it is a copy of, took these locks before the fork.
     unsafe { arrays::after_fork() };
 }
 
@@ -569,12 +569,12 @@ pub(crate) unsafe fn after_fork() {
 /// Follows [`hold_slots`] in the forking thread or its copy in the child.
 pub(crate) unsafe fn let_slots_go() {
     for slot in ALL.all() {
-        // SAFETY: this thread, or the one that it is a copy of, held the slot before the fork.
+        // SAFETY: this thread, or the thread that it is a copy of, held the slot before the fork.
         unsafe { slot.after_fork() };
     }
-    // SAFETY: this thread, or the one that it is a copy of, took the lock before the fork.
+    // SAFETY: this thread, or the thread that it is a copy of, took the lock before the fork.
     unsafe { PASS.release() };
-    // SAFETY: this thread, or the one that it is a copy of, took the lock before the fork.
+    // SAFETY: this thread, or the thread that it is a copy of, took the lock before the fork.
     unsafe { RAISING.release() };
 }
 

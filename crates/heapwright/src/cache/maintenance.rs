@@ -114,7 +114,7 @@ pub(super) fn ask_all(now: u32, pause_ns: u64) {
     }
 }
 
-/// Whether operations on a cache poll.
+/// Whether operations on a cache must poll.
 fn is_asked(cache: &SharedCache) -> bool {
     if are_of_cpus() { arrays::is_diverted(cache.number()) } else { cache.is_asked_to_poll() }
 }
@@ -151,7 +151,7 @@ impl Magazines {
             // The call failed: operations stay slow, and the next operation tries again.
             self.polls.left.set(1);
         } else if turn == Turn::Enough && !self.has_forced_slow.replace(true) {
-            // Arrays with blocks would serve a program that becomes quiet, so that it would not
+            // Arrays with blocks would serve a program that becomes quiet, so the program would not
             // poll.
             arrays::drain(cache.number(), false);
         }
@@ -225,7 +225,7 @@ impl Magazines {
         }
     }
 
-    /// Forces the list of `class`, which is empty, slow, and keeps `chain` for it.
+    /// Forces the empty list of `class` slow, and keeps `chain` for the list.
     fn force_slow(&self, class: usize, chain: &DepotChain, polls: u8) {
         let bin = &self.bins[class];
         bin.forced_slow.put(chain);
@@ -235,7 +235,7 @@ impl Magazines {
     }
 
     /// Answers a poll for a block of `class`. `None`: the list is not forced slow, or it has no
-    /// block and is restored now.
+    /// block and is now restored.
     pub(super) fn pop_forced_slow(&self, class: usize) -> Option<*mut Block> {
         let forced_slow = &self.bins[class].forced_slow;
         let polls = forced_slow.polls();
@@ -261,7 +261,7 @@ impl Magazines {
             return false;
         }
         let rest = forced_slow.take();
-        // One block, and blocks that signal handlers have left.
+        // The list has the freed block, and blocks that signal handlers have left.
         let new = self.empty(class);
         let chain = new.before(rest);
         // A full list does not poll any more.
@@ -283,7 +283,7 @@ impl Magazines {
         }
     }
 
-    /// Forces the list of `class`, which has been refilled, slow again.
+    /// Forces the refilled list of `class` slow again.
     pub(super) fn stay_forced_slow(&self, class: usize, polls: u8) {
         if polls > 0 {
             let chain = self.empty(class);
@@ -292,11 +292,11 @@ impl Magazines {
     }
 }
 
-/// Does a part of the pass; `is_quiet`: the calling thread has time. Returns whether there is more
+/// Does a part of the pass. `is_quiet`: the calling thread has time. Returns whether there is more
 /// work, now or later.
 fn tend_all(now: u32, is_quiet: bool) -> bool {
     let Some(delay) = purge_delay::purge_delay() else { return false };
-    // The thread that makes the pass may find more work than it does.
+    // Another thread makes the pass, and may leave work.
     let Some(mut pass) = PASS.try_lock() else { return true };
     let others_wait = visit::look_after_others(0, now, delay, is_quiet);
     if pass.class == CLASSES {
@@ -359,7 +359,7 @@ mod tests {
         // meantime.
         drop(held);
         for _ in 0..2 {
-            // As if a thread had used the cache since the last pass.
+            // Pretends that a thread has used the cache since the last pass.
             reached().unwrap().rested.set(false);
             release_rested();
         }

@@ -14,32 +14,6 @@
 //!   stash, chunk (runs of units) -------------------+  7 a new unit
 //! ```
 //!
-//! The files; imports lead downward only:
-//!
-//! ```text
-//!   scavenger   steps of a quiet or slow thread           large    runs as blocks; slow allocation
-//!       |                                                    '--> magazines, deferred, stash
-//!   maintenance     once a tick: asks for polls, passes over shared caches
-//!       |
-//!   magazines       shared caches                    sampling, guard_draw   a cache's draws
-//!       |                                                  |
-//!   arrays          CPUs' arrays                           |
-//!       |      hand_over   a cache given up                |
-//!       |       |      slabs   a cache's slabs             |
-//!       |       |       |                                  |
-//!       +--> central <--+   the common owner's slabs       |
-//!               |                                          |
-//!   abandoned   |-> outgoing   remote frees in batches     draw    process-wide draws, countdowns
-//!       |       |       '-> deferred   frees of threads that cannot wait
-//!       '---> visit   slow work in another cache
-//!               |
-//!           slab_lists   density   forced_slow   room     of lists and slabs, for any owner
-//!               |
-//!             depot --> stash        hot   the fast paths' data
-//! ```
-//!
-//! Each file has the methods of `Cache` for its purpose.
-//!
 //! A list runs across slabs, so a free touches no record. A list knows its length (`base - room`),
 //! so a full list moves to the depot without a walk. The depot is bounded in bytes (`depot`).
 //! Blocks that leave the depot return to their slabs. A slab without a slot in use frees its unit.
@@ -52,6 +26,30 @@
 //! some data, for statistics or in the fork handler. This data is atomic, with relaxed accesses.
 //!
 //! Called by `heap`.
+
+// The files. Imports lead downward only:
+//
+//   scavenger   steps of a quiet or slow thread           large    runs as blocks; slow allocation
+//       |                                                    '--> magazines, deferred, stash
+//   maintenance     once a tick: asks for polls, passes over shared caches
+//       |
+//   magazines       shared caches                    sampling, guard_draw   a cache's draws
+//       |                                                  |
+//   arrays          CPUs' arrays                           |
+//       |      hand_over   a cache given up                |
+//       |       |      slabs   a cache's slabs             |
+//       |       |       |                                  |
+//       +--> central <--+   the common owner's slabs       |
+//               |                                          |
+//   abandoned   |-> outgoing   remote frees in batches     draw    process-wide draws, countdowns
+//       |       |       '-> deferred   frees of threads that cannot wait
+//       '---> visit   slow work in another cache
+//               |
+//           slab_lists   density   forced_slow   room     of lists and slabs, for any owner
+//               |
+//             depot --> stash        hot   the fast paths' data
+//
+// Each file has the methods of `Cache` for its purpose.
 
 mod abandoned;
 pub(crate) mod arrays;
@@ -113,7 +111,7 @@ use visit::Thief;
 const CHAIN_BYTES: usize = 16 << 10;
 const LARGE_CHAIN_BYTES: usize = UNIT / 2;
 const LARGE: usize = 2 << 10;
-/// Bytes in a class's first refill from slabs; each further refill takes twice as many, up to a
+/// Bytes in a class's first refill from slabs. Each further refill takes twice as many, up to a
 /// chain. A thread that rarely allocates takes little, and gives little back when it ends.
 const FIRST_BYTES: usize = 1 << 10;
 /// Caches that one search for a slab checks.
@@ -221,7 +219,7 @@ pub(crate) struct Cache {
     owned_by: AtomicU8,
     /// Whether the cache is abandoned and has kept its blocks for the thread that adopts it.
     is_warm: Cell<bool>,
-    /// Whether its thread has ended.
+    /// Whether the cache's thread has ended.
     pub(crate) is_abandoned: AtomicBool,
     next_abandoned: AtomicPtr<Cache>,
     pub(crate) counters: Counters,
@@ -258,7 +256,7 @@ impl OwnCache {
     ///
     /// # Safety
     ///
-    /// As for [`OwnCache::of`]; `hot` is the target of the calling thread's fast word, or of its
+    /// As for [`OwnCache::of`]. `hot` is the target of the calling thread's fast word, or of its
     /// thread word.
     #[inline(always)]
     pub(crate) unsafe fn of_hot(hot: &Hot) -> Self {
@@ -266,8 +264,8 @@ impl OwnCache {
         // SAFETY: a cache begins with its hot part, and by the contract `hot` is a cache's.
         #[cfg(not(miri))]
         let cache = unsafe { &*core::ptr::from_ref(hot).cast::<Cache>() };
-        // The word's pointer is valid for the whole cache, `hot` only for the hot part.
-        // SAFETY: the thread word of a thread with such a cache leads there.
+        // The thread word's pointer is valid for the whole cache, but `hot` only for the hot part.
+        // SAFETY: the thread word of a thread with its own cache leads to that cache.
         #[cfg(miri)]
         let cache = unsafe { &*crate::os::tls::own().cast::<Cache>() };
         debug_assert!(core::ptr::eq(hot, &raw const cache.hot));
@@ -308,11 +306,11 @@ impl Deref for OwnCache {
 static FORWARD_SIZED: AtomicBool = AtomicBool::new(false);
 
 /// Makes the fast path for sized frees refuse every block, for the calling thread's cache, for
-/// shared caches, and for all that are made later.
+/// shared caches, and for caches that are made later.
 ///
 /// # Safety
 ///
-/// No other thread uses the heap during the call; `mine` is the calling thread's.
+/// No other thread uses the heap during the call. `mine` is the calling thread's.
 pub(crate) unsafe fn forward_sized_frees(mine: Option<&Cache>) {
     FORWARD_SIZED.store(true, Ordering::Relaxed);
     // SAFETY: by the contract there is no other thread.
@@ -358,7 +356,7 @@ impl Member for Cache {
 #[derive(Clone, Copy)]
 pub(crate) struct Allocated {
     pub(crate) block: *mut u8,
-    /// Whether all of it reads as zero.
+    /// Whether the whole block reads as zero.
     pub(crate) zero: bool,
 }
 
@@ -386,7 +384,7 @@ impl Cache {
 
     /// Makes the cache a heap: each call takes its lock.
     pub(crate) fn become_heap(&self, owned_by: Use) {
-        // Its blocks are counted elsewhere.
+        // A heap's blocks are counted elsewhere.
         self.end_sampling();
         self.end_guards();
         self.owned_by.store(owned_by as u8, Ordering::Relaxed);
@@ -523,8 +521,8 @@ impl Cache {
     /// Makes a chain the (empty) list of its class and hands out its first block.
     #[inline(never)]
     fn start(&self, class: usize, chain: DepotChain) -> Allocated {
-        // One less: without room, the list overflows as soon as it has all blocks of the chain
-        // again.
+        // One is subtracted, so that a list without room overflows as soon as it has all blocks of
+        // the chain again.
         let room = self.room(class, chain.count()).min(chain_length(class)) as i32 - 1;
         self.fill(class, chain, room);
         let block = self.hot.list(class).pop();
@@ -605,7 +603,7 @@ impl Cache {
                 }
             }
         }
-        // Last, because `retire` puts units of slabs into the stash.
+        // This call comes last, because `retire` puts units of slabs into the stash.
         self.stash.release();
     }
 

@@ -44,9 +44,9 @@ fn flush(out: &Outgoing) {
     }
 }
 
-/// Frees a block if it belongs to the outgoing batch's owner, as most remote blocks do. `Err`: it
-/// does not, no slot begins there, or `hot` is no cache's. The error holds `mismatch`, so that the
-/// caller need not save it.
+/// Frees a block if it belongs to the outgoing batch's owner, as most remote blocks do. `Err`: the
+/// block belongs to another owner, no slot begins there, or `hot` is no cache's. The error holds
+/// `mismatch`, so that the caller need not save it.
 ///
 /// # Safety
 ///
@@ -208,7 +208,7 @@ impl Cache {
 }
 
 /// Sends a block on: another owner took the block's slab over after the freeing thread's lookup.
-/// Returns its size.
+/// Returns the block's size.
 ///
 /// # Safety
 ///

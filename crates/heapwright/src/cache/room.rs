@@ -81,7 +81,7 @@ impl Cache {
         }
     }
 
-    /// Takes the extra room back. Lists that need it get it again.
+    /// Takes the extra room back. Lists that need extra room get it again.
     pub(super) fn begin_rooms_anew(&self) {
         self.room_bytes.set(0);
         for bin in &self.bins {

@@ -21,14 +21,6 @@
 //! share of samples.) While sampling is on, the hot part's limit is 0, so the fast path of `free`
 //! knows no block. A slower function counts the block's bytes.
 //!
-//! The countdown begins at a random distance (`poisson`). A counted block may return to its slab
-//! without being allocated; that changes no other block's probability.
-//!
-//! A thread begins and ends sampling by itself, in its next slow operation after
-//! `magazines::sample_every`. Threads that share caches have no lists of their own: `heap::modes`
-//! counts each of their calls. These calls miss: the per-CPU entry's heads are null, and the stubs
-//! of shared caches lead to another table.
-//!
 //! Invariants: while sampling is on, each block in a list or aside was counted once since it
 //! entered. No other block of the cache (kept back, or in the depot) was counted. List and aside
 //! together have as many blocks as the list's room says. The first block aside is due. Only the
@@ -62,7 +54,9 @@ const _: () = assert!(size_of::<Side>() == CLASS_STEP);
 /// A cache's sampling data. Zero: nothing is sampled.
 #[repr(C)]
 pub(crate) struct Sampling {
-    /// Bytes to the next sample.
+    /// Bytes to the next sample. The countdown begins at a random distance (`poisson`). A counted
+    /// block may return to its slab without being allocated. That changes no other block's
+    /// probability.
     countdown: Countdown,
     sides: [Side; CLASSES],
     is_on: Cell<bool>,
@@ -83,7 +77,7 @@ impl Sampling {
         self.is_on.get()
     }
 
-    /// Counts a block of `size` bytes. False: it becomes a sample.
+    /// Counts a block of `size` bytes. False: the block becomes a sample.
     #[inline(always)]
     pub(crate) fn count(&self, size: usize) -> bool {
         if self.countdown.left() > size {
@@ -105,8 +99,8 @@ impl Sampling {
         false
     }
 
-    /// Keeps a sample of `class` due: the first block of a chain was counted, whatever happened to
-    /// the chain.
+    /// Keeps a sample of `class` due: the first block of a chain was counted, whatever has happened
+    /// to the chain since.
     #[cold]
     pub(super) fn stays_due(&self, class: usize) {
         let due = &self.sides[class].due;
@@ -120,7 +114,8 @@ impl Sampling {
 }
 
 impl Cache {
-    /// If `watches`, makes refills and large blocks take the checked path. Else ends this.
+    /// If `watches`, makes refills and large blocks take the checked path. Else makes them take the
+    /// plain path.
     pub(super) fn watch(&self, watches: bool) {
         self.sampling.is_watched.set(watches);
         self.hot.draw_calls(watches);
@@ -128,7 +123,12 @@ impl Cache {
     }
 
     /// Begins or ends sampling. The calling thread owns the cache and has entered it, or no thread
-    /// owns it and the caller holds its lock.
+    /// owns the cache and the caller holds its lock.
+    ///
+    /// A thread calls this in its next slow operation after `magazines::sample_every`. (Threads
+    /// that share caches have no lists of their own: `heap::modes` counts each of their calls.
+    /// These calls miss: the per-CPU entry's heads are null, and the stubs of shared caches lead to
+    /// another table.)
     pub(crate) fn follow_sampling(&self) {
         self.no_longer_asked_to_follow_sampling();
         // If sampling is on, it begins anew, because the period may have changed.
@@ -175,7 +175,7 @@ impl Cache {
         self.hot.know_nothing(false);
     }
 
-    /// In a forked child, for the cache of another thread, whose blocks are forgotten.
+    /// In a forked child: ends sampling in the cache of another thread, whose blocks are forgotten.
     pub(super) fn forget_sampling_after_fork(&self) {
         for side in &self.sampling.sides {
             side.aside.set(ptr::null_mut());
@@ -186,12 +186,12 @@ impl Cache {
         self.hot.know_nothing(false);
     }
 
-    /// Frees a block of the cache's own while it is sampled. True: the list is too long now.
+    /// Frees a block of this cache while the cache is sampled. True: the list is too long now.
     ///
     /// # Safety
     ///
-    /// [`Sampling::is_on`]; the block is of the class whose list is at `offset`, of a slab of this
-    /// cache, and free from now on.
+    /// [`Sampling::is_on`] holds. The block is of the class whose list is at `offset`, of a slab of
+    /// this cache, and free from now on.
     #[inline(always)]
     #[must_use]
     pub(crate) unsafe fn put_sampled(&self, offset: usize, block: *mut Block) -> bool {
@@ -222,7 +222,7 @@ impl Cache {
         side.due.set(side.due.get() + 1);
     }
 
-    /// Frees a block of the cache's own. True: the list is too long now.
+    /// Frees a block of this cache. True: the list is too long now.
     ///
     /// # Safety
     ///
@@ -244,7 +244,7 @@ impl Cache {
         if !self.sampling.is_on() {
             return list;
         }
-        // The counts are void, and the due samples with them.
+        // The counts of the blocks are void, and so are the due samples.
         self.sampling.sides[class].due.set(0);
         let aside = self.sampling.sides[class].aside.replace(ptr::null_mut());
         join(list, aside)
@@ -263,7 +263,7 @@ impl Cache {
         }
     }
 
-    /// Counts a chain of `count` blocks, which is the list of `class`; nothing is aside. Puts the
+    /// Counts a chain of `count` blocks, which is the list of `class`. Nothing is aside. Puts the
     /// chain aside from the first due block on.
     #[cold]
     #[inline(never)]

@@ -2,14 +2,14 @@
 //!
 //! A slab with one slot in use keeps its unit, but not the pages whose slots were all returned. A
 //! pass over the partial slabs begins every purge delay, and each slow operation of the cache does
-//! a bounded step of it. So there is no background thread and no long pause.
+//! a bounded step of the pass. So there is no background thread and no long pause.
 //!
 //! ```text
 //!   classes   0 .. done .. [this one] .. left ..  79
 //!   its partial slabs      s -> s -> [next] -> s        purge if left alone
 //! ```
 //!
-//! Invariants: `next` is 0 or a slab in this class's partial list; a thread that removes a slab
+//! Invariants: `next` is 0 or a slab in this class's partial list. A thread that removes a slab
 //! from that list first moves `next` on (`Cache::unlist`).
 //!
 //! In each tick of the clock, a thread's first slow operation also looks after waiting runs, quiet
@@ -30,7 +30,7 @@ use crate::slab::Slab;
 use crate::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use crate::ticks;
 
-/// Slabs that one step checks, and purges.
+/// A step checks this many slabs, and purges this many.
 const LOOKS: usize = 64;
 const PURGES: usize = 8;
 
@@ -44,7 +44,7 @@ pub(super) struct Scavenger {
     pub(super) now: Cell<u32>,
     /// When the last pass began.
     pub(super) began: Cell<u32>,
-    /// Classes still to be walked, this one included; 0 between passes.
+    /// Classes still to be walked, with the present class. 0 between passes.
     pub(super) classes_left: Cell<usize>,
     /// The next slab, or 0.
     pub(super) next: Cell<usize>,
@@ -164,7 +164,7 @@ impl Cache {
         self.begin_rooms_anew();
     }
 
-    /// Walks over some partial slabs; purges those that have been unused for `age` milliseconds.
+    /// Walks over some partial slabs. Purges slabs that have been unused for `age` milliseconds.
     fn walk(&self, now: u32, age: i32) {
         let scavenger = &self.scavenger;
         let mut purges = 0;

@@ -24,14 +24,15 @@ use crate::unit_list::{BySize, UnitList};
 
 /// A class with this many slabs probably fills the next slab, too. For large sizes the number is
 /// the size divided by [`SIZE_A_SLAB`]. If the owner has [`LARGE_HEAP`] slabs, every class counts
-/// as if it had this many slabs.
+/// as if it had enough slabs.
 const FILLED: usize = 8;
 const SIZE_A_SLAB: usize = 64;
 const LARGE_HEAP: usize = (16 << 20) / UNIT;
-/// A slab counts as filled if at most this part of it is left behind its last slot.
+/// A slab counts as filled if the bytes behind its last slot are at most the slab's bytes divided
+/// by this.
 const LEAVES: usize = 16;
-/// After this many slabs with huge pages, the next slab has small pages. It shows again whether the
-/// program touches whole slots.
+/// After this many slabs with huge pages, the next slab has small pages. That slab shows again
+/// whether the program touches whole slots.
 const DENSE_A_PROBE: u32 = 32;
 const LEAST_PAGE: usize = 4096;
 /// The most slabs of an owner that one search checks.
@@ -55,7 +56,7 @@ pub(super) fn to_spare(partial: &UnitList<BySize>, class: usize, share: usize) -
 /// buffer, but a huge page under the buffer is resident as a whole.) Zero is no slab.
 pub(super) struct Probe {
     unit: Cell<u32>,
-    /// Slabs for which a huge page was requested since then.
+    /// Slabs since `unit` for which a huge page was requested.
     dense: Cell<u32>,
 }
 
@@ -66,11 +67,11 @@ impl Probe {
     }
 
     /// The request for a new slab of `class`. The owner's slabs have the entry `mine`. The owner
-    /// has `slabs` slabs of the class, all of whose slots were handed out, and `all` slabs in all.
-    /// A class that has filled many slabs will probably fill the new one. Large sizes need more
-    /// slabs for this guess, because programs leave the end of the last slab untouched. In a large
-    /// heap every class passes, because the ends of all classes' last slabs are a small part of the
-    /// heap.
+    /// has `slabs` slabs of the class, and `all` slabs of all classes. All slots of the class's
+    /// slabs were handed out. A class that has filled many slabs will probably fill the new one.
+    /// Large sizes need more slabs for this guess, because programs leave the end of the last slab
+    /// untouched. In a large heap every class passes, because the ends of all classes' last slabs
+    /// are a small part of the heap.
     pub(super) fn want_of_slab(&self, class: usize, slabs: usize, all: usize, mine: Entry) -> Want {
         let size = size_class::size(class);
         let many = (size / SIZE_A_SLAB).max(FILLED);
@@ -147,7 +148,7 @@ pub(super) fn gather(
 }
 
 /// Returns the blocks of a chain of `left` blocks to the slab of `class` at `unit`, up to the first
-/// block outside it. Returns whether the slab must be settled.
+/// block outside the slab. Returns whether the slab must be settled.
 ///
 /// # Safety
 ///

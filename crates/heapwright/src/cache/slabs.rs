@@ -1,4 +1,4 @@
-//! A cache's slabs: how it gets them, how blocks return to them, and how they leave.
+//! A cache's slabs: how a cache gets slabs, how blocks return to slabs, and how slabs leave.
 //!
 //! ```text
 //!   new_slab, receive --> own   --> current (with untouched slots), partial (with returned slots)
@@ -96,12 +96,12 @@ impl Cache {
         Some(self.open_slab(unit, zero, class))
     }
 
-    /// Makes a slab of a unit that was just taken; `zero`: the unit reads as zero.
+    /// Makes a slab of a unit that was just taken. `zero`: the unit reads as zero.
     pub(super) fn open_slab(&self, unit: usize, zero: bool, class: usize) -> usize {
         // The entry is set last: by then the record must be a slab's.
         Slab::at(&MAP, unit, class).open(zero);
         self.own(unit, class);
-        // First: slabs with this cache's tag must be below its limit.
+        // This call comes first: slabs with this cache's tag must be below its limit.
         self.hot.raise_limit();
         MAP.set_entry(unit, Entry::slab(self.id(), class));
         unit
@@ -174,7 +174,7 @@ impl Cache {
     ///
     /// # Safety
     ///
-    /// The slab is of `class` and this cache's; the block is free and the caller gives it away.
+    /// The slab is of `class` and this cache's. The block is free, and the caller gives it away.
     #[inline]
     pub(super) unsafe fn put(&self, class: usize, block: *mut Block) {
         let unit = self.hot.unit_of(block.addr());
@@ -260,7 +260,7 @@ impl Cache {
     fn receive(&self, slab: Slab<'_>) {
         let (unit, class) = (slab.unit, slab.class);
         self.own(unit, class);
-        // First: slabs with this cache's tag must be below its limit.
+        // This call comes first: slabs with this cache's tag must be below its limit.
         self.hot.raise_limit();
         MAP.set_entry(unit, Entry::slab(self.id(), class));
         self.bins[class].partial.push(&MAP, unit);
@@ -278,7 +278,7 @@ impl Cache {
             bin.depot.forget();
             bin.room.out.set(0);
             bin.current.set(0);
-            // Before the units go, because free runs use the same links.
+            // The slabs leave the list before their units go, because free runs use the same links.
             while let Some(unit) = bin.partial.first() {
                 self.unlist(Slab::at(&MAP, unit, class));
             }

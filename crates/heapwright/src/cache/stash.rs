@@ -6,19 +6,19 @@
 //!             run                                         newest first
 //! ```
 //!
-//! Taking a run from the chunk costs a lock and a search; giving it back costs a lock and two
-//! merges. A program that frees a buffer of 100 KiB and allocates the next one should pay neither.
-//! Nor should a program whose blocks of 10 KiB fill and empty a few slabs. So runs of each length
-//! wait here, bounded in bytes. While a run waits, its first entry is a large block's, but its
-//! record says that it is kept. So it counts as no block.
+//! Taking a run from the chunk costs a lock and a search. Giving the run back costs a lock and two
+//! merges. A program that frees a buffer of 100 KiB and allocates the next one should pay neither
+//! cost. Nor should a program whose blocks of 10 KiB fill and empty a few slabs. So runs of each
+//! length wait here, bounded in bytes. While a run waits, its first entry is a large block's, but
+//! its record says that it is kept. So it counts as no block.
 //!
 //! Runs that no allocation needed between two passes of the scavenger (low water) go back to the
-//! chunk, which purges them later. All runs go back, with the stashes of some other threads
-//! (`visit`), before the process grows for something else.
+//! chunk, which purges them later. Before the process grows for something else, all runs go back,
+//! and so do the runs in the stashes of some other threads (`visit`).
 //!
-//! Invariants: a run is [`Kind::Kept`](crate::address_map::Kind); its record has its length and no
-//! heap; its pages may hold anything. Only the holder of the ownership accesses the stash; its size
-//! is an atomic, for visitors.
+//! Invariants: a run is [`Kind::Kept`](crate::address_map::Kind). Its record has its length and no
+//! heap. Its pages may hold anything. Only the holder of the ownership accesses the stash. The
+//! stash's size is an atomic, for visitors.
 //!
 //! Called by `heap` (large blocks) and the other files of `cache`.
 
@@ -43,7 +43,8 @@ const ALL: usize = (64 << 20) / UNIT;
 const MOST: usize = (4 << 20) / UNIT;
 const LEAST: usize = (256 << 10) / UNIT;
 /// Of the runs that find no room, one in this many displaces runs of other lengths. (If each run
-/// did, a program that goes through more lengths than fit would never find a run here.)
+/// displaced others, a program that goes through more lengths than fit would never find a run
+/// here.)
 const DISPLACES: u32 = 8;
 /// A stash that refuses and misses this many runs within one tick costs its thread much time. It
 /// gets room for [`MORE`] units (4 MiB). All stashes together get at most [`ALL_MORE`] (64 MiB).
@@ -102,7 +103,7 @@ pub(super) fn keep_plenty<'a>(caches: impl Iterator<Item = &'a Cache>, units: us
 
 /// Marks the unit of a slab, which is the caller's, as a kept run.
 pub(super) fn mark_kept(unit: usize) {
-    // The record first: until the entry changes, the unit is a slab's.
+    // The record is written first, because the unit is a slab's until the entry changes.
     let record = MAP.record(unit);
     record.requested.store(Record::KEPT, Ordering::Relaxed);
     record.heap.store(0, Ordering::Relaxed);
@@ -111,11 +112,11 @@ pub(super) fn mark_kept(unit: usize) {
 
 /// Runs that wait for the next large block or slab. Zero is an empty stash.
 pub(crate) struct Stash {
-    /// The newest run of each length (none of length 0); its record leads to the next (`by_owner`).
+    /// The newest run of each length (none of length 0). Its record leads to the next run
+    /// (`by_owner`).
     runs: [AtomicU32; LONGEST + 1],
     units: AtomicUsize,
-    /// Units that the stash may keep. The scavenger updates this copy, and so does a run that finds
-    /// no room.
+    /// Units that the stash may keep. The scavenger updates this copy, and so does [`Stash::keep`].
     room: Cell<usize>,
     /// The part of `room` that was granted because the stash was too small.
     extra: Cell<usize>,
@@ -127,8 +128,8 @@ pub(crate) struct Stash {
     refused_at: Cell<u32>,
     /// The length that is displaced next.
     displaced: Cell<usize>,
-    /// Fetches until the scavenger's next step. `steps_left`: the first steps in the tick `tick`,
-    /// after which fetches without a step follow.
+    /// Fetches until the scavenger's next step. `steps_left`: how many more of the first fetches in
+    /// the tick `tick` do a step each.
     quick_left: Cell<u32>,
     /// Whether every fetch does a step, because each allocation is counted (`sampling`,
     /// `guard_draw`).
@@ -312,8 +313,8 @@ impl Stash {
         units..=units.saturating_add(units / LONGER).min(LONGEST)
     }
 
-    /// Gives all runs back if a run of `units` units would take unused memory. (The runs here may
-    /// serve it, alone or with other free units.)
+    /// Gives all runs back if a run of `units` units would take unused memory. (The stash's runs
+    /// may serve instead, alone or with other free units.)
     pub(crate) fn make_way(&self, units: usize) {
         if self.units().saturating_mul(PART) >= units && !chunk::has_dirty(units) {
             self.release();
@@ -348,7 +349,8 @@ impl Stash {
         self.quick_left.set(if is_quick { STEP } else { 0 });
     }
 
-    /// If `counted`, makes each fetch take a slow path (`sampling`, `guard_draw`). Else ends this.
+    /// If `counted`, makes each fetch take a slow path (`sampling`, `guard_draw`). Else most
+    /// fetches are quick.
     pub(super) fn count_fetches(&self, counted: bool) {
         self.is_counted.set(counted);
         self.quick_left.set(0);

@@ -25,7 +25,7 @@
 //! - *adopt*: taking a slab of an abandoned cache.
 //!
 //! A visitor on a slow path never waits for the lock, so there is no order of locks to keep.
-//! (`malloc_trim` waits, and has no other lock; `heapwright trim` does not wait.)
+//! (`malloc_trim` waits, and has no other lock. `heapwright trim` does not wait.)
 //!
 //! Called by the slow paths of `cache`.
 
@@ -59,7 +59,7 @@ const LOOKS: usize = 64;
 const VISITS: usize = 8;
 /// The nanoseconds for which a busy thread helps others in a tick.
 const BUSY_PATIENCE: u64 = 200_000;
-/// The same for a quiet thread, for its own cache and for others.
+/// The same for a quiet thread, for its own cache and for other caches.
 pub(super) const QUIET_PATIENCE: u64 = 1_000_000;
 /// The tick in which a thread last looked after free memory.
 static LAST_TICK: AtomicU32 = AtomicU32::new(0);
@@ -76,7 +76,7 @@ impl Cache {
 
     /// Enters the cache for slow work, if the cache's thread lives and does no slow work now.
     pub(super) fn visit(&self) -> Option<Visit<'_>> {
-        // Around a fork: in the child the thread may be gone.
+        // Around a fork no visit is possible: in the child the cache's thread may be gone.
         if sync::holds_all() || !self.lives() {
             return None;
         }
@@ -169,8 +169,8 @@ impl Thief {
         Self { victim: Cell::new(0), skips: Cell::new(0) }
     }
 
-    /// The next cache to check, of the `made` caches. `None`: its id is `me`, so it is the cache
-    /// that searches.
+    /// The next cache to check, of the `made` caches. `None`: the next cache is the searching
+    /// cache, with the id `me`.
     fn next(&self, me: u32, made: u32) -> Option<&'static Cache> {
         let id = self.victim.get() % made + 1;
         self.victim.set(id);
@@ -179,7 +179,7 @@ impl Thief {
 
     /// Passes some partly free slabs of `class` from a live thread's cache to `take`. `take` also
     /// gets the cache, and may do slow work in it. If the chunk has dirty units, passes only mostly
-    /// free slabs: for others, a visit would cost more than it saves. `me` is the id of the
+    /// free slabs: for other slabs, a visit would cost more than it saves. `me` is the id of the
     /// searching cache (0: none). Returns whether `take` got a slab.
     pub(super) fn steal(&self, me: u32, class: usize, take: impl Fn(&Cache, Slab<'_>)) -> bool {
         let made = CACHES.made() as u32;
@@ -191,7 +191,7 @@ impl Thief {
             return false;
         }
         let share = share_worth_taking();
-        // One more, because the searching cache may be among them.
+        // One more cache is checked, because the searching cache may be among them.
         for _ in 0..(ASKS + 1).min(made as usize) {
             let Some(other) = self.next(me, made) else { continue };
             // This check comes before the visit. It may read changing data, but only of some unit's
@@ -301,7 +301,7 @@ pub(super) fn adopt(class: usize, take: impl Fn(&Cache, Slab<'_>)) -> bool {
 }
 
 /// Looks after free memory that no thread owns, and after the caches of quiet threads, unless
-/// another thread did so in this tick. `me` is the id of the calling thread's cache, or 0;
+/// another thread did so in this tick. `me` is the id of the calling thread's cache, or 0.
 /// `is_quiet`: the thread has time. Returns whether more is left.
 pub(super) fn look_after_others(me: u32, now: u32, delay: i32, is_quiet: bool) -> bool {
     if LAST_TICK.swap(now, Ordering::Relaxed) != now {

@@ -70,7 +70,7 @@ pub(super) struct Ring {
     /// entry. (Only slow paths change it. Pending calls may take a few waiting entries.)
     ready: AtomicU32,
     /// The fast path puts a freed slot only while the ring has at most this many entries:
-    /// [`Ring::full`]. [`SHUT`] while the ring is shut; [`NONE_COMES`] if the slots are too long.
+    /// [`Ring::full`]. [`SHUT`] while the ring is shut. [`NONE_COMES`] if the slots are too long.
     most: AtomicI32,
     /// The room, a power of two, less an entry.
     mask: Cell<u32>,
@@ -124,7 +124,8 @@ const FAR: u32 = 1 << 30;
 const MOST_GOES: i32 = 256 * PLACE as i32;
 /// [`Ring::reach`] with `hardened:full`, if enough entries wait. (Not times [`PLACE`].)
 const REACH: i32 = 256;
-/// Values of [`Ring::most`]: the fast path puts nothing into the ring; the ring is shut.
+/// Values of [`Ring::most`]. [`NONE_COMES`]: the fast path puts nothing into the ring. [`SHUT`]:
+/// the ring is shut.
 const NONE_COMES: i32 = -1;
 const SHUT: i32 = -2;
 /// The longest slots that the fast path clears.
@@ -225,7 +226,7 @@ const fn last_stays(class: usize, shape: Shape) -> usize {
 }
 
 /// Returns the bytes by which the waiting slots in all rings of a thread may grow together. The
-/// slots of one class may grow as much.
+/// waiting slots of one class have at most as many bytes.
 const fn budget(shape: Shape) -> usize {
     if shape.full { 416 << 10 } else { 80 << 10 }
 }
@@ -294,7 +295,7 @@ const fn bytes(shape: Shape) -> usize {
 }
 
 /// The reservation that holds all caches, at a random address. Each cache lies between guards. No
-/// overflow of a block reaches them.
+/// overflow of a block reaches a cache.
 struct Area {
     at: *mut u8,
     size: usize,
@@ -409,9 +410,9 @@ impl Cache {
         }
     }
 
-    /// Leaves the cache of a thread that ends to the next thread. The slots wait in it for that
-    /// thread, or go back to the slabs. (Without these slots, each short-lived thread would have to
-    /// draw a quarantine.)
+    /// Leaves the cache of a thread that ends to the next thread. The slots wait in the cache for
+    /// that thread, or go back to the slabs. (Without these slots, each short-lived thread would
+    /// have to draw a quarantine.)
     pub(crate) fn leave(&'static self) {
         let mut area = CACHES.lock();
         let is_filled = area.filled < MOST_FILLED;
@@ -454,7 +455,7 @@ impl Cache {
         }
     }
 
-    /// Gives back the slots of all classes that need not wait.
+    /// Gives back, for each class, the slots that need not wait.
     pub(super) fn trim(&self) {
         for class in 0..CLASSES {
             self.slowly(class, |ring, ready| Self::give_back(class, ring, ready, ring.stays.get()));
@@ -578,10 +579,11 @@ impl Cache {
         let want = (batch as i32).max(waiting + 1 - count).min(room - PENDING - count);
         let tail = ring.tail.load(Ordering::Relaxed);
         let head = tail.wrapping_sub(count as u32 * PLACE);
-        // Drawn slots come out first: they go just before the oldest entry. But a pending call may
-        // still have to read a place there, unless the ring has fewer entries than a call leaves in
-        // it. In this case the drawn slots go behind the newest entry, and swap with the oldest
-        // ones.
+        // Drawn slots come out first: they go just before the oldest entry. This is safe in a ring
+        // of long slots. It is also safe in a ring with at most [`PENDING`] entries, because the
+        // fast path takes none of these. In another ring a pending call may still have to read a
+        // place there. So the drawn slots go behind the newest entry, and swap with the oldest
+        // entries.
         let is_before = count <= PENDING || is_long;
         let mut drawn = 0u32;
         slabs::draw(class, want.max(0) as usize, |slot| {
@@ -650,7 +652,7 @@ impl Cache {
     }
 
     /// Takes the oldest slot of a ring for a block of `asked` bytes with this maker, if `bits`
-    /// returns 0 for it.
+    /// returns 0 for the slot.
     #[inline(always)]
     fn pop(
         &self,
@@ -776,8 +778,8 @@ impl Cache {
         let word_at = settings::get().words.wrapping_add(unit * A_UNIT + index);
         // SAFETY: a unit has a word for every 16 bytes, and the words of a slab are committed.
         let word = unsafe { &*word_at };
-        // If the block's maker fits the call, this is the slack. Otherwise it is more than any
-        // slack.
+        // If the block's maker fits the call, `slack` is the block's slack. Otherwise it is more
+        // than any slack.
         let slack = (slots::read(word) as u32)
             .wrapping_sub(const { word::live(word::maker(Origin::of::<FROM>(), false), 0) as u32 });
         if slack > MOST_SLACK as u32 {
@@ -821,7 +823,7 @@ impl Cache {
     ///
     /// # Safety
     ///
-    /// As `free`; the ring is that of the block's class.
+    /// As `free`. The ring is that of the block's class.
     unsafe fn take(&self, ring: &Ring, slot: Free, asked: usize) -> bool {
         let class = (ptr::from_ref(ring).addr() - self.rings.as_ptr().addr()) / size_of::<Ring>();
         // SAFETY: the slot holds a live block of `asked` bytes.
@@ -882,7 +884,7 @@ impl Cache {
     }
 }
 
-/// The reason why no slot was taken from a ring.
+/// The reason why a ring gives no usable slot.
 pub(super) enum Refused {
     /// No entry is ready.
     TooFew,
@@ -1028,7 +1030,7 @@ impl Ring {
     }
 
     /// Puts a free slot behind the newest entry. The ring has room. It is shut meanwhile, because a
-    /// handler's slow path could move the place before it is written.
+    /// handler's slow path could move the place before this call writes it.
     #[inline(always)]
     fn push<const FULL: bool>(&self, block: *mut u8, word: *const AtomicU16) {
         self.most.store(SHUT, Ordering::Relaxed);

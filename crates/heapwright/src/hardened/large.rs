@@ -94,7 +94,7 @@ impl Run {
         unsafe { os::unguard(MAP.address_of(self.block()), usable) }
     }
 
-    /// Returns the run to the chunk; its last `empty` bytes have no pages.
+    /// Returns the run to the chunk. Its last `empty` bytes have no pages.
     fn give(self, empty: usize) {
         let place = self.place();
         if place.is_warm() && !place.cool() {
@@ -199,7 +199,7 @@ pub(super) fn allocate(request: Request) -> *mut u8 {
 }
 
 /// Does the same as [`allocate`], for a block that grew and will probably grow again. The run has
-/// half as many units more. They stay guarded until the block grows.
+/// half as many units in addition, which stay guarded until the block grows.
 pub(super) fn allocate_to_grow(request: Request) -> *mut u8 {
     let room = request.size.div_ceil(UNIT) / 2;
     let block = allocate_with_room(request, room);
@@ -209,7 +209,7 @@ pub(super) fn allocate_to_grow(request: Request) -> *mut u8 {
 fn allocate_with_room(request: Request, room: usize) -> *mut u8 {
     let Request { size, align, .. } = request;
     let usable = whole_pages(size);
-    // The caller is a signal handler that may have interrupted the holder of a lock.
+    // A signal handler that may have interrupted the holder of a lock gets no large block.
     if sync::is_interrupted() || os::is_more_than_there_is(usable) {
         return core::ptr::null_mut();
     }
@@ -254,7 +254,7 @@ fn allocate_with_room(request: Request, room: usize) -> *mut u8 {
     block
 }
 
-/// Takes a run from the chunk; its bytes read as zero.
+/// Takes a run from the chunk. Its bytes read as zero.
 fn take(units: usize, align: usize) -> Option<Run> {
     let (before, after) = if chunk::is_limited() { (1, 1) } else { QUEUE.lock().guards() };
     // The block has the run's alignment.
@@ -313,7 +313,7 @@ fn asked_of(unit: usize) -> Option<usize> {
     (asked != Record::KEPT).then_some(asked)
 }
 
-/// Makes pages of a block inaccessible; if the kernel refuses, makes them read as zero.
+/// Makes pages of a block inaccessible. If the kernel refuses, makes the pages read as zero.
 ///
 /// # Safety
 ///
@@ -355,7 +355,8 @@ pub(super) fn free(block: *mut u8, what: Return) -> bool {
         unsafe { take_away(block, usable) };
         chunk::note_purged(usable);
         if is_lost || !place.cool_live() {
-            // The block's addresses are lost, because a signal handler waits for no lock.
+            // The block's addresses are lost: a signal handler waits for no lock, or the kernel
+            // refused.
             return true;
         }
     }
@@ -433,7 +434,7 @@ pub(super) fn resize(block: *mut u8, size: usize) -> bool {
             unsafe { from.write_bytes(0, wanted.min(asked).saturating_sub(size)) };
         }
         if wanted < usable {
-            // SAFETY: the program gives up these pages; the bytes behind them are guarded already.
+            // SAFETY: the program gives up these pages. The bytes behind them are guarded already.
             unsafe { take_away(block.wrapping_add(wanted), usable - wanted) };
         }
     }

@@ -75,8 +75,8 @@ pub(crate) struct Extent {
     pub(crate) is_live: bool,
 }
 
-/// Makes a guarded block for a request, if this request is chosen for one. The number: the slots
-/// that the next refill draws.
+/// Makes a guarded block for a request, if this request is chosen for one. The arguments are the
+/// request and the number of slots that the next refill draws.
 pub(crate) type Guards = fn(Request, usize) -> Option<NonNull<u8>>;
 
 /// Starts the heap if the options select it. The caller has opened the window, and no thread
@@ -153,8 +153,9 @@ pub(crate) fn malloc_medium<const FROM: u8>(size: usize, hot: &Hot) -> *mut u8 {
     malloc_cold::<FROM>(size, hot)
 }
 
-/// Returns whether [`malloc`] and [`malloc_medium`] serve requests with this alignment. (In C++ an
-/// explicit alignment makes another maker.)
+/// Returns whether [`malloc`] and [`malloc_medium`] serve requests with this alignment. (They serve
+/// no `new` with an explicit alignment: the maker of its block differs, because `delete` must name
+/// the alignment, too.)
 #[inline(always)]
 pub(crate) fn is_plain(origin: Origin, align: usize) -> bool {
     let most = if matches!(origin, Origin::New | Origin::NewArray) { 1 } else { MIN_ALIGN };
@@ -183,12 +184,12 @@ fn malloc_changed<const FROM: u8>(size: usize, hot: &Hot, changed: *mut u8) -> *
     }
 }
 
-/// Frees a block of `unit` if all checks pass. The thread's hot part is a hardened stub; `told` is
+/// Frees a block of `unit` if all checks pass. The thread's hot part is a hardened stub. `told` is
 /// the size that the call names. False: the slow path must decide.
 ///
 /// # Safety
 ///
-/// As for `free`; `unit` is the window's unit of the address, or beyond the window.
+/// As for `free`. `unit` is the window's unit of the address, or beyond the window.
 #[inline(always)]
 pub(crate) unsafe fn free<const FROM: u8, const FULL: bool>(
     block: *mut u8,
@@ -248,7 +249,7 @@ fn maker_of(request: Request) -> u16 {
 
 /// Returns a block of size 0: a unique address that cannot be accessed.
 fn allocate_empty(request: Request) -> *mut u8 {
-    // Slots are 16 bytes apart; only the first slot of a unit has a larger alignment.
+    // Slots are 16 bytes apart. Only the first slot of a unit has a larger alignment.
     let mut drawn = None;
     if request.align > MIN_ALIGN {
         return large::allocate(request);
@@ -416,8 +417,8 @@ fn zeroed(block: *mut u8, request: Request) -> *mut u8 {
     block
 }
 
-/// Compares the claims of a call with a live block. `made_align` is the block's alignment if known;
-/// slots do not keep the alignment.
+/// Compares the claims of a call with a live block. `made_align` is the block's alignment if known.
+/// Slots do not keep the alignment.
 fn compare(
     made: u16,
     made_align: Option<usize>,
@@ -556,7 +557,7 @@ fn is_misplaced(address: usize, unit: usize, entry: Entry, what: Return) -> bool
     let is_ours = match MAP.kind_of(unit, entry) {
         Kind::Guard => true,
         Kind::Slab(_) => entry.is_hardened(),
-        // The caller in `heap` has a better message, and ends the process.
+        // If misuse ends the process, the caller in `heap` does so, with a better message.
         Kind::Free | Kind::Kept | Kind::Metadata => settings::get().reports,
         _ => false,
     };
@@ -624,8 +625,8 @@ pub(crate) unsafe fn realloc(
     // ours.
     let moved =
         |new| unsafe { os::move_bytes(block, new, asked.min(size), large::MOVE_PAGES) }.is_some();
-    // The new block may have a hole, so it is not used again. The bytes are copied into another new
-    // block, because pages no longer move.
+    // If pages could not be moved, the new block may have a hole and is not used again. From then
+    // on no pages move in this process, so the second try copies the bytes.
     if !new.is_null() && !moved(new) {
         new = make();
         if !new.is_null() && !moved(new) {
@@ -796,7 +797,7 @@ pub(crate) unsafe fn after_fork() {
     }
 }
 
-/// Makes a forked child choose differently from its parent, for any number of threads.
+/// Makes a forked child choose differently from its parent.
 pub(crate) fn choose_anew_after_fork() {
     if is_on() {
         random::choose_anew();

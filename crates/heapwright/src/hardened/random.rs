@@ -38,7 +38,7 @@ const FEW: u32 = 128;
 const CHOICES: u32 = 6;
 const CHOICES_AMONG_MANY: u32 = 3;
 
-/// A stream of random numbers; the zero value has no key yet.
+/// A stream of random numbers. The zero value has no key yet.
 pub(super) struct Random {
     /// The generation of the process that drew the key.
     generation: u32,

@@ -20,7 +20,7 @@ use crate::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 pub(super) struct Settings {
     /// The secret of all canaries.
     pub(super) secret: u64,
-    /// The word of the first slot of unit 0; see `slots`.
+    /// The word of the first slot of unit 0: see `slots`.
     pub(super) words: *const AtomicU16,
     /// The function that makes guarded blocks.
     pub(super) guards: Option<super::Guards>,

@@ -104,7 +104,7 @@ fn after(now: u32, delay: u32) -> u32 {
     now.wrapping_add(delay).max(1)
 }
 
-/// Units taken for a class; some are not slabs yet.
+/// Units taken for a class. Some are not slabs yet.
 struct Extent {
     first: usize,
     units: usize,

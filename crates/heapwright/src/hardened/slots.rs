@@ -145,7 +145,7 @@ impl Slot {
         unsafe { &*self.word }.load(Ordering::Relaxed)
     }
 
-    /// Changes the slot's word; the caller holds the slot.
+    /// Changes the slot's word. The caller holds the slot.
     pub(super) fn write(&self, word: u16) {
         // SAFETY: the words of a slab are committed, and only atomics write them.
         unsafe { &*self.word }.store(word, Ordering::Relaxed);

@@ -33,7 +33,7 @@ use crate::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 const LONGEST: usize = 1 << 20;
 /// The most bytes of freed warm blocks.
 const MOST_BYTES: usize = 8 << 20;
-/// The most warm runs, live or freed; each is up to four mappings.
+/// The most warm runs, live or freed. Each is up to four mappings.
 const MOST_RUNS: usize = 128;
 /// The most ranges without pages that are searched in a block.
 const MOST_HOLES: usize = 4;
@@ -103,8 +103,8 @@ impl Place {
         self.note(REUSED);
     }
 
-    /// Clears the block, which its holder gives up, and makes it inaccessible with its pages.
-    /// False: the block is still accessible.
+    /// Clears the block, which its holder gives up, and makes it inaccessible. The block keeps its
+    /// pages. False: the block is still accessible.
     pub(super) fn free(self) -> bool {
         if self.known() == FRESH || self.usable > LONGEST {
             return false;
@@ -123,7 +123,8 @@ impl Place {
         false
     }
 
-    /// Makes the freed block of a warm run accessible; it reads as zero. False: the kernel refused.
+    /// Makes the freed block of a warm run accessible. The block reads as zero. False: the kernel
+    /// refused.
     pub(super) fn reuse(self) -> bool {
         BYTES.fetch_sub(self.usable, Ordering::Relaxed);
         // SAFETY: the pages are the block's, and the heap committed them.
@@ -184,7 +185,8 @@ impl Place {
         if self.known() == FULL {
             return fill(0, self.usable);
         }
-        // (The kernel's page size, because the kernel reports pages; the option `page` may differ.)
+        // (This is the kernel's page size, because the kernel reports pages. The option `page` may
+        // differ.)
         let page = os::kernel_page_size();
         let mut resident = [0; LONGEST / LEAST_PAGE];
         let resident = &mut resident[..self.usable / page];

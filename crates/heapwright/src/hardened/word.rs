@@ -27,8 +27,8 @@ const MAKER_SHIFT: u32 = 13;
 /// The most slack that fits into a word.
 pub(super) const MOST_SLACK: usize = (1 << MAKER_SHIFT) - 1;
 
-/// Returns the maker of a block, which decides the calls that may free it. In C++ an explicit
-/// alignment makes another maker.
+/// Returns the maker of a block, which decides the calls that may free it. A `new` with an explicit
+/// alignment is a maker of its own, because `delete` must name the alignment, too.
 pub(super) const fn maker(origin: Origin, is_aligned: bool) -> u16 {
     match origin {
         Origin::Malloc
@@ -64,7 +64,7 @@ pub(super) const fn live(maker: u16, slack: usize) -> u16 {
     maker << MAKER_SHIFT | slack as u16
 }
 
-/// Returns the maker of a word's block; 0: the slot is free.
+/// Returns the maker of a word's block. 0: the slot is free.
 #[inline(always)]
 pub(super) const fn maker_of(word: u16) -> u16 {
     word >> MAKER_SHIFT

@@ -10,8 +10,8 @@
 //!                   free_uncached(block)       to its slab at once; the slab is given up if empty
 //! ```
 //!
-//! Any thread may use a first-class heap; users take turns. Any thread may free a block through its
-//! heap or through plain `free`: the block's entry or record names its owner. Destroying a heap
+//! Any thread may use a first-class heap. Its users take turns. Any thread may free a block through
+//! its heap or through plain `free`: the block's entry or record names its owner. Destroying a heap
 //! visits no block, and takes time in proportion to its slabs and large blocks. The next heap
 //! reuses a destroyed heap's cache and id.
 //!
@@ -45,8 +45,8 @@ use crate::slab::Slab;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{self, Lock};
 
-/// Whether an address lies in a block (in use or cached) of this process's heaps. Constant time;
-/// takes any address.
+/// Whether an address lies in a block (in use or cached) of this process's heaps. Takes constant
+/// time. The address may be any.
 ///
 /// ```
 /// let block = heapwright::heap::malloc(100);
@@ -67,7 +67,7 @@ pub fn owns(address: *const u8) -> bool {
 }
 
 /// Makes heapwright the process's `malloc` from now on. Blocks that the C library's own allocator
-/// made before go to the C library when they are freed; no later block does.
+/// made before go to the C library when they are freed. Later blocks do not.
 ///
 /// Asks the kernel now for all facts that the heap needs once. In fast mode these are few, and the
 /// heap itself starts with the first block. If the heap takes stack traces, it starts now, because
@@ -85,7 +85,7 @@ pub fn take_over() {
 }
 
 /// The usable size of a block allocated with this size and alignment. `align` is a power of two.
-/// `None`: no block can be so large. Constant time.
+/// `None`: no block can be so large. Takes constant time.
 ///
 /// ```
 /// assert_eq!(heapwright::heap::good_size(100, 1), Some(112));
@@ -168,7 +168,7 @@ pub fn trim(keep: usize) -> bool {
     start::ensure_started();
     let mine = words::cache();
     for cache in CACHES.all() {
-        // One lock at a time: two threads may trim at once.
+        // This function holds one lock at a time, because two threads may trim at once.
         if let Some(mine) = mine
             && mine.id() == cache.id()
         {
@@ -248,7 +248,7 @@ pub unsafe fn realloc_to_nothing(block: *mut u8) {
     unsafe { hot.serve().take_back(block, hot, what) }
 }
 
-/// A first-class heap. Used by address; see [`Heap::create`].
+/// A first-class heap. Programs use its address: see [`Heap::create`].
 #[repr(transparent)]
 pub struct Heap(Cache);
 
@@ -323,12 +323,12 @@ impl Heap {
         block
     }
 
-    /// Frees a block of the heap; null does nothing. A block of another heap ends the process with
+    /// Frees a block of the heap. Null does nothing. A block of another heap ends the process with
     /// one line.
     ///
     /// # Safety
     ///
-    /// The heap exists; the block is in use, and no code uses it afterwards.
+    /// The heap exists. The block is in use, and no code uses it afterwards.
     pub unsafe fn free(heap: *mut Self, block: *mut u8) {
         // SAFETY: by the contract the heap exists; caches are never freed.
         let cache: &'static Cache = unsafe { &*heap.cast::<Cache>() };
@@ -409,9 +409,9 @@ fn is_direct() -> bool {
 /// slabs of its size class. Free slots of the other slabs could take all blocks of this slab.
 ///
 /// The calling thread moves blocks among its own slabs, or, with shared caches, among the common
-/// slabs. False for all other blocks: those of other threads, first-class heaps and other
-/// allocators, and samples of a heap profile. Also false for sizes of whole pages, whose memory
-/// goes back by itself. Takes any address.
+/// slabs. The answer is false for all other blocks: those of other threads, first-class heaps and
+/// other allocators, and samples of a heap profile. It is also false for sizes of whole pages,
+/// whose memory goes back by itself. The address may be any.
 ///
 /// The answer is advice from a survey of the heap. The survey is up to 100 ms old, or older if a
 /// survey takes more than a hundredth of this time. A call that makes a survey takes some 20 ns for
@@ -449,11 +449,11 @@ pub fn should_move(block: *const u8) -> bool {
 }
 
 /// Allocates as `malloc` does, but from a slab that is not worth emptying. If no such slab has a
-/// free slot, and for blocks over 32 KiB, this is `malloc`.
+/// free slot, or the block is over 32 KiB, the call is a `malloc`.
 ///
-/// Takes longer than `malloc`: it checks up to 64 slabs. If [`should_move`] was not called lately,
-/// it is `malloc`. A heap profile regards a moved block as the old block, unless this is `malloc`.
-/// Returns null, with `errno` set, if there is no memory.
+/// The call takes longer than `malloc`, because it checks up to 64 slabs. If [`should_move`] was
+/// not called lately, the call is a `malloc`. A heap profile regards a moved block as the old
+/// block, unless the call is a `malloc`. Returns null, with `errno` set, if there is no memory.
 ///
 /// # Examples
 ///
@@ -481,7 +481,8 @@ pub fn malloc_uncached(size: usize) -> *mut u8 {
     fast::malloc(size)
 }
 
-/// Frees a block as `free` does, but to its slab at once, not to a list of the thread's.
+/// Frees a block as `free` does, but returns it to its slab at once, and not to a list of the
+/// thread.
 ///
 /// Blocks that belong to another thread's cache go where `free` sends them.
 ///

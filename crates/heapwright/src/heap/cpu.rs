@@ -38,7 +38,7 @@ use crate::size_class::{self, UNIT};
 use crate::substrate;
 use crate::sync;
 
-/// Serves a call if the CPU has no block of the list at `offset`.
+/// Serves a call if the CPU's array for the list at `offset` is empty.
 #[cold]
 pub(crate) extern "C" fn empty(size: usize, cpu_entry: &CpuEntry, offset: usize) -> *mut u8 {
     if drawn::is_guarding()
@@ -232,7 +232,7 @@ unsafe fn put_in_shared(class: usize, block: *mut Block) {
     unsafe { held.free(class, block) };
 }
 
-/// Serves a call for a large block that gives only the size, through the per-CPU entry.
+/// Serves a call that gives only the size, for a large block, through the per-CPU entry.
 pub(super) fn allocate_large(size: usize, hot: &Hot, origin: Origin) -> *mut u8 {
     // If blocks are sampled or guarded, calls for large blocks are counted.
     if arrays::RUN_SIZES.contains(&size) && !drawn::is_watched() {
@@ -246,7 +246,8 @@ pub(super) fn allocate_large(size: usize, hot: &Hot, origin: Origin) -> *mut u8 
 ///
 /// # Safety
 ///
-/// As `heap::free`; `hot` is the per-CPU entry's, and `mismatch` that of the block's entry.
+/// As `heap::free`. `hot` is the per-CPU entry's. `mismatch` is the tag mismatch of the block's
+/// entry.
 pub(super) unsafe extern "C" fn free_other(block: *mut u8, hot: &Hot, mismatch: Mismatch) {
     // SAFETY: the caller gives the block away.
     unsafe { free_with(block, hot, mismatch, Return::PLAIN) }
@@ -312,7 +313,7 @@ pub(super) fn take_run(cpu_entry: &CpuEntry, size: usize) -> *mut u8 {
     }
 }
 
-/// [`take_run`] from the shared cache, which also gives the CPU up to half a row.
+/// [`take_run`] from the shared cache. Also moves up to half a row of runs to the CPU's arrays.
 #[cold]
 #[inline(never)]
 fn refill_runs(size: usize) -> *mut u8 {
@@ -340,12 +341,13 @@ fn refill_runs(size: usize) -> *mut u8 {
     large::reuse(MAP.address_of(unit), units, size)
 }
 
-/// Keeps the run of the large block at `unit`, which the caller gives away. False: the block stays
-/// a block. No row is for its length, a first-class heap owns it, or it was freed before.
+/// Keeps the run of the large block at `unit`, which the caller gives away. False: nothing was
+/// done. No row is for the run's length, a first-class heap owns the block, or the block was freed
+/// before.
 ///
 /// # Safety
 ///
-/// As `heap::free`; the block begins at the unit.
+/// As `heap::free`. The block begins at the unit.
 #[inline(always)]
 pub(super) unsafe fn give_run(cpu_entry: &CpuEntry, unit: usize, block: *mut u8) -> bool {
     let Some(units) = large::give_up(unit, arrays::LONGEST) else { return false };
@@ -387,8 +389,8 @@ fn keep_or_give(held: &Magazines, unit: usize, units: usize) {
     }
 }
 
-/// The per-CPU entry, if the calling thread may put common blocks into its arrays, whatever it
-/// allocates from.
+/// The per-CPU entry, if the calling thread may put common blocks into its CPU's arrays. (The
+/// thread may allocate from something else.)
 pub(super) fn any_cpu_entry() -> Option<&'static CpuEntry> {
     arrays::cpu_entry().filter(|cpu_entry| cpu_entry.serves_this_thread() || enter_sequences())
 }
@@ -416,8 +418,8 @@ fn enter_sequences() -> bool {
 }
 
 /// Unregisters the area of the calling thread, which ends. In a sandbox the call may end the
-/// process, so the area stays. The kernel then writes to the area only in a detached thread of
-/// musl, in the few instructions between the release of its stack and its end.
+/// process, so the area stays. Then the kernel can write to released memory only in a detached
+/// thread of musl, in the few instructions between the release of the thread's stack and its end.
 pub(super) fn leave_sequences() {
     if !memory_limit::is_in_sandbox() {
         rseq::leave();
@@ -479,7 +481,7 @@ mod calls {
         )
     }
 
-    /// Frees a block of a common slab; `mismatch` is its tag mismatch.
+    /// Frees a block of a common slab. `mismatch` is the block's tag mismatch.
     ///
     /// # Safety
     ///
@@ -513,8 +515,9 @@ mod calls {
     }
 }
 
-/// The same in Rust around the two sequences. It serves aarch64, for which no instructions are
-/// counted. It also compiles for machines without sequences, which have no per-CPU entry to pass.
+/// The same in Rust around the two sequences. This module serves aarch64, where no test counts the
+/// instructions of a call. It also compiles for machines without sequences, which have no per-CPU
+/// entry to pass.
 #[cfg(not(all(target_os = "linux", not(miri), target_arch = "x86_64")))]
 mod calls {
     use super::{aborted_free, aborted_malloc, empty, full, odd};
@@ -533,7 +536,7 @@ mod calls {
         }
     }
 
-    /// Frees a block of a common slab; `mismatch` is its tag mismatch.
+    /// Frees a block of a common slab. `mismatch` is the block's tag mismatch.
     ///
     /// # Safety
     ///
@@ -550,9 +553,9 @@ mod calls {
         // SAFETY: a slot begins at the block, which the caller gives away, in a common slab.
         match unsafe { cpu_entry.put(class, block.cast()) } {
             Put::Done => {}
-            // SAFETY: the caller gives away the block of the common owner's, which no array has.
+            // SAFETY: the caller gives away the block of a common slab, which no array has.
             Put::Full => unsafe { full(block, cpu_entry, left) },
-            // SAFETY: the caller gives away the block of the common owner's, which no array has.
+            // SAFETY: the caller gives away the block of a common slab, which no array has.
             Put::Aborted => unsafe { aborted_free(block, cpu_entry, left) },
         }
     }

@@ -6,8 +6,8 @@
 //!          slot start? push; count
 //! ```
 //!
-//! All other calls are tail calls with the arguments still in their registers. Nearly all go
-//! through the table that the hot part leads to (`Serve`; the tables are in `start`):
+//! All other calls are tail calls with the arguments still in their registers. Nearly all of them
+//! go through the table that the hot part leads to (`Serve`). The tables are in `start`:
 //!
 //! ```text
 //! malloc
@@ -25,9 +25,6 @@
 //! '- else                                    table: free, unknown, give_back
 //! ```
 //!
-//! The other facts that a call states (size, alignment, origin) are passed on as constants, or in
-//! the registers in which they came.
-//!
 //! Called by the C layer and the adapters.
 
 use super::words::hot;
@@ -44,9 +41,9 @@ const _: () = assert!(CLASS_STEP == MIN_ALIGN);
 
 /// Allocates `size` bytes, aligned to 16.
 ///
-/// A size of 0 gives a block of its own. Null if there is no memory or the size exceeds
-/// `isize::MAX`; then `errno` is `ENOMEM`. Takes constant time except in refills, which are bounded
-/// by one chain of blocks.
+/// A size of 0 gives a block of its own. Returns null, with `errno` set to `ENOMEM`, if there is no
+/// memory or the size exceeds `isize::MAX`. Takes constant time except in refills, which are
+/// bounded by one chain of blocks.
 ///
 /// ```
 /// let block = heapwright::heap::malloc(24);
@@ -91,7 +88,7 @@ pub fn malloc_fast(size: usize) -> *mut u8 {
     }
 }
 
-/// [`malloc_fast`] for all sizes; finding the class takes a few instructions more. `None`: the
+/// [`malloc_fast`] for all sizes. Finding the class takes a few instructions more. `None`: the
 /// class's list is empty. Null: there is no memory for a large block.
 ///
 /// ```
@@ -112,7 +109,7 @@ pub fn malloc_medium_fast<const FROM: u8>(size: usize) -> Option<*mut u8> {
     Some((hot.serve().large)(size, hot, Origin::of::<FROM>()))
 }
 
-/// A block for `last + 1` bytes; null if the list is empty.
+/// A block for `last + 1` bytes. Null: the list is empty.
 ///
 /// # Safety
 ///
@@ -123,7 +120,7 @@ unsafe fn pop_linear(last: usize) -> *mut u8 {
     unsafe { hot().list_at(last & !(MIN_ALIGN - 1)) }.pop().cast()
 }
 
-/// Sizes above the linear classes: finding the class takes a few instructions more.
+/// [`malloc`] for sizes above the linear classes. Finding the class takes a few instructions more.
 #[inline(never)]
 pub(super) fn malloc_medium(size: usize) -> *mut u8 {
     if size.wrapping_sub(1) < SLAB_MAX {
@@ -154,7 +151,8 @@ fn malloc_medium_aligned<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
 }
 
 /// Serves a call that the lists do not serve: by another function than `malloc`, or for aligned or
-/// zeroed memory.
+/// zeroed memory. (The other facts that a call states are passed on as constants, or in the
+/// registers in which they came.)
 #[inline(always)]
 fn missed<const FROM: u8>(size: usize, align: usize, zero: bool, hot: &Hot) -> *mut u8 {
     (hot.serve().allocate)(size, align, zero, Origin::of::<FROM>(), hot)
@@ -162,7 +160,7 @@ fn missed<const FROM: u8>(size: usize, align: usize, zero: bool, hot: &Hot) -> *
 
 /// Allocates `size` zeroed bytes, aligned to 16.
 ///
-/// Like [`malloc`]; memory that is fresh from the kernel is not zeroed again.
+/// Like [`malloc`]. Memory that is fresh from the kernel is not zeroed again.
 ///
 /// ```
 /// let block = heapwright::heap::calloc(4096);
@@ -314,7 +312,7 @@ pub fn calloc_aligned_for<const FROM: u8>(size: usize, align: usize) -> *mut u8 
     block
 }
 
-/// Frees a block; null does nothing. Keeps `errno`.
+/// Frees a block. Null does nothing. Keeps `errno`.
 ///
 /// A pointer that is not the start of a block ends the process with one line that describes it. A
 /// block of another allocator that heapwright knows (the C library's) is passed on to that
@@ -349,12 +347,13 @@ pub unsafe fn free(block: *mut u8) {
 /// ```
 #[inline(always)]
 pub unsafe fn free_from<const FROM: u8>(block: *mut u8) {
-    // SAFETY: the caller gives the block away; `free_by` calls this for a common one, with the
-    // thread's fast word.
+    // SAFETY: the caller gives the block away; `free_by` calls this for a common block, with the
+    // target of the thread's fast word.
     let shared = |hot: &Hot, mismatch| unsafe { shared::free(block, hot, mismatch) };
-    // SAFETY: the caller gives the block away; `free_by` calls this with the thread's fast word.
+    // SAFETY: the caller gives the block away; `free_by` calls this with the target of the thread's
+    // fast word.
     let other = |hot: &Hot, mismatch| unsafe { free_from_other::<FROM>(block, hot, mismatch) };
-    // SAFETY: the caller gives the block away; one of the two is called, if at all.
+    // SAFETY: the caller gives the block away. At most one of the two closures is called.
     unsafe { free_by(block, shared, other) };
 }
 
@@ -364,7 +363,7 @@ pub unsafe fn free_from<const FROM: u8>(block: *mut u8) {
 ///
 /// # Safety
 ///
-/// As [`free`]; `size` and `align` are the values that the block was allocated with.
+/// As [`free`]. `size` and `align` are the values that the block was allocated with.
 ///
 /// ```
 /// let block = heapwright::heap::malloc_aligned(10, 64);
@@ -381,7 +380,7 @@ pub unsafe fn free_sized(block: *mut u8, size: usize, align: usize) {
 ///
 /// # Safety
 ///
-/// As [`free`]; `size` is the size that the block was allocated with.
+/// As [`free`]. `size` is the size that the block was allocated with.
 ///
 /// ```
 /// use heapwright::heap::{self, MALLOC};
@@ -391,13 +390,14 @@ pub unsafe fn free_sized(block: *mut u8, size: usize, align: usize) {
 /// ```
 #[inline(always)]
 pub unsafe fn free_sized_from<const FROM: u8>(block: *mut u8, size: usize) {
-    // SAFETY: the caller gives the block away; `free_by` calls this for a common one, with the
-    // thread's fast word.
+    // SAFETY: the caller gives the block away; `free_by` calls this for a common block, with the
+    // target of the thread's fast word.
     let shared = |hot: &Hot, mismatch| unsafe { shared::free_sized(block, size, hot, mismatch) };
-    // SAFETY: the caller gives the block away; `free_by` calls this with the thread's fast word.
+    // SAFETY: the caller gives the block away; `free_by` calls this with the target of the thread's
+    // fast word.
     let other =
         |hot: &Hot, mismatch| unsafe { free_sized_other::<FROM>(block, size, hot, mismatch) };
-    // SAFETY: the caller gives the block away; one of the two is called, if at all.
+    // SAFETY: the caller gives the block away. At most one of the two closures is called.
     unsafe { free_by(block, shared, other) };
 }
 
@@ -405,7 +405,7 @@ pub unsafe fn free_sized_from<const FROM: u8>(block: *mut u8, size: usize) {
 ///
 /// # Safety
 ///
-/// As [`free`]; `align` is the alignment that the block was allocated with.
+/// As [`free`]. `align` is the alignment that the block was allocated with.
 ///
 /// ```
 /// use heapwright::heap::{self, NEW};
@@ -415,13 +415,14 @@ pub unsafe fn free_sized_from<const FROM: u8>(block: *mut u8, size: usize) {
 /// ```
 #[inline(always)]
 pub unsafe fn free_aligned_from<const FROM: u8>(block: *mut u8, align: usize) {
-    // SAFETY: the caller gives the block away; `free_by` calls this for a common one, with the
-    // thread's fast word.
+    // SAFETY: the caller gives the block away; `free_by` calls this for a common block, with the
+    // target of the thread's fast word.
     let shared = |hot: &Hot, mismatch| unsafe { shared::free(block, hot, mismatch) };
-    // SAFETY: the caller gives the block away; `free_by` calls this with the thread's fast word.
+    // SAFETY: the caller gives the block away; `free_by` calls this with the target of the thread's
+    // fast word.
     let other =
         |hot: &Hot, mismatch| unsafe { free_aligned_other::<FROM>(block, align, hot, mismatch) };
-    // SAFETY: the caller gives the block away; one of the two is called, if at all.
+    // SAFETY: the caller gives the block away. At most one of the two closures is called.
     unsafe { free_by(block, shared, other) };
 }
 
@@ -439,14 +440,15 @@ pub unsafe fn free_aligned_from<const FROM: u8>(block: *mut u8, align: usize) {
 /// ```
 #[inline(always)]
 pub unsafe fn free_sized_aligned_from<const FROM: u8>(block: *mut u8, size: usize, align: usize) {
-    // SAFETY: the caller gives the block away; `free_by` calls this for a common one, with the
-    // thread's fast word.
+    // SAFETY: the caller gives the block away; `free_by` calls this for a common block, with the
+    // target of the thread's fast word.
     let shared = |hot: &Hot, mismatch| unsafe { shared::free(block, hot, mismatch) };
-    // SAFETY: the caller gives the block away; `free_by` calls this with the thread's fast word.
+    // SAFETY: the caller gives the block away; `free_by` calls this with the target of the thread's
+    // fast word.
     let other = |hot: &Hot, mismatch| unsafe {
         free_sized_aligned_other::<FROM>(block, size, align, hot, mismatch)
     };
-    // SAFETY: the caller gives the block away; one of the two is called, if at all.
+    // SAFETY: the caller gives the block away. At most one of the two closures is called.
     unsafe { free_by(block, shared, other) };
 }
 
@@ -481,7 +483,7 @@ pub unsafe fn free_sized_fast(block: *mut u8, size: usize) -> bool {
 }
 
 /// The fast path of every free. The variants differ for blocks that the thread does not own:
-/// `shared` frees a block of a common slab to a shared cache, `other` frees all other blocks.
+/// `shared` frees a block of a common slab to a shared cache. `other` frees all other blocks.
 ///
 /// # Safety
 ///
@@ -513,8 +515,8 @@ unsafe fn free_by(
 ///
 /// # Safety
 ///
-/// As [`free`]; the thread's fast word leads to `hot`, and `mismatch` is the tag mismatch of the
-/// block's entry with it.
+/// As [`free`]. The thread's fast word leads to `hot`, and `mismatch` is the tag mismatch of the
+/// block's entry with `hot`.
 #[inline(always)]
 pub(super) unsafe fn free_other(block: *mut u8, hot: &Hot, mismatch: Mismatch) {
     // SAFETY: the caller gives the block away, and `mismatch` is that of its entry.
@@ -544,7 +546,7 @@ unsafe fn free_from_other<const FROM: u8>(block: *mut u8, hot: &Hot, mismatch: M
 ///
 /// # Safety
 ///
-/// As [`free_other`]; the statement is true.
+/// As [`free_other`]. The statement is true.
 #[inline(always)]
 unsafe fn give_back_other(
     block: *mut u8,
@@ -631,8 +633,8 @@ pub(super) fn class_of_mine(block: *mut u8) -> Option<usize> {
 ///
 /// # Safety
 ///
-/// As [`free`]; `hot` is the calling thread's, `mismatch` is the tag mismatch of the block's entry
-/// with it, and [`Mismatch::is_mine`] holds.
+/// As [`free`]. `hot` is the calling thread's, `mismatch` is the tag mismatch of the block's entry
+/// with `hot`, and [`Mismatch::is_mine`] holds.
 #[inline(always)]
 unsafe fn free_here(hot: &Hot, mismatch: Mismatch, block: *mut u8) -> bool {
     // SAFETY: the entry is a slab's of the hot part's owner.
@@ -654,9 +656,9 @@ pub mod assembly {
     //!
     //! In Rust, `malloc` and `free` reach a CPU's arrays by a test and a tail call. On x86-64 the C
     //! layer writes both in assembly with the sequences inline, which saves five instructions a
-    //! pair. For threads' own caches, its instructions are those that the compiler makes of `fast`.
-    //! Some names are offsets in a hot part, its table and a per-CPU entry. The others are
-    //! functions with the C ABI, for cases that no table has.
+    //! pair. For threads' own caches, the C layer's instructions are those that the compiler makes
+    //! of `fast`. Some names are offsets in a hot part, its table and a per-CPU entry. The others
+    //! are functions with the C ABI, for cases that no table has.
     //!
     //! The descriptor of `malloc`'s sequence lies at the start of the per-CPU entry, whose address
     //! is the fast word: arming takes one store. The C layer defines the descriptor as
@@ -738,8 +740,8 @@ pub mod assembly {
     ///
     /// # Safety
     ///
-    /// As `free`; `hot` is the calling thread's fast word, and `mismatch` the tag mismatch of the
-    /// block's entry with it.
+    /// As `free`. `hot` is the calling thread's fast word, and `mismatch` is the tag mismatch of
+    /// the block's entry with `hot`.
     pub unsafe extern "C" fn free_other(block: *mut u8, hot: *const u8, mismatch: usize) {
         // SAFETY: the fast word leads to a hot part, and none is freed while threads use it.
         let hot = unsafe { &*hot.cast::<Hot>() };
@@ -753,7 +755,7 @@ pub mod assembly {
     ///
     /// # Safety
     ///
-    /// As `free`; `mismatch` is the block's tag mismatch, and says that it is common.
+    /// As `free`. `mismatch` is the block's tag mismatch, and says that the block is common.
     pub unsafe extern "C" fn free_shared(block: *mut u8, hot: *const u8, mismatch: usize) {
         // SAFETY: the fast word leads to a stub, which is never freed.
         let hot = unsafe { &*hot.cast::<Hot>() };
@@ -767,7 +769,7 @@ pub mod assembly {
     ///
     /// # Safety
     ///
-    /// As `free`, for a block of a common slab; `hot` leads to the per-CPU entry, and `mismatch` is
+    /// As `free`, for a block of a common slab. `hot` leads to the per-CPU entry, and `mismatch` is
     /// the block's tag mismatch.
     pub unsafe extern "C" fn free_full(block: *mut u8, hot: *const u8, mismatch: usize) {
         // SAFETY: by the contract `hot` leads to the per-CPU entry, which is never freed.

@@ -11,8 +11,8 @@
 //!             --> no block of ours                     the C library's, another copy's, or misuse
 //! ```
 //!
-//! The *block* decides, never the process's mode: blocks from before the options were read, or of
-//! another heap, are freed through the same `free`.
+//! The *block* decides, never the process's mode. The same `free` takes blocks of another heap, and
+//! blocks that were made before the options were read.
 //!
 //! Blocks that the C library made before heapwright took over (`libc_block`) go to the C library.
 //! Any other address is reported as misuse.
@@ -84,7 +84,7 @@ pub(super) fn find(call: Call, address: usize) -> Found {
     }
 }
 
-/// Frees a block, whatever it is; null does nothing.
+/// Frees a block of any kind. Null does nothing.
 ///
 /// # Safety
 ///
@@ -182,7 +182,7 @@ fn keep(unit: usize, units: usize) -> bool {
 ///
 /// # Safety
 ///
-/// The block is in use, and no code uses it afterwards; or it is guarded.
+/// The block is in use, and no code uses it afterwards. Or the block is guarded.
 #[cold]
 unsafe fn free_unknown(call: Call, block: *mut u8) {
     if is_guarded(call, block.addr()) {
@@ -237,7 +237,7 @@ pub(super) unsafe fn pass_on(block: *mut u8) -> bool {
 
 /// The usable bytes of a block: at least its requested size.
 ///
-/// 0 for null. Constant time.
+/// Returns 0 for null. Takes constant time.
 ///
 /// # Safety
 ///

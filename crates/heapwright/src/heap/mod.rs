@@ -160,7 +160,7 @@ mod words {
         unsafe { &*tls::fast((&raw const SENTINEL).cast()).cast::<Hot>() }
     }
 
-    /// The thread word's target, without the marks; null: the thread has nothing.
+    /// The thread word's target, without the marks. Null: the thread has nothing.
     #[inline]
     fn target() -> *mut Hot {
         tls::own().map_addr(|address| address & !MARKS).cast()
@@ -264,7 +264,8 @@ mod words {
         set(ptr::from_ref(cache).cast_mut().cast(), HARDENED);
     }
 
-    /// Notes that the calling thread has given its cache back; `front` serves its later calls.
+    /// Notes that the calling thread has given its cache back. `front` serves the thread's later
+    /// calls.
     pub(in crate::heap) fn set_exited(front: &'static Hot) {
         set(ptr::from_ref(front).cast_mut().cast(), EXITED);
     }
@@ -279,7 +280,7 @@ mod words {
         }
     }
 
-    /// Makes `front` get all calls of the calling thread, whatever it allocates from.
+    /// Makes `front` get all calls of the calling thread. The thread word stays as it is.
     pub(in crate::heap) fn see_calls(front: &'static Hot) {
         tls::set_fast(ptr::from_ref(front).cast_mut().cast());
     }

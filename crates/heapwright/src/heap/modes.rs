@@ -84,7 +84,7 @@ pub(super) const fn front(
     Serve { malloc, free, unknown, large, allocate, give_back, resize, drawn: this, plain: this }
 }
 
-/// The answer to a call: `block`; if that is null, sets `errno`.
+/// Returns `block` as the answer to a call. If `block` is null, sets `errno`.
 #[inline(always)]
 pub(super) fn answer(block: *mut u8) -> *mut u8 {
     if block.is_null() {
@@ -233,7 +233,7 @@ unsafe fn told_hardened<const FROM: u8, const FULL: bool>(
     }
 }
 
-/// Frees a block that the short path refuses; null does nothing.
+/// Frees a block that the short path refuses. Null does nothing.
 ///
 /// # Safety
 ///
@@ -255,7 +255,7 @@ unsafe fn free_hardened_slowly<const FROM: u8>(
     }
 }
 
-/// Frees any block in a hardened process, for any call; null does nothing.
+/// Frees any block in a hardened process, for any call. Null does nothing.
 ///
 /// # Safety
 ///
@@ -287,12 +287,14 @@ unsafe fn take_back_hardened(block: *mut u8, what: Return) {
 }
 
 unsafe fn resize_hardened(block: *mut u8, size: usize, hot: &Hot, what: Return) -> *mut u8 {
-    // SAFETY: the block is in use, and afterwards only the returned one is, as the caller promises.
+    // SAFETY: the caller promises that the block is in use, and that afterwards only the returned
+    // block is.
     if let Some(new) = unsafe { hardened::realloc(words::hardened(), block, size, what) } {
         return answer(new);
     }
     drawn::compare(block.addr(), what);
-    // SAFETY: the block is in use, and afterwards only the returned one is, as the caller promises.
+    // SAFETY: the caller promises that the block is in use, and that afterwards only the returned
+    // block is.
     unsafe { resize::resize(block, size, hot, what) }
 }
 
@@ -334,11 +336,12 @@ unsafe fn give_back_debug(
 }
 
 unsafe fn resize_debug(block: *mut u8, size: usize, hot: &Hot, what: Return) -> *mut u8 {
-    // SAFETY: the block is in use, and afterwards only the returned one is, as the caller promises.
+    // SAFETY: the caller promises that the block is in use, and that afterwards only the returned
+    // block is.
     match unsafe { hooks::realloc(block, size, what) } {
         Some(new) => answer(new),
-        // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
-        // promises.
+        // SAFETY: the caller promises that the block is in use, and that afterwards only the
+        // returned block is.
         None => unsafe { resize::resize(block, size, hot, what) },
     }
 }
@@ -411,7 +414,7 @@ fn allocate_late(size: usize, align: usize, zero: bool, origin: Origin, _hot: &H
 
 static LATE_HARDENED: Serve =
     front(allocate_late_hardened, give_back_hardened, resize_hardened, &LATE_HARDENED);
-/// The front of such threads in a hardened process.
+/// The front of threads without a cache in a hardened process.
 pub(super) static LATE_HARDENED_FRONT: Front = Front::new(&LATE_HARDENED);
 
 fn allocate_late_hardened(
@@ -454,7 +457,7 @@ fn allocate_observed(size: usize, align: usize, zero: bool, origin: Origin, _hot
     block
 }
 
-/// Records the result of a request of the calling thread; null: it failed.
+/// Records the result of a request of the calling thread. `block` is null if the request failed.
 pub(super) fn note_made(request: Request, block: *mut u8) {
     if !block.is_null()
         && options::detailed()
@@ -496,7 +499,8 @@ unsafe fn resize_observed(block: *mut u8, size: usize, _hot: &Hot, what: Return)
     #[cfg(feature = "debug")]
     let is_tallied = tallies::realloc_begins(block);
     let hot = serves();
-    // SAFETY: the block is in use, and afterwards only the returned one is, as the caller promises.
+    // SAFETY: the caller promises that the block is in use, and that afterwards only the returned
+    // block is.
     let new = unsafe { (hot.serve().resize)(block, size, hot, what) };
     #[cfg(feature = "debug")]
     if is_tallied {
@@ -508,8 +512,8 @@ unsafe fn resize_observed(block: *mut u8, size: usize, _hot: &Hot, what: Return)
     new
 }
 
-/// The usable size of a block of the fast heap, or the requested size of a hardened one. `None`: it
-/// is no such block.
+/// The usable size of a block of the fast heap, or the requested size of a hardened block. `None`:
+/// the block is neither.
 fn known_size(block: *mut u8) -> Option<usize> {
     if hardened::is_on()
         && let Some(extent) = hardened::extent(block.addr())
@@ -594,7 +598,8 @@ mod drawing {
         origin: Origin,
         hot: &Hot,
     ) -> *mut u8 {
-        // (If a refill has just made a guarded block due, another refill would succeed.)
+        // (If a refill has just made a guarded block due, another refill would succeed without
+        // making it.)
         let is_quick = !zero && !own::cache_of(hot).guard_draw.is_pending();
         let block = if is_quick { own::allocate_quickly(size, align, hot) } else { None };
         block.unwrap_or_else(|| draw_own(Request::new(size, align, zero, origin), hot))

@@ -198,11 +198,11 @@ pub(super) extern "C" fn overflow(class: usize) {
     }
 }
 
-/// Frees a block that neither belongs to the thread's cache nor to the outgoing batch's owner.
+/// Frees a block that belongs neither to the thread's cache nor to the outgoing batch's owner.
 ///
 /// # Safety
 ///
-/// As `free`; `mismatch` is the tag mismatch of the block's entry with the thread's own `hot`.
+/// As `free`. `mismatch` is the tag mismatch of the block's entry with the thread's own `hot`.
 pub(super) unsafe extern "C" fn free(block: *mut u8, hot: &Hot, mismatch: Mismatch) {
     // SAFETY: the caller gives the block away.
     unsafe { free_with(block, hot, mismatch, Return::PLAIN) }
@@ -331,7 +331,7 @@ unsafe fn free_any(block: *mut u8, hot: &Hot, said: Said, size: usize, align: us
     // SAFETY: just checked.
     let list = unsafe { hot.list_of(mismatch) };
     if !list.is_slot_start((block.addr() & (UNIT - 1)) as u32) {
-        // SAFETY: the caller gives the block away; no slot begins there, and this reports it.
+        // SAFETY: the caller gives the block away. No slot begins there, which `give_back` reports.
         return unsafe { foreign::give_back(block, what) };
     }
     // (If blocks are sampled, all blocks of the thread's own cache come here.)

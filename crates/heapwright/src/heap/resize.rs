@@ -9,7 +9,7 @@
 //!                 '- else                            malloc, copy, free
 //! ```
 //!
-//! Called by the C layer and the adapters; [`resize`] by the tables of `start` and by `modes`.
+//! Called by the C layer and the adapters. The tables of `start` and `modes` call [`resize`].
 
 use core::ptr;
 
@@ -35,11 +35,11 @@ const GROWS: usize = 256;
 /// The contents up to the smaller size stay. For a null block, allocates a new block. Returns null
 /// if there is no memory: `errno` is `ENOMEM`, and the block is unchanged. A block that still fits
 /// stays in place, unless that would waste more than half of it. A large block grows in place if
-/// the address space behind it is free; otherwise the kernel moves its pages.
+/// the address space behind it is free. Otherwise the kernel moves its pages.
 ///
 /// # Safety
 ///
-/// The block is in use; afterwards only the returned block is.
+/// The block is in use. Afterwards only the returned block is.
 ///
 /// ```
 /// use heapwright::heap;
@@ -50,7 +50,8 @@ const GROWS: usize = 256;
 /// unsafe { heap::free(block) };
 /// ```
 pub unsafe fn realloc(block: *mut u8, size: usize) -> *mut u8 {
-    // SAFETY: the block is in use, and afterwards only the returned one is, as the caller promises.
+    // SAFETY: the caller promises that the block is in use, and that afterwards only the returned
+    // block is.
     unsafe { change::<MALLOC>(block, size, None, 1) }
 }
 
@@ -59,7 +60,7 @@ pub unsafe fn realloc(block: *mut u8, size: usize) -> *mut u8 {
 ///
 /// # Safety
 ///
-/// As [`realloc`]; `old` and `align` are the values that the block was allocated with.
+/// As [`realloc`]. `old` and `align` are the values that the block was allocated with.
 ///
 /// ```
 /// use heapwright::heap::{self, RUST};
@@ -76,8 +77,8 @@ pub unsafe fn realloc_sized_from<const FROM: u8>(
     align: usize,
     size: usize,
 ) -> *mut u8 {
-    // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
-    // promises.
+    // SAFETY: the caller promises that the block is in use, and that afterwards only the returned
+    // block is.
     unsafe { change::<FROM>(block, size, Some(old), align) }
 }
 
@@ -85,7 +86,7 @@ pub unsafe fn realloc_sized_from<const FROM: u8>(
 ///
 /// # Safety
 ///
-/// As [`realloc_sized_from`], if `known` is the block's size; else as [`realloc`].
+/// As [`realloc_sized_from`], if `known` is the block's size. Else as [`realloc`].
 #[inline(always)]
 unsafe fn change<const FROM: u8>(
     block: *mut u8,
@@ -97,8 +98,8 @@ unsafe fn change<const FROM: u8>(
         return fast::malloc_aligned_for::<FROM>(size, align);
     }
     if align <= MIN_ALIGN {
-        // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
-        // promises.
+        // SAFETY: the caller promises that the block is in use, and that afterwards only the
+        // returned block is.
         let new = unsafe { resize_mine::<FROM>(block, size) };
         if !new.is_null() {
             return new;
@@ -107,7 +108,8 @@ unsafe fn change<const FROM: u8>(
     let align = known.is_some().then_some(align);
     let hot = words::hot();
     let what = Return::new(Call::Realloc, Origin::of::<FROM>(), known, align);
-    // SAFETY: the block is in use, and afterwards only the returned one is, as the caller promises.
+    // SAFETY: the caller promises that the block is in use, and that afterwards only the returned
+    // block is.
     unsafe { (hot.serve().resize)(block, size, hot, what) }
 }
 
@@ -139,7 +141,7 @@ unsafe fn resize_mine<const FROM: u8>(block: *mut u8, size: usize) -> *mut u8 {
 ///
 /// # Safety
 ///
-/// As [`realloc`]; `what` describes the block truly.
+/// As [`realloc`]. `what` describes the block truly.
 #[inline(never)]
 pub(super) unsafe fn resize(block: *mut u8, size: usize, _hot: &Hot, what: Return) -> *mut u8 {
     let align = what.align.unwrap_or(1);
@@ -198,8 +200,8 @@ pub(super) unsafe fn resize(block: *mut u8, size: usize, _hot: &Hot, what: Retur
     new
 }
 
-/// The size to copy from a block outside the fast heap. `Err`: another allocator has resized the
-/// block, and this is the new block.
+/// The size to copy from a block outside the fast heap. `Err` holds the new block: another
+/// allocator has resized the old block.
 #[cold]
 fn size_to_copy(block: *mut u8, size: usize) -> Result<usize, *mut u8> {
     let address = block.addr();
@@ -227,9 +229,8 @@ fn with_room(have: usize, size: usize) -> usize {
     }
 }
 
-/// Whether a block in a slot of `have` bytes stays there when it is resized to `size` bytes. It
-/// stays down to half of the size that it was allocated with. This size may be a quarter less than
-/// the slot.
+/// Whether a block in a slot of `have` bytes stays there when it is resized to `size` bytes. The
+/// block stays down to half of its allocated size. (This size may be a quarter less than the slot.)
 #[inline(always)]
 fn stays(have: usize, size: usize) -> bool {
     size <= have && (size > have / 8 * 3 || have <= 32)
@@ -265,7 +266,7 @@ fn resize_in_heap(unit: usize, block: *mut u8, size: usize, heap: &Cache) -> Opt
     if is_sample && sync::is_interrupted() {
         return (size <= before).then_some(block);
     }
-    // Taken before the block's memory may become another block's.
+    // The sample is taken before the block's memory may become another block's.
     let sample = drawn::take(block);
     let order = heap.lock.lock();
     let moved = if large::resize_in_place(unit, size, release_kept) {

@@ -142,7 +142,7 @@ pub(crate) fn is_on() -> bool {
 }
 
 /// Raises the number of shared caches (`cache=shared:K`) to `count`, at most 1024, and never lowers
-/// it. Returns their number now; 0: threads have caches of their own.
+/// it. Returns their number now. 0: threads have caches of their own.
 ///
 /// Running threads need no notice: a thread that finds its cache locked searches all caches.
 ///
@@ -159,8 +159,8 @@ pub fn raise_shared_caches(count: usize) -> usize {
     }
 }
 
-/// The calling thread's shared cache, by its thread word, or its CPU's cache. `None`: it has none
-/// yet.
+/// The calling thread's shared cache, by its thread word, or its CPU's cache. `None`: the thread
+/// has none yet.
 fn existing() -> Option<&'static SharedCache> {
     match words::get() {
         Own::Shared(shared) => Some(shared),
@@ -185,8 +185,8 @@ pub(super) fn first() -> &'static SharedCache {
     first
 }
 
-/// The calling thread's cache, locked. If another thread holds it, the calling thread gets another
-/// cache. `None`: all caches were held for a long time.
+/// The calling thread's cache, locked. If another thread holds the cache, the calling thread gets
+/// another one. `None`: all caches were held for a long time.
 pub(super) fn acquire() -> Option<Held<Magazines, HotStub>> {
     let current = existing().unwrap_or_else(first);
     let held = ALL.acquire(current)?;
@@ -224,7 +224,7 @@ fn account(current: &'static SharedCache, held: &Held<Magazines, HotStub>) {
     }
 }
 
-/// Serves a request; if there is no memory, sets `errno`.
+/// Serves a request. If there is no memory, sets `errno`.
 #[cold]
 #[inline(never)]
 pub(super) fn allocate_slowly(request: Request) -> *mut u8 {
@@ -298,7 +298,7 @@ pub(super) fn allocate(
     hot: &Hot,
 ) -> *mut u8 {
     if size.wrapping_sub(1) < SLAB_MAX && align <= MIN_ALIGN && !zero {
-        // Through the table, which may count the call.
+        // The call goes through the table, which may count it.
         return (hot.serve().malloc)(size, hot, size_class::of(size) * CLASS_STEP);
     }
     allocate_by_cpu(size, align, zero, origin, hot)
@@ -309,7 +309,7 @@ pub(super) extern "C" fn malloc_by_cpu(size: usize, hot: &Hot, _offset: usize) -
     allocate_by_cpu(size, 1, false, Origin::Malloc, hot)
 }
 
-/// Serves a call for a large block that gives only the size, from the stash of the cache behind
+/// Serves a call that gives only the size, for a large block, from the stash of the cache behind
 /// `hot`, or of the CPU's cache.
 pub(super) fn allocate_large(size: usize, hot: &Hot, origin: Origin) -> *mut u8 {
     // If blocks are sampled or guarded, calls for large blocks are counted.
@@ -347,8 +347,8 @@ pub(super) extern "C" fn malloc(size: usize, hot: &Hot, offset: usize) -> *mut u
 #[inline(never)]
 fn wake_and_return(block: *mut u8, hot: &Hot) -> *mut u8 {
     wake(hot);
-    // The result is hidden from the compiler: a caller that knew it to equal its own argument would
-    // save this argument.
+    // The compiler must not know that the result equals the argument. If it knew, the caller would
+    // save the argument.
     core::hint::black_box(block)
 }
 
@@ -389,7 +389,7 @@ fn refill(size: usize, hot: &Hot) -> *mut u8 {
 }
 
 /// [`refill`] if some blocks are guarded: may make a guarded block, without the cache's lock. A
-/// refill of this list brings about `blocks` blocks.
+/// refill of this list brings roughly `blocks` blocks.
 #[cold]
 #[inline(never)]
 fn refill_guarded(size: usize, hot: &Hot, blocks: usize) -> *mut u8 {
@@ -408,7 +408,7 @@ fn refill_guarded(size: usize, hot: &Hot, blocks: usize) -> *mut u8 {
 ///
 /// # Safety
 ///
-/// As `free`; the thread's fast word leads to `hot`, and `mismatch` is common.
+/// As `free`. The thread's fast word leads to `hot`, and `mismatch` is common.
 #[inline(never)]
 pub(super) unsafe fn free(block: *mut u8, hot: &Hot, mismatch: Mismatch) {
     // SAFETY: as the caller promises.
@@ -422,9 +422,11 @@ pub(super) unsafe fn free(block: *mut u8, hot: &Hot, mismatch: Mismatch) {
 /// As [`free`].
 #[inline(always)]
 pub(super) unsafe fn free_common(block: *mut u8, hot: &Hot, mismatch: Mismatch) {
-    // SAFETY: the caller gives away the block of a common slab; `hot` is its fast word's.
+    // SAFETY: the caller gives away the block of a common slab; `hot` is the target of the thread's
+    // fast word.
     if unsafe { !free_here(block, hot, mismatch) } {
-        // SAFETY: the caller gives the block away; no slot begins there, and this reports it.
+        // SAFETY: the caller gives the block away. No slot begins there, which the called function
+        // reports.
         unsafe { foreign::give_back(block, Return::PLAIN) }
     }
 }
@@ -437,9 +439,11 @@ pub(super) unsafe fn free_common(block: *mut u8, hot: &Hot, mismatch: Mismatch) 
 /// As [`free`].
 #[inline(never)]
 pub(super) unsafe fn free_sized(block: *mut u8, size: usize, hot: &Hot, mismatch: Mismatch) {
-    // SAFETY: the caller gives away the block of a common slab; `hot` is its fast word's.
+    // SAFETY: the caller gives away the block of a common slab; `hot` is the target of the thread's
+    // fast word.
     if unsafe { !free_here(block, hot, mismatch) } {
-        // SAFETY: the caller gives the block away; no slot begins there, and this reports it.
+        // SAFETY: the caller gives the block away. No slot begins there, which the called function
+        // reports.
         unsafe { free_odd(block, size, hot) }
     }
 }
@@ -451,7 +455,8 @@ pub(super) unsafe fn free_sized(block: *mut u8, size: usize, hot: &Hot, mismatch
 #[inline(never)]
 unsafe fn free_odd(block: *mut u8, size: usize, hot: &Hot) {
     let said = Said::free(Origin::Malloc, true, false);
-    // Through the table, which takes the size, so that the size stays in its register until here.
+    // The call goes through the table, which takes the size. So the size stays in its register
+    // until here.
     // SAFETY: the caller gives the block away, if it is one.
     unsafe { (hot.serve().give_back)(block, hot, hot.mismatch_by_map(block.addr()), said, size, 0) }
 }
@@ -517,8 +522,8 @@ unsafe fn free_contended(block: *mut Block, hot: &Hot, mismatch: Mismatch) {
 ///
 /// # Safety
 ///
-/// As `free`; the thread's fast word leads to `hot`, and `mismatch` is the tag mismatch of the
-/// block's entry with it.
+/// As `free`. The thread's fast word leads to `hot`, and `mismatch` is the tag mismatch of the
+/// block's entry with `hot`.
 pub(super) unsafe extern "C" fn free_other(block: *mut u8, hot: &Hot, mismatch: Mismatch) {
     // SAFETY: the caller gives the block away.
     unsafe { free_with(block, hot, mismatch, Return::PLAIN) }

@@ -48,7 +48,7 @@ use crate::{hooks, trace};
 
 // The tables. -------------------------------------------------------------------------------------
 
-/// For a thread that has made no call yet: decides once what the thread gets.
+/// The table of a thread that has made no call yet. Its functions decide once what the thread gets.
 pub(super) static FIRST: Serve = front(allocate_first, give_back_first, resize_first, &FIRST);
 
 /// A table, with the variant that draws samples and guarded blocks, and the variant that draws
@@ -67,7 +67,7 @@ macro_rules! table {
     };
 }
 
-/// For a thread with a cache of its own.
+/// The table of a thread with a cache of its own.
 static OWN: Serve = table! {
     malloc: own::malloc,
     free: own::free,
@@ -78,7 +78,7 @@ static OWN: Serve = table! {
     OWN
 };
 
-/// For a thread with a shared cache.
+/// The table of a thread with a shared cache.
 static SHARED: Serve = table! {
     malloc: shared::malloc,
     free: shared::free_other,
@@ -89,7 +89,7 @@ static SHARED: Serve = table! {
     SHARED
 };
 
-/// For a thread that uses the shared cache of its CPU.
+/// The table of a thread that uses the shared cache of its CPU.
 static BY_CPU: Serve = table! {
     malloc: shared::malloc_by_cpu,
     free: shared::free_other,
@@ -100,8 +100,8 @@ static BY_CPU: Serve = table! {
     BY_CPU
 };
 
-/// For a thread that uses its CPU's arrays. (The heads of the per-CPU entry's lists lead to the
-/// arrays, unless calls are counted.)
+/// The table of a thread that uses its CPU's arrays. (The heads of the per-CPU entry's lists lead
+/// to the arrays, unless calls are counted.)
 static CPU_ENTRY: Serve = table! {
     malloc: malloc_by_cpu_entry,
     free: cpu::free_other,
@@ -228,11 +228,11 @@ unsafe fn give_back_first(
 /// As `realloc`.
 unsafe fn resize_first(block: *mut u8, size: usize, hot: &Hot, what: Return) -> *mut u8 {
     match begin() {
-        // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
-        // promises.
+        // SAFETY: the caller promises that the block is in use, and that afterwards only the
+        // returned block is.
         Some(hot) => unsafe { (hot.serve().resize)(block, size, hot, what) },
-        // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
-        // promises.
+        // SAFETY: the caller promises that the block is in use, and that afterwards only the
+        // returned block is.
         None => unsafe { resize::resize(block, size, hot, what) },
     }
 }
@@ -332,7 +332,8 @@ pub(super) fn begin_thread() -> &'static Hot {
     words::set_cache(cache);
     fence(Ordering::SeqCst);
     if drawn::is_sampling() && !cache.sampling.is_on() {
-        // Sampling began after this cache was checked. (Other requests wait for a miss.)
+        // Sampling began after this cache was checked. (The thread sees other threads' requests, in
+        // `hand_over`, at a miss.)
         let _order = cache.enter();
         cache.follow_sampling();
     }
@@ -369,8 +370,8 @@ pub(super) fn forget_after_fork(has_own: bool) {
     own::LIVE.store(has_own.into(), Ordering::Relaxed);
 }
 
-/// Begins to count the calling thread's calls to the heap; with `keeps_sites` for each stack, too.
-/// Counts nest: an outer count includes the inner counts.
+/// Begins to count the calling thread's calls to the heap. With `keeps_sites`, counts them for each
+/// stack, too. Counts nest: an outer count includes the inner counts.
 ///
 /// # Errors
 ///
@@ -409,8 +410,8 @@ pub fn count_end() -> Option<(Allocations, bool)> {
     Some((counted, is_all))
 }
 
-/// Samples a block every `period` bytes, on average. False: the heap cannot start, does not serve
-/// `malloc`, or leaves the decision to the program.
+/// Samples a block every `period` bytes, on average. False: the heap cannot start or does not serve
+/// `malloc`, or `by` may not begin now (see `drawn::begin_if`).
 #[cfg(feature = "debug")]
 pub(crate) fn begin_sampling(period: usize, by: drawn::By) -> bool {
     let is_ours = || foreign::peer().is_none() && !hooks::is_debugging();
@@ -528,9 +529,9 @@ unsafe extern "C" fn thread_exit(token: *mut c_void) {
 ///
 /// `operator new[]` forwards to `operator new`, so that a program may replace `operator new` alone.
 /// Debug and hardened heaps must know which form was called. For this, the C layer's forms jump
-/// through a table. This runs before the first block. Otherwise a block of `new[]` from another
-/// library's constructor would count as a block of `new`, and its `delete[]` would be reported
-/// falsely.
+/// through a table. This function runs before the first block. Otherwise a block of `new[]` from
+/// another library's constructor would count as a block of `new`, and its `delete[]` would be
+/// reported falsely.
 ///
 /// A hidden weak symbol names a word with the address of the C layer's function. A program without
 /// the C layer lacks the symbol.
@@ -599,7 +600,7 @@ const fn tell_apart() {}
 // ```
 //
 // The caches are then abandoned: the child can free and reuse their blocks, and its next thread
-// adopts them. The child loses the free slots of other threads' slabs; the parent loses nothing.
+// adopts them. The child loses the free slots of other threads' slabs. The parent loses nothing.
 
 /// The heap's fork handlers.
 static HANDLERS: fork::Handlers = fork::Handlers { before, unlock, in_child };
@@ -611,14 +612,14 @@ fn before() {
     // The thread gets its cache now if it has none: handlers allocate while the locks are held.
     begin_thread();
     let mine = words::cache();
-    // See `fork`: no other lock of the heap is held while this waits for slots.
+    // See `fork`: no other lock of the heap is held while this call waits for slots.
     magazines::hold_slots();
-    // In the order in which the heap itself takes these locks.
+    // The order is that in which the heap itself takes these locks.
     STARTING.acquire();
     hardened::before_fork();
     control::before_fork();
     if let Some(mine) = mine {
-        // This keeps visitors out of the thread's cache.
+        // This lock keeps visitors out of the thread's cache.
         mine.lock.acquire();
     }
     MINE.store(
@@ -638,28 +639,29 @@ fn before() {
 ///
 /// Follows [`before`] in the forking thread or its copy in the child.
 unsafe fn unlock() {
-    // SAFETY: this thread, or the one that it is a copy of, took these locks before the fork.
+    // SAFETY: this thread, or the thread that it is a copy of, took these locks before the fork.
     unsafe { magazines::after_fork() };
     for cache in CACHES.all() {
         if cache.is_heap() {
-            // SAFETY: this thread, or the one that it is a copy of, took the lock before the fork.
+            // SAFETY: this thread, or the thread that it is a copy of, took the lock before the
+            // fork.
             unsafe { cache.lock.release() };
         }
     }
-    // SAFETY: this thread, or the one that it is a copy of, took these locks before the fork.
+    // SAFETY: this thread, or the thread that it is a copy of, took these locks before the fork.
     unsafe { CACHES.after_fork() };
     // SAFETY: null, or a cache, which is never freed.
     if let Some(mine) = unsafe { MINE.load(Ordering::Relaxed).as_ref() } {
-        // SAFETY: this thread, or the one that it is a copy of, took the lock before the fork.
+        // SAFETY: this thread, or the thread that it is a copy of, took the lock before the fork.
         unsafe { mine.lock.release() };
     }
-    // SAFETY: this thread, or the one that it is a copy of, took these locks before the fork.
+    // SAFETY: this thread, or the thread that it is a copy of, took these locks before the fork.
     unsafe { control::after_fork() };
-    // SAFETY: this thread, or the one that it is a copy of, took these locks before the fork.
+    // SAFETY: this thread, or the thread that it is a copy of, took these locks before the fork.
     unsafe { hardened::after_fork() };
-    // SAFETY: this thread, or the one that it is a copy of, took this lock before the fork.
+    // SAFETY: this thread, or the thread that it is a copy of, took this lock before the fork.
     unsafe { STARTING.release() };
-    // SAFETY: this thread, or the one that it is a copy of, held the slots before the fork.
+    // SAFETY: this thread, or the thread that it is a copy of, held the slots before the fork.
     unsafe { magazines::let_slots_go() };
 }
 

@@ -1,8 +1,9 @@
 //! The ledger: adds up the samples as they come, change and go.
 //!
-//! The *peak* holds each stack's bytes when the live bytes were highest. They are copied when the
-//! live bytes fall from a height that is more than 2 % above the last copied height. So the number
-//! of copies grows with the logarithm of the heap's size, and the peak is up to 2 % too low.
+//! The *peak* holds each stack's bytes when the live bytes were highest. These bytes are copied
+//! when the live bytes fall from a height that is more than 2 % above the last copied height. So
+//! the number of copies grows with the logarithm of the heap's size, and the peak is up to 2 % too
+//! low.
 //!
 //! *Growth* counts from an earlier moment. Each stack's bytes are copied 67 ms after the start, and
 //! each time the age has doubled. The last two copies are kept, and growth counts from the older
@@ -26,7 +27,8 @@ use crate::{memory_limit, os, poisson};
 
 /// A block with at most this lifetime in nanoseconds is temporary.
 const TEMPORARY_NS: u64 = 1_000_000;
-/// Live bytes are a new peak if they exceed the last peak by this fraction of the peak: 1/50.
+/// Live bytes are a new peak if they exceed the last peak by more than the last peak divided by
+/// this: 2 %.
 const PEAK_STEP: f64 = 50.0;
 /// The time from the start to the first copy of each stack's bytes, in nanoseconds.
 const FIRST_COPY_NS: u64 = 1 << 26;
@@ -136,7 +138,8 @@ impl Samples {
             weight: 1.0 / poisson::chance(counted, self.period),
             born_ns,
         };
-        // The old sample's free was missed (a signal handler, a thread with a first-class heap).
+        // The free of an old sample at this address was missed. (A signal handler, or a thread with
+        // a first-class heap, freed the block.)
         self.remove(address);
         if self.live.get_or_put(sample).is_none() {
             self.lost += 1;
@@ -227,7 +230,7 @@ impl Samples {
         // The free of an older sample at this address was missed.
         self.remove(address);
         if self.live.get_or_put(sample).is_none() {
-            // Another sample took its room meanwhile.
+            // Another sample took the place in the table meanwhile.
             self.lost += 1;
             probes::free(before.address as usize);
             self.gone(&before);
@@ -279,8 +282,8 @@ impl Samples {
         now
     }
 
-    /// Returns the process's resident bytes; 0 if no file is saved. The kernel tells them in a
-    /// file, which a sandbox may forbid.
+    /// Returns the process's resident bytes. 0: no file is saved, or a sandbox forbids the
+    /// question. (The kernel tells the number in a file.)
     fn resident(&self) -> u64 {
         let may_ask = self.prefix.is_given() && !memory_limit::is_in_sandbox();
         if may_ask { os::resident_bytes().0 } else { 0 }

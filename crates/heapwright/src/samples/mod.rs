@@ -17,7 +17,7 @@
 //! lock when a sample is made, resized or freed. The callers ensure that no signal handler calls
 //! these functions after it interrupted the lock's holder. For runs of units see `runs`.
 //!
-//! Tracers of the whole machine can follow samples, too; see `probes`.
+//! Tracers of the whole machine can follow samples, too: see `probes`.
 //!
 //! Called by `heap`, which decides that a block is a sample, by the substrate's `runs`, and by the
 //! public functions of `profile`.
@@ -53,7 +53,7 @@ static HAS_JOINED: AtomicBool = AtomicBool::new(false);
 static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
 static SAMPLES: Lock<Samples> = Lock::new(Samples::new());
 
-/// Starts a profile: forgets past allocations except live ones. `period` is the mean distance of
+/// Starts a profile: forgets past allocations, except live blocks. `period` is the mean distance of
 /// later samples in bytes.
 pub(crate) fn begin(period: usize) {
     join();
@@ -86,7 +86,7 @@ pub(crate) fn save_in(prefix: &[u8]) {
     SAMPLES.lock().prefix.set(prefix);
 }
 
-/// Adds a block of `size` bytes as a sample; its probability was that of `counted` bytes.
+/// Adds a block of `size` bytes as a sample. Its probability was that of `counted` bytes.
 #[inline(always)]
 pub(crate) fn made(block: *mut u8, size: usize, counted: usize) {
     let mut samples = SAMPLES.lock();

@@ -28,7 +28,7 @@ pub(super) struct Point {
     pub(super) ns: u64,
     /// Live bytes, estimated.
     pub(super) live: f64,
-    /// The process's resident bytes; 0: unknown.
+    /// The process's resident bytes. 0: unknown.
     pub(super) resident: u64,
 }
 
@@ -94,7 +94,7 @@ impl Points {
         self.count += 1;
     }
 
-    /// Doubles the cells until half of the room is free; each keeps its last point.
+    /// Doubles the cells until half of the room is free. Each cell keeps its last point.
     fn thin(&mut self) {
         while self.count > MOST / 2 {
             self.doublings += 1;
@@ -124,7 +124,7 @@ mod tests {
     fn a_time_without_changes_is_flat() {
         let mut points = Points::new();
         points.begin(0.0, 1);
-        // 100 bytes are allocated, nothing changes for long, and they are freed.
+        // 100 bytes are allocated, nothing changes for long, and then they are freed.
         assert!(!points.is_due(FIRST_STEP_NS - 1) && points.is_due(FIRST_STEP_NS));
         points.add(1000 * FIRST_STEP_NS + 7, 100.0, 2);
         let all: Vec<_> =

@@ -37,7 +37,7 @@ pub(crate) fn is_traced() -> bool {
 #[cfg(all(target_os = "linux", not(miri), any(target_arch = "x86_64", target_arch = "aarch64")))]
 macro_rules! probe {
     ($name:literal, $places:literal, $($register:tt = $value:expr),+) => {
-        // SAFETY: the instruction has no effect. The note's section is not loaded; the other
+        // SAFETY: the instruction has no effect. The note's section is not loaded. The other
         // section is one byte that no code uses.
         unsafe {
             core::arch::asm!(

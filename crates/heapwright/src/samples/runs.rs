@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Runs come and go under locks of pools and collected heaps. A thread with such a lock looks like
-//! a signal handler that interrupted the holder of the samples' lock. So it waits at most a second
-//! for that lock. Skipped runs are counted.
+//! a signal handler that interrupted the holder of the samples' lock. So the thread waits at most a
+//! second for that lock. Skipped runs are counted.
 
 use heapwright_record::debug::Memory;
 

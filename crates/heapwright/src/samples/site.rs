@@ -24,9 +24,10 @@ pub(super) struct Site {
     /// the older first.
     pub(super) peak: Copied,
     pub(super) earlier: [Copied; 2],
-    /// The variance of the live bytes made after the older moment; only while a profile is written.
+    /// The variance of the live bytes made after the older moment. Set only while a profile is
+    /// written.
     pub(super) new_variance: f64,
-    /// The birth of the oldest and the youngest live sample; only while a profile is written.
+    /// The birth of the oldest and the youngest live sample. Set only while a profile is written.
     pub(super) oldest_ns: u64,
     pub(super) youngest_ns: u64,
 }

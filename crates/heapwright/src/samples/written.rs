@@ -207,7 +207,7 @@ impl Samples {
         }
     }
 
-    /// Finds the oldest and the youngest live sample of each site, and the variance of new ones.
+    /// Finds the oldest and the youngest live sample of each site, and the variance of new samples.
     fn look_through(&mut self) {
         for site in self.sites.iter_mut() {
             (site.oldest_ns, site.youngest_ns, site.new_variance) = (u64::MAX, 0, 0.0);

@@ -1,6 +1,6 @@
-//! The sequences, aarch64: the twin of `x86_64`.
+//! The restartable sequences for aarch64. `x86_64` explains the steps.
 //!
-//! The signature is the ABI's `brk` instruction.
+//! The word before each abort address is the signature, a `brk` instruction.
 
 use core::arch::naked_asm;
 

@@ -13,30 +13,15 @@
 //!   put        write at `top`; top + 8 a multiple of 1 KiB? full.  Commit: top + 8
 //! ```
 //!
-//! Both are restartable sequences (see `os::linux::rseq`). Preemption, migration or a signal before
-//! the committing store aborts them. Then the thread does not retry, but takes the lock of the
-//! CPU's shared cache (`magazines`). So neither a debugger's single steps nor a storm of signals
-//! can make the thread loop for ever.
+//! `take` and `put` are restartable sequences (see `os::linux::rseq`). Preemption, migration or a
+//! signal before the committing store aborts a sequence. Then the thread does not retry, but takes
+//! the lock of the CPU's shared cache (`magazines`). So neither a debugger's single steps nor a
+//! storm of signals can make the thread loop for ever.
 //!
 //! **Closing.** Another thread can take over a CPU's arrays. It points takes (`sources`) at arrays
 //! that are always empty, and puts (`targets`) at arrays that are always full. Then a fence
-//! restarts each thread in a sequence on that CPU, and no thread uses the arrays. Idle CPUs are
-//! drained in this way, and a fork closes all CPUs.
-//!
-//! The fast words of all threads that use arrays lead to the one per-CPU entry. Negative heads
-//! distinguish its stub from other hot parts with closed lists.
-//!
-//! **Runs.** Each length of large blocks up to 4 units (256 KiB) has a row, too. A run in a row is
-//! [`Kind::Kept`](crate::address_map::Kind), as in a stash, so statistics, leak checks and late
-//! frees see that it is no block.
-//!
-//! **Bound.** A CPU's arrays hold at most 127 blocks and 12 KiB of a class, but at least one block.
-//! If every class is full, this is about 1 MiB. A busy class of blocks over 1 KiB gets a lower
-//! floor until the CPU rests. The class then has room for 64 blocks up to 2 KiB each, or for 127
-//! larger blocks (at most 512 KiB). Runs of one length take at most a stash's room, or a part of
-//! it. All runs of a CPU take at most 8 MiB with few CPUs, or 832 KiB with many. Runs that stay
-//! unused between two passes go to the chunk. So do all runs of a CPU before its threads make the
-//! process grow.
+//! restarts each thread that is in a sequence on that CPU. From then on no other thread uses the
+//! arrays. Idle CPUs are drained in this way, and a fork closes all CPUs.
 //!
 //! Invariants: the blocks between floor and top are free, common and of the class, or are kept runs
 //! of the row's length. Only sequences, and the thread that has closed the CPU, write `top`.
@@ -76,6 +61,12 @@ use crate::sync::{self, Lock};
 #[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
 pub(crate) use sequences::sequence;
 
+// **Bound.** A CPU's arrays hold at most 127 blocks and 12 KiB of a class, but at least one block.
+// If every class is full, this is about 1 MiB. A busy class of blocks over 1 KiB gets a lower floor
+// until the CPU rests. The class then has room for 64 blocks up to 2 KiB each, or for 127 larger
+// blocks (at most 512 KiB). Runs of one length take at most a stash's room, or a part of it. All
+// runs of a CPU take at most 8 MiB with few CPUs, or 832 KiB with many.
+
 /// The most CPUs with arrays.
 const CPUS: usize = crate::registry::MOST;
 /// Bytes and alignment of a class's row: a pointer past the row's last place has 0 in the bits of
@@ -105,6 +96,11 @@ const fn capacity(class: usize, is_busy: bool) -> usize {
         blocks
     }
 }
+
+// **Runs.** Each length of large blocks up to 4 units (256 KiB) has a row, too. A run in a row is
+// `Kind::Kept`, as in a stash, so statistics, leak checks and late frees see that the run is no
+// block. Runs that stay unused between two passes go to the chunk. So do all runs of a CPU before
+// its threads make the process grow.
 
 /// Units in the longest run that has a row.
 pub(crate) const LONGEST: usize = 4;
@@ -161,7 +157,8 @@ const _: () = assert!(size_of::<Top>() == CLASS_STEP);
 const _: () = assert!(offset_of!(CpuEntry, hot) == 0);
 const _: () = assert!(offset_of!(Arrays, tops) == 0 && offset_of!(Stub, tops) == 0);
 
-/// The target of the fast word of each thread that uses arrays.
+/// The target of the fast word of each thread that uses arrays. There is one per-CPU entry. The
+/// negative heads of its stub distinguish it from other hot parts with closed lists.
 #[repr(C, align(64))]
 pub(crate) struct CpuEntry {
     hot: HotStub,
@@ -188,7 +185,7 @@ static HEAD: AtomicUsize = AtomicUsize::new(0);
 static IS_READY: AtomicBool = AtomicBool::new(false);
 /// Whether CPUs can be closed.
 static CAN_CLOSE: AtomicBool = AtomicBool::new(false);
-/// Whether the present fork could bring the arrays to rest.
+/// Whether the present fork has brought the arrays to rest.
 static AT_REST: AtomicBool = AtomicBool::new(false);
 /// Excludes other threads while a thread makes or closes arrays.
 static ORDER: Lock<()> = Lock::new(());
@@ -196,7 +193,7 @@ static ORDER: Lock<()> = Lock::new(());
 static ABORTS: AtomicU64 = AtomicU64::new(0);
 static COMMITS: AtomicU64 = AtomicU64::new(0);
 
-/// Readies the kernel for arrays. The process has one thread: with several, this takes
+/// Readies the kernel for arrays. The process has one thread: with several threads the call takes
 /// milliseconds. Returns whether arrays are possible.
 pub(crate) fn prepare() -> bool {
     // The sequences use a CPU's number as an index in the per-CPU entry without a check.
@@ -220,7 +217,7 @@ pub(crate) fn start(serve: &'static Serve, descriptor: Option<&[u64; 4]>) -> boo
     }
     let cpu_entry: *mut CpuEntry =
         chunk::metadata::alloc(size_of::<CpuEntry>(), align_of::<CpuEntry>()).cast();
-    // A put is impossible after the last place, a take before the first.
+    // In `empty` a take finds no block. In `full` a put finds no place.
     let (empty, full) = (make_stub(0), make_stub(MOST_BLOCKS));
     // SAFETY: null, or zeroed memory that no other thread knows; zero is valid.
     let Some(made) = (unsafe { cpu_entry.as_mut() }) else { return false };
@@ -267,7 +264,8 @@ pub(crate) fn cpu_entry() -> Option<&'static CpuEntry> {
     unsafe { CPU_ENTRY.load(Ordering::Acquire).as_ref() }
 }
 
-/// If `counted`, makes each `malloc` miss the arrays, so that `sampling` counts it. Else ends this.
+/// If `counted`, makes each `malloc` miss the arrays, so that `sampling` counts the call. Else lets
+/// `malloc` use the arrays again.
 #[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "nothing is sampled without stacks"))]
 pub(super) fn count_calls(counted: bool) {
     if let Some(cpu_entry) = cpu_entry() {
@@ -304,7 +302,7 @@ pub(crate) fn commits() -> u64 {
     COMMITS.load(Ordering::Relaxed)
 }
 
-/// Counts a commit, if commits are counted.
+/// Counts a committed sequence, if every call is counted.
 #[inline]
 fn note_commit(is_one: bool) {
     if is_one && options::detailed() {
@@ -421,12 +419,12 @@ impl CpuEntry {
         Put::of(unsafe { sequences::put_at(self, row_of_runs(units) * CLASS_STEP, run) })
     }
 
-    /// Half the capacity for `class` of a CPU's arrays, in blocks.
+    /// Returns half the number of blocks of `class` that a CPU's arrays can hold.
     pub(crate) fn half(&self, cpu: usize, class: usize) -> usize {
         self.half_of_row(cpu, class)
     }
 
-    /// Half the capacity for runs of `units` units of a CPU's arrays.
+    /// Returns half the number of runs of `units` units that a CPU's arrays can hold.
     pub(crate) fn half_of_runs(&self, cpu: usize, units: usize) -> usize {
         self.half_of_row(cpu, row_of_runs(units))
     }
@@ -438,7 +436,8 @@ impl CpuEntry {
         ((end - floor) / size_of::<Place>()).div_ceil(2)
     }
 
-    /// Lets the arrays of a CPU hold more blocks of `class`, which is busy, unless they already do.
+    /// Lets the arrays of a CPU hold more blocks of `class`, which is busy, unless the arrays
+    /// already do.
     #[cold]
     pub(crate) fn grow(&self, cpu: usize, class: usize) {
         if made(cpu).is_some_and(|arrays| arrays.can_hold_more(class)) {
@@ -511,8 +510,9 @@ impl CpuEntry {
     }
 }
 
-/// If `on`, diverts all operations on a CPU to its shared cache. Else ends this. Unlike after
-/// `close`, a thread may still be in a sequence. False: the caller must try again later.
+/// If `on`, diverts all operations on a CPU to its shared cache. Else opens the CPU's arrays again.
+/// After a divert a thread may still be in a sequence, unlike after `close`. False: the caller must
+/// try again later.
 #[must_use]
 pub(super) fn divert(cpu: usize, on: bool) -> bool {
     let Some(cpu_entry) = cpu_entry().filter(|_| cpu < CPUS) else { return true };
@@ -525,8 +525,8 @@ pub(super) fn divert(cpu: usize, on: bool) -> bool {
         cpu_entry.targets[cpu].store(ALWAYS_FULL.load(Ordering::Relaxed), Ordering::Relaxed);
         return true;
     }
-    // The lock's holder may have closed this CPU or another CPU. If another, no other thread would
-    // open this CPU.
+    // The lock's holder may have closed this CPU or another CPU. If it closed another CPU, it does
+    // not open this CPU.
     let Some(_order) = ORDER.try_lock() else { return false };
     cpu_entry.open(Some(cpu));
     true
@@ -567,7 +567,7 @@ impl Arrays {
         top.addr().saturating_sub(floor.addr()) / size_of::<Place>()
     }
 
-    /// A number that changes when blocks come or go.
+    /// A number that usually changes when blocks come or go.
     fn sum(&self) -> usize {
         let tops = self.tops.iter();
         tops.fold(0, |sum: usize, top| sum.wrapping_add(top.top.load(Ordering::Relaxed).addr()))
@@ -654,7 +654,7 @@ impl Arrays {
     }
 }
 
-/// Drains the arrays of a CPU, from any thread; `rests`: the CPU rests.
+/// Drains the arrays of a CPU, from any thread. `rests`: the CPU rests.
 pub(super) fn drain(cpu: usize, rests: bool) {
     if let Some(cpu_entry) = cpu_entry() {
         cpu_entry.with_closed(cpu, |arrays| arrays.drain(rests));
@@ -739,8 +739,8 @@ pub(super) unsafe fn after_fork() {
     unsafe { ORDER.release() };
 }
 
-/// In a forked child whose parent had other threads: forgets the arrays' contents if they could not
-/// be brought to rest.
+/// In a forked child whose parent had other threads: forgets the arrays' contents if the fork did
+/// not bring the arrays to rest.
 pub(super) fn forget_after_fork() {
     if AT_REST.load(Ordering::Relaxed) {
         return;
@@ -779,8 +779,8 @@ mod tests {
         cpu_entry()
     }
 
-    /// Makes the arrays of a CPU. The first try may fail, while another test drains a CPU; every
-    /// try fails for a thread that holds a lock.
+    /// Makes the arrays of a CPU. A try fails while another test drains a CPU. Every try fails for
+    /// a thread that holds a lock.
     fn provide(cpu_entry: &CpuEntry, cpu: usize) -> &'static Arrays {
         loop {
             cpu_entry.provide(cpu);
@@ -798,7 +798,7 @@ mod tests {
         // No thread of these tests uses the per-CPU entry.
         let cpu = CPUS - 1;
         provide(cpu_entry, cpu);
-        // No fork opens it in the meantime.
+        // The lock keeps forks away, which would open the CPU.
         let _none = super::super::magazines::RAISING.lock();
         let open = ways(cpu_entry, cpu);
         assert!(!open.contains(&ALWAYS_EMPTY.load(Ordering::Relaxed)));
@@ -841,7 +841,7 @@ mod tests {
             let found = unsafe { &*place }.load(Ordering::Relaxed);
             assert_eq!(found.addr(), ptr::from_ref(block).addr());
         }
-        // They are no blocks of the heap.
+        // The test's blocks are no blocks of the heap, so the arrays must forget them.
         top.store(floor.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 

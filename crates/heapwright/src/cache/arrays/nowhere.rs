@@ -1,4 +1,4 @@
-//! The sequences for targets without any.
+//! Replacements for targets without restartable sequences.
 
 use super::CpuEntry;
 use crate::remote::Block;

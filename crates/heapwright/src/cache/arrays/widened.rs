@@ -15,7 +15,7 @@
 //! long enough to need them.
 //!
 //! Only this test finds some mistakes. A range may begin too late or end too early. The kernel may
-//! reject a descriptor or a signature. A register may not survive.
+//! reject a descriptor or a signature. A sequence may change a register that its caller needs.
 
 extern crate std;
 
@@ -37,9 +37,9 @@ const THREADS: usize = 4;
 const TOKENS: usize = 8;
 /// Turns of the loop between the check and the commit: about ten microseconds.
 const DELAY: u32 = 20_000;
-/// A run goes on until it has proved its point, but no longer than this.
+/// The longest time of a run, which ends earlier if its result is clear.
 const LONGEST: Duration = Duration::from_millis(1300);
-/// The armed run may end after this many aborted sequences, and as many transfers.
+/// The run with restarts may end after this many aborted sequences and this many transfers.
 const ENOUGH: usize = 40;
 
 /// `take_at` with a delay before the commit. Returns the token, or 0 (empty) or 1 (aborted).
@@ -54,7 +54,7 @@ extern "C" fn put_wide(cpu_entry: &CpuEntry, offset: usize, token: usize, delay:
     put!(["mov r9d, ecx"] ["9: dec r9d", "jnz 9b"])
 }
 
-/// Looks like a thread's area.
+/// An area that the kernel does not know.
 #[repr(C, align(32))]
 struct Area(UnsafeCell<[u32; 8]>);
 
@@ -62,8 +62,8 @@ std::thread_local! {
     static UNKEPT: Area = const { Area(UnsafeCell::new([0; 8])) };
 }
 
-/// Sets the CPU in the calling thread's [`UNKEPT`] to `cpu`, and returns its distance from the
-/// thread pointer.
+/// Sets the CPU in the calling thread's [`UNKEPT`] to `cpu`. Returns the distance from the thread
+/// pointer to [`UNKEPT`].
 fn unkept(cpu: usize) -> isize {
     let thread: usize;
     // SAFETY: the first word of a thread's control block is its own address.
@@ -125,14 +125,14 @@ impl Row {
         }
     }
 
-    /// Takes tokens and puts them back until `over` says so.
+    /// Takes tokens and puts them back until `over` returns true.
     fn work(&self, over: impl Fn() -> bool) {
         // SAFETY: the per-CPU entry lives as long as the row.
         let cpu_entry = unsafe { &*self.cpu_entry };
         while !over() {
             let taken = take_wide(cpu_entry, 0, DELAY);
             if taken < 2 {
-                // In the unarmed run all tokens may be lost.
+                // Without restarts all tokens may be lost.
                 self.aborted.fetch_add(taken, SeqCst);
                 continue;
             }
@@ -173,7 +173,7 @@ impl Row {
         tokens
     }
 
-    /// Whether each token is there once.
+    /// Whether the row has each token exactly once.
     fn is_whole(&self) -> bool {
         self.tokens().into_iter().eq((0..TOKENS).map(token))
     }
@@ -199,13 +199,14 @@ fn zeroed<T>() -> *mut T {
 fn pin(cpu: usize) -> bool {
     // SAFETY: zero is a set of no CPU.
     let mut set: libc::cpu_set_t = unsafe { core::mem::zeroed() };
-    // SAFETY: the set has this number.
+    // SAFETY: the test passes a CPU below `CPU_SETSIZE`.
     unsafe { libc::CPU_SET(cpu, &mut set) };
-    // SAFETY: a set of this size.
+    // SAFETY: the set has the size that the call names.
     unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) == 0 }
 }
 
-/// Runs several threads on one CPU that work on a row. `area` returns the place of a thread's area.
+/// Runs several threads on one CPU, all with the same row. `area` returns the place of a thread's
+/// area.
 fn run(cpu: usize, area: fn(usize) -> isize, enough: fn(&Row) -> bool) -> Option<Box<Row>> {
     let row = Box::new(Row::new(cpu, area(cpu)));
     let all_are_here = Barrier::new(THREADS);
@@ -216,7 +217,7 @@ fn run(cpu: usize, area: fn(usize) -> isize, enough: fn(&Row) -> bool) -> Option
             scope.spawn(|| {
                 // SAFETY: the per-CPU entry lives as long as the row.
                 let expected = unsafe { &*row.cpu_entry }.rseq;
-                // All threads have their areas at the same distance.
+                // The distance of the area must be the same in all threads.
                 serves.fetch_and(pin(cpu) && area(cpu) == expected, SeqCst);
                 all_are_here.wait();
                 if serves.load(SeqCst) {

@@ -1,4 +1,4 @@
-//! The sequences, x86-64.
+//! The restartable sequences for x86-64.
 //!
 //! Each sequence arms itself (stores the descriptor's address in the thread's area), reads the CPU,
 //! loads the CPU's arrays, checks, and commits. The restarted range begins after the store that
@@ -45,7 +45,7 @@ macro_rules! sequence {
 }
 pub(crate) use sequence;
 
-/// The sequence of [`take_at`]; tests make it wait before the commit.
+/// The sequence of [`take_at`]. Tests make it wait before the commit.
 macro_rules! take {
     ([$($wait:literal),*]) => {
         sequence!(
@@ -65,7 +65,7 @@ macro_rules! take {
     };
 }
 
-/// The sequence of [`put_at`]; tests make it wait before the commit. `$before` precedes the arming.
+/// The sequence of [`put_at`]. Tests make it wait before the commit. `$before` precedes the arming.
 macro_rules! put {
     ([$($before:literal),*] [$($wait:literal),*]) => {
         sequence!(

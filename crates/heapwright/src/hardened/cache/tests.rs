@@ -26,7 +26,7 @@ fn with_cache(full: bool, run: impl FnOnce(&Cache)) {
     unsafe { dealloc(at, layout) };
 }
 
-/// Tests one ring in this many; Miri is slow.
+/// Tests one ring in this many, because Miri is slow.
 const STEP: usize = if cfg!(miri) { 30 } else { 1 };
 
 /// A slot that is never read.
@@ -235,7 +235,7 @@ fn a_shut_ring_gives_and_takes_nothing() {
             assert!(ring.has_ready() && !ring.is_full());
             let inner = cache.slowly(2, |ring, _| {
                 assert!(!ring.has_ready() && ring.is_full());
-                // Calls as a signal handler would.
+                // These calls stand for those of a signal handler.
                 let inner = || cache.slowly(2, |_, _| ());
                 (inner(), cache.slowly(3, |_, _| ()), cache.busily(|| ()))
             });
