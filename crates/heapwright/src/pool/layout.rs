@@ -126,7 +126,7 @@ impl Shape {
 }
 
 /// Returns the inverse of an odd number modulo 2^64, by Newton's iteration. The number itself is
-/// the inverse in three bits, and each step doubles the right bits.
+/// the inverse modulo 8, and each step doubles the number of correct bits.
 const fn inverse(odd: usize) -> u64 {
     let odd = odd as u64;
     let mut inverse = odd;

@@ -38,11 +38,12 @@ const BATCH: usize = ROUNDS / 2;
 
 /// Free slots; the zero value is empty.
 ///
-/// The magazine belongs to one thread, or lies behind the lock in its first line (see
-/// `registry::shared`).
+/// The magazine belongs to one thread, or a lock guards it. The lock lies before the count, in the
+/// same cache line (see `registry::shared`).
 #[repr(C)]
 pub(super) struct Magazine {
-    /// The thread in the magazine writes the count; any thread reads it for statistics.
+    /// The thread that holds the magazine writes the count; any thread reads the count for
+    /// statistics.
     count: AtomicUsize,
     slots: UnsafeCell<[*mut u8; ROUNDS]>,
 }
@@ -50,8 +51,8 @@ pub(super) struct Magazine {
 /// A magazine with its lock fills whole cache lines, a power of two.
 const _: () = assert!(size_of::<Magazine>() == 1024 - 8);
 
-// SAFETY: the contracts of the unsafe methods let only the thread in the magazine touch the slots.
-// The slots' memory is free and belongs to no other code.
+// SAFETY: by the contracts of the unsafe methods, only the thread that holds the magazine touches
+// the slots. The slots' memory is free and belongs to no other code.
 unsafe impl Sync for Magazine {}
 // SAFETY: the slots' memory is free and belongs to no other code, so it may go to another thread.
 unsafe impl Send for Magazine {}
@@ -149,7 +150,7 @@ impl Magazine {
         let slots = unsafe { self.slots() };
         let mut count = store.take(&mut slots[..BATCH]);
         if count == 0 {
-            // Fresh slots of one segment, the lowest on top.
+            // Takes fresh slots of one segment, so that the lowest is on top.
             while count < BATCH {
                 let slot = if count == 0 { store.fresh_or_grow() } else { store.fresh() };
                 if slot.is_null() {
