@@ -1,5 +1,5 @@
 //! Reads any bytes as a heap dump. Reading never panics and always ends. Reading in two pieces
-//! gives the same entries. The entries are written again, and then read the same.
+//! gives the same entries. The entries are written again, and read back unchanged.
 //!
 //! The same bytes are also taken as frames with the right checksum (`framed`), also behind a valid
 //! start, in dumps of the current version and of the oldest.
@@ -82,8 +82,8 @@ fn described(entry: &Entry<'_>) -> String {
     format!("{entry:?}")
 }
 
-/// Returns whether an entry is a start. In the file, its numbers of pools may be longer than need
-/// be.
+/// Returns whether an entry is a start. In the file, the numbers of its pools may take more bytes
+/// than needed.
 fn is_start(text: &str) -> bool {
     text.starts_with("Start")
 }

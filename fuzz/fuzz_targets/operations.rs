@@ -1,5 +1,5 @@
 //! Sequences of operations on the heap, checked against a model. Every block keeps its contents,
-//! and overlaps no other. It is described as what it is, and reads as zero if zeros were requested.
+//! and overlaps no other block. `describe` finds it, and it reads as zero if zeros were requested.
 //! Blocks are handed to a second thread, which frees them, or come from threads that have ended.
 //! First-class heaps come and go. In the end no block may be left.
 #![no_main]

@@ -4,7 +4,7 @@
 //!   object   | header | capacity | first | start | length | ring of `capacity` places ............ |
 //!                                  ^ number of the first value: how many were ever taken before it
 //!                                          ^ its place; value n lies at (start + n) mod capacity
-//!                                          ^ its place: value n lies at (start + n) mod capacity
+//! ```
 //!
 //! Of the collections' files only this one has unsafe code, except for `Trace`. The others use
 //! [`Buffer`]s and [`Cell`](super::cells::Cell)s, and forbid unsafe code. The promises of this
@@ -19,8 +19,8 @@
 //!   mutation, and holds a live value by then. A report names the whole place of a value, whose
 //!   type no store changes (see `cells`).
 //!
-//! By `first` a value has a number that stays when values before it are taken. The index of a map
-//! holds such numbers.
+//! `first` gives each value a number, which stays when values before it are taken. The index of a
+//! map holds such numbers.
 
 use core::marker::PhantomData;
 use core::ops::Range;

@@ -1,8 +1,8 @@
 //! Interior mutability with a write barrier.
 //!
 //! A store into an object that is marked or old must be reported. The caller passes the object that
-//! contains the cell. The store checks this with a subtraction and two comparisons, which the
-//! compiler can mostly remove.
+//! contains the cell. The store checks that the cell lies in that object, with a subtraction and
+//! two comparisons. The compiler can mostly remove them.
 //!
 //! The barrier reports the object or the element, not the cell, because tracing follows after the
 //! mutation. By then the mutation may have replaced the contents of a `Lock` *around* the cell, for

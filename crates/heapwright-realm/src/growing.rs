@@ -35,8 +35,8 @@ unsafe impl<T: Copy + Trace> Trace for Growing<'_, T> {
 }
 
 impl<'gc, T: Copy + Trace + 'gc> Growing<'gc, T> {
-    /// Makes a `Growing` with this buffer. Panics if there is no memory, as all that makes
-    /// something.
+    /// Makes a `Growing` with this buffer. Panics if there is no memory, as every function here
+    /// that allocates.
     pub(super) fn new(mc: &Mutation<'gc>, buffer: Option<Buffer<'gc, T>>) -> Self {
         Self(mc.alloc(Cell::new(buffer)))
     }

@@ -237,7 +237,8 @@ impl<'gc> Mutation<'gc> {
     ///
     /// # Errors
     ///
-    /// The value, if there is no memory, or none below the limit until the next collection.
+    /// Returns the value if there is no memory, or if the limit leaves none until the next
+    /// collection.
     ///
     /// # Panics
     ///

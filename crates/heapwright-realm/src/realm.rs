@@ -73,8 +73,8 @@ pub struct Realm<R: ?Sized + for<'gc> Rootable<'gc>, M = OneThread> {
     of: PhantomData<(*mut R, M)>,
 }
 
-/// A realm's mutator, for one call. When the call ends, it resumes a panic of the call's
-/// destructors.
+/// A realm's mutator, for one call. At the call's end, the drop of this value resumes a panic of
+/// the call's destructors.
 pub(super) struct Here<'a> {
     mutator: &'a raw::Mutator,
     _surfacing: Surfacing,
@@ -171,7 +171,7 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
             unsafe { realm.root.write(object) };
         };
         // SAFETY: no collection runs while `make` runs, and only the root, in the realm's cell,
-        // leaves it.
+        // leaves `make`.
         unsafe { realm.here().held(make) };
         realm
     }

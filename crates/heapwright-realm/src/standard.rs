@@ -89,7 +89,8 @@ unsafe impl<T: 'static> Trace for &'static [T] {
     fn trace(&self, _: &Tracer) {}
 }
 
-// Not for all `&'static T`: the compiler would advise to borrow each `T` that is not `Trace`.
+// This is not implemented for all `&'static T`: for a `T` that is not `Trace`, the compiler would
+// then advise to borrow it.
 without_references!(&'static str, &'static core::ffi::CStr);
 
 /// A value of any `'static` type. Such a value holds no reference into a realm, so its type need

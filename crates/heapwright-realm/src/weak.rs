@@ -46,7 +46,8 @@ unsafe impl Trace for Box<2> {
     }
 }
 
-/// A reference that does not keep its value alive, and is empty when the value has died. `Copy`.
+/// A reference that does not keep its value alive, and is empty when the value has died. It is
+/// `Copy`.
 ///
 /// ```
 /// # use heapwright::{Rootable, gc::{Cell, Gc, Realm, Weak}};
@@ -97,7 +98,8 @@ unsafe impl<T: Trace> Trace for Weak<'_, T> {
     }
 }
 
-/// A value that lives as long as its key. The ephemeron is empty when the key has died. `Copy`.
+/// A value that lives as long as its key. The ephemeron is empty when the key has died. It is
+/// `Copy`.
 ///
 /// ```
 /// # use heapwright::{Rootable, gc::{Cell, Ephemeron, Gc, Realm}};
@@ -127,10 +129,10 @@ impl<'gc, K, V> Ephemeron<'gc, K, V> {
         if key.is_null() {
             return None;
         }
-        // SAFETY: put there by `Mutation::ephemeron`; both are null since the key died.
+        // SAFETY: `Mutation::ephemeron` put both words there. Both are null once the key has died.
         let key = unsafe { Gc::from_object(key) };
-        // SAFETY: `Mutation::ephemeron` put it there as a `Gc` of this type; it is null since the
-        // key died.
+        // SAFETY: `Mutation::ephemeron` put the value there as a `Gc` of this type. The word is
+        // null once the key has died.
         Some((key, unsafe { Gc::from_object(value) }))
     }
 }

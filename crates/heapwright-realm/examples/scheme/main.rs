@@ -48,7 +48,8 @@ use machine::{Machine, Progress, Root};
 use read::{Failure, Reader};
 use value::Value;
 
-/// Operations between two points where the collector may run. In stress mode it runs at each.
+/// Operations between two points where the collector may run. In stress mode the collector runs at
+/// each of these points.
 const PIECE: usize = 5_000;
 const STRESSED_PIECE: usize = 1;
 

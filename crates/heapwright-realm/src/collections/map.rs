@@ -42,7 +42,7 @@ const SMALL: usize = 8;
 /// Bit of an index word that is in use. A free word is zero.
 const USED: u64 = 1 << 63;
 /// The most entries with the smallest index, of 16 words. An index is at most seven eighths full,
-/// also after each doubling.
+/// even after each doubling.
 const INDEXED: usize = 14;
 /// The most entries that a map can number.
 const MOST: usize = 1 << 30;
@@ -239,7 +239,7 @@ where
     ///
     /// # Panics
     ///
-    /// If there is no memory; for more than 2^30 keys.
+    /// If there is no memory, or if there would be more than 2^30 keys.
     pub fn insert(self, mc: &Mutation<'gc>, key: K, value: V) -> Option<V> {
         let (found, mut hash) = self.find(&key);
         let entries = self.entries();
@@ -409,9 +409,9 @@ where
 
     /// Keys and values, in the order in which keys were inserted first.
     ///
-    /// The map may change meanwhile. The iterator sees a changed value or a removed key ahead of
-    /// it. It also sees an inserted key. But if keys were removed before, the insertion may move
-    /// the entries together, and then the iterator passes over some of them.
+    /// The map may change meanwhile. The iterator sees changed values, removed keys and inserted
+    /// keys ahead of it. But if keys were removed before, an insertion may move the entries
+    /// together. Then the iterator skips some entries.
     #[must_use]
     pub fn iter(self) -> Iter<'gc, K, V, S> {
         Iter { of: self, next: self.entries().map_or(0, Buffer::first) }

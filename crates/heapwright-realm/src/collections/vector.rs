@@ -258,7 +258,7 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
         self.truncate(mc, kept);
     }
 
-    /// Gives back room for values that are not there. Linear.
+    /// Gives unused room back. Linear.
     ///
     /// # Panics
     ///
