@@ -42,7 +42,7 @@ fn read(file: &[u8]) {
     assert!(Reader::new(&again).unwrap().map(described).eq(read));
 }
 
-/// A chunk without the bytes that it is read from, because these may differ.
+/// Returns a chunk's text without the bytes that the chunk is read from, because these may differ.
 fn described(chunk: Chunk<'_>) -> String {
     match chunk {
         Chunk::Operations(operations) => {

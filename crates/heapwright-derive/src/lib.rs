@@ -16,7 +16,7 @@
 //! facts about its own lifetime. `check` has no argument of the type, so the bounds hold in `check`
 //! only if they are written. Then the implementation has them too, and the compiler checks them.
 //!
-//! The compiler decides whether any thread may use or drop the values: any thread may if the type
+//! The compiler decides whether any thread may use or drop the values. Any thread may if the type
 //! is `Send` with `'static` for its lifetimes (see `heapwright_realm`'s `send`).
 #![forbid(unsafe_code)]
 
@@ -40,8 +40,8 @@ use syn::{Data, DeriveInput, Field, Fields, GenericParam, Token, WherePredicate,
 /// # Errors
 ///
 /// A compile error for unions, for fields that are neither `Trace` nor skipped, and for types that
-/// implement `Drop`. A type is also an error if it leaves a needed bound to be inferred (`'gc: 'a`
-/// of a struct with a field whose type needs this bound).
+/// implement `Drop`. A type may not leave a needed bound to be inferred, either (`'gc: 'a` of a
+/// struct with a field whose type needs this bound).
 #[proc_macro_derive(Trace, attributes(trace))]
 pub fn derive_trace(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = syn::parse_macro_input!(input as DeriveInput);

@@ -100,6 +100,8 @@ struct Of<'gc, T>(PhantomData<Gc<'gc, T>>);
 impl<'gc, T: Finalize<'gc>> Of<'gc, T> {
     const FINALIZER: &'static Finalizer = &Finalizer { run: Self::run };
 
+    /// Calls the type's finalizer.
+    ///
     /// # Safety
     ///
     /// The object holds a value of this type, and the mutation is of its realm.
@@ -164,7 +166,7 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
         unsafe { self.here().held(run) }
     }
 
-    /// The number of due finalizers.
+    /// Returns the number of due finalizers.
     #[must_use]
     pub fn finalizers_due(&self) -> usize {
         self.mutator.finalizers_due()

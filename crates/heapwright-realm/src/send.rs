@@ -206,7 +206,8 @@ where
 }
 
 impl<R: ?Sized + for<'gc> Rootable<'gc>> Realm<R, AnyThread> {
-    /// As [`Realm::new`], for a realm that is [`Send`]: all that its root can lead to is `Send`.
+    /// Does the same as [`Realm::new`], for a realm that is [`Send`]: all that its root can lead to
+    /// is `Send`.
     ///
     /// # Panics
     ///
@@ -220,7 +221,8 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>> Realm<R, AnyThread> {
         Self::make(OPTIONS, root)
     }
 
-    /// As [`Realm::with`], for a realm that is [`Send`]: all that its root can lead to is `Send`.
+    /// Does the same as [`Realm::with`], for a realm that is [`Send`]: all that its root can lead
+    /// to is `Send`.
     ///
     /// # Panics
     ///

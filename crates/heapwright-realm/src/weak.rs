@@ -71,7 +71,7 @@ pub struct Weak<'gc, T> {
 }
 
 impl<'gc, T> Weak<'gc, T> {
-    /// The value, if it lives.
+    /// Returns the value, if it lives.
     #[must_use]
     pub fn get(self) -> Option<Gc<'gc, T>> {
         let [object] = self.place.as_ref().get();
@@ -122,7 +122,7 @@ pub struct Ephemeron<'gc, K, V> {
 }
 
 impl<'gc, K, V> Ephemeron<'gc, K, V> {
-    /// The key and the value, if the key lives.
+    /// Returns the key and the value, if the key lives.
     #[must_use]
     pub fn get(self) -> Option<(Gc<'gc, K>, Gc<'gc, V>)> {
         let [key, value] = self.place.as_ref().get();
@@ -150,7 +150,7 @@ unsafe impl<K: Trace, V: Trace> Trace for Ephemeron<'_, K, V> {
 }
 
 impl<'gc> Mutation<'gc> {
-    /// A weak reference to a value.
+    /// Creates a weak reference to a value.
     ///
     /// # Panics
     ///
@@ -160,7 +160,7 @@ impl<'gc> Mutation<'gc> {
         Weak { place, of: PhantomData }
     }
 
-    /// A value that lives as long as a key.
+    /// Creates an ephemeron: the value lives as long as the key.
     ///
     /// # Panics
     ///

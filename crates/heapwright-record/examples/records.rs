@@ -123,7 +123,7 @@ fn check(out: &mut Out, groups: u64) -> std::io::Result<()> {
 /// A line of a map: start, end, whether it is code.
 type Line = (u64, u64, bool);
 
-/// The lines of this process's map that belong to its program.
+/// Returns the lines of this process's map that belong to its program.
 fn lines() -> Result<Vec<Line>, Box<dyn Error>> {
     let path = fs::read_link("/proc/self/exe")?;
     let path = path.to_str().ok_or("the path is not text")?.to_owned();

@@ -14,6 +14,7 @@ use crate::problem::{Fault, Problem};
 ///
 /// It is an iterator of the entries. After the last entry, [`Reader::problem`] tells whether the
 /// file ended there.
+/// file ended there.
 ///
 /// ```
 /// use heapwright_record::debug::{Encoder, Note, HEADER, Reader};

@@ -43,6 +43,8 @@ pub(crate) struct Elements {
     count: usize,
 }
 
+/// Drops the value of a note.
+///
 /// # Safety
 ///
 /// The note is that of a [`One`]. Its value is written and was not dropped.
@@ -52,6 +54,8 @@ unsafe fn drop_one<T>(note: NonNull<Note>) {
     unsafe { unwinding::drop_each(value.cast::<T>(), 1) };
 }
 
+/// Drops the elements of a note.
+///
 /// # Safety
 ///
 /// The note is that of [`Elements`] of this type. The elements are written and were not dropped.

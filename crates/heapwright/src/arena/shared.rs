@@ -66,6 +66,8 @@ fn before_fork() {
     }
 }
 
+/// Releases the locks.
+///
 /// # Safety
 ///
 /// The call follows [`before_fork`] in the forking thread or its copy in the child.

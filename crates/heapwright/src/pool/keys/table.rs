@@ -15,8 +15,8 @@
 //! a slot holds an object, so iterations look at 64 slots with one load and never touch dead ones.
 //!
 //! An insertion takes the lowest free slot of the cursor's word. From a full word the cursor moves
-//! on: to the word of the last removal, the lowest word with room, the next untouched word, or a
-//! new segment. So objects fill holes in address order.
+//! on. It moves to the word of the last removal, the lowest word with room, the next untouched
+//! word, or a new segment. So objects fill holes in address order.
 //!
 //! The generations in released pages are lost. Before a release, the segment's floor becomes at
 //! least as large as each generation. Later generations begin above the floor. So stale keys stay

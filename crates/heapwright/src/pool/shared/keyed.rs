@@ -9,10 +9,10 @@
 //! object's generation and counts the references to the object (`leases`). The pool's lock is taken
 //! only for the first key of a segment, which makes the segment's leases.
 //!
-//! Invariants: leases stay until the pool's end, also when their segment is released. While a lease
-//! holds an object, its segment has a slot in use, so the segment stays, and `base` is its first
-//! slot. The store has the shape of `slots`: it never makes one segment of all slots (`in_one`). So
-//! the store and `slots` find the same slot and lease for an index.
+//! Invariants: leases stay until the pool's end, even after their segment is released. While a
+//! lease holds an object, its segment has a slot in use, so the segment stays, and `base` is its
+//! first slot. The store has the shape of `slots`: it never makes one segment of all slots
+//! (`in_one`). So the store and `slots` find the same slot and lease for an index.
 //!
 //! Called by users. `slots` holds the addresses of the segments.
 
