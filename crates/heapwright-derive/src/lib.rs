@@ -49,8 +49,8 @@ pub fn derive_trace(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
 }
 
 /// Returns the path of heapwright in the compiled crate. `#[trace(crate = path)]` has the path.
-/// Without this attribute, the crate's manifest has the name: `hw` in `hw = { package =
-/// "heapwright" }`.
+/// Without this attribute, the crate's manifest has the name, such as `hw` in the entry `hw = {
+/// package = "heapwright" }`.
 fn heapwright(input: &DeriveInput) -> syn::Result<TokenStream> {
     let mut path: Option<syn::Path> = None;
     for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("trace")) {

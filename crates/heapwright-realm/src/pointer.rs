@@ -284,7 +284,7 @@ impl<'gc> Mutation<'gc> {
         }
     }
 
-    /// Pins a value: it does not move as long as it lives, so a program may keep its address.
+    /// Pins a value. The value does not move while it lives, so a program may keep its address.
     pub fn pin<T>(&self, value: Gc<'gc, T>) {
         // SAFETY: the realm's mutator, which outlives this.
         unsafe { &*self.mutator }.pin(value.object());

@@ -274,8 +274,8 @@ unsafe impl<T: Trace> Trace for core::task::Poll<T> {
 }
 
 /// Implements `Trace` for pointers to functions, which hold no reference. A pointer whose arguments
-/// are references of any lifetime is `'static`. If it names no realm's type, wrap it in [`Static`]
-/// or skip it.
+/// are references of any lifetime is `'static`. If such a pointer names no realm's type, wrap the
+/// pointer in [`Static`] or skip it.
 macro_rules! function {
     ($($name:ident),*) => {
         // SAFETY: code holds no reference.

@@ -304,8 +304,8 @@ fn a_mutation_that_panics_leaves_a_realm_that_collects() {
     assert_eq!(count.get(), 0);
 }
 
-/// Counts how often it is traced, by the number in it. A wrong number shows that something else was
-/// traced as a `Spy`.
+/// Counts its traces, by the number in it. A wrong number shows that something else was traced as a
+/// `Spy`.
 struct Spy(usize);
 
 const SPY: usize = 0x5059 << 32;

@@ -267,8 +267,8 @@ pub struct SharedRef<'p, T> {
     pool: &'p SharedPool<T>,
 }
 
-// SAFETY: the reference gives shared references (`T: Sync`), and its drop may drop the object (`T:
-// Send`).
+// SAFETY: the reference gives shared references, so `T` is `Sync`. Its drop may drop the object, so
+// `T` is `Send`.
 unsafe impl<T: Send + Sync> Send for SharedRef<'_, T> {}
 // SAFETY: a shared `SharedRef` gives only shared references to the object (`T: Sync`).
 unsafe impl<T: Sync> Sync for SharedRef<'_, T> {}

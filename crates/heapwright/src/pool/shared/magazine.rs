@@ -14,8 +14,9 @@
 //! A refill leaves the magazine half full, and an overflow half empty. So a thread near either end
 //! uses the store once in 63 operations.
 //!
-//! The size is eight bytes below a kilobyte, so that a magazine with its lock fills whole cache
-//! lines. Zeroed memory is an empty magazine, so new memory need not be written.
+//! The size is eight bytes below a kilobyte, so a thread's own magazine takes a kilobyte of whole
+//! cache lines. The lock of a shared magazine takes 16 bytes more, and so another line. Zeroed
+//! memory is an empty magazine, so new memory need not be written.
 //!
 //! Invariants: slots below `count` are free, and each is in one place only. Only one thread at a
 //! time touches the slots: the owner of the magazine, or the holder of its lock. The count is
@@ -48,7 +49,7 @@ pub(super) struct Magazine {
     slots: UnsafeCell<[*mut u8; ROUNDS]>,
 }
 
-/// A magazine with its lock fills whole cache lines, a power of two.
+/// A thread's own magazine, padded to whole cache lines, takes a kilobyte.
 const _: () = assert!(size_of::<Magazine>() == 1024 - 8);
 
 // SAFETY: by the contracts of the unsafe methods, only the thread that holds the magazine touches

@@ -323,8 +323,8 @@ impl Slots {
     }
 
     pub(super) const fn new_store(&self) -> Store {
-        // Free slots in magazines are not in the store, so the store has more slots than objects.
-        // `live` enforces the limit.
+        // The store's limit is higher than the pool's, because magazines hold free slots. `live`
+        // enforces the pool's limit.
         let limit = self.config.limit.saturating_add((MOST_THREADS * ROUNDS) as u32);
         Store::new(self.shape, Config { limit, in_one: false, ..self.config })
     }
