@@ -1,7 +1,7 @@
 //! The names of the C library's functions that read, and of its system calls.
 //! `libheapwright-check.so` exports them beside those of heapwright-entry. Both crates have the
-//! same design. Entries have two instructions, and slots are filled before any call needs them.
-//! Heapwright's own calls go past them.
+//! same design. Entries only jump to a slot's target, and slots are filled before any call needs
+//! them. Heapwright's own calls go past them.
 //!
 //! **This crate is an implementation detail of heapwright; nothing here is stable.**
 //!

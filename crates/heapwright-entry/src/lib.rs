@@ -6,7 +6,7 @@
 //! ```text
 //!   a program's call of memcpy
 //!        |
-//!      memcpy           this crate: two instructions
+//!      memcpy           this crate: two instructions on x86-64, six on aarch64
 //!        |  slot.entry
 //!        v
 //!      checked          heapwright-malloc/src/bounds: one look at the address map

@@ -211,7 +211,7 @@ const _: () = assert!(FACTS <= 24);
 impl Slot {
     /// Clears the report of the previous owner. The caller has just taken the slot.
     pub fn clear(&self) {
-        // A static, because a report on the stack would take 4 KiB.
+        // A static, because a report on the stack would take almost 3 KiB.
         self.write(const { &Report::ZERO });
         self.watched_until.store(0, Ordering::Relaxed);
         self.answered.store(self.asked.load(Ordering::Relaxed), Ordering::Relaxed);

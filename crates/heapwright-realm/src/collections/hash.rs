@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   a number   state = fold(state ^ number, K)
-//!   bytes      state = fold(16 of them ^ key, state)
+//!   bytes      state = fold(8 of them ^ key, the next 8 ^ state)
 //!   fold(a, b) combines the two halves of the 128-bit product
 //! ```
 //!

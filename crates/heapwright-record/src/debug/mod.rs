@@ -42,10 +42,10 @@
 //! A reader may ignore unknown flags among the low 16, but not among the high 16. Other changes
 //! need another version. Numbers of tags and enums are never used again.
 //!
-//! **Damage.** A reader stops at the first wrong byte, and says where that is. It does not look for
-//! a later entry, because bytes that look like an entry may be text inside one. Nothing is lost by
-//! that: the usual damage is an unfinished write at the end. For the same reason a writer must not
-//! write again after a short write.
+//! **Damage.** A reader stops at the first wrong entry, and says where that is. It does not look
+//! for a later entry, because bytes that look like an entry may be text inside one. Nothing is lost
+//! by that: the usual damage is an unfinished write at the end. For the same reason a writer must
+//! not write again after a short write.
 //!
 //! **Stacks.** Frames are return addresses, innermost first. The byte before each return address
 //! belongs to the call. Only one frame is the instruction itself: the first frame of `here` of a
