@@ -24,7 +24,7 @@
 //!   --stats                          prints what the collector did
 //!   --stress                         runs a verified collection after every piece
 //!   --incremental, --generations off, --compact off, --limit MIB
-//!   --serve SECONDS                  then calls the program's `request` for this long
+//!   --serve SECONDS                  calls `request` for this long, after the program has ended
 //! ```
 #![allow(
     clippy::disallowed_types,
