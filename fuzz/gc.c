@@ -1,5 +1,5 @@
-// Any bytes as calls of the collected heap's C interface, under AddressSanitizer and libFuzzer
-// (ci/fuzz.sh gc), against a shadow of what is reachable.
+// Runs any bytes as calls of the collected heap's C interface, under AddressSanitizer and libFuzzer
+// (ci/fuzz.sh gc). A shadow says which objects are reachable.
 //
 //   heap's object    | number | count | weaks | reference | reference | ... | weak reference | ...
 //   shadow           by number: address, references (numbers), whether freed, registrations for
@@ -87,7 +87,7 @@ static void died(void *memory, size_t size, void *data) {
 static const uint8_t *input;
 static size_t left;
 static size_t next(void) { return left == 0 ? 0 : (left--, *input++); }
-// Mostly one of a few handles, so that handles lead to each other's objects.
+// Returns mostly one of a few handles, so that handles lead to each other's objects.
 static size_t handle(void) {
     size_t any = next();
     return any < 224 ? any % 6 : any % HANDLES;
@@ -183,7 +183,7 @@ static void see(size_t number) {
     }
 }
 
-// Marks the objects that handles lead to, and those that live guardians keep.
+// Marks the objects that handles lead to, and the objects that live guardians keep.
 static void see_all(void) {
     for (size_t i = 0; i < made; i++)
         shadows[i].seen = false;

@@ -1,5 +1,5 @@
 //! Reads any bytes as a debug record. Reading never panics and always ends. The entries are written
-//! again, and then read the same. Every finding has words.
+//! again, and read back unchanged. Every finding has words.
 //!
 //! The same bytes are also taken as entries with the right checksum (`framed`).
 #![no_main]

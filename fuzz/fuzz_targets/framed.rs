@@ -2,7 +2,7 @@
 //! ever have the right checksum. So they become payloads of frames, and each frame gets the right
 //! checksum.
 
-/// CRC-32C, bit by bit: not the method under test.
+/// Returns the CRC-32C, bit by bit: not by the method under test.
 fn checksum(bytes: &[u8]) -> u32 {
     let bit = |sum: u32, _| (sum >> 1) ^ (0x82f6_3b78 * (sum & 1));
     !bytes.iter().fold(!0, |sum, &byte| (0..8).fold(sum ^ u32::from(byte), bit))

@@ -1,7 +1,7 @@
 //! Sequences of operations on the heap, checked against a model. Every block keeps its contents,
-//! and overlaps no other. It is described as what it is, and reads as zero if zeros were requested.
-//! Blocks are handed to a second thread, which frees them, or come from threads that have ended.
-//! First-class heaps come and go. In the end no block may be left.
+//! and overlaps no other block. `describe` finds every block. Blocks read as zero if zeros were
+//! requested. Blocks are handed to a second thread, which frees them, or come from threads that
+//! have ended. First-class heaps come and go. In the end no block may be left.
 #![no_main]
 
 use std::collections::BTreeMap;

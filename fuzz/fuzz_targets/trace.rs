@@ -1,5 +1,5 @@
 //! Reads any bytes as a trace. Reading never panics and always ends. The chunks are written again,
-//! and then read the same.
+//! and read back unchanged.
 //!
 //! The same bytes are also taken as chunks with the right checksum (`framed`).
 #![no_main]
@@ -16,7 +16,8 @@ fn read(file: &[u8]) {
     let mut again = HEADER.to_vec();
     let mut read = Vec::new();
     for chunk in reader.by_ref() {
-        // In the file, numbers may be longer than need be. Written again, no number is longer.
+        // In the file, numbers may take more bytes than needed. The chunks written again are no
+        // longer than the file's.
         let mut buffer = vec![0; file.len() + 64];
         match chunk {
             Chunk::Process(process) => again.extend_from_slice(process.encode(&mut buffer)),
@@ -41,7 +42,7 @@ fn read(file: &[u8]) {
     assert!(Reader::new(&again).unwrap().map(described).eq(read));
 }
 
-/// A chunk without the bytes that it is read from, because these may differ.
+/// Returns a chunk's text without the bytes that the chunk is read from, because these may differ.
 fn described(chunk: Chunk<'_>) -> String {
     match chunk {
         Chunk::Operations(operations) => {

@@ -16,7 +16,7 @@
 //! facts about its own lifetime. `check` has no argument of the type, so the bounds hold in `check`
 //! only if they are written. Then the implementation has them too, and the compiler checks them.
 //!
-//! The compiler decides whether any thread may use or drop the values: any thread may if the type
+//! The compiler decides whether any thread may use or drop the values. Any thread may if the type
 //! is `Send` with `'static` for its lifetimes (see `heapwright_realm`'s `send`).
 #![forbid(unsafe_code)]
 
@@ -40,8 +40,8 @@ use syn::{Data, DeriveInput, Field, Fields, GenericParam, Token, WherePredicate,
 /// # Errors
 ///
 /// A compile error for unions, for fields that are neither `Trace` nor skipped, and for types that
-/// implement `Drop`. Also for types that leave a needed bound to be inferred (`'gc: 'a` of a struct
-/// with a field whose type needs it).
+/// implement `Drop`. A type may not leave a needed bound to be inferred, either (`'gc: 'a` of a
+/// struct with a field whose type needs this bound).
 #[proc_macro_derive(Trace, attributes(trace))]
 pub fn derive_trace(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = syn::parse_macro_input!(input as DeriveInput);
@@ -49,7 +49,8 @@ pub fn derive_trace(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
 }
 
 /// Returns the path of heapwright in the compiled crate. `#[trace(crate = path)]` has the path.
-/// Without it, the crate's manifest has a name: `hw` in `hw = { package = "heapwright" }`.
+/// Without this attribute, the crate's manifest has the name, such as `hw` in the entry `hw = {
+/// package = "heapwright" }`.
 fn heapwright(input: &DeriveInput) -> syn::Result<TokenStream> {
     let mut path: Option<syn::Path> = None;
     for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("trace")) {
@@ -215,8 +216,8 @@ fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
 
             #[allow(dead_code)]
             fn well_formed<T: ?Sized>() {}
-            /// No argument's type implies bounds here, so all bounds that the type needs are
-            /// written.
+            /// No argument's type implies bounds here. So this compiles only if all bounds that the
+            /// type needs are written.
             #[allow(dead_code, clippy::extra_unused_lifetimes, clippy::needless_lifetimes)]
             fn check #parameters () #clause {
                 well_formed::<#name #arguments>()

@@ -36,7 +36,7 @@ pub(crate) fn name(mut manifests: impl Iterator<Item = String>) -> String {
     found.unwrap_or_else(|| "heapwright".to_owned()).replace('-', "_")
 }
 
-/// The dependencies of a manifest.
+/// Returns the dependencies of a manifest.
 fn dependencies(manifest: &str) -> Vec<(String, Said)> {
     let mut found: Vec<(String, Said)> = Vec::new();
     // The table that the lines are in: `all` for a table of dependencies, `one` for one
@@ -72,7 +72,7 @@ fn unquoted(name: &str) -> String {
     name.trim().trim_matches(['"', '\'']).to_owned()
 }
 
-/// The answer of an entry's keys and values about a dependency.
+/// Returns what an entry's keys and values say about a dependency.
 fn said(entry: &str) -> Said {
     let entry: String = entry.chars().filter(|letter| !letter.is_whitespace()).collect();
     if entry.contains("package=\"heapwright\"") || entry.contains("package='heapwright'") {

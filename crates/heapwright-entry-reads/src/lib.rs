@@ -1,11 +1,11 @@
 //! The names of the C library's functions that read, and of its system calls.
 //! `libheapwright-check.so` exports them beside those of heapwright-entry. Both crates have the
-//! same design: entries of two instructions, slots that are filled before any call needs them, and
-//! a way past them for heapwright's own calls.
+//! same design. Entries only jump to a slot's target, and slots are filled before any call needs
+//! them. Heapwright's own calls go past them.
 //!
 //! **This crate is an implementation detail of heapwright; nothing here is stable.**
 //!
-//! The names are in a crate of their own because the hardened library does not check reads: there
+//! The names are in a crate of their own because the hardened library does not check reads. There
 //! `strlen` stays the C library's, without even a jump.
 //!
 //! heapwright's own calls of these functions lead to `own`. Until the C library's functions are
@@ -114,7 +114,7 @@ own! {
     "__wrap_clock_gettime" clock_gettime
 }
 
-/// `memcmp` until the C library's is known, like the functions below.
+/// Serves as `memcmp` until the C library's is known. The functions below do the same.
 unsafe extern "C" fn plain_memcmp(one: *const u8, other: *const u8, bytes: usize) -> c_int {
     for at in 0..bytes {
         // SAFETY: by the contract the memory has `bytes` bytes.
@@ -161,7 +161,7 @@ unsafe extern "C" fn plain_wcsnlen(text: *const u32, most: usize) -> usize {
     at
 }
 
-/// `clock_gettime` until the C library's is known. A negative result is an error.
+/// Serves as `clock_gettime` until the C library's is known. A negative result is an error.
 #[unsafe(naked)]
 unsafe extern "C" fn plain_clock_gettime() {
     #[cfg(target_arch = "x86_64")]

@@ -6,7 +6,7 @@
 //! ```text
 //!   a program's call of memcpy
 //!        |
-//!      memcpy           this crate: two instructions
+//!      memcpy           this crate: two instructions on x86-64, six on aarch64
 //!        |  slot.entry
 //!        v
 //!      checked          heapwright-malloc/src/bounds: one look at the address map
@@ -60,7 +60,7 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// A slot whose function is looked up at the first call.
+    /// Creates a slot whose function is looked up at the first call.
     #[must_use]
     #[allow(clippy::new_without_default, reason = "it is made in constants alone")]
     pub const fn new() -> Self {
@@ -152,8 +152,8 @@ macro_rules! plain_entry {
     };
 }
 
-/// An entry of a function with `$fixed` arguments before its `...`. It passes the list of the other
-/// arguments after these.
+/// An entry of a function with `$fixed` arguments before its `...`. The entry passes these
+/// arguments, and then the list of the other arguments.
 #[macro_export]
 macro_rules! variadic_entry {
     ($name:ident, $fixed:tt) => {
@@ -394,7 +394,7 @@ unsafe extern "C" fn early() {
     );
 }
 
-/// `memmove` until the C library's is known.
+/// Serves as `memmove` until the C library's is known.
 #[unsafe(naked)]
 unsafe extern "C" fn plain_memmove() {
     #[cfg(target_arch = "x86_64")]
@@ -445,7 +445,7 @@ unsafe extern "C" fn plain_memmove() {
     );
 }
 
-/// `memset` until the C library's is known.
+/// Serves as `memset` until the C library's is known.
 #[unsafe(naked)]
 unsafe extern "C" fn plain_memset() {
     #[cfg(target_arch = "x86_64")]

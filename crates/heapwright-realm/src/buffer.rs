@@ -4,7 +4,7 @@
 //!   object   | header | capacity | first | start | length | ring of `capacity` places ............ |
 //!                                  ^ number of the first value: how many were ever taken before it
 //!                                          ^ its place; value n lies at (start + n) mod capacity
-//!                                          ^ its place: value n lies at (start + n) mod capacity
+//! ```
 //!
 //! Of the collections' files only this one has unsafe code, except for `Trace`. The others use
 //! [`Buffer`]s and [`Cell`](super::cells::Cell)s, and forbid unsafe code. The promises of this
@@ -19,8 +19,8 @@
 //!   mutation, and holds a live value by then. A report names the whole place of a value, whose
 //!   type no store changes (see `cells`).
 //!
-//! By `first` a value has a number that stays when values before it are taken. The index of a map
-//! holds such numbers.
+//! `first` gives each value a number, which stays when values before it are taken. The index of a
+//! map holds such numbers.
 
 use core::marker::PhantomData;
 use core::ops::Range;
@@ -64,27 +64,27 @@ unsafe impl<T: Copy + Trace> Trace for Buffer<'_, T> {
 unsafe impl<T: Send> Send for Buffer<'static, T> {}
 
 impl<T> Buffer<'_, T> {
-    /// The head of the buffer.
+    /// Returns the head of the buffer.
     #[inline]
     fn head(&self) -> *mut Head {
         self.at.as_ptr()
     }
 
-    /// The number of values.
+    /// Returns the number of values.
     #[inline]
     pub(super) fn len(self) -> usize {
         // SAFETY: nothing is collected while 'gc lasts, so `at` leads to a live object.
         unsafe { (*self.head()).length }
     }
 
-    /// The most values that fit.
+    /// Returns the largest number of values that fit.
     #[inline]
     pub(super) fn capacity(self) -> usize {
         // SAFETY: nothing is collected while 'gc lasts, so `at` leads to a live object.
         unsafe { (*self.head()).capacity }
     }
 
-    /// The number of the first value: how many were taken from the front so far.
+    /// Returns the number of the first value: the number of values taken from the front so far.
     #[inline]
     pub(super) fn first(self) -> usize {
         // SAFETY: nothing is collected while 'gc lasts, so `at` leads to a live object.
@@ -106,7 +106,7 @@ impl<T> Buffer<'_, T> {
         self.head().wrapping_add(1).cast()
     }
 
-    /// The place of value `n`, which is at most the capacity.
+    /// Returns the place of value `n`, which is at most the capacity.
     #[inline]
     fn place(self, n: usize) -> *mut T {
         let (at, capacity) = (self.start() + n, self.capacity());
@@ -126,7 +126,7 @@ impl<T> Buffer<'_, T> {
         unsafe { (*self.head()).first = first };
     }
 
-    /// The places of all values, in order, as two stretches.
+    /// Returns the places of all values, in order, as two stretches.
     fn stretches(self) -> [Range<usize>; 2] {
         let (start, length) = (self.start(), self.len());
         let before_end = length.min(self.capacity() - start);
@@ -164,7 +164,7 @@ impl<T: Copy + Trace> Buffer<'_, T> {
         size_of::<Head>() + size_of::<T>() * all.capacity()
     }
 
-    /// Value `n`.
+    /// Returns value `n`.
     #[inline]
     pub(super) fn get(self, n: usize) -> Option<T> {
         // SAFETY: the value is counted, so it was written.
@@ -293,7 +293,7 @@ impl<T: Copy + Trace> Buffer<'_, T> {
         has_room
     }
 
-    /// The values, which must be one stretch.
+    /// Returns the values, which must be one stretch.
     ///
     /// # Safety
     ///
@@ -311,7 +311,7 @@ impl<T: Copy + Trace> Buffer<'_, T> {
 }
 
 impl<'gc> Mutation<'gc> {
-    /// An empty buffer with room for `capacity` values. Never collects.
+    /// Creates an empty buffer with room for `capacity` values. Never collects.
     ///
     /// # Panics
     ///
@@ -329,7 +329,8 @@ impl<'gc> Mutation<'gc> {
         Buffer { at: at.cast(), of: PhantomData }
     }
 
-    /// A buffer with this capacity that holds the first values of `from`, with their numbers.
+    /// Creates a buffer with this capacity that holds the first values of `from`, with their
+    /// numbers.
     ///
     /// # Panics
     ///
@@ -353,7 +354,7 @@ impl<'gc> Mutation<'gc> {
         made
     }
 
-    /// A buffer with the same values, sorted. Not stable; O(n log n).
+    /// Creates a buffer with the same values, sorted. Not stable; O(n log n).
     ///
     /// # Panics
     ///

@@ -1,8 +1,8 @@
 //! Interior mutability with a write barrier.
 //!
 //! A store into an object that is marked or old must be reported. The caller passes the object that
-//! contains the cell. The store checks this with a subtraction and two comparisons, which the
-//! compiler can mostly remove.
+//! contains the cell. The store checks that the cell lies in that object, with a subtraction and
+//! two comparisons. The compiler can mostly remove them.
 //!
 //! The barrier reports the object or the element, not the cell, because tracing follows after the
 //! mutation. By then the mutation may have replaced the contents of a `Lock` *around* the cell, for
@@ -41,7 +41,7 @@ pub struct Cell<T> {
 }
 
 impl<T> Cell<T> {
-    /// A cell with this value.
+    /// Creates a cell with this value.
     pub const fn new(value: T) -> Self {
         Self { value: UnsafeCell::new(value) }
     }
@@ -58,7 +58,7 @@ impl<T: Trace> Cell<T> {
         drop(self.replace(mc, parent, value));
     }
 
-    /// As [`Cell::set`], and returns the old value.
+    /// Does the same as [`Cell::set`], and returns the old value.
     ///
     /// # Panics
     ///
@@ -73,8 +73,9 @@ impl<T: Trace> Cell<T> {
 }
 
 impl<T: Trace> Cell<T> {
-    /// As [`Cell::set`], for values without references. They need no barrier, so the call takes
-    /// neither the mutation nor the object. It does not compile for other values.
+    /// Does the same as [`Cell::set`], for values without references. Such values need no barrier,
+    /// so the call takes neither the mutation nor the object. The call does not compile for other
+    /// values.
     ///
     /// ```
     /// # use heapwright::{Rootable, gc::{Cell, Realm}};
@@ -97,7 +98,7 @@ impl<T: Trace> Cell<T> {
 }
 
 impl<T: Copy> Cell<T> {
-    /// The value.
+    /// Returns the value.
     #[inline]
     pub fn get(&self) -> T {
         // SAFETY: no exclusive reference to the value exists: it is only copied.
@@ -143,7 +144,7 @@ pub struct Lock<T> {
 }
 
 impl<T> Lock<T> {
-    /// A cell with this value.
+    /// Creates a cell with this value.
     pub const fn new(value: T) -> Self {
         Self { value: cell::RefCell::new(value) }
     }
@@ -158,7 +159,7 @@ impl<T> Lock<T> {
         self.value.borrow()
     }
 
-    /// As [`Lock::borrow`], and does not panic.
+    /// Does the same as [`Lock::borrow`] without a panic if the value is borrowed mutably.
     ///
     /// # Errors
     ///
@@ -185,7 +186,7 @@ impl<T: Trace> Lock<T> {
         self.value.borrow_mut()
     }
 
-    /// As [`Lock::borrow_mut`], for a value that may be borrowed.
+    /// Does the same as [`Lock::borrow_mut`] without a panic if the value is borrowed.
     ///
     /// ```
     /// # use heapwright::{Rootable, gc::{Lock, Realm}};

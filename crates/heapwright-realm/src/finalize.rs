@@ -1,4 +1,5 @@
-//! Finalizers: functions for unreachable values. They run while all that the values lead to lives.
+//! Finalizers: functions for unreachable values. Each runs while its value, and all objects that
+//! the value leads to, are live.
 //!
 //! ```text
 //!   reachable --> unreachable --> due           --> Finalize::finalize --> dead: a sweep drops it
@@ -16,7 +17,7 @@
 //!   none.
 //! - *Its view.* The value, and all that it leads to, are unchanged and live until the finalizer
 //!   was called. Some of these objects may have been finalized already. [`Weak`](super::weak::Weak)
-//!   references to the value are empty by then, also those in other values that wait for their
+//!   references to the value are empty by then, even those in other values that wait for their
 //!   finalizers. Ephemerons with the value as key stay until the value is dead.
 //! - *Order.* Finalizers that one collection made due run in the order of registration, even if one
 //!   value leads to another.
@@ -31,8 +32,8 @@
 //!   still due.
 //!
 //! Why it is sound: a mutation registers a finalizer for a `Gc<'gc, T>`, and the mutation works for
-//! every lifetime `'gc`. So the function exists for the lifetime of a later mutation, too, as for
-//! `Trace`.
+//! every lifetime `'gc`. So the finalizer is valid for the lifetime of a later mutation, too. The
+//! same holds for `Trace`.
 
 use core::marker::PhantomData;
 use core::ptr;
@@ -99,6 +100,8 @@ struct Of<'gc, T>(PhantomData<Gc<'gc, T>>);
 impl<'gc, T: Finalize<'gc>> Of<'gc, T> {
     const FINALIZER: &'static Finalizer = &Finalizer { run: Self::run };
 
+    /// Calls the type's finalizer.
+    ///
     /// # Safety
     ///
     /// The object holds a value of this type, and the mutation is of its realm.
@@ -136,8 +139,8 @@ impl<'gc> Mutation<'gc> {
 }
 
 impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
-    /// Calls up to `most` due finalizers, each as in a [`Realm::mutate`]. Returns their number. It
-    /// may collect afterwards; finalizers that become due then are left for the next call.
+    /// Calls up to `most` due finalizers, each as in a [`Realm::mutate`]. Returns their number. The
+    /// call may collect afterwards; finalizers that become due then are left for the next call.
     ///
     /// # Panics
     ///
@@ -163,7 +166,7 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
         unsafe { self.here().held(run) }
     }
 
-    /// The number of due finalizers.
+    /// Returns the number of due finalizers.
     #[must_use]
     pub fn finalizers_due(&self) -> usize {
         self.mutator.finalizers_due()

@@ -35,18 +35,18 @@ unsafe impl<T: Copy + Trace> Trace for Growing<'_, T> {
 }
 
 impl<'gc, T: Copy + Trace + 'gc> Growing<'gc, T> {
-    /// Makes a `Growing` with this buffer. Panics if there is no memory, as all that makes
-    /// something.
+    /// Makes a `Growing` with this buffer. Panics if there is no memory, as every function here
+    /// that allocates.
     pub(super) fn new(mc: &Mutation<'gc>, buffer: Option<Buffer<'gc, T>>) -> Self {
         Self(mc.alloc(Cell::new(buffer)))
     }
 
-    /// The cell's object, which stays the same when the buffer grows.
+    /// Returns the cell's object, which stays the same when the buffer grows.
     pub(super) fn object(self) -> *mut u8 {
         self.0.object()
     }
 
-    /// The current buffer.
+    /// Returns the current buffer.
     #[inline]
     pub(super) fn buffer(self) -> Option<Buffer<'gc, T>> {
         self.0.as_ref().get()
@@ -57,13 +57,13 @@ impl<'gc, T: Copy + Trace + 'gc> Growing<'gc, T> {
         self.0.as_ref().set(mc, self.0, buffer);
     }
 
-    /// The number of values.
+    /// Returns the number of values.
     #[inline]
     pub(super) fn len(self) -> usize {
         self.buffer().map_or(0, Buffer::len)
     }
 
-    /// The number of values that fit.
+    /// Returns the number of values that fit.
     #[inline]
     pub(super) fn capacity(self) -> usize {
         self.buffer().map_or(0, Buffer::capacity)
@@ -86,7 +86,7 @@ impl<'gc, T: Copy + Trace + 'gc> Growing<'gc, T> {
         made
     }
 
-    /// As [`Self::grow`], to twice the capacity.
+    /// Does the same as [`Self::grow`], to twice the capacity.
     pub(super) fn double(self, mc: &Mutation<'gc>) -> Buffer<'gc, T> {
         self.grow(mc, self.capacity().saturating_mul(2).max(FIRST))
     }

@@ -30,10 +30,10 @@
 //! Such a `Gc` pins its object, and so does [`Mutation::pin`]. An address that a program noted as a
 //! number is only a number.
 //!
-//! **Stores.** Every holder of a `Gc` shares the object, so the object changes through cells:
-//! [`Cell`] for values that are copied, [`Lock`] for values that are borrowed. Each store takes the
-//! object that contains the cell, and checks that the cell lies in it. A store into a marked object
-//! must be reported to the collector (the write barrier).
+//! **Stores.** Every holder of a `Gc` shares the object, so the object changes through cells. A
+//! [`Cell`] is for values that are copied, a [`Lock`] for values that are borrowed. Each store
+//! takes the object that contains the cell, and checks that the cell lies in it. A store into a
+//! marked object must be reported to the collector (the write barrier).
 //!
 //! **Programs that do not compile**, each beside one that does:
 //!

@@ -23,21 +23,22 @@ pub struct Mutation<'gc> {
 
 /// Operations between two checks of the allocated bytes.
 const LOOK: usize = 64;
-/// Bytes that a piece of work may allocate before the realm is to pay for them.
+/// Bytes that a piece of work may allocate before the realm pays for them.
 const PIECE: usize = 128 << 10;
 
-/// How long a piece of work lasts: see [`Realm::run`](super::Realm::run).
+/// The operations that a piece of work may still do: see [`Realm::run`](super::Realm::run).
 pub struct Fuel {
     mutator: *const raw::Mutator,
     left: usize,
 }
 
 impl Fuel {
-    /// Uses fuel for one operation. Returns whether there was fuel. If not, the piece is over, and
-    /// the function returns `None`. The realm calls it again after a collection, if one is due.
+    /// Uses fuel for one operation. Returns whether there was fuel. Without fuel the piece is over,
+    /// and the function passed to [`Realm::run`](super::Realm::run) returns `None`. The realm calls
+    /// the function again, after a collection if one is due.
     ///
-    /// Fuel lasts for the number of operations that [`Realm::run`](super::Realm::run) was given. It
-    /// ends earlier soon after the piece has allocated 128 KiB.
+    /// Fuel lasts for the number of operations that `run` was given. It ends earlier, soon after
+    /// the piece has allocated 128 KiB.
     #[inline]
     pub fn burn(&mut self) -> bool {
         if self.left == 0 || self.left.is_multiple_of(LOOK) && self.is_spent() {

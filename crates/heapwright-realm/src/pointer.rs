@@ -44,7 +44,7 @@ pub(super) struct Boxed<T> {
     value: T,
 }
 
-/// The kind of objects that hold values of type `T`.
+/// Returns the kind of objects that hold values of type `T`.
 pub(super) const fn kind_of<T: Trace>() -> u32 {
     let traced = if T::TRACED { TRACED } else { LEAF };
     traced | if core::mem::needs_drop::<T>() { FREED } else { 0 }
@@ -82,6 +82,8 @@ struct Named {
 }
 
 impl Header {
+    /// Returns the type of an object; `None` if the object has no value yet.
+    ///
     /// # Safety
     ///
     /// The object begins with a header or zero.
@@ -90,6 +92,8 @@ impl Header {
         unsafe { &*object.cast::<Self>() }.of
     }
 
+    /// Reports the references of an object.
+    ///
     /// # Safety
     ///
     /// The object begins with a header or zero.
@@ -101,6 +105,8 @@ impl Header {
         }
     }
 
+    /// Drops the value of an object.
+    ///
     /// # Safety
     ///
     /// The object begins with a header or zero, and is dead.
@@ -200,12 +206,14 @@ impl<'gc, T> Gc<'gc, T> {
         self.at.addr().get() + core::mem::offset_of!(Boxed<T>, value)
     }
 
-    /// The object, as the heap knows it.
+    /// Returns the object, as the heap knows it.
     #[inline]
     pub(crate) fn object(self) -> *mut u8 {
         self.at.as_ptr().cast()
     }
 
+    /// Returns the reference to an object.
+    ///
     /// # Safety
     ///
     /// The object is of the realm with this brand, and holds a value of this type.
@@ -224,7 +232,7 @@ impl<'gc, T> Gc<'gc, T> {
 }
 
 impl<'gc> Mutation<'gc> {
-    /// Memory for an object. Never collects.
+    /// Allocates memory for an object. Never collects.
     #[inline]
     pub(super) fn object(&self, size: usize, kind: u32) -> Option<NonNull<u8>> {
         // SAFETY: the realm's mutator, which outlives this.
@@ -237,7 +245,8 @@ impl<'gc> Mutation<'gc> {
     ///
     /// # Errors
     ///
-    /// The value, if there is no memory, or none below the limit until the next collection.
+    /// Returns the value if there is no memory, or if the limit leaves none until the next
+    /// collection.
     ///
     /// # Panics
     ///
@@ -248,7 +257,8 @@ impl<'gc> Mutation<'gc> {
         self.put(value)
     }
 
-    /// As [`Mutation::try_alloc`], for a value that may change threads with the realm.
+    /// Does the same as [`Mutation::try_alloc`], for a value that may change threads with the
+    /// realm.
     #[inline]
     pub(super) fn put<T: Trace + 'gc>(&self, value: T) -> Result<Gc<'gc, T>, T> {
         const { assert!(align_of::<T>() <= 8, "values of a realm are aligned to 8 bytes at most") };
@@ -274,7 +284,7 @@ impl<'gc> Mutation<'gc> {
         }
     }
 
-    /// Pins a value: it does not move as long as it lives, so a program may keep its address.
+    /// Pins a value. The value does not move while it lives, so a program may keep its address.
     pub fn pin<T>(&self, value: Gc<'gc, T>) {
         // SAFETY: the realm's mutator, which outlives this.
         unsafe { &*self.mutator }.pin(value.object());

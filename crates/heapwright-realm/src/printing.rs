@@ -24,7 +24,7 @@ const OBJECTS: usize = 10_000;
 struct Printed {
     thread: usize,
     object: usize,
-    /// In a thread's first entry: how many objects the thread has printed since.
+    /// In a thread's first entry: the number of objects that the thread has printed since.
     objects: usize,
 }
 
@@ -74,7 +74,7 @@ impl All {
     }
 }
 
-/// Removes an object when it was printed, also if printing unwinds.
+/// Removes an object after it was printed, even if printing unwinds.
 struct Leave(usize, usize);
 
 impl Drop for Leave {

@@ -73,8 +73,8 @@ pub struct Realm<R: ?Sized + for<'gc> Rootable<'gc>, M = OneThread> {
     of: PhantomData<(*mut R, M)>,
 }
 
-/// A realm's mutator, for one call. When the call ends, it resumes a panic of the call's
-/// destructors.
+/// A realm's mutator, for one call. At the call's end, the drop of this value resumes a panic of
+/// the call's destructors.
 pub(super) struct Here<'a> {
     mutator: &'a raw::Mutator,
     _surfacing: Surfacing,
@@ -113,7 +113,7 @@ unsafe extern "C" fn type_name(object: *const c_void, _: *mut c_void) -> *const 
 }
 
 impl<R: ?Sized + for<'gc> Rootable<'gc>> Realm<R> {
-    /// A realm with the root that `root` makes.
+    /// Creates a realm with the root that `root` makes.
     ///
     /// # Panics
     ///
@@ -122,8 +122,8 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>> Realm<R> {
         Self::with(OPTIONS, root)
     }
 
-    /// A realm with the root that `root` makes, on a heap with these `options`. Any layout, limit
-    /// and mode works, because all stores are reported.
+    /// Creates a realm with the root that `root` makes, on a heap with these `options`. Any layout,
+    /// limit and mode works, because all stores are reported.
     ///
     /// # Panics
     ///
@@ -171,7 +171,7 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
             unsafe { realm.root.write(object) };
         };
         // SAFETY: no collection runs while `make` runs, and only the root, in the realm's cell,
-        // leaves it.
+        // leaves `make`.
         unsafe { realm.here().held(make) };
         realm
     }
@@ -180,7 +180,7 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
         Mutation { mutator: &raw const *self.mutator, sends: M::SENDS, brand: PhantomData }
     }
 
-    /// The mutator, for a call of the calling thread that may sweep.
+    /// Returns the mutator, for a call of the calling thread that may sweep.
     #[inline]
     pub(super) fn here(&self) -> Here<'_> {
         if M::SENDS {
@@ -281,8 +281,9 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
         unsafe { self.here().compact() };
     }
 
-    /// As [`Realm::compact`], but [`Realm::step`] does the work in steps. A realm compacts by
-    /// itself when it has many more pages than its limit (`compact` in its options).
+    /// Does the same as [`Realm::compact`], but [`Realm::step`] does the work in steps. A realm
+    /// compacts by itself when it has many more pages than its goal allows (`compact` in its
+    /// options).
     pub fn ask_compact(&mut self) {
         // SAFETY: no reference is left but those in the heap.
         unsafe { self.mutator.ask_compact() };
@@ -303,7 +304,7 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
         self.mutator.resume_majors();
     }
 
-    /// The statistics of the realm's heap.
+    /// Returns the statistics of the realm's heap.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.heap.statistics()

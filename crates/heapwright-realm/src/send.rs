@@ -29,9 +29,9 @@
 //! **Async.** A future that holds a [`SendRealm`] across an `.await` is `Send` and runs on any
 //! executor. A future that holds a [`OneThread`] realm needs an executor that polls on the thread
 //! that made the future. A mutation cannot be held across an `.await`. Its function returns nothing
-//! that names the mutation's lifetime, and the future of an `async` block would. So a task reads,
-//! waits, and mutates. The realm keeps the data meanwhile; the task keeps a number, a name or a
-//! queue position. While the task waits, it can call [`step`](Realm::step).
+//! that names the mutation's lifetime, but the future of an `async` block would name it. So a task
+//! reads, waits, and mutates. The realm keeps the data meanwhile; the task keeps a number, a name
+//! or a queue position. While the task waits, it can call [`step`](Realm::step).
 //!
 //! ```
 //! use heapwright::Rootable;
@@ -206,7 +206,8 @@ where
 }
 
 impl<R: ?Sized + for<'gc> Rootable<'gc>> Realm<R, AnyThread> {
-    /// As [`Realm::new`], for a realm that is [`Send`]: all that its root can lead to is `Send`.
+    /// Does the same as [`Realm::new`], for a realm that is [`Send`]: all that its root can lead to
+    /// is `Send`.
     ///
     /// # Panics
     ///
@@ -220,7 +221,8 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>> Realm<R, AnyThread> {
         Self::make(OPTIONS, root)
     }
 
-    /// As [`Realm::with`], for a realm that is [`Send`]: all that its root can lead to is `Send`.
+    /// Does the same as [`Realm::with`], for a realm that is [`Send`]: all that its root can lead
+    /// to is `Send`.
     ///
     /// # Panics
     ///
@@ -266,7 +268,7 @@ fn refuse(name: &str, what: &str) -> ! {
     )
 }
 
-/// How the name of a [`Static`](super::Static) begins.
+/// The start of the name of a [`Static`](super::Static).
 const STATIC: &str = "heapwright_realm::standard::Static<";
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ pub struct Slice<'gc, T> {
 }
 
 impl<'gc, T> Slice<'gc, T> {
-    /// The values, for the whole mutation.
+    /// Returns the values, for the whole mutation.
     #[inline]
     #[must_use]
     pub fn as_slice(self) -> &'gc [T] {
@@ -119,7 +119,7 @@ impl<T: Trace> Slice<'_, T> {
 }
 
 impl<'gc> Mutation<'gc> {
-    /// An array of `length` values; `value` makes each from its position.
+    /// Creates an array of `length` values; `value` makes each from its position.
     ///
     /// # Panics
     ///
@@ -141,7 +141,7 @@ impl<'gc> Mutation<'gc> {
         made
     }
 
-    /// Memory for an array of `length` values, which is not reachable yet.
+    /// Allocates memory for an array of `length` values, which is not reachable yet.
     fn head<T: Trace + 'gc>(&self, length: usize) -> Slice<'gc, T> {
         const { assert!(align_of::<T>() <= 8, "values of a realm are aligned to 8 bytes at most") };
         self.admit::<T>();
@@ -157,7 +157,7 @@ impl<'gc> Mutation<'gc> {
         Slice { at, of: PhantomData }
     }
 
-    /// A string with this text.
+    /// Creates a string with this text.
     ///
     /// # Panics
     ///
@@ -166,7 +166,7 @@ impl<'gc> Mutation<'gc> {
         self.join(&[text])
     }
 
-    /// A string with these texts, one behind the other.
+    /// Creates a string with these texts, one behind the other.
     ///
     /// # Panics
     ///
@@ -262,7 +262,7 @@ pub struct Str<'gc> {
 }
 
 impl<'gc> Str<'gc> {
-    /// The text, for the whole mutation.
+    /// Returns the text, for the whole mutation.
     #[must_use]
     pub fn as_str(self) -> &'gc str {
         // SAFETY: the bytes are whole texts.
@@ -347,12 +347,13 @@ pub(super) mod sealed {
 
     /// The properties of an object that the barrier uses.
     pub trait Object {
-        /// The object's start.
+        /// Returns the object's start.
         fn start(self) -> *mut u8;
         /// Returns whether `size` bytes from the address `at` on lie in the object's value.
         fn has(self, at: usize, size: usize) -> bool;
-        /// The place to trace again after a store at the address `at` in the value (not at its
-        /// end), and the function that traces the place. No store changes the type of the place.
+        /// Returns the place to trace again after a store at the address `at` in the value (not at
+        /// its end), and the function that traces the place. No store changes the type of the
+        /// place.
         fn retraced(self, at: usize) -> (*mut u8, TraceSlot);
     }
 

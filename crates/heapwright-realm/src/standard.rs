@@ -89,7 +89,8 @@ unsafe impl<T: 'static> Trace for &'static [T] {
     fn trace(&self, _: &Tracer) {}
 }
 
-// Not for all `&'static T`: the compiler would advise to borrow each `T` that is not `Trace`.
+// This is not implemented for all `&'static T`: for a `T` that is not `Trace`, the compiler would
+// then advise to borrow it.
 without_references!(&'static str, &'static core::ffi::CStr);
 
 /// A value of any `'static` type. Such a value holds no reference into a realm, so its type need
@@ -273,8 +274,8 @@ unsafe impl<T: Trace> Trace for core::task::Poll<T> {
 }
 
 /// Implements `Trace` for pointers to functions, which hold no reference. A pointer whose arguments
-/// are references of any lifetime is `'static`. If it names no realm's type, wrap it in [`Static`]
-/// or skip it.
+/// are references of any lifetime is `'static`. If such a pointer names no realm's type, wrap the
+/// pointer in [`Static`] or skip it.
 macro_rules! function {
     ($($name:ident),*) => {
         // SAFETY: code holds no reference.

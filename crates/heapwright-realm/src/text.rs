@@ -42,7 +42,7 @@ const FIRST: usize = 24;
 pub struct StrBuilder<'gc>(Growing<'gc, u8>);
 
 impl<'gc> StrBuilder<'gc> {
-    /// An empty builder, without memory for text.
+    /// Creates an empty builder, without memory for text.
     ///
     /// # Panics
     ///
@@ -52,7 +52,7 @@ impl<'gc> StrBuilder<'gc> {
         Self(Growing::new(mc, None))
     }
 
-    /// The length in bytes.
+    /// Returns the length in bytes.
     #[must_use]
     pub fn len(self) -> usize {
         self.0.len()
@@ -70,7 +70,7 @@ impl<'gc> StrBuilder<'gc> {
         self.0.is(other.0)
     }
 
-    /// The current text, without later additions. Constant time.
+    /// Returns the current text, without later additions. Constant time.
     #[must_use]
     pub fn as_str(self) -> &'gc str {
         // SAFETY: bytes that were added are never changed where they lie: `push_str` adds behind
@@ -113,7 +113,7 @@ impl<'gc> StrBuilder<'gc> {
         self.0.replace(mc, None);
     }
 
-    /// The text as a string of its own. Linear.
+    /// Returns the text as a string of its own. Linear.
     ///
     /// # Panics
     ///
@@ -123,7 +123,7 @@ impl<'gc> StrBuilder<'gc> {
         mc.alloc_str(self.as_str())
     }
 
-    /// As [`StrBuilder::to_str`], and clears.
+    /// Does the same as [`StrBuilder::to_str`], and clears the builder.
     ///
     /// # Panics
     ///
@@ -150,7 +150,7 @@ impl Write for Writer<'_, '_> {
 }
 
 impl<'gc> Mutation<'gc> {
-    /// A string with the text of `format_args!`.
+    /// Creates a string with the text of `format_args!`.
     ///
     /// ```
     /// # use heapwright::{Rootable, gc::{Realm, Str}};

@@ -4,8 +4,8 @@ use heapwright_gc::raw::Tracer;
 
 /// A value that a realm may hold: it reports all its references.
 ///
-/// `#[derive(Trace)]` (feature `derive`) implements it for structs and enums whose fields implement
-/// it. A field of another type needs `#[trace(skip)]`, and must be `'static`.
+/// `#[derive(Trace)]` (feature `derive`) implements the trait for structs and enums whose fields
+/// implement the trait. A field of another type needs `#[trace(skip)]`, and must be `'static`.
 ///
 /// A `Gc` in the object itself is reported by its address, and the collector updates it when the
 /// value moves. A `Gc` in a `Box`, a `Vec` or a map pins its value. So arrays are better kept in

@@ -46,7 +46,8 @@ unsafe impl Trace for Box<2> {
     }
 }
 
-/// A reference that does not keep its value alive, and is empty when the value has died. `Copy`.
+/// A reference that does not keep its value alive, and is empty when the value has died. It is
+/// `Copy`.
 ///
 /// ```
 /// # use heapwright::{Rootable, gc::{Cell, Gc, Realm, Weak}};
@@ -70,7 +71,7 @@ pub struct Weak<'gc, T> {
 }
 
 impl<'gc, T> Weak<'gc, T> {
-    /// The value, if it lives.
+    /// Returns the value, if it lives.
     #[must_use]
     pub fn get(self) -> Option<Gc<'gc, T>> {
         let [object] = self.place.as_ref().get();
@@ -97,7 +98,8 @@ unsafe impl<T: Trace> Trace for Weak<'_, T> {
     }
 }
 
-/// A value that lives as long as its key. The ephemeron is empty when the key has died. `Copy`.
+/// A value that lives as long as its key. The ephemeron is empty when the key has died. It is
+/// `Copy`.
 ///
 /// ```
 /// # use heapwright::{Rootable, gc::{Cell, Ephemeron, Gc, Realm}};
@@ -120,17 +122,17 @@ pub struct Ephemeron<'gc, K, V> {
 }
 
 impl<'gc, K, V> Ephemeron<'gc, K, V> {
-    /// The key and the value, if the key lives.
+    /// Returns the key and the value, if the key lives.
     #[must_use]
     pub fn get(self) -> Option<(Gc<'gc, K>, Gc<'gc, V>)> {
         let [key, value] = self.place.as_ref().get();
         if key.is_null() {
             return None;
         }
-        // SAFETY: put there by `Mutation::ephemeron`; both are null since the key died.
+        // SAFETY: `Mutation::ephemeron` put both words there. Both are null once the key has died.
         let key = unsafe { Gc::from_object(key) };
-        // SAFETY: `Mutation::ephemeron` put it there as a `Gc` of this type; it is null since the
-        // key died.
+        // SAFETY: `Mutation::ephemeron` put the value there as a `Gc` of this type. The word is
+        // null once the key has died.
         Some((key, unsafe { Gc::from_object(value) }))
     }
 }
@@ -148,7 +150,7 @@ unsafe impl<K: Trace, V: Trace> Trace for Ephemeron<'_, K, V> {
 }
 
 impl<'gc> Mutation<'gc> {
-    /// A weak reference to a value.
+    /// Creates a weak reference to a value.
     ///
     /// # Panics
     ///
@@ -158,7 +160,7 @@ impl<'gc> Mutation<'gc> {
         Weak { place, of: PhantomData }
     }
 
-    /// A value that lives as long as a key.
+    /// Creates an ephemeron: the value lives as long as the key.
     ///
     /// # Panics
     ///

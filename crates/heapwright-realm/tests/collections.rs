@@ -2,8 +2,8 @@
 //! operations the heap collects: by force, in steps and with moving. All values lie in the realm.
 //! Also tests finalizers, whose effects show in collections.
 //!
-//! Only these tests find an unreported store, a value that is traced after it was removed, or an
-//! order or a count that differs from std's.
+//! Only these tests find an unreported store, or a value that is traced after it was removed. They
+//! also find an order or a count that differs from std's.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,

@@ -69,7 +69,7 @@ struct Root<'gc> {
 
 type Nodery = Realm<Rootable!['gc => Root<'gc>]>;
 
-/// A node's edges, in order.
+/// Returns a node's edges, in order.
 fn edges<'gc>(node: Gc<'gc, Node<'gc>>) -> Vec<Option<Gc<'gc, Node<'gc>>>> {
     match &node.as_ref().shape {
         Shape::Nothing | Shape::Text(_) => Vec::new(),
@@ -304,8 +304,8 @@ fn a_mutation_that_panics_leaves_a_realm_that_collects() {
     assert_eq!(count.get(), 0);
 }
 
-/// Counts how often it is traced, by the number in it. A wrong number shows that something else was
-/// traced as a `Spy`.
+/// Counts its traces, by the number in it. A wrong number shows that something else was traced as a
+/// `Spy`.
 struct Spy(usize);
 
 const SPY: usize = 0x5059 << 32;

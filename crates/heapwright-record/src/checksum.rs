@@ -5,8 +5,8 @@
 //! words is small enough for a library in every program, and fast enough for entries of a few
 //! hundred bytes.
 //!
-//! A reader of a gigabyte takes eight bytes at a time ([`of_much`]). Its tables of 8 KiB are not in
-//! the library, which does not call it.
+//! A reader of a gigabyte takes eight bytes at a time ([`of_much`]). The tables for that, of 8 KiB,
+//! are not in the library, which does not call the function.
 
 const POLYNOMIAL: u32 = 0x82f6_3b78;
 

@@ -1,5 +1,5 @@
-//! Finds the control group that limits a process's memory: the kernel's files with limits, and the
-//! least of them.
+//! Finds the control group that limits a process's memory most. The kernel's files have the limits;
+//! the least limit counts.
 //!
 //! ```text
 //!   /proc/PID/cgroup   0::/a/b           version 2: memory.max, memory.high            below /sys/fs/cgroup

@@ -63,7 +63,7 @@ pub(crate) fn behind_header<'a>(
     Ok((version, rest))
 }
 
-/// Makes a frame of a buffer, with `payload` bytes behind the first [`BEFORE`]. `None`: there is no
+/// Makes a buffer a frame: `payload` bytes follow its first [`BEFORE`] bytes. `None`: there is no
 /// room.
 pub(crate) fn seal(buffer: &mut [u8], tag: u32, payload: usize) -> Option<&[u8]> {
     fn put(buffer: &mut [u8], at: usize, word: u32) -> Option<()> {

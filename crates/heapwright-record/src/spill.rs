@@ -1,7 +1,7 @@
 //! The spill: memory that the processes of a run share, for entries that no file takes.
 //!
-//! A process that gives up its user, enters a `chroot`, or fills the disk cannot write to its
-//! record any more. Its entries go into this memory, which it has mapped since its start. The
+//! A process that changes its user, enters a `chroot`, or fills the disk cannot write to its record
+//! any more. Its entries go into this memory, which the process has mapped since its start. The
 //! command adds the entries to the record when the program has ended.
 //!
 //! ```text

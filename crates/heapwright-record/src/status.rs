@@ -2,8 +2,9 @@
 //!
 //! Each started program has one status memory, in System V shared memory. Its forked children share
 //! the memory, and the command attaches it by its number. Each process has one slot. The kernel
-//! knows the memory's maker and the processes that have it mapped. The memory's size is fixed: no
-//! process can take pages away from another. The kernel frees it with the last of these processes.
+//! knows the memory's maker and the processes that have it mapped. The kernel frees the memory with
+//! the last of these processes. The memory's size is fixed: no process can take pages away from
+//! another.
 //!
 //! ```text
 //!   memory  | magic | owners: process and its namespace, a word a slot |          2 KiB
@@ -210,7 +211,7 @@ const _: () = assert!(FACTS <= 24);
 impl Slot {
     /// Clears the report of the previous owner. The caller has just taken the slot.
     pub fn clear(&self) {
-        // A static, because a report on the stack would take 4 KiB.
+        // A static, because a report on the stack would take almost 3 KiB.
         self.write(const { &Report::ZERO });
         self.watched_until.store(0, Ordering::Relaxed);
         self.answered.store(self.asked.load(Ordering::Relaxed), Ordering::Relaxed);

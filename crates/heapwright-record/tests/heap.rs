@@ -87,7 +87,7 @@ fn written(heap: &Heap, layout: &str, pools: &[u64], all: &[Written], room: usiz
     file
 }
 
-/// Whether an entry is the written one.
+/// Returns whether an entry is the written one.
 fn is(entry: &Entry<'_>, written: &Written) -> bool {
     match (entry, written) {
         (Entry::Type { id, name }, Written::Type(other, text)) => {

@@ -23,7 +23,7 @@ static HEAP: heapwright::Heapwright = heapwright::Heapwright;
 /// Pages that were requested once.
 static PAGES: Mutex<Option<HashMap<String, String>>> = Mutex::new(None);
 
-/// The response to `/heap`.
+/// Writes the response to `/heap`.
 fn heap_profile(mut client: TcpStream) -> std::io::Result<()> {
     client.write_all(b"HTTP/1.0 200 OK\r\nContent-Type: application/octet-stream\r\n\r\n")?;
     if heapwright::profile::write(client.as_raw_fd()) {

@@ -1,5 +1,5 @@
-//! The `Allocator` trait in each enabled version, of `allocator-api2` and of std: collections, also
-//! hashbrown's, and each method by itself.
+//! The `Allocator` trait in each enabled version, of `allocator-api2` and of std. Collections
+//! (hashbrown's, too) use the trait, and each method is called by itself.
 //!
 //! ```text
 //! cargo test -p heapwright --features allocator-api2-02,allocator-api2-03,allocator-api2-04

@@ -2,8 +2,8 @@
 //! `Heapwright` as the global allocator. On Linux `Heapwright` is the heap, elsewhere the system's
 //! allocator.
 //!
-//! Only this test finds a dependency on Linux (`ci/portable.sh` builds the test for other systems,
-//! and runs it under an emulator if there is one).
+//! Only this test finds a dependency on Linux. (`ci/portable.sh` builds the test for other systems.
+//! If there is an emulator for the system, the script runs the test under the emulator.)
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,

@@ -1,9 +1,9 @@
-//! Destructors that panic: all others run, the first panic continues from the call that ran the
-//! destructors, and the heap, pool or arena is consistent. Also chains of boxes that are too long
-//! for recursion.
+//! Destructors that panic. The other destructors still run, and the first panic continues from the
+//! call that ran them. The heap, pool or arena stays consistent. Another test traces and drops
+//! chains of boxes that are too long for recursion.
 //!
-//! Only these tests find a panic that ends the process, is lost, or continues from a wrong call,
-//! and a trace that recurses.
+//! Only these tests find a panic that ends the process, is lost, or continues from a wrong call.
+//! They also find a trace that recurses.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,

@@ -21,7 +21,7 @@ use std::thread;
 use common::{Owned, Random, in_a_child, stats};
 use heapwright::heap::{self, Heap};
 
-/// The child's work with inherited blocks.
+/// Does the child's work with inherited blocks.
 fn child(own: Vec<Owned>, others: Vec<Owned>, shared: *mut Heap, depth: u32) {
     let mut random = Random::new(u64::from(std::process::id()));
     own.into_iter().for_each(Owned::free);

@@ -91,7 +91,7 @@ fn a_store_into_an_old_object_that_is_not_told() {
     unsafe {
         let top = mutator.new_root(core::ptr::null_mut()).unwrap();
         *top = pair(&mutator, core::ptr::null_mut(), core::ptr::null_mut());
-        // The next collection must be a minor one, although it yields too little here.
+        // The next collection must be minor, although minor collections free too little here.
         mutator.defer_majors();
         mutator.collect();
         (*(*top).cast::<Pair>())[1] = pair(&mutator, core::ptr::null_mut(), core::ptr::null_mut());
@@ -104,7 +104,7 @@ fn a_reference_to_what_was_freed() {
     let options = Options { verify: VERIFY_HEAP, ..Options::new() };
     let heap = Heap::new(options, runtime()).unwrap();
     let mutator = heap.attach().unwrap();
-    // SAFETY: roots lead to all objects in use but one, which is the test.
+    // SAFETY: roots lead to all objects in use but one. The missing root is the test's mistake.
     unsafe {
         let root = mutator.new_root(core::ptr::null_mut()).unwrap();
         let dead = mutator.alloc(100, LEAF);
@@ -126,8 +126,8 @@ fn a_store_into_a_weak_root(over_null: bool, kept: bool) {
         let weak = mutator.new_weak(*root).unwrap();
         mutator.defer_majors();
         mutator.collect();
-        // After a reported store, minor collections look at this cell, so stores to it are no
-        // fault.
+        // After a reported store, minor collections look at this cell, so an unreported store to it
+        // is no fault.
         let told = mutator.new_weak(*root).unwrap();
         mutator.set_weak(told, mutator.alloc(16, LEAF));
         assert!(mutator.collect_young() && (*told).is_null());
@@ -195,7 +195,7 @@ const UNTOLD: &[&str] = &[
     "a store of a reference was not reported",
 ];
 
-/// The verifier's message about a store into a weak root, behind the object's age.
+/// The end of the verifier's message about a store into a weak root. The object's age precedes it.
 const UNTOLD_WEAK: &str = ": it was stored there without hw_gc_weak_set";
 
 const ENDS: [Case; 8] = [

@@ -32,8 +32,8 @@ fn free(blocks: Vec<usize>) {
     }
 }
 
-/// Calls from three places in turn, for equal numbers of bytes. The blocks come from the free list
-/// and from fresh slots by turns. Each place must get its share of the samples.
+/// Allocates from three places in turn, with equal numbers of bytes. The blocks come from the free
+/// list and from fresh slots by turns. Each place must get its share of the samples.
 fn each_call_has_its_share() {
     const TURNS: usize = 400_000;
     let mut stay = Vec::with_capacity(TURNS);

@@ -89,8 +89,8 @@ fn what_an_idle_thread_has_left_over_serves_others() {
     });
 }
 
-/// Runs `then` while a thread that built and freed all is idle. Passes the resident bytes from
-/// before the thread.
+/// Runs `then` while a thread that made and freed all its blocks is idle. `then` gets the resident
+/// bytes from before the thread.
 fn beside_a_thread_that_freed_all(then: impl FnOnce(usize)) {
     let _alone = alone();
     heap::trim(0);
@@ -110,7 +110,7 @@ fn a_trim_reaches_what_an_idle_thread_has_left_over() {
 #[test]
 fn others_who_allocate_a_little_give_an_idle_threads_pages_back() {
     beside_a_thread_that_freed_all(|before| {
-        // Allocates and frees a few blocks from time to time, which the lists alone could serve.
+        // From time to time, allocates and frees a few blocks. The lists alone could serve them.
         let deadline = Instant::now() + Duration::from_secs(20);
         while ours() > before + 2 * MIB {
             assert!(Instant::now() < deadline, "{} bytes left, {before} before", ours());

@@ -62,7 +62,7 @@ fn a_large_block_grows_in_place_into_what_is_free_behind_it() {
     assert_eq!(first.at, at);
     first.realloc(4 * UNIT);
     assert_eq!(first.at, at);
-    // The third block begins here.
+    // The third block begins behind these units, so the first block must move now.
     first.realloc(4 * UNIT + 1);
     assert_ne!(first.at, at);
     first.free();

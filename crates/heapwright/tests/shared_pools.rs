@@ -93,7 +93,7 @@ fn threads_that_fork_at_the_same_time() {
 }
 
 /// Threads make and drop up to 200 objects each while another thread forks. The child finds all
-/// kept objects, and at most those of the other threads besides.
+/// kept objects. It may also find objects of the other threads, and no more.
 #[test]
 fn a_child_finds_every_slot_of_magazines_that_were_shared() {
     // If magazines belong to threads, a fork cannot stop their changes: see `pool::fork`.

@@ -78,7 +78,7 @@ fn counted() {
     check(&stats(), &[]);
 }
 
-/// With `stats_file`, every call is counted.
+/// Checks that every call is counted with `stats_file`.
 fn counted_in_detail() {
     Owned::malloc(1).free();
     assert_eq!(stats().detailed, 1);

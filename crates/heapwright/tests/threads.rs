@@ -1,9 +1,9 @@
 //! Threads that allocate, pass blocks to each other, free others' blocks, and end before their
 //! blocks.
 //!
-//! Only this test finds a remote free that is lost or handed out twice, and a cache that is adopted
-//! while another thread works on it. The thread that frees a block checks it, and no block may be
-//! left.
+//! Only this test finds a remote free that is lost or handed out twice. It also finds a cache that
+//! is adopted while another thread works on it. The thread that frees a block checks it, and no
+//! block may be left.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,

@@ -13,7 +13,7 @@ use crate::machine::{Capture, Code, Op, Template};
 use crate::read::At;
 use crate::value::{Symbol, Value};
 
-/// Code for a tree, which takes no arguments.
+/// Compiles a tree to code that takes no arguments.
 pub(crate) fn compile<'gc>(
     mc: &Mutation<'gc>,
     variables: &[Known],
@@ -28,7 +28,7 @@ struct Function<'a, 'gc> {
     mc: &'a Mutation<'gc>,
     variables: &'a [Known],
     ops: Vec<(Op<'gc>, At)>,
-    /// Where locals are, from the base.
+    /// The places of locals, from the base.
     locals: HashMap<Variable, u32>,
     captured: Vec<Variable>,
     /// Values on the stack above the base.
@@ -53,13 +53,13 @@ impl<'a, 'gc> Function<'a, 'gc> {
         self.ops.push((op, self.at));
     }
 
-    /// An operation that pushes one value.
+    /// Adds an operation that pushes one value.
     fn push(&mut self, op: Op<'gc>) {
         self.op(op);
         self.depth += 1;
     }
 
-    /// An operation whose target is known later.
+    /// Adds an operation whose target is known later.
     fn jump(&mut self, op: impl Fn(u32) -> Op<'gc>) -> usize {
         self.op(op(0));
         self.ops.len() - 1
@@ -87,7 +87,7 @@ impl<'a, 'gc> Function<'a, 'gc> {
         }
     }
 
-    /// Code for a tree that leaves one value, or, in tail position, returns.
+    /// Adds code for a tree. The code leaves one value, or, in tail position, returns it.
     fn tree(&mut self, tree: &Tree<'gc>, is_tail: bool) {
         match tree {
             Tree::Value(value) => self.push(Op::Value(*value)),

@@ -97,7 +97,7 @@ impl<'a, 'gc> Expander<'a, 'gc> {
         Variable(self.variables.len() - 1)
     }
 
-    /// The variable of a name. `None` for a global.
+    /// Returns the variable of a name. `None` for a global.
     fn find(&self, name: Gc<'gc, Symbol<'gc>>) -> Option<Variable> {
         let names = self.scopes.iter().rev().flat_map(|scope| scope.iter().rev());
         names.into_iter().find(|(of, _)| of.is(name)).map(|&(_, variable)| variable)
@@ -150,7 +150,7 @@ impl<'a, 'gc> Expander<'a, 'gc> {
         forms.iter().map(|&form| self.expand(form)).collect()
     }
 
-    /// A form whose head is a keyword.
+    /// Expands a form whose head is a keyword.
     fn special(&mut self, head: &str, form: Value<'gc>) -> Option<Expanded<'gc>> {
         const KEYWORDS: [&str; 19] = [
             "quote",

@@ -49,7 +49,7 @@ pub(crate) struct Code<'gc> {
     /// Whether the last parameter takes a list of all further arguments.
     pub(crate) has_rest: bool,
     pub(crate) ops: Slice<'gc, Op<'gc>>,
-    /// Where each operation was written.
+    /// The place in the text of each operation.
     pub(crate) places: Slice<'gc, u32>,
 }
 
@@ -89,7 +89,7 @@ pub(crate) struct Template<'gc> {
     pub(crate) captures: Slice<'gc, Capture>,
 }
 
-/// Where a captured value is when its closure is made.
+/// The place of a captured value when its closure is made.
 #[derive(Clone, Copy, Trace)]
 pub(crate) enum Capture {
     Local(u32),
@@ -108,14 +108,14 @@ pub(crate) struct Primitive {
 type Plain =
     for<'gc> fn(&Mutation<'gc>, Gc<'gc, Root<'gc>>, &[Value<'gc>]) -> Result<Value<'gc>, String>;
 
-/// How a primitive runs.
+/// The ways in which a primitive runs.
 pub(crate) enum Run {
     Plain(Plain),
     Apply,
     CallCc,
 }
 
-/// How a piece of work has ended.
+/// The outcome of a piece of work.
 pub(crate) enum Progress<'gc> {
     /// There is more to do.
     Runs,

@@ -18,9 +18,14 @@
 //! cargo run --release --features derive,std --example scheme -- FILE    # a program
 //! ```
 //!
-//! Options before the file: `--stats` (what the collector did), `--stress` (a collection after
-//! every piece, verified), `--incremental`, `--generations off`, `--compact off`, `--limit MIB`,
-//! `--serve SECONDS` (calls the program's `request` for that long once the program has ended).
+//! Options before the file:
+//!
+//! ```text
+//!   --stats                          prints what the collector did
+//!   --stress                         runs a verified collection after every piece
+//!   --incremental, --generations off, --compact off, --limit MIB
+//!   --serve SECONDS                  calls `request` for this long, after the program has ended
+//! ```
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,
@@ -48,7 +53,8 @@ use machine::{Machine, Progress, Root};
 use read::{Failure, Reader};
 use value::Value;
 
-/// Operations between two points where the collector may run. In stress mode it runs at each.
+/// Operations between two points where the collector may run. In stress mode the collector runs at
+/// each of these points.
 const PIECE: usize = 5_000;
 const STRESSED_PIECE: usize = 1;
 
@@ -56,7 +62,7 @@ const STRESSED_PIECE: usize = 1;
 struct Ran {
     /// The value as text; empty if there is no value.
     value: String,
-    /// The length of the form's text, and the line and column where the rest begins.
+    /// The length of the form's text, and the line and column behind it.
     consumed: usize,
     place: (usize, usize),
 }
@@ -80,9 +86,9 @@ impl Scheme {
         Self { realm, is_stressed, limit }
     }
 
-    /// Runs the first form of a text that begins at a line and a column. Returns its value, the
-    /// length of its text, and where the rest begins; `None` if there is no form. Calls `paused`
-    /// with the collector's time after each piece.
+    /// Runs the first form of a text that begins at a line and a column. Returns the form's value,
+    /// the length of its text, and the place behind it; `None` if there is no form. After each
+    /// piece, calls `paused` with the collector's time.
     fn run_form(
         &mut self,
         text: &str,

@@ -40,7 +40,7 @@ pub(crate) fn flush() {
     OUTPUT.with_borrow_mut(write_out);
 }
 
-/// The primitive of a name that must exist.
+/// Returns the primitive of a name that must exist.
 pub(crate) fn named(name: &str) -> &'static Primitive {
     ALL.iter().find(|primitive| primitive.name == name).expect("a primitive")
 }
@@ -103,7 +103,7 @@ impl Number {
     }
 }
 
-/// Arithmetic on whole numbers, or on reals if the result does not fit.
+/// Calculates with whole numbers, or with reals if the result does not fit.
 fn both(
     a: Number,
     b: Number,

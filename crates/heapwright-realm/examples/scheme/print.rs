@@ -4,21 +4,21 @@ use std::fmt::Write;
 
 use crate::value::Value;
 
-/// A value as a program writes it.
+/// Returns a value's text as a program writes it.
 pub(crate) fn written(value: Value<'_>) -> String {
     let mut text = String::new();
     print(&mut text, value, true, 0);
     text
 }
 
-/// A value as people read it: strings without quotes.
+/// Returns a value's text as people read it: strings without quotes.
 pub(crate) fn displayed(value: Value<'_>) -> String {
     let mut text = String::new();
     print(&mut text, value, false, 0);
     text
 }
 
-/// The deepest nesting that is printed; three dots stand for the rest.
+/// The deepest nesting that is printed; three dots stand for deeper values.
 const DEEP: usize = 200;
 /// The most text of a list: it may be a ring.
 const LONG: usize = 100_000;

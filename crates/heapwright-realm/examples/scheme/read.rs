@@ -72,7 +72,7 @@ impl<'t> Reader<'t> {
         Self { rest: text.chars().peekable(), line, column, consumed: 0 }
     }
 
-    /// The current line and column.
+    /// Returns the current line and column.
     pub(crate) fn place(&self) -> (usize, usize) {
         (self.line, self.column)
     }

@@ -44,7 +44,7 @@ impl Durations {
         self.most = self.most.max(ns);
     }
 
-    /// The milliseconds that `of_100000` of 100,000 durations do not exceed.
+    /// Returns the milliseconds that `of_100000` of 100,000 durations do not exceed.
     fn below(&self, of_100000: u64) -> f64 {
         let mut left = (self.all * of_100000).div_ceil(100_000);
         for (place, &count) in self.counts.iter().enumerate() {
@@ -70,7 +70,7 @@ impl Durations {
     }
 }
 
-/// Resident KiB of the process; 0 if the system does not say.
+/// Returns the resident KiB of the process; 0 if the system does not say.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmRSS:"));

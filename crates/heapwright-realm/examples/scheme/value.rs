@@ -53,7 +53,8 @@ pub(crate) struct Symbol<'gc> {
 pub(crate) struct Pair<'gc> {
     pub(crate) car: Cell<Value<'gc>>,
     pub(crate) cdr: Cell<Value<'gc>>,
-    /// Where the pair was read: see [`crate::read::At`]. 0: the program computed the pair.
+    /// The place where the pair was read: see [`crate::read::At`]. 0: the program computed the
+    /// pair.
     pub(crate) at: u32,
 }
 

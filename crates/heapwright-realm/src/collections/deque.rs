@@ -35,7 +35,7 @@ use super::sequence::sequence;
 pub struct Deque<'gc, T>(pub(super) Growing<'gc, T>);
 
 impl<'gc, T: Copy + Trace + 'gc> Deque<'gc, T> {
-    /// An empty queue, without memory for values.
+    /// Creates an empty queue, without memory for values.
     ///
     /// # Panics
     ///
@@ -45,7 +45,7 @@ impl<'gc, T: Copy + Trace + 'gc> Deque<'gc, T> {
         Self(Growing::new(mc, None))
     }
 
-    /// The number of values.
+    /// Returns the number of values.
     #[inline]
     #[must_use]
     pub fn len(self) -> usize {
@@ -65,21 +65,21 @@ impl<'gc, T: Copy + Trace + 'gc> Deque<'gc, T> {
         self.0.is(other.0)
     }
 
-    /// Value `n` from the front. Constant time.
+    /// Returns value `n` from the front. Constant time.
     #[inline]
     #[must_use]
     pub fn get(self, n: usize) -> Option<T> {
         self.0.buffer()?.get(n)
     }
 
-    /// The value at the front.
+    /// Returns the value at the front.
     #[inline]
     #[must_use]
     pub fn front(self) -> Option<T> {
         self.get(0)
     }
 
-    /// The value at the back.
+    /// Returns the value at the back.
     #[inline]
     #[must_use]
     pub fn back(self) -> Option<T> {
@@ -138,7 +138,7 @@ impl<'gc, T: Copy + Trace + 'gc> Deque<'gc, T> {
         self.0.replace(mc, None);
     }
 
-    /// The values, from the front.
+    /// Returns the values, from the front.
     #[must_use]
     pub fn iter(self) -> Iter<'gc, T> {
         Iter { of: self, next: 0 }

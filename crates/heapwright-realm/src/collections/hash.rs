@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   a number   state = fold(state ^ number, K)
-//!   bytes      state = fold(16 of them ^ key, state)
+//!   bytes      state = fold(8 of them ^ key, the next 8 ^ state)
 //!   fold(a, b) combines the two halves of the 128-bit product
 //! ```
 //!
@@ -82,13 +82,13 @@ fn fold(a: u64, b: u64) -> u64 {
     (product as u64) ^ (product >> 64) as u64
 }
 
-/// Eight bytes from a place on.
+/// Returns eight bytes from a place on.
 #[inline]
 fn word(bytes: &[u8], from: usize) -> u64 {
     u64::from_le_bytes(core::array::from_fn(|n| bytes[from + n]))
 }
 
-/// Four bytes from a place on.
+/// Returns four bytes from a place on.
 #[inline]
 fn half(bytes: &[u8], from: usize) -> u64 {
     u64::from(u32::from_le_bytes(core::array::from_fn(|n| bytes[from + n])))
@@ -158,7 +158,7 @@ mod tests {
 
     use super::*;
 
-    /// A hasher with the same seed in each run.
+    /// Creates a hasher with the same seed in each run.
     fn fixed() -> Folding {
         Folding { state: 0x1234_5678_9abc_def1, key: 0x0fed_cba9_8765_4321 }
     }

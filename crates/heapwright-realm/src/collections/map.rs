@@ -42,7 +42,7 @@ const SMALL: usize = 8;
 /// Bit of an index word that is in use. A free word is zero.
 const USED: u64 = 1 << 63;
 /// The most entries with the smallest index, of 16 words. An index is at most seven eighths full,
-/// also after each doubling.
+/// even after each doubling.
 const INDEXED: usize = 14;
 /// The most entries that a map can number.
 const MOST: usize = 1 << 30;
@@ -93,7 +93,7 @@ where
     K: Copy + Eq + Hash + Trace + 'gc,
     V: Copy + Trace + 'gc,
 {
-    /// An empty map, without memory for entries.
+    /// Creates an empty map, without memory for entries.
     ///
     /// # Panics
     ///
@@ -113,13 +113,13 @@ struct Found {
     word: usize,
 }
 
-/// The part of a hash that an index word holds, in its position in the word.
+/// Returns the part of a hash that an index word holds, in its position in the word.
 #[inline]
 fn word_of(hash: u64) -> u64 {
     (hash ^ hash >> 32) << 32 | USED
 }
 
-/// The place where a word belongs.
+/// Returns the place where a word belongs.
 #[inline]
 fn home(word: u64, mask: usize) -> usize {
     (word >> 32) as usize & mask
@@ -131,7 +131,7 @@ where
     V: Copy + Trace + 'gc,
     S: BuildHasher + 'static,
 {
-    /// An empty map with this hasher.
+    /// Creates an empty map with this hasher.
     ///
     /// # Panics
     ///
@@ -147,7 +147,7 @@ where
         self.0.as_ref().entries.get()
     }
 
-    /// The number of keys.
+    /// Returns the number of keys.
     #[inline]
     #[must_use]
     pub fn len(self) -> usize {
@@ -203,7 +203,7 @@ where
         (None, hash)
     }
 
-    /// The value of a key. Constant time on average.
+    /// Returns the value of a key. Constant time on average.
     #[inline]
     #[must_use]
     pub fn get<Q: Eq + Hash + ?Sized>(self, key: &Q) -> Option<V>
@@ -213,7 +213,7 @@ where
         self.get_key_value(key).map(|(_, value)| value)
     }
 
-    /// A key as it was inserted, and its value. Constant time on average.
+    /// Returns a key as it was inserted, and its value. Constant time on average.
     #[inline]
     #[must_use]
     pub fn get_key_value<Q: Eq + Hash + ?Sized>(self, key: &Q) -> Option<(K, V)>
@@ -239,7 +239,7 @@ where
     ///
     /// # Panics
     ///
-    /// If there is no memory; for more than 2^30 keys.
+    /// If there is no memory, or if there would be more than 2^30 keys.
     pub fn insert(self, mc: &Mutation<'gc>, key: K, value: V) -> Option<V> {
         let (found, mut hash) = self.find(&key);
         let entries = self.entries();
@@ -276,7 +276,7 @@ where
         self.remove_entry(mc, key).map(|(_, value)| value)
     }
 
-    /// As [`Map::remove`], but also returns the key as it was inserted.
+    /// Does the same as [`Map::remove`], but also returns the key as it was inserted.
     pub fn remove_entry<Q: Eq + Hash + ?Sized>(self, mc: &Mutation<'gc>, key: &Q) -> Option<(K, V)>
     where
         K: Borrow<Q>,
@@ -394,7 +394,7 @@ where
         }
     }
 
-    /// Shrinks the map as far as possible. Linear.
+    /// Shrinks the map to the room that its keys need. Linear.
     ///
     /// # Panics
     ///
@@ -407,28 +407,28 @@ where
         }
     }
 
-    /// Keys and values, in the order in which keys were inserted first.
+    /// Returns keys and values, in the order in which keys were inserted first.
     ///
-    /// The map may change meanwhile. The iterator sees a changed value or a removed key ahead of
-    /// it. It also sees an inserted key. But if keys were removed before, the insertion may move
-    /// the entries together, and then the iterator passes over some of them.
+    /// The map may change meanwhile. The iterator sees changed values, removed keys and inserted
+    /// keys ahead of it. But if keys were removed before, an insertion may move the entries
+    /// together. Then the iterator skips some entries.
     #[must_use]
     pub fn iter(self) -> Iter<'gc, K, V, S> {
         Iter { of: self, next: self.entries().map_or(0, Buffer::first) }
     }
 
-    /// The keys, in the order in which they were inserted first.
+    /// Returns the keys, in the order in which they were inserted first.
     pub fn keys(self) -> impl Iterator<Item = K> + use<'gc, K, V, S> {
         self.iter().map(|(key, _)| key)
     }
 
-    /// The values, in the order in which their keys were inserted first.
+    /// Returns the values, in the order in which their keys were inserted first.
     pub fn values(self) -> impl Iterator<Item = V> + use<'gc, K, V, S> {
         self.iter().map(|(_, value)| value)
     }
 }
 
-/// An index for `capacity` entries. At most seven eighths of its words are in use.
+/// Creates an index for `capacity` entries. At most seven eighths of its words are in use.
 fn make_index<'gc>(mc: &Mutation<'gc>, capacity: usize) -> Index<'gc> {
     mc.alloc_slice((capacity + capacity / 7).next_power_of_two(), |_| Cell::new(0))
 }

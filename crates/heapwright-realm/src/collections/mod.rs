@@ -12,7 +12,7 @@
 //! [`Gc`](super::pointer::Gc). Methods that take the [`Mutation`](super::Mutation) change the
 //! contents in place and report their stores. The caller names no parent object. Values are `Copy`
 //! (a `Gc`, a `Str`, a number, a tuple of these) and are copied in and out, never lent. So any
-//! method may be called at any time, also during an iteration. A collection of values that are not
+//! method may be called at any time, even during an iteration. A collection of values that are not
 //! `Copy` is a collection of `Gc<T>`.
 //!
 //! The realm owns the memory of its collections: this memory counts for the realm's limit, paces

@@ -27,7 +27,7 @@ use super::map::{self, Map};
 pub struct Set<'gc, K, S = Seeded>(pub(super) Map<'gc, K, (), S>);
 
 impl<'gc, K: Copy + Eq + Hash + Trace + 'gc> Set<'gc, K> {
-    /// An empty set, without memory for keys.
+    /// Creates an empty set, without memory for keys.
     ///
     /// # Panics
     ///
@@ -43,7 +43,7 @@ where
     K: Copy + Eq + Hash + Trace + 'gc,
     S: BuildHasher + 'static,
 {
-    /// An empty set with this hasher.
+    /// Creates an empty set with this hasher.
     ///
     /// # Panics
     ///
@@ -53,7 +53,7 @@ where
         Self(Map::with_hasher(mc, hasher))
     }
 
-    /// The number of keys.
+    /// Returns the number of keys.
     #[must_use]
     pub fn len(self) -> usize {
         self.0.len()
@@ -96,7 +96,7 @@ where
     ///
     /// # Panics
     ///
-    /// If there is no memory; for more than 2^30 keys.
+    /// If there is no memory, or if there would be more than 2^30 keys.
     pub fn insert(self, mc: &Mutation<'gc>, key: K) -> bool {
         self.0.insert(mc, key, ()).is_none()
     }
@@ -119,7 +119,7 @@ where
         self.0.retain(mc, |key, ()| keep(key));
     }
 
-    /// The keys, in the order of their first insertion; see [`Map::iter`].
+    /// Returns the keys, in the order of their first insertion; see [`Map::iter`].
     #[must_use]
     pub fn iter(self) -> Iter<'gc, K, S> {
         Iter(self.0.iter())

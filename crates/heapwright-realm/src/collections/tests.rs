@@ -188,8 +188,8 @@ fn numbers_of_entries_wrap() {
     mutate(|mc| {
         let map = Map::<u32, u32>::new(mc);
         (0..20).for_each(|n| _ = map.insert(mc, n, n));
-        // Numbers the entries as if almost 2^32 had been inserted and removed: all that a word
-        // counts.
+        // Numbers the entries as if almost 2^32 had been inserted and removed. A word counts no
+        // further.
         let (body, far) = (map.0.as_ref(), u32::MAX as usize - 5);
         let entries = body.entries.get().expect("there are 20");
         (0..20).for_each(|_| _ = entries.pop_front());

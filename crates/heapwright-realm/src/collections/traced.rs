@@ -1,4 +1,4 @@
-//! How collections are traced: each reports its one field.
+//! `Trace` for the collections: each reports its one field.
 
 use heapwright_gc::raw::Tracer;
 

@@ -39,7 +39,7 @@ use super::sequence::sequence;
 pub struct Vector<'gc, T>(pub(super) Growing<'gc, T>);
 
 impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
-    /// An empty array, without memory for values.
+    /// Creates an empty array, without memory for values.
     ///
     /// # Panics
     ///
@@ -49,7 +49,7 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
         Self(Growing::new(mc, None))
     }
 
-    /// An empty array with room for `capacity` values.
+    /// Creates an empty array with room for `capacity` values.
     ///
     /// # Panics
     ///
@@ -60,7 +60,7 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
         Self(Growing::new(mc, buffer))
     }
 
-    /// An array with these values.
+    /// Creates an array with these values.
     ///
     /// # Panics
     ///
@@ -73,7 +73,7 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
         made
     }
 
-    /// The number of values.
+    /// Returns the number of values.
     #[inline]
     #[must_use]
     pub fn len(self) -> usize {
@@ -87,7 +87,7 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
         self.len() == 0
     }
 
-    /// The number of values that fit.
+    /// Returns the number of values that fit.
     #[must_use]
     pub fn capacity(self) -> usize {
         self.0.capacity()
@@ -99,21 +99,21 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
         self.0.is(other.0)
     }
 
-    /// Value `n`. Constant time.
+    /// Returns value `n`. Constant time.
     #[inline]
     #[must_use]
     pub fn get(self, n: usize) -> Option<T> {
         self.0.buffer()?.get(n)
     }
 
-    /// The first value.
+    /// Returns the first value.
     #[inline]
     #[must_use]
     pub fn first(self) -> Option<T> {
         self.get(0)
     }
 
-    /// The last value.
+    /// Returns the last value.
     #[inline]
     #[must_use]
     pub fn last(self) -> Option<T> {
@@ -258,7 +258,7 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
         self.truncate(mc, kept);
     }
 
-    /// Gives back room for values that are not there. Linear.
+    /// Gives unused room back. Linear.
     ///
     /// # Panics
     ///
@@ -284,13 +284,13 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
         }
     }
 
-    /// The values, one after the other.
+    /// Returns the values, one after the other.
     #[must_use]
     pub fn iter(self) -> Iter<'gc, T> {
         Iter { of: self, next: 0 }
     }
 
-    /// A copy that does not change any more.
+    /// Creates a copy that does not change any more.
     ///
     /// # Panics
     ///

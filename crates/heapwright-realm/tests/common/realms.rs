@@ -4,7 +4,7 @@ use heapwright::gc::Layout;
 use heapwright::gc::raw::{Options, STRESS, VERIFY_BARRIERS, VERIFY_HEAP};
 use proptest::prelude::*;
 
-/// As many cases as time allows: each is a long run.
+/// Returns a configuration with as many cases as time allows: each case is a long run.
 pub(crate) fn config() -> ProptestConfig {
     ProptestConfig {
         cases: if cfg!(miri) { 2 } else { 48 },

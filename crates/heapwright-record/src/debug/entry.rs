@@ -95,8 +95,8 @@ record! {
         allocations: u64,
         /// Blocks freed.
         frees: u64,
-        /// The most bytes in use at once, as requested. The heap samples this when it opens a
-        /// bucket, so blocks in current buckets may have raised the true peak.
+        /// The most bytes in use at once, as requested. The heap takes this figure when it opens a
+        /// bucket. So the true peak may be higher, by blocks in current buckets.
         peak_live_bytes: u64,
         /// The kind of end.
         ending: Ending,

@@ -42,14 +42,14 @@
 //! A reader may ignore unknown flags among the low 16, but not among the high 16. Other changes
 //! need another version. Numbers of tags and enums are never used again.
 //!
-//! **Damage.** A reader stops at the first wrong byte, and says where that is. It does not look for
-//! a later entry, because bytes that look like an entry may be text inside one. Nothing is lost by
-//! that: the usual damage is an unfinished write at the end. For the same reason a writer must not
-//! write again after a short write.
+//! **Damage.** A reader stops at the first wrong entry, and says where that is. It does not look
+//! for a later entry, because bytes that look like an entry may be text inside one. Nothing is lost
+//! by that: the usual damage is an unfinished write at the end. For the same reason a writer must
+//! not write again after a short write.
 //!
-//! **Stacks.** Frames are return addresses, innermost first: the call is at the byte before. Only
-//! one frame is the instruction itself: the first frame of `here` of a finding with
-//! [`Call::Access`].
+//! **Stacks.** Frames are return addresses, innermost first. The byte before each return address
+//! belongs to the call. Only one frame is the instruction itself: the first frame of `here` of a
+//! finding with [`Call::Access`].
 //!
 //! ```text
 //! record, text            the encoding of each field of an entry
@@ -88,8 +88,8 @@ pub use text::{Frames, MOST_FRAMES, Text};
 /// The start of a note that the library could not look for leaks at the end. The reason follows.
 pub const NO_LEAK_CHECK: &str = "no leak check: ";
 
-/// The start of a note that a program starts without the library. Its process (0: not known), a
-/// space and its name follow.
+/// The start of a note that a program starts without the library. The program's process (0: not
+/// known), a space and the program's name follow.
 pub const NOT_CHECKED: &str = "not checked: ";
 
 /// The start of a note that takes the last [`NOT_CHECKED`] of a process back. The process follows.

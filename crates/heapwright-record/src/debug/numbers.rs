@@ -1,12 +1,12 @@
-//! The enums of a debug record. Their numbers are fixed for ever: a number out of use is never used
-//! again.
+//! The enums of a debug record. Their numbers are fixed for ever. A number that goes out of use is
+//! never used again.
 //!
 //! Number 0 is always "unknown": the writer did not know the value, or a newer writer knows it and
 //! this reader does not.
 
 use super::wire::{Cursor, Field, Sink};
 
-/// Returns the ends of words of these lengths that follow one another.
+/// Returns the ends of adjacent words with these lengths.
 ///
 /// A word is a range of one text. A table of addresses would cost each process of the library a
 /// relocation for each word.
@@ -748,7 +748,7 @@ numbers! {
         Signal = 2 "signal",
         /// The program called for the check.
         Call = 3 "call",
-        /// A timer. Only live blocks are counted, and no pointer is followed.
+        /// A timer expired. Only live blocks are counted, and no pointer is followed.
         Time = 4 "time",
         /// A heap profile. Live blocks are estimated from samples, and no pointer is followed.
         Profile = 5 "profile",
@@ -760,7 +760,8 @@ numbers! {
         Definite = 1 "definitely-lost",
         /// Only pointers in lost blocks lead to it.
         Indirect = 2 "indirectly-lost",
-        /// Only doubtful pointers lead to it: into its middle, or of a thread without an answer.
+        /// Only doubtful pointers lead to it: pointers into its middle, or pointers of a thread
+        /// that did not report its registers.
         Possible = 3 "possibly-lost",
         /// The program still has a pointer to it, or to a block that leads to it.
         Reachable = 4 "still-reachable",

@@ -12,7 +12,9 @@ use crate::problem::{Fault, Problem};
 
 /// Reads a debug record.
 ///
-/// An iterator of the entries. Afterwards [`Reader::problem`] tells whether the file ended there.
+/// It is an iterator of the entries. After the last entry, [`Reader::problem`] tells whether the
+/// file ended there.
+/// file ended there.
 ///
 /// ```
 /// use heapwright_record::debug::{Encoder, Note, HEADER, Reader};
@@ -40,15 +42,15 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     ///
-    /// These bytes are no debug record, or one that this version cannot read.
+    /// These bytes are no debug record, or a record that this version cannot read.
     pub fn new(bytes: &'a [u8]) -> Result<Self, Problem> {
         let (_, rest) = frame::behind_header(bytes, &FORMAT)?;
         let at = HEADER_BYTES as u64;
         Ok(Self { rest, at, began: at, sum: checksum, skipped: 0, problem: None })
     }
 
-    /// Continues with a later piece of a record, which begins with an entry, at byte `at` of the
-    /// file. This reader is for large files: it uses more memory to be faster.
+    /// Continues with a later piece of a record. The piece begins with an entry, at byte `at` of
+    /// the file. This reader is for large files: it uses more memory to be faster.
     ///
     /// ```
     /// use heapwright_record::debug::{Encoder, HEADER, HEADER_BYTES, Note, Reader};
@@ -71,13 +73,13 @@ impl<'a> Reader<'a> {
         self.began
     }
 
-    /// Returns the reason why no more entries come, unless it is the end of the file.
+    /// Returns the reason why no more entries come. `None`: the file ended.
     #[must_use]
     pub const fn problem(&self) -> Option<Problem> {
         self.problem
     }
 
-    /// Returns the number of skipped entries, which only a newer version knows.
+    /// Returns the number of skipped entries. Only a newer version knows these entries.
     #[must_use]
     pub const fn skipped(&self) -> u64 {
         self.skipped

@@ -9,17 +9,17 @@ use core::fmt;
 /// The most frames a stack has.
 pub const MOST_FRAMES: usize = 64;
 
-/// In a length: the content was cut.
+/// The bit of a length that says that the content was cut.
 const CUT: u32 = 1 << 31;
 
-/// Splits a length from the mark in it.
+/// Takes a length, and whether the content was cut.
 fn length(cursor: &mut Cursor<'_>) -> (usize, bool) {
     let word = u32::take(cursor);
     ((word & !CUT) as usize, word & CUT != 0)
 }
 
 fn put_length(sink: &mut Sink<'_>, length: usize, cut: bool) {
-    // (The mark's bit is free: no allocator has a buffer of 2 GiB at hand.)
+    // (No length has the mark's bit: no allocator has a buffer of 2 GiB at hand.)
     (length as u32 & !CUT | if cut { CUT } else { 0 }).put(sink);
 }
 
@@ -98,7 +98,7 @@ impl Default for Source<'_> {
 }
 
 impl<'a> Frames<'a> {
-    /// Frames to be written; those beyond [`MOST_FRAMES`] are cut off.
+    /// Creates frames to be written; frames beyond [`MOST_FRAMES`] are cut off.
     #[must_use]
     pub fn new(frames: &'a [u64]) -> Self {
         let kept = frames.get(..MOST_FRAMES);
@@ -126,7 +126,7 @@ impl<'a> Frames<'a> {
         }
     }
 
-    /// Returns whether there are none.
+    /// Returns whether there are no frames.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0

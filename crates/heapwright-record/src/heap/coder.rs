@@ -68,7 +68,8 @@ impl Coder {
         self.owner
     }
 
-    /// Writes a frame's start, for entries that a state [`after`](Self::after) the owner codes.
+    /// Writes a frame's start. A state [`after`](Self::after) the owner codes the entries that
+    /// follow.
     pub(super) fn put_begin(before: u64, owner: Option<u64>, out: &mut Out<'_>) {
         out.number(before);
         out.number(place(owner.unwrap_or_default()));

@@ -58,7 +58,7 @@ pub struct Heap {
 macro_rules! in_order {
     ($type:ident, $give:ident, $take:ident: $($field:ident)*) => {
         impl $type {
-            /// The fields' values, in the order of the file.
+            /// Returns the fields' values, in the order of the file.
             pub(super) fn $give(&self) -> [u64; [$(stringify!($field)),*].len()] {
                 [$(self.$field as u64),*]
             }

@@ -57,9 +57,9 @@
 //! moves. Its start ends behind the pools, its pages have no `aside`, `pins`, `moved in` and
 //! `old`, and it has no Age.
 //!
-//! **Damage.** A reader stops at the first wrong frame, and says where that is. Each frame tells
-//! the number of entries before it, and the end tells the number of each sort. So missing and
-//! double entries are noticed. A dump without its end is cut.
+//! **Damage.** A reader stops at the first wrong frame, and says where that is. Each frame of
+//! entries tells the number of entries before it, and the end tells the number of each sort. So
+//! missing and double entries are noticed. A dump without its end is cut.
 //!
 //! ```text
 //! facts     what a dump contains: the numbers of a heap, a page, an object, a root

@@ -102,7 +102,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     ///
-    /// These bytes are no heap dump, or one that this version cannot read.
+    /// These bytes are no heap dump, or a dump that this version cannot read.
     pub fn new(bytes: &'a [u8]) -> Result<Self, Problem> {
         let (version, rest) = frame::behind_header(bytes, &FORMAT)?;
         Ok(Self {
@@ -136,7 +136,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns the reason why no more entries come, unless it is the end of the bytes.
+    /// Returns the reason why no more entries come. `None`: the bytes ended.
     #[must_use]
     pub const fn problem(&self) -> Option<Problem> {
         self.problem
@@ -148,7 +148,7 @@ impl<'a> Reader<'a> {
         self.state.ended && self.problem.is_none()
     }
 
-    /// Returns the number of skipped frames, which only a newer version knows.
+    /// Returns the number of skipped frames. Only a newer version knows these frames.
     #[must_use]
     pub const fn skipped(&self) -> u64 {
         self.skipped

@@ -17,7 +17,7 @@ const LONGEST: usize = 1000;
 /// Writes a heap dump, frame by frame, without allocating.
 ///
 /// The buffer holds one frame; a larger buffer makes fewer calls of the sink. The sink gets the
-/// pieces of the file one after another, and returns whether it took them. Each method returns
+/// pieces of the file one after another, and returns whether it took the piece. Each method returns
 /// whether the dump is still good. Once the sink has failed, or an entry did not fit, nothing more
 /// is written.
 ///

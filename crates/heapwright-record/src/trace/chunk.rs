@@ -1,7 +1,7 @@
 //! The contents of chunks, and their construction in the writer's buffer.
 //!
-//! The library fills its buffer behind the room for a head, operation by operation,
-//! and seals it when it is full:
+//! The library fills its buffer, operation by operation, behind room for a head. It seals the full
+//! buffer:
 //!
 //! ```text
 //! | BEFORE 8 | payload ...................... | BEHIND 4 | room |
@@ -102,7 +102,7 @@ impl End {
 }
 
 /// Operations that were written together. This is an iterator of them. After the last operation,
-/// [`Operations::is_broken`] says whether the chunk ended there.
+/// [`Operations::is_broken`] says whether damaged bytes follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operations<'a> {
     /// Operations in chunks before this one, since the program began.
@@ -146,9 +146,9 @@ pub fn begin_operations(buffer: &mut [u8], before: u64, ms: u64) -> usize {
     if out.at > out.place.len() { 0 } else { out.at }
 }
 
-/// Makes a chunk of operations of a buffer, with `payload` bytes behind the first [`BEFORE`].
-/// Returns the chunk, to be written by one `write`; empty if there is no room for the
-/// [`BEHIND`](super::BEHIND) bytes behind it.
+/// Makes a buffer a chunk of operations: `payload` bytes follow its first [`BEFORE`] bytes. Returns
+/// the chunk, to be written by one `write`; empty if there is no room for the
+/// [`BEHIND`](super::BEHIND) bytes behind the payload.
 ///
 /// ```
 /// use heapwright_record::trace::{BEFORE, Chunk, Coder, HEADER, Operation, Reader};

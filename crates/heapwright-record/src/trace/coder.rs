@@ -74,8 +74,8 @@ impl Coder {
         out.number(size);
     }
 
-    /// Reads the operation at the start of `bytes`. Returns it and the bytes behind it. `None`:
-    /// there is no whole operation.
+    /// Reads the operation at the start of `bytes`. Returns the operation and the bytes behind it.
+    /// `None`: there is no whole operation.
     #[inline]
     pub fn take<'a>(&mut self, bytes: &'a [u8]) -> Option<(Operation, &'a [u8])> {
         let mut rest = bytes;

@@ -45,10 +45,10 @@
 //! name is written as the difference to the preceding name in the chunk.
 //!
 //! **Order.** There is one stream for all threads. So the file shows the order in which blocks are
-//! freed and other threads get them. A cut file ends for all threads at one moment, and needs no
-//! merge. An allocation is written after the heap has made the block, a free before it happens. So
-//! a realloc has two halves: other operations may come between them, and may use the old block's
-//! name.
+//! freed and other threads get them. A cut file ends at one moment for all threads, and nothing has
+//! to be merged. An allocation is written after the heap has made the block, a free before the heap
+//! frees the block. So a realloc has two halves: other operations may come between them, and may
+//! use the old block's name.
 //!
 //! **Growing.** A newer writer may add tags, which an older reader skips, and fields at the end of
 //! Process and End. A reader may ignore unknown flags among the low 16, but not among the high 16.
@@ -57,9 +57,9 @@
 //! **Several programs in one file.** After `exec` the new program continues the same file with
 //! another Process chunk: no block lives on.
 //!
-//! **Damage.** A reader stops at the first wrong chunk, and says where that is. Each chunk tells
-//! the number of operations before it, so missing and double operations are noticed. After a short
-//! write the writer must not write again.
+//! **Damage.** A reader stops at the first wrong chunk, and says where that is. Each chunk of
+//! operations tells the number of operations before it, and End tells the number of all. So missing
+//! and double operations are noticed. After a short write the writer must not write again.
 //!
 //! ```text
 //! operation   one operation, and its bytes         coder

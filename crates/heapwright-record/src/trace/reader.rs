@@ -8,7 +8,8 @@ use crate::problem::{Fault, Problem};
 
 /// Reads a trace.
 ///
-/// An iterator of the chunks. Afterwards [`Reader::problem`] tells whether the file ended there.
+/// It is an iterator of the chunks. After the last chunk, [`Reader::problem`] tells whether the
+/// file ended there.
 ///
 /// ```
 /// use heapwright_record::trace::{End, HEADER, Reader};
@@ -34,19 +35,19 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     ///
-    /// These bytes are no trace, or one that this version cannot read.
+    /// These bytes are no trace, or a trace that this version cannot read.
     pub fn new(bytes: &'a [u8]) -> Result<Self, Problem> {
         let (_, rest) = frame::behind_header(bytes, &FORMAT)?;
         Ok(Self { rest, at: HEADER_BYTES as u64, seen: 0, skipped: 0, problem: None })
     }
 
-    /// Returns the reason why no more chunks come, unless it is the end of the file.
+    /// Returns the reason why no more chunks come. `None`: the file ended.
     #[must_use]
     pub const fn problem(&self) -> Option<Problem> {
         self.problem
     }
 
-    /// Returns the number of skipped chunks, which only a newer version knows.
+    /// Returns the number of skipped chunks. Only a newer version knows these chunks.
     #[must_use]
     pub const fn skipped(&self) -> u64 {
         self.skipped

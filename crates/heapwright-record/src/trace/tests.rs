@@ -9,7 +9,7 @@ use crate::problem::{Fault, Problem};
 use std::vec;
 use std::vec::Vec;
 
-/// An operation of each kind, in both directions of names.
+/// Returns an operation of each kind, in both directions of names.
 fn operations() -> Vec<Operation> {
     vec![
         Operation::Thread(1),

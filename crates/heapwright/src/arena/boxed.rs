@@ -54,8 +54,8 @@ impl fmt::Debug for ArenaRef<'_> {
 /// An owned value in an arena. The box drops the value. The memory is the arena's until the next
 /// reset.
 ///
-/// A box takes one word. Its functions are called as `ArenaBox::leak(value)`, because methods are
-/// those of the value. [`coerce!`](super::coerce) makes a box of a trait object. There is no pinned
+/// A box takes one word. Its functions are called as `ArenaBox::leak(value)`, because method calls
+/// reach the value. [`coerce!`](super::coerce) makes a box of a trait object. There is no pinned
 /// box. A pinned value must be dropped before its memory is used again, but an arena's reset does
 /// not drop a forgotten box.
 ///

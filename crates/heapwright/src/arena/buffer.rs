@@ -169,7 +169,7 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
     /// Appends all elements of an iterator, which may use the same arena.
     #[inline]
     pub(super) fn extend(&mut self, from: impl IntoIterator<Item = T>) -> Result<(), Refused<()>> {
-        /// Counts elements in a register. Its drop stores the length, also in a panic.
+        /// Counts elements in a register. Its drop stores the length, even during a panic.
         struct Length<'l>(&'l mut usize, usize);
         impl Drop for Length<'_> {
             #[inline(always)]
@@ -258,7 +258,7 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
         }
         impl<M: Memory, T> Drop for Gap<'_, '_, M, T> {
             fn drop(&mut self) {
-                // Runs also in a panic: the elements that were not judged stay.
+                // This also runs during a panic: the elements that `keep` has not judged stay.
                 let (from, to) = (self.buffer.at(self.next), self.buffer.at(self.kept));
                 let rest = self.end - self.next;
                 // SAFETY: the elements from `next` on were written. The elements between `kept` and
@@ -305,7 +305,7 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
 
 impl<M: Memory, T> Drop for Buffer<'_, M, T> {
     fn drop(&mut self) {
-        /// Frees the block after the elements are dropped, also in a panic.
+        /// Frees the block after the elements are dropped, even during a panic.
         struct Block<'b, 'a, M: Memory, T>(&'b Buffer<'a, M, T>);
         impl<M: Memory, T> Drop for Block<'_, '_, M, T> {
             fn drop(&mut self) {

@@ -151,7 +151,7 @@ impl Chunks {
     /// the chunk's end.
     pub(super) unsafe fn purge_rest(&self, unit: usize, from: usize) -> usize {
         let Bounds { start, end } = bounds(unit);
-        // The run ends at a whole page, also if the limit lies before.
+        // The run ends at a whole page, even if the arena's limit lies before.
         let page = SYSTEM.page_size();
         let (from, end) = (from.next_multiple_of(page), end.next_multiple_of(page));
         if from >= end {

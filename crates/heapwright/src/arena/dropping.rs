@@ -43,6 +43,8 @@ pub(crate) struct Elements {
     count: usize,
 }
 
+/// Drops the value of a note.
+///
 /// # Safety
 ///
 /// The note is that of a [`One`]. Its value is written and was not dropped.
@@ -52,6 +54,8 @@ unsafe fn drop_one<T>(note: NonNull<Note>) {
     unsafe { unwinding::drop_each(value.cast::<T>(), 1) };
 }
 
+/// Drops the elements of a note.
+///
 /// # Safety
 ///
 /// The note is that of [`Elements`] of this type. The elements are written and were not dropped.
@@ -83,8 +87,8 @@ impl Dropping {
         self.last.set(at.as_ptr());
     }
 
-    /// Drops the values noted since `last`, then calls `back`. A panic of a destructor continues
-    /// after the others have run.
+    /// Drops the values noted since `last`, then calls `back`. If a destructor panics, the panic
+    /// continues after the other destructors have run.
     fn drop_to(&self, last: *mut Note, back: impl Fn(&Core)) {
         struct Remaining<'d, F: Fn(&Core)>(&'d Dropping, *mut Note, F);
         impl<F: Fn(&Core)> Remaining<'_, F> {
@@ -195,13 +199,12 @@ unsafe impl Memory for Dropping {
     }
 }
 
-/// An [`Arena`](super::Arena) that drops its values, the last made first, when it is reset or
-/// dropped.
+/// An [`Arena`](super::Arena) that drops its values when it is reset or dropped, the newest first.
 ///
 /// A value that needs dropping costs two more words, a slice four; other values cost nothing more.
-/// Values may borrow from data that outlives the arena, and not from each other: a destructor could
-/// see a value that is dropped already. If a closure or an iterator panics, the elements that it
-/// made before are dropped with the arena.
+/// Values may borrow from data that outlives the arena. They may not borrow from each other,
+/// because a destructor could use a value that was dropped before. If a closure or an iterator
+/// panics, the elements that it made before are dropped with the arena.
 ///
 /// ```
 /// use heapwright::arena::DropArena;
@@ -310,13 +313,13 @@ impl<'a> DropArena<'a> {
         self.memory.in_scope(run)
     }
 
-    /// Drops all values, the last made first, and keeps all chunks.
+    /// Drops all values, the newest first, and keeps all chunks.
     ///
     /// # Panics
     ///
-    /// If a destructor panics, the others still run and the arena is empty before that panic
-    /// continues. If several panic, the first one continues. Without the feature `std` a second
-    /// panic ends the process.
+    /// If a destructor panics, the other destructors still run and the arena is empty before that
+    /// panic continues. If several destructors panic, the first panic continues. Without the
+    /// feature `std` a second panic ends the process.
     pub fn reset(&mut self) {
         self.memory.drop_to(ptr::null_mut(), Core::reset);
     }

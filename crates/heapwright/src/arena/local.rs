@@ -226,9 +226,9 @@ unsafe impl Memory for Core {
 ///
 /// An allocation takes nine instructions, one of them a branch. Objects live as long as the arena
 /// is borrowed, and are not dropped ([`DropArena`](super::DropArena) drops them). [`Arena::reset`]
-/// keeps all memory, so a loop that fills the arena again needs no more. [`Arena::trim`] returns
-/// unused memory to the kernel. Chunks double from 64 KiB to 8 MiB. A larger request gets a chunk
-/// of its own size, which does not change the size of later chunks.
+/// keeps all memory, so a loop that fills the arena again needs no more memory. [`Arena::trim`]
+/// returns unused memory to the kernel. Chunks double from 64 KiB to 8 MiB. A larger request gets a
+/// chunk of its own size, which does not change the size of later chunks.
 ///
 /// [`ArenaBox`](super::ArenaBox), [`ArenaVec`](super::ArenaVec) and
 /// [`ArenaString`](super::ArenaString) own and drop their contents. `&Arena` is the allocator of

@@ -283,7 +283,8 @@ pub(super) fn clone<'a, M: Memory, T: Clone>(
     Ok(row.finish())
 }
 
-/// A slice whose elements are being made. Its drop notes the elements made so far, also in a panic.
+/// A slice whose elements are being made. Its drop notes the elements made so far, even during a
+/// panic.
 struct Row<'a, M: Memory, T> {
     memory: &'a M,
     note: Option<M::Note>,

@@ -69,7 +69,7 @@ macro_rules! allocating {
             make::try_with(self.memory(), make)
         }
 
-        /// Makes a value that may fail. Ends the process if there is no memory.
+        /// Makes a value with a function that may fail. Ends the process if there is no memory.
         ///
         /// # Errors
         ///
@@ -268,8 +268,8 @@ macro_rules! allocating {
         ///
         /// # Errors
         ///
-        /// Returns the first error of `make`. If the arena drops its objects, it drops the elements
-        /// made before together with them.
+        /// Returns the first error of `make`. If the arena drops its objects, it also drops the
+        /// elements made before the error.
         ///
         /// ```
         #[doc = $made]

@@ -6,7 +6,7 @@
 //!        +-- moved to the next chunk, under the lock, by a thread that finds no room
 //! ```
 //!
-//! Position and end belong to a chunk, not to the arena. So a thread that still sees the last chunk
+//! Position and end belong to a chunk, not to the arena. So a thread that still sees an older chunk
 //! compares two values of that chunk: it takes memory there or finds no room. A trim releases only
 //! chunks behind the current one. No thread has entered these chunks since the last reset. A reset
 //! or a drop has the arena to itself.
@@ -34,7 +34,8 @@ use crate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 /// An arena for many threads; see [`Arena`](super::Arena).
 ///
 /// An allocation is one atomic exchange, and O(1) amortised. Threads that allocate much should each
-/// have an [`Arena`](super::Arena). A shared arena suits results that threads leave together.
+/// have an [`Arena`](super::Arena). A shared arena suits results that many threads make and that
+/// end together.
 ///
 /// ```
 /// use heapwright::arena::SharedArena;
@@ -65,6 +66,8 @@ fn before_fork() {
     }
 }
 
+/// Releases the locks.
+///
 /// # Safety
 ///
 /// The call follows [`before_fork`] in the forking thread or its copy in the child.
@@ -143,8 +146,8 @@ impl SharedArena {
     fn next_chunk(&self, unit: usize, layout: Layout) -> Option<usize> {
         let chunks = self.made_now()?.lock();
         let current = self.current.load(Ordering::Relaxed);
-        // Another thread took the next chunk. Or it trimmed this chunk, which looked full
-        // meanwhile.
+        // Another thread made the next chunk current. Or another thread trimmed this chunk, which
+        // looks full during a trim.
         let has_room = unit != 0
             && bump::place(position(unit), layout.size(), layout.align()).1
                 <= chunks::bounds(unit).end;

@@ -15,7 +15,7 @@ use super::vec::ArenaVec;
 /// A string in an arena, like `String`. It needs no feature of the crate, and dereferences to
 /// `str`.
 ///
-/// It grows like an [`ArenaVec`]. Functions end the process if there is no memory.
+/// It grows like an [`ArenaVec`]. Its functions end the process if there is no memory.
 ///
 /// ```
 /// use heapwright::arena::{Arena, ArenaString};
@@ -36,7 +36,7 @@ pub struct ArenaString<'a> {
     bytes: ArenaVec<'a, u8>,
 }
 
-/// Formats into an [`ArenaString`](crate::arena::ArenaString) of an arena, as `format!` into a
+/// Formats into an [`ArenaString`](crate::arena::ArenaString) of an arena, as `format!` does into a
 /// `String`. (`arena.alloc_fmt(format_args!(...))` makes a `&mut str`, in any arena.)
 ///
 /// ```
@@ -109,7 +109,7 @@ impl<'a> ArenaString<'a> {
         self.bytes.arena()
     }
 
-    /// Returns how many bytes there is room for.
+    /// Returns the number of bytes that there is room for.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.bytes.capacity()

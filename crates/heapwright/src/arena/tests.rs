@@ -483,7 +483,7 @@ fn the_wishes_of_a_server() {
 
 #[test]
 fn limits_and_capacities() {
-    // A limit is exact, also over several chunks.
+    // A limit is exact, even over several chunks.
     let cases = [(1, 1), (65_540, 32_768), (100_000, 3), (1 << 20, 40_000)];
     for (limit, large) in cases.into_iter().take(if cfg!(miri) { 2 } else { 4 }) {
         let mut arena = Arena::with_limit(limit);

@@ -108,7 +108,7 @@ impl<'a, T> ArenaVec<'a, T> {
         ArenaRef(self.buffer.memory())
     }
 
-    /// Returns how many elements there is room for.
+    /// Returns the number of elements that there is room for.
     #[inline]
     #[must_use]
     pub fn capacity(&self) -> usize {
@@ -205,7 +205,7 @@ impl<'a, T> ArenaVec<'a, T> {
 
     /// Keeps the elements that `keep` returns true for, in their order. O(length).
     ///
-    /// If `keep` or a destructor panics, the elements that were not judged yet stay.
+    /// If `keep` or a destructor panics, the elements that `keep` has not judged yet stay.
     pub fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
         self.buffer.retain(|value| keep(value));
     }

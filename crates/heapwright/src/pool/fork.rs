@@ -42,6 +42,8 @@ fn before() {
     names::before_fork();
 }
 
+/// Releases the locks.
+///
 /// # Safety
 ///
 /// The call follows [`before`] in the forking thread or its copy in the child.

@@ -5,7 +5,7 @@
 //!             oldest       newest ^ count
 //!
 //!   pop, push   at the newest end: a slot freed just now is still in the cache
-//!   refill      empty: the 64 lowest of the store's returned slots, the lowest on top
+//!   refill      empty: the 65 lowest of the store's returned slots; the lowest is handed out
 //!   overflow    full: the 64 oldest go into the store's sets
 //! ```
 //!
@@ -25,7 +25,7 @@ use super::store::Store;
 
 /// The capacity of the front in slots.
 const ROOM: usize = 2 * BATCH;
-/// The number of slots that a refill or an overflow moves.
+/// The number of slots that an overflow moves, and that a refill leaves.
 const BATCH: usize = 64;
 
 /// A short stack of free slots.

@@ -86,8 +86,8 @@ pub trait Handle {
     fn into_parts(self) -> (*mut Self::Object, Self::Home);
 }
 
-/// Takes a handle apart for [`coerce!`](crate::pool::coerce). The object stays in the pool as after
-/// `into_raw` if the parts are dropped.
+/// Takes a handle apart for [`coerce!`](crate::pool::coerce). If the parts are dropped, the object
+/// stays in the pool, as after `into_raw`.
 #[doc(hidden)]
 #[inline]
 pub fn __into_parts<H: Handle>(handle: H) -> (*mut H::Object, H::Home) {

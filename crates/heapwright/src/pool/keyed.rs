@@ -5,10 +5,10 @@
 //!              keyed   objects with keys: get, remove, iterate
 //! ```
 //!
-//! A pool inserts through a shared reference, also while references to other keyed objects exist.
+//! A pool inserts through a shared reference, even while references to other keyed objects exist.
 //! So no reference to the inner pool is held while code of the user runs. An iteration borrows the
-//! inner pool for each step. Mutable access to a keyed object needs `&mut Pool`, so a shared
-//! iteration over keyed objects is sound beside handles, whose objects it never meets.
+//! inner pool for each step. Mutable access to a keyed object needs `&mut Pool`. So a shared
+//! iteration over keyed objects is sound beside handles: it never meets their objects.
 //!
 //! Called by users.
 

@@ -42,8 +42,8 @@ pub(super) struct Shape {
 
 impl Shape {
     /// Returns the shape for objects of `size` bytes aligned to `align`, a power of two. `None`:
-    /// the size is too large. A slot takes at least a byte, so zero-sized objects have addresses,
-    /// indexes and keys.
+    /// the size or the alignment is too large. A slot takes at least a byte, so zero-sized objects
+    /// have addresses, indexes and keys.
     pub(super) const fn of(size: usize, align: usize) -> Option<Self> {
         if !align.is_power_of_two() || align > 1 << 32 || size > 1 << 40 {
             return None;
@@ -54,7 +54,7 @@ impl Shape {
         Some(Self { size, align, inverse: inverse(size >> size.trailing_zeros()), first })
     }
 
-    /// Does the same as [`Shape::of`], but panics if the size is too large.
+    /// Does the same as [`Shape::of`], but panics if the size or the alignment is too large.
     pub(super) const fn of_objects(size: usize, align: usize) -> Self {
         match Self::of(size, align) {
             Some(shape) => shape,
@@ -126,7 +126,7 @@ impl Shape {
 }
 
 /// Returns the inverse of an odd number modulo 2^64, by Newton's iteration. The number itself is
-/// the inverse in three bits, and each step doubles the right bits.
+/// the inverse modulo 8, and each step doubles the number of correct bits.
 const fn inverse(odd: usize) -> u64 {
     let odd = odd as u64;
     let mut inverse = odd;

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Returns whether this process has the model. Then the caller runs the test. Otherwise this
-/// function runs the named tests in a child process with the model. They must pass. The child
+/// function runs the named tests in a child process with the model. The tests must pass. The child
 /// inherits other options in `HEAPWRIGHT`.
 fn under(model: &str, names: &[&str]) -> bool {
     let model = format!("cache={model}");

@@ -142,6 +142,8 @@ impl RawPool {
         }
     }
 
+    /// Frees a slot when the front is full.
+    ///
     /// # Safety
     ///
     /// As [`RawPool::free`].

@@ -81,8 +81,8 @@ impl Config {
     }
 
     /// Returns whether the next large segment of a pool with this capacity uses huge pages. By
-    /// default, it uses them if the objects are small and the pool has [`MANY`] bytes of slots.
-    /// Such a pool will probably fill the next segment too, in order.
+    /// default, the segment uses them if the objects are small and the pool has [`MANY`] bytes of
+    /// slots. Such a pool will probably fill the next segment too, in order.
     pub(super) fn wants_huge_pages(&self, shape: &Shape, capacity: usize) -> bool {
         let fills = shape.size() <= SMALL && capacity * shape.size() >= MANY;
         chunk::may_have_huge_pages() && self.huge.unwrap_or(fills)

@@ -176,7 +176,7 @@ proptest! {
     }
 }
 
-/// Counts its drops, and panics in some.
+/// Counts its drops, and panics in some of them.
 struct Dropping<'a> {
     drops: &'a Cell<usize>,
     panics: bool,

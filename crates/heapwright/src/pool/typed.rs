@@ -149,7 +149,7 @@ impl<T> Pool<T> {
         unsafe { (*self.raw.get()).pop() }.map(NonNull::cast)
     }
 
-    /// Returns a slot when the front is empty. Ends the process if there is none.
+    /// Returns a slot when the front is empty. Ends the process if there is no slot.
     #[inline(never)]
     fn slot_slow(&self) -> NonNull<T> {
         match self.with_raw(|raw| NonNull::new(raw.alloc_slow().cast::<T>())) {
@@ -353,9 +353,9 @@ impl<T> Pool<T> {
     ///
     /// # Panics
     ///
-    /// If a destructor panics, the others still run and all slots are free before that panic
-    /// continues. If several panic, the first one continues. Without the feature `std` a second
-    /// panic ends the process.
+    /// If a destructor panics, the other destructors still run and all slots are free before that
+    /// panic continues. If several destructors panic, the first panic continues. Without the
+    /// feature `std` a second panic ends the process.
     pub fn reset(&mut self, how: Reset) {
         let mut ending = Ending { pool: self, walk: Walk::default(), how };
         ending.pool.raw().settle();
@@ -418,7 +418,7 @@ impl<T> Drop for Pool<T> {
     }
 }
 
-/// The pool that handles free their slots to. It need not know the type of the objects.
+/// Handles free their slots to this pool. It need not know the type of the objects.
 impl Home for UnsafeCell<RawPool> {
     #[inline(always)]
     unsafe fn deallocate(&self, slot: NonNull<u8>) {

@@ -4,8 +4,8 @@
 //! `tests/` check those, with a process for each behaviour.
 //!
 //! Only these tests find, under Miri, a pointer without provenance, a read of uninitialised memory,
-//! and two references that may not coexist. They also find races between threads that free, end and
-//! adopt.
+//! and two references that may not coexist. They also find races between threads that free blocks,
+//! end, and adopt caches.
 
 extern crate std;
 
@@ -263,7 +263,8 @@ std::thread_local! {
         const { std::cell::RefCell::new(Vec::new()) };
 }
 
-/// The hooks get the call and the caller's claims, for every function and every kind of block.
+/// The hooks get the call, and the size and alignment that the caller names, for every function and
+/// every kind of block.
 #[test]
 fn the_debug_heap_hears_which_call_it_was() {
     use core::alloc::{GlobalAlloc, Layout};
@@ -273,7 +274,7 @@ fn the_debug_heap_hears_which_call_it_was() {
         ASKED.with_borrow_mut(core::mem::take)
     }
     static WATCHER: observe::Watcher = |event| {
-        // Other tests run meanwhile, in threads that may be at their end.
+        // Other tests run meanwhile. In a thread that ends, the variable may be gone.
         let _ = ASKED.try_with(|asked| asked.borrow_mut().push(event));
         Verdict::NotOurs
     };

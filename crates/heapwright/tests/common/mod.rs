@@ -1,5 +1,5 @@
-//! Common parts of the heap's tests: blocks that know their contents, random numbers, the work of
-//! ordinary programs, and a run of the same test in a process of its own.
+//! Common parts of the heap's tests. There are blocks that know their contents, random numbers, and
+//! the work of ordinary programs. A test can also run in a process of its own.
 #![allow(dead_code, reason = "each test uses a part of this")]
 
 #[cfg(all(feature = "debug", target_os = "linux"))]

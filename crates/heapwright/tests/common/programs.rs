@@ -3,7 +3,7 @@
 //! ```text
 //!   collections      maps, trees, strings, lists: grown, cut, thrown away
 //!   over_aligned     values that want more than 16 bytes' alignment
-//!   panics           unwinding frees what it passes
+//!   panics           unwinding frees the values on its way
 //!   dying_threads    thread-locals that free and allocate while their thread dies
 //!   messages         blocks that one thread makes and another frees
 //! ```

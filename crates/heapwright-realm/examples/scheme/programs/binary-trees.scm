@@ -1,4 +1,4 @@
-;; Trees that are made, counted and forgotten beside one that stays.
+;; Makes, counts and drops trees, beside one tree that stays.
 (define (make depth)
   (if (= depth 0)
       (cons '() '())

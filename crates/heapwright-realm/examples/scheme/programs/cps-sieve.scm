@@ -1,4 +1,4 @@
-;; Primes by a sieve of filters, each a closure, with continuations passed along.
+;; Finds primes by a sieve of filters. Each filter is a closure, and gets a continuation.
 (define (sieve limit k)
   (define (filter-by p next)
     (lambda (n k) (if (= (modulo n p) 0) (k #f) (next n k))))

@@ -1,4 +1,4 @@
-;; What the suite does a little of, done much: deep recursion, long loops, a large table.
+;; Larger versions of the suite's tests: deep recursion, long loops, a large table.
 (define (deep n) (if (= n 0) 0 (+ 1 (deep (- n 1)))))
 (display (deep 30000)) (newline)
 (display (let loop ((n 300000)) (if (= n 0) 'done (loop (- n 1))))) (newline)

@@ -1,4 +1,4 @@
-;; How many ways there are to put n queens on a board so that none threatens another.
+;; Counts the ways to put n queens on a board so that no queen threatens another.
 (define (one-to n)
   (let loop ((i n) (l '()))
     (if (= i 0) l (loop (- i 1) (cons i l)))))

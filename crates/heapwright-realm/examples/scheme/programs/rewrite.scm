@@ -1,5 +1,5 @@
-;; A theorem prover in the small, after Boyer's: terms are rewritten by rules until none applies,
-;; and what is left is looked at as a tautology.
+;; A small theorem prover, after Boyer's. Rules rewrite a term until no rule applies. Then the
+;; prover checks whether the result is a tautology.
 (define rules (make-table))
 
 (define (add-rule! left right)

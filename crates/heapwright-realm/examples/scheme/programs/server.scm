@@ -1,5 +1,5 @@
-;; A server for an endless line of requests: sessions that come, grow, are trimmed and go, in
-;; memory that must not grow with them. `scheme --serve SECONDS server.scm` calls `request` with 0, 1, ...
+;; A server for an endless series of requests. Sessions begin, grow, are trimmed and end; memory
+;; must not grow. `scheme --serve SECONDS server.scm` calls `request` with 0, 1, ...
 
 (define session-count 20000)
 (define sessions (make-vector session-count #f))
@@ -42,7 +42,7 @@
   (let loop ((i 0) (all ""))
     (if (= i times) all (loop (+ i 1) (string-append all text)))))
 
-;; A session: its name, how often it was visited, what was said last.
+;; A session: its name, the number of its visits, and its last messages.
 (define (session-of id)
   (or (vector-ref sessions id)
       (let ((fresh (vector (string-append "user-" (number->string id)) 0 '())))
@@ -65,7 +65,7 @@
               (string-append page "<p>" (number->string (car (car entries))) " "
                              (cadr (car entries)) ": " (cadr (cdr (car entries))) "</p>")))))
 
-;; Some sessions end, now these, now those; what they held lies between what others hold.
+;; Ends random sessions. Their memory lies between the memory of other sessions.
 (define (forget-some count)
   (do ((i 0 (+ i 1))) ((= i count))
     (vector-set! sessions (random session-count) #f)))
@@ -80,7 +80,7 @@
         (forget-some (if (= season 3) 400 60)))
     (string-length (render session))))
 
-;; A few, so that this is a program like the others.
+;; Makes a few requests, so that this file also runs as a program.
 (define (serve n sum)
   (if (= n 300) sum (serve (+ n 1) (+ sum (request n)))))
 (display (serve 0 0))

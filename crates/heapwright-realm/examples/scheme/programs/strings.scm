@@ -1,4 +1,4 @@
-;; Words put together, taken apart, and counted in a table.
+;; Joins words, splits them, and counts them in a table.
 (define (number->word n)
   (let loop ((n n) (word ""))
     (if (= n 0)

@@ -1,5 +1,5 @@
-;; The interpreter's own suite: each line says what it must come to. Says how many were right,
-;; and what was not.
+;; The interpreter's own suite. Each line says which result it must have. The suite prints the
+;; number of right results, and each wrong one.
 (define right 0)
 (define wrong 0)
 (define (check name got wanted)

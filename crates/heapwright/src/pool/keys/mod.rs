@@ -38,8 +38,8 @@ pub use secondary::SecondaryMap;
 /// A pool of objects that are held by keys alone: a slot map whose objects do not move.
 ///
 /// A key finds its object, or notices that the object is gone. Lookups, insertions and removals
-/// take constant time, amortised over growth. Iterations go by index, and cost a bit for each slot
-/// without an object. Growth copies nothing.
+/// take constant time, amortised over growth. An iteration follows the indexes, and reads one bit
+/// for each slot without an object. Growth copies nothing.
 ///
 /// Every object belongs to the pool, so `&KeyPool` iterates, and threads may share it for reading.
 /// [`Pool`](super::Pool) mixes keys with handles and pointers, and inserts by `&self`.
@@ -311,9 +311,9 @@ impl<T, K: PoolKey> KeyPool<T, K> {
     ///
     /// # Panics
     ///
-    /// If a destructor panics, the others still run and all slots are free before that panic
-    /// continues. If several panic, the first one continues. Without the feature `std` a second
-    /// panic ends the process.
+    /// If a destructor panics, the other destructors still run and all slots are free before that
+    /// panic continues. If several destructors panic, the first panic continues. Without the
+    /// feature `std` a second panic ends the process.
     pub fn clear(&mut self) {
         self.reset(Reset::RetainCapacity);
     }
@@ -453,7 +453,7 @@ fn disjoint<const N: usize>(
     let mut found = 0;
     for key in keys {
         let Some(one) = table.find(form, key) else { break };
-        // A second search for the same key fails until all keys are found.
+        // Hides the object, so that a second search for the same key fails.
         // SAFETY: the object was just found, and is shown again below.
         unsafe { table.hide(one, true) };
         all[found] = Some(one);

@@ -87,7 +87,7 @@ impl<K: PoolKey, V> SecondaryMap<K, V> {
     ///
     /// Returns the value if there is no memory.
     pub fn try_insert(&mut self, key: K, value: V) -> Result<Option<V>, Refused<V>> {
-        // Asks the key once: its type may be the user's, and may answer differently the next time.
+        // Reads the key once. A key type of the user's may return another key the next time.
         let raw = key.raw();
         if raw.index() == RawKey::NULL.index() {
             return Ok(None);

@@ -15,12 +15,12 @@
 //! a slot holds an object, so iterations look at 64 slots with one load and never touch dead ones.
 //!
 //! An insertion takes the lowest free slot of the cursor's word. From a full word the cursor moves
-//! on: to the word of the last removal, the lowest word with room, the next untouched word, or a
-//! new segment. So objects fill holes in address order.
+//! on. It moves to the word of the last removal, the lowest word with room, the next untouched
+//! word, or a new segment. So objects fill holes in address order.
 //!
-//! Released pages forget their generations. Before a release, the segment's floor becomes at least
-//! as large as each generation. Later generations begin above the floor. So stale keys stay stale.
-//! A segment with a generation above [`HIGHEST_FLOOR`] keeps its pages.
+//! The generations in released pages are lost. Before a release, the segment's floor becomes at
+//! least as large as each generation. Later generations begin above the floor. So stale keys stay
+//! stale. A segment with a generation above [`HIGHEST_FLOOR`] keeps its pages.
 //!
 //! Invariants: a generation is odd if and only if its slot's bit is set. Every index below its
 //! segment's end has a slot. If a segment exists, all segments before it exist. A touched word with
@@ -314,8 +314,8 @@ pub(super) struct Table {
     pending: u32,
     /// By segment: one more than the last index with a slot; 0: no segment.
     ends: [u32; SEGMENTS],
-    /// By segment: an even number. No generation that the segment's pages may have forgotten is
-    /// above it.
+    /// By segment: the floor, an even number. A generation that was lost with released pages is not
+    /// above the floor.
     floors: [u32; SEGMENTS],
     /// By segment: the address that slot 0 would have.
     slots: [*mut u8; SEGMENTS],
@@ -618,8 +618,8 @@ impl Table {
         true
     }
 
-    /// Finds the slot of a key's index, and makes it if necessary. For a map, whose indexes another
-    /// pool chose. `None`: there is no memory.
+    /// Returns the slot of a key's index, and makes the slot if necessary. Maps use this, because
+    /// another pool chose their indexes. `None`: there is no memory.
     pub(super) fn place(&mut self, form: Form, key: RawKey) -> Option<Place> {
         let (index, segment) = (key.index() as usize, form.segment(key.index()));
         // Other keys want the segment's other indexes, so a map makes only whole segments.
@@ -730,8 +730,8 @@ impl Table {
         self.capacity() >= count
     }
 
-    /// Raises the floor of a segment to its highest generation. Then the pages may forget the
-    /// generations. False: a generation is too high, so the pages must stay.
+    /// Raises the floor of a segment to its highest generation. Then the pages may be released.
+    /// False: a generation is too high, so the pages must stay.
     fn raise_floor(&mut self, form: Form, segment: usize) -> bool {
         let Some(head) = self.head(segment) else { return false };
         let (first, mut floor) = (form.first_index(segment), self.floors[segment]);
@@ -848,8 +848,8 @@ impl Table {
             self.no_more_huge_pages(segment);
             let mut from = MAP.address_of(unit).addr();
             while let Some(one) = found {
-                // SAFETY: the walk found no object before this object and its generation. No other
-                // generation is above the floor, and the table is borrowed mutably.
+                // SAFETY: the walk found no object between `from` and this object's generation. No
+                // other generation is above the floor, and the table is borrowed mutably.
                 bytes += unsafe { purge(unit, from, generation_of(one.slot).addr()) };
                 from = one.slot.addr() + form.shape.size();
                 found = next(self);

@@ -9,10 +9,10 @@
 //! object's generation and counts the references to the object (`leases`). The pool's lock is taken
 //! only for the first key of a segment, which makes the segment's leases.
 //!
-//! Invariants: leases stay until the pool's end, also when their segment is released. While a lease
-//! holds an object, its segment has a slot in use, so the segment stays, and `base` is its first
-//! slot. The store has the shape of `slots`: it never makes one segment of all slots (`in_one`). So
-//! the store and `slots` find the same slot and lease for an index.
+//! Invariants: leases stay until the pool's end, even after their segment is released. While a
+//! lease holds an object, its segment has a slot in use, so the segment stays, and `base` is its
+//! first slot. The store has the shape of `slots`: it never makes one segment of all slots
+//! (`in_one`). So the store and `slots` find the same slot and lease for an index.
 //!
 //! Called by users. `slots` holds the addresses of the segments.
 
@@ -42,7 +42,7 @@ struct Segment {
 pub(super) struct Keyed([Segment; SEGMENTS]);
 
 impl Keyed {
-    /// Creates the addresses of no segment.
+    /// Creates an empty table.
     pub(super) const fn new() -> Self {
         Self(
             [const {
@@ -149,8 +149,8 @@ impl<T> SharedPool<T> {
         Ok(RawKey::of(index, lease.begin()).into())
     }
 
-    /// Returns whether a key's object is alive, while other threads may change that. O(1), without
-    /// a lock.
+    /// Returns whether a key's object is alive. Other threads may change that at any time. O(1),
+    /// without a lock.
     #[must_use]
     pub fn contains_key(&self, key: Key<T>) -> bool {
         let raw = RawKey::from(key);
@@ -259,16 +259,16 @@ impl<T: Sync> SharedPool<T> {
     }
 }
 
-/// A reference to an object of a [`SharedPool`] that was found by its key; see
-/// [`SharedPool::get`]. It keeps the object alive.
+/// A reference to an object of a [`SharedPool`], from [`SharedPool::get`]. The reference keeps the
+/// object alive.
 pub struct SharedRef<'p, T> {
     object: NonNull<T>,
     lease: &'p Lease,
     pool: &'p SharedPool<T>,
 }
 
-// SAFETY: the reference gives shared references (`T: Sync`), and may drop the object with its own
-// drop (`T: Send`).
+// SAFETY: the reference gives shared references, so `T` is `Sync`. Its drop may drop the object, so
+// `T` is `Send`.
 unsafe impl<T: Send + Sync> Send for SharedRef<'_, T> {}
 // SAFETY: a shared `SharedRef` gives only shared references to the object (`T: Sync`).
 unsafe impl<T: Sync> Sync for SharedRef<'_, T> {}

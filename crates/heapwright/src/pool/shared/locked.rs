@@ -84,7 +84,7 @@ pub(super) fn before_fork() {
     }
 }
 
-/// Releases the locks on either side of a fork.
+/// Releases the locks after a fork, in the parent and in the child.
 ///
 /// # Safety
 ///

@@ -14,8 +14,9 @@
 //! A refill leaves the magazine half full, and an overflow half empty. So a thread near either end
 //! uses the store once in 63 operations.
 //!
-//! The size is eight bytes below a kilobyte, so that a magazine with its lock fills whole cache
-//! lines. Zeroed memory is an empty magazine, so new memory need not be written.
+//! The size is eight bytes below a kilobyte, so a thread's own magazine takes a kilobyte of whole
+//! cache lines. The lock of a shared magazine takes 16 bytes more, and so another line. Zeroed
+//! memory is an empty magazine, so new memory need not be written.
 //!
 //! Invariants: slots below `count` are free, and each is in one place only. Only one thread at a
 //! time touches the slots: the owner of the magazine, or the holder of its lock. The count is
@@ -38,20 +39,21 @@ const BATCH: usize = ROUNDS / 2;
 
 /// Free slots; the zero value is empty.
 ///
-/// The magazine belongs to one thread, or lies behind the lock in its first line (see
-/// `registry::shared`).
+/// The magazine belongs to one thread, or a lock guards it. The lock lies before the count, in the
+/// same cache line (see `registry::shared`).
 #[repr(C)]
 pub(super) struct Magazine {
-    /// The thread in the magazine writes the count; any thread reads it for statistics.
+    /// The thread that holds the magazine writes the count; any thread reads the count for
+    /// statistics.
     count: AtomicUsize,
     slots: UnsafeCell<[*mut u8; ROUNDS]>,
 }
 
-/// A magazine with its lock fills whole cache lines, a power of two.
+/// A thread's own magazine, padded to whole cache lines, takes a kilobyte.
 const _: () = assert!(size_of::<Magazine>() == 1024 - 8);
 
-// SAFETY: the contracts of the unsafe methods let only the thread in the magazine touch the slots.
-// The slots' memory is free and belongs to no other code.
+// SAFETY: by the contracts of the unsafe methods, only the thread that holds the magazine touches
+// the slots. The slots' memory is free and belongs to no other code.
 unsafe impl Sync for Magazine {}
 // SAFETY: the slots' memory is free and belongs to no other code, so it may go to another thread.
 unsafe impl Send for Magazine {}
@@ -149,7 +151,7 @@ impl Magazine {
         let slots = unsafe { self.slots() };
         let mut count = store.take(&mut slots[..BATCH]);
         if count == 0 {
-            // Fresh slots of one segment, the lowest on top.
+            // Takes fresh slots of one segment, so that the lowest is on top.
             while count < BATCH {
                 let slot = if count == 0 { store.fresh_or_grow() } else { store.fresh() };
                 if slot.is_null() {

@@ -58,7 +58,7 @@ pub(super) fn before_fork() {
     locked::before_fork();
 }
 
-/// Releases the locks on either side of a fork.
+/// Releases the locks after a fork, in the parent and in the child.
 ///
 /// # Safety
 ///
@@ -75,20 +75,20 @@ pub(super) fn forget_after_fork() {
     Magazine::family().forget_after_fork();
 }
 
-/// A pool of objects of one type that many threads create and destroy.
+/// A pool of objects of one type, for many threads.
 ///
-/// Like [`Pool`](super::Pool), but `Sync`. Each thread has a magazine of 126 free slots and takes
-/// no lock until the magazine is empty or full: once in 63 operations. Any thread may destroy an
-/// object. Handles ([`SharedBoxed`]), raw pointers or keys hold objects. Keys are looked up without
-/// a lock ([`SharedPool::get`]). The lookup returns a reference that keeps the object, also if
-/// another thread removes the key meanwhile.
+/// The pool is like [`Pool`](super::Pool), but `Sync`. Each thread has a magazine of 126 free slots
+/// and takes no lock until the magazine is empty or full: once in 63 operations. Any thread may
+/// destroy an object. Handles ([`SharedBoxed`]), raw pointers or keys hold objects. Keys are looked
+/// up without a lock ([`SharedPool::get`]). The lookup returns a reference that keeps the object
+/// alive, even if another thread removes the key meanwhile.
 ///
 /// A thread cannot use free slots of other magazines, so a pool may hold 126 slots for each thread
 /// beyond its objects. With a limit, exactly that many objects may live, and each operation costs
 /// one more atomic addition.
 ///
-/// A magazine for each thread may be too much if many threads use a pool rarely. A process with
-/// `HEAPWRIGHT=cache=shared:K` has at most K magazines a pool, each behind a lock.
+/// If many threads use a pool rarely, a magazine for each thread may take too much memory. A
+/// process with `HEAPWRIGHT=cache=shared:K` has at most K magazines a pool, each behind a lock.
 ///
 /// The idea is that of the thread caches of scudo and tcmalloc, and of Bonwick's magazines.
 ///
@@ -283,7 +283,7 @@ impl<T> SharedPool<T> {
     }
 }
 
-/// The pool that handles free their slots to. It need not know the type of the objects.
+/// Handles free their slots to this pool. It need not know the type of the objects.
 impl Home for Slots {
     #[inline(always)]
     unsafe fn deallocate(&self, slot: NonNull<u8>) {

@@ -52,8 +52,8 @@ type SharedMagazine = &'static shared::Slot<Magazine>;
 #[inline(never)]
 fn wake(shared: SharedMagazine, slot: NonNull<u8>) -> NonNull<u8> {
     shared.wake();
-    // The result is opaque. A caller that knew it to be its own argument would keep the argument in
-    // a saved register.
+    // Hides that the result is the argument. Otherwise the caller would keep the argument in a
+    // saved register.
     core::hint::black_box(slot)
 }
 
@@ -65,7 +65,7 @@ pub(in crate::pool) struct Slots {
     config: Config,
     /// Live objects, if the pool has a limit.
     pub(super) live: AtomicU32,
-    /// The addresses that lead from keys to objects.
+    /// The addresses of the segments, for lookups by key.
     pub(super) keyed: Keyed,
 }
 
@@ -157,7 +157,8 @@ impl Slots {
         Some(slot)
     }
 
-    /// Returns the calling thread's shared magazine, locked. `None`: the lock is taken.
+    /// Returns the calling thread's shared magazine, locked. `None`: the lock is taken, or the
+    /// thread has no shared magazine.
     #[inline(always)]
     fn try_shared(&self, exclusive: Option<&Magazine>, by_cpu: bool) -> Option<SharedMagazine> {
         if exclusive.is_some() || cfg!(feature = "checked") {
@@ -224,6 +225,9 @@ impl Slots {
         unsafe { self.free_cold(magazine, slot.as_ptr()) };
     }
 
+    /// Frees a slot if the thread's own magazine is full or missing, usually into a shared
+    /// magazine.
+    ///
     /// # Safety
     ///
     /// As [`Slots::free`].
@@ -239,6 +243,8 @@ impl Slots {
         }
     }
 
+    /// Frees a slot into the magazine of the CPU.
+    ///
     /// # Safety
     ///
     /// As [`Slots::free`].
@@ -248,6 +254,8 @@ impl Slots {
         unsafe { self.free_shared(exclusive, slot, true) };
     }
 
+    /// Frees a slot into the thread's shared magazine.
+    ///
     /// # Safety
     ///
     /// As [`Slots::free`].
@@ -285,6 +293,9 @@ impl Slots {
         }
     }
 
+    /// Frees a slot if no shared magazine was free at once: into the thread's own magazine, a
+    /// shared one, or the store.
+    ///
     /// # Safety
     ///
     /// As [`Slots::free`].
@@ -312,8 +323,8 @@ impl Slots {
     }
 
     pub(super) const fn new_store(&self) -> Store {
-        // The store has more slots than objects, for free slots in magazines; `live` enforces the
-        // limit.
+        // The store's limit is higher than the pool's, because magazines hold free slots. `live`
+        // enforces the pool's limit.
         let limit = self.config.limit.saturating_add((MOST_THREADS * ROUNDS) as u32);
         Store::new(self.shape, Config { limit, in_one: false, ..self.config })
     }

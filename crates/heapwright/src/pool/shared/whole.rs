@@ -66,8 +66,8 @@ impl Slots {
         for magazine in self.magazines.all() {
             // SAFETY: the pool is borrowed mutably, so no thread uses a magazine.
             let twice = store.put_each(unsafe { magazine.take_all() });
-            // In a forked child, magazines may be copies of different moments, with one slot in two
-            // of them.
+            // In a forked child, two magazines may hold the same slot, because they may be copies
+            // of different moments.
             if let (Some(twice), false) = (twice, fork::has_forked()) {
                 misuse::freed_twice_in_pool(store.name(), twice.addr());
             }
