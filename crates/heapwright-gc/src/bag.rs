@@ -7,8 +7,8 @@
 //!   bag, the heap's       chunk --> chunk --> chunk    a lock for each chunk
 //! ```
 //!
-//! A collection has to note old objects that were stored into, weak slots and ephemerons. Their
-//! number is unknown beforehand. They lie in chunks like the mark stack's items, in no order.
+//! A collection notes weak slots, ephemerons, and old objects that were stored into. The number of
+//! notes is unknown beforehand. They lie in chunks like the mark stack's items, in no order.
 //! Without memory for a chunk, [`Buffer::push`] returns false, and the caller copes without the
 //! note.
 //!

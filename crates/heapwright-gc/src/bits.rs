@@ -114,7 +114,8 @@ pub(super) fn set_shared(bits: &Bits, offset: usize) {
 #[inline]
 pub(super) fn take(bits: &Bits, offset: usize) -> bool {
     let (word, mask) = place(offset);
-    // Released: a thread that sees the mark gone also sees the sweep that had left it (see `held`).
+    // Released: the last sweep had left the mark. A thread that sees the mark gone also sees that
+    // this sweep is over (see `held`).
     bits[word].fetch_and(!mask, Ordering::Release) & mask != 0
 }
 
@@ -185,7 +186,8 @@ impl Starts {
         Some(Self { step, half: if pairs { step / 2 } else { 0 }, phase, less: 64 % step })
     }
 
-    /// Returns the bits of the next word, and those that begin in the middle of their granule.
+    /// Returns the bits of the slots that begin in the next word. The second result has only the
+    /// slots that begin in the middle of their granule.
     fn next(&mut self) -> (u64, u64) {
         let Self { step, half, phase, less } = *self;
         let second = if phase + half < step { phase + half } else { phase + half - step };
@@ -443,7 +445,8 @@ mod tests {
             prop_assert_eq!(&free, &expected);
             let other = none();
             let live = count(&bits);
-            // Marks on every fifth slot; the cursor alone takes a third of the page.
+            // Every fifth slot has a mark. The slots below the cursor, a third of the page, count
+            // as taken.
             let (marks, cursor) = (none(), slots / 3 * size);
             (0..slots).step_by(5).for_each(|slot| _ = set(&marks, slot * size));
             let mut dead = Vec::new();

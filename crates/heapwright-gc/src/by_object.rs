@@ -9,9 +9,9 @@
 //! ```
 //!
 //! Adding, finding and removing an entry takes constant time, even if its object has many. A minor
-//! collection visits only entries with an object that is not old. A new entry is young. The
-//! collection that finds all objects of an entry old clears its bit. A collection visits a few
-//! entries at a time. Between these visits, entries may come and go.
+//! collection visits only entries with an object that is not old. A new entry is young. A
+//! collection clears the entry's bit when it finds all objects of the entry old. A collection
+//! visits a few entries at a time. Between these visits, entries may come and go.
 //!
 //! Part of `finalizers` and `guardians`.
 
@@ -37,7 +37,7 @@ impl Node {
         Self { object, next: 0, previous: 0 }
     }
 
-    /// Its object.
+    /// The entry's object.
     pub(super) fn object(self) -> *mut u8 {
         self.object
     }
@@ -45,7 +45,7 @@ impl Node {
 
 /// An entry with a node.
 pub(super) trait Linked: Copy {
-    /// Its node.
+    /// The entry's node.
     fn node(&mut self) -> &mut Node;
 
     /// Changes the address of each other object of the entry to the result of `with`.
@@ -114,8 +114,8 @@ impl<T: Linked> ByObject<T> {
         }
     }
 
-    /// Makes a table that fits one more entry. Returns whether there is a table, if only a full
-    /// one.
+    /// Makes a table that fits one more entry. Without memory, keeps the old table, which may be
+    /// full. Returns whether there is a table.
     fn fit(&mut self) -> bool {
         if self.mask != 0 && self.count <= self.mask {
             return true;

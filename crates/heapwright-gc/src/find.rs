@@ -50,14 +50,14 @@ impl Space {
         self.pages.at_unit(self.head_of(address)?)
     }
 
-    /// Returns the object that an address lies in. Recent objects are found as far as mutators are
-    /// settled.
+    /// Returns the object that an address lies in. Objects that a mutator has allocated in a region
+    /// since the region was last written to its page (`Mutator::settle`) are not found.
     pub(super) fn find(&self, address: *const u8) -> Option<*mut u8> {
         self.find_if(address, |page, start| self.holds(page, start))
     }
 
-    /// As [`Space::find`], with unsettled objects as well. `is_fresh` says whether a mutator's
-    /// region has handed out the slot of a page that begins at an address.
+    /// As [`Space::find`], but also finds objects that only a mutator's region knows. `is_fresh`
+    /// says whether a region has handed out the slot of a page that begins at an address.
     pub(super) fn find_or(
         &self,
         address: *const u8,
