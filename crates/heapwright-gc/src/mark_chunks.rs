@@ -109,12 +109,12 @@ impl MarkChunks {
         Some(chunks.wrapping_add(1))
     }
 
-    /// Returns its bytes, and their peak.
+    /// Returns the bytes of all runs, and their peak.
     pub(super) fn bytes(&self) -> [usize; 2] {
         [self.bytes.get(), self.peak.get()]
     }
 
-    /// Returns its bytes beyond those that every heap has.
+    /// Returns the bytes of runs beyond those that every heap may keep.
     pub(super) fn beyond_a_few(&self) -> usize {
         self.bytes.get().saturating_sub(KEPT)
     }
@@ -133,9 +133,9 @@ impl MarkChunks {
         let mut runs = self.runs.lock();
         let mut chunks = Chunks::none();
         while let Some(chunk) = gang.take_empty() {
-            // SAFETY: the run that the chunk was cut from, under the lock.
+            // SAFETY: the chunk was cut from this run, which is used under the lock.
             unsafe { (*run_of(chunk)).empty += 1 };
-            // SAFETY: taken just now.
+            // SAFETY: the chunk was taken just now.
             unsafe { chunks.push(chunk) };
         }
         // Unlinks the runs that go, and gives them an impossible count. All their chunks are in
@@ -163,13 +163,12 @@ impl MarkChunks {
         // Keeps the other chunks. The first chunk of each run that goes stands for the run.
         let mut gone = Chunks::none();
         while let Some(chunk) = chunks.pop() {
-            // SAFETY: the run that the chunk was cut from, which is there until it is given back
-            // below.
+            // SAFETY: the chunk was cut from this run, which exists until it is given back below.
             if unsafe { (*run_of(chunk)).empty } == 0 {
-                // SAFETY: taken above.
+                // SAFETY: the chunk was taken above.
                 unsafe { gang.give_empty(chunk) };
             } else if run_of(chunk).addr() + size_of::<Chunk>() == chunk.addr() {
-                // SAFETY: taken above, the first chunk of its run.
+                // SAFETY: the chunk was taken above, and is the first of its run.
                 unsafe { gone.push(chunk) };
             }
         }

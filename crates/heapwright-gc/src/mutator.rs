@@ -69,7 +69,7 @@ pub(super) struct Mutator {
     /// The thread's number in the system, and above it the number of forks when it was read, plus 1
     /// (see `forks`). 0: unknown.
     system_thread: Num,
-    /// Its number among all mutators.
+    /// The mutator's number among all mutators.
     pub(super) number: Num,
 }
 
@@ -91,7 +91,7 @@ pub(super) unsafe fn after_fork() {
 }
 
 impl Mutator {
-    /// Resets it to zero, for its next use.
+    /// Resets the mutator to zero, for its next use.
     pub(super) fn clear(&self) {
         self.poll.store(0, Ordering::Relaxed);
         self.barrier.store(0, Ordering::Relaxed);
@@ -152,10 +152,10 @@ impl Mutator {
         unsafe { &*handshake.owner().cast() }
     }
 
-    /// Its heap.
+    /// The mutator's heap.
     #[inline]
     pub(super) fn heap(&self) -> &'static Heap {
-        // SAFETY: set by `join`; heaps are never freed.
+        // SAFETY: `join` set the pointer, and heaps are never freed.
         unsafe { &*self.heap.get() }
     }
 }

@@ -35,8 +35,8 @@ pub(super) struct Pacing {
     live: Num,
     goal: Num,
     allowance: Num,
-    /// Bytes that mutators allocated since the last cycle ended. `allocated_before`: in cycles
-    /// before.
+    /// Bytes that mutators allocated since the last cycle ended. `allocated_before`: bytes
+    /// allocated in earlier cycles.
     pub(super) allocated: Num,
     allocated_before: Num,
     /// The bytes that the runtime has in malloc.
@@ -312,7 +312,7 @@ mod tests {
         let allocated = pacing.end_allocating();
         assert_eq!(pacing.estimate_live(100, allocated), 100);
         assert_eq!(pacing.know_live(), 0);
-        // Nor does a sum overflow.
+        // A sum does not overflow either.
         pacing.add_external(100);
         assert!(!pacing.is_below(usize::MAX, 1000));
         assert!(!pacing.admits(usize::MAX, 1000, usize::MAX - 1));

@@ -176,9 +176,9 @@ impl<A: Around> Step<'_, A> {
         );
     }
 
-    /// Has the runtime change the references of each object of the heap, and of the roots.
+    /// Calls the runtime to change the references of each object of the heap, and of the roots.
     fn have_references_updated(&self) {
-        // Settles, because moved objects are in regions.
+        // Settles the mutators, because moved objects are in regions.
         self.around.settle();
         self.space.each_page(|page| {
             for offset in page.objects() {
@@ -379,7 +379,7 @@ mod tests {
         let candidates = [from, into, third].map(|page| page.evacuation());
         assert_eq!(candidates, [Evacuation::Candidate, Evacuation::No, Evacuation::No]);
 
-        // Marks by hand, and a note as marking makes it.
+        // Sets marks and makes a note by hand, as marking would.
         let tracer = Tracer::new(trace);
         tracer.mark_as(Marks::Alone);
         [objects[3], objects[5], leads.cast()].iter().for_each(|&object| space.give_mark(object));
