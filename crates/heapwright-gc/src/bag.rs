@@ -166,7 +166,7 @@ impl Bag {
         let mut all = self.chunks.lock();
         let mut changed = Chunks::none();
         while let Some(chunk) = all.0.pop() {
-            // SAFETY: a chunk of the bag, which has its count.
+            // SAFETY: the chunk is the bag's, and has its count.
             let count = unsafe { (*chunk).count };
             for n in (0..count).step_by(const { size_of::<T>() / size_of::<usize>() }) {
                 let place: *mut T = words(chunk).wrapping_add(n).cast();

@@ -107,10 +107,10 @@ impl Handles {
             own.free.set(self.take_batch()?);
         }
         let cell = own.free.get();
-        // SAFETY: the first of the mutator's free cells.
+        // SAFETY: the cell is the first of the mutator's free cells.
         own.free.set(unsafe { behind(cell) });
         own.balance.add(1);
-        // SAFETY: a cell of the heap, free until now and the mutator's.
+        // SAFETY: the cell is the heap's. It was one of the mutator's free cells until now.
         unsafe { &*cell }.store(object, Ordering::Relaxed);
         Some(cell)
     }
@@ -121,7 +121,7 @@ impl Handles {
     ///
     /// [`Handles::make`] made the cell, and nobody uses the cell any more.
     pub(super) unsafe fn free(&self, own: &Own, cell: *mut Cell) {
-        // SAFETY: a cell of this heap, which the caller gives back.
+        // SAFETY: the cell is this heap's, and the caller gives it back.
         own.free.set(unsafe { put(own.free.get(), cell) });
         own.balance.set(own.balance.get().wrapping_sub(1));
     }
@@ -137,11 +137,11 @@ impl Handles {
                 ptr::from_ref(cell).cast_mut()
             } else {
                 let cell = inner.free.0;
-                // SAFETY: the first of the heap's free cells.
+                // SAFETY: the cell is the first of the heap's free cells.
                 inner.free.0 = unsafe { behind(cell) };
                 cell
             };
-            // SAFETY: a cell that was just made, or taken out of the free ones.
+            // SAFETY: the cell was just made, or taken from the free cells.
             chain = unsafe { put(chain, cell) };
         }
         self.made.store(inner.made, Ordering::Release);

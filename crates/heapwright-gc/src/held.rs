@@ -2,10 +2,10 @@
 //!
 //! ```text
 //!   an object is recorded by    its mutator's region    -->   cursor            -->   taken
-//!                           it is below next             it is below it          its bit is set
+//!   this place is               below `next`                 below the cursor        bit is set
 //!                                      settle, then close             sweep
 //!
-//!   and from the end of marking until the page is swept, it needs its mark as well
+//!   from the end of marking until the page is swept, the object also needs its mark
 //! ```
 //!
 //! Any thread may call [`Heap::find`](super::raw::Heap::find). The call neither stops the world nor

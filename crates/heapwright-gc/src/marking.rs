@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   gang       chunks to be marked, and the workers         chunks       their memory
-//!   helpers    threads that only mark                   local_marks  a bitmap for the second of two
+//!   helpers    threads that only mark                   local_marks  a bitmap for a second thread
 //!   counted    objects by page list, of tracers that have given their counts
 //! ```
 //!

@@ -11,8 +11,9 @@
 //!
 //! A slot holds an object exactly if it lies below the *cursor*, or its bit in *taken* is set. A
 //! mutator that has the page allocates from its clear stretches in the order of addresses, and
-//! never goes back. So allocation moves the cursor and writes no bit. [`Page::settle`] records the
-//! unused rest of the current stretch, when the world is stopped or the mutator gives the page up.
+//! never goes back. So allocation moves the cursor and writes no bit. [`Held::settle`] moves the
+//! cursor, when the world is stopped or the mutator gives the page up. Until then only the
+//! mutator's region knows its newest objects.
 //!
 //! A sweep makes exactly the marked slots taken, and resets the cursor. It copies 64 words for 64
 //! KiB, whatever the page contains. It makes no free list, and touches no object unless the runtime

@@ -59,8 +59,8 @@ impl Mutator {
         }
     }
 
-    /// Claims a page with free slots of a larger pool, whose slots are at most twice as large. That
-    /// is better than collecting while much of the heap is free.
+    /// Claims a page with free slots of a larger pool, whose slots are at most twice as large. A
+    /// larger slot is better than a collection while much of the heap is free.
     fn find_larger(&self, page_list: usize) -> Option<&'static Page> {
         let heap = self.heap();
         if heap.space.pacing.used() >= heap.space.pacing.allowance() / 8 * 7 {

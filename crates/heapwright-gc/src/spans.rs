@@ -74,7 +74,7 @@ impl Heap {
         result
     }
 
-    /// Reports that a collection begins, and its trace.
+    /// Reports that a collection and its trace begin.
     pub(super) fn collection_begins(&self, me: &Mutator) {
         if self.is_heard() {
             let minor = if self.trace.generations.is_minor() { MINOR } else { 0 };

@@ -7,8 +7,8 @@
 //!
 //! A random mutator makes objects of all sizes and kinds, stores references between them, makes and
 //! frees handles, collects a little or wholly. After each full collection, objects that the
-//! shadow's handles lead to are there, unchanged. The other objects are gone after two. An object
-//! of a freed kind was freed once if it died, and not otherwise.
+//! shadow's handles lead to are there, unchanged. The other objects are gone after two collections.
+//! An object of a freed kind was freed once if it died, and not otherwise.
 #![allow(
     clippy::multiple_unsafe_ops_per_block,
     reason = "a runtime is unsafe from end to end: each test says once what it promises"
@@ -56,7 +56,7 @@ struct Head {
     count: usize,
 }
 
-/// Serials of objects that were freed, by heap (its data).
+/// Serials of the objects that a heap has freed: the data of its runtime.
 type Freed = Mutex<Vec<usize>>;
 
 fn references(object: *mut u8) -> *mut *mut u8 {

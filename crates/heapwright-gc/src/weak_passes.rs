@@ -14,7 +14,7 @@
 //! [`Tracer::where_is`](super::raw::Tracer::where_is).
 //!
 //! An object whose finalizer becomes due counts as dead, as for weak slots. An object that a
-//! guardian retrieves does not.
+//! guardian retrieves does not count as dead.
 //!
 //! Called by `settling` and `moving`.
 
