@@ -1,7 +1,7 @@
 //! Sweeping: mutators that take pages sweep a little at a time, of every pool.
 //!
 //! ```text
-//!   a page is swept     by the mutator that needs one of its page list, and allocates from it,
+//!   a page is swept     by the mutator that needs a page of this page list, and allocates from it,
 //!                       by turns of all page lists, a share for each page that is taken, or
 //!                       in a step (`cycle`)
 //!

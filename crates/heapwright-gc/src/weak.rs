@@ -9,7 +9,8 @@
 //!   marking   roots, and all they lead to
 //!       1     values whose keys are marked, and all they lead to, and again
 //!       2     weak slots and handles to unmarked objects: null
-//!       3     finalizers of unmarked objects become due and mark them; if any, again from 1
+//!       3     finalizers of unmarked objects become due, and these objects are marked; if there
+//!             are any: from 1 again
 //! ```
 //!
 //! A finalizer finds its object whole, with the ephemerons that have the object as their key. A
