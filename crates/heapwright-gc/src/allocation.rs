@@ -118,7 +118,7 @@ impl Mutator {
         }
     }
 
-    /// Pays for a page, and claims one with free slots from a page list. `None` without memory.
+    /// Pays for a page, and claims a page with free slots from a page list. `None` without memory.
     fn acquire(&self, page_list: usize) -> Option<&'static Page> {
         let heap = self.heap();
         if heap.fork.is_poisoned() {
@@ -130,7 +130,7 @@ impl Mutator {
         Some(page)
     }
 
-    /// Runs the steps 1 to 8 of the picture until one finds a page.
+    /// Runs the steps 1 to 8 of the picture until a step finds a page.
     fn look_for_page(&self, page_list: usize) -> Option<&'static Page> {
         let heap = self.heap();
         let up_to_the_limit =

@@ -96,7 +96,7 @@ impl Mutator {
         unsafe { heap.world.join(&me.handshake, &me.poll, ptr::from_ref(me).cast_mut().cast()) };
         // Takes over the barrier that a cycle under way announced when it began. `each` holds the
         // list's lock. A collector that announces another barrier needs that lock, too. So this
-        // load sees its barrier, or it changes this mutator's barrier later.
+        // load sees the collector's barrier, or the collector changes this mutator's barrier later.
         heap.world.each(|handshake| {
             let is_mine = ptr::eq(handshake, &me.handshake);
             if is_mine {

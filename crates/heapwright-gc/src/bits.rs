@@ -55,8 +55,8 @@ impl Words {
     /// All words.
     pub(super) const ALL: Self = Self { step: WORD_BYTES, count: WORDS };
 
-    /// The words for slots of `size` bytes. The page holds as many slots as fit, or part of a
-    /// larger one.
+    /// The words for slots of `size` bytes. The page holds as many slots as fit, or part of one
+    /// larger slot.
     pub(super) fn of(size: usize) -> Self {
         if are_few(size) {
             Self { step: size, count: (PAGE_BYTES / size).max(1) }
@@ -178,7 +178,8 @@ impl Starts {
     fn of(size: usize, word: usize) -> Option<Self> {
         let pairs = !size.is_multiple_of(GRANULE);
         let step = if pairs { size / (GRANULE / 2) } else { size / GRANULE };
-        // (From 1024 bytes on, or 512 for pairs. Pages with few slots have larger ones.)
+        // (`step` is at least 64 from 1024 bytes on, or from 512 bytes for pairs. Few slots are
+        // always larger.)
         if step >= 64 || !size.is_multiple_of(GRANULE / 2) {
             return None;
         }

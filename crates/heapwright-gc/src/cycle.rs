@@ -46,7 +46,8 @@ impl Heap {
         !self.fork.is_poisoned() && !self.space.cycle.is_held() && !sync::holds_all()
     }
 
-    /// Returns whether there is a plan of objects to move, or one was requested.
+    /// Returns whether objects are to be moved: there is a plan, or a compaction was requested and
+    /// no scope defers it.
     pub(super) fn is_to_compact(&self) -> bool {
         self.moving.is_begun()
             || self.moving.is_asked() && !self.trace.generations.are_majors_deferred()
@@ -81,15 +82,15 @@ impl Heap {
         self.collect_whole(me, options.generations, options.incremental);
     }
 
-    /// Finishes the cycle under way. Then runs a whole minor cycle and all of its sweep. The cycle
-    /// is a major one if that is due, or if ages are unknown. Returns whether it was a minor one.
+    /// Finishes the cycle under way. Then runs another whole cycle and all of its sweep. That cycle
+    /// is minor, unless a major cycle is due or ages are unknown. Returns whether it was minor.
     pub(super) fn collect_young(&self, me: &Mutator) -> bool {
         self.collect_whole(me, false, self.space.options().incremental);
         self.trace.generations.is_minor()
     }
 
     /// Finishes the cycle under way. Then runs a whole cycle and all of its sweep: a major cycle if
-    /// `major`, else the kind that is due. Runs in several pauses if `steps`, else in one.
+    /// `major`, else the kind that is due. Runs in several pauses if `steps`, else in one pause.
     fn collect_whole(&self, me: &Mutator, major: bool, steps: bool) {
         let mut begun = self.space.cycle.phase() != Phase::Marking;
         let mut cycles = self.space.cycle.number();
@@ -141,7 +142,7 @@ impl Heap {
             return;
         }
         let began = Began::now(asked);
-        // Another mutator may have advanced the cycle while this one stopped the world. Or an
+        // Another mutator may have advanced the cycle while this mutator stopped the world. Or an
         // object could not be remembered since `ready` checked the sticky marks. Then the sticky
         // marks must be cleared first.
         let lost = self.space.cycle.phase() == Phase::Idle

@@ -12,8 +12,8 @@
 //! and finalizers keep for it (see `kept`).
 //!
 //! An object is **old** if the next minor collection takes it for live. On an unswept page, the
-//! coming sweep decides that. While a minor collection marks, the old objects are the marked ones
-//! that had survived before. Before a major collection, no object is old.
+//! coming sweep decides that. While a minor collection marks, the old objects are those marked
+//! objects that had survived before. Before a major collection, no object is old.
 
 use core::ffi::{CStr, c_char};
 use core::slice;

@@ -200,7 +200,7 @@ impl Waiting {
         self.heads.at().cast::<u32>().wrapping_add(hash & self.mask)
     }
 
-    /// Makes a table for `count` ephemerons. Returns false without memory for one.
+    /// Makes a table for `count` ephemerons. Returns false without memory for a table.
     pub(super) fn expect(&mut self, count: usize) -> bool {
         self.heads.give();
         self.indexed = 0;

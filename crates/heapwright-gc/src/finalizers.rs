@@ -98,7 +98,8 @@ struct Level {
     due: Array<Entry>,
     /// How many due finalizers were taken.
     taken: usize,
-    /// How many due finalizers may be taken. The others became due in the marking under way.
+    /// How many due finalizers may be taken. The other due finalizers became due in the marking
+    /// under way.
     ready: usize,
     /// How many due finalizers were marked, or became due earlier.
     marked: usize,

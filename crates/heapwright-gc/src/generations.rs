@@ -146,7 +146,7 @@ impl Generations {
     }
 
     /// Returns how many of the `live` bytes are surely live. After a minor cycle these are at most
-    /// the bytes that the last major cycle found, because the others may be old garbage.
+    /// the bytes that the last major cycle found, because other bytes may be old garbage.
     pub(super) fn known_live(&self, live: usize) -> usize {
         let known = if self.is_minor() { self.live_at_major.get().min(live) } else { live };
         self.live_at_major.set(known);

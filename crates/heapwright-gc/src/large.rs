@@ -12,7 +12,7 @@
 //! Address space costs nothing, so an object takes whole units. The heap's limit and pace count the
 //! bytes that may be in memory: the largest footprint that any object in the page has had. A run
 //! that the chunk used before may have memory everywhere. The memory behind the object goes back at
-//! once if it is at least an eighth of the object, or if the limit leaves no room for it.
+//! once if it is at least an eighth of the object, or if the limit leaves no room.
 //!
 //! When the object of a page of up to `MOST` grains has died, the page stays with the heap, in a
 //! list by footprint. A new object takes a page whose footprint is at most an eighth larger than

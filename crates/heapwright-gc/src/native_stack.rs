@@ -11,7 +11,7 @@
 //!
 //! A program may run on a stack of its own (`makecontext`, `sigaltstack`). The memory between such
 //! a stack's top and another stack's base is no stack. So a scan looks up once how far the memory
-//! below the base can be read, and ends the program if the top is not there.
+//! below the base can be read. If the top is not there, the scan ends the program.
 //!
 //! Part of `mutator`.
 

@@ -69,7 +69,7 @@ impl Overhead {
             && is_hardly_anything(used, most)
     }
 
-    /// Notes a refused allocation. The next one may try a cycle.
+    /// Notes a refused allocation. The next allocation may try a cycle.
     pub(super) fn note_refusal(&self) {
         self.futile.set(self.futile.get().min(FUTILE - 1));
     }

@@ -100,8 +100,9 @@ impl Pacing {
         self.allowance.get()
     }
 
-    /// Returns the bytes that the runtime has in malloc. 0: the runtime has reported fewer bytes
-    /// than it freed, by mistake, or because one thread is ahead of another.
+    /// Returns the bytes that the runtime has in malloc, at least 0. (The sum is negative if the
+    /// runtime has freed more bytes than it reported: by mistake, or because one thread is ahead of
+    /// another.)
     pub(super) fn external(&self) -> usize {
         self.external.get().cast_signed().max(0).cast_unsigned()
     }

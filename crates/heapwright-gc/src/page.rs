@@ -290,7 +290,7 @@ impl Page {
         if from >= to {
             return;
         }
-        // A large object may be resized, and has been scanned all the same.
+        // A large object counts as scanned, even if it is resized later.
         self.scanned_to.set(if self.is_large() { usize::MAX } else { to });
         let slot = self.slot.get().max(1);
         for offset in (from..to).step_by(slot).filter(|&at| !bits::is_set(self.held.taken(), at)) {

@@ -21,7 +21,7 @@ use super::phase::Phase;
 const OWN_SWEEPS: usize = 16;
 
 impl Mutator {
-    /// Runs the steps 1 to 5 of the picture until one finds a page.
+    /// Runs the steps 1 to 5 of the picture until a step finds a page.
     pub(super) fn find_page(&self, page_list: usize) -> Option<&'static Page> {
         let heap = self.heap();
         let pool = page_list / KINDS;

@@ -5,7 +5,7 @@
 //!                     --stop_world--> the collector --go_on-->
 //! ```
 //!
-//! A thread that waits for one heap leaves its mutators in all others (see `world`).
+//! If a thread waits for one heap, its mutators in all other heaps leave (see `world`).
 //!
 //! Called by `cycle`, `allocation`, `attach` and `raw`.
 

@@ -397,7 +397,7 @@ impl Space {
         bytes.min(chunk::purge_all(0))
     }
 
-    /// Forgets the empty pages, at the heap's end. So no other thread gives one back.
+    /// Forgets the empty pages, at the heap's end. So no other thread gives such a page back.
     pub(super) fn forget_empty(&self) {
         self.lists.lock().forget_empty();
     }

@@ -228,7 +228,7 @@ impl Model<'_> {
         seen
     }
 
-    /// Checks that no reachable object is lost, and that no unreachable one survives two
+    /// Checks that no reachable object is lost, and that no unreachable object survives two
     /// collections.
     fn check(&mut self) {
         for _ in 0..2 {
@@ -287,7 +287,7 @@ enum Op {
     Store(usize, usize, Option<usize>),
     Drop(usize),
     Step(u64),
-    /// Makes that many bytes of garbage, so that collections come, and minor ones.
+    /// Makes that many bytes of garbage, so that collections come, also minor collections.
     Churn(usize),
     Check,
 }

@@ -119,10 +119,10 @@ pub struct Tracer {
     /// are part of the work already.
     large: Num,
     counted: Num,
-    /// The work so far, in bytes. Each piece of work counts as the larger of two numbers. One is
-    /// the bytes of marked objects, without large ones that are traced. The other is the bytes of
-    /// slots that were read. So the slots of a large object count when they are read, even if they
-    /// lead to nothing new.
+    /// The work so far, in bytes. Each piece of work counts as the larger of two numbers. The first
+    /// number is the bytes of marked objects, without large objects that are traced. The second
+    /// number is the bytes of slots that were read. So the slots of a large object count when they
+    /// are read, even if they lead to nothing new.
     pub(super) work: Num,
     /// Objects that were marked, by page list.
     pub(super) marked: [Num; PAGE_LISTS],
@@ -165,7 +165,7 @@ pub(super) enum Slots {
     PassOver = 5,
 }
 
-/// When a drain ends before its work is done.
+/// The limits at which a drain ends before its work is done.
 #[derive(Clone, Copy)]
 pub(super) struct Budget {
     /// Nanoseconds of the clock; 0: no deadline.
@@ -410,8 +410,8 @@ impl Tracer {
         self.notes.set(self.notes.get() & !KEYS);
         let is_key = watching && self.space().is_unmarked(object);
         if self.set_mark(object, |_| {}) || is_key {
-            // A tracer without a chunk must not wait for one here, because other mutators are at
-            // work.
+            // A tracer without a chunk must not wait for a chunk here, because other mutators are
+            // at work.
             if self.next.get() == self.end.get() && !self.has_made_room() {
                 if watching {
                     self.of().settling.miss();

@@ -11,9 +11,9 @@
 //! collection.
 //!
 //! - *The heap*: every reference leads to an object's first byte.
-//! - *Barriers*: when marking has ended, every reachable object is marked. If one is not, an
-//!   unreported store has put it into a black object. (`settling` verifies stores into weak
-//!   cells.)
+//! - *Barriers*: when marking has ended, every reachable object is marked. If a reachable object is
+//!   not marked, an unreported store has put a reference to it into a black object. (`settling`
+//!   verifies stores into weak cells.)
 //!
 //! Both verifiers can be enabled in any build ([`super::raw::Options::verify`]). Each costs
 //! another, slower marking in each collection, and 1.6 % of the heap's size.
@@ -38,7 +38,7 @@ const PATH: usize = 12;
 /// The tag of an entry whose object was visited: a part of the path.
 const BEEN: usize = 1;
 
-/// Where a path begins.
+/// The places where paths begin.
 const SOURCES: [&str; 4] =
     ["a handle", "a finalizer that is due", "the runtime's roots", "a stack"];
 /// The source of paths that begin at a kept object, except those of guardians (see `kept`).

@@ -52,7 +52,7 @@ struct Block {
 
 const _: () = assert!(size_of::<Block>() <= UNIT);
 
-/// The memory of all cells, and the heap's free ones.
+/// The memory of all cells, and the heap's free cells.
 struct Inner {
     blocks: Array<*mut Block>,
     free: *mut Cell,

@@ -14,20 +14,21 @@
 //! sets every mutator's `poll`, which the fast paths test, and waits until no mutator is `IN`. A
 //! thread that enters while `stop` is set waits. The collector need not wait for a thread that left
 //! before. The two sides meet as in Dekker's algorithm. A mutator writes its state and then reads
-//! `stop`. The collector writes `stop` and then reads the states. Each has a fence between, so one
-//! of them sees the other. The same words order accesses to objects: a stopping thread releases its
-//! state to the collector, and the collector releases `stop` to entering threads.
+//! `stop`. The collector writes `stop` and then reads the states. Each has a fence between the two
+//! accesses, so one side sees the other. The same words order accesses to objects: a stopping
+//! thread releases its state to the collector, and the collector releases `stop` to entering
+//! threads.
 //!
 //! The collector is a mutator. The mutators that it stopped mark with it (see `gang`). Helpers
-//! mark, too. They have no handshake, and touch objects only while the world is stopped.
-//! Mutators that are `OUT` may join and part while the world is stopped. They hold the list's lock
-//! for a few instructions. The collector holds it only while it walks the list.
+//! mark, too. They have no handshake, and touch objects only while the world is stopped. Mutators
+//! that are `OUT` may join and part while the world is stopped. They hold the list's lock for a few
+//! instructions, and the collector holds it while it walks the list.
 //!
-//! *Several worlds.* A thread may have a mutator in each world. While it waits in one, its mutators
-//! in all others are [`ELSEWHERE`]. So no collector waits for a thread that waits for another
-//! collector. The thread comes back to all worlds or to none ([`come_back`]). A fork stops all
-//! worlds, and waits for a collector only while it has stopped none ([`stop_all`]). So threads
-//! never wait in a circle. Loom-checked (`world/loom_tests.rs`).
+//! *Several worlds.* A thread may have a mutator in each world. While the thread waits in one
+//! world, its mutators in all other worlds are [`ELSEWHERE`]. So no collector waits for a thread
+//! that waits for another collector. The thread comes back to all worlds or to none
+//! ([`come_back`]). A fork stops all worlds, and waits for a collector only while it has stopped
+//! none ([`stop_all`]). So threads never wait in a circle. Loom-checked (`world/loom_tests.rs`).
 
 use core::ptr;
 
@@ -345,7 +346,7 @@ impl World {
         }
     }
 
-    /// Begins to visit the first member, or the one behind the member of `before`.
+    /// Begins to visit the first member, or the member behind that of `before`.
     fn begin_visit(&self, before: Option<&Visit<'_>>) -> Option<Visit<'_>> {
         let members = self.members.lock();
         let forks = members.1;

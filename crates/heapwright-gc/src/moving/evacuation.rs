@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A step runs while the world is stopped. So mutators see an object either at its old place, with
-//! all references leading there, or at the new one.
+//! all references leading there, or at the new place.
 //!
 //! Called by `cycle` and `sweep`.
 

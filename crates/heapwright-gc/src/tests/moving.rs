@@ -314,7 +314,7 @@ fn a_heap_with_far_too_many_pages_compacts_itself() {
 fn what_was_resized_goes_to_the_pool_that_suits() {
     let seen = Shared::default();
     let (heap, mutator) = attached(Options::new(), runtime(&seen));
-    // Objects move from each of these sizes to each other one.
+    // For each pair of these sizes, an object moves to a slot of the second size.
     let sizes = [40, 400, 4_000, 20_000, 40_000, 200_000];
     for from in sizes {
         for to in sizes {
@@ -522,7 +522,7 @@ fn a_large_object_of_few_bytes_is_looked_at_as_one_slot() {
         let bytes = size - size_of::<Node>();
         // SAFETY: fresh, and large enough.
         unsafe { at.cast::<Node>().write(Node { serial: size, count: 0, rigid: 0, wanted: 24 }) };
-        // SAFETY: the rest of the object.
+        // SAFETY: the bytes are the rest of the object.
         unsafe { at.wrapping_add(size_of::<Node>()).write_bytes(0x5a, bytes) };
         let root = root(&mutator, at);
         // The object stays first, and then moves to a slot of the pool.
@@ -589,7 +589,7 @@ fn a_mutator_that_had_another_heap_notes_nothing_there() {
             // SAFETY: handles lead to all objects in use.
             unsafe { mutator.compact() };
         }
-        // Not in the order of attaching, so the next mutator gets the other mutator's record.
+        // Detaches the first mutator first, so the next mutator gets the other mutator's record.
         leave_root(mutator, root);
         leave_root(second, other_root);
         drop((heap, other));

@@ -220,7 +220,7 @@ fn loom_two_collections_in_a_row() {
 
 #[test]
 fn loom_a_collector_a_mutator_and_one_without_a_seat() {
-    // As a fork does, with a handshake or without.
+    // One thread collects without a handshake, as a fork may.
     loom::model(|| {
         let scene = Scene::new(2, 2);
         together(
