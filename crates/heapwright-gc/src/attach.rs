@@ -29,7 +29,8 @@ const ROUNDS: usize = 4;
 /// - If the thread attached a mutator and is still at work with it, detaches the mutator.
 ///   Otherwise all collections would wait for it.
 /// - If the thread entered a mutator and is still at work with it, keeps the mutator, because
-///   another thread must detach it. A collector that waits for the mutator reports it.
+///   another thread must detach it. A collector that waits for the mutator reports that the thread
+///   has ended.
 /// - If the thread has left a mutator, the mutator no longer belongs to the thread.
 pub(super) unsafe extern "C" fn thread_ends(round: *mut core::ffi::c_void) {
     if round.addr() < ROUNDS && os::watch_this_thread(Exit::Mutators, round.wrapping_byte_add(1)) {

@@ -168,7 +168,7 @@ struct Starts {
     half: usize,
     /// The first bit of the next word at which a pair begins, or a slot if there are no pairs.
     phase: usize,
-    /// How many bits the phase shrinks from word to word.
+    /// The number of bits by which the phase shrinks from word to word.
     less: usize,
 }
 

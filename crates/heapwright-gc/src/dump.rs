@@ -6,8 +6,8 @@
 //!
 //! The world is stopped during a dump. The format and its writer are in `heapwright-record`. This
 //! file decides what is written. It numbers the runtime's type names by the addresses of the
-//! strings, in a table of side memory with room for a few thousand types. It changes nothing of the
-//! heap, except that remembered objects have their marks meanwhile
+//! strings, in a table of side memory with room for a few thousand types. A dump changes nothing of
+//! the heap, except that remembered objects have their marks meanwhile
 //! ([`Heap::with_marks_of_remembered`]). An object's references include the objects that guardians
 //! and finalizers keep for it (see `kept`).
 //!

@@ -10,8 +10,8 @@
 //!
 //! Tracers put ephemerons into chunks ([`bag`](super::bag)). The same chunks then hold the waiting
 //! ephemerons. During marking, an ephemeron costs 16 bytes, and 4 to 8 more if the table is needed.
-//! Afterwards it costs nothing: chunks go back, and so does their memory if it is large (see
-//! `mark_chunks`).
+//! Afterwards an ephemeron costs nothing: chunks go back, and so does their memory if there is much
+//! of it (see `mark_chunks`).
 //!
 //! A chain of ephemerons takes time in proportion to its length, in any order of reports. The idea
 //! is from Hayes, "Ephemerons: a new finalization mechanism", 1997. The table is as in Racket CS

@@ -80,7 +80,7 @@ impl Space {
         slot.holds.then(|| MAP.address_of(head).wrapping_add(slot.start))
     }
 
-    /// Returns the slot that an address lies in, of the page that begins at unit `head`. `holds`
+    /// Returns the slot that an address lies in. The slot's page begins at unit `head`. `holds`
     /// says whether the slot holds an object. `None` if the page is made, or goes, at the same
     /// time.
     pub(super) fn slot_at(
@@ -96,8 +96,8 @@ impl Space {
         page.held.is_still(seen).then_some(found)
     }
 
-    /// Returns the page that begins at unit `head`, and the start of the slot there that an address
-    /// lies in. The world is stopped.
+    /// Returns the page that begins at unit `head`, and the start of that slot of the page that an
+    /// address lies in. The world is stopped.
     pub(super) fn slot_in(&self, head: usize, address: usize) -> Option<(&Page, usize)> {
         let page = self.pages.at_unit(head)?;
         page.held.look()?;

@@ -66,8 +66,7 @@ impl FreeLarge {
         self.bytes += page.footprint();
     }
 
-    /// Takes the newest page of a list. `choose` picks one of those lists of `among` that have
-    /// pages.
+    /// Takes the newest page of a list. `choose` picks one of the lists in `among` that have pages.
     pub(super) fn take<'a>(
         &mut self,
         pages: &'a Pages,

@@ -12,8 +12,8 @@
 //! If minor collections do not pay, the heap skips them for a while (see `minors`). An example is a
 //! heap with little memory beyond its live bytes.
 //!
-//! A runtime may have scopes, such as requests, within which collections are minor. Marks then stay
-//! although a major collection is due, because a scope may begin at any time.
+//! A runtime may have scopes, such as requests, within which collections are minor. In such a heap
+//! marks stay, although a major collection is due, because a scope may begin at any time.
 //!
 //! [`Generations`] owns the remembered set and the state that decides between minor and major
 //! collections. (Demers, Weiser, Hayes, Boehm, Bobrow, Shenker: "Combining generational and

@@ -169,7 +169,7 @@ pub(super) fn credit(allowance: usize) -> usize {
 }
 
 /// Returns by which factor the bytes of a step on the allocation path grow, when `used` bytes of
-/// the allowance are used. Otherwise short steps would let a heap grow without end.
+/// the allowance are used. Without this factor, short steps would let a heap grow without end.
 pub(super) fn step_factor(used: usize, allowance: usize) -> u64 {
     let over = used.saturating_sub(allowance);
     1 + (over.saturating_mul(16) / allowance.max(1)).min(31) as u64

@@ -176,8 +176,9 @@ impl Space {
         let (had, dirty) = (page.slot.get(), size.min(has));
         if clears && had < dirty {
             // Zeroes bytes of an earlier object, or of this object before it shrank. Nobody wrote
-            // behind `has`. SAFETY: the bytes are in the page of an object that the caller may
-            // change. Nobody reads behind the object's end.
+            // behind `has`.
+            // SAFETY: the bytes are in the page of an object that the caller may change. Nobody
+            // reads behind the object's end.
             unsafe { ptr::write_bytes(page.base().wrapping_add(had), 0, dirty - had) };
         }
         page.resize_large(size);

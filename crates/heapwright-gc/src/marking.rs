@@ -102,8 +102,8 @@ impl Marking {
 
     /// Takes back a chunk that was taken from a bag, after its words were processed.
     pub(super) fn give_back(&self, chunk: *mut Chunk) {
-        // A tracer that takes the chunk relies on its count. SAFETY: the chunk was taken from a
-        // bag, and is in no list.
+        // A tracer that takes the chunk relies on its count.
+        // SAFETY: the chunk was taken from a bag, and is in no list.
         let count = unsafe { &raw mut (*chunk).count };
         // SAFETY: the count of a chunk that was taken from a bag.
         unsafe { count.write(0) };

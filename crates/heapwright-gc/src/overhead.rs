@@ -17,7 +17,8 @@
 //! `GCHeapFreeLimit`. Go limits the processor time of its collector, and lets the heap exceed the
 //! limit.)
 //!
-//! Minor cycles do not count, because they are cheap. Requested cycles do not count either.
+//! Minor cycles do not count, because they do not mark all live objects. Requested cycles do not
+//! count either.
 //!
 //! Part of `pacing`.
 

@@ -92,7 +92,7 @@ pub(super) struct Page {
     old: Num,
     /// Its part in moving objects: an [`Evacuation`].
     evacuation: Num,
-    /// How many times its objects were pinned.
+    /// The number of pins of its objects.
     pub(super) pins: Num,
     /// Whether the runtime resized one of its objects, which may fit a page elsewhere better.
     pub(super) resized: Num,

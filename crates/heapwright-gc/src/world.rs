@@ -14,10 +14,9 @@
 //! sets every mutator's `poll`, which the fast paths test, and waits until no mutator is `IN`. A
 //! thread that enters while `stop` is set waits. The collector need not wait for a thread that left
 //! before. The two sides meet as in Dekker's algorithm. A mutator writes its state and then reads
-//! `stop`. The collector writes `stop` and then reads the states. Each has a fence between the two
-//! accesses, so one side sees the other. The same words order accesses to objects: a stopping
-//! thread releases its state to the collector, and the collector releases `stop` to entering
-//! threads.
+//! `stop`. The collector writes `stop` and then reads the states. Each has a fence between, so one
+//! side sees the other. The same words order accesses to objects: a stopping thread releases its
+//! state to the collector, and the collector releases `stop` to entering threads.
 //!
 //! The collector is a mutator. The mutators that it stopped mark with it (see `gang`). Helpers
 //! mark, too. They have no handshake, and touch objects only while the world is stopped. Mutators

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   step    new objects are scanned --> roots that cannot be changed pin their pages --> a page at a
-//!           time: copy, forward, change the slots that were noted with it --> roots are changed
+//!           time: copy, forward, change the slots noted with the page --> roots are changed
 //!
 //!   last    the remembered set is changed; the sweep begins, and gives evacuated pages back
 //! ```

@@ -182,9 +182,9 @@ impl Tracer {
         self.next.set(next);
         // Prefetches the mark of the item that is popped soon, unless others come first. At a
         // chunk's start, this reads a word of the chunk's head, or of its neighbour, and the
-        // prefetch is useless. SAFETY: the word is within the run of side memory that chunks are
-        // cut from, because no chunk has the first place. Volatile: another thread may own the
-        // neighbour, and write the word.
+        // prefetch is useless. Volatile: another thread may own the neighbour, and write the word.
+        // SAFETY: the word is within the run of side memory that chunks are cut from, because no
+        // chunk has the first place.
         let soon = unsafe { next.wrapping_sub(AHEAD).read_volatile() };
         let offset = soon.addr().wrapping_sub(MAP.base().addr());
         prefetch(mark_word(MAP.side_bitmap(0).cast(), offset).cast());
