@@ -102,9 +102,9 @@ impl<T: Linked> ByObject<T> {
     fn link(&mut self, number: u32) {
         let Some(&mut Node { object, .. }) = self.node(number) else { return };
         let head = self.head(object);
-        // SAFETY: a place of the table.
+        // SAFETY: the place is in the table.
         let next = unsafe { head.read() };
-        // SAFETY: a place of the table, which is the caller's alone.
+        // SAFETY: the place is in the table, which is the caller's alone.
         unsafe { head.write(number) };
         if let Some(behind) = self.node(next) {
             behind.previous = number;
@@ -167,7 +167,7 @@ impl<T: Linked> ByObject<T> {
         if let Some(before) = self.node(previous) {
             before.next = next;
         } else {
-            // SAFETY: a place of the table, which is the caller's alone.
+            // SAFETY: the place is in the table, which is the caller's alone.
             unsafe { self.head(object).write(next) };
         }
         let free = self.free;
@@ -185,7 +185,7 @@ impl<T: Linked> ByObject<T> {
         if self.mask == 0 {
             return 0;
         }
-        // SAFETY: a place of the table.
+        // SAFETY: the place is in the table.
         let number = unsafe { self.head(object).read() };
         self.of_object(object, number)
     }

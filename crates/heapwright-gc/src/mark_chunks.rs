@@ -141,22 +141,22 @@ impl MarkChunks {
         // Unlinks the runs that go, and gives them an impossible count. All their chunks are in
         // `chunks`, and go with them.
         let mut link = &raw mut runs.0;
-        // SAFETY: a link of the list, under the lock.
+        // SAFETY: the link is in the list, which is used under the lock.
         while let run = unsafe { link.read() }
             && !run.is_null()
         {
-            // SAFETY: a run of the list, under the lock.
+            // SAFETY: the run is in the list, which is used under the lock.
             let Run { next, empty } = unsafe { run.read() };
             if empty == CHUNKS && self.bytes.get() > most {
-                // SAFETY: a link of the list, under the lock.
+                // SAFETY: the link is in the list, which is used under the lock.
                 unsafe { link.write(next) };
                 // SAFETY: a run that is in no list any more.
                 unsafe { (*run).empty = usize::MAX };
                 self.bytes.sub(UNIT);
             } else {
-                // SAFETY: a run of the list, under the lock.
+                // SAFETY: the run is in the list, which is used under the lock.
                 unsafe { (*run).empty = 0 };
-                // SAFETY: a run of the list, under the lock; nothing is read.
+                // SAFETY: the run is in the list, which is used under the lock. Nothing is read.
                 link = unsafe { &raw mut (*run).next };
             }
         }

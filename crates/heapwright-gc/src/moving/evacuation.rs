@@ -364,10 +364,10 @@ mod tests {
         let objects: Vec<*mut u8> = (0..10).map(|_| ground.object(from)).collect();
         let leads: *mut *mut u8 = ground.object(third).cast();
         for (n, &object) in objects.iter().enumerate() {
-            // SAFETY: an object of two words.
+            // SAFETY: the object has two words.
             unsafe { object.cast::<[usize; 2]>().write([8 * n + 1, 0]) };
         }
-        // SAFETY: the first slot of an object.
+        // SAFETY: the slot is the first slot of an object.
         unsafe { leads.write(objects[5]) };
         // SAFETY: zero has no free cells.
         let own: handles::Own = unsafe { core::mem::zeroed() };
@@ -389,14 +389,14 @@ mod tests {
         assert!(moving.step(&tracer, 0, &Into(ground, into)));
 
         assert_eq!((moving.objects.get(), from.evacuation()), (2, Evacuation::Evacuated));
-        // SAFETY: a cell of the trace.
+        // SAFETY: the cell is the trace's.
         let root = unsafe { &*root }.load(Relaxed);
-        // SAFETY: the first slot of an object.
+        // SAFETY: the slot is the first slot of an object.
         let led_to = unsafe { leads.read() };
         for (object, number) in [(root, 3), (led_to, 5)] {
             assert_eq!(MAP.unit_of(object.addr()), into.unit.get());
             assert_eq!(space.forwarded(objects[number]), Some(object));
-            // SAFETY: an object of two words.
+            // SAFETY: the object has two words.
             assert_eq!(unsafe { object.cast::<[usize; 2]>().read() }, [8 * number + 1, 0]);
         }
         assert_eq!(space.forwarded(objects[4]), None, "it is dead");
