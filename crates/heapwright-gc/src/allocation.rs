@@ -7,7 +7,7 @@
 //!   8  collections, unless several in a row freed hardly anything (see `overhead`)
 //! ```
 //!
-//! Each claimed page is paid for (see `payment`).
+//! A mutator pays for each page that it claims (see `payment`).
 //!
 //! Called by `raw`.
 
@@ -25,7 +25,7 @@ use super::phase::Phase;
 /// Collections before an allocation is refused. Other mutators may take the memory that a
 /// collection frees.
 pub(super) const ATTEMPTS: usize = 4;
-/// External bytes that are paid for together.
+/// A mutator pays for external bytes once it owes this many.
 const OWES: usize = 256 << 10;
 
 impl Mutator {
@@ -109,8 +109,8 @@ impl Mutator {
         ptr::null_mut()
     }
 
-    /// Notes `bytes` more external bytes of the runtime. When they are many, cuts the regions off:
-    /// then the next allocation takes the slow path, which pays for them like for a page.
+    /// Notes `bytes` more external bytes of the runtime. From [`OWES`] bytes on, cuts the regions
+    /// off. The next allocation then takes the slow path, which pays for the bytes as for a page.
     pub(super) fn owe(&self, bytes: usize) {
         self.owed.add(bytes);
         if self.owed.get() >= OWES {
@@ -118,7 +118,7 @@ impl Mutator {
         }
     }
 
-    /// Pays for a page, and claims one with free slots from a page list. `None` without memory.
+    /// Pays for a page, and claims a page with free slots from a page list. `None` without memory.
     fn acquire(&self, page_list: usize) -> Option<&'static Page> {
         let heap = self.heap();
         if heap.fork.is_poisoned() {
@@ -130,7 +130,7 @@ impl Mutator {
         Some(page)
     }
 
-    /// Runs the steps 1 to 8 of the picture until one finds a page.
+    /// Runs the steps 1 to 8 of the picture until a step finds a page.
     fn look_for_page(&self, page_list: usize) -> Option<&'static Page> {
         let heap = self.heap();
         let up_to_the_limit =

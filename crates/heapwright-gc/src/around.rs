@@ -37,7 +37,7 @@ pub(super) trait Around {
         work()
     }
 
-    /// Writes into each page how far its thread has allocated from it.
+    /// For each page that a thread allocates from, writes the thread's position into the page.
     fn settle(&self) {}
 
     /// Calls `with` for each page that a thread allocates from.

@@ -107,15 +107,15 @@ impl<T: Copy> Deref for Array<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: `length` items were pushed; with none, any aligned address is valid.
+        // SAFETY: `length` items were pushed. For an empty slice, any aligned address is valid.
         unsafe { slice::from_raw_parts(self.start().as_ptr(), self.length) }
     }
 }
 
 impl<T: Copy> DerefMut for Array<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: `length` items were pushed; with none, any aligned address is valid. The borrow
-        // is exclusive.
+        // SAFETY: `length` items were pushed. For an empty slice, any aligned address is valid. The
+        // borrow is exclusive.
         unsafe { slice::from_raw_parts_mut(self.start().as_ptr(), self.length) }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   join --> away --enter--> at work --detach--> its regions, notes and counts go to the heap
-//!                                                thread_ends: the same, if it was not called
+//!                                                thread_ends: the same, if `detach` was not called
 //! ```
 //!
 //! Called by `raw`, and by the system at a thread's end.
@@ -23,13 +23,14 @@ use super::tracer;
 /// Rounds of destructors that the system runs at a thread's end (POSIX: at least four).
 const ROUNDS: usize = 4;
 
-/// Runs at the end of a thread that has mutators, in the last round: destructors of the program
-/// may use a mutator before.
+/// Runs at the end of a thread that has mutators, in the last round of destructors. The program's
+/// destructors may use a mutator in earlier rounds.
 ///
 /// - If the thread attached a mutator and is still at work with it, detaches the mutator.
 ///   Otherwise all collections would wait for it.
 /// - If the thread entered a mutator and is still at work with it, keeps the mutator, because
-///   another thread detaches it. A collector that waits for the mutator reports it.
+///   another thread must detach it. A collector that waits for the mutator reports that the thread
+///   has ended.
 /// - If the thread has left a mutator, the mutator no longer belongs to the thread.
 pub(super) unsafe extern "C" fn thread_ends(round: *mut core::ffi::c_void) {
     if round.addr() < ROUNDS && os::watch_this_thread(Exit::Mutators, round.wrapping_byte_add(1)) {
@@ -88,15 +89,15 @@ impl Mutator {
         me.first_list.store(Entry::collected(heap.space.id(), 0).word(), Ordering::Relaxed);
         me.tracer.belong(&heap.trace);
         for (page_list, region) in me.regions.iter().enumerate() {
-            // If a pool does not exist, its region is empty. With a slot size of 0, an object would
-            // fit.
+            // If a pool does not exist, its region is empty. Its slot size is 1, because a size of
+            // 0 would always fit.
             region.slot.set(heap.space.sizes().slot(page_list / KINDS).max(1));
         }
         // SAFETY: mutators are never freed.
         unsafe { heap.world.join(&me.handshake, &me.poll, ptr::from_ref(me).cast_mut().cast()) };
         // Takes over the barrier that a cycle under way announced when it began. `each` holds the
-        // list's lock. So a collector that announces another barrier now comes later, or its
-        // barrier is seen here.
+        // list's lock. A collector that announces another barrier needs that lock, too. So this
+        // load sees the collector's barrier, or the collector changes this mutator's barrier later.
         heap.world.each(|handshake| {
             let is_mine = ptr::eq(handshake, &me.handshake);
             if is_mine {

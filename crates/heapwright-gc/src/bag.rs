@@ -7,8 +7,8 @@
 //!   bag, the heap's       chunk --> chunk --> chunk    a lock for each chunk
 //! ```
 //!
-//! A collection has to note old objects that were stored into, weak slots and ephemerons. Their
-//! number is unknown beforehand. They lie in chunks like the mark stack's items, in no order.
+//! A collection notes weak slots, ephemerons, and old objects that were stored into. The number of
+//! notes is unknown beforehand. They lie in chunks like the mark stack's items, in no order.
 //! Without memory for a chunk, [`Buffer::push`] returns false, and the caller copes without the
 //! note.
 //!
@@ -166,7 +166,7 @@ impl Bag {
         let mut all = self.chunks.lock();
         let mut changed = Chunks::none();
         while let Some(chunk) = all.0.pop() {
-            // SAFETY: a chunk of the bag, which has its count.
+            // SAFETY: the chunk is the bag's, and has its count.
             let count = unsafe { (*chunk).count };
             for n in (0..count).step_by(const { size_of::<T>() / size_of::<usize>() }) {
                 let place: *mut T = words(chunk).wrapping_add(n).cast();

@@ -55,8 +55,8 @@ impl Words {
     /// All words.
     pub(super) const ALL: Self = Self { step: WORD_BYTES, count: WORDS };
 
-    /// The words for slots of `size` bytes. The page holds as many slots as fit, or part of a
-    /// larger one.
+    /// The words for slots of `size` bytes. The page holds as many slots as fit, or part of one
+    /// larger slot.
     pub(super) fn of(size: usize) -> Self {
         if are_few(size) {
             Self { step: size, count: (PAGE_BYTES / size).max(1) }
@@ -114,7 +114,8 @@ pub(super) fn set_shared(bits: &Bits, offset: usize) {
 #[inline]
 pub(super) fn take(bits: &Bits, offset: usize) -> bool {
     let (word, mask) = place(offset);
-    // Released: a thread that sees the mark gone also sees the sweep that had left it (see `held`).
+    // Released: the last sweep had left the mark. A thread that sees the mark gone also sees that
+    // this sweep is over (see `held`).
     bits[word].fetch_and(!mask, Ordering::Release) & mask != 0
 }
 
@@ -167,7 +168,7 @@ struct Starts {
     half: usize,
     /// The first bit of the next word at which a pair begins, or a slot if there are no pairs.
     phase: usize,
-    /// How many bits the phase shrinks from word to word.
+    /// The number of bits by which the phase shrinks from word to word.
     less: usize,
 }
 
@@ -177,7 +178,8 @@ impl Starts {
     fn of(size: usize, word: usize) -> Option<Self> {
         let pairs = !size.is_multiple_of(GRANULE);
         let step = if pairs { size / (GRANULE / 2) } else { size / GRANULE };
-        // (From 1024 bytes on, or 512 for pairs. Pages with few slots have larger ones.)
+        // (`step` is at least 64 from 1024 bytes on, or from 512 bytes for pairs. Few slots are
+        // always larger.)
         if step >= 64 || !size.is_multiple_of(GRANULE / 2) {
             return None;
         }
@@ -185,7 +187,8 @@ impl Starts {
         Some(Self { step, half: if pairs { step / 2 } else { 0 }, phase, less: 64 % step })
     }
 
-    /// Returns the bits of the next word, and those that begin in the middle of their granule.
+    /// Returns the bits of the slots that begin in the next word. The second result has only the
+    /// slots that begin in the middle of their granule.
     fn next(&mut self) -> (u64, u64) {
         let Self { step, half, phase, less } = *self;
         let second = if phase + half < step { phase + half } else { phase + half - step };
@@ -443,7 +446,8 @@ mod tests {
             prop_assert_eq!(&free, &expected);
             let other = none();
             let live = count(&bits);
-            // Marks on every fifth slot; the cursor alone takes a third of the page.
+            // Every fifth slot has a mark. The slots below the cursor, a third of the page, count
+            // as taken.
             let (marks, cursor) = (none(), slots / 3 * size);
             (0..slots).step_by(5).for_each(|slot| _ = set(&marks, slot * size));
             let mut dead = Vec::new();

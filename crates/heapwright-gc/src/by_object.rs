@@ -9,9 +9,9 @@
 //! ```
 //!
 //! Adding, finding and removing an entry takes constant time, even if its object has many. A minor
-//! collection visits only entries with an object that is not old. A new entry is young. The
-//! collection that finds all objects of an entry old clears its bit. A collection visits a few
-//! entries at a time. Between these visits, entries may come and go.
+//! collection visits only entries with an object that is not old. A new entry is young. A
+//! collection clears the entry's bit when it finds all objects of the entry old. A collection
+//! visits a few entries at a time. Between these visits, entries may come and go.
 //!
 //! Part of `finalizers` and `guardians`.
 
@@ -37,7 +37,7 @@ impl Node {
         Self { object, next: 0, previous: 0 }
     }
 
-    /// Its object.
+    /// The entry's object.
     pub(super) fn object(self) -> *mut u8 {
         self.object
     }
@@ -45,7 +45,7 @@ impl Node {
 
 /// An entry with a node.
 pub(super) trait Linked: Copy {
-    /// Its node.
+    /// The entry's node.
     fn node(&mut self) -> &mut Node;
 
     /// Changes the address of each other object of the entry to the result of `with`.
@@ -102,9 +102,9 @@ impl<T: Linked> ByObject<T> {
     fn link(&mut self, number: u32) {
         let Some(&mut Node { object, .. }) = self.node(number) else { return };
         let head = self.head(object);
-        // SAFETY: a place of the table.
+        // SAFETY: the place is in the table.
         let next = unsafe { head.read() };
-        // SAFETY: a place of the table, which is the caller's alone.
+        // SAFETY: the place is in the table, which is the caller's alone.
         unsafe { head.write(number) };
         if let Some(behind) = self.node(next) {
             behind.previous = number;
@@ -114,8 +114,8 @@ impl<T: Linked> ByObject<T> {
         }
     }
 
-    /// Makes a table that fits one more entry. Returns whether there is a table, if only a full
-    /// one.
+    /// Makes a table that fits one more entry. Without memory, keeps the old table, which may be
+    /// full. Returns whether there is a table.
     fn fit(&mut self) -> bool {
         if self.mask != 0 && self.count <= self.mask {
             return true;
@@ -167,7 +167,7 @@ impl<T: Linked> ByObject<T> {
         if let Some(before) = self.node(previous) {
             before.next = next;
         } else {
-            // SAFETY: a place of the table, which is the caller's alone.
+            // SAFETY: the place is in the table, which is the caller's alone.
             unsafe { self.head(object).write(next) };
         }
         let free = self.free;
@@ -185,7 +185,7 @@ impl<T: Linked> ByObject<T> {
         if self.mask == 0 {
             return 0;
         }
-        // SAFETY: a place of the table.
+        // SAFETY: the place is in the table.
         let number = unsafe { self.head(object).read() };
         self.of_object(object, number)
     }

@@ -17,49 +17,50 @@ impl Num {
         Self(AtomicUsize::new(value))
     }
 
-    /// Returns it.
+    /// Returns the value.
     #[inline(always)]
     pub(crate) fn get(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Changes it.
+    /// Changes the value.
     #[inline(always)]
     pub(crate) fn set(&self, value: usize) {
         self.0.store(value, Ordering::Relaxed);
     }
 
-    /// Returns it. The reader then sees everything that was done before [`Num::set_released`].
+    /// Returns the number. The reader then sees everything that was done before
+    /// [`Num::set_released`].
     #[inline]
     pub(crate) fn get_acquired(&self) -> usize {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Changes it, for readers that use [`Num::get_acquired`].
+    /// Changes the number, for readers that use [`Num::get_acquired`].
     #[inline]
     pub(crate) fn set_released(&self, value: usize) {
         self.0.store(value, Ordering::Release);
     }
 
-    /// Adds to it. Only the thread that changes it may call this.
+    /// Adds to the number. Only the thread that changes it may call this.
     #[inline(always)]
     pub(crate) fn add(&self, more: usize) {
         self.set(self.get().wrapping_add(more));
     }
 
-    /// Subtracts from it, down to 0. Only the thread that changes it may call this.
+    /// Subtracts from the number, down to 0. Only the thread that changes it may call this.
     #[inline(always)]
     pub(crate) fn sub(&self, less: usize) {
         self.set(self.get().saturating_sub(less));
     }
 
-    /// Adds to it. Any number of threads may call this.
+    /// Adds to the number. Any number of threads may call this.
     #[inline]
     pub(crate) fn add_shared(&self, more: usize) {
         self.0.fetch_add(more, Ordering::Relaxed);
     }
 
-    /// Subtracts from it, down to 0. Any number of threads may call this.
+    /// Subtracts from the number, down to 0. Any number of threads may call this.
     #[inline]
     pub(crate) fn sub_shared(&self, less: usize) {
         let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
@@ -72,7 +73,7 @@ impl Num {
         _ = self.0.compare_exchange(value, 0, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Sets it, and returns the old value.
+    /// Sets the number, and returns the old value.
     #[inline(always)]
     pub(crate) fn replace(&self, value: usize) -> usize {
         let was = self.get();
@@ -80,7 +81,7 @@ impl Num {
         was
     }
 
-    /// Sets it to 0, and returns the old value.
+    /// Sets the number to 0, and returns the old value.
     #[inline]
     pub(crate) fn take(&self) -> usize {
         self.replace(0)
@@ -98,13 +99,13 @@ impl Small {
         Self(AtomicU32::new(value as u32))
     }
 
-    /// Returns it.
+    /// Returns the value.
     #[inline(always)]
     pub(crate) fn get(&self) -> usize {
         self.0.load(Ordering::Relaxed) as usize
     }
 
-    /// Changes it.
+    /// Changes the value.
     #[inline(always)]
     pub(crate) fn set(&self, value: usize) {
         debug_assert!(u32::try_from(value).is_ok());
@@ -123,13 +124,13 @@ impl<T> Ptr<T> {
         Self(AtomicPtr::new(value))
     }
 
-    /// Returns it.
+    /// Returns the value.
     #[inline(always)]
     pub(crate) fn get(&self) -> *mut T {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Changes it.
+    /// Changes the value.
     #[inline(always)]
     pub(crate) fn set(&self, value: *mut T) {
         self.0.store(value, Ordering::Relaxed);

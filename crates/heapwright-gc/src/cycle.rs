@@ -16,7 +16,7 @@
 //! nothing else is left, until a report finds nothing new. A step ends when its budget is spent.
 //! The next step continues from there.
 //!
-//! A runtime that does not report stores has its marking done in one step.
+//! If a runtime does not report stores, one step does all marking.
 //!
 //! The thread that stops the world is the collector. The cycle needs no other lock.
 
@@ -40,13 +40,14 @@ use super::tracer::{Budget, Tracer};
 pub(super) const STEP: usize = 128 << 10;
 
 impl Heap {
-    /// Returns whether a collection may begin or go on. It may not in the program's own fork
-    /// handlers: there the thread holds every lock.
+    /// Returns whether a collection may begin or go on. None may in the program's own fork
+    /// handlers, because there the thread holds every lock.
     fn may_collect(&self) -> bool {
         !self.fork.is_poisoned() && !self.space.cycle.is_held() && !sync::holds_all()
     }
 
-    /// Returns whether there is a plan of objects to move, or one was requested.
+    /// Returns whether objects are to be moved: there is a plan, or a compaction was requested and
+    /// no scope defers it.
     pub(super) fn is_to_compact(&self) -> bool {
         self.moving.is_begun()
             || self.moving.is_asked() && !self.trace.generations.are_majors_deferred()
@@ -81,15 +82,15 @@ impl Heap {
         self.collect_whole(me, options.generations, options.incremental);
     }
 
-    /// Finishes the cycle under way. Then runs a whole minor cycle and all of its sweep. The cycle
-    /// is a major one if that is due, or if ages are unknown. Returns whether it was a minor one.
+    /// Finishes the cycle under way. Then runs another whole cycle and all of its sweep. That cycle
+    /// is minor, unless a major cycle is due or ages are unknown. Returns whether it was minor.
     pub(super) fn collect_young(&self, me: &Mutator) -> bool {
         self.collect_whole(me, false, self.space.options().incremental);
         self.trace.generations.is_minor()
     }
 
     /// Finishes the cycle under way. Then runs a whole cycle and all of its sweep: a major cycle if
-    /// `major`, else the kind that is due. Runs in several pauses if `steps`, else in one.
+    /// `major`, else the kind that is due. Runs in several pauses if `steps`, else in one pause.
     fn collect_whole(&self, me: &Mutator, major: bool, steps: bool) {
         let mut begun = self.space.cycle.phase() != Phase::Marking;
         let mut cycles = self.space.cycle.number();
@@ -141,9 +142,9 @@ impl Heap {
             return;
         }
         let began = Began::now(asked);
-        // Another mutator may have advanced the cycle while this one stopped the world. Or an
-        // object could not be remembered since `ready` checked the sticky marks: then they must be
-        // cleared first.
+        // Another mutator may have advanced the cycle while this mutator stopped the world. Or an
+        // object could not be remembered since `ready` checked the sticky marks. Then the sticky
+        // marks must be cleared first.
         let lost = self.space.cycle.phase() == Phase::Idle
             && self.trace.generations.sticky_marks() != StickyMarks::Nothing
             && self.trace.generations.remembered.has_lost();
@@ -303,7 +304,8 @@ impl Heap {
             if !wanted && !generations.remembered.has_lost() {
                 return true;
             }
-            // A mutator that still sweeps one of the last pages has finished it when it stops.
+            // If a mutator still sweeps one of the last pages, the page is swept when the mutator
+            // stops.
             me.stack.note();
             if !self.stop_world(me) {
                 return false;
@@ -366,14 +368,15 @@ impl Heap {
         self.space.trim();
     }
 
-    /// Returns when a step that begins now must end: nanoseconds of the clock.
+    /// Returns when a step that begins now must end, in nanoseconds of the clock.
     pub(super) fn deadline(&self) -> u64 {
         os::now_ns().saturating_add(self.space.options().step())
     }
 
-    /// Returns the expected bytes still to be marked. The cycle is expected to mark the live bytes
-    /// of the last cycle; a first cycle, the allocated bytes. A minor cycle is expected to mark
-    /// as many bytes as the last cycle, but at most as many as were allocated before that.
+    /// Returns the expected bytes still to be marked. A major cycle is expected to mark the bytes
+    /// that the last cycle found live. The first cycle is expected to mark the allocated bytes. A
+    /// minor cycle is expected to mark as many bytes as the last cycle marked, but at most the
+    /// bytes allocated before that cycle.
     pub(super) fn left(&self) -> usize {
         let expected = match self.space.cycle.number() {
             _ if self.trace.generations.is_minor() => self.trace.generations.young(),

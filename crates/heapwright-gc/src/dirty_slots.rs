@@ -7,11 +7,11 @@
 //!   the next step: each place is traced once more <---------------------------+
 //! ```
 //!
-//! If a store is reported with its value, the value is shaded at once (see `cycle`), or its slot is
+//! If a store is reported with its value, the value is shaded at once (see `cycle`), or the slot is
 //! noted (see `moving`). If only the place is reported, before the store, the place is traced
 //! afterwards, while the world is stopped. The whole object is not traced, because it may be a
 //! large array. The same place is often reported again and again. Each mutator recognises the last
-//! few dozen ([`Recent`](super::bag::Recent)).
+//! few dozen places ([`Recent`](super::bag::Recent)).
 //!
 //! The place's object was traced already: it was marked, or is new. So it lives until the sweep
 //! after next.

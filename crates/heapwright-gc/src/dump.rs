@@ -6,14 +6,14 @@
 //!
 //! The world is stopped during a dump. The format and its writer are in `heapwright-record`. This
 //! file decides what is written. It numbers the runtime's type names by the addresses of the
-//! strings, in a table of side memory with room for a few thousand types. It changes nothing of the
-//! heap, except that remembered objects have their marks meanwhile
+//! strings, in a table of side memory with room for a few thousand types. A dump changes nothing of
+//! the heap, except that remembered objects have their marks meanwhile
 //! ([`Heap::with_marks_of_remembered`]). An object's references include the objects that guardians
 //! and finalizers keep for it (see `kept`).
 //!
 //! An object is **old** if the next minor collection takes it for live. On an unswept page, the
-//! coming sweep decides that. While a minor collection marks, the old objects are the marked ones
-//! that had survived before. Before a major collection, no object is old.
+//! coming sweep decides that. While a minor collection marks, the old objects are those marked
+//! objects that had survived before. Before a major collection, no object is old.
 
 use core::ffi::{CStr, c_char};
 use core::slice;
@@ -86,9 +86,10 @@ impl Heap {
             return false;
         };
         let (buffer, names) = (Room(buffer), Room(names));
-        // SAFETY: a unit of side memory of our own, zeroed.
+        // SAFETY: the buffer is a unit of side memory of our own, zeroed.
         let bytes = unsafe { slice::from_raw_parts_mut(buffer.0.at(), UNIT) };
-        // SAFETY: a unit of side memory of our own, zeroed and aligned, and as long as the table.
+        // SAFETY: the names are a unit of side memory of our own, zeroed and aligned, and as long
+        // as the table.
         let table = unsafe { slice::from_raw_parts_mut(names.0.at().cast::<usize>(), TYPES) };
         let mut writer = record::Writer::new(bytes, sink);
         self.stopped(me, || {

@@ -10,8 +10,8 @@
 //!
 //! Tracers put ephemerons into chunks ([`bag`](super::bag)). The same chunks then hold the waiting
 //! ephemerons. During marking, an ephemeron costs 16 bytes, and 4 to 8 more if the table is needed.
-//! Afterwards it costs nothing: chunks go back, and so does their memory if it is large (see
-//! `mark_chunks`).
+//! Afterwards an ephemeron costs nothing: chunks go back, and so does their memory if there is much
+//! of it (see `mark_chunks`).
 //!
 //! A chain of ephemerons takes time in proportion to its length, in any order of reports. The idea
 //! is from Hayes, "Ephemerons: a new finalization mechanism", 1997. The table is as in Racket CS
@@ -119,13 +119,13 @@ impl Waiting {
 
     fn at(&self, number: usize) -> *mut Noted {
         let chunk: *mut Chunk = self.chunks[number / IN_CHUNK];
-        // SAFETY: in bounds of the chunk, and nothing is read.
+        // SAFETY: the place is in bounds of the chunk, and nothing is read.
         let items = unsafe { &raw mut (*chunk).items };
         items.cast::<Noted>().wrapping_add(number % IN_CHUNK)
     }
 
     fn get(&self, number: usize) -> Noted {
-        // SAFETY: below the count, so it was written.
+        // SAFETY: the number is below the count, so its place was written.
         unsafe { self.at(number).read() }
     }
 
@@ -134,8 +134,9 @@ impl Waiting {
         unsafe { self.at(number).write(ephemeron) };
     }
 
-    /// Takes the ephemerons that wait from a chunk, which was taken from a bag. Returns whether the
-    /// chunk stays here. Calls `refused` for each ephemeron without memory.
+    /// Takes over the ephemerons of a chunk for which `waits` returns true. The chunk was taken
+    /// from a bag. Returns whether the chunk stays here. Calls `refused` for each ephemeron that
+    /// there is no memory for.
     pub(super) fn add(
         &mut self,
         chunk: *mut Chunk,
@@ -148,8 +149,8 @@ impl Waiting {
                 return;
             }
             if self.count == self.chunks.len() * IN_CHUNK {
-                // The chunk itself holds the next ones. Its overwritten ephemerons were read
-                // before.
+                // The chunk itself holds the next waiting ephemerons. A place of the chunk is read
+                // before it is overwritten.
                 if kept || !self.chunks.push(chunk) {
                     return refused(ephemeron);
                 }
@@ -199,7 +200,7 @@ impl Waiting {
         self.heads.at().cast::<u32>().wrapping_add(hash & self.mask)
     }
 
-    /// Makes a table for `count` ephemerons. Returns false without memory for one.
+    /// Makes a table for `count` ephemerons. Returns false without memory for a table.
     pub(super) fn expect(&mut self, count: usize) -> bool {
         self.heads.give();
         self.indexed = 0;
@@ -221,7 +222,7 @@ impl Waiting {
             // SAFETY: the place is in the table, which is zeroed at first.
             let next = unsafe { place.read() };
             self.set(number, Noted { next, ..ephemeron });
-            // SAFETY: a place of the table, which is the caller's alone.
+            // SAFETY: the place is in the table, which is the caller's alone.
             unsafe { place.write(number as u32 + 1) };
         }
         self.indexed = self.count;

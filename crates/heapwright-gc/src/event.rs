@@ -31,7 +31,7 @@ pub struct Event {
     pub flags: u32,
     /// The calling thread, as the system numbers it.
     pub thread: u32,
-    /// When, in nanoseconds of the system's monotonic clock.
+    /// The time, in nanoseconds of the system's monotonic clock.
     pub time_ns: u64,
     /// The number of the collection that began last, from 1.
     pub collection: u64,
@@ -41,8 +41,8 @@ pub struct Event {
     pub ns: u64,
     /// The heap, as [`raw::Heap::into_ptr`](super::raw::Heap::into_ptr) gives it.
     pub heap: *mut c_void,
-    /// The mutator of the calling thread. Null if the collector does not know it: at a sweep's end,
-    /// and at a large object's death.
+    /// The mutator of the calling thread. Null at a sweep's end and at a large object's death,
+    /// because there the collector does not know the mutator.
     pub mutator: *mut c_void,
     /// The large object. If it has died, this is only an address.
     pub object: *mut c_void,

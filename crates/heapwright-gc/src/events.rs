@@ -1,4 +1,4 @@
-//! Events: who listens to a heap's collections. `spans` makes the events.
+//! Events: the listeners to a heap's collections. `spans` makes the events.
 
 use super::cell::{Num, clear};
 use super::timeline::Timeline;

@@ -1,4 +1,4 @@
-//! Finalizers: functions that the runtime has called for objects that have become inaccessible.
+//! Finalizers: functions of the runtime, called for objects that have become inaccessible.
 //!
 //! ```text
 //!   waiting   | object, run, context, priority | ...      not roots: judged when marking ends
@@ -7,24 +7,24 @@
 //!   due       | object, run, context | ...   one for each priority      roots, until they have run
 //! ```
 //!
-//! The object is whole when its finalizer runs, with all it leads to, because due objects are
-//! marked. A mutator runs it on request ([`run`](super::raw::Mutator::run_finalizers)), never
-//! during an allocation, and not before the marking that made it due has ended. Until that end,
-//! weak slots of objects that the finalizer keeps may still lead to the object (see `weak`). After
-//! the finalizer, the object is like any other. If the finalizer stored the object somewhere, the
-//! object lives on, without a finalizer.
+//! When a finalizer runs, its object is whole, with all that it leads to, because due objects are
+//! marked. A mutator runs finalizers on request ([`run`](super::raw::Mutator::run_finalizers)),
+//! never during an allocation. A finalizer does not run before the marking that made it due has
+//! ended. Until that end, weak slots of objects that the finalizer keeps may still lead to the
+//! object (see `weak`). After the finalizer, the object is like any other. If the finalizer stored
+//! the object somewhere, the object lives on, without a finalizer.
 //!
 //! **The context** is an address that the heap does not look at, or an object of the heap. Such an
 //! object is kept as an ephemeron's value is: for as long as the finalizer's object lives, or the
-//! finalizer is due. So a context that leads to the object does not keep it.
+//! finalizer is due. So a context that leads to the object does not keep the object.
 //!
 //! **Priorities.** The highest priority, 0, is judged first. All objects that its due objects lead
 //! to are marked before the next priority is judged. So an object is not due yet if a due object of
 //! higher priority leads to it. Due finalizers run by priority, then in the order of registration.
 //!
 //! **In steps.** A collection visits a few entries at a time (see `settling`). If an object is
-//! marked afterwards, the object leads to its contexts. Minor collections visit only entries with a
-//! young object or context.
+//! marked after its visit, the contexts of its finalizers are marked, too. Minor collections visit
+//! only entries with a young object or context.
 //!
 //! Entries are found by their objects (`by_object`), under a lock.
 
@@ -52,7 +52,7 @@ pub(super) struct Entry {
 const TRACED: u64 = 128;
 
 impl Entry {
-    /// A finalizer, whose context is an object of the heap if it is `traced`.
+    /// Makes a finalizer. `traced`: its context is an object of the heap.
     pub(super) fn new(
         object: *mut u8,
         run: Finalizer,
@@ -64,7 +64,7 @@ impl Entry {
         Self { node: Node::of(object), run, context, serial }
     }
 
-    /// Its object.
+    /// The finalizer's object.
     pub(super) fn object(&self) -> *mut u8 {
         self.node.object()
     }
@@ -73,7 +73,7 @@ impl Entry {
         (self.serial & (TRACED - 1)) as usize
     }
 
-    /// Its context, if that is an object of the heap.
+    /// The finalizer's context, if that is an object of the heap.
     pub(super) fn traced_context(&self) -> Option<*mut u8> {
         (self.serial & TRACED != 0).then(|| self.context.cast())
     }
@@ -98,7 +98,8 @@ struct Level {
     due: Array<Entry>,
     /// How many due finalizers were taken.
     taken: usize,
-    /// How many due finalizers may be taken. The others became due in the marking under way.
+    /// How many due finalizers may be taken. The other due finalizers became due in the marking
+    /// under way.
     ready: usize,
     /// How many due finalizers were marked, or became due earlier.
     marked: usize,
@@ -111,8 +112,9 @@ impl Level {
         &self.due[self.taken..]
     }
 
-    /// The due finalizers that are roots. Those that are still to be marked are no roots. Otherwise
-    /// the objects that they lead to would not become due with them.
+    /// The due finalizers that are roots. A due finalizer is no root while it is still to be
+    /// marked. Otherwise the finalizers of objects that its object leads to would not become due
+    /// with it.
     fn roots(&self) -> &[Entry] {
         &self.due[self.taken..self.ready.max(self.marked)]
     }
@@ -164,8 +166,8 @@ impl Finalizers {
         Some(entry)
     }
 
-    /// Removes the finalizers of an object that are not due, in constant time for each. Returns how
-    /// many.
+    /// Removes all finalizers of an object, except due ones, in constant time for each. Returns how
+    /// many were removed.
     pub(super) fn cancel(&mut self, object: *mut u8) -> usize {
         let mut count = 0;
         while let number @ 1.. = self.waiting.first(object) {
@@ -215,8 +217,8 @@ impl Finalizers {
         }
     }
 
-    /// Sorts the finalizers of this priority that became due by the order of registration. All of
-    /// this priority were judged. Returns whether any became due.
+    /// Sorts the newly due finalizers of this priority by their order of registration. All
+    /// finalizers of this priority were judged before. Returns whether any became due.
     pub(super) fn end_priority(&mut self, priority: usize) -> bool {
         let level = &mut self.levels[priority];
         let fresh = &mut level.due[level.ready..];
@@ -250,8 +252,8 @@ impl Finalizers {
         self.levels.iter().flat_map(Level::fresh).for_each(|entry| with(entry.object()));
     }
 
-    /// Ends marking: finalizers that became due meanwhile may be taken. Returns whether there are
-    /// any.
+    /// Ends marking: finalizers that became due meanwhile may be taken. Returns whether any became
+    /// due.
     pub(super) fn end_marking(&mut self) -> bool {
         let mut any = false;
         for level in &mut self.levels {
@@ -287,7 +289,7 @@ impl Finalizers {
         }
     }
 
-    /// How many waiting finalizers collections have visited.
+    /// Returns how many visits to waiting finalizers collections have made.
     #[cfg(test)]
     pub(super) fn visited(&self) -> usize {
         self.waiting.visited

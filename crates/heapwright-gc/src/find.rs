@@ -50,14 +50,14 @@ impl Space {
         self.pages.at_unit(self.head_of(address)?)
     }
 
-    /// Returns the object that an address lies in. Recent objects are found as far as mutators are
-    /// settled.
+    /// Returns the object that an address lies in. Objects that a mutator has allocated in a region
+    /// since the region was last written to its page (`Mutator::settle`) are not found.
     pub(super) fn find(&self, address: *const u8) -> Option<*mut u8> {
         self.find_if(address, |page, start| self.holds(page, start))
     }
 
-    /// As [`Space::find`], with unsettled objects as well. `is_fresh` says whether a mutator's
-    /// region has handed out the slot of a page that begins at an address.
+    /// As [`Space::find`], but also finds objects that only a mutator's region knows. `is_fresh`
+    /// says whether a region has handed out the slot of a page that begins at an address.
     pub(super) fn find_or(
         &self,
         address: *const u8,
@@ -80,7 +80,7 @@ impl Space {
         slot.holds.then(|| MAP.address_of(head).wrapping_add(slot.start))
     }
 
-    /// Returns the slot that an address lies in, of the page that begins at unit `head`. `holds`
+    /// Returns the slot that an address lies in. The slot's page begins at unit `head`. `holds`
     /// says whether the slot holds an object. `None` if the page is made, or goes, at the same
     /// time.
     pub(super) fn slot_at(
@@ -96,8 +96,8 @@ impl Space {
         page.held.is_still(seen).then_some(found)
     }
 
-    /// Returns the page that begins at unit `head`, and the start of the slot there that an address
-    /// lies in. The world is stopped.
+    /// Returns the page that begins at unit `head`, and the start of that slot of the page that an
+    /// address lies in. The world is stopped.
     pub(super) fn slot_in(&self, head: usize, address: usize) -> Option<(&Page, usize)> {
         let page = self.pages.at_unit(head)?;
         page.held.look()?;

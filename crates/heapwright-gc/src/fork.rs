@@ -9,7 +9,7 @@
 //! have stopped, because a mutator on its way to a safepoint may wait for any lock. If a collector
 //! or another fork was first, the forking thread stops no heap, and waits (`world::stop_all`).
 //!
-//! A mutator that blocks without having left may not stop within a second. Then the heap is
+//! A mutator that blocks without leaving the heap may not stop within a second. Then the heap is
 //! *poisoned* in the child: nothing of it is collected any more, and it allocates from fresh pages
 //! only. A heap that was made during the fork is poisoned, too.
 //!
@@ -68,8 +68,8 @@ fn each_world(with: WithWorld<'_, 'static>) {
     }
 }
 
-/// Returns a function that returns true for [`WAIT_LIMIT`] from now on. So long a thread waits for
-/// others.
+/// Returns a function that returns true for [`WAIT_LIMIT`] from now on. A thread waits that long
+/// for others.
 pub(super) fn wait_limit() -> impl FnMut() -> bool {
     let until = os::now_ns() + WAIT_LIMIT;
     move || os::now_ns() < until
@@ -104,7 +104,7 @@ unsafe fn unlock() {
         // SAFETY: this thread, or its original, stopped the world before the fork.
         unsafe { heap.world.after_fork() };
     }
-    // (Also worlds whose heap has ended since.)
+    // (The world of a heap that has ended since must go on, too.)
     heap::all().for_each(|heap| heap.world.let_go(os::thread_token()));
     // SAFETY: this thread, or its original, took the list's lock before the fork.
     unsafe { mutator::after_fork() };

@@ -1,4 +1,4 @@
-//! Forks: how many led to this process, and a heap's part in the one under way.
+//! Forks: how many led to this process, and a heap's part in the fork under way.
 //!
 //! Changed by `fork`.
 

@@ -1,5 +1,5 @@
-//! Free pages of large objects, for the next large objects: by footprint, under the lock of the
-//! page lists.
+//! Free pages of large objects. They wait for the next large objects, in lists by footprint, under
+//! the lock of the page lists.
 //!
 //! ```text
 //!   first  | 4 KiB | 8 KiB | ... | 256 KiB |     the newest page of each footprint
@@ -13,15 +13,15 @@ use heapwright_substrate::size_class::UNIT;
 use super::page::Page;
 use super::pages::Pages;
 
-/// Bytes by which the footprints of two lists differ.
+/// Bytes by which the footprints of adjacent lists differ.
 const GRAIN: usize = 4 << 10;
 pub(super) const GRAINS: usize = UNIT / GRAIN;
 /// Grains of the largest page that waits: 256 KiB.
 pub(super) const MOST: usize = 64;
-/// A page may have more memory than its object needs: one part in this many.
+/// A page may have more memory than its object needs, by one part in this many.
 pub(super) const WASTE: usize = 8;
 
-/// Free pages of one slot, by footprint. They wait for an object, under the lock of the page lists.
+/// Free pages of one slot, by footprint.
 pub(super) struct FreeLarge {
     first: [usize; MOST],
     /// Which lists have pages, as bits.
@@ -66,8 +66,7 @@ impl FreeLarge {
         self.bytes += page.footprint();
     }
 
-    /// Takes the newest page of a list. `choose` picks the list, of the lists `among` that have
-    /// pages.
+    /// Takes the newest page of a list. `choose` picks one of the lists in `among` that have pages.
     pub(super) fn take<'a>(
         &mut self,
         pages: &'a Pages,
@@ -89,8 +88,8 @@ impl FreeLarge {
         Some(page)
     }
 
-    /// Takes a page of `units` units for an object that needs `bytes` bytes. The page has hardly
-    /// more memory than that, or less.
+    /// Takes a page of `units` units for an object that needs `bytes` bytes. Prefers a page with up
+    /// to an eighth more memory. If there is none, the page has less memory.
     pub(super) fn take_for<'a>(
         &mut self,
         pages: &'a Pages,

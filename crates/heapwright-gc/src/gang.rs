@@ -51,7 +51,7 @@ pub(crate) struct Chunk {
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Chunk>() == 8192);
 
-/// How many chunks a search for a chunk of one home inspects.
+/// A search for a chunk of one home inspects at most this many chunks.
 const LOOKS: usize = 8;
 
 /// A stack of chunks.
@@ -75,7 +75,7 @@ impl Chunks {
     #[cfg(not(loom))]
     pub(crate) fn items(&self) -> usize {
         let (mut items, mut at) = (0, self.0);
-        // SAFETY: null, or a chunk that only this list has.
+        // SAFETY: the pointer is null, or leads to a chunk that only this list has.
         while let Some(chunk) = unsafe { at.as_ref() } {
             items += chunk.count;
             at = chunk.next;
@@ -98,7 +98,7 @@ impl Chunks {
 
     /// Takes the top chunk.
     pub(crate) fn pop(&mut self) -> Option<*mut Chunk> {
-        // SAFETY: null, or a chunk that only this list has.
+        // SAFETY: the pointer is null, or leads to a chunk that only this list has.
         let next = unsafe { self.0.as_ref() }?.next;
         Some(core::mem::replace(&mut self.0, next))
     }
@@ -108,12 +108,12 @@ impl Chunks {
         self.pop_of(home).or_else(|| self.pop_of(0)).or_else(|| self.pop())
     }
 
-    /// Takes the first chunk of `home` among the first few.
+    /// Takes the first chunk of `home` among the first [`LOOKS`] chunks.
     fn pop_of(&mut self, home: usize) -> Option<*mut Chunk> {
         let mut link = &mut self.0;
         for _ in 0..LOOKS {
             let chunk = *link;
-            // SAFETY: null, or a chunk that only this list has.
+            // SAFETY: the pointer is null, or leads to a chunk that only this list has.
             let of = unsafe { chunk.as_mut() }?;
             if of.home == home {
                 *link = of.next;
@@ -359,11 +359,11 @@ mod tests {
             // SAFETY: zero is a chunk without items.
             let mut chunk: Box<Chunk> = unsafe { Box::new(core::mem::zeroed()) };
             chunk.home = home;
-            // SAFETY: just made.
+            // SAFETY: the chunk was just made.
             unsafe { chunks.push(Box::into_raw(chunk)) };
         }
         let taken: Vec<usize> = core::iter::from_fn(|| chunks.pop_for(2))
-            // SAFETY: made above, and in the list no more.
+            // SAFETY: the chunk was made above, and has left the list.
             .map(|chunk| unsafe { Box::from_raw(chunk) }.home)
             .collect();
         assert_eq!(taken, [2, 2, 0, 0, 3, 1, 1]);

@@ -9,11 +9,11 @@
 //!          not be remembered: then no marks stay, or they are cleared, a few pages at a time
 //! ```
 //!
-//! Minor collections that do not pay are skipped for a while (see `minors`), as in a heap with
-//! little memory beyond its live bytes.
+//! If minor collections do not pay, the heap skips them for a while (see `minors`). An example is a
+//! heap with little memory beyond its live bytes.
 //!
-//! If a runtime uses scopes with minor collections (requests), marks stay although a major
-//! collection is due, because a scope may begin at any time.
+//! A runtime may have scopes, such as requests, within which collections are minor. In such a heap
+//! marks stay, although a major collection is due, because a scope may begin at any time.
 //!
 //! [`Generations`] owns the remembered set and the state that decides between minor and major
 //! collections. (Demers, Weiser, Hayes, Boehm, Bobrow, Shenker: "Combining generational and
@@ -62,7 +62,7 @@ pub(super) struct Generations {
     pay: Minors,
 }
 
-/// Bytes allocated between two cycles, and how many of them the second found live.
+/// Bytes allocated between two cycles. `survived`: how many of them the second cycle found live.
 #[derive(Clone, Copy)]
 pub(super) struct Survival {
     allocated: usize,
@@ -140,23 +140,23 @@ impl Generations {
         self.scopes.sub_shared(1);
     }
 
-    /// Returns whether there is such a scope.
+    /// Returns whether there is a scope within which cycles are minor.
     pub(super) fn are_majors_deferred(&self) -> bool {
         self.scopes.get() != 0
     }
 
     /// Returns how many of the `live` bytes are surely live. After a minor cycle these are at most
-    /// the bytes that the last major cycle found, because the others may be old garbage.
+    /// the bytes that the last major cycle found, because other bytes may be old garbage.
     pub(super) fn known_live(&self, live: usize) -> usize {
         let known = if self.is_minor() { self.live_at_major.get().min(live) } else { live };
         self.live_at_major.set(known);
         known
     }
 
-    /// Notes a cycle that marked `marked` bytes, after `allocated` bytes. By the last sweep,
-    /// `young` bytes survived the cycle before as their first. `first`: there was no cycle before.
-    /// Returns the last known survival. After a major cycle this is the survival of the cycle
-    /// before, because only the coming sweep tells that of the major cycle.
+    /// Notes a cycle that marked `marked` bytes, after `allocated` bytes. `young`: bytes for which
+    /// the cycle before was the first collection that they survived, as its sweep counted. `first`:
+    /// there was no cycle before. Returns the last known survival. After a major cycle this is the
+    /// survival of the cycle before. Only the coming sweep tells the survival of the major cycle.
     pub(super) fn end_marking(
         &self,
         first: bool,
@@ -232,8 +232,8 @@ impl Generations {
             }
             let end = space.pages.made() + 1;
             let to = (from + CLEARED_AT_A_TIME).min(end);
-            // A thread that sees a mark gone also sees that the sweep is over that had left the
-            // mark (see `held`).
+            // The last sweep had left the marks. A thread that sees a mark gone also sees that this
+            // sweep is over (see `held`).
             fence(Release);
             for page in (from..to).filter_map(|number| space.pages.get(number)) {
                 if page.state() == State::InUse {

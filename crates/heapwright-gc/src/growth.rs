@@ -23,9 +23,9 @@
 //! ```
 //!
 //! A pool may take the pages that it is granted even if the heap's pages have reached the goal.
-//! Otherwise a pool whose objects all survive would collect again and again. Many pools that each
-//! lack a little would grow the heap together. So a pool grows only below 7/8 of the 20 %, and all
-//! grants together stay within the allowance.
+//! Otherwise a pool whose objects all survive would cause one collection after the other. Many
+//! pools that each lack a little would grow the heap together. So a pool grows only below 7/8 of
+//! the 20 %, and all grants together stay within the allowance.
 //!
 //! Arithmetic alone.
 #![forbid(unsafe_code)]
@@ -96,11 +96,11 @@ pub(super) struct Outcome {
 /// Fewer allocated bytes than this say nothing about survival.
 const MEASURABLE: usize = 64 << 10;
 
-/// Returns whether the next cycle of a heap with generations is to be a major one. It is if old
-/// garbage may have taken half of the allowance, or if minor cycles do not pay. A minor cycle marks
-/// the young survivors to free the other young objects. A major cycle marks all live objects to
-/// free all dead ones. (The estimate is for the long run, in which as many bytes die old as become
-/// old. If none died old, minor cycles would pay sooner.)
+/// Returns whether the next cycle of a heap with generations is to be a major one. A major cycle is
+/// due if old garbage may have taken half of the allowance, or if minor cycles do not pay. A minor
+/// cycle marks the young survivors to free the other young objects. A major cycle marks all live
+/// objects to free all dead ones. (The estimate is for the long run, in which as many bytes die old
+/// as become old. If none died old, minor cycles would pay sooner.)
 pub(super) fn is_major_due(outcome: Outcome) -> bool {
     let Outcome { live, live_at_major, goal, allocated, survived } = outcome;
     let room = goal.saturating_sub(live_at_major);
@@ -169,7 +169,7 @@ pub(super) fn credit(allowance: usize) -> usize {
 }
 
 /// Returns by which factor the bytes of a step on the allocation path grow, when `used` bytes of
-/// the allowance are used. Otherwise short steps would let a heap grow without end.
+/// the allowance are used. Without this factor, short steps would let a heap grow without end.
 pub(super) fn step_factor(used: usize, allowance: usize) -> u64 {
     let over = used.saturating_sub(allowance);
     1 + (over.saturating_mul(16) / allowance.max(1)).min(31) as u64

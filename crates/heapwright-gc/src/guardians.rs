@@ -18,13 +18,14 @@
 //! A retrieved object was never dead: weak references to it stay, and so do ephemerons with this
 //! key. Finalizers differ: they are judged afterwards. If two objects became inaccessible together,
 //! both are retrieved, even if one leads to the other. An inaccessible guardian goes, and retrieves
-//! nothing any more. A guardian that only a retrieved object leads to lives.
+//! nothing any more. A guardian lives on if a retrieved object leads to it.
 //!
-//! The runtime chooses any object to be the guardian. That object stores the number, which leads in
-//! constant time to the list of retrievable objects. The number is forgotten with the object. So
-//! the heap puts nothing into an object, and needs no root.
+//! The runtime chooses any object to be the guardian, and stores the guardian's number in it. The
+//! number leads in constant time to the list of retrievable objects. The heap forgets the number
+//! when the guardian dies. So the heap puts nothing into an object, and needs no root.
 //!
-//! Entries are found by their objects (`by_object`), under a lock. `settling` has them judged.
+//! Entries are found by their objects (`by_object`), under a lock. `settling` decides when entries
+//! are judged.
 
 use heapwright_substrate::sync::Lock;
 
@@ -41,12 +42,12 @@ pub(super) struct Guardians {
 /// The guardians themselves. All-zero bytes: no guardians.
 ///
 /// **In steps.** A collection judges and marks a few registrations at a time (see `settling`). If
-/// an object is marked later, the object leads to its representatives, and a guardian to its
-/// registrations and retrievable objects. So a chain of guardians takes time in proportion to its
-/// length. A registration waits in a queue if its guardian is marked and its object is not. When
-/// nothing else is left to mark, all registrations in the queue are judged. Then their
-/// representatives are marked. Minor collections visit only registrations with a young object or
-/// representative.
+/// an object is marked later, its representatives are marked, too. If a guardian is marked later,
+/// its retrievable objects are marked, and its registrations are visited. So a chain of guardians
+/// takes time in proportion to its length. A registration waits in a queue if its guardian is
+/// marked and its object is not. When nothing else is left to mark, all registrations in the queue
+/// are judged. Then their representatives are marked. Minor collections visit only registrations
+/// with a young object or representative.
 pub(super) struct Inner {
     guardians: ByObject<Guardian>,
     registered: ByObject<Registered>,
@@ -473,7 +474,7 @@ impl Inner {
         false
     }
 
-    /// How many guardians and registrations collections have visited in turn.
+    /// Returns how many visits to guardians and registrations collections have made.
     #[cfg(test)]
     pub(super) fn visited(&self) -> usize {
         self.guardians.visited + self.registered.visited

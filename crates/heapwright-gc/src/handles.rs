@@ -1,4 +1,4 @@
-//! Handles: cells that keep their objects. Weak cells do not (see `weak_cells`).
+//! Handles: cells that keep their objects. Weak cells do not keep theirs (see `weak_cells`).
 //!
 //! ```text
 //!   table  | cell | cell | cell | ...      side memory, of the heap
@@ -13,8 +13,8 @@
 //! and owns the cell from then on.
 //!
 //! Loom does not check this file. A cell or chain belongs to one thread at a time. It changes hands
-//! under the lock, or while the world is stopped, which loom checks elsewhere. The remaining counts
-//! are tested with threads (`tests/once_wrong.rs`).
+//! under the lock, or while the world is stopped, which loom checks elsewhere. Tests with threads
+//! check the counts (`tests/once_wrong.rs`).
 
 use core::ptr;
 
@@ -31,7 +31,7 @@ const BATCH: usize = 64;
 /// A root.
 pub(super) type Cell = AtomicPtr<u8>;
 
-/// A chain of free cells: the first, or null.
+/// A chain of free cells: the first cell, or null.
 struct Chain(*mut Cell);
 
 // SAFETY: free cells belong to the owner of their chain.
@@ -69,7 +69,7 @@ fn link(next: *mut Cell) -> *mut u8 {
 ///
 /// The cell belongs to a live heap, and is free from now on.
 pub(super) unsafe fn put(free: *mut Cell, cell: *mut Cell) -> *mut Cell {
-    // SAFETY: a cell of a live heap, as the caller promises.
+    // SAFETY: the cell belongs to a live heap, as the caller promises.
     unsafe { &*cell }.store(link(free), Ordering::Relaxed);
     cell
 }
@@ -80,7 +80,7 @@ pub(super) unsafe fn put(free: *mut Cell, cell: *mut Cell) -> *mut Cell {
 ///
 /// The cell belongs to a live heap, and is in a chain of free cells.
 pub(super) unsafe fn behind(cell: *mut Cell) -> *mut Cell {
-    // SAFETY: a cell of a live heap, as the caller promises.
+    // SAFETY: the cell belongs to a live heap, as the caller promises.
     unsafe { &*cell }.load(Ordering::Relaxed).map_addr(|at| at & !1).cast()
 }
 
@@ -88,12 +88,12 @@ pub(super) unsafe fn behind(cell: *mut Cell) -> *mut Cell {
 ///
 /// # Safety
 ///
-/// Both chains are the caller's, of free cells of a live heap.
+/// Both chains are the caller's, and have free cells of a live heap.
 pub(super) unsafe fn put_all(mut free: *mut Cell, mut cell: *mut Cell) -> *mut Cell {
     while !cell.is_null() {
-        // SAFETY: a free cell of the chain.
+        // SAFETY: the cell is free, and in the chain.
         let next = unsafe { behind(cell) };
-        // SAFETY: a free cell, which has left its chain.
+        // SAFETY: the cell is free, and has left its chain.
         free = unsafe { put(free, cell) };
         cell = next;
     }
@@ -107,10 +107,10 @@ impl Handles {
             own.free.set(self.take_batch()?);
         }
         let cell = own.free.get();
-        // SAFETY: the first of the mutator's free cells.
+        // SAFETY: the cell is the first of the mutator's free cells.
         own.free.set(unsafe { behind(cell) });
         own.balance.add(1);
-        // SAFETY: a cell of the heap, free until now and the mutator's.
+        // SAFETY: the cell is the heap's. It was one of the mutator's free cells until now.
         unsafe { &*cell }.store(object, Ordering::Relaxed);
         Some(cell)
     }
@@ -119,9 +119,9 @@ impl Handles {
     ///
     /// # Safety
     ///
-    /// [`Handles::make`] made it, and nobody uses it any more.
+    /// [`Handles::make`] made the cell, and nobody uses the cell any more.
     pub(super) unsafe fn free(&self, own: &Own, cell: *mut Cell) {
-        // SAFETY: a cell of this heap, which the caller gives back.
+        // SAFETY: the cell is this heap's, and the caller gives it back.
         own.free.set(unsafe { put(own.free.get(), cell) });
         own.balance.set(own.balance.get().wrapping_sub(1));
     }
@@ -137,11 +137,11 @@ impl Handles {
                 ptr::from_ref(cell).cast_mut()
             } else {
                 let cell = inner.free.0;
-                // SAFETY: the first of the heap's free cells.
+                // SAFETY: the cell is the first of the heap's free cells.
                 inner.free.0 = unsafe { behind(cell) };
                 cell
             };
-            // SAFETY: a cell that was just made, or taken out of the free ones.
+            // SAFETY: the cell was just made, or taken from the free cells.
             chain = unsafe { put(chain, cell) };
         }
         self.made.store(inner.made, Ordering::Release);
@@ -151,7 +151,7 @@ impl Handles {
     /// Takes a mutator's free cells back.
     pub(super) fn take_back(&self, own: &Own) {
         let mut inner = self.inner.lock();
-        // SAFETY: the heap's free cells, and the mutator's, which it forgets below.
+        // SAFETY: both chains have free cells of this heap. The mutator forgets its chain below.
         inner.free.0 = unsafe { put_all(inner.free.0, own.free.get()) };
         own.free.set(ptr::null_mut());
     }
@@ -183,7 +183,7 @@ impl Handles {
         }
     }
 
-    /// Gives all cells back. Nobody uses one any more.
+    /// Gives all cells back. Nobody uses a cell any more.
     pub(super) fn end(&self) {
         self.cells.end();
         let mut inner = self.inner.lock();

@@ -124,7 +124,7 @@ impl Heap {
         Some(page)
     }
 
-    /// The heap, for as long as the process: heaps are never freed.
+    /// Returns the heap with the lifetime of the process, because heaps are never freed.
     pub(super) fn whole(&self) -> &'static Self {
         // SAFETY: heaps are made in memory that lives as long as the process.
         unsafe { &*ptr::from_ref(self) }

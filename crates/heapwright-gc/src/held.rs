@@ -2,15 +2,16 @@
 //!
 //! ```text
 //!   an object is recorded by    its mutator's region    -->   cursor            -->   taken
-//!                           it is below next             it is below it          its bit is set
+//!   this place is               below `next`                 below the cursor        bit is set
 //!                                      settle, then close             sweep
 //!
-//!   and from the end of marking until the page is swept, it needs its mark as well
+//!   from the end of marking until the page is swept, the object also needs its mark
 //! ```
 //!
-//! Any thread may call [`Heap::find`](super::raw::Heap::find). This neither stops the world nor
-//! waits for the thread that sweeps, because a signal handler that interrupted the sweep may call
-//! it. The values may change from one load to the next, so readers and writers keep an order.
+//! Any thread may call [`Heap::find`](super::raw::Heap::find). The call neither stops the world nor
+//! waits for the thread that sweeps. Otherwise a signal handler that interrupted the sweep could
+//! not make the call. The values may change from one load to the next, so readers and writers keep
+//! an order.
 //!
 //! - *The record of an object only moves to the right.* Each step writes the new place before it
 //!   clears the old one, with a release between. A reader loads the places from left to right, with
@@ -25,8 +26,8 @@
 //!   The state counts such changes. If the count changed during a read, the values count as no
 //!   object: a page that holds an object does not change.
 //!
-//! Nobody waits, and nothing is tried more than twice. Two threads may change this, as with a
-//! page's record (see `page`). Part of `page`; loom-checked (`held/loom_tests.rs`).
+//! A reader never waits, and looks at most twice. The two threads that may change a page's record
+//! (see `page`) may change this. Part of `page`; loom-checked (`held/loom_tests.rs`).
 #![forbid(unsafe_code)]
 
 use heapwright_substrate::sync::atomic::{Ordering, fence};
@@ -85,7 +86,7 @@ pub(super) struct Held {
 
 /// The state of the page.
 impl Held {
-    /// Its state.
+    /// Returns the page's state.
     pub(super) fn state(&self) -> State {
         match self.state.get() & STATE {
             0 => State::None,
@@ -102,7 +103,7 @@ impl Held {
 
     /// Returns whether all that was read since [`Held::look`] was of one page.
     pub(super) fn is_still(&self, seen: Seen) -> bool {
-        // A thread that has read a value from after a change sees the change.
+        // A thread that has read a value written after a change sees the change.
         fence(Ordering::Acquire);
         Seen(self.state.get()) == seen
     }
@@ -119,8 +120,8 @@ impl Held {
         fence(Ordering::Release);
     }
 
-    /// Opens the page, without objects, as new as this cycle. Its bits are in `words`, its marks in
-    /// `marks`. `set` stores the other values of the record.
+    /// Opens the page, without objects. It counts as swept in `cycle`. Its bits are in `words`, its
+    /// marks in `marks`. `set` stores the other values of the record.
     pub(super) fn open(&self, marks: &Bits, words: Words, cycle: usize, set: impl FnOnce()) {
         // Another thread may have closed the page.
         fence(Ordering::Release);
@@ -201,17 +202,17 @@ impl Held {
         self.cursor.set_released(0);
     }
 
-    /// Notes that the page has been through the sweep of a cycle, or is as new as that cycle.
+    /// Notes that the sweep of `cycle` has ended here, or that the page is new since that sweep.
     pub(super) fn set_swept(&self, cycle: usize) {
         self.swept.set_released(2 * cycle + 1);
     }
 
-    /// Returns the cycle whose sweep the page has been through, or is in.
+    /// Returns the last cycle whose sweep has begun here.
     fn swept(&self) -> usize {
         self.swept.get_acquired() / 2
     }
 
-    /// Returns whether its marks are those that this cycle's sweep left.
+    /// Returns whether the page's marks are those that this cycle's sweep left.
     pub(super) fn is_swept(&self, cycle: usize) -> bool {
         self.swept.get_acquired() == 2 * cycle + 1
     }

@@ -16,7 +16,7 @@ use super::trace::Trace;
 use super::tracer::{Budget, Marks, Tracer};
 use super::waiting::{Then, WaitLimit, wait};
 
-/// The most threads that mark, if the options do not say. More threads wait for memory.
+/// The most threads that mark, if the options do not say. More threads would wait for memory.
 const MARKERS: usize = 4;
 /// Helpers are called for at least this many expected bytes of marking, a few milliseconds' work.
 /// With fewer, one thread is soon done, and a helper takes a processor from other work. (Two
@@ -159,7 +159,7 @@ mod tests {
         heap.collect(me);
         assert_eq!(count(), 0, "for nothing");
         let objects = building(me);
-        // The heap knows how much there is once it has marked it.
+        // After this collection the heap knows how many bytes there are to mark.
         heap.collect(me);
         let helpers = 2.min(os::cpus() as u32 - 1);
         for _ in 0..20 {

@@ -8,10 +8,10 @@
 //!                    +-- no call for a second, or the heap ends: the thread ends
 //! ```
 //!
-//! Stopped mutators mark with their collector, but a program with one mutator has no other. So a
-//! heap that has a long marking ahead calls helpers. It calls one for each processor beyond those
-//! that mark already, up to the limit of its options. Helpers are started at their first call, and
-//! end when they have slept for a second. So a program that collects nothing has no thread of
+//! Stopped mutators mark with their collector, but a program with one mutator has no other mutator.
+//! So a heap that has a long marking ahead calls helpers. It calls so many that a thread marks on
+//! each processor, up to the limit of its options. Helpers are started at their first call, and end
+//! when they have slept for a second. So a program that collects nothing has no thread of
 //! heapwright, and neither has the child of a fork. Steps with a deadline end before a thread
 //! wakes, so they call no helpers.
 //!
@@ -47,7 +47,7 @@ pub(super) struct Helpers {
 }
 
 impl Helpers {
-    /// Calls helpers. Starts missing ones, up to `wanted`, as threads that run `run` with `of`.
+    /// Calls helpers. Starts missing helpers, up to `wanted`, as threads that run `run` with `of`.
     pub(super) fn call(&self, run: Life, of: *mut c_void, wanted: usize) {
         self.process.store(os::process_id(), Ordering::Relaxed);
         while (self.count.load(Ordering::Relaxed) as usize) < wanted {

@@ -12,13 +12,14 @@
 //! Address space costs nothing, so an object takes whole units. The heap's limit and pace count the
 //! bytes that may be in memory: the largest footprint that any object in the page has had. A run
 //! that the chunk used before may have memory everywhere. The memory behind the object goes back at
-//! once if it is an eighth of the object, or if the limit leaves no room for it.
+//! once if it is at least an eighth of the object, or if the limit leaves no room.
 //!
 //! When the object of a page of up to `MOST` grains has died, the page stays with the heap, in a
 //! list by footprint. A new object takes a page whose footprint is at most an eighth larger than
-//! needed. Otherwise it takes a smaller page of as many units, which grows, or else a new run. If
-//! the limit does not let the heap grow, the object takes any page of as many units. Waiting pages
-//! count like empty pages, and are given back to make room for pages of small objects.
+//! needed. Otherwise it takes a page with less memory and the same number of units, which grows, or
+//! else a new run. If the limit does not let the heap grow, the object takes any larger page with
+//! that number of units. Waiting pages count like empty pages, and are given back to make room for
+//! pages of small objects.
 //!
 //! (These are segregated fits, as in Wilson et al., 1995, by memory instead of addresses.
 //! docs/decisions.md compares slots in pages of several units.)
@@ -86,8 +87,8 @@ impl Space {
         page.zero_from.set(needs.max(dirty));
         MAP.set_entries(page.unit.get(), 1, wanted.entry());
         page.assign(wanted.page_list, wanted.slot, wanted.cycle);
-        // Nobody looks at the object before it is whole: the sweep of a later collection would be
-        // the first.
+        // Nobody looks at the object before it is whole. The first to look would be the sweep of a
+        // later collection.
         lists.add(&self.pages, page);
         self.pacing.note_pages(lists.bytes());
         drop(lists);
@@ -133,7 +134,8 @@ impl Space {
         drop(lists);
         if !run.zero {
             if !keeps_rest && !gives_rest(page, needs) {
-                // The kernel refuses. So the rest has memory, whatever the limit says.
+                // The kernel refuses. So the memory behind the object stays, whatever the limit
+                // says.
                 let mut lists = self.lists.lock();
                 page.zero_from.set(usize::MAX);
                 lists.large_grows(page, rest);
@@ -157,8 +159,8 @@ impl Space {
         lists.free_large.put(page);
     }
 
-    /// Gives the object of a page `size` bytes, in as many units. New bytes are zero if `clears`.
-    /// Returns false if the limit forbids it.
+    /// Resizes the object of a page to `size` bytes. The number of units stays. New bytes are zero
+    /// if `clears`. Returns false if the limit forbids it.
     fn resize_large(&self, page: &Page, size: usize, limit: usize, clears: bool) -> bool {
         let mut lists = self.lists.lock();
         let (has, needs) = (page.footprint(), footprint(size));
@@ -173,17 +175,18 @@ impl Space {
         drop(lists);
         let (had, dirty) = (page.slot.get(), size.min(has));
         if clears && had < dirty {
-            // Zeroes bytes of an earlier object, or of this one before it shrank. Behind `has`
-            // nobody wrote. SAFETY: the bytes are in the page of an object that the caller may
-            // change. Nobody reads behind the object's end.
+            // Zeroes bytes of an earlier object, or of this object before it shrank. Nobody wrote
+            // behind `has`.
+            // SAFETY: the bytes are in the page of an object that the caller may change. Nobody
+            // reads behind the object's end.
             unsafe { ptr::write_bytes(page.base().wrapping_add(had), 0, dirty - had) };
         }
         page.resize_large(size);
         true
     }
 
-    /// Gives an object `size` bytes, in a heap of at most `limit`. Returns whether the object has
-    /// them.
+    /// Resizes an object to `size` bytes, in a heap of at most `limit` bytes. Returns whether the
+    /// object now has at least `size` bytes.
     pub(super) fn resize(&self, object: *mut u8, size: usize, limit: usize) -> bool {
         let Some(page) = self.page_of(object.addr()) else { return false };
         let pool = self.sizes().pool(size);
@@ -213,7 +216,7 @@ impl Space {
         true
     }
 
-    /// Gives up to `most` pages to the kernel that nobody needed since the last call.
+    /// Gives the kernel up to `most` pages, which nobody needed since the last call.
     pub(super) fn give_unneeded(&self, lists: &mut PageLists, most: usize) {
         let keep = lists.free_large.bytes() - lists.free_large.unneeded();
         for _ in 0..most {

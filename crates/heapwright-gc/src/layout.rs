@@ -29,7 +29,7 @@ use heapwright_substrate::size_class::UNIT;
 
 use super::{FREED, LEAF};
 
-/// Pools a heap can have; the last is that of large objects.
+/// The most pools of a heap. The last is the pool of large objects.
 pub(super) const POOLS: usize = 64;
 /// The pool of large objects.
 pub(super) const LARGE: usize = POOLS - 1;
@@ -61,7 +61,8 @@ pub enum Layout {
     Ruby = 1,
     /// Powers of two from 32 bytes to 32 KiB, and 40.
     Powers = 2,
-    /// 40 bytes alone: Ruby's slots before that. The runtime keeps larger data elsewhere.
+    /// 40 bytes alone: Ruby's slots before they became variable. The runtime keeps larger data
+    /// elsewhere.
     Single = 3,
 }
 

@@ -19,8 +19,9 @@ use super::space::Space;
 /// The longest time between two calls of `tend_all`, in milliseconds.
 const SECONDS: u32 = 5_000;
 
-/// Gives pages of idle heaps back that have waited long enough. The slow paths of the process's
-/// other heaps call this. Returns the milliseconds until the next call.
+/// For each heap, gives back the pages that have waited long enough. The slow paths of the
+/// process's other heaps call this, because a heap may be idle. Returns the milliseconds until the
+/// next call.
 fn tend_all(_now: u32) -> u32 {
     heap::all().filter(|heap| heap.is_open() && !heap.fork.is_poisoned()).for_each(|heap| {
         heap.space.decay();
@@ -30,8 +31,8 @@ fn tend_all(_now: u32) -> u32 {
 }
 
 impl Heap {
-    /// Gives pages back that have waited long enough, of this heap and of the process. Called at
-    /// safepoints and on slow paths.
+    /// Gives back pages of this heap, and units of the process, that have waited long enough.
+    /// Called at safepoints and on slow paths.
     pub(super) fn tend(&self) {
         if !self.fork.is_poisoned() {
             self.space.decay();

@@ -60,7 +60,7 @@ impl LocalMarks {
             return true;
         }
         self.end();
-        // A limited address space is not spent on this.
+        // If address space is limited, local marks get none of it.
         if SYSTEM.address_space_limit().is_some() {
             return false;
         }
@@ -70,13 +70,13 @@ impl LocalMarks {
         if at.is_null() {
             return false;
         }
-        // SAFETY: just reserved, in whole pages.
+        // SAFETY: the memory was just reserved, in whole pages.
         if !unsafe { SYSTEM.commit(at, size) } {
-            // SAFETY: just reserved, and nobody uses it.
+            // SAFETY: the memory was just reserved, and nobody uses it.
             unsafe { SYSTEM.release(at, size) };
             return false;
         }
-        // SAFETY: just reserved, in whole pages.
+        // SAFETY: the memory was just reserved, in whole pages.
         unsafe { os::keep_out_of_dumps(at, size) };
         self.at.store(at, Ordering::Relaxed);
         self.units.set(units);
@@ -135,7 +135,7 @@ impl LocalMarks {
     pub(super) fn end(&self) {
         let at = self.at.swap(ptr::null_mut(), Ordering::Relaxed);
         if !at.is_null() {
-            // SAFETY: reserved by `prepare`, and nobody uses it any more.
+            // SAFETY: `prepare` reserved the memory, and nobody uses it any more.
             unsafe { SYSTEM.release(at, Self::size(self.units.get())) };
         }
         self.units.set(0);
@@ -169,7 +169,7 @@ mod tests {
             assert!(tracer.drain_own(0, usize::MAX));
         };
         mark(&second.tracer, 2);
-        // The first does not see the second's latest marks.
+        // The first tracer does not see the second tracer's latest marks.
         let unit = MAP.unit_of(objects[0].addr());
         // SAFETY: there is a local bitmap for each unit.
         let local_bitmap =
@@ -182,7 +182,7 @@ mod tests {
             .zip(marks)
             .for_each(|(word, marks)| word.store(marks, Ordering::Relaxed));
         assert!(heap.space.is_marked(objects[3]) && !heap.space.is_marked(objects[4]));
-        // Now it does.
+        // Now the first tracer sees them.
         mark(&first.tracer, 2);
         heap.trace.merge_local_marks();
         assert!(objects.into_iter().all(|object| heap.space.is_marked(object)));

@@ -7,10 +7,10 @@ use heapwright_substrate::sync::Lock;
 
 /// A lock over any data.
 pub(super) trait AnyLock {
-    /// Takes it without a guard.
+    /// Takes the lock without a guard.
     fn acquire(&self);
 
-    /// Releases it.
+    /// Releases the lock.
     ///
     /// # Safety
     ///

@@ -27,8 +27,8 @@ use super::tracer::{Budget, Marks, Tracer};
 
 /// Bytes of work that a step may do past its deadline, once all roots are reported.
 const LITTLE: usize = 32 << 10;
-/// How many steps of a cycle may report all roots and not end the cycle before later steps may do
-/// more.
+/// A step may report all roots and still not end the cycle. After this many such steps, later steps
+/// may do more.
 const ATTEMPTS: usize = 4;
 
 impl Trace {
@@ -39,8 +39,8 @@ impl Trace {
         tracer.trace_dirty_slots();
         loop {
             // Roots are reported again in each step that gets here. If they lead to little work,
-            // the step continues past its deadline. Otherwise a step too short for the roots would
-            // never be the last.
+            // the step continues past its deadline. Otherwise, if steps were too short for the
+            // roots, no step would ever be the last.
             if !(self.drain(tracer, budget, around)
                 || reported && self.drain(tracer, Budget::of(self.little(roots)), around))
             {
@@ -54,7 +54,7 @@ impl Trace {
                     tracer.look_through(page);
                 }
             } else if self.generations.is_minor() && tracer.trace_remembered() {
-                // Another chunk follows when the objects of this one are marked.
+                // The next chunk follows when the objects of this chunk are marked.
             } else if !reported {
                 let mut report = || {
                     roots = self.report_roots(tracer, around);
@@ -119,8 +119,8 @@ impl Trace {
         through && gang.is_empty()
     }
 
-    /// Merges the local bitmap into the map's, after two threads have marked. Objects that both
-    /// marked were counted twice.
+    /// Merges the local bitmap into the map's bitmaps, after two threads have marked. Objects that
+    /// both marked were counted twice.
     pub(super) fn merge_local_marks(&self) {
         self.marking.local_marks.close();
         for page in self.space().pages.all() {

@@ -109,12 +109,12 @@ impl MarkChunks {
         Some(chunks.wrapping_add(1))
     }
 
-    /// Returns its bytes, and their peak.
+    /// Returns the bytes of all runs, and their peak.
     pub(super) fn bytes(&self) -> [usize; 2] {
         [self.bytes.get(), self.peak.get()]
     }
 
-    /// Returns its bytes beyond those that every heap has.
+    /// Returns the bytes of runs beyond those that every heap may keep.
     pub(super) fn beyond_a_few(&self) -> usize {
         self.bytes.get().saturating_sub(KEPT)
     }
@@ -133,43 +133,42 @@ impl MarkChunks {
         let mut runs = self.runs.lock();
         let mut chunks = Chunks::none();
         while let Some(chunk) = gang.take_empty() {
-            // SAFETY: the run that the chunk was cut from, under the lock.
+            // SAFETY: the chunk was cut from this run, which is used under the lock.
             unsafe { (*run_of(chunk)).empty += 1 };
-            // SAFETY: taken just now.
+            // SAFETY: the chunk was taken just now.
             unsafe { chunks.push(chunk) };
         }
         // Unlinks the runs that go, and gives them an impossible count. All their chunks are in
         // `chunks`, and go with them.
         let mut link = &raw mut runs.0;
-        // SAFETY: a link of the list, under the lock.
+        // SAFETY: the link is in the list, which is used under the lock.
         while let run = unsafe { link.read() }
             && !run.is_null()
         {
-            // SAFETY: a run of the list, under the lock.
+            // SAFETY: the run is in the list, which is used under the lock.
             let Run { next, empty } = unsafe { run.read() };
             if empty == CHUNKS && self.bytes.get() > most {
-                // SAFETY: a link of the list, under the lock.
+                // SAFETY: the link is in the list, which is used under the lock.
                 unsafe { link.write(next) };
                 // SAFETY: a run that is in no list any more.
                 unsafe { (*run).empty = usize::MAX };
                 self.bytes.sub(UNIT);
             } else {
-                // SAFETY: a run of the list, under the lock.
+                // SAFETY: the run is in the list, which is used under the lock.
                 unsafe { (*run).empty = 0 };
-                // SAFETY: a run of the list, under the lock; nothing is read.
+                // SAFETY: the run is in the list, which is used under the lock. Nothing is read.
                 link = unsafe { &raw mut (*run).next };
             }
         }
         // Keeps the other chunks. The first chunk of each run that goes stands for the run.
         let mut gone = Chunks::none();
         while let Some(chunk) = chunks.pop() {
-            // SAFETY: the run that the chunk was cut from, which is there until it is given back
-            // below.
+            // SAFETY: the chunk was cut from this run, which exists until it is given back below.
             if unsafe { (*run_of(chunk)).empty } == 0 {
-                // SAFETY: taken above.
+                // SAFETY: the chunk was taken above.
                 unsafe { gang.give_empty(chunk) };
             } else if run_of(chunk).addr() + size_of::<Chunk>() == chunk.addr() {
-                // SAFETY: taken above, the first chunk of its run.
+                // SAFETY: the chunk was taken above, and is the first of its run.
                 unsafe { gone.push(chunk) };
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   gang       chunks to be marked, and the workers         chunks       their memory
-//!   helpers    threads that only mark                   local_marks  a bitmap for the second of two
+//!   helpers    threads that only mark                   local_marks  a bitmap for a second thread
 //!   counted    objects by page list, of tracers that have given their counts
 //! ```
 //!
@@ -31,7 +31,8 @@ pub(super) struct Marking {
     pub(super) overflowed: AtomicU32,
     /// The deadline of the step under way, for threads that help.
     deadline: Num,
-    /// Objects marked in this cycle by helpers, and by mutators that have left, and their bytes.
+    /// Objects marked in this cycle by helpers, and by mutators that have left. `counted_bytes`:
+    /// the bytes of these objects.
     counted: [Num; PAGE_LISTS],
     counted_bytes: Num,
     /// The work of these helpers and mutators (see `tracer`). `attempts`: the steps of this cycle
@@ -99,10 +100,10 @@ impl Marking {
         self.counted_bytes.get()
     }
 
-    /// Takes back a chunk that was taken from a bag, whose words were processed.
+    /// Takes back a chunk that was taken from a bag, after its words were processed.
     pub(super) fn give_back(&self, chunk: *mut Chunk) {
         // A tracer that takes the chunk relies on its count.
-        // SAFETY: taken from a bag, and in no list.
+        // SAFETY: the chunk was taken from a bag, and is in no list.
         let count = unsafe { &raw mut (*chunk).count };
         // SAFETY: the count of a chunk that was taken from a bag.
         unsafe { count.write(0) };
@@ -110,7 +111,7 @@ impl Marking {
         unsafe { self.gang.give_empty(chunk) };
     }
 
-    /// Subtracts objects of a page that two tracers counted.
+    /// Subtracts `twice` objects of a page, because two tracers counted them.
     pub(super) fn uncount(&self, page: &Page, twice: usize) {
         self.counted[page.page_list.get()].add(twice.wrapping_neg());
         self.counted_bytes.add((twice * page.footprint()).wrapping_neg());

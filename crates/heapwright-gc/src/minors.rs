@@ -13,8 +13,9 @@
 //! The bytes allocated before the next major collection do. A collection's work is the bytes that
 //! it marks, plus a part of the live bytes for the sweep and the stop of the world.
 //!
-//! Sums are judged, not single intervals. Each judgement halves them first. Each rest is twice as
-//! long as the rest before, up to [`LONGEST_REST`] major collections, until minor ones pay again.
+//! Sums are judged, not single intervals. Each judgement halves the sums first. Each rest is twice
+//! as long as the rest before, up to [`LONGEST_REST`] major collections, until minor ones pay
+//! again.
 //!
 //! Part of `generations`.
 

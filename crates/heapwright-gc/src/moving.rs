@@ -50,7 +50,7 @@ const URGENT: usize = 2;
 /// still to begin (`ASKED`), or has begun (`COUNTED`).
 const ASKED: usize = 3;
 const COUNTED: usize = 4;
-/// As `URGENT`, and every page that may go goes.
+/// As `URGENT`, but all pages that may go are evacuated.
 const ALL: usize = 5;
 
 /// The stages of the plan.
@@ -58,11 +58,11 @@ const NO_PLAN: usize = 0;
 const COUNTING: usize = 1;
 const CHOOSING: usize = 2;
 const READY: usize = 3;
-/// All pages are done. The sweep has passed some of them over.
+/// All pages of the plan are done. The sweep has passed some of them over.
 const SETTLING: usize = 4;
 
-/// The moving state of a heap. All-zero bytes: nothing moves. Moving stands on space and trace,
-/// and knows no mutator: a step gets its [surroundings](super::around::Around) from the caller.
+/// The moving state of a heap. All-zero bytes: nothing moves. Moving uses `space` and `trace`, and
+/// knows no mutator. A step gets its [surroundings](super::around::Around) from the caller.
 ///
 /// A page that stays is swept like any other. Forwarding words stay until the last page is done,
 /// because noted slots may lie in objects that have moved meanwhile. Then the sweep finds the
@@ -88,8 +88,8 @@ pub(super) struct Moving {
     plan: Lock<Plan>,
     /// Pages that may hold unscanned objects.
     fresh: Lock<Fresh>,
-    /// Numbers of pages of large objects that a step has made by moving. The runtime is told when
-    /// nothing is locked.
+    /// Numbers of the pages that a step has made for moved large objects. The collector tells the
+    /// runtime when nothing is locked.
     larges: Lock<Fresh>,
     /// Bytes of pages after the last compaction. `swept`: whether its sweep has ended.
     left: Num,
@@ -175,7 +175,7 @@ impl Moving {
         matches!(self.wanted.get(), DUE | URGENT | ALL)
     }
 
-    /// Returns whether a caller requested a compaction, and waits.
+    /// Returns whether a caller has requested a compaction.
     pub(super) fn is_asked(&self) -> bool {
         self.wanted.get() > DUE
     }

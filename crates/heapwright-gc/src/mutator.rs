@@ -38,12 +38,12 @@ pub(super) struct Mutator {
     pub(super) heap: Ptr<Heap>,
     pub(super) regions: [Region; PAGE_LISTS],
     pub(super) places: [AtomicU16; STEPS],
-    /// Where the marks of address 0 would be: a bit for 16 bytes.
+    /// The address at which the marks of address 0 would be: a bit for 16 bytes.
     pub(super) marks: Ptr<u8>,
     /// The runtime's word.
     pub(super) data: Ptr<core::ffi::c_void>,
-    /// Where the entry of the unit at address 0 would be. `first_list`: the entry of a page of the
-    /// heap's first page list. The C header finds an object's page list by these two.
+    /// The address at which the entry of the unit at address 0 would be. `first_list`: the entry of
+    /// a page of the heap's first page list. The C header finds an object's page list by these two.
     pub(super) units: Ptr<u32>,
     pub(super) first_list: AtomicU32,
 
@@ -64,12 +64,12 @@ pub(super) struct Mutator {
     /// The mutator's thread. `how`: how the thread got the mutator (`CAME`, `ATTACHED`, `ENDED`).
     pub(super) thread: Num,
     pub(super) how: Num,
-    /// Whether the thread has left its other mutators because it waits for this one's heap.
+    /// Whether the thread has left its other mutators because it waits for this mutator's heap.
     pub(super) left_others: Num,
     /// The thread's number in the system, and above it the number of forks when it was read, plus 1
     /// (see `forks`). 0: unknown.
     system_thread: Num,
-    /// Its number among all mutators.
+    /// The mutator's number among all mutators.
     pub(super) number: Num,
 }
 
@@ -91,7 +91,7 @@ pub(super) unsafe fn after_fork() {
 }
 
 impl Mutator {
-    /// Resets it to zero, for its next use.
+    /// Resets the mutator to zero, for its next use.
     pub(super) fn clear(&self) {
         self.poll.store(0, Ordering::Relaxed);
         self.barrier.store(0, Ordering::Relaxed);
@@ -126,7 +126,7 @@ impl Mutator {
         if self.thread.replace(thread) != thread {
             self.how.set(0);
             self.system_thread.set(0);
-            // Another thread's frames do not belong to this one.
+            // Another thread's frames do not belong to this thread.
             self.stack.clear();
         }
     }
@@ -152,10 +152,10 @@ impl Mutator {
         unsafe { &*handshake.owner().cast() }
     }
 
-    /// Its heap.
+    /// The mutator's heap.
     #[inline]
     pub(super) fn heap(&self) -> &'static Heap {
-        // SAFETY: set by `join`; heaps are never freed.
+        // SAFETY: `join` set the pointer, and heaps are never freed.
         unsafe { &*self.heap.get() }
     }
 }

@@ -11,7 +11,7 @@
 //!
 //! A program may run on a stack of its own (`makecontext`, `sigaltstack`). The memory between such
 //! a stack's top and another stack's base is no stack. So a scan looks up once how far the memory
-//! below the base can be read, and ends the program if the top is not there.
+//! below the base can be read. If the top is not there, the scan ends the program.
 //!
 //! Part of `mutator`.
 
@@ -26,7 +26,7 @@ use super::tracer::Tracer;
 pub(super) struct NativeStack {
     /// The stack's end; null if the stack is not scanned.
     base: Ptr<u8>,
-    /// From here on the memory below the base can be read; 0: not known.
+    /// The memory from this address up to the base can be read. 0: not known.
     readable_from: Num,
     pub(super) top: Ptr<u8>,
     /// Whether the top was noted where the thread entered the heap, and holds until the thread
@@ -36,7 +36,8 @@ pub(super) struct NativeStack {
 }
 
 impl NativeStack {
-    /// Notes the current top of the stack, if it is scanned, and no outer frame has noted it.
+    /// Notes the current top of the stack, if the stack is scanned and no outer frame has noted the
+    /// top.
     ///
     /// Inlined: the note holds for as long as the caller's frame exists.
     #[inline(always)]
@@ -90,7 +91,7 @@ impl NativeStack {
         start != 0 && start <= top.addr()
     }
 
-    /// Reports objects that its stack and registers may lead to.
+    /// Reports objects that the thread's stack and registers may lead to.
     pub(super) fn scan(&self, tracer: &Tracer) {
         let (top, base) = (self.top.get(), self.base.get());
         if base.is_null() || top.is_null() {

@@ -5,17 +5,20 @@
 //!     futile: each marks all live objects      8 in a row, which marked 1 GiB --> refuse
 //! ```
 //!
-//! Such a heap would run a collection for every few objects: until an object is refused after all,
-//! or for ever if all of them die. So after that many cycles, an allocation that needs another
-//! cycle is refused. Each later allocation may try one cycle, because the runtime may have dropped
-//! references. When mutators get more than hardly anything again, the heap recovers.
+//! Such a heap would run a collection for every few objects. It would go on until an object is
+//! refused after all, or for ever if all objects die. So after 8 such cycles in a row, an
+//! allocation that needs another cycle is refused. Each later allocation may try one cycle, because
+//! the runtime may have dropped references. The heap recovers when mutators can allocate more than
+//! hardly anything between two cycles again.
 //!
 //! The measure is the number of bytes that mutators got between two cycles. The bytes that a cycle
-//! found free may be unusable. The measure is not a time, so a program behaves the same in each
-//! run. (The JVM's collectors give up by time: `GCTimeLimit`, `GCHeapFreeLimit`. Go limits the
-//! processor time of its collector, and lets the heap exceed the limit.)
+//! found free are no measure, because they may be unusable. The measure is not a time, so a program
+//! behaves the same in each run. (The JVM's collectors give up by time: `GCTimeLimit`,
+//! `GCHeapFreeLimit`. Go limits the processor time of its collector, and lets the heap exceed the
+//! limit.)
 //!
-//! Minor cycles do not count, because they get by with little. Neither do requested cycles.
+//! Minor cycles do not count, because they do not mark all live objects. Requested cycles do not
+//! count either.
 //!
 //! Part of `pacing`.
 
@@ -67,7 +70,7 @@ impl Overhead {
             && is_hardly_anything(used, most)
     }
 
-    /// Notes a refused allocation. The next one may try a cycle.
+    /// Notes a refused allocation. The next allocation may try a cycle.
     pub(super) fn note_refusal(&self) {
         self.futile.set(self.futile.get().min(FUTILE - 1));
     }
@@ -109,7 +112,7 @@ mod tests {
         }
         assert!(in_vain());
         assert!(!overhead.is_in_vain(MOST, MOST / 32), "there may be something to free");
-        // The next one tries, and is refused at once.
+        // The next allocation tries one cycle, and is refused after it.
         overhead.note_refusal();
         assert!(!in_vain());
         overhead.note_cycle(MOST, 1, MOST, false);

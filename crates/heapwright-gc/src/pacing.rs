@@ -35,8 +35,8 @@ pub(super) struct Pacing {
     live: Num,
     goal: Num,
     allowance: Num,
-    /// Bytes that mutators allocated since the last cycle ended. `allocated_before`: in cycles
-    /// before.
+    /// Bytes that mutators allocated since the last cycle ended. `allocated_before`: bytes
+    /// allocated in earlier cycles.
     pub(super) allocated: Num,
     allocated_before: Num,
     /// The bytes that the runtime has in malloc.
@@ -100,8 +100,9 @@ impl Pacing {
         self.allowance.get()
     }
 
-    /// Returns the bytes that the runtime has in malloc. 0: the runtime has reported fewer bytes
-    /// than it freed, by mistake, or because one thread is ahead of another.
+    /// Returns the bytes that the runtime has in malloc, at least 0. (The sum is negative if the
+    /// runtime has freed more bytes than it reported: by mistake, or because one thread is ahead of
+    /// another.)
     pub(super) fn external(&self) -> usize {
         self.external.get().cast_signed().max(0).cast_unsigned()
     }
@@ -312,7 +313,7 @@ mod tests {
         let allocated = pacing.end_allocating();
         assert_eq!(pacing.estimate_live(100, allocated), 100);
         assert_eq!(pacing.know_live(), 0);
-        // Nor does a sum overflow.
+        // A sum does not overflow either.
         pacing.add_external(100);
         assert!(!pacing.is_below(usize::MAX, 1000));
         assert!(!pacing.admits(usize::MAX, 1000, usize::MAX - 1));

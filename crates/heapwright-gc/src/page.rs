@@ -11,8 +11,9 @@
 //!
 //! A slot holds an object exactly if it lies below the *cursor*, or its bit in *taken* is set. A
 //! mutator that has the page allocates from its clear stretches in the order of addresses, and
-//! never goes back. So allocation moves the cursor and writes no bit. [`Page::settle`] records the
-//! unused rest of the current stretch, when the world is stopped or the mutator gives the page up.
+//! never goes back. So allocation moves the cursor and writes no bit. [`Held::settle`] moves the
+//! cursor, when the world is stopped or the mutator gives the page up. Until then only the
+//! mutator's region knows its newest objects.
 //!
 //! A sweep makes exactly the marked slots taken, and resets the cursor. It copies 64 words for 64
 //! KiB, whatever the page contains. It makes no free list, and touches no object unless the runtime
@@ -91,7 +92,7 @@ pub(super) struct Page {
     old: Num,
     /// Its part in moving objects: an [`Evacuation`].
     evacuation: Num,
-    /// How many times its objects were pinned.
+    /// The number of pins of its objects.
     pub(super) pins: Num,
     /// Whether the runtime resized one of its objects, which may fit a page elsewhere better.
     pub(super) resized: Num,
@@ -129,7 +130,7 @@ pub(super) fn marks(unit: usize) -> &'static Bits {
 }
 
 impl Page {
-    /// Makes this the record of a fresh page on a page list, as new as `cycle`.
+    /// Makes this the record of a fresh page on a page list. The page counts as swept in `cycle`.
     pub(super) fn open(
         &self,
         unit: usize,
@@ -146,7 +147,7 @@ impl Page {
         });
     }
 
-    /// Puts a page that is wholly free on a page list. It is as new as `cycle`.
+    /// Puts a page that is wholly free on a page list. The page counts as swept in `cycle`.
     pub(super) fn assign(&self, page_list: usize, slot: usize, cycle: usize) {
         self.make(self.unit.get(), page_list, slot, cycle, || {});
     }
@@ -169,12 +170,12 @@ impl Page {
         });
     }
 
-    /// Its state.
+    /// The page's state.
     pub(super) fn state(&self) -> State {
         self.held.state()
     }
 
-    /// Its state in a move of objects.
+    /// The page's state in a move of objects.
     #[inline]
     pub(super) fn evacuation(&self) -> Evacuation {
         match self.evacuation.get() {
@@ -184,39 +185,39 @@ impl Page {
         }
     }
 
-    /// Sets its state in a move. Any thread may exclude a page from the move.
+    /// Sets the page's state in a move. Any thread may exclude a page from the move.
     pub(super) fn set_evacuation(&self, evacuation: Evacuation) {
         self.evacuation.set(evacuation as usize);
     }
 
-    /// The marks of its objects.
+    /// The marks of the page's objects.
     #[inline]
     pub(super) fn marks(&self) -> &'static Bits {
         marks(self.unit.get())
     }
 
-    /// Its first byte.
+    /// The page's first byte.
     #[inline]
     pub(super) fn base(&self) -> *mut u8 {
         MAP.address_of(self.unit.get())
     }
 
-    /// Its pool.
+    /// The page's pool.
     pub(super) fn pool(&self) -> usize {
         self.page_list.get() / KINDS
     }
 
-    /// The kind of its objects, as a number.
+    /// The kind of the page's objects, as a number.
     pub(super) fn kind(&self) -> usize {
         self.page_list.get() % KINDS
     }
 
-    /// Returns whether it is one large object.
+    /// Returns whether the page holds one large object.
     pub(super) fn is_large(&self) -> bool {
         self.pool() == LARGE
     }
 
-    /// Returns the memory of one of its objects, in bytes.
+    /// Returns the memory of one of the page's objects, in bytes.
     pub(super) fn footprint(&self) -> usize {
         if self.is_large() {
             self.zero_from.get().min(self.units.get() * UNIT)
@@ -225,17 +226,17 @@ impl Page {
         }
     }
 
-    /// Returns how many slots it has.
+    /// Returns how many slots the page has.
     pub(super) fn slots(&self) -> usize {
         if self.is_large() { 1 } else { UNIT / self.slot.get().max(1) }
     }
 
-    /// The words that hold its slots' bits.
+    /// The words that hold the bits of the page's slots.
     pub(super) fn words(&self) -> Words {
         Words::of(self.slot.get())
     }
 
-    /// Where its last slot ends, in bytes from its start.
+    /// The end of the page's last slot, in bytes from the page's start.
     pub(super) fn end(&self) -> usize {
         self.end.get()
     }
@@ -289,7 +290,7 @@ impl Page {
         if from >= to {
             return;
         }
-        // A large object may be resized, and has been scanned all the same.
+        // A large object counts as scanned, even if it is resized later.
         self.scanned_to.set(if self.is_large() { usize::MAX } else { to });
         let slot = self.slot.get().max(1);
         for offset in (from..to).step_by(slot).filter(|&at| !bits::is_set(self.held.taken(), at)) {
@@ -350,7 +351,7 @@ impl Page {
         self.old.add(1);
     }
 
-    /// Objects that were old when it was swept.
+    /// Returns how many objects were old when the page was swept.
     pub(super) fn old(&self) -> usize {
         self.old.get()
     }
@@ -360,7 +361,8 @@ impl Page {
         self.old.set(old);
     }
 
-    /// Returns whether all objects in it are old. Then nothing was allocated since it was swept.
+    /// Returns whether all objects in the page are old. Then nothing was allocated since the page
+    /// was swept.
     pub(super) fn is_settled(&self) -> bool {
         self.live.get() == self.old.get()
     }
@@ -372,7 +374,8 @@ impl Page {
         Found { live: self.live.get(), old: self.old.get(), young: 0, evacuated: false }
     }
 
-    /// Returns whether an object was there at the last sweep, so that it has survived one.
+    /// Returns whether an object was at byte `offset` at the last sweep. Such an object has
+    /// survived a sweep.
     pub(super) fn has_survived(&self, offset: usize) -> bool {
         bits::is_set(self.held.taken(), offset)
     }
@@ -394,7 +397,7 @@ impl Page {
         Found { live: found.live, old: found.old, young, evacuated }
     }
 
-    /// Gives its large object `size` bytes, in as many units.
+    /// Resizes the page's large object to `size` bytes. The number of units stays.
     pub(super) fn resize_large(&self, size: usize) {
         self.slot.set(size);
         self.end.set(size);

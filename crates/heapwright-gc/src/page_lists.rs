@@ -9,8 +9,8 @@
 //!              (large ones: see `large`)
 //! ```
 //!
-//! A *claimed* page, which a mutator allocates from or sweeps, is on its page list and in no other.
-//! Only that mutator changes its record.
+//! A *claimed* page, which a mutator allocates from or sweeps, is on its page list and in no other
+//! list. Only that mutator changes the page's record.
 //!
 //! When a cycle ends, every list of available pages is dropped, and every cursor is set to its page
 //! list's start. That changes 512 words, however large the heap. New pages go in front of the
@@ -58,7 +58,7 @@ pub(super) struct Pool {
     pub(super) decision: Decision,
     /// Bytes of a slot.
     pub(super) slot: usize,
-    /// Objects when the last cycle ended.
+    /// Live objects when the last cycle ended.
     pub(super) live: usize,
 }
 
@@ -67,7 +67,7 @@ pub(super) struct PageLists {
     page_list: [PageList; PAGE_LISTS],
     pub(super) pool: [Pool; POOLS],
     empty: usize,
-    /// Pages that are empty.
+    /// The number of empty pages.
     pub(super) empty_pages: usize,
     /// The fewest empty pages since the last decay.
     pub(super) empty_low: usize,
@@ -85,7 +85,7 @@ pub(super) struct PageLists {
     /// Old objects on each page list, and their bytes.
     pub(super) old: [usize; PAGE_LISTS],
     pub(super) old_bytes: usize,
-    /// Bytes of objects that survived the last cycle as their first.
+    /// Bytes of objects for which the last cycle was the first that they survived.
     pub(super) young_bytes: usize,
     /// Pages that were taken on credit, and are not repaid yet.
     pub(super) debt: usize,
@@ -178,7 +178,7 @@ impl PageLists {
         }
     }
 
-    /// Takes a page off its page list. It is claimed.
+    /// Takes a claimed page off its page list.
     pub(super) fn remove(&mut self, pages: &Pages, page: &Page) {
         let page_list = &mut self.page_list[page.page_list.get()];
         let (next, prev) = (page.next.get(), page.prev.get());
@@ -302,7 +302,7 @@ impl PageLists {
         self.empty_pages += 1;
     }
 
-    /// Takes an empty page. It is claimed, and on no page list.
+    /// Takes an empty page. The page is then claimed, and on no page list.
     pub(super) fn take_empty<'a>(&mut self, pages: &'a Pages) -> Option<&'a Page> {
         let page = pages.get(self.empty)?;
         self.empty = page.next.get();

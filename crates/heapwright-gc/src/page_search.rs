@@ -21,7 +21,7 @@ use super::phase::Phase;
 const OWN_SWEEPS: usize = 16;
 
 impl Mutator {
-    /// Runs the steps 1 to 5 of the picture until one finds a page.
+    /// Runs the steps 1 to 5 of the picture until a step finds a page.
     pub(super) fn find_page(&self, page_list: usize) -> Option<&'static Page> {
         let heap = self.heap();
         let pool = page_list / KINDS;
@@ -59,8 +59,8 @@ impl Mutator {
         }
     }
 
-    /// Claims a page with free slots of a larger pool, whose slots are at most twice as large. That
-    /// is better than collecting while much of the heap is free.
+    /// Claims a page with free slots of a larger pool, whose slots are at most twice as large. A
+    /// larger slot is better than a collection while much of the heap is free.
     fn find_larger(&self, page_list: usize) -> Option<&'static Page> {
         let heap = self.heap();
         if heap.space.pacing.used() >= heap.space.pacing.allowance() / 8 * 7 {

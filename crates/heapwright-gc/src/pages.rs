@@ -28,7 +28,7 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// The record with a number that a page of this heap has or had.
+    /// Returns the record with a number. A page of this heap has, or had, the number.
     #[inline]
     pub(super) fn get(&self, number: usize) -> Option<&Page> {
         self.records.get(number.checked_sub(1)?)
@@ -53,7 +53,7 @@ impl Pages {
         Some(page)
     }
 
-    /// Takes a record back whose page has gone. Under the heap's lock.
+    /// Takes back the record of a page that has gone. Under the heap's lock.
     pub(super) fn give(&self, page: &Page) {
         page.set_evacuation(Evacuation::No);
         page.next.set(self.vacant.get());
@@ -70,7 +70,7 @@ impl Pages {
         self.made.get()
     }
 
-    /// Gives all records back. Nobody reads any more.
+    /// Gives all records back. Nobody reads them any more.
     pub(super) fn end(&self) {
         self.records.end();
         self.made.set(0);

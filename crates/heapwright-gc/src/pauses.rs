@@ -16,7 +16,7 @@ pub(super) struct Pauses {
     sweep: Num,
 }
 
-/// Nanoseconds of one sort.
+/// The sum, the maximum and the histogram of some times, in nanoseconds.
 pub(super) struct Times {
     pub(super) sum: Num,
     pub(super) most: Num,
@@ -39,7 +39,7 @@ impl Times {
     }
 }
 
-/// When a pause began.
+/// The times at which a pause was requested and began.
 pub(super) struct Began {
     asked: u64,
     stood: u64,
@@ -57,7 +57,7 @@ impl Began {
         os::thread_cpu_ns().saturating_sub(self.cpu)
     }
 
-    /// When all mutators were stopped.
+    /// The time at which all mutators were stopped.
     pub(super) fn stood(&self) -> u64 {
         self.stood
     }

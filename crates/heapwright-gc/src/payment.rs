@@ -17,7 +17,7 @@ use super::mutator::Mutator;
 use super::phase::Phase;
 use super::tracer::Budget;
 
-/// A heap is near its limit if less than this part of the limit is left.
+/// A heap is near its limit if less than one part in this many of the limit is left.
 const LITTLE: usize = 8;
 
 /// Sweeping on the allocation path takes one part in this many of a step's time.

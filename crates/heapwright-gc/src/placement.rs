@@ -3,7 +3,7 @@
 //! ```text
 //!   candidate    its page is in the plan           keep_in_place removes the page from the plan
 //!   pinned       its page has pins                 and never gets into a plan
-//!   forwarded    its first word says where it is   until its page is swept
+//!   forwarded    its first word has its new address   until its page is swept
 //! ```
 //!
 //! Part of `space`. Called by `tracer` and `moving`.

@@ -15,7 +15,7 @@
 //! Arithmetic alone; used by `moving`.
 #![forbid(unsafe_code)]
 
-/// How finely the fullness of pages is distinguished.
+/// The number of levels of fullness, less one.
 const STEPS: usize = 32;
 /// Pages that are fuller than this stay.
 const FULL: usize = STEPS - STEPS / 8;
@@ -73,7 +73,7 @@ impl Choice {
     /// Every page goes.
     pub(super) const ALL: Self = Self { level: STEPS + 2, spared: 0 };
 
-    /// Returns whether a page goes. The first pages of the level that are passed are spared.
+    /// Returns whether a page goes. Spares the first pages of the level for which it is called.
     pub(super) fn goes(&mut self, live: usize, slots: usize) -> bool {
         let level = level(live, slots) + 1;
         if level < self.level {
@@ -88,8 +88,8 @@ impl Choice {
     }
 }
 
-/// Returns whether a heap has so many more bytes of pages than its goal that it is to be compacted.
-/// `left` is the bytes of pages after the last attempt.
+/// Returns whether a heap is to be compacted, because its pages exceed its goal by far. `left`: the
+/// bytes of pages after the last attempt.
 pub(super) fn is_due(pages: usize, goal: usize, left: usize) -> bool {
     const WORTH: usize = 1 << 20;
     pages > goal.saturating_add(goal / 8 + WORTH) && pages > left.saturating_add(left / 4)

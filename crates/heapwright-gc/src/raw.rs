@@ -36,8 +36,8 @@
 //!    address afterwards. An object does not move if it is pinned, reported by value
 //!    ([`Tracer::mark`]), or perhaps referenced from a scanned stack.
 //!
-//! **The heap's duties.** The heap never frees a reachable object, and moves one only as above. It
-//! frees an unreachable object at the latest in the second collection that begins afterwards. A
+//! **The heap's duties.** The heap never frees a reachable object, and moves objects only as above.
+//! It frees an unreachable object at the latest in the second collection that begins afterwards. A
 //! step ends with its budget, plus at most the time to trace or free one object. No callback runs
 //! under a lock that an allocation needs.
 //!

@@ -52,11 +52,11 @@ pub(super) struct Incoming {
 pub(super) struct Room {
     next: Ptr<Reference>,
     end: Ptr<Reference>,
-    /// The plan that the memory belongs to.
+    /// The number of the plan that the memory belongs to.
     round: Num,
 }
 
-/// All memory of references of one heap. All-zero bytes: no memory.
+/// The memory for all references of one heap. All-zero bytes: no memory.
 pub(super) struct References {
     blocks: Lock<Blocks>,
     round: Num,
@@ -106,7 +106,7 @@ impl References {
 }
 
 impl Room {
-    /// Forgets its memory. The room belongs to no tracer any more, or to a tracer of another heap.
+    /// Forgets the memory. The room belongs to no tracer any more, or to a tracer of another heap.
     pub(super) fn forget(&self) {
         self.next.set(ptr::null_mut());
         self.end.set(ptr::null_mut());
@@ -129,7 +129,7 @@ impl Incoming {
         let packed = slot.addr() | (offset / GRANULE) << ADDRESS;
         let mut first = self.first.load(Ordering::Relaxed);
         loop {
-            // SAFETY: memory of this tracer's, which nobody else knows before it is linked.
+            // SAFETY: the memory is this tracer's. Nobody else knows it before it is linked.
             unsafe { place.write(Reference { packed, next: first }) };
             let hung = self.first.compare_exchange_weak(
                 first,
@@ -160,7 +160,8 @@ impl Incoming {
     /// Calls `with` for each slot and the granule of its object. Nobody notes meanwhile.
     pub(super) fn each(&self, mut with: impl FnMut(*mut *mut u8, usize)) {
         let mut at = self.first.load(Ordering::Acquire);
-        // SAFETY: null, or a reference of a block that is there until `References::end`.
+        // SAFETY: the pointer is null, or leads to a reference in a block that exists until
+        // `References::end`.
         while let Some(reference) = unsafe { at.as_ref() } {
             at = reference.next;
             let address = reference.packed & ((1 << ADDRESS) - 1);

@@ -47,8 +47,8 @@ pub(super) struct Hole {
 }
 
 impl Region {
-    /// Begins to hand out slots of its page, from `next` to `end`. Only its mutator calls this, and
-    /// all other functions except [`Region::has_handed_out`].
+    /// Begins to hand out slots of its page, from `next` to `end`. Only the region's mutator calls
+    /// this function and the others, except [`Region::has_handed_out`].
     pub(super) fn open(&self, next: *mut u8, end: *mut u8) {
         // A thread that sees `next` sees the page.
         fence(Ordering::Release);
@@ -56,7 +56,7 @@ impl Region {
         self.end.set(end);
     }
 
-    /// Returns its next slot. Null if the region is used up.
+    /// Returns the region's next slot. Null if the region is used up.
     #[inline(always)]
     pub(super) fn take(&self) -> *mut u8 {
         let object = self.next.get();
@@ -92,9 +92,11 @@ impl Region {
         self.hole.set(ptr::null_mut());
     }
 
-    /// Closes the region, which hands out no more slots. Its page has its progress already.
+    /// Closes the region, which hands out no more slots. The page has the region's progress
+    /// already.
     pub(super) fn close(&self) {
-        // A thread that sees the region closed, or reused, sees its last writes to its page.
+        // A thread that sees the region closed, or reused, sees the region's last writes to its
+        // page.
         fence(Ordering::Release);
         self.next.set(ptr::null_mut());
         self.end.set(ptr::null_mut());
@@ -102,8 +104,8 @@ impl Region {
         self.page.set(0);
     }
 
-    /// Returns whether the slot at `start`, of page number `page` that ends at `end`, was handed
-    /// out and not yet written to the page. Any thread may call this.
+    /// Returns whether the region has handed out the slot at `start`, and not yet written that to
+    /// the page. The page has the number `page`, and ends at `end`. Any thread may call this.
     pub(super) fn has_handed_out(&self, page: usize, start: usize, end: usize) -> bool {
         if self.page.get() != page {
             return false;

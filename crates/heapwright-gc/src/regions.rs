@@ -5,7 +5,8 @@
 //!                            ^ region, with the stretches behind it as holes
 //! ```
 //!
-//! Called by `allocation` and `page_search`; a collector has mutators settle and drop them.
+//! Called by `allocation` and `page_search`. Collectors settle and drop regions of stopped
+//! mutators.
 
 use core::ptr;
 
@@ -25,12 +26,13 @@ fn clean(base: *mut u8, at: usize, stop: usize, dirty: usize) {
     const FEW: usize = 256;
     let stop = stop.min(dirty);
     if stop.saturating_sub(at) > FEW {
-        // SAFETY: free slots of a page that this mutator claimed.
+        // SAFETY: the bytes are free slots of a page that this mutator claimed.
         unsafe { ptr::write_bytes(base.wrapping_add(at), 0, stop - at) };
         return;
     }
     for word in (at..stop).step_by(8) {
-        // SAFETY: free slots of a page that this mutator claimed; slots are multiples of 8.
+        // SAFETY: the bytes are free slots of a page that this mutator claimed. Slots are multiples
+        // of 8.
         unsafe { base.wrapping_add(word).cast::<u64>().write_volatile(0) };
     }
 }
@@ -83,12 +85,13 @@ impl Mutator {
         {
             clean(base, at, until, zero);
             let hole = base.wrapping_add(at).cast::<Hole>();
-            // SAFETY: free slots of a page that this mutator claimed, at a multiple of 8, of two
-            // words at least.
+            // SAFETY: the hole is free slots of a page that this mutator claimed. It begins at a
+            // multiple of 8, and has at least two words.
             unsafe { hole.write(Hole { end: base.wrapping_add(until), next: ptr::null_mut() }) };
             match last.is_null() {
                 true => holes = hole,
-                // SAFETY: written just now; nobody else uses free slots of a claimed page.
+                // SAFETY: the hole was written just now. Nobody else uses free slots of a claimed
+                // page.
                 false => unsafe { (*last).next = hole },
             }
             last = hole;
@@ -123,13 +126,13 @@ impl Mutator {
         }
     }
 
-    /// Calls `with` for each page that it allocates from.
+    /// Calls `with` for each page that the mutator allocates from.
     pub(super) fn each_page_in_use(&self, mut with: impl FnMut(&Page)) {
         self.each_region(|_, _, page| with(page));
     }
 
-    /// Returns whether it has allocated the slot of a page that begins at `start`, from a current
-    /// region.
+    /// Returns whether the mutator has allocated the slot that begins at `start` in a page, from a
+    /// region in use.
     pub(super) fn has_used(&self, page: &Page, start: *mut u8) -> bool {
         let (number, end) = (page.number.get(), page.base().addr() + page.end());
         let mut used = false;
@@ -139,14 +142,14 @@ impl Mutator {
         used
     }
 
-    /// Writes the state of its regions to their pages. The mutator is stopped.
+    /// Writes the state of the mutator's regions to their pages. The mutator is stopped.
     pub(super) fn settle(&self) {
         self.each_region(|_, region, page| {
             page.held.settle(region.next.get().addr() - page.base().addr());
         });
     }
 
-    /// Returns the bytes that it has claimed and not allocated. The mutator is stopped.
+    /// Returns how many bytes the mutator has claimed and not allocated. The mutator is stopped.
     pub(super) fn unused(&self) -> usize {
         let mut bytes = 0;
         self.each_region(|_, region, page| {

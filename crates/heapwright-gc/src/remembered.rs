@@ -6,17 +6,18 @@
 //!   became old in this minor one -> survivors -> reported by the next one
 //! ```
 //!
-//! A minor collection traces no other old objects. So it must know every old object that leads to a
-//! young one. An object becomes old when it survives a second time. A new object that was stored
-//! into an old object survives once as young, so the old object is reported twice. An object that
-//! becomes old may lead to younger objects, so it is reported once more. Afterwards all objects
-//! that these led to are old or dead. After a major collection all objects are old.
+//! A minor collection traces only the old objects in this set. So the set must have every old
+//! object that leads to a young one. An object becomes old when it survives a second time. A new
+//! object that was stored into an old object survives once as young, so the old object is reported
+//! twice. An object that becomes old may lead to younger objects, so it is reported once more.
+//! Afterwards all objects that a remembered object led to are old or dead. After a major collection
+//! all objects are old.
 //!
-//! An object is remembered once between two collections. The store that remembers it clears its
-//! mark. A store into an object without a mark reports nothing (`stores`). The collection that gets
-//! the report sets the mark again. While the object's page awaits the sweep, the mark stays,
-//! because the mark says that the object lives. Then an object may be remembered more than once,
-//! which only costs time.
+//! An object is remembered once between two collections. The store that remembers an object clears
+//! the object's mark. A store into an object without a mark reports nothing (`stores`). The
+//! collection that gets the report sets the mark again. While the object's page awaits the sweep,
+//! the mark stays, because the mark says that the object lives. Then an object may be remembered
+//! more than once, which only costs time.
 //!
 //! If a store into a large object names the *place*, only the place is remembered, and a minor
 //! collection looks at the place alone. The object keeps its mark. If places take an eighth of the
@@ -42,7 +43,7 @@ pub(super) const PLACE: usize = 2 * size_of::<usize>();
 struct Bags {
     /// Objects with a reported store.
     stores: Bag,
-    /// Objects that were reported to the last minor collection, because of a store before.
+    /// Objects that were reported to the last minor collection, because of an earlier store.
     again: Bag,
     /// Objects that have become old.
     survivors: Bag,
@@ -54,8 +55,9 @@ pub(super) struct Remembered {
     next: Bags,
     /// Objects still to be reported to the collection under way.
     now: Bags,
-    /// Places for the next minor collection: of stores, and of stores that the last one was told
-    /// of. `places_now`: places still to be reported to the collection under way.
+    /// Places for the next minor collection. The first bag has places of new stores, the second bag
+    /// places that the last minor collection got, too. `places_now`: places still to be reported to
+    /// the collection under way.
     places: [Bag; 2],
     places_now: [Bag; 2],
     /// How many places were remembered since the last collection began.
@@ -95,7 +97,7 @@ impl Remembered {
     }
 
     /// Takes a chunk of places to be reported. Also returns whether the next collection gets the
-    /// chunk.
+    /// chunk, too.
     pub(super) fn take_places(&self) -> Option<(*mut Chunk, bool)> {
         let [stores, again] = &self.places_now;
         stores
@@ -111,7 +113,7 @@ impl Remembered {
         self.now.all().into_iter().zip(self.next.all()).for_each(|(now, next)| now.take_all(next));
     }
 
-    /// Takes a chunk to be reported. Also returns whether the next collection gets the chunk.
+    /// Takes a chunk to be reported. Also returns whether the next collection gets the chunk, too.
     pub(super) fn take(&self) -> Option<(*mut Chunk, bool)> {
         let stores = self.now.stores.take().map(|chunk| (chunk, true));
         stores.or_else(|| {

@@ -65,9 +65,9 @@ pub struct Runtime {
         Option<unsafe extern "C" fn(tracer: &Tracer, reference: *mut c_void, data: *mut c_void)>,
     /// There is no memory for an object, or none within the limit, even after a collection. True:
     /// try again, because the runtime has dropped references or raised the limit. False: the
-    /// allocation returns null. The allocation calls it. So the callback may collect, run
+    /// allocation returns null. The allocating thread calls this. So the callback may collect, run
     /// finalizers and, from C, leave the allocation by `longjmp`. Its own allocations in this heap
-    /// may call it again.
+    /// may call the callback again.
     pub out_of_memory: Option<
         unsafe extern "C" fn(
             mutator: *mut c_void,
@@ -120,13 +120,13 @@ impl Runtime {
     #[inline]
     pub(crate) fn trace(&self, tracer: &Tracer, object: *mut u8) -> bool {
         if let Some(trace) = self.trace {
-            // SAFETY: an object of the heap. The runtime keeps its functions valid as long as the
-            // heap.
+            // SAFETY: the object is the heap's. The runtime keeps its functions valid as long as
+            // the heap.
             unsafe { trace(tracer, object.cast(), self.data) };
         } else if let Some(trace) = self.trace_kind {
             let kind = object_kind(object).unwrap_or(TRACED);
-            // SAFETY: an object of the heap. The runtime keeps its functions valid as long as the
-            // heap.
+            // SAFETY: the object is the heap's. The runtime keeps its functions valid as long as
+            // the heap.
             unsafe { trace(tracer, object.cast(), kind, self.data) };
         } else {
             return false;
@@ -149,8 +149,8 @@ impl Runtime {
 
     /// Tells the runtime that there is no memory for an object. Returns whether to try again.
     pub(crate) fn out_of_memory(&self, mutator: *mut c_void, size: usize, kind: u32) -> bool {
-        // SAFETY: the mutator of the calling thread, which may collect. The runtime keeps its
-        // functions valid as long as the heap.
+        // SAFETY: the mutator belongs to the calling thread, which may collect. The runtime keeps
+        // its functions valid as long as the heap.
         self.out_of_memory.is_some_and(|asked| unsafe { asked(mutator, size, kind, self.data) })
     }
 
@@ -163,15 +163,16 @@ impl Runtime {
 
     pub(crate) fn free(&self, object: *mut u8, size: usize) {
         if let Some(free) = self.free {
-            // SAFETY: a dead object of the heap, once. The runtime keeps its functions valid as
-            // long as the heap.
+            // SAFETY: the object is the heap's, is dead, and is freed only once. The runtime keeps
+            // its functions valid as long as the heap.
             unsafe { free(object.cast(), size, self.data) };
         }
     }
 
     /// Returns the new size of an object that is about to move, if the runtime gives one.
     pub(crate) fn wanted(&self, object: *mut u8) -> Option<usize> {
-        // SAFETY: an object of the heap. The runtime keeps its functions valid as long as the heap.
+        // SAFETY: the object is the heap's. The runtime keeps its functions valid as long as the
+        // heap.
         let wanted = self.wanted.map_or(0, |wanted| unsafe { wanted(object.cast(), self.data) });
         (wanted != 0).then_some(wanted)
     }
@@ -179,7 +180,7 @@ impl Runtime {
     /// Tells the runtime that an object has moved.
     pub(crate) fn moved(&self, to: *mut u8, from: *mut u8, size: usize) {
         if let Some(moved) = self.moved {
-            // SAFETY: an object of the heap, at its new address. The runtime keeps its functions
+            // SAFETY: the object is the heap's, at its new address. The runtime keeps its functions
             // valid as long as the heap.
             unsafe { moved(to.cast(), from.cast(), size, self.data) };
         }
@@ -190,16 +191,16 @@ impl Runtime {
         self.update.is_some() && self.update_roots.is_some()
     }
 
-    /// Has the runtime change an object's references to moved objects.
+    /// Calls the runtime to change an object's references to moved objects.
     pub(crate) fn update(&self, object: *mut u8) {
         if let Some(update) = self.update {
-            // SAFETY: an object of the heap, at its new address. The runtime keeps its functions
+            // SAFETY: the object is the heap's, at its new address. The runtime keeps its functions
             // valid as long as the heap.
             unsafe { update(object.cast(), self.data) };
         }
     }
 
-    /// Has the runtime change the references of its roots.
+    /// Calls the runtime to change the references of its roots.
     pub(crate) fn update_roots(&self) {
         if let Some(update) = self.update_roots {
             // SAFETY: the runtime keeps its functions valid as long as the heap.
@@ -217,7 +218,8 @@ impl Runtime {
 
     /// The name of an object's type, or null.
     pub(crate) fn type_name(&self, object: *const u8) -> *const c_char {
-        // SAFETY: an object of the heap. The runtime keeps its functions valid as long as the heap.
+        // SAFETY: the object is the heap's. The runtime keeps its functions valid as long as the
+        // heap.
         self.type_name.map_or(ptr::null(), |name| unsafe { name(object.cast(), self.data) })
     }
 }

@@ -5,7 +5,7 @@
 //!                     --stop_world--> the collector --go_on-->
 //! ```
 //!
-//! A thread that waits for one heap leaves its mutators in all others (see `world`).
+//! If a thread waits for one heap, its mutators in all other heaps leave (see `world`).
 //!
 //! Called by `cycle`, `allocation`, `attach` and `raw`.
 
@@ -127,8 +127,8 @@ impl Mutator {
         self.heap().world.try_enter(&self.handshake)
     }
 
-    /// The mutator of the calling thread in a heap. If the thread had several in turns (see
-    /// `hw_gc_enter`), the one that it has not left.
+    /// The mutator of the calling thread in a heap. If the thread had several mutators in turns
+    /// (see `hw_gc_enter`), returns the one that it has not left.
     pub(super) fn of_this_thread(heap: &Heap) -> Option<&'static Self> {
         let me = os::thread_token();
         let mut found: Option<&'static Self> = None;
@@ -174,7 +174,8 @@ impl Mutator {
         }
     }
 
-    /// Notes that the mutator belongs to the calling thread, which enters, from now on.
+    /// Notes that the mutator belongs to the calling thread from now on. The thread is about to
+    /// enter.
     pub(super) fn note_coming(&self) {
         self.note_thread();
         if self.how.get() & (CAME | ENDED) != CAME {
@@ -187,7 +188,7 @@ impl Mutator {
         self.watch(CAME | ATTACHED);
     }
 
-    /// Makes the system call [`thread_ends`] at the thread's end.
+    /// Requests that [`thread_ends`] runs at the thread's end.
     fn watch(&self, how: usize) {
         self.how.set(how);
         os::watch_this_thread(Exit::Mutators, ptr::without_provenance_mut(1));

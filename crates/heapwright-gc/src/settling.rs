@@ -22,9 +22,9 @@
 //!   proportion to their length.
 //! - An object that a mutator registers meanwhile lives this time
 //!   ([`keep_this_time`](super::mutator::Mutator::keep_this_time)).
-//! - WEAK is one pause: a mutator reads weak references without being asked. From then on no
-//!   mutator reaches an object without a mark, except by an ephemeron. EMPTY ends that.
-//! - LAST clears references that were stored meanwhile: to objects which died young.
+//! - WEAK is one pause, because mutators read weak references without a barrier. From then on no
+//!   mutator reaches an object without a mark, except by an ephemeron. EMPTY ends this exception.
+//! - LAST clears weak references that were stored meanwhile, to objects that died young.
 //!
 //! Without memory, marks may be set without a lookup. Then the first stages are repeated. Objects
 //! without barriers are also visited here. Called by `mark`.
@@ -125,8 +125,8 @@ impl Trace {
         tracer.mark_as(Marks::Alone);
     }
 
-    /// Takes a chunk of reported ephemerons. Marks the values of those whose keys are marked. The
-    /// others wait. Returns whether there was a chunk.
+    /// Takes a chunk of reported ephemerons. Marks the values of ephemerons with marked keys. The
+    /// other ephemerons wait. Returns whether there was a chunk.
     fn add_ephemerons(&self, tracer: &Tracer) -> bool {
         let bag = self.weak.ephemerons();
         let Some(chunk) = bag.take() else { return false };
@@ -151,8 +151,8 @@ impl Trace {
             }
             waits
         };
-        // Without memory for its note, an ephemeron's key and value live this time: nobody would
-        // empty it.
+        // Without memory for a note, nobody would empty the ephemeron. So its key and value live
+        // this time.
         let refused = |ephemeron: Noted| {
             keep(ephemeron.key());
             keep(ephemeron.value());
@@ -167,7 +167,8 @@ impl Trace {
         true
     }
 
-    /// Visits all waiting ephemerons, after marks without a lookup. Returns whether it marked any.
+    /// Visits all waiting ephemerons, after marks without a lookup. Returns whether it marked any
+    /// value.
     fn visit_ephemerons(&self, tracer: &Tracer) -> bool {
         let space = self.space();
         let mut found = false;
@@ -189,7 +190,7 @@ impl Trace {
         |object| self.space().is_unmarked(object)
     }
 
-    /// Calls `with` with the number of the last visited entry, and stores the number that it
+    /// Calls `with` with the number of the last visited entry, and stores the number that `with`
     /// leaves.
     fn visiting(&self, with: impl FnOnce(&mut u32) -> bool) -> bool {
         let mut at = self.settling.at.get() as u32;
@@ -198,8 +199,7 @@ impl Trace {
         through
     }
 
-    /// A part of the first stages: marks objects that are kept with objects marked before the
-    /// stages.
+    /// Does a part of the first stages: marks objects that are kept with already marked objects.
     fn visit_first(&self, tracer: &Tracer) {
         let minor = self.generations.is_minor();
         let stage = self.settling.stage.get();
@@ -256,7 +256,7 @@ impl Trace {
         busy
     }
 
-    /// A part of the stages after the first ones.
+    /// Does a part of the stages after the first ones.
     fn visit_later(&self, tracer: &Tracer, passed: &mut bool) {
         let (settling, minor) = (&self.settling, self.generations.is_minor());
         let stage = settling.stage.get();
@@ -413,7 +413,7 @@ impl Trace {
     }
 
     /// Ends the program if a weak cell leads to an object that is not old, but collections pass the
-    /// cell over. They would not clear the cell. Checks heaps with few cells, too.
+    /// cell over. Such collections would not clear the cell. Checks heaps with few cells, too.
     fn verify_weak_cells(&self) {
         let (space, mut found) = (self.space(), 0);
         self.weak.cells.each_passed_over(|cell| {

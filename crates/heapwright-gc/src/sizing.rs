@@ -35,14 +35,14 @@ use super::locks::With;
 /// may be when the next collection ends. 0: the heap's own rule decides.
 pub type Policy = unsafe extern "C" fn(outcome: *const Outcome, context: *mut c_void) -> usize;
 
-/// The sizing of one heap. All-zero bytes: by the factor.
+/// The sizing of one heap. All-zero bytes: the factor decides.
 pub(super) struct Sizing {
     policy: Lock<Asked>,
-    /// The only number of the square-root rule; 0: by the factor.
+    /// The only number of the square-root rule. 0: the factor decides.
     balance: Num,
-    /// Bytes that may be allocated until the next collection ends, plus 1; 0: by the factor.
+    /// Bytes that may be allocated until the next collection ends, plus 1. 0: the factor decides.
     room: Num,
-    /// When marking ended last. `swept`: nanoseconds of sweeping until then.
+    /// The time when marking last ended. `swept`: nanoseconds of sweeping until then.
     ended: Num,
     swept: Num,
     /// CPU time of this cycle's finished marking steps.
@@ -97,14 +97,14 @@ impl Sizing {
         self.room.set(0);
     }
 
-    /// From now on, sizes the heap by the square-root rule; 0: by the factor.
+    /// From now on, sizes the heap by the square-root rule. 0: by the factor.
     pub(super) fn balance(&self, bytes: usize) {
         self.balance.set(bytes);
         self.room.set(0);
     }
 
-    /// Returns the bytes that may be allocated until the next collection ends. `None`: by the
-    /// factor.
+    /// Returns the bytes that may be allocated until the next collection ends. `None`: the factor
+    /// decides.
     pub(super) fn room(&self) -> Option<usize> {
         self.room.get().checked_sub(1)
     }

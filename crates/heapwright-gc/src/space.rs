@@ -49,10 +49,11 @@ const USED_WHOLE: usize = 64;
 /// Size of the largest object that a program probably touches as a whole.
 const TOUCHED_WHOLE: usize = 4 << 10;
 
-/// Empty pages that one look gives back. `LOOKS`: the most looks that are made up for at once.
+/// A decay gives back this many empty pages. `LOOKS`: the most missed decays that are made up for
+/// at once.
 const DECAYS: usize = 128;
 const LOOKS: usize = 32;
-/// A look gives back this many times more of a heap that has taken none since the last look.
+/// A decay gives back this many times more pages if the heap has taken none since the last decay.
 const IDLE: usize = 8;
 /// Pages that are given to the kernel under one lock.
 const PURGED_AT_A_TIME: usize = 32;
@@ -87,7 +88,7 @@ pub(super) struct Wanted {
     pub(super) page_list: usize,
     /// Bytes of a slot; for a large object, the requested size.
     pub(super) slot: usize,
-    /// The heap's last cycle: the page is as new as this cycle.
+    /// The heap's last cycle. The page counts as swept in this cycle.
     pub(super) cycle: usize,
     /// The limit of the heap's bytes.
     pub(super) limit: usize,
@@ -138,13 +139,13 @@ impl Space {
 
     #[inline]
     fn setup(&self) -> &Setup {
-        // SAFETY: written by `begin`, before any other thread knew the space.
+        // SAFETY: `begin` wrote the setup before any other thread knew the space.
         let setup = unsafe { &*self.setup.get() };
-        // SAFETY: `begin` wrote it before any other thread knew the space.
+        // SAFETY: `begin` wrote the setup before any other thread knew the space.
         unsafe { setup.assume_init_ref() }
     }
 
-    /// The options that it was made with.
+    /// The options of the heap.
     pub(super) fn options(&self) -> &Options {
         &self.setup().options
     }
@@ -166,12 +167,12 @@ impl Space {
         self.sizes().slot(page_list / KINDS)
     }
 
-    /// Its id in the entries of its pages.
+    /// The heap's id in the entries of its pages.
     pub(super) fn id(&self) -> u32 {
         self.id.get() as u32
     }
 
-    /// The bits of the id in the entries of its pages.
+    /// The bits of the id in the entries of the heap's pages.
     #[inline]
     pub(super) fn tag(&self) -> u32 {
         self.tag.load(Ordering::Relaxed)
@@ -318,14 +319,14 @@ impl Space {
     /// Gives a page to the kernel. The page has waited long enough, and is in no list any more.
     pub(super) fn purge(&self, page: &Page) {
         Self::close(page);
-        // SAFETY: a page of this heap without objects, which is in no list: nobody uses it.
+        // SAFETY: the page is this heap's, has no objects and is in no list. So nobody uses it.
         unsafe { runs::give_purged(page.unit.get(), page.units.get()) };
         self.pages.give(page);
     }
 
     /// Gives up to `most` pages to the kernel, as long as more than `keep` bytes are left. Empty
-    /// pages go first, and then waiting pages of large objects. Returns their bytes. Other threads
-    /// get the lock between a few of them.
+    /// pages go first, and then waiting pages of large objects. Returns their bytes. Gives up the
+    /// lock after a few pages, for other threads.
     fn purge_some(&self, keep: usize, most: usize) -> usize {
         let (mut given, mut pages) = (0, 0);
         while pages < most {
@@ -348,8 +349,8 @@ impl Space {
         given
     }
 
-    /// Gives empty pages to the kernel that nobody needed for a while. Any thread may call this,
-    /// even a thread that has nothing to do with the heap. So it does not wait for the lock.
+    /// Gives the kernel empty pages that nobody needed for a while. Any thread may call this, even
+    /// a thread that has nothing to do with the heap. So the call does not wait for the lock.
     pub(super) fn decay(&self) {
         let Some(delay) = purge_delay::purge_delay().map(purge_delay::interval) else { return };
         let now = os::coarse_ms();
@@ -358,7 +359,8 @@ impl Space {
         if waited < delay {
             return;
         }
-        // Gives more pages if nobody looked for long, or if the heap is idle: nobody took a page.
+        // Gives more pages if the last decay was long ago, or if the heap is idle: nobody took a
+        // page.
         let looks = usize::try_from(waited / delay.max(1)).unwrap_or(1).clamp(1, LOOKS);
         let idle = if lists.empty_low == lists.empty_pages { IDLE } else { 1 };
         let most = DECAYS * looks.max(idle);
@@ -377,15 +379,15 @@ impl Space {
         _ = lists.free_large.unneeded();
     }
 
-    /// Gives the empty pages to the kernel that the heap cannot use before its next collection.
+    /// Gives the kernel the empty pages that the heap cannot use before its next collection.
     pub(super) fn purge_beyond_allowance(&self) {
         if purge_delay::purge_delay().is_some() {
             self.purge_some(self.pacing.allowance(), usize::MAX);
         }
     }
 
-    /// Gives all empty pages to the kernel, and the process's free runs, where dead large objects
-    /// left their memory. Returns the bytes of the heap's pages that the kernel took.
+    /// Gives the kernel all empty pages, and the process's free runs, because these may have memory
+    /// of dead large objects. Returns the bytes of the heap's pages that the kernel took.
     pub(super) fn trim(&self) -> usize {
         let mut lists = self.lists.lock();
         let bytes = lists.empty_bytes();
@@ -395,7 +397,7 @@ impl Space {
         bytes.min(chunk::purge_all(0))
     }
 
-    /// Forgets the empty pages, at the heap's end. So no other thread gives one back.
+    /// Forgets the empty pages, at the heap's end. So no other thread gives such a page back.
     pub(super) fn forget_empty(&self) {
         self.lists.lock().forget_empty();
     }

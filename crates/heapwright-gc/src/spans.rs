@@ -13,8 +13,8 @@
 //! ```
 //!
 //! Everything is a span, and an event is one of the two ends of a span. Without a listener, an
-//! event costs a load and a test, and each step has a few events. A path that allocates from a
-//! region, reports a reference or stores one has no event. The clock is read only for listeners.
+//! event costs a load and a test, and each step has a few events. An allocation from a region, a
+//! report of a reference and a store have no event. The clock is read only for listeners.
 //!
 //! A listener is called while the thread holds no lock of the heap's, and outside of the runtime's
 //! other callbacks. It may call nothing that could collect: see
@@ -74,7 +74,7 @@ impl Heap {
         result
     }
 
-    /// Reports that a collection begins, and its trace.
+    /// Reports that a collection and its trace begin.
     pub(super) fn collection_begins(&self, me: &Mutator) {
         if self.is_heard() {
             let minor = if self.trace.generations.is_minor() { MINOR } else { 0 };

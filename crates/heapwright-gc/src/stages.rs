@@ -1,4 +1,4 @@
-//! The stages of settling: how far a collection has got that judges weak references, guardians and
+//! The stages of settling: how far a collection has judged weak references, guardians and
 //! finalizers.
 //!
 //! Between two steps, a collection keeps nothing else of its visits. `settling` goes through the

@@ -10,7 +10,7 @@
 //! An object is remembered once between two collections: the store that remembers it clears its
 //! mark (see `remembered`).
 //!
-//! Called by `raw`; `mark` has remembered objects traced.
+//! Called by `raw`, and by `mark`, which traces remembered objects.
 
 use heapwright_substrate::address_map::MAP;
 
@@ -103,11 +103,12 @@ impl Tracer {
         let Some((chunk, again)) = trace.generations.remembered.take() else {
             return self.trace_places();
         };
-        // If an object is there twice, it is traced once: only the first time it has no mark.
+        // If an object is there twice, it is traced once, because only its first visit finds no
+        // mark.
         bag::each(chunk, |object: usize| _ = space.take_mark(MAP.base().with_addr(object)));
         bag::each(chunk, |object: usize| self.look_again(object));
         if again {
-            // SAFETY: taken just now.
+            // SAFETY: the chunk was taken just now.
             unsafe { trace.generations.remembered.give_again(chunk) };
         } else {
             trace.marking.give_back(chunk);
@@ -123,7 +124,7 @@ impl Tracer {
         };
         bag::each(chunk, |(place, of): Place| self.trace_place(place, of));
         if again {
-            // SAFETY: taken just now.
+            // SAFETY: the chunk was taken just now.
             unsafe { trace.generations.remembered.give_places_again(chunk) };
         } else {
             trace.marking.give_back(chunk);
@@ -155,7 +156,7 @@ impl Tracer {
             return;
         }
         if parent.is_null() {
-            // A root: it is not known whether its slot will be reported.
+            // The parent is a root. Nobody knows whether the root's slot will be reported.
             return space.keep_in_place(child);
         }
         if slot.is_null() {

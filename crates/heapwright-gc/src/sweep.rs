@@ -1,7 +1,7 @@
 //! Sweeping: mutators that take pages sweep a little at a time, of every pool.
 //!
 //! ```text
-//!   a page is swept     by the mutator that needs one of its page list, and allocates from it,
+//!   a page is swept     by the mutator that needs a page of this page list, and allocates from it,
 //!                       by turns of all page lists, a share for each page that is taken, or
 //!                       in a step (`cycle`)
 //!
@@ -129,9 +129,9 @@ impl Heap {
         self.sweep_some(usize::MAX, 0);
     }
 
-    /// Sweeps until empty pages and freed large objects have `bytes`. Returns whether the sweep
-    /// freed anything. Pages that were empty before do not count: otherwise the caller would try
-    /// again for ever.
+    /// Sweeps until empty pages and freed large objects have `bytes`. Returns whether this call
+    /// swept a page and any bytes are empty now. If `bytes` were empty before, the result is false,
+    /// because otherwise the caller would try again for ever.
     pub(super) fn sweep_for(&self, bytes: usize) -> bool {
         let before = self.space.lists.lock().bytes();
         let found = || {

@@ -7,8 +7,8 @@
 //!
 //! A random mutator makes objects of all sizes and kinds, stores references between them, makes and
 //! frees handles, collects a little or wholly. After each full collection, objects that the
-//! shadow's handles lead to are there, unchanged. The other objects are gone after two. An object
-//! of a freed kind was freed once if it died, and not otherwise.
+//! shadow's handles lead to are there, unchanged. The other objects are gone after two collections.
+//! An object of a freed kind was freed once if it died, and not otherwise.
 #![allow(
     clippy::multiple_unsafe_ops_per_block,
     reason = "a runtime is unsafe from end to end: each test says once what it promises"
@@ -56,7 +56,7 @@ struct Head {
     count: usize,
 }
 
-/// Serials of objects that were freed, by heap (its data).
+/// Serials of the objects that a heap has freed: the data of its runtime.
 type Freed = Mutex<Vec<usize>>;
 
 fn references(object: *mut u8) -> *mut *mut u8 {
@@ -228,7 +228,7 @@ impl Model<'_> {
         seen
     }
 
-    /// Checks that no reachable object is lost, and that no unreachable one survives two
+    /// Checks that no reachable object is lost, and that no unreachable object survives two
     /// collections.
     fn check(&mut self) {
         for _ in 0..2 {
@@ -287,7 +287,7 @@ enum Op {
     Store(usize, usize, Option<usize>),
     Drop(usize),
     Step(u64),
-    /// Makes that many bytes of garbage, so that collections come, and minor ones.
+    /// Makes that many bytes of garbage, so that collections come, also minor collections.
     Churn(usize),
     Check,
 }

@@ -69,7 +69,7 @@ impl Timeline {
         let mut kept = self.kept.lock();
         let process = forks::forks();
         if kept.process != process {
-            // A forked child: these events were its parent's.
+            // In a forked child, the kept events were its parent's.
             (kept.process, kept.length) = (process, 0);
         }
         if kept.length == kept.bytes.len() {

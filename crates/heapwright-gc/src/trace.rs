@@ -7,8 +7,8 @@
 //!                      notes         weak slots, ephemerons, dirty slots, references to candidates
 //! ```
 //!
-//! [`Trace`] owns these parts. Each has a file of its own, and knows no tracer. The trace stands on
-//! the space whose objects it marks, and knows no mutator: `mark` gets its surroundings from the
+//! [`Trace`] owns these parts. Each has a file of its own, and knows no tracer. The trace uses the
+//! space whose objects it marks, and knows no mutator: `mark` gets its surroundings from the
 //! caller.
 //!
 //! Called by `tracer` and all above it.
@@ -76,29 +76,29 @@ impl Trace {
         self.marking.begin()
     }
 
-    /// The space whose objects it marks.
+    /// The space whose objects the trace marks.
     #[inline]
     pub(super) fn space(&self) -> &'static Space {
-        // SAFETY: set by `begin` before any use; spaces are never freed.
+        // SAFETY: `begin` set the pointer before any use, and spaces are never freed.
         unsafe { &*self.space.get() }
     }
 
     /// The runtime.
     #[inline]
     pub(super) fn runtime(&self) -> &Runtime {
-        // SAFETY: written by `begin`, before any other thread knew the trace.
+        // SAFETY: `begin` wrote the runtime before any other thread knew the trace.
         let runtime = unsafe { &*self.runtime.get() };
-        // SAFETY: `begin` wrote it before any other thread knew the trace.
+        // SAFETY: `begin` wrote the runtime before any other thread knew the trace.
         unsafe { runtime.assume_init_ref() }
     }
 
-    /// Returns whether slots are noted that lead to pages whose objects are to be moved.
+    /// Returns whether tracers note slots that lead to pages whose objects are to be moved.
     #[inline]
     pub(super) fn is_noting(&self) -> bool {
         self.noting.get() != 0
     }
 
-    /// Sets whether such slots are noted.
+    /// Sets whether tracers note such slots.
     pub(super) fn note_references(&self, noting: bool) {
         self.noting.set(usize::from(noting));
     }
@@ -120,8 +120,8 @@ impl Trace {
         self.generations.end();
     }
 
-    /// Hands its locks that are taken before the space's to `with`, in the order in which they are
-    /// taken.
+    /// Hands the locks that are taken before the space's locks to `with`, in the order in which
+    /// they are taken.
     pub(super) fn each_lock(&self, with: With<'_>) {
         self.references.each_lock(with);
         self.dirty_slots.each_lock(with);
@@ -132,8 +132,8 @@ impl Trace {
         self.unprotected.each_lock(with);
     }
 
-    /// Hands its locks that are taken after the space's to `with`, in the order in which they are
-    /// taken.
+    /// Hands the locks that are taken after the space's locks to `with`, in the order in which they
+    /// are taken.
     pub(super) fn each_later_lock(&self, with: With<'_>) {
         self.weak.each_lock(with);
         self.marking.each_lock(with);

@@ -21,9 +21,9 @@
 //! data, another heap's objects. The runtime may hear of such edges (`outside`). An object's
 //! address is its slot's first byte.
 //!
-//! Each mutator and each helper has a tracer. While the world goes on, it takes objects that
-//! barriers shade. While the world is stopped, it works in the gang. It counts marked objects by
-//! page list, so the live bytes are known when marking ends, before any page is swept.
+//! Each mutator and each helper has a tracer. While the world goes on, the tracer takes objects
+//! that barriers shade. While the world is stopped, the tracer works in the gang. It counts marked
+//! objects by page list, so the live bytes are known when marking ends, before any page is swept.
 
 use core::ptr;
 
@@ -77,7 +77,7 @@ pub struct Tracer {
     pub(super) end: Ptr<*mut u8>,
     /// How slots are treated: a [`Slots`].
     pub(super) by_slot: Num,
-    /// The trace that it belongs to.
+    /// The trace that the tracer belongs to.
     trace: Ptr<Trace>,
     space: Ptr<Space>,
     /// The newest chunk. `older`: the chunks behind it.
@@ -85,10 +85,10 @@ pub struct Tracer {
     older: Ptr<Chunk>,
     /// The closure that looks at references; null: none looks.
     look: Ptr<Look<'static>>,
-    /// How it marks: a [`Marks`].
+    /// How the tracer marks: a [`Marks`].
     marks: Num,
-    /// If two tracers mark, each in its own bitmap: the second's bitmap. `dirty`: the units in
-    /// which it has marks (see `local_marks`).
+    /// The bitmap of the second tracer, if two tracers mark, each in its own bitmap. `dirty`: the
+    /// units in which this bitmap has marks (see `local_marks`).
     local_bitmap: Ptr<AtomicU64>,
     dirty: Ptr<AtomicU8>,
     /// Further work for each marked object: `YOUNG`, `KEYS`.
@@ -109,8 +109,8 @@ pub struct Tracer {
     /// [`Tracer::owned`]).
     depth: Num,
     waiting: Ptr<Array<Waiting>>,
-    /// Where the part that is being traced begins in its object; 0: at its start. `next_part`:
-    /// where the next part begins that a closure looks at; 0: there is none.
+    /// The beginning of the traced part in its object; 0: the object's start. `next_part`: the
+    /// beginning of the next part, for a closure that looks; 0: there is none.
     from: Num,
     next_part: Num,
     /// Bytes of the objects that were marked.
@@ -119,10 +119,10 @@ pub struct Tracer {
     /// are part of the work already.
     large: Num,
     counted: Num,
-    /// The work so far, in bytes. Each piece of work counts as the larger of two numbers. One is
-    /// the bytes of marked objects, without large ones that are traced. The other is the bytes of
-    /// slots that were read. So the slots of a large object count when they are read, even if they
-    /// lead to nothing new.
+    /// The work so far, in bytes. Each piece of work counts as the larger of two numbers. The first
+    /// number is the bytes of marked objects, without large objects that are traced. The second
+    /// number is the bytes of slots that were read. So the slots of a large object count when they
+    /// are read, even if they lead to nothing new.
     pub(super) work: Num,
     /// Objects that were marked, by page list.
     pub(super) marked: [Num; PAGE_LISTS],
@@ -165,7 +165,7 @@ pub(super) enum Slots {
     PassOver = 5,
 }
 
-/// When a drain ends before its work is done.
+/// The limits at which a drain ends before its work is done.
 #[derive(Clone, Copy)]
 pub(super) struct Budget {
     /// Nanoseconds of the clock; 0: no deadline.
@@ -221,27 +221,27 @@ impl Tracer {
         tracer
     }
 
-    /// Sets the trace that it belongs to.
+    /// Sets the trace that the tracer belongs to.
     pub(super) fn belong(&self, trace: &'static Trace) {
         self.trace.set(ptr::from_ref(trace).cast_mut());
         self.space.set(ptr::from_ref(trace.space()).cast_mut());
     }
 
-    /// The trace that it belongs to.
+    /// The trace that the tracer belongs to.
     #[inline]
     pub(super) fn of(&self) -> &'static Trace {
-        // SAFETY: set by `belong` before any use; traces are never freed.
+        // SAFETY: `belong` set the pointer before any use, and traces are never freed.
         unsafe { &*self.trace.get() }
     }
 
-    /// The space whose objects it marks.
+    /// The space whose objects the tracer marks.
     #[inline]
     pub(super) fn space(&self) -> &'static Space {
-        // SAFETY: set by `belong` before any use; spaces are never freed.
+        // SAFETY: `belong` set the pointer before any use, and spaces are never freed.
         unsafe { &*self.space.get() }
     }
 
-    /// Chooses how it marks.
+    /// Chooses how the tracer marks.
     pub(super) fn mark_as(&self, marks: Marks) {
         let local_marks = &self.of().marking.local_marks;
         self.marks.set(marks as usize);
@@ -258,8 +258,8 @@ impl Tracer {
         self.marks.get() != Marks::Alone as usize
     }
 
-    /// Marks an object, if it is one of this heap's. Returns whether the object must be traced: it
-    /// was not marked before, and may hold references. If so, calls `fetch` with the object's size.
+    /// Marks an object, if it is in this heap. Returns whether the object must be traced: it was
+    /// not marked before, and may hold references. If so, calls `fetch` with the object's size.
     #[inline(always)]
     fn set_mark(&self, object: *mut u8, fetch: impl FnOnce(usize)) -> bool {
         let space = self.space();
@@ -374,7 +374,7 @@ impl Tracer {
         }
     }
 
-    /// Gives its notes to the heap.
+    /// Gives the tracer's notes to the heap.
     pub(super) fn give_notes(&self) {
         let (remembered, weak) = (&self.of().generations.remembered, &self.of().weak);
         self.stores.give(remembered.stores());
@@ -385,8 +385,8 @@ impl Tracer {
         self.dirty_slots.give(&self.of().dirty_slots);
     }
 
-    /// Marks an old object again and has it traced once more, if it has no mark. Nobody else marks
-    /// meanwhile.
+    /// If an old object has no mark, marks the object again, and keeps it to be traced once more.
+    /// Nobody else marks meanwhile.
     pub(super) fn look_again(&self, address: usize) {
         let object = MAP.base().with_addr(address);
         let unit = MAP.unit_of(address);
@@ -395,7 +395,7 @@ impl Tracer {
         }
     }
 
-    /// Has an object traced once more that has its mark.
+    /// Keeps an object, which has its mark, to be traced once more.
     pub(super) fn look_once_more(&self, object: *mut u8) {
         self.push(object.map_addr(|at| at | MARKED));
     }
@@ -410,8 +410,8 @@ impl Tracer {
         self.notes.set(self.notes.get() & !KEYS);
         let is_key = watching && self.space().is_unmarked(object);
         if self.set_mark(object, |_| {}) || is_key {
-            // A tracer without a chunk must not wait for one here, because other mutators are at
-            // work.
+            // A tracer without a chunk must not wait for a chunk here, because other mutators are
+            // at work.
             if self.next.get() == self.end.get() && !self.has_made_room() {
                 if watching {
                     self.of().settling.miss();
@@ -456,7 +456,8 @@ impl Tracer {
         }
     }
 
-    /// Adds its counts to the heap's, because its mutator or helper leaves, or its cycle ends.
+    /// Adds the tracer's counts to the heap's, because the mutator or helper leaves, or the cycle
+    /// ends.
     pub(super) fn give_counts(&self) {
         self.large.set(0);
         self.counted.set(0);
@@ -464,14 +465,14 @@ impl Tracer {
     }
 }
 
-/// Where the marks of address 0 would be. The mark of an object lies as many bytes further on as
-/// its address has granules, divided by 8.
+/// Returns where the marks of address 0 would be. The mark of an object lies `address / GRANULE /
+/// 8` bytes behind that place.
 pub(super) fn marks_of_nothing() -> *mut u8 {
     let skipped = MAP.base().addr() / GRANULE / 8;
     MAP.side_bitmap(0).wrapping_sub(skipped)
 }
 
-/// Where the address map's entry for the unit at address 0 would be.
+/// Returns where the address map's entry for the unit at address 0 would be.
 pub(super) fn entry_of_nothing() -> *mut u32 {
     MAP.entries().wrapping_sub(MAP.base().addr() / UNIT).cast()
 }

@@ -1,4 +1,5 @@
-//! Objects without barriers: stores into them are not reported, so they are traced again and again.
+//! Objects without barriers. Stores into these objects are not reported, so the objects are traced
+//! again and again.
 //!
 //! ```text
 //!   unprotected   | object | object | ...      not roots; dead ones are dropped when marking ends

@@ -7,16 +7,16 @@
 //! ```
 //!
 //! A verifier walks depth-first from the roots. Its stack keeps the path, so each error is reported
-//! with the path to it. The walk uses nothing of the collection except the runtime's `trace`, and
-//! changes nothing of it.
+//! with the path to it. The walk uses only the runtime's `trace`, and changes no state of the
+//! collection.
 //!
 //! - *The heap*: every reference leads to an object's first byte.
-//! - *Barriers*: when marking has ended, every reachable object is marked. If one is not, an
-//!   unreported store has put it into a black object. (`settling` verifies stores into weak
-//!   cells.)
+//! - *Barriers*: when marking has ended, every reachable object is marked. If a reachable object is
+//!   not marked, an unreported store has put a reference to it into a black object. (`settling`
+//!   verifies stores into weak cells.)
 //!
-//! Both can be enabled in any build, after each collection ([`super::raw::Options::verify`]). They
-//! cost a second, slower marking and 1.6 % of the heap's size.
+//! Both verifiers can be enabled in any build ([`super::raw::Options::verify`]). Each costs
+//! another, slower marking in each collection, and 1.6 % of the heap's size.
 
 use core::ffi::CStr;
 
@@ -38,7 +38,7 @@ const PATH: usize = 12;
 /// The tag of an entry whose object was visited: a part of the path.
 const BEEN: usize = 1;
 
-/// Where a path begins.
+/// The places where paths begin.
 const SOURCES: [&str; 4] =
     ["a handle", "a finalizer that is due", "the runtime's roots", "a stack"];
 /// The source of paths that begin at a kept object, except those of guardians (see `kept`).
@@ -59,7 +59,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Notes that an object was reached. Returns false if it was reached before.
+    /// Notes that an object was reached. Returns false if the object was reached before.
     fn see(&self, number: usize, offset: usize) -> bool {
         let bits = self.seen.at().cast::<Bits>().wrapping_add(number - 1);
         // SAFETY: the side has a bitmap for each page, zeroed at first.

@@ -5,7 +5,7 @@ use super::kept::AllKept;
 use super::mutator::Mutator;
 
 impl Heap {
-    /// As `Space::find`, with unsettled objects as well, because it asks all mutators.
+    /// As `Space::find`, but also finds objects that only a mutator's region knows.
     pub(super) fn find_fresh(&self, address: *const u8) -> Option<*mut u8> {
         self.space.find_or(address, |page, start| {
             let mut found = false;

@@ -9,16 +9,16 @@
 //!   marking   roots, and all they lead to
 //!       1     values whose keys are marked, and all they lead to, and again
 //!       2     weak slots and handles to unmarked objects: null
-//!       3     finalizers of unmarked objects become due, and are marked; if there are any, from 1
-//!       3     finalizers of unmarked objects become due and mark them; if any, again from 1
+//!       3     finalizers of unmarked objects become due, and these objects are marked; if there
+//!             are any: from 1 again
 //! ```
 //!
-//! So a weak reference never leads to an object whose finalizer is due. A finalizer finds its
-//! object whole, with the ephemerons that have the object as their key. The rule also holds for
-//! weak slots in objects that finalizers keep. So once finalizers are due, every reported weak slot
-//! is noted. In step 2 the finalizers' objects count as dead, although they are marked. If marking
-//! goes in steps, finalizers may become due long before it ends. They run only after its end (see
-//! `finalizers`).
+//! A finalizer finds its object whole, with the ephemerons that have the object as their key. A
+//! weak reference never leads to an object whose finalizer is due. This rule also holds for weak
+//! slots in objects that finalizers keep. So once finalizers are due, every reported weak slot is
+//! noted. In step 2 the finalizers' objects count as dead, although they are marked. If marking
+//! goes in steps, finalizers may become due long before marking ends. They run only after its end
+//! (see `finalizers`).
 //!
 //! **Ephemerons** are visited when nothing else is left to mark. Waiting ephemerons are put into a
 //! table by their keys. From then on each newly marked object is looked up there (see

@@ -20,8 +20,8 @@
 //! harm there. The barrier verifier finds such a store in heaps of any size
 //! ([`WeakCells::each_passed_over`]).
 //!
-//! Each mutator has free cells of its own, taken in batches, as for strong handles (`handles`). A
-//! cell's owner writes its bytes, and so does the collector while the world is stopped.
+//! Each mutator has free cells of its own, taken in batches, as for strong handles (`handles`). The
+//! owner of a cell writes the cell's bytes, and so does the collector while the world is stopped.
 
 use core::ptr;
 
@@ -52,7 +52,7 @@ struct Block {
 
 const _: () = assert!(size_of::<Block>() <= UNIT);
 
-/// The memory of all cells, and the heap's free ones.
+/// The memory of all cells, and the heap's free cells.
 struct Inner {
     blocks: Array<*mut Block>,
     free: *mut Cell,
@@ -104,7 +104,7 @@ impl WeakCells {
             own.free.set(self.take_batch()?);
         }
         let cell = own.free.get();
-        // SAFETY: the first of the mutator's free cells.
+        // SAFETY: the cell is the first of the mutator's free cells.
         own.free.set(unsafe { behind(cell) });
         self.set(cell, object);
         Some(cell)
@@ -119,7 +119,7 @@ impl WeakCells {
 
     /// Frees a cell of this heap that nobody uses any more.
     pub(super) fn free(&self, own: &Own, cell: *mut Cell) {
-        // SAFETY: a cell of this heap, which is free from now on.
+        // SAFETY: the cell is this heap's, and is free from now on.
         own.free.set(unsafe { put(own.free.get(), cell) });
     }
 
@@ -143,10 +143,10 @@ impl WeakCells {
                 inner.used += 1;
                 self.made.fetch_add(1, Relaxed);
             } else {
-                // SAFETY: the first of the heap's free cells.
+                // SAFETY: the cell is the first of the heap's free cells.
                 inner.free = unsafe { behind(cell) };
             }
-            // SAFETY: a cell that was just made, or taken out of the free ones.
+            // SAFETY: the cell was just made, or taken from the free cells.
             chain = unsafe { put(chain, cell) };
         }
         (!chain.is_null()).then_some(chain)
@@ -155,7 +155,7 @@ impl WeakCells {
     /// Takes a mutator's free cells back.
     pub(super) fn take_back(&self, own: &Own) {
         let mut inner = self.inner.lock();
-        // SAFETY: the heap's free cells, and the mutator's, which it forgets below.
+        // SAFETY: both chains have free cells of this heap. The mutator forgets its chain below.
         inner.free = unsafe { put_all(inner.free, own.free.get()) };
         own.free.set(ptr::null_mut());
     }
@@ -181,7 +181,7 @@ impl WeakCells {
             let block = unsafe { &*inner.blocks[number / CELLS] };
             let number = number % CELLS;
             if number.is_multiple_of(GROUP) {
-                // The first cell that stays sets the byte again.
+                // The next cell to be looked at sets the byte again.
                 block.groups[number / GROUP].store(0, Relaxed);
             }
             let word = block.cells[number].load(Relaxed);
@@ -222,7 +222,8 @@ impl WeakCells {
                     let again = if is_object(word) {
                         with(cell) || cell.load(Relaxed).is_null()
                     } else {
-                        // A free cell needs no look: its owner's next store asks for one.
+                        // A free cell needs no look, because the next store into the cell sets its
+                        // byte.
                         word.addr() & 1 == 0
                     };
                     look.store(u8::from(again), Relaxed);
@@ -257,7 +258,7 @@ impl WeakCells {
         }
     }
 
-    /// Gives all cells back. Nobody uses one any more.
+    /// Gives all cells back. Nobody uses a cell any more.
     pub(super) fn end(&self) {
         let mut inner = self.inner.lock();
         inner.blocks.iter().for_each(|&block| Side::give_at(block.cast()));

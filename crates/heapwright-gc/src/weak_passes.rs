@@ -8,13 +8,13 @@
 //!   a step of moving ends --> weak passes again: objects have moved
 //! ```
 //!
-//! Weak passes are for tables of strings, of shapes, of identities by address. In these, a weak
-//! handle for each entry would cost too much, or the table is rehashed when addresses change. The
-//! function is called while the world is stopped, and calls nothing of the heap except
+//! Weak passes are for tables of strings, of shapes, of identities by address. A weak handle for
+//! each entry of such a table would cost too much, or the table must be rehashed when addresses
+//! change. The function is called while the world is stopped, and calls nothing of the heap except
 //! [`Tracer::where_is`](super::raw::Tracer::where_is).
 //!
 //! An object whose finalizer becomes due counts as dead, as for weak slots. An object that a
-//! guardian retrieves does not.
+//! guardian retrieves does not count as dead.
 //!
 //! Called by `settling` and `moving`.
 

@@ -15,19 +15,19 @@
 //! thread that enters while `stop` is set waits. The collector need not wait for a thread that left
 //! before. The two sides meet as in Dekker's algorithm. A mutator writes its state and then reads
 //! `stop`. The collector writes `stop` and then reads the states. Each has a fence between, so one
-//! of them sees the other. The same words order accesses to objects: a stopping thread releases its
+//! side sees the other. The same words order accesses to objects: a stopping thread releases its
 //! state to the collector, and the collector releases `stop` to entering threads.
 //!
 //! The collector is a mutator. The mutators that it stopped mark with it (see `gang`). Helpers
-//! mark, too. They have no handshake, and touch objects only while the world is stopped.
-//! Mutators that are `OUT` may join and part while the world is stopped. They hold the list's lock
-//! for a few instructions. The collector holds it only while it walks the list.
+//! mark, too. They have no handshake, and touch objects only while the world is stopped. Mutators
+//! that are `OUT` may join and part while the world is stopped. They hold the list's lock for a few
+//! instructions, and the collector holds it while it walks the list.
 //!
-//! *Several worlds.* A thread may have a mutator in each world. While it waits in one, its mutators
-//! in all others are [`ELSEWHERE`]. So no collector waits for a thread that waits for another
-//! collector. The thread comes back to all worlds or to none ([`come_back`]). A fork stops all
-//! worlds, and waits for a collector only while it has stopped none ([`stop_all`]). So threads
-//! never wait in a circle. Loom-checked (`world/loom_tests.rs`).
+//! *Several worlds.* A thread may have a mutator in each world. While the thread waits in one
+//! world, its mutators in all other worlds are [`ELSEWHERE`]. So no collector waits for a thread
+//! that waits for another collector. The thread comes back to all worlds or to none
+//! ([`come_back`]). A fork stops all worlds, and waits for a collector only while it has stopped
+//! none ([`stop_all`]). So threads never wait in a circle. Loom-checked (`world/loom_tests.rs`).
 
 use core::ptr;
 
@@ -45,7 +45,7 @@ const PARKED: u32 = 2;
 /// Away, because its thread waits for another world. It comes back before the thread goes on.
 const ELSEWHERE: u32 = 3;
 
-/// How long a mutator waits that enters while the world is stopped.
+/// How long a mutator waits if it enters while the world is stopped.
 const UNTIL_IT_GOES_ON: WaitLimit = WaitLimit { looks: 200, then: Then::Sleep };
 /// How long the collector waits. Mutators mostly stop within a few microseconds.
 const UNTIL_ALL_STOPPED: WaitLimit = WaitLimit { looks: 1000, then: Then::SleepFor(1_000_000) };
@@ -167,7 +167,7 @@ pub(crate) type WithWorld<'a, 'w> = &'a mut dyn FnMut(&'w World, Option<&'w Hand
 /// Calls the closure for each world.
 pub(crate) type Worlds<'a, 'w> = &'a dyn Fn(WithWorld<'_, 'w>);
 
-/// Makes the calling thread's mutators at work leave, except `but`, before the thread waits.
+/// The calling thread is about to wait: makes its mutators that are at work leave, except `but`.
 /// Returns whether any left.
 pub(crate) fn leave_all(seats: Seats<'_, '_>, but: Option<&Handshake>) -> bool {
     let mut any = false;
@@ -180,8 +180,8 @@ pub(crate) fn leave_all(seats: Seats<'_, '_>, but: Option<&Handshake>) -> bool {
     any
 }
 
-/// Makes the calling thread's mutators that left come back after a wait. If a world is stopped, the
-/// thread waits for it, away from all worlds.
+/// The calling thread has waited: makes its mutators that left come back. If a world is stopped,
+/// the thread waits for it, away from all worlds.
 pub(crate) fn come_back(seats: Seats<'_, '_>) {
     loop {
         let mut closed = None;
@@ -235,7 +235,7 @@ pub(crate) fn stop_all<'w, P: FnMut() -> bool>(
         }
         let Some(closed) = closed else { break };
         // Other threads may wait for this thread, or for threads that it has stopped. So this
-        // thread must not wait for them.
+        // thread lets all worlds go on before it waits.
         worlds(&mut |world, me| {
             world.let_go(forker);
             if let Some(me) = me.filter(|me| me.is_in()) {
@@ -284,14 +284,14 @@ impl World {
         handshake.state.store(OUT, Ordering::SeqCst);
         handshake.owner.store(owner, Ordering::Relaxed);
         handshake.poll.store(ptr::from_ref(poll).cast_mut(), Ordering::Relaxed);
-        // A collector of its previous world may have set `poll` as the mutator left. A collector of
-        // this world is noticed when the mutator enters.
+        // A collector of the mutator's previous world may have set `poll` as the mutator left. A
+        // collector of this world is noticed when the mutator enters.
         poll.store(0, Ordering::Relaxed);
         handshake.next.store(members.0, Ordering::Relaxed);
         members.0 = ptr::from_ref(handshake).cast_mut();
     }
 
-    /// Removes a handshake, whose mutator is away. Waits until its visits have ended.
+    /// Removes a handshake, whose mutator is away. Waits until visits of the handshake have ended.
     pub(crate) fn part(&self, handshake: &Handshake) {
         let mut members = self.members.lock();
         loop {
@@ -309,7 +309,7 @@ impl World {
             return;
         }
         let mut at = members.0;
-        // SAFETY: null, or a handshake of the list, whose lock is held.
+        // SAFETY: the pointer is null, or leads to a handshake of the list, whose lock is held.
         while let Some(other) = unsafe { at.as_ref() } {
             at = other.next.load(Ordering::Relaxed);
             if ptr::eq(at, handshake) {
@@ -324,7 +324,7 @@ impl World {
     pub(crate) fn each(&self, mut with: impl FnMut(&Handshake) -> bool) -> bool {
         let members = self.members.lock();
         let mut at = members.0;
-        // SAFETY: null, or a handshake of the list, whose lock is held.
+        // SAFETY: the pointer is null, or leads to a handshake of the list, whose lock is held.
         while let Some(handshake) = unsafe { at.as_ref() } {
             if !with(handshake) {
                 return false;
@@ -335,7 +335,8 @@ impl World {
     }
 
     /// Calls `with` for every handshake, under no lock: `with` may call any function of the world.
-    /// Each handshake stays a member during its visit. Those that join meanwhile are not visited.
+    /// Each handshake stays a member during its visit. Handshakes that join meanwhile are not
+    /// visited.
     pub(crate) fn visit(&self, mut with: impl FnMut(&Handshake)) {
         let mut next = self.begin_visit(None);
         while let Some(visit) = next {
@@ -344,7 +345,7 @@ impl World {
         }
     }
 
-    /// Begins to visit the first member, or the one behind the member of `before`.
+    /// Begins to visit the first member, or the member behind that of `before`.
     fn begin_visit(&self, before: Option<&Visit<'_>>) -> Option<Visit<'_>> {
         let members = self.members.lock();
         let forks = members.1;
@@ -387,7 +388,7 @@ impl World {
     }
 
     /// Keeps collectors and forks from stopping the world, as its heap ends. If a thread has
-    /// stopped the world, waits for it while `worth_waiting` returns true.
+    /// stopped the world, waits for that thread while `worth_waiting` returns true.
     #[cfg(not(loom))]
     pub(crate) fn close(&self, mut worth_waiting: impl FnMut() -> bool) {
         while self.stop.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err()
@@ -527,19 +528,20 @@ impl World {
         wake(&self.stop);
     }
 
-    /// Removes all members but `me`, calls `with` for each, and lets the world go on. For a forked
-    /// child, where only the caller's thread is left, and for a heap that ends.
+    /// Removes all members but `me`, calls `with` for each, and lets the world go on. Called in a
+    /// forked child, where only the caller's thread is left, and for a heap that ends.
     #[cfg(not(loom))]
     pub(crate) fn forget_others(&self, me: Option<&Handshake>, mut with: impl FnMut(&Handshake)) {
         let mut members = self.members.lock();
         let mut at = members.0;
         *members = Members(ptr::null_mut(), members.1 + 1);
-        // SAFETY: null, or a handshake of the list, whose lock is held.
+        // SAFETY: the pointer is null, or leads to a handshake of the list, whose lock is held.
         while let Some(handshake) = unsafe { at.as_ref() } {
             at = handshake.next.load(Ordering::Relaxed);
             handshake.visits.store(0, Ordering::Relaxed);
             if me.is_some_and(|me| ptr::eq(me, handshake)) {
-                // Another thread may have set its `poll`, and cannot clear it in this process.
+                // Another thread may have set the mutator's `poll`. In this process that thread
+                // cannot clear it.
                 let poll = handshake.poll.load(Ordering::Relaxed);
                 // SAFETY: the handshake stays in the list, and its mutator's word lives as long.
                 unsafe { &*poll }.store(0, Ordering::Relaxed);

@@ -50,7 +50,7 @@ impl Scene {
     /// Gives items to the gang, a chunk at a time.
     fn give(&self, given: &[usize]) {
         for some in given.chunks(ITEMS) {
-            // SAFETY: just made.
+            // SAFETY: the chunk was just made.
             unsafe { self.gang.give(chunk(some)) };
         }
     }
@@ -130,7 +130,7 @@ impl Scene {
         assert!(self.gang.is_empty());
         for (number, item) in self.items.iter().enumerate() {
             let looks = item.with(|count| {
-                // SAFETY: all others have ended.
+                // SAFETY: all other threads have ended.
                 unsafe { *count }
             });
             assert_eq!(looks, 1, "item {number}");
@@ -202,7 +202,7 @@ fn loom_a_helper_who_comes_late_has_nothing_to_do() {
         };
         assert!(scene.lead(ALL));
         assert!(!scene.gang.come());
-        // The next step, for which a helper may be late or early.
+        // The next step follows. A helper may be late or early for it.
         assert!(scene.lead(ALL));
         assert!(!scene.gang.come());
         helper.join().unwrap();

@@ -46,7 +46,8 @@ struct Scene {
     same_slot: Num,
     region: Region,
     cycles: Num,
-    /// A lock of the heap: a thread that takes it sees what was done under it before.
+    /// A lock of the heap. A thread that takes the lock sees all that was done under the lock
+    /// before.
     lists: Mutex<()>,
 }
 
@@ -74,7 +75,7 @@ impl Scene {
         scene
     }
 
-    /// Makes it a page of slots of this size.
+    /// Makes the page one of slots of this size.
     fn open(&self, slot: usize) {
         self.held.open(&self.marks, Words::ALL, 0, || {
             self.slot.set(slot);
@@ -82,18 +83,18 @@ impl Scene {
         });
     }
 
-    /// Has a mutator take the page, which is free from byte `from` on.
+    /// A mutator takes the page, which is free from byte `from` on.
     fn take(&self, from: usize) {
         self.region.page.set(PAGE);
         self.region.open(at(from), at(4 * SLOT));
     }
 
-    /// Has the mutator allocate a slot.
+    /// The mutator allocates a slot.
     fn allocate(&self) {
         self.region.next.set(self.region.next.get().wrapping_add(SLOT));
     }
 
-    /// Has the mutator release the page.
+    /// The mutator releases the page.
     fn let_go(&self) {
         self.held.settle(self.region.next.get().addr() - BASE);
         self.region.close();
@@ -262,7 +263,7 @@ fn loom_an_old_object_is_found_while_another_thread_takes_its_mark() {
         settled(scene, 1);
         scene.end_cycle(&[0]);
     };
-    // As a store into a page whose marks stay.
+    // Does what a store into a page with sticky marks does.
     let stores = |scene: &Scene| {
         if scene.held.is_swept(1) {
             bits::take(&scene.marks, 0);

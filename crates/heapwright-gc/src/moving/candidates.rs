@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The choice itself is arithmetic, in `plan`. A page with a resized object is always chosen. A
-//! page with a pinned object never is.
+//! page with a pinned object is never chosen.
 //!
 //! Called by `cycle` before marking begins, and by `sweep` when the sweep is over.
 

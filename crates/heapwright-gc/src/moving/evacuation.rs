@@ -2,13 +2,13 @@
 //!
 //! ```text
 //!   step    new objects are scanned --> roots that cannot be changed pin their pages --> a page at a
-//!           time: copy, forward, change the slots that were noted with it --> roots are changed
+//!           time: copy, forward, change the slots noted with the page --> roots are changed
 //!
 //!   last    the remembered set is changed; the sweep begins, and gives evacuated pages back
 //! ```
 //!
 //! A step runs while the world is stopped. So mutators see an object either at its old place, with
-//! all references leading there, or at the new one.
+//! all references leading there, or at the new place.
 //!
 //! Called by `cycle` and `sweep`.
 
@@ -176,9 +176,9 @@ impl<A: Around> Step<'_, A> {
         );
     }
 
-    /// Has the runtime change the references of each object of the heap, and of the roots.
+    /// Calls the runtime to change the references of each object of the heap, and of the roots.
     fn have_references_updated(&self) {
-        // Settles, because moved objects are in regions.
+        // Settles the mutators, because moved objects are in regions.
         self.around.settle();
         self.space.each_page(|page| {
             for offset in page.objects() {
@@ -364,10 +364,10 @@ mod tests {
         let objects: Vec<*mut u8> = (0..10).map(|_| ground.object(from)).collect();
         let leads: *mut *mut u8 = ground.object(third).cast();
         for (n, &object) in objects.iter().enumerate() {
-            // SAFETY: an object of two words.
+            // SAFETY: the object has two words.
             unsafe { object.cast::<[usize; 2]>().write([8 * n + 1, 0]) };
         }
-        // SAFETY: the first slot of an object.
+        // SAFETY: the slot is the first slot of an object.
         unsafe { leads.write(objects[5]) };
         // SAFETY: zero has no free cells.
         let own: handles::Own = unsafe { core::mem::zeroed() };
@@ -379,7 +379,7 @@ mod tests {
         let candidates = [from, into, third].map(|page| page.evacuation());
         assert_eq!(candidates, [Evacuation::Candidate, Evacuation::No, Evacuation::No]);
 
-        // Marks by hand, and a note as marking makes it.
+        // Sets marks and makes a note by hand, as marking would.
         let tracer = Tracer::new(trace);
         tracer.mark_as(Marks::Alone);
         [objects[3], objects[5], leads.cast()].iter().for_each(|&object| space.give_mark(object));
@@ -389,14 +389,14 @@ mod tests {
         assert!(moving.step(&tracer, 0, &Into(ground, into)));
 
         assert_eq!((moving.objects.get(), from.evacuation()), (2, Evacuation::Evacuated));
-        // SAFETY: a cell of the trace.
+        // SAFETY: the cell is the trace's.
         let root = unsafe { &*root }.load(Relaxed);
-        // SAFETY: the first slot of an object.
+        // SAFETY: the slot is the first slot of an object.
         let led_to = unsafe { leads.read() };
         for (object, number) in [(root, 3), (led_to, 5)] {
             assert_eq!(MAP.unit_of(object.addr()), into.unit.get());
             assert_eq!(space.forwarded(objects[number]), Some(object));
-            // SAFETY: an object of two words.
+            // SAFETY: the object has two words.
             assert_eq!(unsafe { object.cast::<[usize; 2]>().read() }, [8 * number + 1, 0]);
         }
         assert_eq!(space.forwarded(objects[4]), None, "it is dead");

@@ -69,8 +69,8 @@ impl Mutator {
         self.heap().space.pacing.note_request();
     }
 
-    /// Makes a compacting collection due. Unlike [`Mutator::compact`], it keeps empty pages. The
-    /// next step begins it.
+    /// Makes a compacting collection due. Unlike after [`Mutator::compact`], empty pages stay. The
+    /// next step begins the collection.
     ///
     /// # Safety
     ///
@@ -85,8 +85,8 @@ impl Mutator {
         self.heap().space.pacing.ask();
     }
 
-    /// Bytes that this mutator has allocated while collections were held or deferred. The mutator
-    /// pays for them afterwards.
+    /// Bytes that this mutator has allocated while collections were held ([`Mutator::held`]). The
+    /// mutator pays for them afterwards.
     #[inline]
     #[must_use]
     pub fn unpaid(&self) -> usize {

@@ -22,9 +22,10 @@ impl Mutator {
 
     /// As [`Mutator::finalize`], with a priority and a context. The priority is from 0 (the
     /// highest) to [`PRIORITIES`](super::super::PRIORITIES) - 1. The context is an object of the
-    /// heap, or null. It lives as long as the object lives or the finalizer is due, even if it
-    /// leads to the object. A finalizer waits while a finalizer of a higher priority is due whose
-    /// object leads to its own. Returns false if there is no memory, or no such priority.
+    /// heap, or null. The heap keeps the context while the object lives or the finalizer is due. A
+    /// context that leads to the object does not keep the object. A finalizer is not due while the
+    /// object of another due finalizer, of a higher priority, leads to its object. Returns false if
+    /// there is no memory, or no such priority.
     ///
     /// # Safety
     ///
@@ -48,8 +49,8 @@ impl Mutator {
         added
     }
 
-    /// Cancels all finalizers of an object that are not due yet. Returns their number.
-    /// Constant time for each.
+    /// Cancels all finalizers of an object, except due ones. Returns their number. Takes constant
+    /// time for each.
     ///
     /// # Safety
     ///
@@ -66,26 +67,27 @@ impl Mutator {
     pub unsafe fn run_finalizers(&self, most: usize) -> usize {
         let mut count = 0;
         while count < most {
-            // A finalizer that is no longer due is no root. So a handle keeps the object while the
+            // A finalizer that was taken is no root. So a handle keeps the object while the
             // finalizer runs. Without memory for a handle, no finalizer runs.
             let (handles, own) = (&self.heap().trace.handles, &self.inner().handles);
             let Some(root) = handles.make(own, ptr::null_mut()) else { break };
             let Some(kept) = handles.make(own, ptr::null_mut()) else {
-                // SAFETY: made above, and not used any more.
+                // SAFETY: the cell was made above, and is not used any more.
                 unsafe { handles.free(own, root) };
                 break;
             };
             let next = self.heap().trace.finalizers.lock().next();
             if let Some(next) = &next {
-                // SAFETY: a cell of the heap, which only this call uses.
+                // SAFETY: the cell is the heap's, and only this call uses it.
                 unsafe { &*root }.store(next.object(), Ordering::Relaxed);
                 // The finalizer gets the object's address, so the object must not move.
                 let pinned = self.heap().space.pin(next.object());
                 let context = next.traced_context().unwrap_or(ptr::null_mut());
-                // SAFETY: a cell of the heap, which only this call uses.
+                // SAFETY: the cell is the heap's, and only this call uses it.
                 unsafe { &*kept }.store(context, Ordering::Relaxed);
                 let context_pinned = self.heap().space.pin(context);
-                // SAFETY: registered with `finalize`, for a live object.
+                // SAFETY: the runtime registered the finalizer with `finalize`, and the object
+                // lives.
                 unsafe { (next.run)(next.object().cast(), next.context) };
                 if pinned {
                     self.heap().space.unpin(next.object());
@@ -94,9 +96,9 @@ impl Mutator {
                     self.heap().space.unpin(context);
                 }
             }
-            // SAFETY: made above, and not used any more.
+            // SAFETY: the cell was made above, and is not used any more.
             unsafe { handles.free(own, kept) };
-            // SAFETY: made above, and not used any more.
+            // SAFETY: the cell was made above, and is not used any more.
             unsafe { handles.free(own, root) };
             if next.is_none() {
                 break;

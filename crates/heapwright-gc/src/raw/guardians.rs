@@ -4,12 +4,12 @@ use super::Mutator;
 
 impl Mutator {
     /// Makes an object a guardian, and returns its number. A program registers objects with the
-    /// guardian. It retrieves them once they are otherwise unreachable, while the guardian is
-    /// reachable. The number is invalid when the guardian has died. `None` if there is no memory.
+    /// guardian. While the guardian is reachable, the program retrieves objects that are otherwise
+    /// unreachable. The number is invalid when the guardian has died. `None` if there is no memory.
     ///
     /// # Safety
     ///
-    /// `object` is one of this heap.
+    /// `object` is an object of this heap.
     pub unsafe fn new_guardian(&self, object: *mut u8) -> Option<u32> {
         let number = self.heap().trace.guardians.make(object);
         self.inner().keep_this_time([object]);

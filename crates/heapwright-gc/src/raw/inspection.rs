@@ -6,7 +6,7 @@ use heapwright_substrate::address_map::MAP;
 
 impl Mutator {
     /// Calls `visit` for each object (address, bytes of its slot, kind), until `visit` returns
-    /// false. Returns whether it visited all. The world is stopped meanwhile.
+    /// false. Returns whether all objects were visited. The world is stopped meanwhile.
     ///
     /// # Safety
     ///
@@ -39,8 +39,8 @@ impl Mutator {
         self.heap().is_old(self.inner(), object)
     }
 
-    /// Returns whether an object does not move because it is pinned, or another object in its page
-    /// is.
+    /// Returns whether an object does not move, because the object or another object in its page is
+    /// pinned.
     #[must_use]
     pub fn is_pinned(&self, object: *mut u8) -> bool {
         self.heap().space.is_pinned(object)

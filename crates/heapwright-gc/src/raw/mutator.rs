@@ -36,7 +36,7 @@ impl Mutator {
         self.inner().heap()
     }
 
-    /// The mutator's head, which is its C handle.
+    /// Returns the mutator's C handle.
     #[must_use]
     pub fn into_ptr(self) -> *mut c_void {
         ptr::from_ref(self.slot).wrapping_byte_add(Slot::<inner::Mutator>::VALUE).cast_mut().cast()
@@ -48,7 +48,7 @@ impl Mutator {
         ptr::from_ref(self.heap()).cast_mut().cast()
     }
 
-    /// The mutator of a head.
+    /// The mutator of a C handle.
     ///
     /// # Safety
     ///

@@ -25,8 +25,8 @@ impl Mutator {
 
     /// Makes a weak root: a cell that may be read freely. The cell keeps nothing alive. It becomes
     /// null when its object has died, before finalizers run. The runtime may store null into the
-    /// cell. It may store an object directly only over a null of this call, of
-    /// [`Mutator::set_weak`] or of the heap. Otherwise it calls [`Mutator::set_weak`], because
+    /// cell. It may store an object directly only if the cell holds a null from this call, from
+    /// [`Mutator::set_weak`] or from the heap. Otherwise it calls [`Mutator::set_weak`], because
     /// collections look only at cells that may lead to a young object. `VERIFY_BARRIERS` finds
     /// other stores. Returns `None` without memory.
     ///

@@ -83,7 +83,7 @@ impl Mutator {
     }
 }
 
-/// [`Mutator::leave`] for a mutator's head. It saves the caller's registers for the scan.
+/// As [`Mutator::leave`], for a C handle. Saves the caller's registers for the scan.
 ///
 /// # Safety
 ///
@@ -106,7 +106,7 @@ pub unsafe extern "C" fn save_and_leave(mutator: *mut c_void) {
     )
 }
 
-/// [`Mutator::leave`] for a mutator's head. It saves the caller's registers for the scan.
+/// As [`Mutator::leave`], for a C handle. Saves the caller's registers for the scan.
 ///
 /// # Safety
 ///
@@ -134,7 +134,7 @@ pub unsafe extern "C" fn save_and_leave(mutator: *mut c_void) {
     )
 }
 
-/// [`Mutator::leave`] for a mutator's head. It saves no registers on this machine.
+/// As [`Mutator::leave`], for a C handle. Saves no registers on this machine.
 ///
 /// # Safety
 ///

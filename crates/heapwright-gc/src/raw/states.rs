@@ -56,12 +56,13 @@ impl Mutator {
 }
 
 impl Heap {
-    /// Calls `visit` for each mutator of the heap, with its head ([`Mutator::into_ptr`]) and its
-    /// state. Returns their number. Any thread may call this, also in `roots` and for an event. So
-    /// a runtime needs no list of its threads beside the mutators' words. `visit` runs under no
-    /// lock and may call any function of the heap. The visited mutator does not detach before
-    /// `visit` returns, so `visit` must not wait for its end. A mutator that joins meanwhile is not
-    /// visited. States are as they were a moment ago, except while the world is stopped.
+    /// Calls `visit` for each mutator of the heap, with its C handle ([`Mutator::into_ptr`]) and
+    /// its state. Returns how many mutators were visited. Any thread may call this, also in the
+    /// callbacks `roots` and `event`. A runtime finds its threads by the mutators' words
+    /// ([`Mutator::data`]), and needs no list of its own. `visit` runs under no lock and may call
+    /// any function of the heap. The visited mutator does not detach before `visit` returns, so
+    /// `visit` must not wait for its end. A mutator that joins meanwhile is not visited. States are
+    /// as they were a moment ago, except while the world is stopped.
     pub fn attached(&self, mut visit: impl FnMut(*mut c_void, ThreadState)) -> usize {
         let mut count = 0;
         self.inner().world.visit(|handshake| {

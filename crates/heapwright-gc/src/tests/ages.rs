@@ -63,7 +63,7 @@ fn a_minor_collection_can_be_asked_for_and_ages_be_seen() {
     }
 }
 
-/// Stores into objects without a barrier, in every way of collecting.
+/// Stores into objects without barriers, in a heap with these options.
 fn check_unprotected(options: Options) {
     let in_steps = options.incremental;
     let (heap, mutator) = verified(options);

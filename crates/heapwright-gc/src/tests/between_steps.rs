@@ -1,6 +1,6 @@
 //! Regression tests of a runtime's work between two steps of marking or moving, each in the
-//! smallest setting that shows the error. (Tests that search for a certain step take minutes under
-//! Miri, for which other tests have smaller sizes.)
+//! smallest setting that shows the error. (Tests that search for a certain step would take minutes
+//! under Miri, and do not run there. The other tests have smaller sizes there.)
 
 extern crate std;
 
@@ -27,7 +27,7 @@ use super::alloc;
 #[cfg(not(miri))]
 type Root = *mut *mut u8;
 
-/// One object in [`KEPT`] is kept, so pages become sparse.
+/// The number of small objects. One in [`KEPT`] is kept, so pages become sparse.
 #[cfg(not(miri))]
 const MANY: usize = 40_000;
 #[cfg(not(miri))]

@@ -119,7 +119,7 @@ impl World {
         unsafe { self.root.read() }
     }
 
-    /// An object at a place of the table.
+    /// Puts a new object at a place of the table.
     fn put(&self, place: usize, count: usize) {
         let child = node(&self.mutator, 0, count);
         self.store(place, child);
@@ -136,7 +136,7 @@ impl World {
         unsafe { references(self.table()).wrapping_add(place).read() }
     }
 
-    /// A minor collection.
+    /// Runs a minor collection.
     fn minor(&self) {
         let before = self.heap.statistics().minor_cycles;
         self.mutator.defer_majors();
@@ -168,8 +168,8 @@ fn who_is_old_is_told() {
         assert_eq!(reported.heap.old, reported.heap.live);
         assert_eq!(reported.old_bytes(), reported.heap.old);
 
-        // A new object is young, also once it has survived. The table, which leads to it and is
-        // remembered, stays old.
+        // A new object is young, even after it has survived once. The table, which leads to the
+        // object and is remembered, stays old.
         world.put(7, 5);
         let young = world.at(7);
         for survived in 0..4 {
@@ -380,7 +380,7 @@ fn what_guardians_and_finalizers_keep_is_led_to() {
         kept.sort_unstable();
         assert_eq!(of_registered, kept);
         assert_eq!(found[&context.addr()], [below.addr()]);
-        // The objects that can be retrieved, once they are inaccessible.
+        // The guardian leads to the objects that can be retrieved, once they are inaccessible.
         let retrieved: Vec<usize> = found.get(&guardian.addr()).cloned().unwrap_or_default();
         assert!(retrieved.is_empty() || retrieved == [dead.addr()]);
         collect(&mutator);

@@ -62,7 +62,8 @@ fn what_only_old_objects_lead_to_lives() {
         let mut expected: Vec<Option<usize>> = std::vec![None; WIDTH];
         for round in 0..ROUNDS {
             // Makes pairs, at one or more places of the table. Only the first object of a pair
-            // leads to the second. If the next place has a pair, it gets a third object.
+            // leads to the second. If the next place has a pair, the second object of that pair
+            // gets a third object.
             for n in 0..1 + round % 5 {
                 let place = (round * 31 + n * 7) % WIDTH;
                 let first = node(&mutator, round, 2);

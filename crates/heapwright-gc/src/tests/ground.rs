@@ -1,4 +1,5 @@
-//! A space and a trace without a heap, for tests of marking without moving, or the reverse.
+//! A space and a trace without a heap, for tests of marking without moving, or of moving without
+//! marking.
 //!
 //! ```text
 //!   Ground { space, trace }     pages by hand: settling a page's cursor behind a slot takes the slot
@@ -32,10 +33,10 @@ impl Ground {
         // SAFETY: zero is an unused space and an unused trace.
         let ground: &'static Self = Box::leak(unsafe { Box::new(core::mem::zeroed()) });
         let id = NEXT.fetch_sub(1, Ordering::Relaxed);
-        // SAFETY: nobody else knows it.
+        // SAFETY: nobody else knows the ground.
         unsafe { ground.space.begin(id, Options::new()) };
         ground.space.sizing.set_target(200, 4 << 20, usize::MAX);
-        // SAFETY: nobody else knows it.
+        // SAFETY: nobody else knows the ground.
         assert!(unsafe { ground.trace.begin(&ground.space, runtime) });
         ground
     }

@@ -58,8 +58,8 @@ fn retrieved_with<T>(mutator: &Mutator, guardian: u32, with: fn(*mut u8) -> T) -
     core::iter::from_fn(|| unsafe { mutator.retrieve(guardian) }).map(with).collect()
 }
 
-/// Appends the object's serial, as a digit, to the serial of the context's second object. For one
-/// thread.
+/// Appends the object's serial, as a digit, to the serial of the context's second object. Only one
+/// thread calls this.
 unsafe extern "C" fn note(object: *mut c_void, context: *mut c_void) {
     let context = context.cast::<Pair>();
     // SAFETY: both are pairs, kept while this runs. The context's second reference is another pair.
@@ -106,7 +106,8 @@ fn priorities_order_what_is_due_together() {
     unsafe {
         let context = root(&mutator, pair(&mutator, 9, ptr::null_mut()));
         (*(*context).cast::<Pair>()).to[1] = *log;
-        // Object 2 leads to 1, and has a lower priority. Object 3 leads to 4, and has a higher one.
+        // Object 2 leads to 1, and has a lower priority. Object 3 leads to 4, and has a higher
+        // priority.
         let objects = root(&mutator, ptr::null_mut());
         *objects = pair(&mutator, 1, ptr::null_mut());
         assert!(mutator.finalize_with(*objects, note, *context, 1));
@@ -122,8 +123,8 @@ fn priorities_order_what_is_due_together() {
         assert_eq!(mutator.run_finalizers(9), 1);
         assert_eq!(serial(*log), 3);
         collect(&mutator);
-        // Object 1 is due with 4, which leads to it, because 1 has the higher priority. 2 waits for
-        // 4.
+        // Object 1 is due with object 4, which leads to it, because object 1 has the higher
+        // priority. Object 2 waits for object 4.
         assert_eq!(mutator.run_finalizers(9), 2);
         collect(&mutator);
         assert_eq!(mutator.run_finalizers(9), 1);
@@ -198,7 +199,7 @@ fn a_guardian_goes_with_its_object_and_its_number_is_used_again() {
         assert!((*weak).is_null(), "what it had retrieved goes with it");
         assert_eq!(heap.guarded().0, 0);
 
-        // A guardian that only a retrieved object leads to lives, and retrieves.
+        // A guardian lives, and retrieves, if a retrieved object leads to it.
         *first = pair(&mutator, 3, ptr::null_mut());
         assert_eq!(mutator.new_guardian(*first), Some(number));
         let inner = pair(&mutator, 4, ptr::null_mut());
@@ -244,7 +245,7 @@ fn what_dead_guardians_numbers_led_to_goes() {
     }
 }
 
-/// All objects of the heap.
+/// Returns all objects of the heap.
 fn objects(mutator: &Mutator) -> Vec<*mut u8> {
     let mut all = Vec::new();
     // SAFETY: the closure calls nothing of the heap.
@@ -286,7 +287,7 @@ unsafe extern "C" fn node_ends(object: *mut c_void, context: *mut c_void) {
 
 const NODES: usize = if cfg!(miri) { 8 } else { 24 };
 
-/// The references of nodes, and the registrations for their end.
+/// The references of nodes, and their registrations with guardians and finalizers.
 #[derive(Default)]
 struct Model {
     strong: [[Option<usize>; 2]; NODES],

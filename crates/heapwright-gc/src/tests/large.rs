@@ -13,14 +13,14 @@ const UNIT: usize = 64 << 10;
 /// A little more than the largest slot.
 const WIDE: usize = 33_000;
 
-/// An object that is inaccessible.
+/// Makes an inaccessible object.
 fn garbage(mutator: &Mutator, size: usize, kind: u32) -> *mut u8 {
     let at = alloc(mutator, size, kind);
     assert!(!at.is_null());
     at
 }
 
-/// An object that a handle keeps, or null.
+/// Makes an object that a handle keeps. Returns null without memory.
 fn kept(mutator: &Mutator, size: usize) -> *mut u8 {
     let at = alloc(mutator, size, LEAF);
     if !at.is_null() {
@@ -42,7 +42,7 @@ fn what_is_not_touched_does_not_count() {
         let before = heap.statistics().large_bytes;
         garbage(&mutator, size, kind);
         let counted = (heap.statistics().large_bytes - before) as usize;
-        // The chunk's dirty memory is given back only if it is much, so some more bytes may count.
+        // A little dirty memory behind the object stays, so some more bytes may count.
         assert!(
             counted >= size && counted <= large::footprint(size) + size / 8,
             "{size} {counted}"
@@ -101,7 +101,7 @@ fn memory_that_waits_gives_way() {
         assert!(heap.statistics().empty_bytes as usize >= most - UNIT);
         all
     };
-    // The pages serve objects of as many units that need less memory.
+    // Waiting pages serve objects that take the same number of units and need less memory.
     let all = wait();
     if large::footprint(WIDE) < large::footprint(60_000) {
         for _ in 0..all.len() {
@@ -109,7 +109,7 @@ fn memory_that_waits_gives_way() {
         }
         collect(&mutator);
     }
-    // They serve small objects, and larger ones.
+    // Waiting pages also serve small objects, and larger objects.
     wait();
     let before = heap.statistics().cycles;
     (0..6 * UNIT / 1024).for_each(|_| _ = garbage(&mutator, 1024, LEAF));
@@ -119,7 +119,7 @@ fn memory_that_waits_gives_way() {
     wait();
     garbage(&mutator, 6 * UNIT, LEAF);
     collect(&mutator);
-    // They go back on request.
+    // Waiting pages go back on request.
     heap.trim();
     assert_eq!(heap.statistics().empty_bytes, 0);
     assert!(heap.statistics().peak_bytes <= most as u64);
@@ -165,7 +165,7 @@ fn one_that_grows_in_place_is_zero_where_it_grows_if_it_is_traced() {
         (from..size).all(|n| unsafe { at.wrapping_add(n).read() } == 0)
     };
     assert!(behind_are_zero(36_800, WIDE));
-    // Bytes from before the object shrank no longer belong to it.
+    // The object shrinks and grows again. The bytes that were written before are zero then.
     dirty(at, 36_800);
     assert!(behind_are_zero(WIDE, WIDE));
     assert!(behind_are_zero(60_000, WIDE));
@@ -195,11 +195,11 @@ fn a_size_that_no_memory_has_is_refused_at_once() {
     leave(mutator);
 }
 
-/// Makes and frees a heap of objects of `units` units, all of them written. So the chunk has their
-/// dirty memory afterwards.
+/// Makes and frees a heap of objects of `units` units, after writing all objects. So the chunk has
+/// their dirty memory afterwards.
 fn leave_dirty(units: usize) {
     let (heap, mutator) = attached(Options::new(), Runtime::new());
-    // (Under Miri there is a window of 8 MiB.)
+    // (Under Miri the window has 8 MiB.)
     let count = if cfg!(miri) { 5 } else { 16 };
     // Objects are kept until all are written. Memory that a collection frees in between may go to
     // another test.

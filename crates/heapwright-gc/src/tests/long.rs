@@ -1,5 +1,5 @@
-//! Objects of many references: how much of them one step looks at, and what a minor collection
-//! looks at after a store.
+//! Objects with many references: how many slots one step looks at, and which slots a minor
+//! collection looks at after a store.
 
 extern crate std;
 
@@ -27,13 +27,13 @@ enum By {
     Parts,
 }
 
-/// How vectors report, and how many slots a call of `trace` has reported at most.
+/// How vectors report, and the most slots that one call of `trace` has reported.
 struct Said {
     by: By,
     most: AtomicUsize,
 }
 
-/// A vector: the number of its slots, and its slots.
+/// Traces a vector: the number of its slots, and the slots.
 unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, said: *mut c_void) {
     let (object, slots) = (object.cast::<u8>(), object.cast::<*mut u8>().wrapping_add(1));
     // SAFETY: each test gives its heap such data, which outlives it.
@@ -56,7 +56,7 @@ unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, said: *mut c_vo
     }
 }
 
-/// What the slots of a vector hold.
+/// The contents of a vector's slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Content {
     Null,
@@ -86,8 +86,8 @@ fn heap(said: &Said, options: Options) -> (Heap, Mutator) {
     (heap, mutator)
 }
 
-/// Makes vectors of `each` slots, `SLOTS` in all, and one vector that leads to them. (Collections
-/// are deferred.)
+/// Makes vectors of `each` slots, `SLOTS` in all, and one vector that leads to them. Collections
+/// are deferred meanwhile.
 fn fill(mutator: &Mutator, each: usize, content: Content) -> *mut u8 {
     let top = vector(mutator, SLOTS / each);
     let others = [(); 2].map(|()| alloc(mutator, 16, LEAF));
@@ -231,7 +231,8 @@ fn a_minor_collection_looks_at_the_slot_that_was_stored_into_and_not_at_its_vect
                 }
                 assert_eq!(said.most.load(Ordering::Relaxed), 0, "{round}");
             }
-            // One store that names no slot, and then very many stores that name theirs.
+            // First comes one store that names no slot. Then come very many stores that name their
+            // slots.
             let children = [(); 2].map(|()| alloc(&mutator, 16, LEAF));
             slots(*root).write(children[0]);
             mutator.shade(*root, children[0]);
@@ -252,7 +253,7 @@ fn a_minor_collection_looks_at_the_slot_that_was_stored_into_and_not_at_its_vect
     }
 }
 
-/// A handle to a new object.
+/// Makes a handle to a new object.
 fn root_of(mutator: &Mutator) -> *mut *mut u8 {
     let object = alloc(mutator, 16, LEAF);
     // SAFETY: the object was just made.

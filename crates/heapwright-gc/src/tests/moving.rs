@@ -27,7 +27,7 @@ struct Node {
     serial: usize,
     /// References behind the head; for a leaf, bytes.
     count: u32,
-    /// Whether it reports its references by value.
+    /// Whether the object reports its references by value.
     rigid: u32,
     /// The bytes that the object is to have when it moves. 0: as many as now.
     wanted: usize,
@@ -167,7 +167,7 @@ fn updating_runtime(seen: &Shared) -> Runtime {
     }
 }
 
-/// A heap with a table of nodes of several sizes, `keep` percent of which live.
+/// Makes a heap with a table of nodes of several sizes. `keep` percent of the nodes live.
 fn sparse(
     options: Options,
     seen: &Shared,
@@ -314,7 +314,7 @@ fn a_heap_with_far_too_many_pages_compacts_itself() {
 fn what_was_resized_goes_to_the_pool_that_suits() {
     let seen = Shared::default();
     let (heap, mutator) = attached(Options::new(), runtime(&seen));
-    // Every move between small, middling and large sizes.
+    // For each pair of these sizes, an object moves to a slot of the second size.
     let sizes = [40, 400, 4_000, 20_000, 40_000, 200_000];
     for from in sizes {
         for to in sizes {
@@ -386,7 +386,7 @@ fn without_memory_for_what_leads_there_nothing_moves() {
     unsafe { mutator.ask_compact() };
     // SAFETY: handles lead to all objects in use.
     while heap.statistics().phase != 3 && !unsafe { mutator.step(10_000) } {}
-    // A store that cannot be noted: its object must stay where it is.
+    // A store cannot be noted. The stored object must stay where it is.
     inner.trace.marking.chunks.starved.set(1);
     // SAFETY: the root is in use.
     let table = unsafe { root.read() };
@@ -425,7 +425,7 @@ fn end_moving(mutator: &Mutator) {
     while !unsafe { mutator.step(50_000) } {}
 }
 
-/// The places of the table that hold objects. Which of them have moved is unknown.
+/// Returns the places of the table that hold objects. Some of these objects have moved.
 #[cfg(not(miri))]
 fn all_of(table: *mut u8) -> Vec<usize> {
     (0..COUNT / 10).filter(|&n| !load(table, n).is_null()).collect()
@@ -452,7 +452,7 @@ fn whatever_is_made_between_two_steps_leads_to_where_things_are_then() {
     let all = all_of(unsafe { root.read() });
     let mut made = Vec::new();
     for (n, pair) in all.windows(2).enumerate().step_by(3) {
-        // An ephemeron, a new object, a root that is reported by value.
+        // Makes a new object, which is an ephemeron or has two plain references.
         let at = alloc(&mutator, 40, TRACED);
         // SAFETY: the root is in use.
         let table = unsafe { root.read() };
@@ -522,10 +522,10 @@ fn a_large_object_of_few_bytes_is_looked_at_as_one_slot() {
         let bytes = size - size_of::<Node>();
         // SAFETY: fresh, and large enough.
         unsafe { at.cast::<Node>().write(Node { serial: size, count: 0, rigid: 0, wanted: 24 }) };
-        // SAFETY: the rest of the object.
+        // SAFETY: the bytes are the rest of the object.
         unsafe { at.wrapping_add(size_of::<Node>()).write_bytes(0x5a, bytes) };
         let root = root(&mutator, at);
-        // It stays first, and then moves to a slot of the pool.
+        // The object stays first, and then moves to a slot of the pool.
         for wanted in [size, 24] {
             // SAFETY: the root is in use.
             unsafe { (*root.read().cast::<Node>()).wanted = wanted };
@@ -589,7 +589,7 @@ fn a_mutator_that_had_another_heap_notes_nothing_there() {
             // SAFETY: handles lead to all objects in use.
             unsafe { mutator.compact() };
         }
-        // Not in the order of attaching, so the next mutator gets the other mutator's record.
+        // Detaches the first mutator first, so the next mutator gets the other mutator's record.
         leave_root(mutator, root);
         leave_root(second, other_root);
         drop((heap, other));

@@ -31,7 +31,7 @@ fn collect_in_steps(heap: &Heap, mutator: &Mutator) {
     mutator.resume();
 }
 
-/// An object with `count` references to leaves, kept by a root.
+/// Makes an object with `count` references to leaves, and a root that keeps the object.
 fn parent(mutator: &Mutator, count: usize) -> (*mut u8, *mut *mut u8, Vec<*mut u8>) {
     let at = alloc(mutator, size_of::<Head>() + 8 * count, TRACED);
     let root = root(mutator, at);
@@ -48,7 +48,7 @@ fn parent(mutator: &Mutator, count: usize) -> (*mut u8, *mut *mut u8, Vec<*mut u
     (at, root, leaves)
 }
 
-/// Reports `data` references before a range, the range, and a few more after it.
+/// Reports `data` references, then a range, and then some more references.
 unsafe extern "C" fn trace_with_a_range(tracer: &Tracer, object: *mut c_void, data: *mut c_void) {
     let object = object.cast::<u8>();
     // SAFETY: made by `parent`.
@@ -80,7 +80,8 @@ fn a_range_and_its_count_stay_together_where_a_chunk_ends() {
     }
 }
 
-/// Puts an object in front of a list: it leads to leaves, and to the rest of the list.
+/// Puts an object in front of a list. The object leads to leaves, and to the list's old first
+/// object.
 fn link(mutator: &Mutator, root: *mut *mut u8, width: usize) {
     let at = alloc(mutator, size_of::<Head>() + 8 * width, TRACED);
     // SAFETY: an owner may read and write its root.
@@ -96,7 +97,7 @@ fn link(mutator: &Mutator, root: *mut *mut u8, width: usize) {
     }
 }
 
-/// A list, and its root.
+/// Makes a list, and a root that keeps it.
 fn list(mutator: &Mutator, length: usize, width: usize) -> *mut *mut u8 {
     let root = root(mutator, core::ptr::null_mut());
     (0..length).for_each(|_| link(mutator, root, width));
@@ -230,10 +231,12 @@ fn an_object_is_found_while_its_page_is_swept() {
     leave_root(mutator, root);
 }
 
-/// The object was in a region when pages were searched, and in a page when regions were.
+/// The error: the object was in a region when pages were searched, and in a page when regions were
+/// searched.
 #[test]
 fn an_object_is_found_while_its_region_is_let_go_of() {
-    // The third object fills a page, which releases the region. A collection releases it, too.
+    // The third object fills a page, which releases the region. A collection releases the region,
+    // too.
     for (size, collects) in [(20 << 10, false), (48, true)] {
         let (heap, mutator) = attached(Options::new(), Runtime::new());
         mutator.defer();
@@ -262,8 +265,8 @@ fn an_object_is_found_while_its_region_is_let_go_of() {
     }
 }
 
-/// A step that was too short for all roots was never the last. Each step reported all roots, traced
-/// a few, and left the rest to the next step, which reported all of them again.
+/// The error: a step that was too short for all roots was never the last. Each step reported all
+/// roots and traced a few. The next step reported all roots again.
 #[test]
 fn steps_too_short_for_all_roots_come_to_an_end() {
     for generations in [false, true] {

@@ -22,10 +22,10 @@ const WORDS: usize = 4;
 /// A handle to be dropped.
 struct Handle(*mut *mut u8);
 
-// SAFETY: each is used by the thread that made it.
+// SAFETY: each handle is used by the thread that made it.
 unsafe impl Send for Handle {}
 
-/// What the runtime of these tests has observed.
+/// The observations of the runtime of these tests.
 #[derive(Default)]
 struct Seen {
     /// How many objects were traced of each kind, since the trace began.
@@ -34,11 +34,11 @@ struct Seen {
     space: Mutex<HashMap<usize, bool>>,
     /// Other references to outside the heap.
     strange: Mutex<Vec<usize>>,
-    /// Whether a trace is under way, and a pause.
+    /// Whether a trace is under way. `pausing`: whether a pause is under way.
     tracing: Mutex<bool>,
     pausing: Mutex<bool>,
     roots: Mutex<Vec<usize>>,
-    /// How often there was no memory, and the handles that may be dropped.
+    /// How often there was no memory. `let_go`: the handles that may be dropped.
     asked: Mutex<usize>,
     let_go: Mutex<Vec<Handle>>,
 }
@@ -81,7 +81,7 @@ unsafe extern "C" fn event(event: &Event, data: *mut c_void) {
             seen.strange.lock().unwrap().clear();
             seen.space.lock().unwrap().values_mut().for_each(|mark| *mark = false);
         } else if event.flags & super::super::MINOR == 0 {
-            // Unreported words are dead: the runtime's own sweep.
+            // The runtime's own sweep: unreported words are dead.
             seen.space.lock().unwrap().retain(|_, mark| *mark);
         }
     }
@@ -271,7 +271,7 @@ fn a_store_of_what_is_outside_is_reported_though_the_parent_was_traced() {
     }
 }
 
-/// Bytes of the objects that fill a heap. (Under Miri there is a window of 8 MiB.)
+/// Bytes of the objects that fill a heap. (Under Miri the window has 8 MiB.)
 const FILLS: usize = if cfg!(miri) { 128 << 10 } else { 1 << 20 };
 
 unsafe extern "C" fn let_one_go(_: *mut c_void, size: usize, kind: u32, data: *mut c_void) -> bool {
@@ -306,7 +306,7 @@ fn the_handler_is_asked_until_there_is_memory_or_it_gives_up() {
             }
         }
         assert!(of.let_go.lock().unwrap().is_empty());
-        // Each dropped handle made room for one more object; the last call did not.
+        // Each dropped handle made room for one more object. The last call made no room.
         assert_eq!(*of.asked.lock().unwrap(), 5);
         assert!((8..=12).contains(&made), "{made}");
         // Raising the limit helps as well.
@@ -319,7 +319,7 @@ fn the_handler_is_asked_until_there_is_memory_or_it_gives_up() {
 /// A mutator on its way to another thread.
 struct Handed(*mut c_void);
 
-// SAFETY: used by one thread at a time.
+// SAFETY: one thread at a time uses the mutator.
 unsafe impl Send for Handed {}
 
 #[test]
@@ -430,7 +430,7 @@ fn a_mutator_that_is_away_may_come_back_in_another_thread() {
     assert!(!heap.is_attached());
 }
 
-/// A thread at work makes a mutator for another thread while a third one collects. The collector
+/// A thread at work makes a mutator for another thread while a third thread collects. The collector
 /// waits for the first thread, so the first must not wait.
 #[test]
 fn a_mutator_is_made_for_another_thread_while_a_collection_waits_for_this_one() {

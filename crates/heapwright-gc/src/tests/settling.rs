@@ -1,5 +1,4 @@
-//! Weak references, guardians and finalizers: how much of them a step and a minor collection look
-//! at.
+//! Weak references, guardians and finalizers: how many of them a step and a minor collection visit.
 
 extern crate std;
 
@@ -17,7 +16,7 @@ const LINKS: usize = if cfg!(miri) { 40 } else { 4000 };
 
 unsafe extern "C" fn nothing(_: *mut c_void, _: *mut c_void) {}
 
-/// A key, a value, and the next ephemeron.
+/// Traces an ephemeron: a key, a value, and the next ephemeron.
 unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, _: *mut c_void) {
     let slots = object.cast::<*mut u8>();
     // SAFETY: traced objects have three words here.
@@ -98,7 +97,7 @@ fn a_chain_takes_time_in_its_length_and_in_steps() {
             let (retrievable, _) = heap.guarded();
             let due = mutator.finalizers_due();
             match what {
-                // All are retrieved: each guardian is retrieved by the one before.
+                // All guardians are retrieved, each by the guardian before.
                 Chain::Guardians => assert_eq!((retrievable, due), (LINKS, 0), "{case:?}"),
                 Chain::Finalized => assert_eq!((retrievable, due), (0, LINKS), "{case:?}"),
                 _ => {
@@ -143,7 +142,8 @@ fn a_minor_collection_looks_at_what_is_young_alone() {
         assert!(mutator.collect_young());
         let seen = visited() - before;
         assert!(seen < 200, "{seen} of {LINKS}");
-        // A young object may die now, and an old one in a major collection.
+        // A minor collection finds a dead young object. Only a major collection finds a dead old
+        // object.
         objects[1].write(ptr::null_mut());
         young[1].write(ptr::null_mut());
         assert!(mutator.collect_young());
@@ -154,7 +154,7 @@ fn a_minor_collection_looks_at_what_is_young_alone() {
         collect(&mutator);
         mutator.defer_majors();
         assert_eq!(heap.guarded().0, 2);
-        // A collection sees an object that `set_weak` stores over an old one.
+        // A minor collection looks at a cell in which `set_weak` has replaced an old object.
         let fresh = alloc(&mutator, 16, LEAF);
         mutator.set_weak(kept[5], fresh);
         assert!(mutator.collect_young());

@@ -1,5 +1,5 @@
-//! Limits that leave hardly any room: a heap refuses, instead of collecting for ever for a few
-//! objects each time.
+//! Limits that leave hardly any room: a heap refuses allocations, instead of running a collection
+//! for every few objects for ever.
 
 extern crate std;
 
@@ -13,7 +13,7 @@ const MOST: usize = 8 << 20;
 /// Bytes of an object's slot.
 const SLOT: usize = 4096;
 
-/// An object with one reference, or null if it was refused.
+/// Makes an object with one reference. Returns null if the allocation was refused.
 fn link(mutator: &Mutator, to: *mut u8) -> *mut u8 {
     let at = alloc(mutator, SLOT, TRACED);
     if !at.is_null() {
@@ -25,7 +25,7 @@ fn link(mutator: &Mutator, to: *mut u8) -> *mut u8 {
     at
 }
 
-/// A heap that is full of one list, whose first object a root leads to.
+/// Makes a heap that is full of one list. A root leads to the list's first object.
 fn full(generations: bool) -> (Heap, Mutator, *mut *mut u8) {
     let options = Options { most: MOST, least: MOST, generations, ..Options::new() };
     let (heap, mutator) = attached(options, Runtime { trace: Some(trace), ..Runtime::new() });

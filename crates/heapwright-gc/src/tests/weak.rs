@@ -76,7 +76,7 @@ fn load(object: *mut u8, word: usize) -> *mut u8 {
 /// An edge: from, word, to.
 type Edge = (usize, usize, usize);
 
-/// Which objects live, by the definition.
+/// Returns which objects live, by the definition.
 fn living(roots: &HashSet<usize>, words: &[[Option<usize>; WORDS]]) -> HashSet<usize> {
     let mut live = roots.clone();
     loop {
@@ -115,7 +115,7 @@ fn check(options: Options, edges: &[Vec<Edge>], kept: &[Vec<usize>], in_steps: b
                 words[from][word] = Some(to);
             }
         }
-        // Only these are roots for a while.
+        // Only the kept objects are roots for a while.
         let kept: HashSet<_> =
             kept.iter().map(|n| n % NODES).filter(|&n| !places[n].is_null()).collect();
         for (n, root) in roots.iter().enumerate() {
@@ -194,7 +194,8 @@ proptest! {
     }
 }
 
-/// A chain: the value of each ephemeron is the next one's key. Holders are made in the order given.
+/// Checks a chain of ephemerons: the value of each is the key of the next. Holders are made in
+/// `order`.
 fn chain(order: impl Iterator<Item = usize>, length: usize, starved: bool) {
     let heap = heap_of(Options { verify: 0, ..Options::new() });
     let mutator = heap.attach().unwrap();
@@ -241,7 +242,7 @@ fn chain(order: impl Iterator<Item = usize>, length: usize, starved: bool) {
 
 #[test]
 fn chains_of_ephemerons_are_followed_in_any_order() {
-    // Quadratic time would be hours.
+    // In quadratic time this would take hours.
     let length = if cfg!(miri) { 10 } else { 60_000 };
     chain(0..length, length, false);
     chain((0..length).rev(), length, false);

@@ -29,8 +29,8 @@ const SLOTS_AN_EDGE: usize = 512;
 const CHECK: usize = 64;
 
 impl Tracer {
-    /// Marks until nothing is left on its own stack and in the gang. If other tracers mark, waits
-    /// for their items. Returns false if the budget was used up.
+    /// Marks until nothing is left on the tracer's own stack and in the gang. If other tracers
+    /// mark, waits for their items. Returns false if the budget was used up.
     pub(crate) fn drain(&self, budget: Budget) -> bool {
         let gang = &self.of().marking.gang;
         let until = self.work.get().saturating_add(budget.bytes);
@@ -38,7 +38,7 @@ impl Tracer {
             if !self.drain_own(budget.deadline, until) {
                 return false;
             }
-            // Gives its empty chunk back before it waits: there may be no other chunk.
+            // Gives the empty chunk back before the wait, because there may be no other chunk.
             let spent = self.chunk.get();
             if !spent.is_null() {
                 self.close_chunk();
@@ -51,7 +51,7 @@ impl Tracer {
         }
     }
 
-    /// Marks until its own stack is empty. Returns false if the budget was used up.
+    /// Marks until the tracer's own stack is empty. Returns false if the budget was used up.
     pub(crate) fn drain_own(&self, deadline: u64, until: usize) -> bool {
         if self.by_slot.get() == Slots::Plain as usize {
             self.drain_items::<false>(deadline, until)
@@ -113,7 +113,7 @@ impl Tracer {
         }
     }
 
-    /// Returns whether the budget is used up. Also shares its items with tracers that have none.
+    /// Returns whether the budget is used up. Also shares items with tracers that have none.
     #[cold]
     #[inline(never)]
     fn is_over(&self, deadline: u64, until: usize) -> bool {
@@ -129,7 +129,7 @@ impl Tracer {
         self.work.get() >= until || (deadline != 0 && os::now_ns() >= deadline)
     }
 
-    /// Has the runtime report the references of an object.
+    /// Calls the runtime to report the references of an object.
     #[inline]
     pub(crate) fn trace(&self, object: *mut u8) {
         if !self.of().runtime().trace(self, object) && self.space().options().conservative {
@@ -137,11 +137,11 @@ impl Tracer {
         }
     }
 
-    /// Reports each aligned word of an object, as a reference that it may be.
+    /// Reports each aligned word of an object as a possible reference.
     #[cold]
     fn trace_words(&self, object: *mut u8) {
         let size = self.space().size_of(object);
-        // SAFETY: an object of the heap, which has `size` bytes.
+        // SAFETY: the object is the heap's, and has `size` bytes.
         unsafe { self.scan(object, object.wrapping_add(size)) };
     }
 
@@ -262,7 +262,7 @@ impl Tracer {
         self.notes.set(notes);
     }
 
-    /// Traces the marked objects of a page whose objects were marked but not traced for want of
+    /// Traces the marked objects of a page. Some of them were not traced before, for want of
     /// memory.
     pub(crate) fn look_through(&self, page: &page::Page) {
         // The tracing of a large object goes on where it stopped.

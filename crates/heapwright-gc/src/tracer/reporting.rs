@@ -68,13 +68,13 @@ impl Tracer {
         self.waiting.set(waiting);
         self.depth.set(1);
         inside(self);
-        // SAFETY: the array above; nobody borrows it meanwhile.
+        // SAFETY: `waiting` is the array above, and nobody borrows it meanwhile.
         while let Some(Waiting { place, trace }) = unsafe { (*waiting).pop() } {
             // SAFETY: by the contract of `owned`.
             unsafe { trace(place, self) };
         }
         self.depth.set(0);
-        // SAFETY: the array above; nobody borrows it meanwhile.
+        // SAFETY: `waiting` is the array above, and nobody borrows it meanwhile.
         unsafe { (*waiting).end() };
     }
 
@@ -152,7 +152,7 @@ impl Tracer {
     /// Then the runtime changes the reference, in
     /// [`Runtime::update`](super::super::raw::Runtime#structfield.update) or
     /// [`Runtime::update_roots`](super::super::raw::Runtime#structfield.update_roots). (For a
-    /// runtime without these it is `mark`.)
+    /// runtime without these functions, the call does what [`Tracer::mark`] does.)
     #[inline]
     pub fn mark_movable(&self, object: *mut u8) {
         if self.by_slot.get() == Slots::Plain as usize {
@@ -196,7 +196,7 @@ impl Tracer {
         }
     }
 
-    /// Calls `trace`, which reports roots: their slots lie anywhere.
+    /// Calls `trace`, which reports roots. Slots of roots lie anywhere.
     pub(crate) fn tracing_roots(&self, trace: impl FnOnce(&Self)) {
         let slots = self.slots_are();
         if slots == Slots::Mark {
@@ -214,7 +214,8 @@ impl Tracer {
     /// for as long as the object lives, and hold what [`Tracer::mark_slot`] requires. (A root's
     /// slots may be gone by then. [`Tracer::mark_slot`] reports them, one by one.)
     pub unsafe fn mark_range(&self, slots: *mut *mut u8, count: usize) {
-        // Slots of roots are reported one by one: a range does not say that they are roots.
+        // Slots of roots are reported one by one, because a range does not record that its slots
+        // are roots.
         let roots = self.slots_are() == Slots::Root;
         if count <= 8 || roots || !self.look.get().is_null() {
             for n in 0..count {
@@ -226,7 +227,7 @@ impl Tracer {
         self.push_range(slots, count);
     }
 
-    /// Returns where the part begins that `trace` is to report now: 0 at first, then the number
+    /// Returns the beginning of the part that `trace` is to report now: 0 at first, then the number
     /// that [`Tracer::trace_rest`] was given.
     #[inline]
     pub fn traced_to(&self) -> usize {
@@ -302,7 +303,7 @@ impl Tracer {
             return;
         }
         // If the value's slot is in static data, the slot is not noted and the value is kept. (A
-        // slot so near to the key's is in the same object.)
+        // slot near the key's slot is in the same object.)
         let is_near = value.addr().abs_diff(key.addr()) < UNIT;
         let in_heap = is_near || self.space().head_of(value.addr()).is_some();
         let noted = if in_heap { Noted::new(key, value) } else { None };
@@ -347,7 +348,8 @@ impl Tracer {
         }
     }
 
-    /// Notes a weak slot, or an ephemeron's. Returns whether the slot needs more than the note.
+    /// Notes a weak slot, or a slot of an ephemeron. Returns whether the slot needs more than the
+    /// note.
     fn goes_on_with(&self, slot: *mut *mut u8, object: *mut u8) -> bool {
         let slots = self.slots_are();
         let noted = matches!(slots, Slots::Mark | Slots::Note);
@@ -365,7 +367,7 @@ impl Tracer {
     }
 
     /// For a [weak pass](crate::raw::Heap::add_weak_pass): returns where an object is now, or null
-    /// if it is dead. Returns a value that is no object of the heap unchanged.
+    /// if the object is dead. Returns a value that is no object of the heap unchanged.
     #[must_use]
     pub fn where_is(&self, object: *mut u8) -> *mut u8 {
         self.space().where_is(object)
@@ -379,7 +381,8 @@ impl Tracer {
     pub unsafe fn scan(&self, from: *const u8, to: *const u8) {
         let mut at = from.wrapping_add(from.align_offset(size_of::<usize>())).cast::<*mut u8>();
         while at.wrapping_add(1).addr() <= to.addr() {
-            // SAFETY: within the range, aligned. Volatile: a stack may hold anything.
+            // SAFETY: the word is within the range, and aligned. Volatile: a stack may hold
+            // anything.
             self.mark_maybe(unsafe { at.read_volatile() });
             at = at.wrapping_add(1);
         }
@@ -425,7 +428,7 @@ impl Tracer {
         let look = unsafe { &mut *self.look.get() };
         self.next.set(start);
         for n in 0..count {
-            // SAFETY: pushed by the callback.
+            // SAFETY: the callback pushed this reference.
             let reference = unsafe { start.wrapping_add(n).read() };
             look(reference);
         }

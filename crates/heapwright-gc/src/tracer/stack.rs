@@ -6,13 +6,13 @@
 //!   publish, share: chunks go to the gang, for tracers that have nothing
 //! ```
 //!
-//! Without memory for another chunk, the tracer marks the items of the newest one and has their
-//! pages looked through later (`draining`).
+//! Without memory for another chunk, the tracer marks the items of the newest chunk, and notes
+//! their pages for a later look (`draining`).
 //!
 //! A chunk belongs to one tracer, or is in one list: the tracer's, the gang's, or a bag.
 //!
-//! Called by the other files of `tracer`, and by callers that have a tracer give all its items:
-//! `cycle`, `mark`, `help`, `moving`, `attach`, `dump`, `verify`.
+//! Called by the other files of `tracer`, and by callers that publish a tracer's items: `cycle`,
+//! `mark`, `help`, `moving`, `attach`, `dump`, `verify`.
 
 use core::ptr::{self, NonNull};
 
@@ -46,11 +46,11 @@ impl Tracer {
         self.push_pair(object, REST, from);
     }
 
-    /// Keeps an item with a number. The number is below it, so the item is popped first. Both are
-    /// in the same chunk, because chunks go to other tracers one by one.
+    /// Keeps an item with a number. The number is below the item, so the item is popped first. Both
+    /// are in the same chunk, because chunks go to other tracers one by one.
     fn push_pair(&self, at: *mut u8, tag: usize, number: usize) {
         if self.end.get().addr() - self.next.get().addr() < 2 * size_of::<usize>() {
-            // Both words go into the next chunk; the last place of this one stays empty.
+            // Both words go into the next chunk; the last place of this chunk stays empty.
             self.make_room();
         }
         // Shifted, so that a number never looks like a tagged item.
@@ -91,10 +91,10 @@ impl Tracer {
         if !chunk.is_null() {
             self.close_chunk();
             if self.is_shared() && self.of().marking.gang.has_idle() {
-                // SAFETY: closed above, and in no list.
+                // SAFETY: the chunk was closed above, and is in no list.
                 unsafe { self.of().marking.gang.give(chunk) };
             } else {
-                // SAFETY: closed just now, this tracer's, and in no list.
+                // SAFETY: the chunk was closed just now, is this tracer's, and is in no list.
                 unsafe { self.put_older(chunk) };
             }
         }
@@ -104,7 +104,7 @@ impl Tracer {
 
     /// The items of a chunk.
     pub(super) fn items(chunk: *mut Chunk) -> *mut *mut u8 {
-        // SAFETY: in bounds of the chunk, and nothing is read.
+        // SAFETY: the place is in bounds of the chunk, and nothing is read.
         unsafe { &raw mut (*chunk).items }.cast()
     }
 
@@ -141,19 +141,19 @@ impl Tracer {
 
     fn take_older(&self) -> Option<NonNull<Chunk>> {
         let chunk = NonNull::new(self.older.get())?;
-        // SAFETY: a chunk of this tracer's list.
+        // SAFETY: the chunk is in this tracer's list.
         self.older.set(unsafe { chunk.as_ref() }.next);
         Some(chunk)
     }
 
-    /// Opens a chunk of its own that has items. Returns false if there is none.
+    /// Opens a chunk of the tracer's list, which has items. Returns false if there is none.
     fn reopen(&self) -> bool {
         if let Some(spent) = NonNull::new(self.chunk.get()) {
             if self.older.get().is_null() {
                 return false;
             }
             self.close_chunk();
-            // SAFETY: spent and in no list.
+            // SAFETY: the chunk has no items, and is in no list.
             unsafe { self.of().marking.gang.give_empty(spent.as_ptr()) };
         }
         let Some(chunk) = self.take_older() else { return false };
@@ -171,7 +171,7 @@ impl Tracer {
         self.open_chunk(chunk, count);
     }
 
-    /// Pops its newest item, if it has any.
+    /// Pops the tracer's newest item, if there is one.
     #[inline]
     pub(super) fn pop(&self) -> Option<*mut u8> {
         let chunk = self.chunk.get();
@@ -180,27 +180,28 @@ impl Tracer {
         }
         let next = self.next.get().wrapping_sub(1);
         self.next.set(next);
-        // The item that is popped soon, unless others come first. At a chunk's start this reads a
-        // word of the chunk's head, or of its neighbour, and the prefetch is useless. SAFETY: the
-        // word is within the run of side memory that chunks are cut from, because no chunk has the
-        // first place. Volatile: another thread may own the neighbour, and write the word.
+        // Prefetches the mark of the item that is popped soon, unless others come first. At a
+        // chunk's start, this reads a word of the chunk's head, or of its neighbour, and the
+        // prefetch is useless. Volatile: another thread may own the neighbour, and write the word.
+        // SAFETY: the word is within the run of side memory that chunks are cut from, because no
+        // chunk has the first place.
         let soon = unsafe { next.wrapping_sub(AHEAD).read_volatile() };
         let offset = soon.addr().wrapping_sub(MAP.base().addr());
         prefetch(mark_word(MAP.side_bitmap(0).cast(), offset).cast());
         if self.marks.get() >= Marks::First as usize {
             prefetch(mark_word(self.local_bitmap.get(), offset).cast());
         }
-        // SAFETY: pushed before, and in this tracer's chunk.
+        // SAFETY: the item was pushed before, and is in this tracer's chunk.
         Some(unsafe { next.read() })
     }
 
-    /// Returns whether it has items of its own.
+    /// Returns whether the tracer has items of its own.
     pub(crate) fn has_items(&self) -> bool {
         let chunk = self.chunk.get();
         !self.older.get().is_null() || !chunk.is_null() && self.next.get() != Self::items(chunk)
     }
 
-    /// Returns the bytes of its items. Their work is at least that much.
+    /// Returns the bytes of the tracer's items. These items are at least that much work.
     pub(crate) fn held_bytes(&self) -> usize {
         let newest = self.chunk.get();
         let mut bytes = 0;
@@ -208,7 +209,8 @@ impl Tracer {
             bytes = self.next.get().addr() - Self::items(newest).addr();
         }
         let mut older = self.older.get();
-        // SAFETY: null, or a chunk of this tracer's list, which says how many items it has.
+        // SAFETY: the pointer is null, or leads to a chunk of this tracer's list, which has its
+        // count.
         while let Some(chunk) = unsafe { older.as_ref() } {
             bytes += chunk.count * size_of::<usize>();
             older = chunk.next;
@@ -216,12 +218,12 @@ impl Tracer {
         bytes
     }
 
-    /// Its home. The tracer takes chunks of this home first.
+    /// The tracer's home. The tracer takes chunks of this home first.
     pub(super) fn home(&self) -> usize {
         ptr::from_ref(self).addr()
     }
 
-    /// Gives all its items to the gang.
+    /// Gives all of the tracer's items to the gang.
     pub(crate) fn publish(&self) {
         self.publish_at(0);
     }
@@ -235,18 +237,18 @@ impl Tracer {
         if !self.chunk.get().is_null() {
             let chunk = self.chunk.get();
             self.close_chunk();
-            // SAFETY: closed above, in no list.
+            // SAFETY: the chunk was closed above, and is in no list.
             let count = unsafe { (*chunk).count };
             if count > 0 {
-                // SAFETY: closed just now, this tracer's, and in no list.
+                // SAFETY: the chunk was closed just now, is this tracer's, and is in no list.
                 unsafe { self.give_at(home, chunk) };
             } else {
-                // SAFETY: closed just now, in no list, and of no items.
+                // SAFETY: the chunk was closed just now, is in no list, and has no items.
                 unsafe { self.of().marking.gang.give_empty(chunk) };
             }
         }
         while let Some(chunk) = self.take_older() {
-            // SAFETY: taken from the list just now.
+            // SAFETY: the chunk was taken from the list just now.
             unsafe { self.give_at(home, chunk.as_ptr()) };
         }
     }
@@ -263,11 +265,12 @@ impl Tracer {
         unsafe { self.of().marking.gang.give(chunk) };
     }
 
-    /// Gives a chunk, or half of its items, to tracers that have none, if that pays.
+    /// Gives an older chunk, or half of the newest chunk's items, to tracers that have none, if
+    /// that pays.
     #[cold]
     pub(super) fn share(&self) {
         if let Some(chunk) = self.take_older() {
-            // SAFETY: taken from the list just now.
+            // SAFETY: the chunk was taken from the list just now.
             unsafe { self.of().marking.gang.give(chunk.as_ptr()) };
             return;
         }
@@ -281,7 +284,7 @@ impl Tracer {
         if count < 8 || keep >= count {
             return;
         }
-        // SAFETY: an item of its own.
+        // SAFETY: the item is this tracer's.
         let cut = unsafe { items.wrapping_add(keep).read() };
         // An item and its number stay together.
         if matches!(cut.addr() & TAGS, RANGE | REST) {
@@ -291,7 +294,7 @@ impl Tracer {
         // Gives the lower half: items that were found first lead to more objects.
         // SAFETY: both chunks have room for `keep` items, and belong to this tracer.
         unsafe { ptr::copy_nonoverlapping(items, Self::items(other), keep) };
-        // SAFETY: within the chunk, from its upper half to its start.
+        // SAFETY: the copy is within the chunk, from its upper half to its start.
         unsafe { ptr::copy(items.wrapping_add(keep), items, count - keep) };
         self.next.set(items.wrapping_add(count - keep));
         // SAFETY: the chunk is this tracer's.
@@ -326,7 +329,7 @@ mod tests {
         let heap = Heap::make(Options::new(), Runtime::new()).unwrap();
         let slot = Mutator::attach(&heap.value).unwrap();
         let tracer = &slot.value.tracer;
-        // A range of n slots at address 8n, and each possible end of a half.
+        // The range at address 8n has n slots. The half may end at each possible place.
         for before in 8..40 {
             (0..before).for_each(|_| tracer.push(ptr::null_mut()));
             (9..9 + before).for_each(|n| tracer.push_range(ptr::without_provenance_mut(8 * n), n));
@@ -334,13 +337,13 @@ mod tests {
             tracer.publish();
             let mut found = 0;
             while let Some(chunk) = heap.value.trace.marking.gang.take_now() {
-                // SAFETY: taken from the gang just now.
+                // SAFETY: the chunk was taken from the gang just now.
                 let items = unsafe { &*chunk };
                 let items: Vec<usize> = items.items[..items.count].to_vec();
                 found += ranges(&items);
-                // SAFETY: nobody else knows it.
+                // SAFETY: nobody else knows the chunk.
                 unsafe { (*chunk).count = 0 };
-                // SAFETY: taken from the gang, in no list, and of no items now.
+                // SAFETY: the chunk was taken from the gang, is in no list, and has no items now.
                 unsafe { heap.value.trace.marking.gang.give_empty(chunk) };
             }
             assert_eq!(found, before);

@@ -220,7 +220,7 @@ fn loom_two_collections_in_a_row() {
 
 #[test]
 fn loom_a_collector_a_mutator_and_one_without_a_seat() {
-    // As a fork does, with a handshake or without.
+    // One thread collects without a handshake, as a fork may.
     loom::model(|| {
         let scene = Scene::new(2, 2);
         together(
@@ -332,7 +332,7 @@ impl Scenes {
         self.each_seat(me, &mut |world, handshake| world.leave(handshake));
     }
 
-    /// Collects in one world, at work in all: as `Heap::stop_world` does.
+    /// Collects in one world, while at work in all, as `Heap::stop_world` does.
     fn collect(&self, me: usize, of: usize) {
         let scene = &self.worlds[of];
         let own = &scene.places[me].handshake;
@@ -349,7 +349,7 @@ impl Scenes {
         come_back(&|with| self.each_seat(me, with));
     }
 
-    /// Forks: as `fork::before`, and the code after it.
+    /// Forks, as `fork::before` and the code after it do.
     fn fork(&self, me: usize) {
         stop_all(
             me + 1,
