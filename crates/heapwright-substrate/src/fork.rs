@@ -68,7 +68,7 @@ const PARTS: usize = 8;
 pub struct Handlers {
     /// Takes the locks.
     pub before: fn(),
-    /// Gives them back. Follows `before` in the same thread or its copy.
+    /// Gives the locks back. Follows `before` in the same thread or its copy.
     pub unlock: unsafe fn(),
     /// Runs in the child after `unlock`: repairs the state that other threads left half done. The
     /// argument tells whether the forking thread was the only one.
@@ -120,9 +120,9 @@ unsafe extern "C" fn before() {
         WITHIN.fetch_add(1, Ordering::Relaxed);
         return;
     }
-    // A process with one thread takes no locks. Only this thread can hold a lock, if a signal
-    // handler that interrupted the heap forks. The child returns from the handler and gives the
-    // lock back itself.
+    // A process with one thread takes no locks. This thread itself may hold a lock, if it forks in
+    // a signal handler that interrupted the heap. The child then returns from the handler and gives
+    // the lock back.
     let alone = os::is_single_threaded();
     ALONE.store(alone, Ordering::Relaxed);
     if alone {

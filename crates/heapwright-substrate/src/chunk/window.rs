@@ -18,9 +18,9 @@
 //! *Scattered*: generous, with window, table, records and bitmaps each at a random place. A process
 //! whose blocks must not lead to the heap's own records uses this (`mode=hardened`).
 //!
-//! Commit steps begin small (a locked process pays for every committed page) and grow with the heap
-//! (a commit is a system call). A refused step is tried again with just the needed units: under
-//! `overcommit_memory=2` the last megabytes matter.
+//! The first commit steps are small, because a locked process pays for every committed page. Steps
+//! grow with the heap, because each commit is a system call. If the kernel refuses a step, the
+//! window commits just the needed units: under `overcommit_memory=2` the last megabytes matter.
 //!
 //! Invariants: `frontier <= committed <= reserved <= span`, in units; the map's limit is
 //! `committed`.
@@ -441,8 +441,8 @@ impl<O: Memory> Window<O> {
         self.map.place(base, table.cast(), side.cast(), self.bitmaps.at);
     }
 
-    /// Moves the frontier over `units` units and makes them writable. `None`: at most the
-    /// reservation and the committed part grew.
+    /// Moves the frontier over `units` units and makes them writable. `None`: the frontier stays.
+    /// (The reservation and the committed part may have grown.)
     pub(super) fn advance(&mut self, units: usize) -> Option<Advance> {
         let mut skipped = None;
         if units > self.reserved - self.frontier {
@@ -586,8 +586,9 @@ impl<O: Memory> Window<O> {
         gone
     }
 
-    /// Maps memory again that [`Window::give_back`] gave back: writable, and zeroes. False: there
-    /// is no address space, or a foreign mapping is there, and the memory is still gone.
+    /// Maps memory again that [`Window::give_back`] gave back. The memory is writable and reads as
+    /// zero. False: there is no address space, or a foreign mapping is there. The memory is then
+    /// still gone.
     pub(super) fn get_back(&mut self, at: *mut u8, size: usize) -> bool {
         let got = if self.generous { at } else { self.os.reserve_at(at.addr(), size) };
         if got.is_null() {

@@ -151,7 +151,7 @@ fn a_block_that_was_cut_is_whole_again_or_free() {
             world.fill(unit + 1, 3);
         } else {
             let whole = world.chunk.settle_tail(unit, units, keep);
-            // The second unit is half there.
+            // Only a part of the second unit is mapped.
             assert_eq!(whole, if keep == 0 && refused { 1 } else { 2 });
             assert_eq!(large_block::usable(record), used);
             world.fill(unit + 1, if keep < 2 && !refused { 1 } else { 0 });

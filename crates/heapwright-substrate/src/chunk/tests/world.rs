@@ -430,8 +430,8 @@ impl World {
         self.check_queue(dirty);
     }
 
-    /// All dirty runs are in the queue, the oldest last, none younger than any
-    /// of its units.
+    /// All dirty runs are in the queue, the oldest last. No run has a newer stamp than any of its
+    /// units.
     pub(super) fn check_queue(&self, dirty: Vec<(usize, usize)>) {
         let stamp = |unit: usize| self.map.record(unit).stamp.load(Ordering::Relaxed);
         let mut queue = Vec::new();
@@ -481,7 +481,8 @@ impl World {
         assert!(clean.len() <= pieces, "free runs that did not merge: {clean:?}");
         let units = clean.iter().map(|run| run.1).sum::<usize>();
         assert_eq!(units, self.frontier() - 1 - foreign.count());
-        // Foreign mappings may lie in absent runs, which come back only without them.
+        // A foreign mapping may lie in an absent run, which comes back only when the mapping is
+        // gone.
         for &(at, size) in &self.foreign {
             // SAFETY: the test mapped it, and only the test knows of it.
             unsafe { System.release(at, size) };
