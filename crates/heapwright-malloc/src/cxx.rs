@@ -16,7 +16,7 @@
 //! give null instead of an exception.
 //!
 //! **Invariant.** The library is not linked with a C++ runtime. `cxx_runtime` looks up the parts of
-//! one when they are needed.
+//! a runtime when they are needed.
 
 mod failure;
 mod forward;

@@ -9,7 +9,7 @@
 //! program's.
 //!
 //! `dlopen` finds its caller by its return address: for `$ORIGIN`, for the run path, for the
-//! namespace. So this function is a few instructions that end in a jump to the real one. `dlclose`
+//! namespace. So our `dlopen` is a few instructions that end in a jump to the real one. `dlclose`
 //! needs no caller.
 //!
 //! After a `dlclose` other code may take the library's place, and kept traces would name the wrong

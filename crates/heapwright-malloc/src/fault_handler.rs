@@ -18,9 +18,9 @@
 //! the blocked signals, the handler's `sa_mask`, and the signal itself unless `SA_NODEFER`.
 //! `SA_RESETHAND` removes the handler first. We jump to the handler, so the kernel's frame is its
 //! caller. The handler may `siglongjmp` away, and an exception thrown from it meets no frame of
-//! ours. For the default action we restore that in the kernel and run the instruction again (or
-//! send a *sent* signal again). So a core dump shows the program as it was. A thread cannot ignore
-//! a fault, so `SIG_IGN` then means the default action; a *sent* signal is ignored.
+//! ours. For the default action we restore this action in the kernel and run the instruction again
+//! (or send a *sent* signal again). So a core dump shows the program as it was. A thread cannot
+//! ignore a fault, so `SIG_IGN` then means the default action; a *sent* signal is ignored.
 //!
 //! **Raw system calls**, as Go makes them, replace our handler. Faults then belong to the program:
 //! a read of freed memory ends it without a report. Go's runtime keeps the handler that it found,
@@ -254,7 +254,7 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut
     );
 }
 
-/// Decides whether a fault is the debug heap's. Returns the program's handler, if that is to run.
+/// Decides whether a fault is the debug heap's. Returns the program's handler, if it must run.
 ///
 /// Meanwhile all signals are blocked, because a handler of the program that jumps away could leave
 /// the debug heap half changed. The two signals are blocked as well (no `SA_NODEFER`). A fault in

@@ -149,8 +149,8 @@ unsafe fn allocate(heap: *mut Heap, size: usize, alignment: usize, zeroed: bool)
 
 /// Gives a block back to its heap. NULL is ignored; errno is kept.
 ///
-/// A block of another heap ends the program with a line that names its owner. In mode=debug it is
-/// a finding, as a second free is, and the program goes on.
+/// A block of another heap ends the program with a line that names its owner. In mode=debug such a
+/// block is a finding, as a second free is, and the program goes on.
 ///
 /// # Safety
 ///
@@ -273,10 +273,10 @@ unsafe fn write_stats(
     if taken { known } else { 0 }
 }
 
-/// As hw_get_stats, but without system calls. Handed out memory counts as resident until it is
-/// given back. rss, peak_rss and rss_not_ours are 0. Other threads' caches count as they last
-/// published their contents. Takes some 20 ns for each 64 KiB of the heap, for programs that call
-/// it often.
+/// As hw_get_stats, but without system calls, for programs that call it often. Handed out memory
+/// counts as resident until it is given back. rss, peak_rss and rss_not_ours are 0. Other threads'
+/// caches count as they last published their contents. Takes some 20 ns for each 64 KiB of the
+/// heap.
 ///
 /// Returns how many bytes of the struct this library knows. Returns 0, and all fields zero, if the
 /// heap is locked at this moment.
@@ -292,8 +292,8 @@ pub unsafe extern "C" fn hw_estimate_stats(out: *mut Statistics, size: usize) ->
 
 /// Returns whether the program should move a block, so that memory becomes free sooner. That is so
 /// if the block lies in one of the sparsest slabs of its size class, and other slabs have room for
-/// the blocks of these. A program that can move its blocks calls this for each block in turn. It
-/// moves the block if this returns true:
+/// the blocks of those slabs. A program that can move its blocks calls this for each block in turn.
+/// It moves the block if this returns true:
 ///
 ///     void *new = hw_malloc_uncached(size);
 ///     memcpy(new, block, size);
@@ -313,10 +313,10 @@ pub extern "C" fn hw_should_move(block: *const c_void) -> bool {
     heap::should_move(block.cast())
 }
 
-/// Allocates as malloc does, but in a free slot of a slab that need not be emptied. A program moves
-/// a block there. The function does as malloc if there is no such slot, if hw_should_move was not
-/// called lately, and for blocks over 32 KiB. Free the block with free or hw_free_uncached. Takes
-/// longer than malloc.
+/// Allocates as malloc does, but in a free slot of a slab that need not be emptied: the new place
+/// for a block that the program moves. The function does as malloc if there is no such slot, if
+/// hw_should_move was not called lately, and for blocks over 32 KiB. Free the block with free or
+/// hw_free_uncached. Takes longer than malloc.
 ///
 /// Returns null, with errno ENOMEM, if there is no memory.
 #[unsafe(no_mangle)]

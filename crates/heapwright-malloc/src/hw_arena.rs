@@ -255,8 +255,8 @@ pub unsafe extern "C" fn hw_arena_mark(arena: *mut Arena) -> ArenaMark {
 ///
 /// # Safety
 ///
-/// arena is an arena of hw_arena_create that was not destroyed, and this thread's now. mark is one
-/// of this arena's. Since the mark the arena was neither reset, nor trimmed, nor rewound to an
+/// arena is an arena of hw_arena_create that was not destroyed, and this thread's now. mark is a
+/// mark of this arena. Since the mark the arena was neither reset, nor trimmed, nor rewound to an
 /// earlier position. Blocks made since then are not used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_arena_rewind(arena: *mut Arena, mark: ArenaMark) {

@@ -62,8 +62,8 @@ pub type CountVisitor =
 /// counted, either. flags is 0 or HW_COUNT_STACKS.
 ///
 /// Counts may be nested, sixteen deep; an outer count includes its inner ones. A block may be made
-/// before the outermost count, or by another thread. Its size is then the requested one in
-/// mode=debug and mode=hardened, and that of malloc_usable_size in mode=fast.
+/// before the outermost count, or by another thread. Such a block counts with its requested size in
+/// mode=debug and mode=hardened, and with the size of malloc_usable_size in mode=fast.
 ///
 /// Counting costs a thread some 100 ns a call, or some microseconds with stacks.
 ///

@@ -1,9 +1,9 @@
 //! The collected heaps of `include/heapwright.h`.
 //!
 //! A thin layer over the library's `gc::raw`. `heapwright_gc.h` has the fast paths, written by hand
-//! as inline functions: they allocate, store a reference, report one and poll. They use the heads
-//! of the structs declared here. cbindgen copies the comments on the public items into the header;
-//! `heapwright_gc.h` lists a caller's duties.
+//! as inline functions: they allocate, store a reference, report a reference and poll. They use the
+//! heads of the structs declared here. cbindgen copies the comments on the public items into the
+//! header; `heapwright_gc.h` lists a caller's duties.
 //!
 //! ```text
 //!   here         heaps, mutators, allocation, write barriers
@@ -147,8 +147,8 @@ pub unsafe extern "C" fn hw_gc_create(
 ///
 /// # Safety
 ///
-/// `from` is null or begins with its length in bytes, and is as long. `to` may hold any bytes of
-/// that struct.
+/// `from` is null or begins with its length in bytes, and has this length. `to` may hold any bytes
+/// of that struct.
 unsafe fn read_known<T>(from: *const T, to: *mut T) -> bool {
     if from.is_null() {
         return true;
@@ -223,7 +223,7 @@ pub unsafe extern "C" fn hw_gc_attach_away(heap: *mut GcHeap) -> *mut GcMutator 
     }
 }
 
-/// The calling thread leaves its heap.
+/// Detaches the calling thread from its heap.
 ///
 /// # Safety
 ///
@@ -240,9 +240,9 @@ pub unsafe extern "C" fn hw_gc_detach(mutator: *mut GcMutator) {
 /// HW_GC_TRACED or HW_GC_LEAF, with or without HW_GC_FREED and HW_GC_USER. The inline hw_gc_new
 /// does the same, faster. May collect.
 ///
-/// Returns NULL with errno ENOMEM if there is no memory. Does so, too, if a collection leaves none
-/// under the limit and the runtime's out_of_memory, if it has one, has given up. Returns NULL with
-/// errno EINVAL for a kind that does not exist (a verified heap ends the program then).
+/// Returns NULL with errno ENOMEM if there is no memory. The same happens if a collection leaves no
+/// memory under the limit, and the runtime's out_of_memory (if it has one) has given up. Returns
+/// NULL with errno EINVAL for a kind that does not exist (a verified heap ends the program then).
 ///
 /// # Safety
 ///

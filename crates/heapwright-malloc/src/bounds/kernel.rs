@@ -14,13 +14,13 @@
 //! `read`). So [`Room::judge`] looks at the result after the call. It reports a write beyond the
 //! block, or a limit that is too large.
 //!
-//! The kernel answers `EFAULT` at a guard page. Without heapwright there is none, so the kernel
-//! must not meet one. Beyond a block the kernel reads zeros, and its writes are dropped afterwards.
-//! So no path or struct depends on the debug heap's bytes behind the block.
+//! The kernel answers `EFAULT` at a guard page. Without heapwright there is no guard page, so the
+//! kernel must not meet one. Beyond a block the kernel reads zeros, and its writes are dropped
+//! afterwards. So no path or struct depends on the debug heap's bytes behind the block.
 //!
-//! **Foreign memory.** A program may pass an invalid pointer: the kernel refuses it, not the check.
-//! The checks read lengths and lists of parts themselves, after [`is_there`] has found them
-//! readable.
+//! **Foreign memory.** A program may pass an invalid pointer. The kernel refuses such a pointer;
+//! the check does not. The checks read lengths and lists of parts themselves, after [`is_there`]
+//! has found them readable.
 //!
 //! **Anywhere.** Calls come from signal handlers, and between `vfork` and `exec`. So nothing here
 //! allocates, and guard pages are lifted only if no call of the heap was interrupted.

@@ -12,7 +12,7 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 use heapwright_entry::SLOTS;
 use libc::{c_char, c_int, c_void, off64_t, size_t, ssize_t};
 
-// Only this library calls them.
+// Only this library calls these functions.
 global_asm!(".hidden __wrap_pread64", ".hidden __wrap_readlink", ".hidden __wrap_getcwd");
 
 /// Stores the C library's functions that `find` finds, for heapwright's own copies and searches.

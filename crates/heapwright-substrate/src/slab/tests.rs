@@ -225,8 +225,8 @@ impl World {
             at < end && slots.into_iter().all(|slot| self.states[slot] != State::Out)
         };
         let mut idle: Vec<usize> = (0..UNIT).step_by(page).filter(|&at| idle(at)).collect();
-        // Less than a page was returned: not worth a look, even at the slab's end,
-        // where a page has fewer slots.
+        // If less than a page was returned, the purge does not look, even at the slab's end, where
+        // a page has fewer slots.
         if self.count(State::Returned) * self.size() < page {
             idle.clear();
         }

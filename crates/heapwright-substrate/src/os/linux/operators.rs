@@ -8,8 +8,8 @@
 //!   module   PT_DYNAMIC -> DT_SYMTAB | DT_STRTAB | DT_GNU_HASH -> a defined symbol, by its name
 //! ```
 //!
-//! The search takes the loader's lock, and some microseconds a module. It runs before a finding is
-//! reported. Its result is kept until a module is loaded.
+//! The search takes the loader's lock, and some microseconds for each module. It runs before a
+//! finding is reported. Its result is kept until a module is loaded.
 //!
 //! Called by the hardened heap.
 
