@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fuzzing, for a bounded time a target.
+# Fuzzing, for a bounded time for each target.
 #
 #   ci/fuzz.sh      fuzz/fuzz_targets, with a nightly compiler: sequences of operations against a model;
 #                   right and wrong sequences on debug heaps; any bytes as a stats file, a debug record, a

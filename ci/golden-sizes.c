@@ -68,7 +68,7 @@ static void pairs(enum entry entry, size_t size, int at_a_time) {
 }
 
 int main(void) {
-    // (ISO C has no conversion from an object pointer to one to a function.)
+    // (ISO C has no conversion from an object pointer to a function pointer.)
     *(void **)&operator_new = dlsym(RTLD_DEFAULT, "_Znwm");
     *(void **)&sized_delete = dlsym(RTLD_DEFAULT, "_ZdlPvm");
     // (`alone` comes first: with 8 blocks at a time a thread's lists keep blocks, which make pairs faster.)

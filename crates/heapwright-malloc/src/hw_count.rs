@@ -121,10 +121,10 @@ pub unsafe extern "C" fn hw_count_end(out: *mut Counts, size: usize) -> bool {
     false
 }
 
-/// Shows the allocations of each stack since the calling thread's innermost open count began with
-/// HW_COUNT_STACKS. Calls visit with each stack, most bytes first, and with context, until visit
-/// returns false. visit may allocate and print; that is not counted. It may neither begin nor end a
-/// count.
+/// Shows the allocations of each stack in the calling thread's innermost open count, if that count
+/// began with HW_COUNT_STACKS. Calls visit with each stack, most bytes first, and with context,
+/// until visit returns false. visit may allocate and print; these calls are not counted. It may
+/// neither begin nor end a count.
 ///
 /// Returns the number of stacks; 0 if no stacks are kept.
 ///

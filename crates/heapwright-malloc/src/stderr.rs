@@ -7,8 +7,9 @@
 //! wants another standard error. From then on text goes to that file.
 //!
 //! The core utilities, and all programs with gnulib, close standard error in a handler of `exit`,
-//! before our destructor. So statistics are printed when the program closes it. No descriptor is
-//! kept: otherwise a process that waits for the end of a pipe would wait for a daemon.
+//! before our destructor. So statistics are printed when the program closes standard error. No
+//! descriptor is kept: otherwise a process that waits for the end of a pipe would wait for a
+//! daemon.
 //!
 //! Otherwise each function does the same as the C library's.
 

@@ -231,7 +231,7 @@ unsafe extern "C" fn MallocExtension_GetStats(buffer: *mut c_char, length: c_int
     // SAFETY: `buffer` has room for the bytes, as the caller promises.
     unsafe { ptr::copy_nonoverlapping(bytes.as_ptr().cast(), buffer, bytes.len()) };
     let end = buffer.wrapping_add(bytes.len());
-    // SAFETY: `buffer` has room for one more, as the caller promises.
+    // SAFETY: `buffer` has room for one more byte, as the caller promises.
     unsafe { end.write(0) };
 }
 

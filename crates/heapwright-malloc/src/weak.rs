@@ -7,7 +7,8 @@ use libc::{c_char, c_void};
 
 /// The address of a symbol. Null: the process has no symbol of that name.
 ///
-/// The dynamic linker binds the symbol when it loads the library; the linker, in a static program.
+/// The dynamic linker binds the symbol when it loads the library; in a static program the linker
+/// binds it.
 macro_rules! weak {
     ($name:literal) => {
         $crate::weak::bound!(concat!(".weak ", $name), $name)
