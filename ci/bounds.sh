@@ -56,8 +56,8 @@ startup() {
     preload_library
     hardened_library
     check_library
-    # The program reads its resident memory from the kernel's count of pages. `getrusage` and VmHWM leave out up to
-    # 128 KiB that CPUs have not added to the sum yet, so they depend on the CPUs on which the process ran.
+    # The program reads its resident memory from the kernel's count of pages. `getrusage` and VmHWM leave out up to 128
+    # KiB that CPUs have not added to the sum yet, so these figures depend on the CPUs on which the process ran.
     cc -O2 -Wall -Wextra -o "$SCRATCH/resident" -x c - <<'C'
 #include <fcntl.h>
 #include <string.h>
@@ -116,8 +116,8 @@ large() {
     cargo build --quiet --locked "${flags[@]}" -p heapwright-record --example records --example heap_dumps
     MADE=$CARGO_TARGET_DIR/$PROFILE
 }
-# measured WHAT SECONDS CODE ARGUMENTS...: runs the command under the launcher. Prints its time, and its memory, which
-# may be 1 GiB.
+# measured WHAT SECONDS CODE ARGUMENTS...: runs the command under the launcher. Prints its time and memory (at most 1
+# GiB).
 measured() {
     local wall peak code
     "$MADE/heapwright-launcher" 3 0 $$ "$MADE/heapwright" "${@:4}" 3>"$SCRATCH/cost" >"$SCRATCH/said"

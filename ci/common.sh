@@ -114,7 +114,7 @@ prepare_launcher() {
     LAUNCHER=$CARGO_TARGET_DIR/release/heapwright-launcher
 }
 
-# peers FOLDER NAMES: prints the available libraries of other allocators (bench/peers), each in a line NAME=[VAR=VALUE
+# peers FOLDER NAMES: prints the available libraries of other allocators (bench/peers), each a line NAME=[VAR=VALUE
 # ...]PATH.
 peers() {
     bench build -p peers

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Tests the lengths of paths: callgrind counts their instructions, with the ret, against golden
-# numbers.
+# Tests the lengths of paths: callgrind counts instructions, with the ret, against golden numbers.
 #
 #   ci/golden.sh [calls]   a call of malloc (small), free (local), sized delete, and a free of
 #                          another thread's block; the path of a malloc whose list is empty to the

@@ -51,8 +51,7 @@ fn plain(name: &str) -> &str {
     name.strip_suffix("_chk").unwrap_or(name)
 }
 
-/// In these tests the functions' results are shorter than the size that the call names, and end
-/// within the block.
+/// Here the functions' results are shorter than the size that the call names, and fit the block.
 const SHORT: [&str; 4] = ["getcwd", "getdents64", "gethostname", "readlink"];
 
 /// There is one finding, with this heading, by this function.
@@ -218,8 +217,7 @@ fn call(how: How, options: &str, words: &[&str]) -> Outcome {
     run(command.env("HEAPWRIGHT", options).args(words).current_dir(folder))
 }
 
-/// A call returns the same as without heapwright. A mistake is one finding, with and without a
-/// guard.
+/// A call returns the same as without heapwright. A mistake is one finding, with or without guard.
 #[test]
 fn calls_of_the_kernel_go_through() {
     let list = call(How::Plain, "", &["list"]).stdout;
@@ -245,8 +243,7 @@ fn calls_of_the_kernel_go_through() {
     }
 }
 
-/// The kernel refuses invalid addresses. If it refuses a freed block that the program passes by
-/// `syscall`, the access is a finding.
+/// The kernel refuses invalid addresses. A freed block passed to `syscall` is a finding.
 #[test]
 fn the_kernel_refuses_what_it_refused() {
     for options in ["mode=debug", "mode=fast", "mode=debug,detect=-bounds"] {

@@ -51,8 +51,7 @@ pub unsafe extern "C" fn hw_heap_alloc(heap: *mut Heap, size: usize) -> *mut c_v
 
 /// Like hw_heap_alloc, with count * size bytes of zeros.
 ///
-/// Returns NULL with errno ENOMEM if there is no memory or the product
-/// overflows.
+/// Returns NULL with errno ENOMEM if there is no memory or the product overflows.
 ///
 /// # Safety
 ///
@@ -383,12 +382,11 @@ pub extern "C" fn hw_set_soft_limit(bytes: usize) {
     limit::set(bytes);
 }
 
-/// Begins a heap profile. Samples are a Poisson process over allocated bytes with a
-/// mean distance of bytes: a block of n bytes is a sample with the probability
-/// 1 - exp(-n / bytes). The stack of a sample is kept, and its free is seen.
-/// Values outside of 1 KiB to 1 GiB are clamped; 524288 costs a few per cent of a
-/// program's time at most. Blocks that were allocated before are not seen. A thread
-/// follows at its next slow path: in a program that allocates, within moments.
+/// Begins a heap profile. Samples are a Poisson process over allocated bytes with a mean distance
+/// of bytes: a block of n bytes is a sample with the probability 1 - exp(-n / bytes). The stack of
+/// a sample is kept, and its free is seen. Values outside of 1 KiB to 1 GiB are clamped; 524288
+/// costs a few per cent of a program's time at most. Blocks that were allocated before are not
+/// seen. A thread follows at its next slow path: in a program that allocates, within moments.
 ///
 /// Returns whether the profile has begun. It does not begin in mode=debug, if another copy of the
 /// library serves malloc, or if there is no memory.
@@ -439,8 +437,7 @@ pub unsafe extern "C" fn hw_heap_walk(visit: Visitor, context: *mut c_void) -> b
     })
 }
 
-/// The library's version as a string, "0.1.0" for example. Neither change nor
-/// free it.
+/// The library's version as a string, "0.1.0" for example. Neither change nor free it.
 #[unsafe(no_mangle)]
 pub extern "C" fn hw_version() -> *const c_char {
     VERSION.as_ptr().cast()

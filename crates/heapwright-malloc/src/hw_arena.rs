@@ -87,8 +87,7 @@ impl Checked {
 ///
 /// # Safety
 ///
-/// The handle is one of hw_arena_create that was not destroyed, and no other thread
-/// uses it now.
+/// The handle is one of hw_arena_create that was not destroyed, and no other thread uses it now.
 #[inline(always)]
 unsafe fn of<'a>(arena: *mut Arena) -> Result<&'a mut Library, &'a mut Checked> {
     // SAFETY: by the contract the handle leads to an arena, which no other thread uses now.
@@ -124,8 +123,7 @@ pub extern "C" fn hw_arena_create(limit: usize) -> *mut Arena {
 ///
 /// # Safety
 ///
-/// arena is an arena of hw_arena_create that was not destroyed, and this thread's
-/// now.
+/// arena is an arena of hw_arena_create that was not destroyed, and this thread's now.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_arena_alloc(arena: *mut Arena, size: usize) -> *mut c_void {
     // SAFETY: as the caller promises.
@@ -139,8 +137,7 @@ pub unsafe extern "C" fn hw_arena_alloc(arena: *mut Arena, size: usize) -> *mut 
 ///
 /// # Safety
 ///
-/// arena is an arena of hw_arena_create that was not destroyed, and this thread's
-/// now.
+/// arena is an arena of hw_arena_create that was not destroyed, and this thread's now.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_arena_alloc_aligned(
     arena: *mut Arena,
@@ -235,8 +232,7 @@ pub unsafe extern "C" fn hw_arena_free(arena: *mut Arena, block: *mut c_void, si
 ///
 /// # Safety
 ///
-/// arena is an arena of hw_arena_create that was not destroyed, and this thread's
-/// now.
+/// arena is an arena of hw_arena_create that was not destroyed, and this thread's now.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_arena_mark(arena: *mut Arena) -> ArenaMark {
     // SAFETY: as the caller promises.
@@ -290,8 +286,7 @@ pub unsafe extern "C" fn hw_arena_reset(arena: *mut Arena) {
 ///
 /// # Safety
 ///
-/// arena is an arena of hw_arena_create that was not destroyed, and this thread's
-/// now.
+/// arena is an arena of hw_arena_create that was not destroyed, and this thread's now.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_arena_trim(arena: *mut Arena) -> usize {
     // SAFETY: as the caller promises.

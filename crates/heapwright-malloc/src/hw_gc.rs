@@ -76,14 +76,13 @@ unsafe fn tracer_of<'a>(tracer: *mut GcTracer) -> &'a Tracer {
 /// Makes a heap. options and runtime may be NULL. Both structs are copied. Each begins with its
 /// size: sizeof, as the program knows it.
 ///
-/// Returns NULL with errno EINVAL for options that do not exist, for a size that no version of the
-/// struct has (0, or more than 64 KiB), and for a nonzero field that this version does not know.
-/// Returns NULL with errno ENOMEM if there is no memory.
+/// Returns NULL with errno EINVAL for options that do not exist, and for a nonzero field that this
+/// version does not know. Does so, too, for a size that no version of the struct has (0, or more
+/// than 64 KiB). Returns NULL with errno ENOMEM if there is no memory.
 ///
 /// # Safety
 ///
-/// The structs are as long as they say; the runtime keeps the duties listed in
-/// heapwright_gc.h.
+/// The structs are as long as they say; the runtime keeps the duties listed in heapwright_gc.h.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_create(
     options: *const GcOptions,

@@ -225,8 +225,7 @@ pub struct GcOptions {
     pub least: usize,
     /// Bytes of pages and external memory beyond which no page is taken. 0: no limit.
     pub most: usize,
-    /// The longest step on the allocation path of an incremental heap, in nanoseconds.
-    /// 0: 500000.
+    /// The longest step on the allocation path of an incremental heap, in nanoseconds. 0: 500000.
     pub step_ns: u64,
     /// Whether all stores of references are reported (hw_gc_write), so that marking proceeds in
     /// steps.

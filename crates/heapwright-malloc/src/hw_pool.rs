@@ -80,8 +80,7 @@ struct Checked {
 ///
 /// # Safety
 ///
-/// The handle is one of hw_pool_create that was not destroyed, and no other thread
-/// uses it now.
+/// The handle is one of hw_pool_create that was not destroyed, and no other thread uses it now.
 #[inline(always)]
 unsafe fn of<'a>(pool: *mut Pool) -> Result<&'a mut RawPool, &'a mut Checked> {
     // SAFETY: by the contract the handle leads to a pool, which no other thread uses now.

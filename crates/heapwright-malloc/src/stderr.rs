@@ -2,8 +2,8 @@
 //! closes its standard error.
 //!
 //! Text goes only to the file that standard error was when the library began
-//! (`heapwright::process::write_stderr`): after descriptor 2 is closed, a data file may get its
-//! number. A program that names the number in `dup2`, such as a shell (`exec 2>log`) or a daemon,
+//! (`heapwright::process::write_stderr`). After descriptor 2 is closed, a data file may get the
+//! number 2. A program that names the number in `dup2`, such as a shell (`exec 2>log`) or a daemon,
 //! wants another standard error. From then on text goes to that file.
 //!
 //! The core utilities, and all programs with gnulib, close standard error in a handler of `exit`,

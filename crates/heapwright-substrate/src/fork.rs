@@ -53,8 +53,7 @@ pub enum Part {
     Debug,
     /// The window and the units carved from it.
     Substrate,
-    /// The trace of calls. Its holder waits for no lock, and a thread that writes may hold any
-    /// lock.
+    /// The trace of calls. Its holder waits for no lock, and a writing thread may hold any lock.
     Trace,
     /// The samples of a heap profile. Their holder waits for no lock, and a thread that adds a
     /// sample may hold any lock.
@@ -121,8 +120,8 @@ unsafe extern "C" fn before() {
         return;
     }
     // A process with one thread takes no locks. This thread itself may hold a lock, if it forks in
-    // a signal handler that interrupted the heap. The child then returns from the handler and gives
-    // the lock back.
+    // a signal handler that interrupted the heap. Then the child returns from the handler and
+    // releases the lock.
     let alone = os::is_single_threaded();
     ALONE.store(alone, Ordering::Relaxed);
     if alone {
@@ -180,8 +179,8 @@ fn ends_within() -> bool {
 }
 
 /// Gives the locks back. Returns the signals to block from now on. `None` if no locks were taken:
-/// the process had one thread, or another thread has registered the handlers since the fork began
-/// (musl runs the handlers that exist when the fork ends).
+/// the process had one thread, or another thread has registered the handlers since the fork began.
+/// (musl runs the handlers that exist when the fork ends.)
 ///
 /// # Safety
 ///

@@ -21,8 +21,8 @@
 //! reads a file. So no thread looks while the heap is small, or before the heap has grown by a good
 //! part of the bytes that were left: see [`note_fresh`].
 //!
-//! Pressure (PSI) is in `memory.pressure` of the limited group, else in `/proc/pressure/memory`:
-//! the part of the last ten seconds in which some thread waited for the kernel to free pages.
+//! Pressure (PSI) is the part of the last ten seconds in which some thread waited for the kernel to
+//! free pages. It is in `memory.pressure` of the limited group, else in `/proc/pressure/memory`.
 //!
 //! No memory safety depends on these values. All accesses are relaxed; one thread looks at a time.
 //!

@@ -15,9 +15,9 @@
 //! free may have made a chain cyclic. Such a chain is longer than the bound, and the walker stops
 //! at the bound.
 //!
-//! [`Ownership`] names the thread that may act as the owner: the thread that holds the cache, or,
-//! once that thread has ended, a thread that claims it for a moment. Late frees are never lost,
-//! because both sides read after they have written:
+//! [`Ownership`] names the thread that may act as the owner: the thread that holds the cache. Once
+//! that thread has ended, another thread may claim the cache for a moment. Late frees are never
+//! lost, because both sides read after they have written:
 //!
 //! ```text
 //!   freer:  push; fence; ownership orphaned? claim, drain, let go

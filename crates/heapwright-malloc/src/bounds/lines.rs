@@ -57,7 +57,7 @@ macro_rules! function {
 
             real!($name, ($($argument: $type),*) -> $result);
 
-            /// Calls the real function if the glance finds no mistake. The registers keep the
+            /// Calls the real function if the glance finds no mistake. Registers keep the
             /// arguments.
             pub(super) unsafe extern "C" fn checked<const READS: bool>(
                 $($argument: $type),*

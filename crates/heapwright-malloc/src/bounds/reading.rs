@@ -10,8 +10,7 @@
 //! The checks read a block's bytes, and the real function reads them again. Only `strlen`, the most
 //! frequent function, returns the check's own count. That count ends with the block if the string
 //! has no end there. No check reads beyond a block's end. A check stops where the function stops.
-//! If a program splits a long text word by word, no check reads the whole remaining text for each
-//! word.
+//! If a program splits a long text by words, no check reads all remaining text for each word.
 
 use super::text::{Character, length};
 use super::{Access, Check, Glance, bounded, product};

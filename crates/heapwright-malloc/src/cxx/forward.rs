@@ -1,5 +1,4 @@
-//! Forms of `new` and `delete` that forward to another form, and how a debug heap learns which form
-//! was called.
+//! Forms of `new` and `delete` that forward to another form, and how a debug heap tells them apart.
 //!
 //! **Forwarding.** A program may replace some forms and rely on the others to call its own.
 //! (Programs that count allocations replace `new(n)` and `delete(p)` alone, and the compiler calls

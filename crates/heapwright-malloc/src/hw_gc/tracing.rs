@@ -113,7 +113,8 @@ pub unsafe extern "C" fn hw_gc_mark_weak(tracer: *mut GcTracer, slot: *mut *mut 
 /// # Safety
 ///
 /// tracer is the argument of the running callback; key lies in the object that is being traced.
-/// value does so, too, or lies in static data: then the value is kept for as long as the object is.
+/// value lies there, too, or in static data. In static data the value is kept for as long as the
+/// object is.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_mark_ephemeron(
     tracer: *mut GcTracer,

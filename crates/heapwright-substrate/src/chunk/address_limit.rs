@@ -101,8 +101,8 @@ impl<O: Memory + Copy> Chunk<O> {
         self.absent.units() > before
     }
 
-    /// Changes the window by `change`. If it becomes piecewise, releases the addresses of absent
-    /// runs, too.
+    /// Changes the window by `change`. If it becomes piecewise, releases absent runs' addresses,
+    /// too.
     pub(super) fn become_piecewise(&mut self, change: impl FnOnce(&mut Window<O>)) {
         let was_generous = self.window.is_generous();
         change(&mut self.window);

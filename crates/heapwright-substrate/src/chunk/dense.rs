@@ -12,12 +12,11 @@
 //! `khugepaged` brings back.
 //!
 //! So the chunk uses a huge page only if nearly all of its 2 MiB will be used. The chunk assumes
-//! this if three conditions hold. The heap already holds more than 2 MiB, the class has filled many
-//! slabs (or the heap is large), and at most a sixteenth of a slab is behind its last slot. No
-//! other slab and no large block may lie in a huge page, because its memory would be resident
-//! before it is touched. (A variant put all slabs there from the start, and large blocks into the
-//! remaining units. With it, git needed a fifth more memory, and was no faster.)
-//! was no faster.)
+//! this if three conditions hold. The heap already holds more than 2 MiB. The class has filled many
+//! slabs, or the heap is large. At most a sixteenth of a slab is behind its last slot. No other
+//! slab and no large block may lie in a huge page, because its memory would be resident before it
+//! is touched. (A variant put all slabs there from the start, and large blocks into the remaining
+//! units. With it, git needed a fifth more memory, and was no faster.) was no faster.)
 //!
 //! A *region* of units is set aside for huge pages. Its length is a share of the heap, so that
 //! regions are few and the kernel's list of mappings stays short. It takes a clean run if one is

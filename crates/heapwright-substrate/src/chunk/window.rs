@@ -299,8 +299,8 @@ impl<O: Memory> Window<O> {
         true
     }
 
-    /// Reserves the whole span, and each side, at random places, so that no distance between two of
-    /// them is known.
+    /// Reserves the whole span, and each side, at random places, so that no distance between them
+    /// is known.
     fn open_scattered(&mut self, span: usize) -> bool {
         let page = self.os.page_size();
         let (records_size, bitmaps_size) = self.sides_of(span);
@@ -587,8 +587,8 @@ impl<O: Memory> Window<O> {
     }
 
     /// Maps memory again that [`Window::give_back`] gave back. The memory is writable and reads as
-    /// zero. False: there is no address space, or a foreign mapping is there. The memory is then
-    /// still gone.
+    /// zero. False: there is no address space, or a foreign mapping is there. The memory stays
+    /// gone.
     pub(super) fn get_back(&mut self, at: *mut u8, size: usize) -> bool {
         let got = if self.generous { at } else { self.os.reserve_at(at.addr(), size) };
         if got.is_null() {

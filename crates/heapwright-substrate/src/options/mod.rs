@@ -800,8 +800,7 @@ mod tests {
             assert_eq!(bad, [text]);
             assert_eq!(options, Options::DEFAULT, "{text}");
         }
-        // Options of the debug heap have no effect without `mode=debug`, wherever `mode` stands in
-        // the string.
+        // Options of the debug heap have no effect without `mode=debug`, wherever `mode` stands.
         #[cfg(feature = "debug")]
         {
             let debugs = "guard=all,leaks=exit,record=/x,traces=4,leak_signal=USR2";

@@ -23,8 +23,8 @@
 //! needs no work in each pool.
 //!
 //! **To keep an object of your own** for each thread (the free regions of a collected heap), write
-//! a type with [`places::Place`], which states the duties, and a [`places::Places`] in each owner.
-//! This whole owner gives out numbers; its test runs it under each model:
+//! a type with [`places::Place`], which states the duties. Put a [`places::Places`] into each
+//! owner. This whole owner gives out numbers; its test runs it under each model:
 //!
 //! ```text
 #![doc = include_str!("example.rs")]

@@ -3,8 +3,8 @@
 //! The model knows whether each slot is untouched, out or returned. Slots that are out are full of
 //! a pattern. So their contents show a page that went back too early, or a slot handed out twice.
 //!
-//! Only these tests find a class whose slots straddle pages in a way that the purge did not expect,
-//! and a bit that differs between the side bitmap and the record.
+//! Only these tests find a class whose slots straddle pages in a way that the purge did not expect.
+//! Only they find a bit that differs between the side bitmap and the record.
 
 extern crate std;
 

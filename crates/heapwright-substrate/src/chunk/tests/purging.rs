@@ -72,8 +72,7 @@ fn a_heap_that_grows_gives_back_what_it_cannot_use() {
     let purged = purge_expired_at(&mut chunk, 1, 1000);
     assert!(0 < purged && purged + short <= many, "{purged} of {many}");
     // A long run among others makes no units due while less than twice the units in use are in
-    // memory. A run that is longer than all others makes as many units due as it adds, except a
-    // few.
+    // memory. A run longer than all others makes as many units due as it adds, less a few.
     for (units, is_paid) in [(100, false), (3000, true)] {
         let (dirty, others) = (chunk.dirty.units(), chunk.taken);
         assert!(take_paid(&mut chunk, units, Want::Any).zero);

@@ -11,8 +11,7 @@ use core::ptr;
 
 use crate::os::{Sandbox, is_filtered, is_in_sandbox, sandbox};
 
-/// Returns `is_left`: whether a call is permitted. If not, sets errno as if the kernel had refused
-/// the call.
+/// Returns `is_left`: whether a call is permitted. If not, sets errno as the kernel would.
 fn may(is_left: bool) -> bool {
     if !is_left {
         super::set_errno(libc::EPERM);

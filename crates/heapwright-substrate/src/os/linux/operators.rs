@@ -145,8 +145,9 @@ impl Symbols {
         self.text(symbol.st_name as usize)
     }
 
-    /// A word of the hash table. Its words are: the numbers of buckets, of its first symbol and of
-    /// filter words; the filter's shift; the filter; the buckets; a word for each symbol.
+    /// A word of the hash table. Its first words are the number of buckets, the number of its first
+    /// symbol, the number of filter words, and the filter's shift. The filter, the buckets and a
+    /// word for each symbol follow.
     fn word(&self, at: usize) -> u32 {
         // SAFETY: a word of the table: callers pass places in it.
         unsafe { self.hash.wrapping_add(at).read() }

@@ -117,8 +117,7 @@ pub fn abort() -> ! {
 }
 
 /// Sends SIGABRT to the calling thread, if the signal has its default action. musl's `abort` reads
-/// the thread's number from memory. In a child of `vfork` this is the number of a thread of the
-/// parent.
+/// the thread's number from memory. In a child of `vfork` a thread of the parent has this number.
 #[cfg(target_env = "musl")]
 fn end_this_thread() {
     // The kernel's struct begins with the handler.

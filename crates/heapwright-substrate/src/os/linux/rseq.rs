@@ -147,8 +147,7 @@ mod own {
         offset
     }
 
-    /// The calling thread's area. (It lives as long as the thread, which is longer than any use of
-    /// it.)
+    /// The calling thread's area. (It lives as long as the thread, so longer than any use.)
     pub(super) fn area() -> &'static Area {
         let thread = ptr::with_exposed_provenance::<u8>(thread_pointer());
         // SAFETY: the thread's own area, of this layout; only the thread and the kernel access it.
