@@ -123,8 +123,8 @@ impl Remembered {
 /// A forked child has our handler and the remembered actions. A child of vfork shares its parent's
 /// memory but not its handlers. So `signals` passes the child's actions to the kernel alone, and
 /// the parent's remembered actions stay. An exec resets handlers. If the program ignores SIGSEGV,
-/// the kernel still has a handler, ours. So a program that it executes does not inherit the ignored
-/// signal. (That matters only for a SIGSEGV that a process sends.)
+/// the kernel still has a handler, ours. So a program that this program executes does not inherit
+/// the ignored signal. (That matters only for a SIGSEGV that a process sends.)
 static SEGV: Remembered = Remembered::new();
 static BUS: Remembered = Remembered::new();
 static TRAP: Remembered = Remembered::new();
@@ -200,7 +200,7 @@ pub(crate) fn install(decide: Decide, steps: bool) {
 /// kernel's arguments and no frame of ours on the stack.
 ///
 /// Our handler runs on the alternative stack, if the thread has one. The program's handler then
-/// does so, too, even without `SA_ONSTACK`. System calls that a *sent* SIGSEGV interrupts are
+/// runs there, too, even without `SA_ONSTACK`. System calls that a *sent* SIGSEGV interrupts are
 /// restarted, with or without `SA_RESTART`.
 #[unsafe(naked)]
 unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {

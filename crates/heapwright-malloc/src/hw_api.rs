@@ -89,7 +89,7 @@ pub unsafe extern "C" fn hw_heap_alloc_aligned(
     unsafe { allocate(heap, size, alignment, false) }
 }
 
-/// A heap in `mode=debug`: its blocks are those of the process's heap.
+/// A heap in `mode=debug`: its blocks are blocks of the process's heap.
 struct CheckedHeap {
     is_locked: AtomicBool,
     blocks: UnsafeCell<Owned>,

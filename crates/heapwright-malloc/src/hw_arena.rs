@@ -162,8 +162,8 @@ pub unsafe extern "C" fn hw_arena_alloc_aligned(
 }
 
 /// Changes the size of a block of at least hw_arena_alloc's alignment from old_size to size bytes.
-/// The block stays in place if it is the last one made, or if it shrinks. Otherwise its bytes move
-/// to a new block. A NULL block makes a new block.
+/// The block stays in place if it is the last block made, or if it shrinks. Otherwise its bytes
+/// move to a new block. A NULL block makes a new block.
 ///
 /// Returns NULL with errno ENOMEM if there is no memory; the block is as it was.
 ///
@@ -267,7 +267,7 @@ pub unsafe extern "C" fn hw_arena_rewind(arena: *mut Arena, mark: ArenaMark) {
     }
 }
 
-/// Frees all blocks and keeps the memory for the next ones.
+/// Frees all blocks and keeps the memory for later blocks.
 ///
 /// # Safety
 ///

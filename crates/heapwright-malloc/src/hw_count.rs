@@ -14,8 +14,8 @@ use crate::hw_pool::write_known;
 /// For hw_count_begin: keep the stack of each call, for hw_count_sites.
 pub const COUNT_STACKS: u32 = 1;
 
-/// A thread's calls for memory, in blocks and bytes. Bytes are those that the program requested,
-/// not the sizes of the blocks.
+/// A thread's calls for memory, in blocks and bytes. Bytes are requested bytes, not the sizes of
+/// the blocks.
 ///
 /// Later versions add fields at the end: pass hw_count_end the size of the struct you were compiled
 /// with.

@@ -77,7 +77,7 @@ unsafe fn tracer_of<'a>(tracer: *mut GcTracer) -> &'a Tracer {
 /// size: sizeof, as the program knows it.
 ///
 /// Returns NULL with errno EINVAL for options that do not exist, and for a nonzero field that this
-/// version does not know. Does so, too, for a size that no version of the struct has (0, or more
+/// version does not know. The same holds for a size that no version of the struct has (0, or more
 /// than 64 KiB). Returns NULL with errno ENOMEM if there is no memory.
 ///
 /// # Safety
@@ -205,8 +205,8 @@ pub unsafe extern "C" fn hw_gc_attach(heap: *mut GcHeap) -> *mut GcMutator {
 }
 
 /// Makes a mutator without a thread, as after hw_gc_leave. The thread that calls hw_gc_enter gets
-/// it. This is for a runtime whose threads take turns, or that prepares a thread before it starts.
-/// Does not wait while a collection is at work: the calling thread may have a mutator.
+/// the mutator. This is for a runtime whose threads take turns, or that prepares a thread before it
+/// starts. Does not wait while a collection is at work: the calling thread may have a mutator.
 ///
 /// Returns NULL with errno ENOMEM if there is no memory.
 ///
@@ -263,8 +263,8 @@ pub unsafe extern "C" fn hw_gc_alloc(
     object.cast()
 }
 
-/// Reports that a reference to child was stored into parent. hw_gc_write calls it while the heap
-/// marks, and for old parents. While the heap marks, parent may be NULL: that keeps child, and does
+/// Reports that a reference to child was stored into parent. hw_gc_write calls this while the heap
+/// marks, and for old parents. While the heap marks, parent may be NULL: this keeps child, and does
 /// not change the remembered set.
 ///
 /// # Safety
@@ -283,7 +283,7 @@ pub unsafe extern "C" fn hw_gc_shade(
 }
 
 /// As hw_gc_shade, and names the slot of parent that was stored to: cheaper while objects are
-/// moved. hw_gc_write calls it.
+/// moved. hw_gc_write calls this.
 ///
 /// # Safety
 ///

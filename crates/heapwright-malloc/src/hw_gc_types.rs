@@ -124,8 +124,8 @@ pub struct GcRuntime {
     /// The name of an object's type, for dumps and verifiers: a string that stays.
     pub type_name:
         Option<unsafe extern "C" fn(object: *const c_void, data: *mut c_void) -> *const c_char>,
-    /// The size, in bytes, that an object is to have after a move: it goes to the pool that fits.
-    /// 0: its present size.
+    /// The size, in bytes, that an object is to have after a move: the object goes to the pool that
+    /// fits. 0: its present size.
     pub wanted: Option<unsafe extern "C" fn(object: *const c_void, data: *mut c_void) -> usize>,
     /// An object has moved to a slot of size bytes. from, its old place, is only an address. The
     /// callback may change the object, but may not store a reference into it.
@@ -165,8 +165,8 @@ pub struct GcRuntime {
     >,
     /// There is no memory for an object, or none under the limit after a collection. true: try
     /// again, because the runtime has freed memory or raised the limit. false: the allocation
-    /// returns NULL. The allocation calls it, so it may collect, run finalizers, and longjmp out.
-    /// Its own allocations in this heap may call it again.
+    /// returns NULL. The allocation calls this, so the callback may collect, run finalizers, and
+    /// longjmp out. Its own allocations in this heap may call it again.
     pub out_of_memory: Option<
         unsafe extern "C" fn(
             mutator: *mut GcMutator,

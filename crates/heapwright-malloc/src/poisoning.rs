@@ -84,7 +84,7 @@ extern "C" fn __sanitizer_annotate_double_ended_contiguous_container(
     let [begin, end] = [begin, end].map(|at| at.addr());
     let [old_begin, old_end] = [old_begin, old_end].map(|at| at.addr().clamp(begin, end));
     let [new_begin, new_end] = [new_begin, new_end].map(|at| at.addr().clamp(begin, end));
-    // Poisons the former elements in front of the new ones, and those behind them.
+    // Poisons the former elements in front of the new elements, and behind them.
     mark(old_begin, old_end.min(new_begin), true);
     mark(old_begin.max(new_end), old_end, true);
     mark(new_begin, new_end, false);

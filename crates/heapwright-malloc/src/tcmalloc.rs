@@ -6,8 +6,8 @@
 //!   MallocExtension_...        questions and orders in C
 //! ```
 //!
-//! The C++ class `MallocExtension` stays that of the linked library: it answers for that library's
-//! heap, which is empty then.
+//! The C++ class `MallocExtension` stays the linked library's. It answers for that library's heap,
+//! which is empty then.
 //!
 //! | property | its value here |
 //! |---|---|

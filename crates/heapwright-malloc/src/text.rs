@@ -84,8 +84,8 @@ impl<const N: usize> Text<N> {
         self.repeat(b' ', width.saturating_sub(digits)).digits(value)
     }
 
-    /// Appends the digits of a number: first those of its tenth, then the last. (At most 20 calls
-    /// deep. The compiler would unroll a loop over a buffer into 20 divisions.)
+    /// Appends the digits of a number: first the digits of its tenth, then the last digit. (At most
+    /// 20 calls deep. The compiler would unroll a loop over a buffer into 20 divisions.)
     #[inline(never)]
     fn digits(&mut self, value: u64) -> &mut Self {
         if value >= 10 {

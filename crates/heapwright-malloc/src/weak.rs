@@ -48,8 +48,8 @@ macro_rules! bound {
 
 pub(crate) use {bound, weak};
 
-/// The next function of a name, after ours: the C library's, or that of a library between. It is
-/// looked up once, and kept in `found`. Null: there is none, or the program is static.
+/// The next function of a name, after ours: the C library's, or a function of a library between. It
+/// is looked up once, and kept in `found`. Null: there is none, or the program is static.
 #[inline]
 pub(crate) fn next(found: &AtomicPtr<c_void>, name: &CStr) -> *mut c_void {
     let known = found.load(Ordering::Relaxed);

@@ -160,9 +160,9 @@ unsafe extern "C" fn before() {
         }
     }
     // A signal handler that interrupts another library's fork handler would find half-done work,
-    // and in the child state that is not yet repaired. So signals are blocked, except those of
-    // faults. (Not earlier: a collector may stop all threads by a signal, and a stopped thread may
-    // hold an awaited lock. Until now, a handler that interrupts the fork waits for no lock.)
+    // and in the child state that is not yet repaired. So all signals but faults are blocked. (Not
+    // earlier: a collector may stop all threads by a signal, and a stopped thread may hold an
+    // awaited lock. Until now, a handler that interrupts the fork waits for no lock.)
     let blocked = os::block_signals();
     // SAFETY: `FORKING` is held.
     unsafe { BLOCKED.0.get().write(blocked) };

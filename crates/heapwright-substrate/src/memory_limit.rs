@@ -16,10 +16,10 @@
 //! of the process's control groups (`heapwright_record::control_group`). Instead, the user or the
 //! program may set a limit for the process alone. For `RLIMIT_AS` see `chunk::address_limit`.
 //!
-//! The memory in use is that of all processes of the group, without memory that the kernel can drop
-//! (file pages). Under a limit of the process alone, it is the process's resident memory. A look
-//! reads a file. So no thread looks while the heap is small, or before the heap has grown by a good
-//! part of the bytes that were left: see [`note_fresh`].
+//! The memory in use is the memory of all processes of the group, without memory that the kernel
+//! can drop (file pages). Under a limit of the process alone, it is the process's resident memory.
+//! A look reads a file. So no thread looks while the heap is small, or before the heap has grown by
+//! a good part of the bytes that were left: see [`note_fresh`].
 //!
 //! Pressure (PSI) is the part of the last ten seconds in which some thread waited for the kernel to
 //! free pages. It is in `memory.pressure` of the limited group, else in `/proc/pressure/memory`.

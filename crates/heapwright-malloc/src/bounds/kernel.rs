@@ -615,7 +615,7 @@ mod lists {
             }
         }
 
-        /// The kernel has refused `address`. Reports it and returns true if it is out of bounds.
+        /// The kernel has refused `address`. If it is out of bounds, reports it and returns true.
         fn faulted(self, address: usize) -> bool {
             let place = core::ptr::without_provenance::<u8>(address);
             let Some(room) = bounded(place) else { return false };
@@ -627,8 +627,8 @@ mod lists {
         }
     }
 
-    /// The bytes that a request reads, and those that it writes. (The numbers of old requests, for
-    /// terminals and interfaces, do not contain these sizes.)
+    /// The bytes that a request reads, and the bytes that it writes. (The numbers of old requests,
+    /// for terminals and interfaces, do not contain these sizes.)
     fn accessed_by(request: c_ulong) -> (usize, usize) {
         const INT: usize = size_of::<c_int>();
         /// The kernel's `struct termios`, `struct winsize` and `struct ifreq`.

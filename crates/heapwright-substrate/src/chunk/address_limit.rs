@@ -21,7 +21,7 @@
 //! In other windows, free runs become absent only before a request would be refused for lack of
 //! writable memory (`RLIMIT_DATA`). Their addresses stay reserved.
 //!
-//! Called by the rest of `chunk`, under its lock.
+//! Called by the other files of `chunk`, under its lock.
 
 use super::{Chunk, Run, RunIndex, State, Window};
 use crate::os::{self, Memory};

@@ -14,7 +14,7 @@
 //! While `CUT` is clear, the owner changes `usable` without the lock, by a compare-and-exchange. If
 //! the owner and the thread that cuts race, the first wins, and the second sees the first's value.
 //!
-//! Called by the rest of `chunk`, under its lock; [`set_usable`] by `heap` (large blocks).
+//! Called by the other files of `chunk`, under its lock; [`set_usable`] by `heap` (large blocks).
 
 use super::Chunk;
 use super::address_limit::MOST_HOLES;

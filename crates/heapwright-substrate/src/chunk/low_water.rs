@@ -72,7 +72,7 @@ mod tests {
     proptest! {
         #![proptest_config(crate::testing::cases(500))]
 
-        /// Due units were not needed for the whole delay. Unneeded units are due soon after.
+        /// Due units were unneeded for the whole delay. Unneeded units are due soon after it.
         #[test]
         fn what_is_not_needed_is_due_in_time(
             delay in prop::sample::select(vec![0, 20, 250, 500, 1000, 2000, 6500]),

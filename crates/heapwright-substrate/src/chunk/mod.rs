@@ -348,7 +348,8 @@ impl<O: Memory + Copy> Chunk<O> {
         end
     }
 
-    /// Makes a clean run of `units` units at `end`, if `end` is the frontier. True: they are there.
+    /// Makes a clean run of `units` units at `end`, if `end` is the frontier. True: the units are
+    /// there.
     fn lengthen(&mut self, end: usize, units: usize) -> bool {
         if units == 0 {
             return true;

@@ -489,7 +489,7 @@ impl<O: Memory> Window<O> {
     }
 
     /// Reserves `units` units further on in the span, makes them writable and moves the frontier
-    /// there. The range in between stays foreign. The rest of the earlier reservation becomes
+    /// there. The range between stays foreign. The unused part of the earlier reservation becomes
     /// writable, too, and is returned as skipped.
     fn hop(&mut self, units: usize) -> Option<Option<(usize, usize)>> {
         let size = units.next_multiple_of(PIECE);
@@ -559,7 +559,7 @@ impl<O: Memory> Window<O> {
         !self.generous && self.limit.is_some()
     }
 
-    /// An upper bound of the bytes of address space that are left to the rest of the process.
+    /// An upper bound of the bytes of address space that are left to other users.
     pub(super) fn left_to_others(&self) -> usize {
         let sides = self.table.reserved + self.records.reserved + self.bitmaps.reserved;
         let ours = self.reserved * UNIT - self.returned + sides;

@@ -96,8 +96,8 @@ impl World {
         size_class::size(self.class)
     }
 
-    /// Puts slots back in one visit. Returns which the slab accepted, and whether it is to be
-    /// settled.
+    /// Puts slots back in one visit. Returns for each slot whether the slab accepted it, and
+    /// whether to settle the slab.
     fn visit(&self, slots: &[usize]) -> (Vec<bool>, bool) {
         let way = WayBack::of(self.map, self.class, self.stamp);
         // SAFETY: the world's own slab, of this class.

@@ -27,7 +27,7 @@ use super::atomic::{AtomicBool, Ordering, fence};
 use super::{Guard, Lock};
 
 /// The lock of an object with one owner and rare visitors. Zero is a free lock.
-/// [`OwnerLock::begin`] is called on it before it has an owner.
+/// [`OwnerLock::begin`] is called before the lock has an owner.
 pub struct OwnerLock {
     is_in: AtomicBool,
     is_visited: AtomicBool,

@@ -480,7 +480,8 @@ impl World {
         assert!(clean.len() <= pieces, "free runs that did not merge: {clean:?}");
         let units = clean.iter().map(|run| run.1).sum::<usize>();
         assert_eq!(units, self.frontier() - 1 - foreign.count());
-        // A foreign mapping may lie in an absent run, which comes back only after the mapping.
+        // A foreign mapping may lie in an absent run, which comes back only when the mapping is
+        // gone.
         for &(at, size) in &self.foreign {
             // SAFETY: the test mapped it, and only the test knows of it.
             unsafe { System.release(at, size) };

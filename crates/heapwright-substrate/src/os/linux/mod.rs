@@ -116,7 +116,7 @@ const RESERVE_FLAGS: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_N
 static MACHINE: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether the kernel would refuse a mapping of `size` bytes because the machine has less memory.
-/// The kernel does so with `vm.overcommit_memory=0`, and not with 1. Reservations avoid that check,
+/// The kernel refuses with `vm.overcommit_memory=0`, and not with 1. Reservations avoid that check,
 /// so a caller that hands out a block calls this. The call costs one compare for a block smaller
 /// than the machine's memory; for a larger block, the kernel decides on a trial mapping.
 #[inline]

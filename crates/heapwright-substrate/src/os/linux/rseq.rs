@@ -61,9 +61,9 @@ pub fn is_ours() -> bool {
     c_librarys().is_none()
 }
 
-/// Registers the calling thread's area, if this module does so and has not tried before. `watched`
-/// makes sure that [`leave`] runs at the end of the thread, or returns false. Returns whether the
-/// area is registered now.
+/// Registers the calling thread's area, if that is this module's task, and it has not tried before.
+/// `watched` makes sure that [`leave`] runs at the end of the thread, or returns false. Returns
+/// whether the area is registered now.
 pub fn enter(watched: impl FnOnce() -> bool) -> bool {
     is_ours() && own::area().enter(watched)
 }
@@ -193,7 +193,7 @@ mod own {
         }
     }
 
-    /// Whether the kernel keeps such an area: tries it and undoes it.
+    /// Whether the kernel keeps such an area. Registers the area and removes it again.
     pub(super) fn is_possible() -> bool {
         let area = area();
         // No signal handler may see an area that is removed next.

@@ -10,9 +10,10 @@
 //! ```
 //!
 //! No ptrace: a process may always signal itself, in any container. Signal 33 is the C library's
-//! own (it changes the user ids of all threads with it). So no program waits for it or can block it
-//! through the C library. A signal 33 with another sender's code goes to the previous
-//! handler. The handler stays installed: a thread that answers too late must not die of the signal.
+//! own (with this signal it changes the user ids of all threads). So no program waits for the
+//! signal or can block it through the C library. A signal 33 with another sender's code goes to the
+//! previous handler. The handler stays installed: a thread that answers too late must not die of
+//! the signal.
 //!
 //! A thread that blocks the signal by a raw system call, or is stuck in the kernel, does not answer
 //! in time. Such a thread continues to run, and its place among the answers stays empty. A thread
