@@ -15,8 +15,7 @@
 //! | other `MALLOCX_TCACHE(n)`, `MALLOCX_ARENA(n)` | nothing: there is one heap |
 //!
 //! There is one arena, number 0, and caches have no numbers. Writing `epoch` takes all figures at
-//! one moment, as in jemalloc. Slow readings are rarer: all readings together take at most a
-//! hundredth of the time.
+//! one moment, as in jemalloc. Slow readings are rarer: they take at most 1 % of the time.
 //!
 //! | name | its value here |
 //! |---|---|
@@ -28,7 +27,7 @@
 //! | `stats.retained` | `mapped` without `resident` |
 //!
 //! An unknown name gives `ENOENT`, as in jemalloc: programs test for features this way.
-//! (`thread.allocatedp` is unknown, because nothing is counted by thread.)
+//! (`thread.allocatedp` is unknown: nothing is counted by thread.)
 
 use core::ffi::{CStr, c_char, c_uint};
 use core::mem::size_of;

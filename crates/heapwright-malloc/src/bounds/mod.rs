@@ -18,12 +18,11 @@
 //!   own                heapwright's own calls of these functions, without checks
 //! ```
 //!
-//! **One table, two uses.** A line states a function's writes *and* reads. From its line each
-//! function is compiled twice: with checks of writes alone, and with checks of both. The hardened
-//! library uses the first form, because attacks are made of writes out of bounds, and checks of
-//! reads cost as much again. `mode=debug` uses the second form, to find bugs. The debug heap knows
-//! each block's exact size, and whether it was freed. The hardened library lacks the functions that
-//! only read.
+//! **One table, two uses.** A line states a function's writes *and* reads. Each function is
+//! compiled twice from its line: with checks of writes, and with checks of both. The hardened
+//! library uses the first form: attacks are writes, and checks of reads cost as much again. It
+//! lacks functions that only read. `mode=debug` uses the second: its heap knows each block's size,
+//! and whether it was freed.
 //!
 //! **An error** is one line of text, and ends the process. With `on_misuse=report` or `mode=debug`
 //! the real function then does its work, but printed text is cut.

@@ -16,8 +16,7 @@
 //!
 //! The precedence of the current cache is also the *seed* of the scan. The failed try of that cache
 //! has set a precedence of 0 to the clock. So the seed is very likely not 0, and a clock's low bits
-//! are as good as random. The seed costs nothing: it lies in the cache line that the try has
-//! fetched.
+//! are as good as random. The seed costs nothing: the try has fetched its cache line.
 //!
 //! The stride is coprime with K, so the scan visits all caches before it visits a cache twice. The
 //! scan may reach the current cache and try it again. With few caches this helps most, because a
