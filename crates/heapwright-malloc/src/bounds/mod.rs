@@ -20,13 +20,12 @@
 //!
 //! **One table, two uses.** A line states a function's writes *and* reads. Each function is
 //! compiled twice from its line: with checks of writes, and with checks of both. The hardened
-//! library uses the first form: attacks are writes, and checks of reads cost as much again. It
-//! lacks functions that only read. `mode=debug` uses the second: its heap knows each block's size,
-//! and whether it was freed.
+//! library uses the first form: attacks are made of writes out of bounds, and checks of reads cost
+//! as much again. It lacks the functions that only read. `mode=debug` uses the second form: its
+//! heap knows each block's exact size, and whether it was freed.
 //!
 //! **An error** is one line of text, and ends the process. With `on_misuse=report` or `mode=debug`
 //! the real function then does its work, but printed text is cut.
-//!
 //! **Invariants.** Nothing here allocates or takes a lock. No function here changes `errno` before
 //! the real one runs. A destination outside the heap's window goes to the real function unchecked.
 
