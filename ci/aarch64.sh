@@ -2,7 +2,7 @@
 # aarch64: everything compiles for it. The core's unit tests, the race's workloads in miniature and the tests' programs run
 # on it, under the preload library and qemu-user. They run with 4, 16 and 64 KiB pages and with an address space of 39 bits.
 #
-# qemu-user has no restartable sequences. So those of per-CPU caches run in a small system under qemu-system
+# qemu-user has no restartable sequences. So the sequences of per-CPU caches run in a small system under qemu-system
 # (ci/common.sh). qemu-user keeps 24 bytes for each page that a guest reserves: 6 GiB for a window of 1 TiB. So the
 # window is small. One run keeps the default window, which 39 bits of addresses cut down.
 set -euo pipefail

@@ -2,9 +2,9 @@
 # Measures heapwright's promises about memory and time.
 #
 #   ci/bounds.sh [--cache MODEL] [--with NAME=['VAR=VALUE ...]PATH']... [--with glibc] [--only PROGRAM,...]
-#                                the memory that stays resident when other threads free, when owners have ended
-#                                or idle, after large frees, in threads that once allocated and in many that
-#                                allocate a little; and the cost of pauses (bench/bounds, a program for each
+#                                the memory that stays resident in each of these cases: other threads free; owners
+#                                have ended or are idle; large blocks were freed; threads allocated once; many
+#                                threads allocate a little. Also the cost of pauses (bench/bounds, a program for each
 #                                promise). --cache sets heapwright's cache model. --with adds another preload
 #                                library, with a ! at each figure above the target. (For give-back the target
 #                                depends on the pages in which the allocator's blocks lie.) Takes about five
@@ -18,16 +18,17 @@
 #   ci/bounds.sh report [--quick]   two records of a million findings and a gigabyte are reported within 30
 #                                seconds and 1 GiB of memory. One has a million different findings, the other
 #                                a thousand that repeat. Needs 2.1 GiB of disk
-#   ci/bounds.sh heap [--quick]  dumps of ten million objects with thirty million references of any form are
-#                                summarised within a minute and 1 GiB of memory: three of at most 140 MB of
-#                                disk each. --quick does a hundredth of it, with the debug build
+#   ci/bounds.sh heap [--quick]  dumps of ten million objects with thirty million references, of any form, are
+#                                summarised within a minute and 1 GiB of memory. Each of three dumps takes at most
+#                                140 MB of disk. --quick does a hundredth of the work, with the debug build
 #   ci/bounds.sh limit [--rounds N | --quick]
-#                                programs in a control group with a memory limit. One holds 350 MB live in 384
-#                                MB: does it end, and how fast beside a run without a limit? One grows in ten
-#                                ways until the kernel ends it: is its heap profile on disk? One outside of the
-#                                group has freed 100 MB and pauses, while a program in the group lacks memory:
-#                                does it give the memory back sooner than `purge` says? (bench/limit.) --quick:
-#                                two rounds, heapwright alone. Skips if no control group can be made
+#                                three programs and a control group with a memory limit. The first program holds 350
+#                                MB live in 384 MB: does it end, and how fast beside a run without a limit? The
+#                                second program grows in ten ways until the kernel ends it: is its heap profile on
+#                                disk? The third program is outside of the group, has freed 100 MB, and pauses while
+#                                a program in the group lacks memory. Does the third program give the memory back
+#                                sooner than `purge` says? (bench/limit.) --quick: two rounds, heapwright alone.
+#                                Skips if no control group can be made
 #
 # Prints each figure: target, measured value, verdict. Ends with 1 if heapwright misses a target.
 set -euo pipefail
@@ -55,8 +56,8 @@ startup() {
     preload_library
     hardened_library
     check_library
-    # The program reads its resident memory from the kernel's count of pages. `getrusage` and VmHWM leave out up to
-    # 128 KiB that CPUs have not added to the sum yet, so they depend on the CPUs on which the process ran.
+    # The program reads its resident memory from the kernel's count of pages. `getrusage` and VmHWM leave out up to 128
+    # KiB that CPUs have not added to the sum yet, so these figures depend on the CPUs on which the process ran.
     cc -O2 -Wall -Wextra -o "$SCRATCH/resident" -x c - <<'C'
 #include <fcntl.h>
 #include <string.h>
@@ -78,8 +79,8 @@ C
     # so one start, or a median of a few, may have 100 KiB more than the next. A mean of many does not. A library that
     # was just written lies in the page cache in large pieces, and a fault maps more of these at once: 100 KiB more than
     # for an installed library. So the script measures a copy of its own, because pages that another process maps stay
-    # in the cache. The copy bypasses the cache if the file system can do that, and is dropped from it. If the kernel
-    # keeps pages all the same, the extra memory is not the library's, so the best of three copies counts.
+    # in the cache. The copy bypasses the cache if the file system can do that, and is dropped from the cache. If the
+    # kernel keeps pages all the same, the extra memory is not the library's, so the best of three copies counts.
     mean() { awk '{ sum += $2 } END { printf "%d\n", sum / NR }'; }
     for copy in 1 2 3; do
         own=$SCRATCH/startup.$copy.so
@@ -115,8 +116,8 @@ large() {
     cargo build --quiet --locked "${flags[@]}" -p heapwright-record --example records --example heap_dumps
     MADE=$CARGO_TARGET_DIR/$PROFILE
 }
-# measured WHAT SECONDS CODE ARGUMENTS...: runs the command under the launcher. Prints its time, and its memory, which
-# may be 1 GiB.
+# measured WHAT SECONDS CODE ARGUMENTS...: runs the command under the launcher. Prints its time and memory (at most 1
+# GiB).
 measured() {
     local user system peak code
     "$MADE/heapwright-launcher" 3 0 $$ "$MADE/heapwright" "${@:4}" 3>"$SCRATCH/cost" >"$SCRATCH/said"

@@ -9,7 +9,7 @@
 #   CHAOS_MODES="mode=debug"           only these options of the library (separated by spaces)
 #   CHAOS_SEED=17                      the first seed; each further round of a mode adds 1. A failed round prints
 #                                      its seed. The kernel decides the order of threads, so a seed repeats the
-#                                      mix, not the exact run: repeat it
+#                                      mix, not the exact run: run a seed several times
 #   CHAOS_WITHOUT="-stdio -limits"     leaves parts out: see chaos.c
 #   CHAOS_PATIENCE=20000               milliseconds without progress that are a failure
 set -euo pipefail
@@ -110,7 +110,7 @@ for options in "${MODES[@]}"; do
     words=(${WITHOUT[@]+"${WITHOUT[@]}"} "patience=${CHAOS_PATIENCE:-5000}")
     # docs/caches.md says where handlers may allocate.
     [[ $options =~ cache=(shared|percpu) ]] && words+=(handlers)
-    # Four rounds at least: each with refusals or none, and with limits or none.
+    # At least four rounds: with and without refusals, and each of these with and without limits.
     rounds=$(((SECONDS_A_MODE + ROUND - 1) / ROUND))
     rounds=$((rounds < 4 ? 4 : rounds))
     for ((round = 0; round < rounds; round++)); do

@@ -76,7 +76,7 @@ section_programs() {
         IFS=$'\t' read -ra words <<<"$line"
         name=${words[0]}
         planned programs "$name" glibc 0 "${words[@]:1}"
-        # The leaks that such a program has are its own, and are reported. It must have no errors.
+        # Such a program's leaks are its own, and are reported. The program must have no errors.
         planned_behind "${CHECK[@]}" --fail-on errors -- :: programs "$name" heapwright 0 "${words[@]:1}"
         planned_behind "${CHECK[@]}" --fail-on errors --guard never -- :: programs "$name" 'heapwright guard=never' 0 "${words[@]:1}"
         valgrind_planned programs "$name" valgrind 1 "${words[@]:1}"
@@ -189,7 +189,7 @@ section_snapshot() {
     record=$(echo "$SCRATCH"/record.*)
     for check in 1 2 3; do
         "$COMMAND" report --format json --at $check -o "$SCRATCH/told" "$record" || [ $? -eq 1 ]
-        # Prints of a check: the stop, the time until its result, all blocks, and whether it reports more than the one
+        # Prints for a check: the stop, the time until its result, all blocks, and whether it reports more than the one
         # leak of 123 bytes.
         python3 - "$SCRATCH/told" $check >"$SCRATCH/check" <<'PYTHON'
 import json, sys

@@ -44,7 +44,7 @@ fetched() {
     rm -rf "$1"
     mkdir -p "$1"
     say "fetching ${1##*/}"
-    # (The subshell is in no condition: there a failure would not end it.)
+    # (The subshell is not part of a condition: in a condition a failure would not end it.)
     (set -e; "${@:2}") >"$SCRATCH/fetched" 2>&1 </dev/null &
     wait $! || { tail -n 20 "$SCRATCH/fetched" >&2; return 1; }
     : >"$1/done"
@@ -114,7 +114,7 @@ prepare_launcher() {
     LAUNCHER=$CARGO_TARGET_DIR/release/heapwright-launcher
 }
 
-# peers FOLDER NAMES: prints the available libraries of other allocators (bench/peers), each in a line NAME=[VAR=VALUE
+# peers FOLDER NAMES: prints the available libraries of other allocators (bench/peers), each a line NAME=[VAR=VALUE
 # ...]PATH.
 peers() {
     bench build -p peers
@@ -157,7 +157,7 @@ median() { sort -n | awk '{ v[NR] = $1 } END { print NR ? v[int((NR + 1) / 2)] :
 # A small aarch64 system under qemu-system: Debian's kernel and busybox. It has features that qemu-user lacks:
 # restartable sequences, the kernel's own answers, preemption. It starts in four seconds.
 #
-#   system_begin                             fetches both once; an empty system
+#   system_begin                             fetches the kernel and busybox once; begins an empty system
 #   system_file FILE PATH                    puts a file there
 #   system_row NAME VARIABLES COMMAND        a command to run there, which must end well (words without quotes)
 #   system_run                               runs it; prints a verdict for each; the output stays in SYSTEM_LOG

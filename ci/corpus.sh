@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# The misuse corpus (corpus/). Debug mode must report every bad program, under the right heading and in the right
-# words. It must not report the program's twin, which differs in that one line, nor the hard right programs of
-# corpus/right; these behave as without the preload. The programs of corpus/functions pass wrong memory to a function
-# of the C library. They run on the library of `heapwright check`, which must find them without a guard. The programs
-# of corpus/reads run on it, too: their bug is a read, by a function or in a loop of the program's. Of the loops the
-# default must find nine in ten, and guard=all all.
+# The misuse corpus (corpus/). Debug mode must report every bad program, under the right heading and in the right words.
+# It must not report the program's twin, which differs in one line. Nor may it report the difficult correct programs of
+# corpus/right, which behave as without the preload. The programs of corpus/functions pass wrong memory to a function of
+# the C library. They run on the library of `heapwright check`, which must find the mistakes without a guard. The
+# programs of corpus/reads run on this library, too: their bug is a read, by a function of the C library or in a loop of
+# the program. Of the reads in loops, the default must find nine in ten, and guard=all must find all.
 #
 #   ci/corpus.sh [NAME...]             two passes: guard=all, and the default; the right programs also under
 #                                      harder options. The default must find what guard=all finds
 #   ci/corpus.sh -v                    also prints what passed, and which reads are missed
 #   ci/corpus.sh --default-only        leave out guard=all
-#   ci/corpus.sh --without DETECTION   turn one detection off: the programs that only it finds must now be
-#                                      missed
+#   ci/corpus.sh --without DETECTION   turn one detection off: the programs that only this detection finds must
+#                                      now be missed
 #   ci/corpus.sh --hardened            instead: right programs and twins under mode=hardened and
 #                                      hardened:full, with guards and without; nothing may be reported
 #   ci/corpus.sh --asan                check the corpus itself, with the compiler's AddressSanitizer

@@ -95,7 +95,7 @@ section_pr() {
     run_plan 9
 }
 
-# instructions OPTIONS N: counts those of the rounds and the last frees, which are the function `measured`.
+# instructions OPTIONS N: counts the instructions of the rounds and the last frees, which the function `measured` runs.
 instructions() {
     env "${OURS[@]}" "HEAPWRIGHT=$1" valgrind --tool=callgrind --callgrind-out-file=/dev/null \
         --toggle-collect=measured "$WORK/rounds" "$2" 2>"$SCRATCH/callgrind" >/dev/null ||

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fuzzing, for a bounded time a target.
+# Fuzzing, for a bounded time for each target.
 #
 #   ci/fuzz.sh      fuzz/fuzz_targets, with a nightly compiler: sequences of operations against a model;
 #                   right and wrong sequences on debug heaps; any bytes as a stats file, a debug record, a
@@ -31,8 +31,7 @@ fuzz_targets() {
     setup fuzz
     export CARGO_TARGET_DIR=$CARGO_TARGET_DIR/fuzz
     triple=$(rustc -vV | sed -n 's/^host: //p')
-    # Debug assertions stay, because a fuzzer notices much by them. (With --target, build scripts are built without
-    # these flags.)
+    # Debug assertions stay, because a fuzzer notices much by them. (With --target, build scripts lack these flags.)
     flags=(--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4
         -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table
         -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 -Cdebug-assertions)

@@ -4,8 +4,8 @@
 //
 //   warm-up | 40 single rounds, a part each | 20,000 rounds in one part
 //
-// A round allocates 8 objects whose size is a constant and 8 whose size is not. 8 times each it stores, calls each
-// barrier without a store, and polls.
+// A round allocates 8 objects whose size is a constant and 8 whose size is not. It stores 8 times, calls each barrier
+// without a store 8 times, and polls 8 times.
 
 #include <heapwright_gc.h>
 #include <stdlib.h>

@@ -3,11 +3,10 @@
 //
 //   warm-up | part | 64 pairs | part | ... | 64 pairs | part        (PARTS times)
 //
-// A pair is an allocation and its free: one at once after the other (`alone`), or 8 allocations and then their 8
-// frees (`eight`). `after` is `alone` of malloc, after the frees of 8 blocks of 1,000,000 bytes, which fill the
-// thread's stash. The calls out of call_get and call_put are counted, so that they are named however the library
-// aliases its symbols. For `realloc` a pair is the call that gives a byte back, and the free; the allocation is not
-// counted.
+// A pair is an allocation and its free: one at once after the other (`alone`), or 8 allocations and then their 8 frees
+// (`eight`). `after` is `alone` of malloc, after the frees of 8 blocks of 1,000,000 bytes, which fill the thread's
+// stash. The calls out of call_get and call_put are counted, so that they are named in spite of the library's aliases.
+// For `realloc` a pair is the call that gives a byte back, and the free; the allocation is not counted.
 //
 // The program has a clock of its own, which moves between cells only. So a heap's work at each tick falls into the
 // warm-up, and no count depends on the machine's speed.
@@ -68,7 +67,7 @@ static void pairs(enum entry entry, size_t size, int at_a_time) {
 }
 
 int main(void) {
-    // (ISO C has no conversion from an object pointer to one to a function.)
+    // (ISO C has no conversion from an object pointer to a function pointer.)
     *(void **)&operator_new = dlsym(RTLD_DEFAULT, "_Znwm");
     *(void **)&sized_delete = dlsym(RTLD_DEFAULT, "_ZdlPvm");
     // (`alone` comes first: with 8 blocks at a time a thread's lists keep blocks, which make pairs faster.)

@@ -40,7 +40,7 @@ static void *frees_for_others(void *argument) {
     }
     return argument;
 }
-// Called for each block of a round: the last one waits until the other thread has freed all.
+// Called for each block of a round: the last call waits until the other thread has freed all.
 static void give_away(int i) {
     if (i == 7) {
         sem_post(&given);

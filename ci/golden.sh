@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Tests the lengths of paths: callgrind counts their instructions, with the ret, against golden
-# numbers.
+# Tests the lengths of paths: callgrind counts instructions, with the ret, against golden numbers.
 #
 #   ci/golden.sh [calls]   a call of malloc (small), free (local), sized delete, and a free of
 #                          another thread's block; the path of a malloc whose list is empty to the
@@ -49,11 +48,11 @@ callgrind() {
 }
 
 # counted_calls fn|cfn PATTERN MANY: prints a line `name path branches mean`, in no order, for each function call_NAME
-# that matches. It reads callgrind's dumps $SCRATCH/part.*, each of which holds the counts since the previous dump.
-# With fn the functions are the callers: the functions that they call are counted, callees included. With cfn they are
-# the called functions themselves. `path` is the shortest of the parts with 8 calls. `mean` is that of the shorter of
-# the parts with MANY calls or more: the longer one is the warm-up. `branches` (conditional) are those of the path,
-# with --branch-sim=yes; callgrind leaves out trailing zeros of a line of costs.
+# that matches. It reads callgrind's dumps $SCRATCH/part.*, each of which holds the counts since the previous dump. With
+# fn the functions are the callers: the functions that they call are counted, callees included. With cfn the functions
+# are the called functions themselves. `path` is the shortest of the parts with 8 calls. `mean` is the mean of the
+# shortest of the parts with MANY calls or more; a longer part is the warm-up. `branches` are the conditional branches
+# of the path, with --branch-sim=yes. Callgrind leaves out trailing zeros of a line of costs.
 counted_calls() {
     awk -v edge="$1=" -v pattern="$2" -v many="$3" '
         FNR == 1  { close_part() }
@@ -114,7 +113,7 @@ measure() {
     local program=$SCRATCH/golden size=
     [ "$1" != cache=percpu ] || program=$SCRATCH/golden-percpu
     [[ $1 != mode=* ]] || size=48
-    # Work once a tick of the clock belongs to no call, and a slow machine has more ticks.
+    # The work at each tick of the clock belongs to no call, and a slow machine has more ticks.
     HEAPWRIGHT=$1,purge=never LD_PRELOAD=$HEAPWRIGHT_SO callgrind part "$program" $size
     # The cost of the callers' calls; MANY is 160,000 here.
     {
@@ -276,7 +275,7 @@ case $what in calls) calls=17 ;; gc) calls=7 ;; pools) calls=$(grep -vc '^#' "$G
     { say "FAIL not all calls were seen: is a symbol missing from the library?"; status=1; }
 [ $what = calls ] || exit $status
 
-# The cost of a pair with a model, above that with an exclusive cache.
+# The cost of a pair with a model, less the cost with an exclusive cache.
 price() { # MODEL MOST BACK
     local more
     more=$(awk -v a="$(path_of "$1-malloc_small")" -v b="$(path_of "$1-$3")" \

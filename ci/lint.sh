@@ -7,10 +7,10 @@
 #                                  ci/wide.txt allows; tables, links and blocks of code in Markdown do
 #                                  not count. --record writes the numbers that fell
 #   ci/lint.sh clippy              every warning is an error: the workspace with its tests, the
-#                                  library with all features; then each crate and each feature alone
-#                                  and with none, which finds names that only another feature or
-#                                  crate brings; the C library as it is shipped, and the benchmarks.
-#                                  HEAPWRIGHT_QUICK leaves these builds out
+#                                  library with all features; then each crate alone, with each
+#                                  feature alone and with no feature, which finds names that only
+#                                  another feature or crate brings; the C library as it is shipped,
+#                                  and the benchmarks. HEAPWRIGHT_QUICK leaves these builds out
 #   ci/lint.sh doc                 the documentation builds without a warning: broken links, missing
 #                                  pages, bad HTML. The library's pages are built as docs.rs does:
 #                                  with the features of its manifest, and with badges for features

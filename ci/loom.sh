@@ -11,9 +11,9 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-# Mutants. `run_mutant` runs the check in $SCRATCH/mutant, a copy of the tree. `is_noticed FILE` says whether its
-# output shows the expected failure, and no other failure. With HEAPWRIGHT_QUICK no mutant runs, but the source must
-# still have their lines.
+# Mutants. `run_mutant` runs the check in $SCRATCH/mutant, a copy of the tree. `is_noticed FILE` says whether its output
+# shows the expected failure, and no other failure. With HEAPWRIGHT_QUICK no mutant runs, but the source must still have
+# the lines that mutants change.
 failures=0 mutants=0 mutants_run=0
 copy_tree() {
     mkdir "$SCRATCH/mutant"

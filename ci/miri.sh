@@ -17,8 +17,8 @@ MIRI_TOOLCHAIN=${MIRI_TOOLCHAIN:-nightly}
 rustup run "$MIRI_TOOLCHAIN" cargo miri --version
 export CARGO_TARGET_DIR=$CARGO_TARGET_DIR/miri
 
-# Strict provenance: every pointer derives from its reservation's. Miri ignores
-# leaks: the heap's memory lives as long as the process, by design.
+# Strict provenance: every pointer derives from its reservation's pointer. Miri ignores leaks: the heap's memory lives
+# as long as the process, by design.
 STRICT="-Zmiri-strict-provenance -Zmiri-ignore-leaks"
 # A reference to a mutator or a collected heap covers some thousand cells, and Miri notes each cell again each time.
 # So the tests with such references run without the model of aliasing, which takes ten times as long. Their parts
@@ -33,7 +33,7 @@ miri() { # SECONDS FLAGS ARGUMENTS...
     grep -q 'test result: ok. [1-9]' "$SCRATCH/out" || die "no test ran"
 }
 # Lists the unit tests with these features, of the library's crates without the collector, or of the collector alone.
-# Leaves out tests of files that have no unsafe code. Then takes this slice.
+# Leaves out tests of files that have no unsafe code. Keeps the tests that match the pattern.
 OTHERS=(-p heapwright -p heapwright-substrate) COLLECTED=(-p heapwright-gc -p heapwright-realm) unit=("${OTHERS[@]}")
 PURE=$(grep -rl 'forbid(unsafe_code)' crates/heapwright{,-gc,-substrate}/src | xargs grep -L 'sync::atomic' |
     sed -E 's,^crates/[a-z-]*/src/,,; s,(/mod)?\.rs$,,; s,/,::,g' | paste -sd '|')

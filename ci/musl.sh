@@ -7,10 +7,11 @@
 #   ci/musl.sh                    all of this
 #   ci/musl.sh figures [ROUNDS]   heapwright beside musl's own malloc (mallocng), mimalloc and jemalloc in
 #                                 static Rust programs, on the loads of bench/musl: 9 rounds in turns, half a
-#                                 minute each. The table has medians: of mallocng CPU time and peak memory,
-#                                 of the others ratios to it in one round. Targets: a third of its time on tree,
-#                                 words, vectors, handover and boxes, and at most 1.5 of its peak on buffers
-#                                 and growing. docs/platforms.md says which figures an allocator can reach
+#                                 minute each. The table has medians: CPU time and peak memory of mallocng, and
+#                                 of the others the ratios to mallocng in the same round. Targets: a third of
+#                                 mallocng's time on tree, words, vectors, handover and boxes, and at most 1.5 of
+#                                 its peak on buffers and growing. docs/platforms.md says which figures an
+#                                 allocator can reach
 #   ci/musl.sh apk                the .apk of packaging/package.sh in a root with only musl. Verifies what
 #                                 apk-tools demands: each part's checksum (of the files, and each file's own),
 #                                 and permissions as octal numbers. In the root the command runs and checks a
@@ -42,10 +43,9 @@ musl_compiler() {
 }
 KERNELS=(/usr/include "/usr/include/$(uname -m)-linux-gnu")
 
-# musl_libraries TARGET LINKER PACKAGE...: builds the shared libraries and the archive, in MUSL_LIBRARIES. The
-# compiler's own start files are for static programs; the linker knows the others. The libraries have a folder of
-# their own, because the flags differ. A full run builds them as they are shipped. A slice builds them as .ci/run
-# builds tools, in a third of the time.
+# musl_libraries TARGET LINKER PACKAGE...: builds the shared libraries and the archive as they are shipped, in
+# MUSL_LIBRARIES. The compiler's own start files are for static programs; the linker knows the others. The libraries
+# have a folder of their own, because the flags differ.
 musl_libraries() {
     local name
     name=CARGO_TARGET_$(tr 'a-z-' 'A-Z_' <<<"$1")_LINKER
@@ -122,8 +122,8 @@ apk_package() {
     musl_targets
     APK=${APK:-$(type -P apk || true)}
 
-    # These builds take a third of the time of the shipped ones, which packaging/package.sh makes without
-    # HEAPWRIGHT_BUILT. The command's build takes a sixth: this tests its files, not its speed.
+    # packaging/package.sh packs these builds (HEAPWRIGHT_BUILT). The command is a debug build, which takes a sixth of
+    # the time: this tests its files, not its speed.
     musl_libraries $MUSL musl-gcc "${LIBRARIES[@]}"
     RUSTFLAGS="-C link-self-contained=no" cargo build --quiet --release --locked -p heapwright-launcher --target $MUSL \
         --target-dir "$CARGO_TARGET_DIR/musl-shared"

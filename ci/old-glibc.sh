@@ -2,7 +2,7 @@
 # libheapwright.so for old systems. It is linked, from the archive, against stubs that have glibc 2.17's names and
 # versions, so that it needs no symbol of a later glibc. The script checks that (objdump -T), and runs the library in
 # each mode. It runs on this system's glibc and on Debian 11's, 2.31, with that system's perl and with the tests' C
-# programs, which are compiled for it. (No archive of packages that this reaches has older ones.)
+# programs, which are compiled for it. (No archive of packages that can be reached from here has an older glibc.)
 #
 #   ci/old-glibc.sh [FILE]             leaves the library there
 #   HEAPWRIGHT_GLIBC_ROOTS="FOLDER..." also runs in these roots, in which other glibcs are installed, with headers,

@@ -6,10 +6,11 @@
 #   REPEAT_PATIENCE=900                the most seconds for one run of a row: many times the longest on a quiet
 #                                      machine, because a busy one may be ten times as slow
 #
-# The sources decide which tests those are. Files under tests/ count if they start threads, fork, or have a collected heap,
-# whose helpers are threads. Unit tests count if their module's files do so, and in heapwright-gc always. Of malloc's suites
-# the programs decide. These suites run in turns under each cache model, unless they name their models themselves. Two busy
-# processes run beside, so that threads are interrupted anywhere. The target folder's repeat/ keeps the output of failed runs.
+# The sources decide which tests those are. Files under tests/ count if they start threads, fork, or have a collected
+# heap, whose helpers are threads. Unit tests count if their module's files do so, and in heapwright-gc always. Of
+# malloc's suites the programs decide. These suites run in turns under each cache model, unless they name their models
+# themselves. Two busy processes run beside, so that threads are interrupted anywhere. The target folder's repeat/ keeps
+# the output of failed runs.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup repeat

@@ -30,7 +30,7 @@ pointers() {
         BEGIN { $comment = "" }' "$@"
 }
 
-# It must find wrong comments and nothing else: a line is a comment, and the next one code.
+# It must find wrong comments and nothing else: a line is a comment, and the next line is code.
 cat >"$SCRATCH/wrong.rs" <<'EOT'
 // SAFETY: as above.
 // SAFETY: The same contract, as the caller promises.

@@ -47,7 +47,7 @@ CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFI
     cargo build --quiet --release --locked -p heapwright-malloc --features observe --target-dir "$CARGO_TARGET_DIR/observe"
 export HEAPWRIGHT_TEST_OBSERVING_LIBRARY=$CARGO_TARGET_DIR/observe/release
 
-# Runs all tests, even after a failure: the list of failures is worth more than the first one. `both A B` runs two
+# Runs all tests, even after a failure: the list of failures is worth more than the first failure. `both A B` runs two
 # parts at once, because many tests wait. The output of A comes when B has ended.
 both() {
     "$1" >"$SCRATCH/first" 2>&1 &

@@ -51,7 +51,7 @@ fn plain(name: &str) -> &str {
     name.strip_suffix("_chk").unwrap_or(name)
 }
 
-/// In these tests the functions' results are shorter than the limit, and end within the block.
+/// Here the functions' results are shorter than the size that the call names, and fit the block.
 const SHORT: [&str; 4] = ["getcwd", "getdents64", "gethostname", "readlink"];
 
 /// There is one finding, with this heading, by this function.
@@ -109,7 +109,7 @@ fn the_switch_is_bounds() {
     }
 }
 
-/// Beside a guard the function faults after its finding. The fault is not reported again.
+/// Beside a guard the function faults after its finding. The access is not reported again.
 #[test]
 fn a_fault_is_not_said_again() {
     let outcome = checked("mode=debug,guard=all", &["beyond", "memcmp"]);
@@ -142,8 +142,8 @@ fn annotations_are_kept_to() {
     run_on(&program, "mode=fast", &["lost"]).is_fine("mode=fast");
 }
 
-/// AddressSanitizer's interface: poison is exact to the byte and ends with its block. A function's
-/// access to it is a finding.
+/// AddressSanitizer's interface: poison is exact to the byte and ends with its block. If a function
+/// accesses a poisoned byte, the access is a finding.
 #[test]
 fn poisoned_bytes_are_not_accessed() {
     let program = compile("poisoned.c");
@@ -217,8 +217,7 @@ fn call(how: How, options: &str, words: &[&str]) -> Outcome {
     run(command.env("HEAPWRIGHT", options).args(words).current_dir(folder))
 }
 
-/// A call returns the same as without heapwright. A mistake is one finding, with and without a
-/// guard.
+/// A call returns the same as without heapwright. A mistake is one finding, with or without guard.
 #[test]
 fn calls_of_the_kernel_go_through() {
     let list = call(How::Plain, "", &["list"]).stdout;
@@ -244,7 +243,7 @@ fn calls_of_the_kernel_go_through() {
     }
 }
 
-/// The kernel refuses invalid addresses. A refused address of a raw call is a finding.
+/// The kernel refuses invalid addresses. A freed block passed to `syscall` is a finding.
 #[test]
 fn the_kernel_refuses_what_it_refused() {
     for options in ["mode=debug", "mode=fast", "mode=debug,detect=-bounds"] {
@@ -257,7 +256,8 @@ fn the_kernel_refuses_what_it_refused() {
     assert_eq!(outcome.stderr.matches("ERROR").count(), 1, "{outcome:?}");
 }
 
-/// A path without an end that the call overwrites is one finding, and the answer is in the block.
+/// `readlink` reads an unterminated path from a block and writes its answer over the path. There is
+/// one finding, for the read, and the block has the answer.
 #[test]
 fn a_path_may_be_overwritten_by_the_answer() {
     for options in ["mode=debug,guard=all", "mode=debug,guard=never"] {
@@ -267,7 +267,7 @@ fn a_path_may_be_overwritten_by_the_answer() {
     }
 }
 
-/// The library exports only the hardened library's names and the functions that the test knows.
+/// The library exports all functions that the test knows, and imports none that it exports.
 #[test]
 fn the_names_are_those_that_are_tested() {
     let symbols = |library: &PathBuf| -> BTreeSet<String> {

@@ -22,7 +22,7 @@ fn compile(name: &'static str, flags: &[&str]) -> PathBuf {
     let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
     let made = compiled.entry(name).or_insert_with(|| {
         let headers = support::root().join("crates/heapwright-malloc/tests/programs");
-        // No checks of the C library's own: tests of these call them by their names.
+        // The C library's own checks are off: tests of its checks call them by their names.
         let own = [&format!("-I{}", headers.display()), "-U_FORTIFY_SOURCE"];
         support::compile(name, How::Plain, &[&own, flags].concat())
     });
@@ -142,7 +142,7 @@ fn freed_blocks_are_not_written_to() {
     }
 }
 
-/// Blocks of all sizes, from each of their bytes.
+/// In blocks of all sizes, the room is right from each tried byte on.
 #[test]
 fn a_block_ends_where_its_heap_says() {
     let sizes = program("sizes.c");
@@ -165,7 +165,7 @@ fn a_program_may_go_on() {
     assert!(!outcome.stderr.contains("memset writes"), "{outcome:?}");
 }
 
-/// The second form of each function, from the same table.
+/// In debug mode the second form of each function runs, from the same table: it checks reads, too.
 #[test]
 fn in_debug_mode_sources_are_looked_at_too() {
     let writers = program("writers.c");

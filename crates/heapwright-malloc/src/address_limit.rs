@@ -1,12 +1,12 @@
 //! `setrlimit`, `prlimit` and `mlockall`, under a limit of address space.
 //!
-//! heapwright reserves far more address space than it uses, and the kernel counts it all against
-//! `RLIMIT_AS`. The reservation fits the limit at the start. But a program may lower the limit
-//! later. (Shells do, for `ulimit -v`; so do programs that guard against their own leaks.) The
-//! process would then be above the limit at once, and the kernel would refuse every stack and every
-//! library. So the heap gives up its reserve first. `mlockall` compares the same count with
-//! `RLIMIT_MEMLOCK`, unless the process may lock without limit. If the kernel refuses the call, we
-//! give up the reserve and try again.
+//! heapwright reserves far more address space than it uses, and the kernel counts all reserved
+//! addresses against `RLIMIT_AS`. The reservation fits the limit at the start. But a program may
+//! lower the limit later. (Shells lower it for `ulimit -v`, and some programs for protection
+//! against their own leaks.) The process would then be above the limit at once, and the kernel
+//! would refuse every stack and every library. So the heap gives up its reserve first. `mlockall`
+//! compares the same count with `RLIMIT_MEMLOCK`, unless the process may lock without limit. If the
+//! kernel refuses the call, we give up the reserve and try again.
 //!
 //! Each function then makes one system call, as the C library's does. glibc's 32-bit and 64-bit
 //! forms are the same on our machines.

@@ -11,9 +11,10 @@
 //! There are four groups, so names contain the tokens 0 to 3 (`-falloc-token-max=4`, or fewer). The
 //! hardened heap maps each token to a group. A block stays in its group when `realloc` moves it.
 //!
-//! **C++.** An operator without a block jumps to its plain form, which throws if there is no
-//! memory. So no Rust frame is on the stack then. If the program or one of its libraries replaces
-//! operators, all calls go to the replacements, whose blocks their own `delete` frees.
+//! **C++.** An operator that gets no block jumps to its plain form, which throws if there is no
+//! memory. So no Rust frame is on the stack when the plain form throws. If the program or one of
+//! its libraries replaces operators, all calls go to the replacements, whose blocks their own
+//! `delete` frees.
 //!
 //! Only programs call these functions. The constructor calls [`begin`].
 
@@ -27,7 +28,7 @@ use libc::{c_int, c_void, size_t};
 
 /// Whether blocks of different tokens lie apart.
 static APART: AtomicBool = AtomicBool::new(false);
-/// The same for blocks of C++'s operators.
+/// Whether blocks of C++'s operators lie apart, too.
 static OPERATORS_APART: AtomicBool = AtomicBool::new(false);
 
 /// Applies the options. The constructor calls this in hardened mode.

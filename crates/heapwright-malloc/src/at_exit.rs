@@ -7,8 +7,8 @@
 //!
 //! Our destructor runs after every handler of `atexit`, every destructor of a C++ object and the
 //! program's functions in `.fini_array`. Destructors of libraries that were loaded after us, and
-//! the end of the C library's streams, may come later. The debug heap's last leak check sees all
-//! frees but these. It precedes the statistics.
+//! the end of the C library's streams, may come later. The debug heap's last leak check misses only
+//! the frees that come later. The check precedes the statistics.
 //!
 //! **Invariants.** A process makes at most one report and one last check. [`REPORTED`] holds the
 //! process that reported, so a child of a late fork reports for itself. A child of `vfork` shares
@@ -48,8 +48,8 @@ pub(crate) enum Look {
 #[unsafe(link_section = ".fini_array")]
 static DESTRUCTOR: extern "C" fn() = end_of_program;
 
-/// See [`DESTRUCTOR`]. (A child of `vfork` does not come here, so the page that `withdraw` clears
-/// is this process's own.)
+/// The function of [`DESTRUCTOR`]. (A child of `vfork` does not come here, so the page that
+/// `withdraw` clears is this process's own.)
 extern "C" fn end_of_program() {
     report();
     status::withdraw();

@@ -16,7 +16,7 @@
 //! give null instead of an exception.
 //!
 //! **Invariant.** The library is not linked with a C++ runtime. `cxx_runtime` looks up the parts of
-//! one when they are needed.
+//! a runtime when they are needed.
 
 mod failure;
 mod forward;
@@ -119,8 +119,8 @@ unsafe extern "C" fn _ZdlPvSt11align_val_t(block: *mut c_void, alignment: size_t
 
 /// `operator delete(void*, std::size_t)`: the form that most programs call.
 ///
-/// The form forwards like those of [`forward`]. If [`notice_replacements`] found no operator of the
-/// program on the way, the form does the work at once.
+/// The form forwards like the forms of [`forward`]. If [`notice_replacements`] found no operator of
+/// the program on the way, the form does the work at once.
 ///
 /// # Safety
 ///

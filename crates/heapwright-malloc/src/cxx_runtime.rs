@@ -1,18 +1,18 @@
 //! The functions of the C++ runtime that the operators need, if the process has a runtime.
 //!
-//! heapwright is not linked with a C++ runtime: preloading must not give one to a C program. So
-//! each function is looked up when memory has run out, in two places:
+//! heapwright is not linked with a C++ runtime: preloading must not bring a runtime into a C
+//! program. So each function is looked up when memory has run out, in two places:
 //!
 //! 1. as a weak symbol, which the dynamic linker bound when it loaded us. Every program that is
 //!    linked with a C++ runtime has it, statically or not.
 //! 2. in a runtime that was loaded later and privately, with a plug-in (an extension of Python, for
-//!    example). Its file's name finds it, and nothing is loaded. The handle is kept, so that the
-//!    functions cannot be unloaded.
+//!    example). The runtime is found by the name of its file, and nothing is loaded. The handle is
+//!    kept, so that the functions cannot be unloaded.
 //!
 //! `dlsym` is weak too, for the linkers of static programs.
 //!
-//! **Invariant.** No code here calls a function that may throw. The assembly of `cxx` gets its
-//! address, and calls it.
+//! **Invariant.** No code here calls a function that may throw. The assembly of `cxx` gets the
+//! address of such a function, and calls the function.
 
 use crate::deepbind::real_dlopen;
 use crate::fatal;
@@ -74,9 +74,9 @@ pub(crate) struct Jump {
     arguments: [*mut c_void; 3],
 }
 
-/// Prepares the jump that throws `std::bad_alloc`. It leads to the function of libstdc++ and
+/// Prepares the jump that throws `std::bad_alloc`. The jump leads to the function of libstdc++ and
 /// libc++. A static program may be linked without this function; then the jump leads to
-/// `__cxa_throw`. If the program has neither, it ends: it has no such type to throw.
+/// `__cxa_throw`. A program that has neither ends, because it has no such type to throw.
 ///
 /// # Safety
 ///

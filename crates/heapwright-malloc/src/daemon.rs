@@ -1,9 +1,9 @@
 //! `daemon`, with the debug heap's last check of the process that ends.
 //!
-//! The C library's `daemon` ends the calling process by an `_exit` of its own, not by ours, so that
-//! process would get no leak check. In debug mode this function therefore does the same work and
-//! makes the last check. (BSD's work of 1993, which never changed.) In other modes it jumps to the
-//! C library's.
+//! The C library's `daemon` ends the calling process by an `_exit` of its own, not by ours, so the
+//! process would get no leak check. In debug mode our `daemon` therefore does the same work and
+//! makes the last check. (The work is BSD's of 1993, and has never changed.) In other modes our
+//! `daemon` jumps to the C library's.
 
 use crate::weak::next;
 use crate::{at_exit, errno};

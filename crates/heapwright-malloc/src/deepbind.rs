@@ -5,11 +5,10 @@
 //! program at the first such block ("free(): invalid pointer"), without a call of our `free`. So we
 //! remove the flag, and the library finds the same symbols as every other library.
 //!
-//! The price: with the flag, a library used its *own* copy of a symbol. Now it shares the
-//! program's.
+//! The price: with the flag, a library used its *own* copy of a symbol. Now it uses the program's.
 //!
 //! `dlopen` finds its caller by its return address: for `$ORIGIN`, for the run path, for the
-//! namespace. So this function is a few instructions that end in a jump to the real one. `dlclose`
+//! namespace. So our `dlopen` is a few instructions that end in a jump to the real one. `dlclose`
 //! needs no caller.
 //!
 //! After a `dlclose` other code may take the library's place, and kept traces would name the wrong

@@ -18,9 +18,9 @@
 //! the blocked signals, the handler's `sa_mask`, and the signal itself unless `SA_NODEFER`.
 //! `SA_RESETHAND` removes the handler first. We jump to the handler, so the kernel's frame is its
 //! caller. The handler may `siglongjmp` away, and an exception thrown from it meets no frame of
-//! ours. For the default action we restore that in the kernel and run the instruction again (or
-//! send a *sent* signal again). So a core dump shows the program as it was. A thread cannot ignore
-//! a fault, so `SIG_IGN` then means the default action; a *sent* signal is ignored.
+//! ours. For the default action we restore this action in the kernel and run the instruction again
+//! (or send a *sent* signal again). So a core dump shows the program as it was. A thread cannot
+//! ignore a fault, so `SIG_IGN` then means the default action; a *sent* signal is ignored.
 //!
 //! **Raw system calls**, as Go makes them, replace our handler. Faults then belong to the program:
 //! a read of freed memory ends it without a report. Go's runtime keeps the handler that it found,
@@ -123,8 +123,8 @@ impl Remembered {
 /// A forked child has our handler and the remembered actions. A child of vfork shares its parent's
 /// memory but not its handlers. So `signals` passes the child's actions to the kernel alone, and
 /// the parent's remembered actions stay. An exec resets handlers. If the program ignores SIGSEGV,
-/// the kernel still has a handler, ours. So a program that it executes does not inherit the ignored
-/// signal. (That matters only for a SIGSEGV that a process sends.)
+/// the kernel still has a handler, ours. So a program that this program executes does not inherit
+/// the ignored signal. (That matters only for a SIGSEGV that a process sends.)
 static SEGV: Remembered = Remembered::new();
 static BUS: Remembered = Remembered::new();
 static TRAP: Remembered = Remembered::new();
@@ -200,7 +200,7 @@ pub(crate) fn install(decide: Decide, steps: bool) {
 /// kernel's arguments and no frame of ours on the stack.
 ///
 /// Our handler runs on the alternative stack, if the thread has one. The program's handler then
-/// does so, too, even without `SA_ONSTACK`. System calls that a *sent* SIGSEGV interrupts are
+/// runs there, too, even without `SA_ONSTACK`. System calls that a *sent* SIGSEGV interrupts are
 /// restarted, with or without `SA_RESTART`.
 #[unsafe(naked)]
 unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
@@ -254,7 +254,7 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut
     );
 }
 
-/// Decides whether a fault is the debug heap's. Returns the program's handler, if that is to run.
+/// Decides whether a fault is the debug heap's. Returns the program's handler, if it must run.
 ///
 /// Meanwhile all signals are blocked, because a handler of the program that jumps away could leave
 /// the debug heap half changed. The two signals are blocked as well (no `SA_NODEFER`). A fault in

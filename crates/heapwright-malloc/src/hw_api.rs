@@ -51,8 +51,7 @@ pub unsafe extern "C" fn hw_heap_alloc(heap: *mut Heap, size: usize) -> *mut c_v
 
 /// Like hw_heap_alloc, with count * size bytes of zeros.
 ///
-/// Returns NULL with errno ENOMEM if there is no memory or the product
-/// overflows.
+/// Returns NULL with errno ENOMEM if there is no memory or the product overflows.
 ///
 /// # Safety
 ///
@@ -90,7 +89,7 @@ pub unsafe extern "C" fn hw_heap_alloc_aligned(
     unsafe { allocate(heap, size, alignment, false) }
 }
 
-/// A heap in `mode=debug`: its blocks are those of the process's heap.
+/// A heap in `mode=debug`: its blocks are blocks of the process's heap.
 struct CheckedHeap {
     is_locked: AtomicBool,
     blocks: UnsafeCell<Owned>,
@@ -149,8 +148,8 @@ unsafe fn allocate(heap: *mut Heap, size: usize, alignment: usize, zeroed: bool)
 
 /// Gives a block back to its heap. NULL is ignored; errno is kept.
 ///
-/// A block of another heap ends the program with a line that names its owner. In mode=debug it is
-/// a finding, as a second free is, and the program goes on.
+/// A block of another heap ends the program with a line that names its owner. In mode=debug such a
+/// block is a finding, as a second free is, and the program goes on.
 ///
 /// # Safety
 ///
@@ -273,10 +272,10 @@ unsafe fn write_stats(
     if taken { known } else { 0 }
 }
 
-/// As hw_get_stats, but without system calls. Handed out memory counts as resident until it is
-/// given back. rss, peak_rss and rss_not_ours are 0. Other threads' caches count as they last
-/// published their contents. Takes some 20 ns for each 64 KiB of the heap, for programs that call
-/// it often.
+/// As hw_get_stats, but without system calls, for programs that call it often. Handed out memory
+/// counts as resident until it is given back. rss, peak_rss and rss_not_ours are 0. Other threads'
+/// caches count as they last published their contents. Takes some 20 ns for each 64 KiB of the
+/// heap.
 ///
 /// Returns how many bytes of the struct this library knows. Returns 0, and all fields zero, if the
 /// heap is locked at this moment.
@@ -292,8 +291,8 @@ pub unsafe extern "C" fn hw_estimate_stats(out: *mut Statistics, size: usize) ->
 
 /// Returns whether the program should move a block, so that memory becomes free sooner. That is so
 /// if the block lies in one of the sparsest slabs of its size class, and other slabs have room for
-/// the blocks of these. A program that can move its blocks calls this for each block in turn. It
-/// moves the block if this returns true:
+/// the blocks of those slabs. A program that can move its blocks calls this for each block in turn.
+/// It moves the block if this returns true:
 ///
 ///     void *new = hw_malloc_uncached(size);
 ///     memcpy(new, block, size);
@@ -313,10 +312,10 @@ pub extern "C" fn hw_should_move(block: *const c_void) -> bool {
     heap::should_move(block.cast())
 }
 
-/// Allocates as malloc does, but in a free slot of a slab that need not be emptied. A program moves
-/// a block there. The function does as malloc if there is no such slot, if hw_should_move was not
-/// called lately, and for blocks over 32 KiB. Free the block with free or hw_free_uncached. Takes
-/// longer than malloc.
+/// Allocates as malloc does, but in a free slot of a slab that need not be emptied: the new place
+/// for a block that the program moves. The function does as malloc if there is no such slot, if
+/// hw_should_move was not called lately, and for blocks over 32 KiB. Free the block with free or
+/// hw_free_uncached. Takes longer than malloc.
 ///
 /// Returns null, with errno ENOMEM, if there is no memory.
 #[unsafe(no_mangle)]
@@ -383,12 +382,11 @@ pub extern "C" fn hw_set_soft_limit(bytes: usize) {
     limit::set(bytes);
 }
 
-/// Begins a heap profile. Samples are a Poisson process over allocated bytes with a
-/// mean distance of bytes: a block of n bytes is a sample with the probability
-/// 1 - exp(-n / bytes). The stack of a sample is kept, and its free is seen.
-/// Values outside of 1 KiB to 1 GiB are clamped; 524288 costs a few per cent of a
-/// program's time at most. Blocks that were allocated before are not seen. A thread
-/// follows at its next slow path: in a program that allocates, within moments.
+/// Begins a heap profile. Samples are a Poisson process over allocated bytes with a mean distance
+/// of bytes: a block of n bytes is a sample with the probability 1 - exp(-n / bytes). The stack of
+/// a sample is kept, and its free is seen. Values outside of 1 KiB to 1 GiB are clamped; 524288
+/// costs a few per cent of a program's time at most. Blocks that were allocated before are not
+/// seen. A thread follows at its next slow path: in a program that allocates, within moments.
 ///
 /// Returns whether the profile has begun. It does not begin in mode=debug, if another copy of the
 /// library serves malloc, or if there is no memory.
@@ -439,8 +437,7 @@ pub unsafe extern "C" fn hw_heap_walk(visit: Visitor, context: *mut c_void) -> b
     })
 }
 
-/// The library's version as a string, "0.1.0" for example. Neither change nor
-/// free it.
+/// The library's version as a string, "0.1.0" for example. Neither change nor free it.
 #[unsafe(no_mangle)]
 pub extern "C" fn hw_version() -> *const c_char {
     VERSION.as_ptr().cast()

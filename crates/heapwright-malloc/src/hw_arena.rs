@@ -87,8 +87,7 @@ impl Checked {
 ///
 /// # Safety
 ///
-/// The handle is one of hw_arena_create that was not destroyed, and no other thread
-/// uses it now.
+/// The handle is one of hw_arena_create that was not destroyed, and no other thread uses it now.
 #[inline(always)]
 unsafe fn of<'a>(arena: *mut Arena) -> Result<&'a mut Library, &'a mut Checked> {
     // SAFETY: by the contract the handle leads to an arena, which no other thread uses now.
@@ -124,8 +123,7 @@ pub extern "C" fn hw_arena_create(limit: usize) -> *mut Arena {
 ///
 /// # Safety
 ///
-/// arena is an arena of hw_arena_create that was not destroyed, and this thread's
-/// now.
+/// arena is an arena of hw_arena_create that was not destroyed, and this thread's now.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_arena_alloc(arena: *mut Arena, size: usize) -> *mut c_void {
     // SAFETY: as the caller promises.
@@ -139,8 +137,7 @@ pub unsafe extern "C" fn hw_arena_alloc(arena: *mut Arena, size: usize) -> *mut 
 ///
 /// # Safety
 ///
-/// arena is an arena of hw_arena_create that was not destroyed, and this thread's
-/// now.
+/// arena is an arena of hw_arena_create that was not destroyed, and this thread's now.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_arena_alloc_aligned(
     arena: *mut Arena,
@@ -165,8 +162,8 @@ pub unsafe extern "C" fn hw_arena_alloc_aligned(
 }
 
 /// Changes the size of a block of at least hw_arena_alloc's alignment from old_size to size bytes.
-/// The block stays in place if it is the last one made, or if it shrinks. Otherwise its bytes move
-/// to a new block. A NULL block makes a new block.
+/// The block stays in place if it is the last block made, or if it shrinks. Otherwise its bytes
+/// move to a new block. A NULL block makes a new block.
 ///
 /// Returns NULL with errno ENOMEM if there is no memory; the block is as it was.
 ///
@@ -235,8 +232,7 @@ pub unsafe extern "C" fn hw_arena_free(arena: *mut Arena, block: *mut c_void, si
 ///
 /// # Safety
 ///
-/// arena is an arena of hw_arena_create that was not destroyed, and this thread's
-/// now.
+/// arena is an arena of hw_arena_create that was not destroyed, and this thread's now.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_arena_mark(arena: *mut Arena) -> ArenaMark {
     // SAFETY: as the caller promises.
@@ -255,8 +251,8 @@ pub unsafe extern "C" fn hw_arena_mark(arena: *mut Arena) -> ArenaMark {
 ///
 /// # Safety
 ///
-/// arena is an arena of hw_arena_create that was not destroyed, and this thread's now. mark is one
-/// of this arena's. Since the mark the arena was neither reset, nor trimmed, nor rewound to an
+/// arena is an arena of hw_arena_create that was not destroyed, and this thread's now. mark is a
+/// mark of this arena. Since the mark the arena was neither reset, nor trimmed, nor rewound to an
 /// earlier position. Blocks made since then are not used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_arena_rewind(arena: *mut Arena, mark: ArenaMark) {
@@ -271,7 +267,7 @@ pub unsafe extern "C" fn hw_arena_rewind(arena: *mut Arena, mark: ArenaMark) {
     }
 }
 
-/// Frees all blocks and keeps the memory for the next ones.
+/// Frees all blocks and keeps the memory for later blocks.
 ///
 /// # Safety
 ///
@@ -290,8 +286,7 @@ pub unsafe extern "C" fn hw_arena_reset(arena: *mut Arena) {
 ///
 /// # Safety
 ///
-/// arena is an arena of hw_arena_create that was not destroyed, and this thread's
-/// now.
+/// arena is an arena of hw_arena_create that was not destroyed, and this thread's now.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_arena_trim(arena: *mut Arena) -> usize {
     // SAFETY: as the caller promises.

@@ -14,8 +14,8 @@ use crate::hw_pool::write_known;
 /// For hw_count_begin: keep the stack of each call, for hw_count_sites.
 pub const COUNT_STACKS: u32 = 1;
 
-/// A thread's calls for memory, in blocks and bytes. Bytes are those that the program requested,
-/// not the sizes of the blocks.
+/// A thread's calls for memory, in blocks and bytes. Bytes are requested bytes, not the sizes of
+/// the blocks.
 ///
 /// Later versions add fields at the end: pass hw_count_end the size of the struct you were compiled
 /// with.
@@ -62,8 +62,8 @@ pub type CountVisitor =
 /// counted, either. flags is 0 or HW_COUNT_STACKS.
 ///
 /// Counts may be nested, sixteen deep; an outer count includes its inner ones. A block may be made
-/// before the outermost count, or by another thread. Its size is then the requested one in
-/// mode=debug and mode=hardened, and that of malloc_usable_size in mode=fast.
+/// before the outermost count, or by another thread. Such a block counts with its requested size in
+/// mode=debug and mode=hardened, and with the size of malloc_usable_size in mode=fast.
 ///
 /// Counting costs a thread some 100 ns a call, or some microseconds with stacks.
 ///
@@ -121,10 +121,10 @@ pub unsafe extern "C" fn hw_count_end(out: *mut Counts, size: usize) -> bool {
     false
 }
 
-/// Shows the allocations of each stack since the calling thread's innermost open count began with
-/// HW_COUNT_STACKS. Calls visit with each stack, most bytes first, and with context, until visit
-/// returns false. visit may allocate and print; that is not counted. It may neither begin nor end a
-/// count.
+/// Shows the allocations of each stack in the calling thread's innermost open count, if that count
+/// began with HW_COUNT_STACKS. Calls visit with each stack, most bytes first, and with context,
+/// until visit returns false. visit may allocate and print; these calls are not counted. It may
+/// neither begin nor end a count.
 ///
 /// Returns the number of stacks; 0 if no stacks are kept.
 ///

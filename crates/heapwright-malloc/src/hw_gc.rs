@@ -1,9 +1,9 @@
 //! The collected heaps of `include/heapwright.h`.
 //!
 //! A thin layer over the library's `gc::raw`. `heapwright_gc.h` has the fast paths, written by hand
-//! as inline functions: they allocate, store a reference, report one and poll. They use the heads
-//! of the structs declared here. cbindgen copies the comments on the public items into the header;
-//! `heapwright_gc.h` lists a caller's duties.
+//! as inline functions: they allocate, store a reference, report a reference and poll. They use the
+//! heads of the structs declared here. cbindgen copies the comments on the public items into the
+//! header; `heapwright_gc.h` lists a caller's duties.
 //!
 //! ```text
 //!   here         heaps, mutators, allocation, write barriers
@@ -76,14 +76,13 @@ unsafe fn tracer_of<'a>(tracer: *mut GcTracer) -> &'a Tracer {
 /// Makes a heap. options and runtime may be NULL. Both structs are copied. Each begins with its
 /// size: sizeof, as the program knows it.
 ///
-/// Returns NULL with errno EINVAL for options that do not exist, for a size that no version of the
-/// struct has (0, or more than 64 KiB), and for a nonzero field that this version does not know.
-/// Returns NULL with errno ENOMEM if there is no memory.
+/// Returns NULL with errno EINVAL for options that do not exist, and for a nonzero field that this
+/// version does not know. The same holds for a size that no version of the struct has (0, or more
+/// than 64 KiB). Returns NULL with errno ENOMEM if there is no memory.
 ///
 /// # Safety
 ///
-/// The structs are as long as they say; the runtime keeps the duties listed in
-/// heapwright_gc.h.
+/// The structs are as long as they say; the runtime keeps the duties listed in heapwright_gc.h.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_create(
     options: *const GcOptions,
@@ -147,8 +146,8 @@ pub unsafe extern "C" fn hw_gc_create(
 ///
 /// # Safety
 ///
-/// `from` is null or begins with its length in bytes, and is as long. `to` may hold any bytes of
-/// that struct.
+/// `from` is null or begins with its length in bytes, and has this length. `to` may hold any bytes
+/// of that struct.
 unsafe fn read_known<T>(from: *const T, to: *mut T) -> bool {
     if from.is_null() {
         return true;
@@ -206,8 +205,8 @@ pub unsafe extern "C" fn hw_gc_attach(heap: *mut GcHeap) -> *mut GcMutator {
 }
 
 /// Makes a mutator without a thread, as after hw_gc_leave. The thread that calls hw_gc_enter gets
-/// it. This is for a runtime whose threads take turns, or that prepares a thread before it starts.
-/// Does not wait while a collection is at work: the calling thread may have a mutator.
+/// the mutator. This is for a runtime whose threads take turns, or that prepares a thread before it
+/// starts. Does not wait while a collection is at work: the calling thread may have a mutator.
 ///
 /// Returns NULL with errno ENOMEM if there is no memory.
 ///
@@ -223,7 +222,7 @@ pub unsafe extern "C" fn hw_gc_attach_away(heap: *mut GcHeap) -> *mut GcMutator 
     }
 }
 
-/// The calling thread leaves its heap.
+/// Detaches the calling thread from its heap.
 ///
 /// # Safety
 ///
@@ -240,9 +239,9 @@ pub unsafe extern "C" fn hw_gc_detach(mutator: *mut GcMutator) {
 /// HW_GC_TRACED or HW_GC_LEAF, with or without HW_GC_FREED and HW_GC_USER. The inline hw_gc_new
 /// does the same, faster. May collect.
 ///
-/// Returns NULL with errno ENOMEM if there is no memory. Does so, too, if a collection leaves none
-/// under the limit and the runtime's out_of_memory, if it has one, has given up. Returns NULL with
-/// errno EINVAL for a kind that does not exist (a verified heap ends the program then).
+/// Returns NULL with errno ENOMEM if there is no memory. The same happens if a collection leaves no
+/// memory under the limit, and the runtime's out_of_memory (if it has one) has given up. Returns
+/// NULL with errno EINVAL for a kind that does not exist (a verified heap ends the program then).
 ///
 /// # Safety
 ///
@@ -264,8 +263,8 @@ pub unsafe extern "C" fn hw_gc_alloc(
     object.cast()
 }
 
-/// Reports that a reference to child was stored into parent. hw_gc_write calls it while the heap
-/// marks, and for old parents. While the heap marks, parent may be NULL: that keeps child, and does
+/// Reports that a reference to child was stored into parent. hw_gc_write calls this while the heap
+/// marks, and for old parents. While the heap marks, parent may be NULL: this keeps child, and does
 /// not change the remembered set.
 ///
 /// # Safety
@@ -284,7 +283,7 @@ pub unsafe extern "C" fn hw_gc_shade(
 }
 
 /// As hw_gc_shade, and names the slot of parent that was stored to: cheaper while objects are
-/// moved. hw_gc_write calls it.
+/// moved. hw_gc_write calls this.
 ///
 /// # Safety
 ///

@@ -103,9 +103,9 @@ const _: () = {
     assert!(same(shown::TRACER[2], field!(GcTracer, by_slot)));
 };
 
-/// A language runtime's callbacks. Leave unused ones zero; only trace or trace_kind is required, if
-/// objects are traced. Each callback gets data. No callback but out_of_memory may allocate,
-/// collect, throw or jump out.
+/// A language runtime's callbacks. Leave unused callbacks zero; only trace or trace_kind is
+/// required, if objects are traced. Each callback gets data. No callback but out_of_memory may
+/// allocate, collect, throw or jump out.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct GcRuntime {
@@ -118,14 +118,14 @@ pub struct GcRuntime {
         Option<unsafe extern "C" fn(tracer: *mut GcTracer, object: *mut c_void, data: *mut c_void)>,
     /// Reports the roots that are neither handles nor on a stack that is scanned.
     pub roots: Option<unsafe extern "C" fn(tracer: *mut GcTracer, data: *mut c_void)>,
-    /// An object of kind HW_GC_FREED has died; size is that of its slot. The callback looks at no
-    /// other object.
+    /// An object of kind HW_GC_FREED has died; size is the size of its slot. The callback looks at
+    /// no other object.
     pub free: Option<unsafe extern "C" fn(object: *mut c_void, size: usize, data: *mut c_void)>,
     /// The name of an object's type, for dumps and verifiers: a string that stays.
     pub type_name:
         Option<unsafe extern "C" fn(object: *const c_void, data: *mut c_void) -> *const c_char>,
-    /// The size, in bytes, that an object is to have after a move: it goes to the pool that fits.
-    /// 0: its present size.
+    /// The size, in bytes, that an object is to have after a move: the object goes to the pool that
+    /// fits. 0: its present size.
     pub wanted: Option<unsafe extern "C" fn(object: *const c_void, data: *mut c_void) -> usize>,
     /// An object has moved to a slot of size bytes. from, its old place, is only an address. The
     /// callback may change the object, but may not store a reference into it.
@@ -156,17 +156,17 @@ pub struct GcRuntime {
     >,
     /// Marking met a reference outside the heap: to static data, to memory of malloc, to another
     /// heap. The runtime may mark its own data there, and report references from it, as trace does.
-    /// Any thread may call it, as with trace, but only between the ends of HW_GC_SPAN_TRACE. It is
-    /// called once for each such reference, and not for each target. NULL, and values that are no
-    /// multiple of 8, are left out. A minor collection reports references from young objects and
-    /// roots.
+    /// Any thread may run the callback, as with trace, but only between the ends of
+    /// HW_GC_SPAN_TRACE. It is called once for each such reference, and not for each target. NULL,
+    /// and values that are no multiple of 8, are left out. A minor collection reports references
+    /// from young objects and roots.
     pub outside: Option<
         unsafe extern "C" fn(tracer: *mut GcTracer, reference: *mut c_void, data: *mut c_void),
     >,
     /// There is no memory for an object, or none under the limit after a collection. true: try
     /// again, because the runtime has freed memory or raised the limit. false: the allocation
-    /// returns NULL. The allocation calls it, so it may collect, run finalizers, and longjmp out.
-    /// Its own allocations in this heap may call it again.
+    /// returns NULL. The allocation calls this, so the callback may collect, run finalizers, and
+    /// longjmp out. Its own allocations in this heap may call it again.
     pub out_of_memory: Option<
         unsafe extern "C" fn(
             mutator: *mut GcMutator,
@@ -175,7 +175,7 @@ pub struct GcRuntime {
             data: *mut c_void,
         ) -> bool,
     >,
-    /// The size from which a large object is an event (HW_GC_SPAN_LARGE). 0: none is.
+    /// The size from which a large object is an event (HW_GC_SPAN_LARGE). 0: no object is.
     pub large_bytes: usize,
     /// Objects have moved. For each reference of object that trace reports by hw_gc_mark_movable,
     /// the callback stores the result of hw_gc_moved, if that is not NULL. Called while the world
@@ -185,7 +185,7 @@ pub struct GcRuntime {
     /// objects only if their references may still be unchanged. A heap with this callback makes all
     /// moves in one pause, not in steps.
     pub update: Option<unsafe extern "C" fn(object: *mut c_void, data: *mut c_void)>,
-    /// The same for the runtime's roots, after all objects. Set both callbacks or neither.
+    /// As update, for the runtime's roots, after all objects. Set both callbacks or neither.
     pub update_roots: Option<unsafe extern "C" fn(data: *mut c_void)>,
 }
 
@@ -199,7 +199,7 @@ mirror! {
 #[derive(Clone, Copy)]
 #[repr(u32)]
 pub enum GcLayout {
-    /// Steps of 16 bytes to 256, then eight a doubling to 1 KiB, then four to 32 KiB.
+    /// Steps of 16 bytes to 256, then eight for each doubling to 1 KiB, then four to 32 KiB.
     Fine = 0,
     /// 40, 80, 160, 320 and 640 bytes.
     Ruby = 1,
@@ -217,7 +217,7 @@ pub struct GcOptions {
     pub size: usize,
     /// A hw_gc_layout: the pools' slot sizes.
     pub layout: u32,
-    /// The memory target: the heap may be so many percent of its live bytes. More than 100; 0: 200.
+    /// The memory target in percent of the live bytes. More than 100; 0: 200.
     pub factor_percent: u32,
     /// HW_GC_VERIFY_HEAP, HW_GC_VERIFY_BARRIERS, HW_GC_STRESS.
     pub verify: u32,
@@ -225,8 +225,7 @@ pub struct GcOptions {
     pub least: usize,
     /// Bytes of pages and external memory beyond which no page is taken. 0: no limit.
     pub most: usize,
-    /// The longest step on the allocation path of an incremental heap, in nanoseconds.
-    /// 0: 500000.
+    /// The longest step on the allocation path of an incremental heap, in nanoseconds. 0: 500000.
     pub step_ns: u64,
     /// Whether all stores of references are reported (hw_gc_write), so that marking proceeds in
     /// steps.
@@ -240,12 +239,12 @@ pub struct GcOptions {
     /// are processors.
     pub markers: u32,
     /// Whether a heap with far more pages than its target moves objects close together. It moves
-    /// objects to which only handles and slots (hw_gc_mark_slot) lead. hw_gc_compact does it at
+    /// objects to which only handles and slots (hw_gc_mark_slot) lead. hw_gc_compact moves them at
     /// once.
     pub compact: bool,
     /// Whether objects of a runtime without trace are scanned word for word. Each word that may be
-    /// an address within an object then keeps that object, in its place. Otherwise they hold no
-    /// references.
+    /// an address within an object then keeps that object, in its place. If not, objects of such a
+    /// runtime hold no references.
     pub conservative: bool,
     /// Whether memory for traced objects keeps the bytes of dead objects, as memory for HW_GC_LEAF
     /// always does. The runtime then writes, before the next safepoint, all that its trace function

@@ -53,8 +53,8 @@ pub struct PoolOptions {
     pub name: *const c_char,
     /// The most objects in use at a time; 0 is no limit.
     pub limit: u32,
-    /// Whether each object is checked when it is freed, as all pools are in mode=debug: a wrong
-    /// or a second free ends the program with a line. A checked pool is slower: each object is a
+    /// Whether each object is checked when it is freed: a wrong or a second free ends the program
+    /// with a line. In mode=debug all pools are checked. A checked pool is slower: each object is a
     /// block of the process's heap.
     pub checked: bool,
 }
@@ -80,8 +80,7 @@ struct Checked {
 ///
 /// # Safety
 ///
-/// The handle is one of hw_pool_create that was not destroyed, and no other thread
-/// uses it now.
+/// The handle is one of hw_pool_create that was not destroyed, and no other thread uses it now.
 #[inline(always)]
 unsafe fn of<'a>(pool: *mut Pool) -> Result<&'a mut RawPool, &'a mut Checked> {
     // SAFETY: by the contract the handle leads to a pool, which no other thread uses now.

@@ -1,8 +1,9 @@
 //! glibc's queries and settings: `malloc_trim`, `mallinfo`, `mallinfo2`, `mallopt`, `malloc_info`,
 //! `malloc_stats`.
 //!
-//! They describe glibc's heap of one growing region and arenas. A field without a meaning here is
-//! zero. A setting without a meaning is accepted without effect, as glibc accepts unknown settings.
+//! These functions describe glibc's heap of one growing region and arenas. A field without a
+//! meaning here is zero. A setting without a meaning is accepted without effect, as glibc accepts
+//! unknown settings.
 //!
 //! | `mallinfo2` field | its value here |
 //! |---|---|
@@ -54,7 +55,7 @@ struct Mallinfo {
     keepcost: c_int,
 }
 
-/// The statistics of now: all zero if the heap stays locked.
+/// The statistics at this moment. All are zero if the heap stays locked.
 pub(crate) fn snapshot() -> Stats {
     let mut now = Stats::zero();
     if !stats::snapshot(&mut now) {
@@ -89,7 +90,8 @@ extern "C" fn mallinfo2() -> Mallinfo2 {
     }
 }
 
-/// The same with fields of 32 bits. A value that does not fit is `INT_MAX`. (glibc's wraps around.)
+/// As [`mallinfo2`], with fields of 32 bits. A value that does not fit is `INT_MAX`. (glibc's wraps
+/// around.)
 #[unsafe(no_mangle)]
 extern "C" fn mallinfo() -> Mallinfo {
     let wide = mallinfo2();
@@ -110,8 +112,9 @@ extern "C" fn mallinfo() -> Mallinfo {
 
 /// Sets a parameter. `M_TRIM_THRESHOLD` decides when memory goes back: -1 is never, 0 at once.
 /// Other values leave the purge delay as it is. `M_TSDS_COUNT_MAX` (scudo's, -202) raises the
-/// number of shared caches; it returns 0 if threads share no caches, or if so many cannot be made.
-/// All other parameters do nothing here and return 1, as unknown ones do in glibc.
+/// number of shared caches. For this parameter the result is 0 if threads share no caches, or if so
+/// many cannot be made. All other parameters do nothing here and return 1, as unknown parameters do
+/// in glibc.
 #[unsafe(no_mangle)]
 extern "C" fn mallopt(parameter: c_int, value: c_int) -> c_int {
     if parameter == M_TRIM_THRESHOLD && value <= 0 {

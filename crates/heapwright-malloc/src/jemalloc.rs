@@ -15,7 +15,7 @@
 //! | other `MALLOCX_TCACHE(n)`, `MALLOCX_ARENA(n)` | nothing: there is one heap |
 //!
 //! There is one arena, number 0, and caches have no numbers. Writing `epoch` takes all figures at
-//! one moment, as in jemalloc. Slow readings are rarer: all take at most a hundredth of the time.
+//! one moment, as in jemalloc. Slow readings are rarer: they take at most 1 % of the time.
 //!
 //! | name | its value here |
 //! |---|---|
@@ -27,7 +27,7 @@
 //! | `stats.retained` | `mapped` without `resident` |
 //!
 //! An unknown name gives `ENOENT`, as in jemalloc: programs test for features this way.
-//! (`thread.allocatedp`: nothing is counted by thread.)
+//! (`thread.allocatedp` is unknown: nothing is counted by thread.)
 
 use core::ffi::{CStr, c_char, c_uint};
 use core::mem::size_of;
@@ -161,7 +161,7 @@ unsafe extern "C" fn dallocx(block: *mut c_void, flags: c_int) {
 /// `block` is a live block of this process, of that size and those flags.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn sdallocx(block: *mut c_void, size: size_t, flags: c_int) {
-    // The class of an aligned block is not that of its size.
+    // The class of an aligned block is not the class of its size.
     if is_uncached(flags) || alignment(flags) > 16 {
         // SAFETY: as the caller promises.
         unsafe { dallocx(block, flags) };
@@ -186,8 +186,8 @@ static FIGURES: [AtomicUsize; 7] = [const { AtomicUsize::new(0) }; 7];
 /// When the figures were taken, and the time spent on readings beyond their share, in nanoseconds.
 static TAKEN_NS: AtomicU64 = AtomicU64::new(0);
 static SPENT_NS: AtomicU64 = AtomicU64::new(0);
-/// Readings get one part in `SHARE` of the time, and may take `AT_ONCE_NS` in advance: programs
-/// read the figures ten times a second, and heaps may be large.
+/// Readings get 1 / `SHARE` of the time, and may take `AT_ONCE_NS` in advance: programs read the
+/// figures ten times a second, and heaps may be large.
 const SHARE: u64 = 100;
 const AT_ONCE_NS: u64 = 50_000_000;
 
@@ -262,7 +262,7 @@ impl Value {
 enum Control {
     /// A figure of that number.
     Figure(usize),
-    /// The same figure, in pages.
+    /// A figure of that number, in pages.
     Pages(usize),
     Epoch,
     Version,

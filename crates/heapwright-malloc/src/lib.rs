@@ -152,9 +152,9 @@ macro_rules! trap {
 }
 
 // Parts of `core` that were compiled for unwinding refer to the personality routine of Rust's
-// frames, which std has. Link-time optimisation drops them; a build without it would have an
-// undefined symbol. Nothing unwinds through Rust here, so the routine is never called. It is weak
-// and hidden: a program may link another Rust library that brings the real one.
+// frames, which std has. Link-time optimisation drops these parts; without it there would be an
+// undefined symbol. Nothing unwinds through Rust here, so the routine is never called. The symbol
+// is weak and hidden: a program may link another Rust library that brings the real routine.
 core::arch::global_asm!(
     ".pushsection .text.heapwright_eh_personality, \"ax\"",
     ".weak rust_eh_personality",

@@ -7,10 +7,10 @@
 //!            not mine, but the common owner's: arm, ... commit       28
 //! ```
 //!
-//! For exclusive caches this is the compiler's code of `heap::malloc` and `heap::free`, instruction
-//! for instruction. The compiler cannot put the restartable sequences of per-CPU caches
-//! (`cache::arrays`) into the same function. One function saves a jump and reloads of registers:
-//! five instructions of a `malloc` with its `free`.
+//! For exclusive caches the code is the compiler's code of `heap::malloc` and `heap::free`,
+//! instruction for instruction. The compiler cannot put the restartable sequences of per-CPU caches
+//! (`cache::arrays`) into the same function. One function for both saves a jump and reloads of
+//! registers: five instructions of a `malloc` with its `free`.
 //!
 //! - The heads of the per-CPU entry's lists are negative: one test sees an empty list and the
 //!   per-CPU entry. Each head also states where the thread's rseq area is.

@@ -1,7 +1,7 @@
 //! For tests alone (feature `observe`): the events of the debug heap's hooks.
 //!
-//! A test program calls `hw_observe` with a function, as if the process had started in debug mode.
-//! The C++ forms are then told apart, and our fault handler is installed. Every slow call of
+//! A test program calls `hw_observe` with a function. The call does what a start in debug mode
+//! does: the C++ forms are told apart, and our fault handler is installed. Every slow call of
 //! threads that *begin* to allocate afterwards calls the function, which must not allocate.
 
 use core::sync::atomic::{AtomicPtr, Ordering};

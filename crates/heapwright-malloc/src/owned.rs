@@ -1,7 +1,7 @@
 //! The blocks of one pool, arena or first-class heap that is checked.
 //!
 //! In `mode=debug`, and in a pool with `hw_pool_options.checked`, each object is a block of the
-//! process's heap. This table knows which blocks are whose:
+//! process's heap. This table knows the blocks of one owner:
 //!
 //! ```text
 //!   allocate   a block of the heap --> table

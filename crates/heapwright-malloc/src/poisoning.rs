@@ -37,7 +37,7 @@ extern "C" fn __asan_address_is_poisoned(address: *const c_void) -> c_int {
     c_int::from(heap::room(address.addr()) == 0)
 }
 
-/// The first byte of a region that may not be accessed. Null: all may be.
+/// The first byte of a region that may not be accessed. Null: all bytes may be accessed.
 #[unsafe(no_mangle)]
 extern "C" fn __asan_region_is_poisoned(from: *mut c_void, bytes: size_t) -> *mut c_void {
     match heap::room(from.addr()) {
@@ -54,8 +54,8 @@ fn mark(from: usize, to: usize, poisons: bool) {
     }
 }
 
-/// A container's elements were `[begin, old_end)` of its storage `[begin, end)`, and are
-/// `[begin, new_end)`.
+/// Notes that a container's elements were `[begin, old_end)` of its storage `[begin, end)`, and are
+/// `[begin, new_end)` now.
 #[unsafe(no_mangle)]
 extern "C" fn __sanitizer_annotate_contiguous_container(
     begin: *const c_void,
@@ -70,8 +70,8 @@ extern "C" fn __sanitizer_annotate_contiguous_container(
     }
 }
 
-/// A container's elements were `[old_begin, old_end)` of its storage `[begin, end)`, and are
-/// `[new_begin, new_end)`.
+/// Notes that a container's elements were `[old_begin, old_end)` of its storage `[begin, end)`, and
+/// are `[new_begin, new_end)` now.
 #[unsafe(no_mangle)]
 extern "C" fn __sanitizer_annotate_double_ended_contiguous_container(
     begin: *const c_void,
@@ -84,7 +84,7 @@ extern "C" fn __sanitizer_annotate_double_ended_contiguous_container(
     let [begin, end] = [begin, end].map(|at| at.addr());
     let [old_begin, old_end] = [old_begin, old_end].map(|at| at.addr().clamp(begin, end));
     let [new_begin, new_end] = [new_begin, new_end].map(|at| at.addr().clamp(begin, end));
-    // Poisons the former elements in front of the new ones, and those behind them.
+    // Poisons the former elements in front of the new elements, and behind them.
     mark(old_begin, old_end.min(new_begin), true);
     mark(old_begin.max(new_end), old_end, true);
     mark(new_begin, new_end, false);
@@ -93,14 +93,14 @@ extern "C" fn __sanitizer_annotate_double_ended_contiguous_container(
 /// The first byte of `[from, to)` that is poisoned, or that is not poisoned.
 fn first(from: usize, to: usize, poisoned: bool) -> Option<usize> {
     let bytes = to.checked_sub(from).filter(|&bytes| bytes > 0)?;
-    // Only blocks can be poisoned: all other memory is as it should be.
+    // Only blocks can be poisoned: all other memory counts as right.
     let leading = heap::poisoned_bytes(from, bytes)?;
     let same = if poisoned { heap::room(from) } else { leading };
     (same < bytes).then_some(from + same)
 }
 
-/// The first byte of a container's storage `[begin, end)` that is not as it should be, if its
-/// elements are `[begin, middle)`. Null: all bytes are.
+/// The first byte of a container's storage `[begin, end)` that is wrongly poisoned, or wrongly not
+/// poisoned, if its elements are `[begin, middle)`. Null: there is no such byte.
 #[unsafe(no_mangle)]
 extern "C" fn __sanitizer_contiguous_container_find_bad_address(
     begin: *const c_void,
@@ -119,7 +119,7 @@ extern "C" fn __sanitizer_verify_contiguous_container(
     c_int::from(__sanitizer_contiguous_container_find_bad_address(begin, middle, end).is_null())
 }
 
-/// The same if its elements are `[first, last)`.
+/// As [`__sanitizer_contiguous_container_find_bad_address`], if the elements are `[first, last)`.
 #[unsafe(no_mangle)]
 extern "C" fn __sanitizer_double_ended_contiguous_container_find_bad_address(
     begin: *const c_void,
@@ -202,7 +202,7 @@ unsafe extern "C" fn __asan_get_alloc_stack(
     unsafe { history(address.addr(), false, trace, most, thread) }
 }
 
-/// The same for the call that freed the block.
+/// As [`__asan_get_alloc_stack`], for the call that freed the block.
 ///
 /// # Safety
 ///

@@ -1,12 +1,12 @@
 //! `sigaction`, `signal` and their kin, for the signals that we need.
 //!
 //! In debug mode `fault_handler` is installed: it remembers the program's actions for SIGSEGV and
-//! SIGBUS, and its own handler stays the kernel's. A query returns the remembered action. While
-//! `ending_signals` watches, its handler replaces the default action of SIGTERM and its kin, and a
-//! query returns the default. That handler also calls the program's one-shot handlers of these
-//! signals, because the kernel would restore the default. Other actions go to the kernel. For every
-//! other signal, and in other modes, each function here jumps to the next function of its name,
-//! usually the C library's.
+//! SIGBUS, and its own handler stays installed in the kernel. A query returns the remembered
+//! action. While `ending_signals` watches, its handler replaces the default action of SIGTERM and
+//! its kin, and a query returns the default. That handler also calls the program's one-shot
+//! handlers of these signals, because the kernel would restore the default. Other actions go to the
+//! kernel. For every other signal, and in other modes, each function here jumps to the next
+//! function of its name, usually the C library's.
 //!
 //! | function | the action it sets |
 //! |---|---|
@@ -325,13 +325,13 @@ macro_rules! old_style {
 old_style! {
     /// Sets a handler that stays, as BSD did and glibc does.
     signal, c"signal" => true, libc::SA_RESTART;
-    /// The same.
+    /// As `signal`.
     bsd_signal, c"bsd_signal" => true, libc::SA_RESTART;
-    /// The same.
+    /// As `signal`.
     ssignal, c"ssignal" => true, libc::SA_RESTART;
     /// Sets a one-shot handler, as System V did.
     sysv_signal, c"sysv_signal" => false, libc::SA_RESETHAND | libc::SA_NODEFER;
-    /// The same: some programs are compiled to call `signal` by this name.
+    /// As `sysv_signal`. Some programs are compiled to call `signal` by this name.
     __sysv_signal, c"__sysv_signal" => false, libc::SA_RESETHAND | libc::SA_NODEFER;
 }
 

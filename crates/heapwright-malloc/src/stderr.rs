@@ -2,13 +2,14 @@
 //! closes its standard error.
 //!
 //! Text goes only to the file that standard error was when the library began
-//! (`heapwright::process::write_stderr`): after descriptor 2 is closed, a data file may get its
-//! number. A program that names the number in `dup2`, such as a shell (`exec 2>log`) or a daemon,
+//! (`heapwright::process::write_stderr`). After descriptor 2 is closed, a data file may get the
+//! number 2. A program that names the number in `dup2`, such as a shell (`exec 2>log`) or a daemon,
 //! wants another standard error. From then on text goes to that file.
 //!
 //! The core utilities, and all programs with gnulib, close standard error in a handler of `exit`,
-//! before our destructor. So statistics are printed when the program closes it. No descriptor is
-//! kept: otherwise a process that waits for the end of a pipe would wait for a daemon.
+//! before our destructor. So statistics are printed when the program closes standard error. No
+//! descriptor is kept: otherwise a process that waits for the end of a pipe would wait for a
+//! daemon.
 //!
 //! Otherwise each function does the same as the C library's.
 

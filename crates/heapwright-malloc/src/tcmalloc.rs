@@ -6,8 +6,8 @@
 //!   MallocExtension_...        questions and orders in C
 //! ```
 //!
-//! The C++ class `MallocExtension` stays that of the linked library: it answers for that library's
-//! heap, which is empty then.
+//! The C++ class `MallocExtension` stays the linked library's. It answers for that library's heap,
+//! which is empty then.
 //!
 //! | property | its value here |
 //! |---|---|
@@ -231,7 +231,7 @@ unsafe extern "C" fn MallocExtension_GetStats(buffer: *mut c_char, length: c_int
     // SAFETY: `buffer` has room for the bytes, as the caller promises.
     unsafe { ptr::copy_nonoverlapping(bytes.as_ptr().cast(), buffer, bytes.len()) };
     let end = buffer.wrapping_add(bytes.len());
-    // SAFETY: `buffer` has room for one more, as the caller promises.
+    // SAFETY: `buffer` has room for one more byte, as the caller promises.
     unsafe { end.write(0) };
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Code that writes a report must not allocate: this is malloc's own library, and the process may
 //! be ending, or memory may have run out. So `core::fmt` with its dynamic dispatch and panics stays
-//! out. Text that does not fit is cut off. A report's buffer has room for all of it; otherwise a
-//! test would miss the last line.
+//! out. Text that does not fit is cut off. A report's buffer has room for the whole report;
+//! otherwise a test would miss the last line.
 //!
 //! The functions stay out of line: inlined into a report they made 20 KiB of code that runs once.
 
@@ -84,8 +84,8 @@ impl<const N: usize> Text<N> {
         self.repeat(b' ', width.saturating_sub(digits)).digits(value)
     }
 
-    /// Appends the digits of a number: first those of its tenth, then the last. (At most 20 calls
-    /// deep. The compiler would unroll a loop over a buffer into 20 divisions.)
+    /// Appends the digits of a number: first the digits of its tenth, then the last digit. (At most
+    /// 20 calls deep. The compiler would unroll a loop over a buffer into 20 divisions.)
     #[inline(never)]
     fn digits(&mut self, value: u64) -> &mut Self {
         if value >= 10 {

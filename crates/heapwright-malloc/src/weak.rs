@@ -7,7 +7,8 @@ use libc::{c_char, c_void};
 
 /// The address of a symbol. Null: the process has no symbol of that name.
 ///
-/// The dynamic linker binds the symbol when it loads the library; the linker, in a static program.
+/// The dynamic linker binds the symbol when it loads the library; in a static program the linker
+/// binds it.
 macro_rules! weak {
     ($name:literal) => {
         $crate::weak::bound!(concat!(".weak ", $name), $name)
@@ -47,8 +48,8 @@ macro_rules! bound {
 
 pub(crate) use {bound, weak};
 
-/// The next function of a name, after ours: the C library's, or that of a library between. It is
-/// looked up once, and kept in `found`. Null: there is none, or the program is static.
+/// The next function of a name, after ours: the C library's, or a function of a library between. It
+/// is looked up once, and kept in `found`. Null: there is none, or the program is static.
 #[inline]
 pub(crate) fn next(found: &AtomicPtr<c_void>, name: &CStr) -> *mut c_void {
     let known = found.load(Ordering::Relaxed);

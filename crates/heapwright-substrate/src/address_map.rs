@@ -70,8 +70,7 @@ pub enum Kind {
     PoolRest(usize),
     /// A unit of an arena's chunk.
     Arena,
-    /// A unit of the hardened heap without a block: a guard, or address space kept for a size
-    /// class.
+    /// A unit of the hardened heap without a block: a guard, or address space kept for a class.
     Guard,
     /// The first unit of a span of the debug heap.
     Debug,

@@ -158,7 +158,7 @@ pub fn describe(address: *const u8) -> Description {
     }
 }
 
-/// A front end with records of its own, so that only it can read its units.
+/// A front end whose units only its own reader can describe.
 #[derive(Clone, Copy)]
 pub enum Front {
     /// Debug heaps: their records also describe freed blocks.

@@ -49,8 +49,7 @@ impl Path {
         }
     }
 
-    /// Reads the first bytes of a file in this folder. (There is only one copy of the path, for
-    /// small stacks.)
+    /// Reads the first bytes of a file in this folder. (The path is copied once, for small stacks.)
     #[inline(never)]
     pub fn read_in(&self, name: &[u8], text: &mut [u8]) -> usize {
         let mut path = Self { bytes: self.bytes, length: self.length };

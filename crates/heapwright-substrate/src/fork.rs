@@ -53,8 +53,7 @@ pub enum Part {
     Debug,
     /// The window and the units carved from it.
     Substrate,
-    /// The trace of calls. Its holder waits for no lock, and a thread that writes may hold any
-    /// lock.
+    /// The trace of calls. Its holder waits for no lock, and a writing thread may hold any lock.
     Trace,
     /// The samples of a heap profile. Their holder waits for no lock, and a thread that adds a
     /// sample may hold any lock.
@@ -68,7 +67,7 @@ const PARTS: usize = 8;
 pub struct Handlers {
     /// Takes the locks.
     pub before: fn(),
-    /// Gives them back. Follows `before` in the same thread or its copy.
+    /// Gives the locks back. Follows `before` in the same thread or its copy.
     pub unlock: unsafe fn(),
     /// Runs in the child after `unlock`: repairs the state that other threads left half done. The
     /// argument tells whether the forking thread was the only one.
@@ -120,9 +119,9 @@ unsafe extern "C" fn before() {
         WITHIN.fetch_add(1, Ordering::Relaxed);
         return;
     }
-    // A process with one thread takes no locks. Only this thread can hold a lock, if a signal
-    // handler that interrupted the heap forks. The child returns from the handler and gives the
-    // lock back itself.
+    // A process with one thread takes no locks. This thread itself may hold a lock, if it forks in
+    // a signal handler that interrupted the heap. Then the child returns from the handler and
+    // releases the lock.
     let alone = os::is_single_threaded();
     ALONE.store(alone, Ordering::Relaxed);
     if alone {
@@ -161,9 +160,9 @@ unsafe extern "C" fn before() {
         }
     }
     // A signal handler that interrupts another library's fork handler would find half-done work,
-    // and in the child state that is not yet repaired. So signals are blocked, except those of
-    // faults. (Not earlier: a collector may stop all threads by a signal, and a stopped thread may
-    // hold an awaited lock. Until now, a handler that interrupts the fork waits for no lock.)
+    // and in the child state that is not yet repaired. So all signals but faults are blocked. (Not
+    // earlier: a collector may stop all threads by a signal, and a stopped thread may hold an
+    // awaited lock. Until now, a handler that interrupts the fork waits for no lock.)
     let blocked = os::block_signals();
     // SAFETY: `FORKING` is held.
     unsafe { BLOCKED.0.get().write(blocked) };
@@ -180,8 +179,8 @@ fn ends_within() -> bool {
 }
 
 /// Gives the locks back. Returns the signals to block from now on. `None` if no locks were taken:
-/// the process had one thread, or another thread has registered the handlers since the fork began
-/// (musl runs the handlers that exist when the fork ends).
+/// the process had one thread, or another thread has registered the handlers since the fork began.
+/// (musl runs the handlers that exist when the fork ends.)
 ///
 /// # Safety
 ///

@@ -48,8 +48,7 @@ impl Lease {
         Self(AtomicU64::new(0))
     }
 
-    /// Publishes the object that the caller wrote into its slot. Returns the generation, which is
-    /// odd.
+    /// Publishes the object that the caller wrote into its slot. Returns the odd generation.
     #[inline]
     pub fn begin(&self) -> u32 {
         let generation = (self.0.load(Ordering::Relaxed) >> 32) as u32 | 1;

@@ -13,16 +13,16 @@
 //! ```
 //!
 //! Far from the limit nothing changes, because speed comes first. The limit is the smallest limit
-//! of the process's control groups (`heapwright_record::control_group`). The user or the program
-//! may set a limit for the process alone. For `RLIMIT_AS` see `chunk::address_limit`.
+//! of the process's control groups (`heapwright_record::control_group`). Instead, the user or the
+//! program may set a limit for the process alone. For `RLIMIT_AS` see `chunk::address_limit`.
 //!
-//! The memory in use is that of all processes of the group, without memory that the kernel can drop
-//! (file pages). Under a limit of the process alone, it is the process's resident memory. A look
-//! reads a file. So no thread looks while the heap is small, or before the heap has grown by a good
-//! part of the bytes that were left: see [`note_fresh`].
+//! The memory in use is the memory of all processes of the group, without memory that the kernel
+//! can drop (file pages). Under a limit of the process alone, it is the process's resident memory.
+//! A look reads a file. So no thread looks while the heap is small, or before the heap has grown by
+//! a good part of the bytes that were left: see [`note_fresh`].
 //!
-//! Pressure (PSI) is in `memory.pressure` of the limited group, else in `/proc/pressure/memory`:
-//! the part of the last ten seconds in which some thread waited for the kernel to free pages.
+//! Pressure (PSI) is the part of the last ten seconds in which some thread waited for the kernel to
+//! free pages. It is in `memory.pressure` of the limited group, else in `/proc/pressure/memory`.
 //!
 //! No memory safety depends on these values. All accesses are relaxed; one thread looks at a time.
 //!
@@ -78,7 +78,7 @@ impl Nearness {
         }
     }
 
-    /// Free runs may take one part in this number of the bytes left below the limit.
+    /// Free runs may take 1 / `part` of the bytes left below the limit.
     const fn part(self) -> usize {
         match self {
             Self::Far => 1,
@@ -184,7 +184,7 @@ fn note(look: &Look, before: Nearness) -> (Nearness, u32) {
     LEFT.store(left, Ordering::Relaxed);
     let may_wait = if nearness == Nearness::Far { usize::MAX } else { left / nearness.part() };
     MAY_WAIT.store(may_wait, Ordering::Relaxed);
-    // The least values avoid a look for each page near the limit.
+    // The lower bounds avoid a look for each page near the limit.
     UNSEEN.store((left / 4).max(look.limit / 256).max(WORTH_A_LOOK), Ordering::Relaxed);
     let wait = match nearness {
         Nearness::Far => 100,
@@ -237,9 +237,9 @@ fn field(text: &[u8], name: &[u8]) -> Option<usize> {
         .and_then(number)
 }
 
-/// The pressure in the text of the kernel's file, as a nearness. It follows the percentage of the
-/// last ten seconds in which some thread waited. A nearness stays until the percentage is below
-/// half of its threshold. `None`: the text has no such percentage.
+/// The pressure in the text of the kernel's file, as a nearness. The nearness follows the
+/// percentage of the last ten seconds in which some thread waited. A nearness stays until the
+/// percentage is below half of its threshold. `None`: the text has no such percentage.
 fn pressure(text: &[u8], before: Nearness) -> Option<Nearness> {
     let percent = text.strip_prefix(b"some avg10=").and_then(number)?;
     let begins = |from: Nearness, at: usize| {
@@ -341,11 +341,11 @@ pub struct Watcher {
 
 /// A heap with fewer bytes causes no look.
 const SMALL: usize = 16 << 20;
-/// No thread reads a group's figures before the heap has one part in this number of the limit.
+/// No thread reads a group's figures before the heap has 1 / `LITTLE` of the limit.
 const LITTLE: usize = 16;
-/// Less growth causes no look.
+/// Growth by fewer bytes causes no look.
 const WORTH_A_LOOK: usize = 1 << 20;
-/// Looks may take one part in this number of the time.
+/// Looks may take 1 / `SHARE` of the time.
 const SHARE: u64 = 50;
 /// The milliseconds until the next look if there is no reason for a look.
 const IDLE_MS: u32 = 50;

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A block is a sample if a point lies in it. The distances between points are exponentially
-//! distributed, so the chance of a block depends on its size alone, and not on earlier allocations:
-//! a program whose allocations repeat cannot be in step with the points. A block of `n` bytes is a
+//! distributed, so the chance of a block depends on its size alone, and not on earlier allocations.
+//! A program whose allocations repeat cannot be in step with the points. A block of `n` bytes is a
 //! sample with the chance `1 - exp(-n / period)`. So each sample stands for the reciprocal of this
 //! chance in blocks, and the sum of the samples is an unbiased estimate (Horvitz and Thompson,
 //! 1952). TCMalloc and jemalloc sample in the same way.

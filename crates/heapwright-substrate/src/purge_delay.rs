@@ -31,11 +31,11 @@ pub const DEFAULT_MIN_MS: i32 = 250;
 pub const DEFAULT_MAX_MS: i32 = 5500;
 /// Pages that were not touched again for this number of milliseconds were not needed.
 const FORGOTTEN_MS: u32 = 15_000;
-/// The delay grows only if this many bytes, and this part of the bytes given back, are touched
+/// The delay grows only if this many bytes, and 1 / `SHARE` of the bytes given back, are touched
 /// again.
 const MANY: usize = 256 << 10;
 const SHARE: usize = 4;
-/// The delay exceeds the pause by one part in this number, because pauses differ.
+/// The delay exceeds the pause by 1 / `LONGER`, because pauses differ.
 const LONGER: i32 = 10;
 /// Looks for waiting pages in each delay, and the fewest milliseconds between two looks, unless the
 /// delay is shorter.

@@ -12,11 +12,12 @@
 //!
 //! [`RemoteStack`] is a Treiber stack of chains. It is only emptied as a whole, so it has no ABA
 //! problem. `count` is raised *before* the push, so it bounds the length of a taken chain. A double
-//! free may have made a chain cyclic: then it is longer than the bound, and the walker stops there.
+//! free may have made a chain cyclic. Such a chain is longer than the bound, and the walker stops
+//! at the bound.
 //!
-//! [`Ownership`] names the thread that may act as the owner: the thread that holds the cache, or,
-//! once that thread has ended, a thread that claims it for a moment. Late frees are never lost,
-//! because both sides read after they have written:
+//! [`Ownership`] names the thread that may act as the owner: the thread that holds the cache. Once
+//! that thread has ended, another thread may claim the cache for a moment. Late frees are never
+//! lost, because both sides read after they have written:
 //!
 //! ```text
 //!   freer:  push; fence; ownership orphaned? claim, drain, let go
@@ -219,14 +220,14 @@ const CLAIMED: u32 = 2;
 pub struct Ownership(AtomicU32);
 
 impl Ownership {
-    /// Held by the caller.
+    /// An ownership that the caller holds.
     #[cfg(not(loom))]
     #[inline]
     pub const fn held() -> Self {
         Self(AtomicU32::new(HELD))
     }
 
-    /// Held by the caller.
+    /// An ownership that the caller holds.
     #[cfg(loom)]
     #[inline]
     pub fn held() -> Self {

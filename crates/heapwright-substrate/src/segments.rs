@@ -9,7 +9,7 @@
 //! An entry never moves, so a reference to it stays valid, and a look-up takes no lock. The first
 //! thread that needs a number in a segment makes the segment, zeroed, in the heap's metadata. The
 //! segment is never freed. If two threads make the same segment, both use the first that was
-//! stored. The other is lost: at most once a doubling, and untouched pages of zeroes take no
+//! stored. The other segment is lost. There are few segments, and untouched pages of zeroes take no
 //! memory.
 //!
 //! `ids` keeps pointers in such a table; the debug heap keeps its sites (`sample`) and its threads.

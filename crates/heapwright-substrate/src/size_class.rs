@@ -7,8 +7,8 @@
 //! ```
 //!
 //! With 16-byte steps up to 512 bytes, the fast path computes the class by a mask, and at most 15
-//! bytes are wasted. Above, eight steps a doubling waste at most one eighth. (Four steps were
-//! measured, too: no faster, and more memory.)
+//! bytes are wasted. Above, eight steps for each doubling waste at most one eighth. (Four steps
+//! were measured, too: no faster, and more memory.)
 //!
 //! A slab is one 64-KiB unit whose slots start at its first byte, so a slot's index is `offset /
 //! size`. A division by a class size is a multiplication by its *reciprocal* `ceil(2^32 / size)`,
@@ -72,7 +72,7 @@ pub const fn of(size: usize) -> usize {
 }
 
 /// The smallest class of at least `size` bytes whose slots are all aligned to `align`. `None`: no
-/// slab can serve it, or `align` is no power of two.
+/// slab can serve the request, or `align` is no power of two.
 ///
 /// If the steps between classes are smaller than the alignment, a multiple of it is a class's size.
 /// Otherwise all sizes are multiples of the alignment.

@@ -15,8 +15,8 @@
 //!
 //! *Carving* advances a frontier a page at a time, so memory that no request needs is not touched.
 //! (In huge pages it is resident nevertheless: see `chunk::dense`.) Slots *returned* to the slab
-//! are bits, not links. They are taken lowest address first, and a slot returned twice is seen. A
-//! page can go back to the kernel if all of its slots are returned.
+//! are bits, not links. They are taken lowest address first, and a second return of a slot is
+//! detected. A page can go back to the kernel if all of its slots are returned.
 //!
 //! Slabs with more than 512 slots (slots under 128 bytes) keep their bitmap in the unit's side
 //! bitmap instead of the record. The record is `unit_record`'s; this file gives a slab's fields

@@ -76,7 +76,7 @@ impl Registration {
     /// nested call (the C library allocates) returns at once. A child forked meanwhile lacks the
     /// registering thread. So the first caller in the child registers again. A wait ends after a
     /// second, because the other thread may wait for a lock of the caller. The caller holds none of
-    /// our locks, or (across a fork) all of them; then it does not wait.
+    /// our locks, or (across a fork) all of them. A caller that holds all of them does not wait.
     #[inline]
     pub fn once(&self, register: impl FnOnce()) {
         if self.process.load(Ordering::Acquire) != Self::DONE {

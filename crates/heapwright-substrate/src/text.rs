@@ -14,7 +14,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// A line that begins with the program's own name.
+    /// A line that begins with heapwright's name.
     pub fn new() -> Self {
         Self { bytes: [0; 480], length: 0 }.text("heapwright: ")
     }

@@ -7,8 +7,8 @@
 //!
 //! A slow path passes once in each tick of the coarse clock, with its cache's lock held. So a task
 //! waits for no lock of a cache, and takes microseconds. No task runs while the thread holds any
-//! other lock, in a signal handler (which may have interrupted the holder of a lock), or while a
-//! fork holds the locks.
+//! other lock, or while a fork holds the locks. No task runs in a signal handler, which may have
+//! interrupted the holder of a lock.
 //!
 //! Modules above set the tasks; the slow paths do not know them.
 //!

@@ -59,8 +59,7 @@ pub struct Record {
     pub requested: AtomicUsize,
     /// Slab: the words of the bitmap that are not zero.
     pub summary: AtomicU64,
-    /// Large block: the first-class heap that owns it, or 0. Pool segment: its
-    /// number in the pool.
+    /// Large block: the first-class heap that owns it, or 0. Pool segment: its number in the pool.
     pub heap: AtomicU32,
     /// Slab: whether untouched slots read as zero. Large block of the hardened heap: the state of
     /// its run's guards (`hardened::warm`).

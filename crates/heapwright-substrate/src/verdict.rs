@@ -9,8 +9,8 @@ pub enum Verdict {
     NotOurs = 0,
     /// The cause was removed: the program continues where it was.
     GoOn = 1,
-    /// A reported error of the program. Its own handler may run; without a handler, the program
-    /// ends, even if it ignores the signal.
+    /// A reported error of the program. The program's own handler may run. Without a handler, the
+    /// program ends, even if it ignores the signal.
     Stop = 2,
     /// As [`Self::Stop`], and the guard of the address's page is lifted: the instruction may run
     /// once, and then the caller restores the guard. A caller that cannot do this restores the

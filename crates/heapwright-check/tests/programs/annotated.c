@@ -1,5 +1,5 @@
 /*
- * A program with LeakSanitizer's annotations. Its word says what it does besides:
+ * A program with LeakSanitizer's annotations. Its argument says what else it does:
  *
  *   annotated            loses only blocks that the annotations keep
  *   annotated lost       loses another block

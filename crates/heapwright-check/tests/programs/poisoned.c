@@ -1,5 +1,5 @@
 /*
- * A program with AddressSanitizer's annotations. Its word says what it does:
+ * A program with AddressSanitizer's annotations. Its argument says what it does:
  *
  *   poisoned            only correct accesses; compares the library's answers
  *   poisoned beyond     memcpy reads a byte of an arena behind the part handed out

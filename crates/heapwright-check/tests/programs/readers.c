@@ -2,7 +2,7 @@
  * Each function that only libheapwright-check.so interposes, as a program calls it.
  *
  *   readers list          the functions' names, and whether each reads or writes
- *   readers right         calls all: up to the last byte of a block, of static memory, of the stack
+ *   readers right         calls all functions: up to the last byte of a block, of static memory, of the stack
  *   readers beyond NAME   calls one: one character too many, or no end
  *   readers freed NAME    calls one: in a freed block
  *   readers before NAME   calls one: from one character before a block

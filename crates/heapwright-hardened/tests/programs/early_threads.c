@@ -20,7 +20,7 @@ static pthread_t thread;
 static _Atomic bool is_held, has_come;
 static _Thread_local bool is_early;
 
-/* heapwright looks up the real functions by this. */
+/* heapwright looks up the real functions by this function. */
 void *dlsym(void *handle, const char *name)
 {
     void *(*real)(void *, const char *) = (void *(*)(void *, const char *))dlvsym(RTLD_NEXT, "dlsym", FIRST);

@@ -7,7 +7,7 @@
 #include "check.h"
 #include <malloc.h>
 
-/* The preloaded library has it. */
+/* The preloaded library defines this function. */
 size_t hw_object_size(const void *address) __attribute__((weak));
 
 static int exact;

@@ -1,8 +1,8 @@
 //! The third table: calls of the kernel. At a guard page of the debug heap the kernel answers
 //! `EFAULT`, an error that the program would not get without heapwright. So each call is verified
 //! first, and is made in spite of a finding (see `kernel`). `libheapwright-check.so` has these
-//! functions, for `mode=debug`. The first table (`table`) explains the form of a line. It also has
-//! the calls that the hardened library checks (`read`, `recvfrom`, `getcwd`, ...).
+//! functions, for `mode=debug`. The first table (`table`) explains the form of a line. That table
+//! also has the calls that the hardened library checks (`read`, `recvfrom`, `getcwd`, ...).
 //!
 //! | argument | bytes that are verified |
 //! |---|---|

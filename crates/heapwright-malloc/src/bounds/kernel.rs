@@ -14,13 +14,13 @@
 //! `read`). So [`Room::judge`] looks at the result after the call. It reports a write beyond the
 //! block, or a limit that is too large.
 //!
-//! The kernel answers `EFAULT` at a guard page. Without heapwright there is none, so the kernel
-//! must not meet one. Beyond a block the kernel reads zeros, and its writes are dropped afterwards.
-//! So no path or struct depends on the debug heap's bytes behind the block.
+//! The kernel answers `EFAULT` at a guard page. Without heapwright there is no guard page, so the
+//! kernel must not meet one. Beyond a block the kernel reads zeros, and its writes are dropped
+//! afterwards. So no path or struct depends on the debug heap's bytes behind the block.
 //!
-//! **Foreign memory.** A program may pass an invalid pointer: the kernel refuses it, not the check.
-//! The checks read lengths and lists of parts themselves, after [`is_there`] has found them
-//! readable.
+//! **Foreign memory.** A program may pass an invalid pointer. The kernel refuses such a pointer;
+//! the check does not. The checks read lengths and lists of parts themselves, after [`is_there`]
+//! has found them readable.
 //!
 //! **Anywhere.** Calls come from signal handlers, and between `vfork` and `exec`. So nothing here
 //! allocates, and guard pages are lifted only if no call of the heap was interrupted.
@@ -615,7 +615,7 @@ mod lists {
             }
         }
 
-        /// The kernel has refused `address`. Reports it and returns true if it is out of bounds.
+        /// The kernel has refused `address`. If it is out of bounds, reports it and returns true.
         fn faulted(self, address: usize) -> bool {
             let place = core::ptr::without_provenance::<u8>(address);
             let Some(room) = bounded(place) else { return false };
@@ -627,8 +627,8 @@ mod lists {
         }
     }
 
-    /// The bytes that a request reads, and those that it writes. (The numbers of old requests, for
-    /// terminals and interfaces, do not contain these sizes.)
+    /// The bytes that a request reads, and the bytes that it writes. (The numbers of old requests,
+    /// for terminals and interfaces, do not contain these sizes.)
     fn accessed_by(request: c_ulong) -> (usize, usize) {
         const INT: usize = size_of::<c_int>();
         /// The kernel's `struct termios`, `struct winsize` and `struct ifreq`.

@@ -57,7 +57,7 @@ macro_rules! function {
 
             real!($name, ($($argument: $type),*) -> $result);
 
-            /// Calls the real function if the glance finds no mistake. The registers keep the
+            /// Calls the real function if the glance finds no mistake. Registers keep the
             /// arguments.
             pub(super) unsafe extern "C" fn checked<const READS: bool>(
                 $($argument: $type),*
@@ -121,7 +121,7 @@ macro_rules! real {
     };
 }
 
-/// The form of a function that checks writes; null for those that only read.
+/// The form of a function that checks writes; null for a function that only reads.
 macro_rules! writes {
     (READERS $name:ident) => {
         core::ptr::null()
@@ -134,8 +134,8 @@ macro_rules! writes {
     };
 }
 
-/// Whether functions of a table pass memory to the kernel. Others fault at a guard page, and
-/// continue after the fault (`fault_handler`).
+/// Whether functions of a table pass memory to the kernel. Functions of other tables fault at a
+/// guard page, and continue after the fault (`fault_handler`).
 macro_rules! calls_the_kernel {
     (READERS) => {
         false

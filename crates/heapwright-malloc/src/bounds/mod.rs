@@ -7,7 +7,7 @@
 //!   heapwright-entry   the names, a slot for each { entry, real }; heapwright-entry-reads
 //!   table              a line for each function that writes: its arguments, its writes, its reads
 //!   readers            functions that only read: in libheapwright-check.so alone
-//!   calls              calls of the kernel: there, too
+//!   calls              calls of the kernel: in libheapwright-check.so alone
 //!     lines              the code that a line becomes
 //!     text               strings: the number of bytes to be written
 //!     reading            bytes that are read up to an end, or compared
@@ -19,14 +19,13 @@
 //! ```
 //!
 //! **One table, two uses.** A line states a function's writes *and* reads. Each function is
-//! compiled twice from it: with checks of writes alone, and with both. The hardened library uses
-//! the first form, because attacks are made of writes out of bounds, and checks of reads cost as
-//! much again. `mode=debug` uses the second form, to find bugs. The debug heap knows each block's
-//! exact size, and whether it was freed. The hardened library lacks the functions that only read.
+//! compiled twice from its line: with checks of writes, and with checks of both. The hardened
+//! library uses the first form: attacks are made of writes out of bounds, and checks of reads cost
+//! as much again. It lacks the functions that only read. `mode=debug` uses the second form: its
+//! heap knows each block's exact size, and whether it was freed.
 //!
 //! **An error** is one line of text, and ends the process. With `on_misuse=report` or `mode=debug`
 //! the real function then does its work, but printed text is cut.
-//!
 //! **Invariants.** Nothing here allocates or takes a lock. No function here changes `errno` before
 //! the real one runs. A destination outside the heap's window goes to the real function unchecked.
 
@@ -125,7 +124,7 @@ type Dlerror = unsafe extern "C" fn() -> *mut c_char;
 ///
 /// The first call of any of the functions fills the slots. The library's constructor, which knows
 /// the mode, fills them again and makes their pages read-only. Several threads, or a signal
-/// handler, may fill the slots at once; the functions for the mode are the ones that stay. If
+/// handler, may fill the slots at once. In the end the slots hold the functions for the mode. If
 /// another thread may still be writing when the constructor is done, the pages stay writable.
 /// (Another library's constructor can start such a thread.)
 static STAGE: AtomicU8 = AtomicU8::new(UNPREPARED);
@@ -170,7 +169,7 @@ pub(crate) fn prepare() {
     STAGE.store(PREPARING, Ordering::SeqCst);
     fill_slots(asked_for());
     STAGE.store(PREPARED, Ordering::SeqCst);
-    // An early thread may still write; later ones see `PREPARED` and do not.
+    // An early thread may still write; later threads see `PREPARED` and do not write.
     if EARLY.load(Ordering::SeqCst) == 0 {
         protect(&SLOTS);
         #[cfg(heapwright_reads)]
@@ -259,7 +258,7 @@ const fn string(text: &'static str) -> &'static CStr {
 fn fill_slots(checks: Checks) {
     let (dlsym, dlerror) = (weak!("dlsym"), weak!("dlerror"));
     if dlsym.is_null() || dlerror.is_null() {
-        // (Never so: each process that can load this library has both functions.)
+        // (This never happens: each process that can load this library has both functions.)
         return;
     }
     // SAFETY: `dlsym` has this type in POSIX.

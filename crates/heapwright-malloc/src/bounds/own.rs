@@ -1,7 +1,7 @@
 //! heapwright's own calls of the functions that it interposes: the real ones, without a check.
 //!
 //! The debug heap fills freed blocks, copies records and reads pages into its own memory for a leak
-//! check: the bounds of blocks do not apply there. The linker redirects these calls to `__wrap_*`
+//! check. The bounds of blocks do not apply there. The linker redirects these calls to `__wrap_*`
 //! (`--wrap` in the build script). heapwright-entry has the copies; this file has the few calls of
 //! the kernel. They use the C library's `syscall`, which is no cancellation point and needs no
 //! lookup.
@@ -12,7 +12,7 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 use heapwright_entry::SLOTS;
 use libc::{c_char, c_int, c_void, off64_t, size_t, ssize_t};
 
-// Only this library calls them.
+// Only this library calls these functions.
 global_asm!(".hidden __wrap_pread64", ".hidden __wrap_readlink", ".hidden __wrap_getcwd");
 
 /// Stores the C library's functions that `find` finds, for heapwright's own copies and searches.

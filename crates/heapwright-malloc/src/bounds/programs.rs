@@ -6,7 +6,7 @@
 //! process and its name, so that the report does not look clean:
 //!
 //! ```text
-//!   execve, ...           the note precedes the call; if that returns, a second one takes it back
+//!   execve, ...           the note precedes the call; a second note revokes it if the call returns
 //!   posix_spawn, popen    the note follows the call, if it succeeded
 //!   system                the note precedes the call, which waits for the program
 //! ```
@@ -133,7 +133,7 @@ pub(super) fn started_by(number: c_long, name: Word, variables: Word) -> Option<
     note(process::id(), b"", name, variables)
 }
 
-/// The argument for the real function: a copy, if the call has a `room` with one.
+/// The argument for the real function: its copy, if the `room` of the call has a copy.
 fn passed<T: Copy>(room: Option<&Room>, argument: T) -> T {
     room.map_or(argument, |room| room.pass(argument))
 }

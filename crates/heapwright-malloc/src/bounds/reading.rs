@@ -8,9 +8,9 @@
 //! ```
 //!
 //! The checks read a block's bytes, and the real function reads them again. Only `strlen`, the most
-//! frequent, returns the check's own count. That count ends with the block if the string has no end
-//! there. No check reads beyond a block's end. A check stops where the function stops. So a program
-//! that splits a long text word by word does not read the whole remaining text for each word.
+//! frequent function, returns the check's own count. That count ends with the block if the string
+//! has no end there. No check reads beyond a block's end. A check stops where the function stops.
+//! If a program splits a long text by words, no check reads all remaining text for each word.
 
 use super::text::{Character, length};
 use super::{Access, Check, Glance, bounded, product};
@@ -192,7 +192,7 @@ impl<const READS: bool> Check<'_, READS> {
         self.compares_as(one, other, limit, |character| character);
     }
 
-    /// As [`compares`](Self::compares), but a difference in case alone is none.
+    /// As [`compares`](Self::compares), without regard to case.
     pub(super) fn compares_letters<C: Character + Into<i64>>(
         self,
         one: *const C,
@@ -244,8 +244,8 @@ impl<const READS: bool> Check<'_, READS> {
         }
     }
 
-    /// The same without regard to case. (An end of the text in the last bytes of its block is proof
-    /// enough: then nothing else is checked.)
+    /// As [`finds_text`](Self::finds_text), without regard to case. (If the text ends in the last
+    /// bytes of its block, nothing else is checked.)
     pub(super) fn finds_letters(self, text: *const c_char, what: *const c_char) {
         const NEAR: usize = 64;
         self.reads_text(what, usize::MAX);
@@ -265,7 +265,7 @@ impl<const READS: bool> Check<'_, READS> {
     }
 
     /// The function will read the string at `text` to its end, or up to a first character. With
-    /// `at_set` that is the first in the set, otherwise the first that is not in the set.
+    /// `at_set` this character is the first in the set, otherwise the first that is not in the set.
     pub(super) fn stops(self, text: *const c_char, set: *const c_char, at_set: bool) {
         self.reads_text(set, usize::MAX);
         if let Some(room) = bounded(text) {
@@ -275,7 +275,7 @@ impl<const READS: bool> Check<'_, READS> {
     }
 
     /// The function will read `text` up to the first character for which `goes_on` is false. The
-    /// block has `room` characters. Returns the number of characters before that one.
+    /// block has `room` characters. Returns the number of characters before this character.
     fn reads_while(self, text: *const c_char, room: usize, goes_on: impl Fn(u8) -> bool) -> usize {
         // SAFETY: the block has `room` bytes from here on.
         let stop = unsafe { find(text, room, |character: c_char| !goes_on(character as u8)) };
@@ -359,8 +359,8 @@ impl<const READS: bool> Check<'_, READS> {
         }
     }
 
-    /// The function will write a line to `*line`, which has room for `*size` bytes by the program's
-    /// word, or to another block.
+    /// The function will write a line to `*line`, or to another block. The program states that
+    /// `*line` has room for `*size` bytes.
     pub(super) fn writes_line(self, line: *mut *mut c_char, size: *mut usize) {
         self.reads(line.cast_const(), size_of::<*mut c_char>());
         self.reads(size.cast_const(), size_of::<usize>());
@@ -378,7 +378,7 @@ impl<const READS: bool> Check<'_, READS> {
     }
 }
 
-/// A letter of ASCII in lower case; other characters unchanged, because locales differ there.
+/// A letter of ASCII in lower case. Other characters stay unchanged, because locales differ there.
 fn lower(character: i64) -> i64 {
     u8::try_from(character).map_or(character, |byte| i64::from(byte.to_ascii_lowercase()))
 }

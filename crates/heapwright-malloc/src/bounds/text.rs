@@ -2,8 +2,8 @@
 //! written.
 //!
 //! Plain and wide strings share the checks; they differ in a character's size and in the C
-//! library's function that finds the end. The checks read a string that does not fit to its end,
-//! only to report its length.
+//! library's function that finds the end. If a string does not fit, the checks read it to its end,
+//! to report its length.
 //!
 //! `strlcpy` and `strlcat` are implemented here, because older C libraries lack them: each is a
 //! length and a copy.
@@ -83,7 +83,7 @@ impl<const READS: bool> Check<'_, READS> {
             let room = room / size_of::<C>();
             let before = length(to, room);
             if before == room {
-                // The string has no end in its block: the function would append somewhere beyond.
+                // The string has no end in its block. The function would append behind the block.
                 let more = length(from, limit) + 1;
                 self.refuse(Access::Write, to.addr(), (room + more) * size_of::<C>());
             } else {
@@ -197,7 +197,7 @@ pub(super) unsafe fn append_within<const READS: bool, R>(
     let room = bounded(to).unwrap_or(usize::MAX);
     let before = length(to, n.min(room));
     if before == room && room < n {
-        // The string has no end in its block: the function would append somewhere beyond.
+        // The string has no end in its block. The function would append behind the block.
         check.refuse(Access::Write, to.addr(), room.saturating_add(whole + 1).min(n));
     }
     // SAFETY: the destination has room for `n` characters, of which `before` stay.

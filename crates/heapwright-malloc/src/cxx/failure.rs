@@ -2,10 +2,11 @@
 //!
 //! If the heap has no memory, the standard demands a loop. It fetches the new-handler, calls it,
 //! and tries again; without a handler it throws `std::bad_alloc`. Both the handler and the thrower
-//! may throw, and Rust built with `panic=abort` cannot be unwound through. So no Rust frame is on
-//! the stack then: the operator ends in a tail call of [`new_slow`], which is assembly with its
-//! unwinding written out. The assembly calls only Rust functions that cannot throw. (A test throws
-//! through it, and another reads the disassembly to see that the operator *jumps* there.)
+//! may throw, and Rust built with `panic=abort` cannot be unwound through. So no Rust frame may be
+//! on the stack at that moment. The operator ends in a tail call of [`new_slow`], which is assembly
+//! with its unwinding written out. The assembly calls only Rust functions that cannot throw. (A
+//! test throws through it, and another reads the disassembly to see that the operator *jumps*
+//! there.)
 //!
 //! ```text
 //!   caller (C++)                         caller (C++)

@@ -1,4 +1,4 @@
-//! Forms that forward to another form, and how a debug heap learns which form was called.
+//! Forms of `new` and `delete` that forward to another form, and how a debug heap tells them apart.
 //!
 //! **Forwarding.** A program may replace some forms and rely on the others to call its own.
 //! (Programs that count allocations replace `new(n)` and `delete(p)` alone, and the compiler calls
@@ -9,21 +9,21 @@
 //! **Telling apart.** A debug heap must know `new[]` from `new`, and the sizes and alignments of
 //! `delete`. The forms that do the work report the alignment (`heap::NEW`). A forwarding form loses
 //! all this. So debug mode and hardened mode replace words of [`FORWARD`] by functions that do the
-//! work at once and report everything. A word is replaced if its operator, and each operator behind
-//! that one, is ours. If the program has replaced an operator, the word stays. The program's
-//! operator then runs, as the standard says, and its own calls are reported. [`distinguish_forms`]
-//! does this twice.
+//! work at once and report everything. A word is replaced if its operator is ours, and so is each
+//! operator to which that operator forwards. If the program has replaced an operator, the word
+//! stays. The program's operator then runs, as the standard says, and its own calls are reported.
+//! [`distinguish_forms`] does this twice.
 //!
 //! ```text
 //!                       fast mode              debug mode
 //!   delete[](p, n)  ->  delete[](p)        ->  free_sized_from::<NEW_ARRAY>(p, n)
 //!   delete[](p)     ->  delete(p)          ->  free_from::<NEW_ARRAY>(p)
 //!   new[](n)        ->  new(n)             ->  new_array_slow(n, 1)
-//!   nothrow forms   ->  what they forward to, which reports (they know no more)
+//!   nothrow forms   ->  the form behind them, which reports (nothrow forms know no more)
 //! ```
 //!
-//! Fast mode pays nothing: the jump reads this word of memory instead of another. [`FORWARD`] is as
-//! safe as the symbol table: it lies in `.data.rel.ro`.
+//! Fast mode pays nothing: the jump reads a word of [`FORWARD`] instead of a word of the symbol
+//! table. [`FORWARD`] is as safe as the symbol table: it lies in `.data.rel.ro`.
 
 use super::failure::new_array_slow;
 use super::{_ZdlPv, _ZdlPvSt11align_val_t, _Znwm, _ZnwmSt11align_val_t};
@@ -144,8 +144,9 @@ fn leads_to_us(form: usize) -> bool {
 /// block to it. The constructor calls this.
 pub(crate) fn notice_replacements() {
     if !leads_to_us(DELETE_SIZED) {
-        // SAFETY: constructors run one at a time, before `main` and before `dlopen` returns. A
-        // thread that one of another library's has started would find the old tag or the new.
+        // SAFETY: constructors run one at a time, before `main` and before `dlopen` returns. If a
+        // constructor of another library has started a thread, that thread reads the old tag or the
+        // new one.
         unsafe { heap::forward_sized_frees() };
     }
 }
@@ -297,9 +298,9 @@ forwarding! {
     _ZdaPvSt11align_val_tRKSt9nothrow_t => "_ZdaPvSt11align_val_t";
 }
 
-/// A form that calls another form, which cannot distinguish it from its own callers. It is one jump
-/// through its place in [`FORWARD`]. The instructions in brackets precede the jump, for x86-64 and
-/// for aarch64.
+/// A form that calls another form. The other form cannot tell this call from a direct call. The
+/// form is one jump through its place in [`FORWARD`]. The instructions in brackets precede the
+/// jump, for x86-64 and for aarch64.
 macro_rules! forwarding_apart {
     ($( $(#[$doc:meta])* $from:ident => $place:ident [$($x86:literal),*] [$($arm:literal),*]; )*) => {
         $(

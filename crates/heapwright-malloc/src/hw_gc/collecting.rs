@@ -35,8 +35,8 @@ pub unsafe extern "C" fn hw_gc_collect(mutator: *mut GcMutator) {
     unsafe { mutator.collect() };
 }
 
-/// Makes a whole minor collection. Makes a major one instead if that is due, or if the heap cannot
-/// tell old objects: it has no generations, or has not collected yet. Returns whether the
+/// Makes a whole minor collection. Makes a major collection instead if one is due, or if the heap
+/// cannot tell old objects: it has no generations, or has not collected yet. Returns whether the
 /// collection was a minor one.
 ///
 /// # Safety
@@ -52,7 +52,7 @@ pub unsafe extern "C" fn hw_gc_collect_minor(mutator: *mut GcMutator) -> bool {
 
 /// Collects, moves objects close together, and gives empty pages back. A page stays as it is if an
 /// object in it is pinned, was reported by hw_gc_mark, or may be reached from a scanned stack.
-/// While major collections are deferred, nothing moves before the next one.
+/// While major collections are deferred, nothing moves before the next major collection.
 ///
 /// # Safety
 ///
@@ -96,8 +96,8 @@ pub unsafe extern "C" fn hw_gc_ask_compact(mutator: *mut GcMutator) {
     unsafe { mutator.ask_compact() };
 }
 
-/// Pins the object at its address, until hw_gc_unpin was called as often. A pin does not keep the
-/// object alive. Returns whether it is an object of the heap.
+/// Pins the object at its address, until hw_gc_unpin was called as often as hw_gc_pin. A pin does
+/// not keep the object alive. Returns whether object is an object of the heap.
 ///
 /// # Safety
 ///
@@ -211,7 +211,7 @@ pub unsafe extern "C" fn hw_gc_resume_majors(mutator: *mut GcMutator) {
 }
 
 /// Whether hw_gc_defer_majors holds back a major collection that is due. hw_gc_ask and hw_gc_step
-/// make it, a little at a time.
+/// make this collection, a little at a time.
 ///
 /// # Safety
 ///

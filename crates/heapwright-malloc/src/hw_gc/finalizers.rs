@@ -35,10 +35,10 @@ pub unsafe extern "C" fn hw_gc_finalize(
     added
 }
 
-/// As hw_gc_finalize, with a priority and a context that is an object of the heap, or NULL. The
-/// context is kept for as long as the object lives or the finalizer is due, also if it leads to the
-/// object. Finalizers of priority 0 come first. A finalizer is not due while another finalizer has
-/// a higher priority and an object that leads to its own.
+/// As hw_gc_finalize, with a priority and a context. The context is an object of the heap, or NULL.
+/// The heap keeps the context while the object lives or the finalizer is due. A context that leads
+/// to the object does not keep the object. Finalizers of priority 0 come first. A finalizer is not
+/// due while the object of another due finalizer, of a higher priority, leads to its object.
 ///
 /// Returns false with errno ENOMEM if there is no memory, EINVAL without a function or for a
 /// priority that does not exist.
@@ -87,7 +87,8 @@ pub unsafe extern "C" fn hw_gc_tell_when_due(
     unsafe { heap.tell_when_due(tell, context) };
 }
 
-/// Removes all finalizers of object that are not due yet. Takes constant time for each.
+/// Removes all finalizers of object, except those that are due already. Takes constant time for
+/// each.
 ///
 /// Returns their number.
 ///

@@ -30,8 +30,9 @@ pub unsafe extern "C" fn hw_gc_guardian_new(mutator: *mut GcMutator, object: *mu
 }
 
 /// Registers object with a guardian. When nothing leads to object any more, representative can be
-/// retrieved. That is object itself, or another object, which is kept until then. An object may be
-/// registered several times, and is retrieved as often. Weak references to a retrieved object stay.
+/// retrieved. representative is object itself, or another object, which is kept until then. An
+/// object may be registered several times, and is retrieved as often. Weak references to a
+/// retrieved object stay.
 ///
 /// Returns false with errno ENOMEM if there is no memory, or if there is no such guardian.
 ///

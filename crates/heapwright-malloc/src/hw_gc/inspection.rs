@@ -53,7 +53,7 @@ pub unsafe extern "C" fn hw_gc_is_old(mutator: *mut GcMutator, object: *mut c_vo
     unsafe { mutator.is_old(object.cast()) }
 }
 
-/// Whether an object stays because it, or another in its page, is pinned.
+/// Whether an object stays because it, or another object in its page, is pinned.
 ///
 /// # Safety
 ///

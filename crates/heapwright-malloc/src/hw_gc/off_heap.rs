@@ -8,8 +8,8 @@ use crate::errno;
 use crate::hw_gc_types::{GcHeap, GcMutator};
 use heapwright::heap;
 
-/// Reports that objects of the heap keep bytes more, or fewer, in malloc. The bytes count in the
-/// heap's budget.
+/// Reports that objects of the heap keep more memory of malloc, by bytes. A negative number means
+/// less memory. The bytes count in the heap's budget.
 ///
 /// # Safety
 ///

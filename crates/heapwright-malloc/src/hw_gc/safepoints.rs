@@ -14,7 +14,7 @@ use crate::hw_gc_types::{GcHeap, GcMutator, GcMutatorVisitor};
 use heapwright::gc::raw::{self, ThreadState};
 
 /// From now on collections scan the calling thread's registers and its stack below base: every word
-/// that is an address within an object keeps that object. NULL ends this.
+/// that is an address within an object keeps that object. A base of NULL ends the scans.
 ///
 /// A thread that changes to another stack (makecontext, sigaltstack) calls this when it enters the
 /// other stack, and when it comes back. The runtime's roots report other stacks with objects
@@ -61,9 +61,9 @@ macro_rules! jump {
     };
 }
 
-/// The thread calls this before it blocks: collections go on without it. Until hw_gc_enter it
-/// touches no object and calls nothing here. The frame that called this does not return before
-/// hw_gc_enter.
+/// The thread calls this before it blocks: collections go on without the thread. Until hw_gc_enter
+/// the thread touches no object and calls nothing here. The frame that called this does not return
+/// before hw_gc_enter.
 ///
 /// # Safety
 ///
@@ -103,10 +103,10 @@ pub unsafe extern "C" fn hw_gc_try_enter(mutator: *mut GcMutator) -> bool {
 }
 
 /// Visits all mutators of a heap, each with the hw_gc_thread_state that it had a moment ago. A
-/// runtime finds its threads by their words (hw_gc_data), and needs no list of its own. May also be
-/// called in roots, and for an event. visit runs under no lock, and may call any function of the
-/// heap. The mutator that it visits does not detach before visit returns: visit must not wait for
-/// that. A mutator that attaches meanwhile is not visited.
+/// runtime that keeps a word in each mutator (hw_gc_data) thus needs no list of its threads. The
+/// callbacks roots and event may call this, too. visit runs under no lock, and may call any
+/// function of the heap. The visited mutator does not detach before visit returns, so visit must
+/// not wait for that. A mutator that attaches meanwhile is not visited.
 ///
 /// Returns the number of mutators.
 ///

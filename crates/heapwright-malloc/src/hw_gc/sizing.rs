@@ -5,10 +5,10 @@ use core::ffi::c_void;
 use super::heap_of;
 use crate::hw_gc_types::{GcHeap, GcPolicy};
 
-/// Changes a heap's memory target, as in hw_gc_options: factor_percent of the live bytes, at least
-/// least bytes between two collections, at most most bytes in all. 0 stands for the default of
-/// each. A heap already larger than most gets no page until a collection has made room. Any thread
-/// may call it.
+/// Changes a heap's memory target, as in hw_gc_options. The heap may be factor_percent of its live
+/// bytes. least: the fewest bytes between two collections. most: the largest number of bytes in
+/// all. 0 stands for the default of each. A heap that is already larger than most gets no page
+/// until a collection has made room. Any thread may call this.
 ///
 /// # Safety
 ///
@@ -26,9 +26,9 @@ pub unsafe extern "C" fn hw_gc_set_target(
 
 /// From now on the heap grows by a square-root rule, in place of factor_percent (MemBalancer:
 /// Kirisame, Shenoy, Panchekha, OOPSLA 2022). The rule uses the heap's live bytes, its allocation
-/// rate and its slowness of marking. Of several heaps with the same bytes, those get more memory
-/// that save more time with it. A heap with bytes live bytes that allocates as fast as it is marked
-/// may double. With 0, factor_percent counts again. Any thread may call this.
+/// rate and its slowness of marking. Of several heaps with the same bytes, a heap gets more memory
+/// if that memory saves more time. A heap with bytes live bytes that allocates as fast as it is
+/// marked may double. With 0, factor_percent counts again. Any thread may call this.
 ///
 /// # Safety
 ///
@@ -39,10 +39,10 @@ pub unsafe extern "C" fn hw_gc_balance(heap: *mut GcHeap, bytes: usize) {
     unsafe { heap_of(heap) }.balance(bytes);
 }
 
-/// Sets policy, which is called after each collection. It returns how many bytes may be live and
-/// garbage when the next collection ends. All mutators are stopped then, so policy calls nothing of
-/// the heap and takes no lock that a mutator may hold. 0: the heap's own choice. least and most of
-/// hw_gc_options still hold. NULL: no policy. Any thread may call this.
+/// Sets policy, which is called after each collection. policy returns how many bytes may be live
+/// and garbage when the next collection ends. All mutators are stopped during the call, so policy
+/// calls nothing of the heap and takes no lock that a mutator may hold. 0: the heap's own choice.
+/// least and most of hw_gc_options still hold. NULL: no policy. Any thread may call this.
 ///
 /// # Safety
 ///

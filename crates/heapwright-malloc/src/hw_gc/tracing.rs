@@ -76,7 +76,7 @@ pub unsafe extern "C" fn hw_gc_traced_to(tracer: *const GcTracer) -> usize {
 }
 
 /// Reports that object, for which trace was called, has more references than were reported now.
-/// trace is called again, maybe in a later step, and hw_gc_traced_to then returns from. That is any
+/// trace is called again, maybe in a later step, and hw_gc_traced_to then returns from. from is any
 /// number from 1 to 2^60, such as the number of references reported so far. Use this if one call
 /// for all references would take too long, and hw_gc_mark_range does not suit. Call it last.
 ///
@@ -107,13 +107,14 @@ pub unsafe extern "C" fn hw_gc_mark_weak(tracer: *mut GcTracer, slot: *mut *mut 
 }
 
 /// Reports an ephemeron: the reference in key is weak, and value keeps its object as long as the
-/// key's object lives. When the key's object has died, both become NULL. A key that is not NULL and
-/// no object of the heap lives for ever.
+/// key's object lives. When the key's object has died, key and value become NULL. A key that is not
+/// NULL and no object of the heap lives for ever.
 ///
 /// # Safety
 ///
 /// tracer is the argument of the running callback; key lies in the object that is being traced.
-/// value does so, too, or lies in static data: then the value is kept for as long as the object is.
+/// value lies there, too, or in static data. In static data the value is kept for as long as the
+/// object is.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_mark_ephemeron(
     tracer: *mut GcTracer,

@@ -15,23 +15,23 @@
 //! - Before a request is refused, all free runs become absent, and the tails of large blocks are
 //!   cut off (`large_block`).
 //!
-//! Both measures split mappings. The kernel allows 65,530 mappings by default, so the number of
-//! holes of each kind is bounded.
+//! Both measures split mappings. The kernel allows 65,530 mappings by default, so absent runs and
+//! cut tails are limited in number (`MOST_HOLES`).
 //!
 //! In other windows, free runs become absent only before a request would be refused for lack of
 //! writable memory (`RLIMIT_DATA`). Their addresses stay reserved.
 //!
-//! Called by the rest of `chunk`, under its lock.
+//! Called by the other files of `chunk`, under its lock.
 
 use super::{Chunk, Run, RunIndex, State, Window};
 use crate::os::{self, Memory};
 use crate::size_class::UNIT;
 
-/// The most holes of each kind.
+/// At most this many absent runs, and as many cut tails, exist.
 pub(super) const MOST_HOLES: usize = 8192;
-/// Units of free runs that stay in any case: 1 MiB.
+/// Units of free runs that stay mapped in any case: 1 MiB.
 const KEPT: usize = (1 << 20) / UNIT;
-/// Free runs may take one part in this number of the address space that is left to others.
+/// Free runs may keep 1 / `SHARE` of the address space that is left to others.
 const SHARE: usize = 8;
 
 impl<O: Memory + Copy> Chunk<O> {
@@ -101,8 +101,8 @@ impl<O: Memory + Copy> Chunk<O> {
         self.absent.units() > before
     }
 
-    /// Changes the window by `change`. If it becomes piecewise, releases the addresses of absent
-    /// runs, too.
+    /// Changes the window by `change`. If it becomes piecewise, releases absent runs' addresses,
+    /// too.
     pub(super) fn become_piecewise(&mut self, change: impl FnOnce(&mut Window<O>)) {
         let was_generous = self.window.is_generous();
         change(&mut self.window);

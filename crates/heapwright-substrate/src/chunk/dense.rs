@@ -11,12 +11,12 @@
 //! that are partly touched, classes with few slabs, and returned pages that the kernel's
 //! `khugepaged` brings back.
 //!
-//! So the chunk uses a huge page only if nearly all of its 2 MiB will be used. The heap already
-//! holds more than that, the class has filled many slabs (or the heap is large), and at most a
-//! sixteenth of a slab is behind its last slot. No other slab and no large block may lie in a huge
-//! page, because it would be resident before it is touched. (A variant put all slabs there from the
-//! start, and large blocks into the remaining units. With it, git needed a fifth more memory, and
-//! was no faster.)
+//! So the chunk uses a huge page only if nearly all of its 2 MiB will be used. The chunk assumes
+//! this if three conditions hold. The heap already holds more than 2 MiB. The class has filled many
+//! slabs, or the heap is large. At most a sixteenth of a slab is behind its last slot. No other
+//! slab and no large block may lie in a huge page, because its memory would be resident before it
+//! is touched. (A variant put all slabs there from the start, and large blocks into the remaining
+//! units. With it, git needed a fifth more memory, and was no faster.) was no faster.)
 //!
 //! A *region* of units is set aside for huge pages. Its length is a share of the heap, so that
 //! regions are few and the kernel's list of mappings stays short. It takes a clean run if one is
@@ -44,10 +44,10 @@ pub(super) const MANY: usize = (4 << 20) / UNIT;
 const SHARE: usize = 8;
 const LONGEST: usize = (32 << 20) / UNIT;
 
-/// The most clean units at the beginning of a region of fresh memory: 256 MiB.
+/// A region takes fresh memory only if at most this many units are clean: 256 MiB.
 const MOST_CLEAN: usize = (256 << 20) / UNIT;
 
-/// The region that is being opened: its units that are not taken yet.
+/// The units of the present region that are not taken yet.
 pub(super) struct Region {
     /// The next unit.
     next: usize,
@@ -162,7 +162,7 @@ impl<O: Memory + Copy> Chunk<O> {
         }
     }
 
-    /// Gives up all units left of the region, because all memory is needed.
+    /// Gives up all remaining units of the region, because all memory is needed.
     pub(super) fn end_region(&mut self, now: u32) {
         self.close_region(now);
         let Region { next, end, .. } = core::mem::replace(&mut self.region, Region::none());

@@ -14,7 +14,7 @@
 //! While `CUT` is clear, the owner changes `usable` without the lock, by a compare-and-exchange. If
 //! the owner and the thread that cuts race, the first wins, and the second sees the first's value.
 //!
-//! Called by the rest of `chunk`, under its lock; [`set_usable`] by `heap` (large blocks).
+//! Called by the other files of `chunk`, under its lock; [`set_usable`] by `heap` (large blocks).
 
 use super::Chunk;
 use super::address_limit::MOST_HOLES;
@@ -68,7 +68,7 @@ fn change_usable(unit: usize, usable: usize) -> bool {
         }
     }
     if usable <= before & !CUT {
-        // The bytes in between may stay.
+        // The bytes from `usable` to `before` may stay.
         return true;
     }
     let mut chunk = CHUNK.lock();
@@ -81,7 +81,7 @@ fn change_usable(unit: usize, usable: usize) -> bool {
 
 /// [`set_usable`] for fewer bytes, under the lock.
 pub(super) fn set_usable_locked(record: &Record, usable: usize) {
-    // A cut block stays unchanged: it may keep the bytes in between.
+    // A cut block keeps its earlier size: the bytes behind the new size may stay.
     if record.usable.load(Ordering::Relaxed) & CUT == 0 {
         record.usable.store(usable, Ordering::Relaxed);
     }

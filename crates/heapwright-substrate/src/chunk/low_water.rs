@@ -21,7 +21,7 @@ use crate::purge_delay;
 /// Parts of the longest delay.
 const PARTS: usize = 4;
 
-/// See the top of the file.
+/// The fewest dirty units in each part of the delay.
 pub(super) struct LowWater {
     lows: [usize; PARTS],
     /// The start of the newest part, in milliseconds.
@@ -72,14 +72,14 @@ mod tests {
     proptest! {
         #![proptest_config(crate::testing::cases(500))]
 
-        /// Due units existed, and were not taken, for the whole delay; they are due soon after it.
+        /// Due units were unneeded for the whole delay. Unneeded units are due soon after it.
         #[test]
         fn what_is_not_needed_is_due_in_time(
             delay in prop::sample::select(vec![0, 20, 250, 500, 1000, 2000, 6500]),
             steps in prop::collection::vec((1..200_u32, 0..100_usize), 1..400),
         ) {
             let mut low = LowWater::new();
-            // The times, and the number from each on.
+            // Each time, and the number of dirty units from then on.
             let mut history = vec![(0, 0)];
             let mut now = 10_000;
             for (wait, dirty) in steps {

@@ -26,7 +26,7 @@ pub fn alloc(size: usize, align: usize) -> *mut u8 {
     let at = bump.next.next_multiple_of(align);
     if at + size > bump.end {
         let units = size.div_ceil(UNIT);
-        // The rest of the last run is lost: metadata objects are small.
+        // The unused end of the last run is lost. It is short, because metadata objects are small.
         let Some(run) = super::take(units, 1, Want::Zero, Entry::METADATA, |_| Entry::METADATA)
         else {
             return ptr::null_mut();

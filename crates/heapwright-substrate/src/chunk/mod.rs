@@ -67,8 +67,7 @@ const PART_OF_LONG: usize = 32;
 const PART_OF_OTHERS: usize = 8;
 /// A long run is put together around a dirty run of at least a quarter of its length.
 const PART_WARM: usize = 4;
-/// `take_joined` tries at most `LOOKS` dirty runs. `join` adds at most `HOPS` free runs on each
-/// side.
+/// `take_joined` tries at most `LOOKS` dirty runs. `join` adds at most `HOPS` free runs a side.
 const LOOKS: usize = 8;
 const HOPS: usize = 32;
 /// From this length on the kernel zeroes memory faster than heapwright does.
@@ -482,9 +481,9 @@ impl<O: Memory + Copy> Chunk<O> {
         newer
     }
 
-    /// Takes the oldest dirty run, or its end, out of all indexes, if it was not needed for `delay`
-    /// milliseconds, or if there are too many dirty units. The tags of a detached run state 0
-    /// units, so no run merges with it.
+    /// If dirty units are due, takes the oldest dirty run, or its end, out of all indexes. Units
+    /// are due if they were not needed for `delay` milliseconds, or if too many are dirty. The tags
+    /// of a detached run state 0 units, so no run merges with it.
     fn expire(&mut self, now: u32, delay: i32) -> Option<(usize, usize)> {
         if delay < 0 {
             return None;

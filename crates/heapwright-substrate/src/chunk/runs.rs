@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   bin      0 .. 15     runs of exactly 1 .. 16 units
-//!   bin     16 ..        four bins a doubling above
+//!   bin     16 ..        four bins for each doubling above
 //!
 //!   a free run   | first unit | ... | last unit |
 //!   records      units, state         units, state     (boundary tags)

@@ -4,7 +4,7 @@
 //!   take(bytes) --> | zeroes ........ |     whole units, marked `METADATA`
 //! ```
 //!
-//! Unlike the memory of [`metadata`](super::metadata), it goes back when its owner ends.
+//! Unlike the memory of [`metadata`](super::metadata), side memory goes back when its owner ends.
 //!
 //! Used by `pool` (tables, sets, generations, fronts) and `registry` (owners' blocks of places).
 

@@ -18,9 +18,9 @@
 //! *Scattered*: generous, with window, table, records and bitmaps each at a random place. A process
 //! whose blocks must not lead to the heap's own records uses this (`mode=hardened`).
 //!
-//! Commit steps begin small (a locked process pays for every committed page) and grow with the heap
-//! (a commit is a system call). A refused step is tried again with just the needed units: under
-//! `overcommit_memory=2` the last megabytes matter.
+//! The first commit steps are small, because a locked process pays for every committed page. Steps
+//! grow with the heap, because each commit is a system call. If the kernel refuses a step, the
+//! window commits just the needed units: under `overcommit_memory=2` the last megabytes matter.
 //!
 //! Invariants: `frontier <= committed <= reserved <= span`, in units; the map's limit is
 //! `committed`.
@@ -299,8 +299,8 @@ impl<O: Memory> Window<O> {
         true
     }
 
-    /// Reserves the whole span, and each side, at random places, so that no distance between two of
-    /// them is known.
+    /// Reserves the whole span, and each side, at random places, so that no distance between them
+    /// is known.
     fn open_scattered(&mut self, span: usize) -> bool {
         let page = self.os.page_size();
         let (records_size, bitmaps_size) = self.sides_of(span);
@@ -441,8 +441,8 @@ impl<O: Memory> Window<O> {
         self.map.place(base, table.cast(), side.cast(), self.bitmaps.at);
     }
 
-    /// Moves the frontier over `units` units and makes them writable. `None`: at most the
-    /// reservation and the committed part grew.
+    /// Moves the frontier over `units` units and makes them writable. `None`: the frontier stays.
+    /// (The reservation and the committed part may have grown.)
     pub(super) fn advance(&mut self, units: usize) -> Option<Advance> {
         let mut skipped = None;
         if units > self.reserved - self.frontier {
@@ -489,7 +489,7 @@ impl<O: Memory> Window<O> {
     }
 
     /// Reserves `units` units further on in the span, makes them writable and moves the frontier
-    /// there. The range in between stays foreign. The rest of the earlier reservation becomes
+    /// there. The range between stays foreign. The unused part of the earlier reservation becomes
     /// writable, too, and is returned as skipped.
     fn hop(&mut self, units: usize) -> Option<Option<(usize, usize)>> {
         let size = units.next_multiple_of(PIECE);
@@ -559,7 +559,7 @@ impl<O: Memory> Window<O> {
         !self.generous && self.limit.is_some()
     }
 
-    /// An upper bound of the bytes of address space that are left to the rest of the process.
+    /// An upper bound of the bytes of address space that are left to other users.
     pub(super) fn left_to_others(&self) -> usize {
         let sides = self.table.reserved + self.records.reserved + self.bitmaps.reserved;
         let ours = self.reserved * UNIT - self.returned + sides;
@@ -586,8 +586,9 @@ impl<O: Memory> Window<O> {
         gone
     }
 
-    /// Maps memory again that [`Window::give_back`] gave back: writable, and zeroes. False: there
-    /// is no address space, or a foreign mapping is there, and the memory is still gone.
+    /// Maps memory again that [`Window::give_back`] gave back. The memory is writable and reads as
+    /// zero. False: there is no address space, or a foreign mapping is there. The memory stays
+    /// gone.
     pub(super) fn get_back(&mut self, at: *mut u8, size: usize) -> bool {
         let got = if self.generous { at } else { self.os.reserve_at(at.addr(), size) };
         if got.is_null() {

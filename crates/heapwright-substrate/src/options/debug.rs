@@ -43,7 +43,7 @@ pub struct Config {
     /// Bytes for freed blocks and the records of them; 0: a quarter of the live bytes, at least 2
     /// MiB.
     pub memory: usize,
-    /// Bytes that the program may have; 0: no limit. A request beyond it fails. (Zig:
+    /// Bytes that the program may have; 0: no limit. A request beyond the limit fails. (Zig:
     /// `enable_memory_limit`.)
     pub limit: usize,
     /// The most slots of a bucket. (Zig before 2025: the constant 32.)

@@ -1,6 +1,6 @@
 //! The kinds of mistakes to look for: switches that the debug heap and the hardened heap share.
 //!
-//! Called by the rest of `options`; the two heaps read the switches.
+//! Called by the other files of `options`; the two heaps read the switches.
 
 use super::Wrong;
 

@@ -16,7 +16,7 @@
 //! each run (`debug::flagged`). BLOCK counts the blocks of a site, and BYTE the bytes of a block,
 //! from 0. Points are ordered by site, then by block, then by byte.
 //!
-//! Called by the rest of `options`; the debug heap reads it (`debug::fresh`).
+//! Called by the other files of `options`; the debug heap reads it (`debug::fresh`).
 
 use super::Wrong;
 

@@ -5,7 +5,7 @@ use super::Wrong;
 /// The groups of still reachable blocks that are reported one by one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reported {
-    /// None: they are only counted.
+    /// No group: reachable blocks are only counted.
     None,
     /// The largest groups.
     Top,
@@ -133,7 +133,7 @@ const SIGNALS: [(&[u8], u8); 7] = [
     (b"PROF", 27),
 ];
 
-/// The number of such a signal.
+/// The number of a signal that may start a check.
 fn signal(value: &[u8]) -> Option<u8> {
     let bare = value.strip_prefix(b"SIG").unwrap_or(value);
     if let Some(&(_, number)) = SIGNALS.iter().find(|(name, _)| *name == bare) {

@@ -575,8 +575,8 @@ fn load_given(default: &[u8], is_given: bool) {
         .text(" (ignored)")
         .write();
     });
-    // Allocations are counted in a program that links heapwright, too: it can request the
-    // statistics.
+    // Allocations are counted in a program that links heapwright, too, because the program can
+    // request the statistics.
     let wants_counts = options.stats_at_exit || options.stats_file[0] != 0;
     #[cfg(not(feature = "interpose"))]
     let options = drop_unsupported(options);
@@ -586,8 +586,8 @@ fn load_given(default: &[u8], is_given: bool) {
     unsafe { *LOADED.0.get() = options };
 }
 
-/// Options that only the preloaded library can honour: the name, whether it is set, how to unset
-/// it.
+/// An option that only the preloaded library can honour: its name, a test whether it is set, and a
+/// function that unsets it.
 #[cfg(not(feature = "interpose"))]
 type Unsupported = (&'static str, fn(&Options) -> bool, fn(&mut Options));
 #[cfg(not(feature = "interpose"))]
@@ -800,8 +800,7 @@ mod tests {
             assert_eq!(bad, [text]);
             assert_eq!(options, Options::DEFAULT, "{text}");
         }
-        // Options of the debug heap have no effect without it, wherever `mode` stands in the
-        // string.
+        // Options of the debug heap have no effect without `mode=debug`, wherever `mode` stands.
         #[cfg(feature = "debug")]
         {
             let debugs = "guard=all,leaks=exit,record=/x,traces=4,leak_signal=USR2";

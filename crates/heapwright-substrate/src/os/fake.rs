@@ -46,8 +46,7 @@ struct State {
 }
 
 impl Fake {
-    /// A fake with pages of `page` bytes that reserves at most `largest` bytes
-    /// in one piece.
+    /// A fake with pages of `page` bytes that reserves at most `largest` bytes in one piece.
     pub fn new(page: usize, largest: usize, limit: Option<usize>) -> Self {
         Self(Box::leak(Box::new(State {
             page,

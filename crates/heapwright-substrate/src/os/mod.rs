@@ -174,7 +174,7 @@ pub fn prefetch(at: *const u8) {
 pub fn prefetch(_at: *const u8) {}
 
 /// Moves the bytes of a block to another block. From `least` bytes on, whole pages move
-/// ([`move_pages`]), if both blocks begin at the same offset in a page; the bytes before and behind
+/// ([`move_pages`]), if both blocks begin at the same offset in a page. The bytes before and behind
 /// the pages are copied. Returns the bytes that moved as pages: this many bytes of the source, from
 /// the first page boundary on, read as zero. `None`: the caller must not use the destination, and
 /// the source is unchanged. This happens at most once in a process, because no pages move

@@ -605,7 +605,7 @@ pub fn watched(exit: Exit) -> *mut c_void {
     WATCH.try_with(|watch| watch.0[exit as usize].get()).unwrap_or(ptr::null_mut())
 }
 
-/// A number that no other thread of the process has while this one lives.
+/// A number that no other thread of the process has while the calling thread lives.
 pub fn thread_token() -> usize {
     tls::token()
 }

@@ -15,9 +15,10 @@
 //! (`shared_most`). The cost of a pool follows its contention, and never the number of threads.
 //!
 //! **The object of a thread.** A thread has one number for all owners, beside its thread index.
-//! Numbers are first given in turn. A thread that finds its object held, and gets another object,
-//! keeps the number of that object. If objects belong to CPUs, the number is the CPU's. If there
-//! are fewer objects than numbers, the remainder counts. Only `Common::number` implements this.
+//! Numbers are first assigned in turn. A thread that finds its object held, and gets another
+//! object, keeps the number of that object. If objects belong to CPUs, the number is the CPU's. If
+//! there are fewer objects than numbers, the remainder of the number selects the object. Only
+//! `Common::number` implements this.
 //!
 //! **Fork.** The objects are whole on both sides, because a fork holds their locks. All objects of
 //! one type, of all owners, are a [`Family`], recycled and never freed. So a fork finds all of
@@ -30,8 +31,8 @@ use super::shared::{Held, Shared, Slot};
 #[cfg(not(loom))]
 pub use made::{Common, Family};
 
-/// Locks `current`, or another object after `grow` could make more. `None`: all were contended for
-/// too long.
+/// Locks `current`, or another object after `grow` could make more. `None`: all objects were
+/// contended for too long.
 #[inline(always)]
 pub fn acquire<T, F, const MOST: usize>(
     shared: &Shared<T, F, MOST>,
@@ -56,7 +57,7 @@ mod made {
     use crate::sync::Lock;
     use crate::sync::atomic::{AtomicUsize, Ordering};
 
-    /// The objects of one owner. Zero is an owner without any.
+    /// The objects of one owner. All-zero bytes: an owner without objects.
     pub struct Common<T: 'static> {
         shared: Shared<T, (), MOST>,
         /// Held while more objects are made, and across a fork.
@@ -93,8 +94,9 @@ mod made {
             current.try_lock().then_some(current)
         }
 
-        /// An object that only this thread uses until the result is dropped. `None`: all were
-        /// contended for too long; the caller may be a signal handler above the holder.
+        /// An object that only this thread uses until the result is dropped. `None`: all objects
+        /// were contended for too long. The caller may then be a signal handler that interrupted a
+        /// holder.
         pub fn enter(&'static self) -> Option<Held<T>> {
             let current = self.of(Self::number(by_cpu()).unwrap_or_else(Self::first_number));
             let held = acquire(&self.shared, current, || self.grow())?;
@@ -104,7 +106,7 @@ mod made {
             Some(held)
         }
 
-        /// Doubles the objects, up to the process's number, unless another thread does.
+        /// Doubles the number of objects, up to the process's K, unless another thread does so.
         #[cold]
         #[inline(never)]
         fn grow(&self) {
@@ -254,7 +256,7 @@ mod loom_tests {
             });
         }
 
-        /// The slots that the end of the owner finds.
+        /// The slots that are found when the owner ends.
         fn found(&self) -> usize {
             let all = (0..self.shared.count()).map(|index| self.shared.slot(index));
             all.map(|slot| {

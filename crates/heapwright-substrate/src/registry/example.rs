@@ -18,7 +18,7 @@ unsafe impl Place for Region {
 }
 
 impl Region {
-    /// The next number, unless the region is empty. Only the place's user may call it.
+    /// The next number, unless the region is empty. Only the place's user may call this.
     fn take(&self) -> Option<usize> {
         let left = self.left.load(Ordering::Relaxed).checked_sub(1)?;
         self.left.store(left, Ordering::Relaxed);

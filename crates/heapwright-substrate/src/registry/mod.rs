@@ -19,12 +19,12 @@
 //!
 //! A cache of malloc has slabs, and other threads send blocks back to it. So the cache needs an id
 //! in the address map, and a thread that adopts it. A pool's object for a thread only holds free
-//! slots, and there are many pools. So a number finds the object, and the end of a thread needs no
-//! work in each pool.
+//! slots, and there are many pools. So a pool finds the object by a number, and the end of a thread
+//! needs no work in each pool.
 //!
 //! **To keep an object of your own** for each thread (the free regions of a collected heap), write
-//! a type with [`places::Place`], which states the duties, and a [`places::Places`] in each owner.
-//! This whole owner gives out numbers; its test runs it under each model:
+//! a type with [`places::Place`], which states the duties. Put a [`places::Places`] into each
+//! owner. This whole owner gives out numbers; its test runs it under each model:
 //!
 //! ```text
 #![doc = include_str!("example.rs")]
@@ -99,7 +99,7 @@ mod model {
         }
     }
 
-    /// Whether shared objects belong to CPUs. Known once the number is known.
+    /// Whether shared objects belong to CPUs. The answer is right once the number is known.
     #[inline(always)]
     pub fn by_cpu() -> bool {
         BY_CPU.load(Ordering::Relaxed)
@@ -108,7 +108,8 @@ mod model {
     #[cold]
     fn begin() -> usize {
         let (most, by_cpu) = match options::get().cache {
-            // An owner keeps little for each thread, and an index finds it in constant time.
+            // An owner keeps little for each thread, and finds it in constant time by the thread's
+            // index.
             CacheModel::Auto | CacheModel::Exclusive => (0, false),
             CacheModel::Shared(0) => (os::cpus().min(DEFAULT_MOST), false),
             CacheModel::Shared(most) => (most, false),

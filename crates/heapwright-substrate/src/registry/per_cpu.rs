@@ -20,7 +20,7 @@ use super::shared::{Shared, Slot};
 use crate::os::rseq;
 use crate::sync::atomic::{AtomicIsize, Ordering};
 
-/// The place of threads' rseq areas: not looked for yet; or none.
+/// Values of `AREA`: the rseq areas were not looked for yet; there are none.
 const UNKNOWN: isize = isize::MAX;
 const NOWHERE: isize = isize::MAX - 1;
 

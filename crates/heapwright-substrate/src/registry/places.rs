@@ -36,8 +36,8 @@ use crate::sync::atomic::{AtomicPtr, Ordering};
 ///
 /// - It calls `exclusive` inline, and `enter` if that misses or the place is empty or full. `enter`
 ///   chooses the model.
-/// - It serves a thread that gets `None` from its store: a thread without an index, in its last
-///   destructors or without memory, or a signal handler.
+/// - If `enter` returns `None`, the owner serves the thread from its store. The thread has no
+///   index, is in its last destructors, has no memory, or runs a signal handler.
 /// - It locks the store after the place, never before, because a fork uses the same order.
 /// - It holds the family's locks across a fork (`before_fork`, `after_fork`, then
 ///   `forget_after_fork` in the child), so that a shared place is whole in the child.
@@ -74,7 +74,7 @@ pub struct Places<T: Place, const BLOCKS: usize> {
     common: AtomicPtr<Slot<Common<T>>>,
 }
 
-/// The calling thread's place, until this is dropped.
+/// The calling thread's place, until the value is dropped.
 pub enum Mine<'p, T: Place> {
     /// The place of its thread index.
     Exclusive(&'p T),

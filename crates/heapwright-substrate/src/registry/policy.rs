@@ -7,16 +7,16 @@
 //!   start, stride --> try up to 4 of the K caches, each once
 //!                        | one could be locked              --> it is the current cache now
 //!                        | none; some have a precedence     --> wait for the lowest
-//!                        v none; none has                   --> wait for the current cache
+//!                        v none; none has a precedence      --> wait for the current cache
 //! ```
 //!
-//! A cache's *precedence* is the time since which it has been contended: the clock at the first
-//! failed try since a try last locked it, or 0. The lowest precedence that is not 0 belongs to the
-//! cache that has been held longest, so it is the likeliest to be released soon.
+//! A cache's *precedence* tells since when the cache has been contended. It is the clock at the
+//! first failed try since a try last locked the cache, or 0. The lowest precedence above 0 belongs
+//! to the cache that has been held longest. That cache is the likeliest to be released soon.
 //!
 //! The precedence of the current cache is also the *seed* of the scan. The failed try of that cache
 //! has set a precedence of 0 to the clock. So the seed is very likely not 0, and a clock's low bits
-//! are as good as random. The seed costs nothing: it lies in the line that the try has fetched.
+//! are as good as random. The seed costs nothing: the try has fetched its cache line.
 //!
 //! The stride is coprime with K, so the scan visits all caches before it visits a cache twice. The
 //! scan may reach the current cache and try it again. With few caches this helps most, because a
@@ -74,7 +74,7 @@ pub fn spread(seed: usize) -> u32 {
 pub fn choose(caches: &(impl Caches + ?Sized), current: usize) -> Choice {
     let count = caches.count();
     let random = spread(caches.precedence(current));
-    // The start takes the upper bits, the stride others.
+    // The start uses the upper bits of the random number, the stride the lower bits.
     let stride = caches.stride(below(random.rotate_left(16), caches.strides()));
     let mut at = below(random, count);
     let mut lowest = usize::MAX;

@@ -17,10 +17,10 @@
 //! Nothing orders the store before that load (this would take a second locked instruction), so an
 //! unlock may miss a sleeper by some nanoseconds. Therefore a sleeper wakes by itself after a
 //! millisecond, or later if more threads sleep. A waiter gives up once the lock has been contended
-//! for `PATIENCE_NS`: it may be a signal handler that has interrupted the lock's holder. (The
-//! lock's contention counts, not the waiter's own wait, so such a handler waits in its first call
-//! only.) A handler that has interrupted a slow operation of its thread does not wait at all: see
-//! `sync::is_interrupted`.
+//! for `PATIENCE_NS`, because the waiter may be a signal handler that has interrupted the lock's
+//! holder. (The lock's contention counts, not the waiter's own wait, so such a handler waits in its
+//! first call only.) A handler that has interrupted a slow operation of its thread does not wait at
+//! all: see `sync::is_interrupted`.
 //!
 //! Invariants: slots below K are made, and never freed; only the holder of its lock accesses an
 //! object. K may grow while threads run.
@@ -60,8 +60,8 @@ const SPINS: u32 = 100;
 /// The longest sleep of a single waiter.
 #[cfg(not(loom))]
 const NAP_NS: u64 = 1_000_000;
-/// If more threads sleep, a sleep is up to this number of times as long. An unlock wakes one
-/// thread. A thousand sleepers that wake each millisecond would leave no time for other threads.
+/// If more threads sleep, a sleep is up to this many times longer. An unlock wakes one thread. A
+/// thousand sleepers that wake each millisecond would leave no time for other threads.
 #[cfg(not(loom))]
 const MOST_NAPS: u64 = 64;
 /// The contention of a lock in nanoseconds after which a waiter gives up.
@@ -412,12 +412,13 @@ impl<T, F, const MOST: usize> Shared<T, F, MOST> {
         unsafe { &*slot }
     }
 
-    /// The slot of a number. If there are fewer slots, the remainder counts.
+    /// The slot of a number. If there are fewer slots, the remainder of the number selects the
+    /// slot.
     #[cfg(not(loom))]
     #[inline(always)]
     pub fn nearest(&self, number: usize) -> &'static Slot<T, F> {
         let count = self.count();
-        // Both are small, and this is a shorter division.
+        // Both numbers are small, and a division of 32 bits is shorter.
         let remainder = || (number as u32 % count as u32) as usize;
         self.slot(if number < count { number } else { remainder() })
     }
@@ -429,7 +430,7 @@ impl<T, F, const MOST: usize> Shared<T, F, MOST> {
     }
 
     /// Raises the number of objects to `count`. `make` makes the slot of a number, or fails for
-    /// lack of memory: then there are fewer. Returns the number of objects.
+    /// lack of memory. Then the number of objects stays lower. Returns this number.
     ///
     /// Other threads may run meanwhile. The fields are written in an order that is safe for
     /// readers: slots, strides, their number, K. A reader that sees the old K with new strides may

@@ -11,8 +11,8 @@
 //! An owner that keeps an object for each thread (the magazines of shared pools) keeps it in an
 //! array by thread index. So the end of a thread needs no work in each owner, and the array has no
 //! more entries than threads that existed at once. An entry belongs to the index's present holder.
-//! Releasing an index *releases*, and taking it *acquires*, so the next holder sees all writes of
-//! the last holder. That is the whole protocol; loom checks it.
+//! An index is released with *release* order and taken with *acquire* order, so the next holder
+//! sees all writes of the last holder. That is the whole protocol; loom checks it.
 //!
 //! A thread keeps its index in one word, beside another small number: the shared object (`common`)
 //! that it used last.
@@ -149,7 +149,7 @@ mod thread {
     /// cannot report the thread's end.
     #[cold]
     pub fn take() -> Option<usize> {
-        // The request to hear of threads' ends is made once, also if the system has no spare key.
+        // The request to hear of threads' ends is made once, even if the system has no spare key.
         // It takes no lock, because a fork would have to hold that lock. During the request, other
         // threads get no index yet.
         const ASKING: u8 = 1;

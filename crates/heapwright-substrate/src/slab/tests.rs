@@ -3,8 +3,8 @@
 //! The model knows whether each slot is untouched, out or returned. Slots that are out are full of
 //! a pattern. So their contents show a page that went back too early, or a slot handed out twice.
 //!
-//! Only these tests find a class whose slots straddle pages in a way that the purge did not expect,
-//! and a bit that differs between the side bitmap and the record.
+//! Only these tests find a class whose slots straddle pages in a way that the purge did not expect.
+//! Only they find a bit that differs between the side bitmap and the record.
 
 extern crate std;
 
@@ -96,8 +96,8 @@ impl World {
         size_class::size(self.class)
     }
 
-    /// Puts slots back in one visit. Returns which the slab accepted, and whether it is to be
-    /// settled.
+    /// Puts slots back in one visit. Returns for each slot whether the slab accepted it, and
+    /// whether to settle the slab.
     fn visit(&self, slots: &[usize]) -> (Vec<bool>, bool) {
         let way = WayBack::of(self.map, self.class, self.stamp);
         // SAFETY: the world's own slab, of this class.
@@ -225,8 +225,8 @@ impl World {
             at < end && slots.into_iter().all(|slot| self.states[slot] != State::Out)
         };
         let mut idle: Vec<usize> = (0..UNIT).step_by(page).filter(|&at| idle(at)).collect();
-        // Less than a page was returned: not worth a look, even at the slab's end,
-        // where a page has fewer slots.
+        // If less than a page was returned, the purge does not look, even at the slab's end, where
+        // a page has fewer slots.
         if self.count(State::Returned) * self.size() < page {
             idle.clear();
         }

@@ -56,8 +56,8 @@ fn place(word: &AtomicU32) -> usize {
     core::ptr::from_ref(word).addr()
 }
 
-/// Sleeps until the word is woken, if it still has the expected value. (The kernel also reads it
-/// under its lock.)
+/// Sleeps until the word is woken, if it still has the expected value. (The kernel, too, reads the
+/// word under a lock of its own.)
 pub fn futex_wait(word: &AtomicU32, expected: u32) {
     let me = (place(word), thread::current().id());
     let mut list = SLEEPERS.list.lock();

@@ -14,8 +14,8 @@
 //! that the owner takes the inner lock, too. (Dice, Huang, Yang: "Asymmetric Dekker
 //! synchronization", 2001; biased locks and asymmetric fences since.)
 //!
-//! The inner lock alone excludes all threads but an owner who is in. It locks an object without an
-//! owner, which many threads use, or which passes from thread to thread.
+//! The inner lock alone excludes all threads but an owner who is in. It also locks an object
+//! without an owner: an object that many threads use, or that passes from thread to thread.
 //!
 //! Invariants: only the holder of the inner lock changes `is_visited`, unless no other thread knows
 //! the lock. Only the owner sets `is_in`. Owner and visitor each work only after they have found
@@ -26,8 +26,8 @@
 use super::atomic::{AtomicBool, Ordering, fence};
 use super::{Guard, Lock};
 
-/// See the top of the file. Zero is a free lock. [`OwnerLock::begin`] is called on it before it has
-/// an owner.
+/// The lock of an object with one owner and rare visitors. Zero is a free lock.
+/// [`OwnerLock::begin`] is called before the lock has an owner.
 pub struct OwnerLock {
     is_in: AtomicBool,
     is_visited: AtomicBool,

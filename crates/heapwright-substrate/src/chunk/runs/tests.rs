@@ -1,5 +1,4 @@
-//! The index of free runs: its bins' arithmetic, and a look inside for the
-//! tests of the chunk.
+//! The index of free runs: its bins' arithmetic, and a look inside for the tests of the chunk.
 
 extern crate std;
 

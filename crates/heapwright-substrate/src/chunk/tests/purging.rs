@@ -44,14 +44,14 @@ fn what_nobody_needed_for_a_delay_goes_back_and_no_more() {
     let purged = |chunk: &mut Chunk<Fake>, times: core::ops::RangeInclusive<u32>| -> usize {
         times.step_by(250).map(|now| purge_expired_at(chunk, now, 1000)).sum()
     };
-    // The part of the delay in which they became dirty does not count.
+    // The part of the delay in which the runs became dirty does not count.
     assert_eq!(purged(&mut chunk, 250..=1000), 0);
-    // All but 30 are needed, for a moment.
+    // All runs but 30 are needed, for a moment.
     let busy: Vec<usize> = (0..70).map(|_| chunk.take(1, Want::Any).unwrap().unit).collect();
     assert_eq!(purged(&mut chunk, 1250..=1500), 30);
     busy.iter().for_each(|&unit| chunk.give(unit, 1, 1500));
     assert_eq!(chunk.dirty.units(), 70);
-    // None of them is needed: they go at the end of the first part after the delay.
+    // No run is needed: all runs go at the end of the first part after the delay.
     assert_eq!(purged(&mut chunk, 1750..=2500), 0);
     assert_eq!(purged(&mut chunk, 2750..=2750), 70);
     assert_eq!(purged(&mut chunk, 3000..=9000), 0);
@@ -71,8 +71,8 @@ fn a_heap_that_grows_gives_back_what_it_cannot_use() {
     (0..1000 / short).for_each(|_| assert!(chunk.take(short, Want::Any).unwrap().zero));
     let purged = purge_expired_at(&mut chunk, 1, 1000);
     assert!(0 < purged && purged + short <= many, "{purged} of {many}");
-    // A long run among others costs nothing while less than twice the units in use are in memory.
-    // For a run longer than all others, as many units go as it adds, except a few.
+    // A long run among others makes no units due while less than twice the units in use are in
+    // memory. A run longer than all others makes as many units due as it adds, less a few.
     for (units, is_paid) in [(100, false), (3000, true)] {
         let (dirty, others) = (chunk.dirty.units(), chunk.taken);
         assert!(take_paid(&mut chunk, units, Want::Any).zero);
@@ -150,7 +150,7 @@ fn a_long_run_is_put_together_of_what_lies_side_by_side() {
     // All free runs together are too short.
     let run = take_paid(&mut chunk, 76, Want::Any);
     assert!(run.zero && run.unit > long + 75);
-    // A block grows into both kinds.
+    // A block grows into a clean and a dirty run.
     let dirty = chunk.dirty.units();
     assert_eq!(chunk.extend(long - 1, 1, 10), Some(false));
     assert_eq!(dirty - chunk.dirty.units(), 5);
@@ -219,7 +219,7 @@ fn dense_regions_are_aligned_and_lose_nothing() {
 fn dense_regions_do_not_walk_on_while_clean_memory_waits() {
     let (os, mut chunk, _alone) = chunk_of_singles(4 * dense::MANY);
     chunk.huge_pages = true;
-    // Runs of two units: in the end more are clean than in use.
+    // Runs of two units are given back, until more units are clean than in use.
     (2..=4 * dense::MANY - 2).step_by(3).for_each(|unit| chunk.give_unused(unit, 2));
     assert!(chunk.clean.units() > chunk.taken);
     let frontier = chunk.window.frontier();

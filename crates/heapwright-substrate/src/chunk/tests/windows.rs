@@ -151,7 +151,7 @@ fn a_block_that_was_cut_is_whole_again_or_free() {
             world.fill(unit + 1, 3);
         } else {
             let whole = world.chunk.settle_tail(unit, units, keep);
-            // The second unit is half there.
+            // Only a part of the second unit is mapped.
             assert_eq!(whole, if keep == 0 && refused { 1 } else { 2 });
             assert_eq!(large_block::usable(record), used);
             world.fill(unit + 1, if keep < 2 && !refused { 1 } else { 0 });
@@ -190,11 +190,11 @@ fn what_others_map_into_the_range_is_stepped_over_and_stays_theirs() {
     assert!(unsafe { System.commit(theirs, 10 * UNIT) });
     // SAFETY: accessible, and the test's.
     unsafe { theirs.write_bytes(0x5a, 10 * UNIT) };
-    // The request exceeds the rest of the first piece: the window must hop.
+    // The request exceeds the room left in the first piece: the window must hop.
     let run = world.take(100, true).expect("there is room behind the hole");
     assert!(run.unit >= hole + 10 && run.zero);
     world.check();
-    // The rest of the first piece is handed out, too.
+    // The room left in the first piece is handed out, too.
     let left = world.take(hole - 1, true).expect("the rest of the first piece");
     assert_eq!((left.unit, left.zero), (1, true));
     for unit in hole..hole + 10 {

@@ -430,8 +430,7 @@ impl World {
         self.check_queue(dirty);
     }
 
-    /// All dirty runs are in the queue, the oldest last, none younger than any
-    /// of its units.
+    /// All dirty runs are in the queue, the oldest last. No run is younger than any of its units.
     pub(super) fn check_queue(&self, dirty: Vec<(usize, usize)>) {
         let stamp = |unit: usize| self.map.record(unit).stamp.load(Ordering::Relaxed);
         let mut queue = Vec::new();
@@ -455,7 +454,7 @@ impl World {
         }
     }
 
-    /// Gives everything back: all runs merge, all units read as zero, and all of them can be taken
+    /// Gives everything back: all runs merge, all units read as zero, and `take` gets them all
     /// again in one piece (a piece between foreign mappings).
     pub(super) fn finish(mut self) {
         self.os.refuse_nothing();
@@ -481,7 +480,8 @@ impl World {
         assert!(clean.len() <= pieces, "free runs that did not merge: {clean:?}");
         let units = clean.iter().map(|run| run.1).sum::<usize>();
         assert_eq!(units, self.frontier() - 1 - foreign.count());
-        // Foreign mappings may lie in absent runs, which come back only without them.
+        // A foreign mapping may lie in an absent run, which comes back only when the mapping is
+        // gone.
         for &(at, size) in &self.foreign {
             // SAFETY: the test mapped it, and only the test knows of it.
             unsafe { System.release(at, size) };

@@ -2,17 +2,16 @@
 //! forbid.
 //!
 //! POSIX lists the cancellation points, among them `open`, `read`, `write`, `close`, `nanosleep`
-//! and `waitpid`. `malloc` and `free` must be none: a thread that was cancelled inside them, at a
-//! message or a look at a file under /proc, would end with its locks held. The C library's wrappers
-//! are cancellation points; its `syscall` is not.
+//! and `waitpid`. `malloc` and `free` must not be cancellation points. They may write a message or
+//! read a file under /proc. A thread that was cancelled there would end with heapwright's locks
+//! held. The C library's wrappers are cancellation points; its `syscall` is not.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::ptr;
 
 use crate::os::{Sandbox, is_filtered, is_in_sandbox, sandbox};
 
-/// Returns `is_left`: whether a call is permitted. If not, sets errno as if the kernel had refused
-/// it.
+/// Returns `is_left`: whether a call is permitted. If not, sets errno as the kernel would.
 fn may(is_left: bool) -> bool {
     if !is_left {
         super::set_errno(libc::EPERM);

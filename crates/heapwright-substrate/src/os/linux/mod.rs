@@ -116,7 +116,7 @@ const RESERVE_FLAGS: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_N
 static MACHINE: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether the kernel would refuse a mapping of `size` bytes because the machine has less memory.
-/// The kernel does so with `vm.overcommit_memory=0`, and not with 1. Reservations avoid that check,
+/// The kernel refuses with `vm.overcommit_memory=0`, and not with 1. Reservations avoid that check,
 /// so a caller that hands out a block calls this. The call costs one compare for a block smaller
 /// than the machine's memory; for a larger block, the kernel decides on a trial mapping.
 #[inline]
@@ -509,8 +509,8 @@ pub unsafe fn seal(at: *mut u8, size: usize) {
     });
 }
 
-/// Fills `bytes` with random numbers from the kernel. If the kernel gives none (a sandbox), they
-/// come from the process's start value, mixed with the time and addresses.
+/// Fills `bytes` with random numbers from the kernel. If the kernel gives none (a sandbox), the
+/// numbers come from the process's start value, mixed with the time and addresses.
 pub fn random(bytes: &mut [u8]) {
     let got = keeping_errno(|| {
         if is_filtered() {
@@ -552,20 +552,20 @@ pub unsafe fn keep_out_of_dumps(at: *mut u8, size: usize) {
 }
 
 /// Moves pages of `[from, from + size)` to `to` without copying bytes. Returns the number of bytes
-/// that moved, from the start on. Their source stays committed and reads as zero. Bytes that did
-/// not move are unchanged in the source and unknown in the destination. Fewer than `size` bytes
-/// move if the kernel refuses, if a mapping is too small for a move, or if no moves are left.
-/// `None`: the source is unchanged, and the caller must not use the destination again: it may be
-/// unmapped, or belong to another mapping of the process.
+/// that moved, from the start on. The source of these bytes stays committed and reads as zero.
+/// Bytes that did not move are unchanged in the source and unknown in the destination. Fewer than
+/// `size` bytes move if the kernel refuses, if a mapping is too small for a move, or if no moves
+/// are left. `None`: the source is unchanged. The caller must not use the destination again,
+/// because it may be unmapped, or belong to another mapping of the process.
 ///
 /// The kernel moves one mapping at a time, either as a whole or not at all. Linux 6.17 and later
 /// may move some of several mappings before it refuses, and does not tell which.
 ///
 /// The kernel may unmap the destination before it refuses a move. So after a refusal the
-/// destination is mapped again if it is gone. Otherwise it may be unchanged, or another thread may
-/// have mapped memory there: it is given up, and the process makes no more moves. Each move leaves
-/// mappings that never merge, and the number of mappings is limited. So the number of moves is
-/// limited, too.
+/// destination is mapped again if it is gone. If it is not gone, it may be unchanged, or another
+/// thread may have mapped memory there. Then the destination is given up, and the process makes no
+/// more moves. Each move leaves mappings that never merge, and the number of mappings is limited.
+/// So the number of moves is limited, too.
 ///
 /// # Safety
 ///
@@ -605,7 +605,7 @@ pub unsafe fn move_pages(from: *mut u8, to: *mut u8, size: usize) -> Option<usiz
     })
 }
 
-/// Below this a move costs more than copying.
+/// A move of fewer bytes costs more than copying.
 const LEAST_MOVE: usize = 256 << 10;
 
 /// The number of bytes at `from`, at most `size`, that lie in one mapping; 0: unknown.
@@ -780,8 +780,8 @@ pub fn register_barrier() -> bool {
     !is_filtered() && keeping_errno(register)
 }
 
-/// Runs a full fence in each running thread of this process, the caller's included. Suspended
-/// threads had theirs when they were suspended. A process with one thread needs none. False: the
+/// Runs a full fence in each running thread of this process, the caller's included. A suspended
+/// thread ran its fence when it was suspended. A process with one thread needs no fence. False: the
 /// kernel or a sandbox refuses the call.
 pub fn barrier_in_all_threads() -> bool {
     if is_single_threaded() || is_filtered() {

@@ -8,8 +8,8 @@
 //!   module   PT_DYNAMIC -> DT_SYMTAB | DT_STRTAB | DT_GNU_HASH -> a defined symbol, by its name
 //! ```
 //!
-//! The search takes the loader's lock, and some microseconds a module. It runs before a finding is
-//! reported. Its result is kept until a module is loaded.
+//! The search takes the loader's lock, and some microseconds for each module. It runs before a
+//! finding is reported. Its result is kept until a module is loaded.
 //!
 //! Called by the hardened heap.
 
@@ -145,8 +145,9 @@ impl Symbols {
         self.text(symbol.st_name as usize)
     }
 
-    /// A word of the hash table. Its words are: the numbers of buckets, of its first symbol and of
-    /// filter words; the filter's shift; the filter; the buckets; a word for each symbol.
+    /// A word of the hash table. Its first words are the number of buckets, the number of its first
+    /// symbol, the number of filter words, and the filter's shift. The filter, the buckets and a
+    /// word for each symbol follow.
     fn word(&self, at: usize) -> u32 {
         // SAFETY: a word of the table: callers pass places in it.
         unsafe { self.hash.wrapping_add(at).read() }

@@ -149,9 +149,9 @@ impl ProcMem {
     }
 
     /// Calls `visit` with the runs of whole pages with data in a range. For private memory the page
-    /// map tells them. For shared memory, or without a page map, `visit` gets the pages in memory;
-    /// if the kernel does not tell these, the rest of the range. (A process that was just copied
-    /// has shared memory in no page table.)
+    /// map lists these runs. For shared memory, or without a page map, `visit` gets the pages that
+    /// are in memory. If the kernel does not list those either, `visit` gets all remaining pages of
+    /// the range. (A process that was just copied has shared memory in no page table.)
     pub fn each_page_run(
         &self,
         start: usize,
@@ -188,8 +188,8 @@ impl ProcMem {
     }
 
     /// Lets the kernel scan (`PAGEMAP_SCAN`, Linux 6.7). For 30 MB of a compiler's code, one call
-    /// tells that no page was written; each page's entry would be 60 KB to read. Returns the end of
-    /// the scanned part.
+    /// tells that no page was written. Without the scan, the pages' entries would be 60 KB to read.
+    /// Returns the end of the scanned part.
     fn scan(&self, start: usize, end: usize, visit: &mut dyn FnMut(usize, usize)) -> usize {
         const SCAN: u64 = 0xc060_6610;
         const OF_FILE: u64 = 1 << 2;
@@ -215,9 +215,9 @@ impl ProcMem {
                 said: PRESENT | SWAPPED,
             };
             let _exposed = found.as_mut_ptr().expose_provenance();
-            // (Not the C library's function of that name: a program may have its own, and the
-            // request's type differs.) SAFETY: reads and writes the struct, and writes as many
-            // ranges as it says there is room for.
+            // (The C library's function of that name is not used: a program may have its own, and
+            // the request's type differs.) SAFETY: the kernel reads and writes the struct, and
+            // writes at most as many ranges as the struct announces room for.
             let got = keeping_errno(|| unsafe {
                 libc::syscall(libc::SYS_ioctl, self.pages, SCAN, &raw mut asked)
             });

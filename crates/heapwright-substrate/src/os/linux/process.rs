@@ -47,7 +47,7 @@ pub fn trust_stderr() {
 
 /// Writes bytes to the file that was standard error when the library began, as far as the file
 /// takes them. A program may have closed standard error, as the core utilities do at exit. Its
-/// output or input may still be that file: a terminal is all three.
+/// standard output or input may still be the same file: often one terminal is all three.
 pub fn write_stderr(bytes: &[u8]) {
     if let Some(file) = stderr() {
         write_all(file, bytes);
@@ -116,8 +116,8 @@ pub fn abort() -> ! {
     unsafe { libc::abort() }
 }
 
-/// Sends SIGABRT to the calling thread, if the signal has its default action. musl's `abort`
-/// signals the thread that its memory names. In a child of `vfork` this is a thread of the parent.
+/// Sends SIGABRT to the calling thread, if the signal has its default action. musl's `abort` reads
+/// the thread's number from memory. In a child of `vfork` a thread of the parent has this number.
 #[cfg(target_env = "musl")]
 fn end_this_thread() {
     // The kernel's struct begins with the handler.
@@ -179,9 +179,9 @@ fn make_own(path: &CStr, how: i32) -> Option<i32> {
     (file >= 0).then_some(file)
 }
 
-/// Appends bytes to a file of the process's own with one `write`. `path` ends with a zero. `make`:
-/// makes the file; an existing file that is not empty stays unchanged, with the result true. False:
-/// a part was not written.
+/// Appends bytes to a file of the process's own with one `write`. `path` ends with a zero. With
+/// `make`, the file is made. If the file exists and is not empty, it then stays unchanged, and the
+/// result is true. False: a part was not written.
 pub fn append_file(path: &[u8], bytes: &[u8], make: bool) -> bool {
     append_whole(path, bytes, make).is_ok()
 }
@@ -356,10 +356,10 @@ pub fn replace_private_file(path: &[u8], write: impl FnOnce(i32) -> bool) -> boo
 const MOST_SEGMENTS: i32 = 1024;
 
 /// Makes zeroed memory of `size` bytes that forked children share with this process, for the life
-/// of the process. Other processes of the same user can attach it by the number that the kernel
-/// lists; none can shrink it. The kernel frees it with the last process that has it mapped. The
-/// memory is heapwright's own ([`super::is_own`]), and not in core dumps. `None`: the kernel
-/// refused.
+/// of the process. Other processes of the same user can attach the memory by the number that the
+/// kernel lists; none can shrink it. The kernel frees the memory with the last process that has it
+/// mapped. The memory is heapwright's own ([`super::is_own`]), and not in core dumps. `None`: the
+/// kernel refused.
 pub fn shared_memory(size: usize) -> Option<*mut u8> {
     if is_filtered() {
         return None;

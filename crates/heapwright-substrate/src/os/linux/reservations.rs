@@ -4,9 +4,9 @@
 //!   table    | start, end | start, end | 0, 0 | ...        256 places, any order
 //! ```
 //!
-//! A reservation has a place while it exists. If no place is left, it is not noted, and its content
-//! counts as the program's. Then lost blocks may look reachable, and no reachable block looks lost.
-//! The window is not listed here: the address map covers it.
+//! A reservation has a place while it exists. If no place is left, the reservation is not noted,
+//! and its content counts as the program's. Then lost blocks may look reachable, and no reachable
+//! block looks lost. The window is not listed here: the address map covers it.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
@@ -35,8 +35,8 @@ pub(super) fn note_more(at: usize, size: usize) {
     note(at, size);
 }
 
-/// Notes that a range is given up. The part of its reservation before the range stays noted;
-/// without such a part, the part behind the range.
+/// Notes that a range is given up. The part of its reservation before the range stays noted. If
+/// there is no such part, the part behind the range stays noted.
 pub(super) fn forget(at: usize, size: usize) {
     let to = at + size;
     for (start, end) in &TABLE {

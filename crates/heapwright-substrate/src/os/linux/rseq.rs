@@ -49,7 +49,7 @@ pub fn offset() -> Option<isize> {
     (size >= LEAST).then_some(offset)
 }
 
-/// The C library's words about its area. `None`: it has none.
+/// The C library's words about its area. `None`: the C library registers no area.
 fn c_librarys() -> Option<(*const u32, *const isize)> {
     let size = weak!("__rseq_size").cast::<u32>().cast_const();
     let offset = weak!("__rseq_offset").cast::<isize>().cast_const();
@@ -61,9 +61,9 @@ pub fn is_ours() -> bool {
     c_librarys().is_none()
 }
 
-/// Registers the calling thread's area, if this module does so and has not tried before. `watched`
-/// makes sure that [`leave`] runs at the end of the thread, or returns false. Returns whether the
-/// area is registered now.
+/// Registers the calling thread's area, if that is this module's task, and it has not tried before.
+/// `watched` makes sure that [`leave`] runs at the end of the thread, or returns false. Returns
+/// whether the area is registered now.
 pub fn enter(watched: impl FnOnce() -> bool) -> bool {
     is_ours() && own::area().enter(watched)
 }
@@ -147,8 +147,7 @@ mod own {
         offset
     }
 
-    /// The calling thread's area. (It lives as long as the thread, which is longer than any use of
-    /// it.)
+    /// The calling thread's area. (It lives as long as the thread, so longer than any use.)
     pub(super) fn area() -> &'static Area {
         let thread = ptr::with_exposed_provenance::<u8>(thread_pointer());
         // SAFETY: the thread's own area, of this layout; only the thread and the kernel access it.
@@ -194,7 +193,7 @@ mod own {
         }
     }
 
-    /// Whether the kernel keeps such an area: tries it and undoes it.
+    /// Whether the kernel keeps such an area. Registers the area and removes it again.
     pub(super) fn is_possible() -> bool {
         let area = area();
         // No signal handler may see an area that is removed next.

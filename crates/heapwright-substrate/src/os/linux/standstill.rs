@@ -10,16 +10,17 @@
 //! ```
 //!
 //! No ptrace: a process may always signal itself, in any container. Signal 33 is the C library's
-//! own (it changes the user ids of all threads with it). So no program waits for it or can block it
-//! through the C library. A signal 33 with another sender's code goes to the previous
-//! handler. The handler stays installed: a thread that answers too late must not die of the signal.
+//! own (with this signal it changes the user ids of all threads). So no program waits for the
+//! signal or can block it through the C library. A signal 33 with another sender's code goes to the
+//! previous handler. The handler stays installed: a thread that answers too late must not die of
+//! the signal.
 //!
 //! A thread that blocks the signal by a raw system call, or is stuck in the kernel, does not answer
-//! in time. Such a thread continues to run, and its place among the answers stays silent. A thread
-//! in a system call that no handler restarts (`poll`, `pause`, `nanosleep`, ...) sees it
-//! interrupted, as by any signal.
+//! in time. Such a thread continues to run, and its place among the answers stays empty. A thread
+//! may be in a system call that no handler restarts (`poll`, `pause`, `nanosleep`, ...). The signal
+//! interrupts the call, as any signal does.
 //!
-//! Called by `debug::leaks`, which holds the heap's locks: no held thread is inside.
+//! Called by `debug::leaks`, which holds the heap's locks. So no stopped thread is inside the heap.
 
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
@@ -511,9 +512,9 @@ pub fn forget_held() {
     }
 }
 
-/// Copies the process without its other threads. `Some(0)` in the copy, its number in the original;
-/// `None`: the system refused. The copy has all signals blocked and sends none when it ends, so the
-/// program does not notice a child.
+/// Copies the process without its other threads. `Some(0)` in the copy, the copy's number in the
+/// original; `None`: the system refused. The copy has all signals blocked and sends none when it
+/// ends, so the program does not notice a child.
 ///
 /// # Safety
 ///
@@ -521,7 +522,8 @@ pub fn forget_held() {
 /// by [`end_copy`].
 pub unsafe fn copy() -> Option<u32> {
     let before = set_mask(!0);
-    // SAFETY: the contract; no stack, nothing shared, no signal at the end.
+    // SAFETY: by the contract. The copy has no stack of its own, shares nothing, and sends no
+    // signal at its end.
     let got = keeping_errno(|| unsafe { libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0) });
     if got == 0 {
         return Some(0);

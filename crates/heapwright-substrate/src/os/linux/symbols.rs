@@ -1,8 +1,8 @@
 //! Optional symbols of other libraries.
 //!
-//! The linker binds them *weakly*. A search by name at run time would take the loader's lock inside
-//! `free`. A strong reference would pull the C library's own `malloc` into static programs that
-//! bring ours.
+//! The linker binds these symbols *weakly*. A search by name at run time would take the loader's
+//! lock inside `free`. A strong reference would pull the C library's own `malloc` into static
+//! programs that bring ours.
 
 use crate::os::LibcHeap;
 #[cfg(feature = "debug")]

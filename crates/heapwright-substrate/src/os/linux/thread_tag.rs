@@ -18,7 +18,7 @@ pub fn mark() -> u64 {
     u64::try_from(slack).unwrap_or(0)
 }
 
-/// Marks the calling thread, and the threads that it starts from now on. Not 0.
+/// Marks the calling thread, and the threads that it starts from now on. `mark` is not 0.
 pub fn set_mark(mark: u64) {
     // SAFETY: the call changes a number of this thread's.
     keeping_errno(|| unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, mark) });

@@ -51,8 +51,8 @@ pub fn watched(exit: Exit) -> *mut c_void {
     }
 }
 
-/// A number that no other thread of the process has while this one lives. The thread of a forked
-/// child has the number of the thread that forked.
+/// A number that no other thread of the process has while the calling thread lives. The thread of a
+/// forked child has the number of the thread that forked.
 #[inline]
 pub fn thread_token() -> usize {
     // SAFETY: no preconditions; the location is the thread's own.

@@ -8,7 +8,7 @@
 use core::ffi::c_void;
 use core::ptr;
 
-/// Reserving costs nothing but the system's description of it.
+/// Reserving costs nothing but the system's description of the reservation.
 pub(super) const MAX_WINDOW: usize = 64 << 30;
 
 const MEM_COMMIT: u32 = 0x1000;
@@ -147,7 +147,7 @@ pub(super) fn environment(name: &[u8], out: &mut [u8]) -> Option<usize> {
         // The variable is not set, or empty, which means the same.
         return None;
     }
-    // If the value does not fit, only its length is returned, with its zero.
+    // If the value does not fit, the call returns only its length, the zero included.
     let whole = if length > value.len() { length - 1 } else { length };
     let fits = if length < value.len() { length.min(out.len()) } else { 0 };
     out[..fits].copy_from_slice(&value[..fits]);
