@@ -123,8 +123,8 @@ pub(crate) fn complain(error: &clap::Error) -> Exit {
     }
 }
 
-/// Returns the parser's first paragraph on one line, its best guess, and the place of help: the
-/// help of the subcommand `word`.
+/// Returns one line: the parser's first paragraph, its best guess, and the command that prints the
+/// help of subcommand `word`.
 fn one_line(error: &clap::Error, word: &str) -> String {
     let commands = Cli::command();
     let is_shown = |one: &&clap::Command| !one.is_hide_set();

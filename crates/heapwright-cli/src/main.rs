@@ -24,8 +24,8 @@
 //! writes, whose format is `heapwright-record`.
 //!
 //! Floors: `commands` uses everything; `output` formats its arguments and calls no other module.
-//! `replay` uses `bench` and `trace`, and `bench` uses `inspect`, `preload` and `process`. These
-//! three use neither each other nor `report` and `symbols`.
+//! `replay` uses `bench` and `trace`. `bench` uses `inspect`, `preload` and `process`, and
+//! `preload` uses `inspect`. None of these uses `report`.
 
 /// std's `eprintln!` without its panic. Standard error may be a closed pipe or a full device, and
 /// no exit code depends on text there.

@@ -1,8 +1,8 @@
 //! The allocators that race: glibc, heapwright, those found on the machine, those that are named.
 //!
 //! `--with NAME=[VAR=VALUE ...]PATH` adds an allocator, or replaces the one of that name. The
+//! `--with NAME=[VAR=VALUE ...]PATH` adds an allocator, or replaces the allocator of that name. The
 //! assignments set the program's environment, as before a command in a shell.
-//! `--with heapwright:OPTIONS` adds heapwright with these options, under that name.
 //! `--with NAME,...` chooses some that are found on the machine.
 
 use super::folders::{self, children, numbers};
@@ -65,7 +65,8 @@ const SCUDO: &[&str] =
 const SCUDO: &[&str] =
     &["libclang_rt.scudo_standalone-x86_64", "libclang_rt.scudo_standalone", "libscudo"];
 
-/// mimalloc uses huge pages by default, which changes its memory much. So it races without, too.
+/// mimalloc uses huge pages by default, which changes its use of memory much. So it also races
+/// without huge pages.
 const WITHOUT_HUGE_PAGES: (&str, &str, &str) = ("mimalloc-no-thp", "MIMALLOC_ALLOW_THP", "0");
 
 impl Allocator {
@@ -213,7 +214,8 @@ impl With {
     }
 }
 
-/// Returns the names in a word of `--only`: separated by commas, or one option set.
+/// Returns the names in a word of `--only`. The word has names separated by commas, or one option
+/// set.
 pub(crate) fn names(word: &str) -> impl Iterator<Item = String> {
     let whole = word.starts_with(OPTION_SET);
     word.split(move |letter| letter == ',' && !whole).map(str::to_owned)

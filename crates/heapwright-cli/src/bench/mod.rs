@@ -25,7 +25,8 @@
 //!   of its virtual machines at the first touch.
 //! - Each round runs each program once under every allocator. The order rotates by one, so that a
 //!   busy minute affects all of them.
-//! - First runs are not counted. They show whether the program works, and prints the same.
+//! - First runs are not counted. They show whether the program works, and whether its output is the
+//!   same under all allocators.
 //! - Ratios are formed round by round, with an interval. An interval that contains 1 is a tie.
 //!
 //! `output` prints from `results`, `statistics` and `comparison`. These do not depend on how a run

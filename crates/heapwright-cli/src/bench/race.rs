@@ -379,7 +379,7 @@ impl Lane<'_> {
         racing.map(|place| place.takes).sum::<Duration>().saturating_mul(rounds)
     }
 
-    /// Drops the runs of a round that not every allocator has run.
+    /// Drops the runs of a round that some allocator has not run.
     fn keep_whole_rounds(&mut self) {
         let racing = || self.places.iter().filter(|place| place.failure.is_none());
         let whole = racing().map(|place| place.runs.len()).min().unwrap_or_default();

@@ -21,7 +21,7 @@ use std::ptr;
 
 /// Bytes beyond the program's own peak, for other processes and for differences between runs.
 const SPARE: u64 = 64 << 20;
-/// One touch in each page is enough: the smallest page size.
+/// One touch in each page is enough. This is the size of the smallest page.
 const STEP: usize = 4096;
 
 /// Warms up memory for a run whose peak was `peak` bytes, but at most half of the free memory. A

@@ -51,9 +51,9 @@ Examples:
   heapwright bench --with heapwright:purge=0 --with heapwright:purge=never --workloads cfrac
   heapwright bench --suite programs.toml --format json -o race.json --format html -o race.html")]
 pub(crate) struct Args {
-    /// Race this allocator, too: a name from --list, NAME=PATH of a library,
-    /// 'NAME=VAR=VALUE PATH' to set the program's environment, or heapwright:OPTIONS; an
-    /// allocator found under the same NAME is replaced; may be repeated
+    /// Race this allocator, too. Give a name from --list, NAME=PATH of a library, 'NAME=VAR=VALUE
+    /// PATH' to set the program's environment, or heapwright:OPTIONS. An allocator found under the
+    /// same NAME is replaced. May be repeated
     #[arg(long, value_name = "NAME,...")]
     with: Vec<OsString>,
 

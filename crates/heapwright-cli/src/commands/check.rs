@@ -89,19 +89,18 @@ pub(crate) struct Args {
     #[arg(long, value_name = "WHICH", value_parser = ["never", "sample", "all"])]
     guard: Option<String>,
 
-    /// Report a function's limit beyond the end of a block (fgets, read, ...) only if the function
-    /// wrote there
+    /// If a function's size limit (of fgets, read, ...) exceeds the block, report that only if the
+    /// function wrote behind the block
     #[arg(long)]
     exact: bool,
 
     /// Guard all blocks of the places in FILE from the start, so that an error there is seen as it
-    /// happens, and add the places where this run finds something. FILE need not exist
+    /// happens. Add the places where this run finds something. FILE need not exist
     #[arg(long, value_name = "FILE")]
     sites: Option<PathBuf>,
 
-    /// The processes that outlive the program and that the command waits for, however long it
-    /// takes: daemon (the program itself, gone to the background), all, or none. All others get one
-    /// second
+    /// The processes to wait for without a limit after the program has ended: daemon (the program
+    /// itself, gone to the background), all, or none. Other processes get one second
     #[arg(long, value_enum, value_name = "WHICH", default_value_t = Follow::Daemon)]
     follow: Follow,
 

@@ -55,13 +55,13 @@ pub(crate) struct Args {
     #[arg(value_name = "TRACE")]
     trace: PathBuf,
 
-    /// Replay it under this allocator, too: a name from heapwright bench --list, NAME=PATH
-    /// of a library, 'NAME=VAR=VALUE PATH' to set its environment, or heapwright:OPTIONS;
-    /// may be repeated
+    /// Replay under this allocator, too. Give a name from heapwright bench --list, NAME=PATH of a
+    /// library, 'NAME=VAR=VALUE PATH' to set its environment, or heapwright:OPTIONS. May be
+    /// repeated
     #[arg(long, value_name = "NAME,...")]
     with: Vec<OsString>,
 
-    /// Replay it only under these allocators; ratios are to the first
+    /// Replay only under these allocators; ratios are to the first
     #[arg(long, value_name = "NAME,...")]
     only: Vec<String>,
 

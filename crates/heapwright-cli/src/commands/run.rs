@@ -48,8 +48,8 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) stats: bool,
 
-    /// Find and stop misuse of memory, cheaply enough for production (option mode=hardened):
-    /// exact sizes, canaries, quarantine, guards, random places; full does more of each
+    /// Find and stop misuse of memory, cheaply enough for production (option mode=hardened): exact
+    /// sizes, canaries, quarantine, guards, random places. full does more of each
     #[arg(
         long,
         value_enum,

@@ -16,7 +16,7 @@
 //!
 //! `timeline` reads the other file of a collected heap: its collections, one after the other.
 //!
-//! A dump that is cut or damaged is summarised as far as it goes. The summary's notes say so.
+//! If a dump is cut or damaged, the summary has its readable part, and a note says so.
 
 mod dominators;
 mod gather;

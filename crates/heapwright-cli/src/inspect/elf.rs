@@ -90,9 +90,9 @@ pub(super) enum RustAllocator {
 
 /// The symbols seen so far to which Rust compiles allocation.
 ///
-/// Four functions `__rust_*` lead to the program's allocator, or to the default's `__rdl_*` if the
-/// program chose none. Optimising the whole program removes some of either; then nothing can be
-/// concluded.
+/// Four functions `__rust_*` lead to the program's allocator. If the program chose none, they lead
+/// to the default's `__rdl_*`. Optimising the whole program removes some of these functions. Then
+/// the symbols decide nothing.
 #[derive(Default)]
 struct RustSymbols {
     entries: [bool; 4],

@@ -8,7 +8,7 @@
 //!   extract      puts them where a loader can map them
 //! launcher()     a path to the launcher, which is embedded and extracted, too
 //! asked          the library's complaints about options, before a program runs
-//! rules          the file of unwind rules that checked processes share
+//! shared         the memory that the processes of one check share: unwind rules, spilled entries
 //! environment    LD_PRELOAD and HEAPWRIGHT for the program
 //! ```
 

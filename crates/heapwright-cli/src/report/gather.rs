@@ -8,9 +8,9 @@
 //! all images --> errors by cause, leaks by stack and fate, checks and samples by process
 //! ```
 //!
-//! A *cause* is a kind and the stacks of a finding's moments, as places in files. So it is the same
-//! in every process that runs the same files. Without stacks, the block's size and the place in the
-//! block count instead.
+//! A *cause* is a kind and the stacks of a finding's moments, as places in files. So a cause is the
+//! same in every process that runs the same files. Without stacks, the block's size and the place
+//! in the block count instead.
 //! Leaks are those of an image's last complete check that followed pointers. A count
 //! (`Occasion::Time`) finds no leaks.
 //! A long run has many counts and samples. Beyond `MOST_CHECKS` or `MOST_SAMPLES` of them, every

@@ -77,7 +77,7 @@ pub(crate) struct Line<'a> {
 /// A stack of a finding in the form that suppressions match.
 pub(super) struct Stack<'a> {
     pub(super) lines: Vec<Line<'a>>,
-    /// The calls inside the first line.
+    /// The calls that memcheck's stack has before the first line.
     pub(super) innermost: Innermost,
     /// Whether blocks in valgrind's language are compared with the stack.
     pub(super) is_where: bool,

@@ -6,9 +6,9 @@
 //!   either           redraws the screen: `list` or `one`
 //! ```
 //!
-//! One thread does all this. It may hang if the terminal has gone or takes no more bytes. The first
-//! thread waits for that thread's end, for the end of the terminal, and for signals. If necessary,
-//! the first thread ends the command without the other.
+//! A second thread does all this. It may hang if the terminal has gone or takes no more bytes. The
+//! first thread waits for the second thread's end, for the end of the terminal, and for signals. If
+//! necessary, the first thread ends the command without the second thread.
 //!
 //! Drawing writes only changes, so a slow terminal is no problem; a longer pause follows a slow
 //! look. Colours follow `Look`: none with NO_COLOR. A signal that ends the command, or a panic,

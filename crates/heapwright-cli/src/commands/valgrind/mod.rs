@@ -42,8 +42,8 @@ use target::Target;
 
 /// Check a program with valgrind's options, output and exit code.
 ///
-/// Takes the options of memcheck that build systems and editors use (--help without other words
-/// lists them), and refuses others. Does not look for uninitialised values.
+/// Takes the options of memcheck that build systems and editors use, and refuses others. --help
+/// without other words lists the options. Does not look for uninitialised values.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment, disable_help_flag = true)]
 #[command(override_usage = "heapwright valgrind [VALGRIND'S OPTIONS] PROGRAM [ARGS]...

@@ -318,7 +318,7 @@ impl Parser {
         match word {
             "-q" | "--quiet" => asked.quiet = true,
             "-s" => asked.lists = true,
-            // More details about valgrind itself, which heapwright does not have.
+            // These options ask for details about valgrind itself. heapwright has none.
             "-v" | "--verbose" | "-d" => {}
             _ => {
                 let (name, value) = word
@@ -380,7 +380,7 @@ impl Parser {
             "gen-suppressions" => {
                 asked.ready = match value {
                     "no" => Ready::None,
-                    // `yes` does not ask for each finding: all suppressions are printed.
+                    // `yes` does the same as `all`: nothing asks the user at each finding.
                     "yes" | "all" => Ready::Block,
                     _ => return Err(wrong("no, yes or all")),
                 }
