@@ -3,8 +3,9 @@
 #   smallest heap of each collector ---- the larger one, times 1.5, 2 and 3: the limit of all
 #   heapwright | with generations | bdwgc that marks with one thread | bdwgc        in turns
 #
-# bdwgc marks with as many threads as there are processors; one column has it mark with one. It has
-# its best setup: the smallest heap of all ways to grow (WAYS); at each limit, the fastest way.
+# bdwgc marks with as many threads as there are processors. In one column it marks with one thread.
+# bdwgc has its best setup: the smallest heap of all ways to grow (WAYS), and at each limit the
+# fastest way.
 
 # The ways in which bdwgc's heap grows: its share of the limit at the start, and the allocation
 # between two collections (GC_free_space_divisor). The first and the last are the extremes.

@@ -1,5 +1,5 @@
-// Prints the files that define the allocation functions. Run under each preload: an ignored
-// preload would be glibc under another name. It also calls the functions, so that a library that
+// Prints the files that define the allocation functions. Run under each preload: an ignored preload
+// would be glibc under another name. The program also calls the functions, so that a library that
 // cannot start fails here.
 
 #define _GNU_SOURCE

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! text    A paragraph, printed first
-//! ours    COLUMNS                       whose failures and findings count as ours
+//! ours    COLUMNS                       columns whose failures and findings count as ours
 //! let     NAME | SECTION | ROW | COLUMN | METRIC             a median, for all expressions
 //! least   SECTIONS                      only the least round of each metric counts
 //! cells   SECTIONS | METRIC             a metric whose name is a number is a row of its own

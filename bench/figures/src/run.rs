@@ -155,7 +155,7 @@ impl Runner {
         })
     }
 
-    /// Runs all of a plan, `rounds` times. Lines of one row stand together in it.
+    /// Runs a whole plan, `rounds` times. In the plan, lines of one row stand together.
     pub fn all(&mut self, plan: &[Planned], rounds: usize) -> Result<(), String> {
         for round in 1..=rounds {
             eprintln!("round {round} of {rounds}");

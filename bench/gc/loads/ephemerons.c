@@ -1,6 +1,6 @@
 // ephemerons [threads=T] [keys=K] [rounds=N] [limit=KIB]
 //
-// A table from objects to data about them, which keeps neither alive. It has K keys at a time.
+// A table leads from objects to data about them, and keeps neither alive. It has K keys at a time.
 // Each round replaces one of them, whose entry then dies, and looks up another key. A walk through
 // a bucket drops entries with dead keys, as in runtimes' tables.
 //

@@ -1,8 +1,8 @@
 // pauses [live=KIB] [turnover=PERCENT] [budget=NS] [incremental=1] [layout=...] ...
 //
-// The times that a program with much memory waits for the collector. LIVE KiB are built and stay,
-// a table of rows of nodes, each with a string. Then TURNOVER percent of it are replaced, node by
-// node, at random places.
+// Measures how long a program with much memory waits for the collector. LIVE KiB are built and
+// stay: a table of rows of nodes, each with a string. Then TURNOVER percent of the nodes are
+// replaced, one by one, at random places.
 //
 //   table (one large object) --> rows of 64 --> node --> its row
 //                                                 \----> string of 16 to 200 bytes

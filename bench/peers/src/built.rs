@@ -33,8 +33,8 @@ const MIMALLOC: &str = "alloc alloc-aligned alloc-posix arena bitmap heap init l
 const MIMALLOC_V3: &str = "arena-meta page-map theap threadlocal";
 const MIMALLOC_V2: &str = "segment segment-map";
 
-/// Builds mimalloc: its branch, and the level of its mitigations (`MI_SECURE=ON` in its CMake
-/// files).
+/// Builds mimalloc. `branch` is "v3" or "v2", and `secure` is the level of its mitigations
+/// (`MI_SECURE=ON` in its CMake files).
 pub(crate) fn mimalloc(
     work: &Path,
     name: &'static str,

@@ -40,13 +40,13 @@ struct Options {
     /// Put built libraries there [default: peer-libraries, beside this program]
     #[arg(long, value_name = "FOLDER")]
     work: Option<PathBuf>,
-    /// Only these peers, with commas
+    /// Only these peers, separated by commas
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Print name, version and origin as a markdown table instead
     #[arg(long)]
     versions: bool,
-    /// Fail if a peer cannot be had
+    /// Fail if a peer is missing
     #[arg(long)]
     strict: bool,
     /// Print the peers' names and stop

@@ -8,8 +8,9 @@
 //! - *the same work every time*: random numbers come from seeded generators, and the amount of
 //!   work is a number, never a length of time;
 //! - *the same answer everywhere*: the checksum depends on the bytes that were written and read
-//!   back, never on addresses. If threads meet, it is a sum, which does not depend on their
-//!   order. An allocator that loses, mixes up or hands out memory twice gives another checksum;
+//!   back, never on addresses. If threads meet, the checksum is a sum, which does not depend on
+//!   their order. An allocator that loses, mixes up or hands out memory twice gives another
+//!   checksum;
 //! - *memory is used*: blocks are written before they are freed;
 //! - *a fixed number of threads*: the workload does not depend on the machine.
 //!

@@ -23,9 +23,9 @@
 //! environment (`LD_PRELOAD`, `HEAPWRIGHT`) and reads the files the library
 //! writes, whose format is `heapwright-record`.
 //!
-//! Floors: `commands` uses everything; `output` formats its arguments and calls no other module.
-//! `replay` uses `bench` and `trace`. `bench` uses `inspect`, `preload` and `process`, and
-//! `preload` uses `inspect`. None of these uses `report`.
+//! Floors: `commands` uses everything. `output` formats its arguments; of other modules it uses
+//! types and pure functions. `replay` uses `bench` and `trace`. `bench` uses `inspect`, `preload`
+//! and `process`, and `preload` uses `inspect`. None of these uses `report`.
 
 /// std's `eprintln!` without its panic. Standard error may be a closed pipe or a full device, and
 /// no exit code depends on text there.

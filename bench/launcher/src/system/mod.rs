@@ -69,8 +69,8 @@ pub(crate) fn parent() -> i32 {
 
 /// Makes a process (0: this one) the leader of a new group.
 pub(crate) fn lead_group(process: i32) {
-    // SAFETY: no pointers are involved. The call may fail if the other process made it first and
-    // called exec: the group then exists.
+    // SAFETY: no pointers are involved. The call may fail if the other process made the group first
+    // and called exec. The group then exists.
     unsafe { call(number::SETPGID, [process as usize, process as usize, 0, 0, 0]) };
 }
 
