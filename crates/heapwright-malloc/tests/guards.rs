@@ -96,8 +96,8 @@ fn what_is_right_is_not_remarked() {
     }
 }
 
-/// One of so many blocks is guarded. Calls that alternate each get their share, although refills
-/// bring whole multiples of them.
+/// One block in 100 is guarded. Two kinds of calls alternate, and each refill has blocks for
+/// equally many calls of both. Still each kind gets half of the guarded blocks.
 #[test]
 fn each_call_has_its_share() {
     for model in ["exclusive", "percpu"] {
