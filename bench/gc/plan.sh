@@ -35,8 +35,8 @@ gc_begin() {
 }
 
 smallest() { "$MADE/figures" smallest $quick "$LAUNCHER" "$@"; }
-# The way in which bdwgc is fastest: the better of two runs counts. A way whose runs both end well
-# is better than one with a run that exhausts its memory.
+# The way in which bdwgc is fastest: the better of two runs counts. A way with two runs that end
+# well is better than a way with a run that exhausts its memory.
 fastest_way() { # COMMAND...
     local way wall
     for way in "${WAYS[@]}"; do

@@ -1,6 +1,6 @@
 #!/bin/sh
-# redis.sh COMMANDS [REQUESTS]: one redis server gets a fixed list of commands through a socket,
-# then (for the debug mode) this many commands of redis-benchmark with 16 in flight, and shuts
+# redis.sh COMMANDS [REQUESTS]: one redis server gets a fixed list of commands through a socket. For
+# the debug mode it then gets REQUESTS commands of redis-benchmark, 16 at a time. Then it shuts
 # down.
 #
 # Without REQUESTS this script becomes the server (exec), so the measurements are the server's:

@@ -32,7 +32,7 @@ static void door_trace(hw_gc_tracer *tracer, void *object, void *data) {
     load_trace(tracer, object);
 }
 
-// The settings of a heap in every program of ours.
+// The settings of a heap, for all programs here.
 static inline hw_gc_options door_options(void) {
     static const char *const layouts[] = { "fine", "ruby", "powers", "single", NULL };
     static const hw_gc_layout layout[] = { HW_GC_LAYOUT_FINE, HW_GC_LAYOUT_RUBY, HW_GC_LAYOUT_POWERS, HW_GC_LAYOUT_SINGLE };

@@ -7,7 +7,7 @@
 //   table (one large object) --> rows of 64 --> node --> its row
 //                                                 \----> string of 16 to 200 bytes
 //
-// With incremental=1 the program reports stores, and calls hw_gc_step(BUDGET) after every 64
+// With incremental=1 the program reports stores. It calls hw_gc_step(BUDGET) after every 64
 // replacements, as a game or an editor would in its idle time. A call that did work is a pause. So
 // are the replacements between two calls, whose allocations may do a step, too. Both are measured
 // in the thread's processor time:
@@ -15,7 +15,7 @@
 //   step_p50 ... step_most    the calls
 //   batch_p50 ... batch_most  64 replacements, the work itself included
 //
-// With incremental=0 there are no such calls, and collections stop the world: the ratio of the two
+// With incremental=0 there are no such calls, and collections stop the world. The ratio of the two
 // times is the cost of the short pauses.
 
 #include "door_heapwright.h"

@@ -14,7 +14,7 @@
 //! A missing peer is one line on stderr: a machine without Debian's packages still races the
 //! others.
 //!
-//! One file for each concept: [`peer`] (the facts about one), [`roster`] (the list), [`compile`],
+//! Each concept has a file: [`peer`] (the facts about a peer), [`roster`] (the list), [`compile`],
 //! [`registry`], [`built`] for the compiled peers, [`debian`] for the found ones, and [`proof`]
 //! that a preload took effect.
 

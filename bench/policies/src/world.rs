@@ -24,11 +24,11 @@
 //! woken thread may find it taken. (The library may miss a sleeper by some nanoseconds; here none
 //! is missed.)
 //!
-//! **CPUs.** Each has a queue. A woken thread goes to its last CPU if that is idle, else to
-//! another idle one, else to the end of its last CPU's queue. An idle CPU takes the first thread
-//! of the longest queue. While another thread waits for the CPU, a thread runs at most `slice` ns,
-//! even with a lock: *a preempted holder keeps its lock*. Its waiters wait for the CPU's other
-//! threads, too.
+//! **CPUs.** Each has a queue. A woken thread goes to its last CPU if that is idle, else to another
+//! idle CPU. If none is idle, it goes to the end of its last CPU's queue. An idle CPU takes the
+//! first thread of the longest queue. While another thread waits for the CPU, a thread runs at most
+//! `slice` ns, even with a lock: *a preempted holder keeps its lock*. Its waiters wait for the
+//! CPU's other threads, too.
 
 use std::collections::VecDeque;
 

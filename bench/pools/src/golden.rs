@@ -62,7 +62,7 @@ pub fn parts(mut eight: impl FnMut()) {
 pub const PIECES: [(usize, usize); 8] =
     [(1, 1), (4, 4), (24, 8), (18, 2), (40, 8), (3, 1), (64, 16), (8, 8)];
 
-/// Runs both calls of an arena.
+/// Runs the two calls of an arena.
 pub fn arena<A>(
     mut arena: A,
     number: impl Fn(&A, u32) -> NonNull<u32>,

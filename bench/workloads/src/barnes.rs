@@ -143,7 +143,7 @@ fn insert<'bodies>(node: &mut Node<'bodies>, body: &'bodies Body, centre: Vector
 
 /// Computes masses and their centres, from below.
 fn sum_up(node: &mut Node<'_>) {
-    // Bodies that found no octant are in these already.
+    // The node's own mass already has the bodies that found no octant.
     let (mut mass, mut moment) = (node.mass, node.centre_of_mass);
     for octant in &mut node.octants {
         let (more, at) = match octant {

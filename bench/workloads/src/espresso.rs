@@ -7,7 +7,7 @@
 //! by `realloc`; sets are small blocks of one size for each function. The workload has many lists
 //! and sets of mixed small sizes with stack-like, but not strict, lifetimes.
 //!
-//! Life cycle: some hundreds of blocks of 16 to 64 bytes, and lists to a few KiB; those deeper in
+//! Life cycle: some hundreds of blocks of 16 to 64 bytes, and lists to a few KiB. Blocks deeper in
 //! the recursion die sooner.
 
 use crate::checksum::fold;

@@ -19,8 +19,8 @@
 //!
 //! `live_bytes` and `operations` are rounded counts, not estimates: a counting library in front of
 //! glibc's allocator (`LD_PRELOAD`) took them. `live_bytes` counts requested bytes without the
-//! allocator's rounding. Both include the needs of Rust's threads and containers. With several
-//! threads they differ a little from run to run.
+//! allocator's rounding. Both figures include the needs of Rust's threads and containers. With
+//! several threads they differ a little from run to run.
 
 mod checksum;
 mod letters;

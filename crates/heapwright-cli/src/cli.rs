@@ -15,7 +15,7 @@ use crate::wrong::Wrong;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 
-/// Run programs on heapwright and see what their memory did.
+/// Run programs on heapwright, and see how they use memory.
 #[derive(Parser)]
 #[command(name = "heapwright", version)]
 #[command(after_help = "\

@@ -97,9 +97,9 @@ fn right_programs() {
     }
 }
 
-/// A freed block comes back only after as many others were freed, and never if no other is freed.
-/// (With `full`, at least 1984 other blocks come first, minus the effect of its exchange with one
-/// of the 256 newest.)
+/// A freed block comes back only after many other blocks were freed, and never if no other block is
+/// freed. (With `full`, at least 1984 other blocks come first, minus the effect of its exchange
+/// with one of the 256 newest.)
 #[test]
 fn freed_blocks_wait() {
     let modes = [

@@ -116,7 +116,7 @@ pub(crate) fn default_child_signal() {
     // form of the structure.
     let action: [usize; 4] = [0; 4];
     let place = (&raw const action) as usize;
-    // SAFETY: the structure is readable; a null says that the old one is not wanted.
+    // SAFETY: the structure is readable. With null the call does not write the old one.
     unsafe { call(number::RT_SIGACTION, [SIGCHLD as usize, place, 0, SET_BYTES, 0]) };
 }
 
@@ -159,8 +159,8 @@ impl Signals {
     pub(crate) fn take(self, limit: u64) -> i32 {
         let time = [limit / CLOCK_NS, limit % CLOCK_NS];
         let (set, time) = ((&raw const self.0) as usize, (&raw const time) as usize);
-        // SAFETY: the set and the time are live and have the expected sizes; a null says that the
-        // signal's details are not wanted.
+        // SAFETY: the set and the time are live and have the expected sizes. With null the call
+        // does not write the signal's details.
         let result = unsafe { call(number::RT_SIGTIMEDWAIT, [set, 0, time, SET_BYTES, 0]) };
         result as i32
     }

@@ -1,8 +1,9 @@
-//! The allocators that race: glibc, heapwright, those found on the machine, those that are named.
+//! The allocators that race: glibc, heapwright, allocators found on the machine, and allocators
+//! that the user names.
 //!
-//! `--with NAME=[VAR=VALUE ...]PATH` adds an allocator, or replaces the one of that name. The
 //! `--with NAME=[VAR=VALUE ...]PATH` adds an allocator, or replaces the allocator of that name. The
 //! assignments set the program's environment, as before a command in a shell.
+//! `--with heapwright:OPTIONS` adds heapwright with these options, under that name.
 //! `--with NAME,...` chooses some that are found on the machine.
 
 use super::folders::{self, children, numbers};
@@ -263,7 +264,8 @@ fn newest(files: &[PathBuf], stem: &str) -> Option<PathBuf> {
     };
     let mut fitting: Vec<(Vec<u64>, &PathBuf)> =
         files.iter().filter_map(|path| Some((version(path)?, path))).collect();
-    // The sort is stable: of equal versions, the one in the first folder stays first.
+    // The sort is stable: of two libraries with one version, the library in the earlier folder
+    // stays first.
     fitting.sort_by(|a, b| b.0.cmp(&a.0));
     fitting.into_iter().find_map(|(_, path)| preload::checked(path).ok())
 }

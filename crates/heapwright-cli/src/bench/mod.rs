@@ -21,8 +21,8 @@
 //!   malloc. A probe checks this first.
 //! - A static launcher of some tens of KiB starts every program, because a peak resident size
 //!   survives exec from a big parent.
-//! - Before each run, as much memory as it may need is touched, because a host hands out the memory
-//!   of its virtual machines at the first touch.
+//! - Before each run, as much memory as it may need is touched. A host hands out the memory of its
+//!   virtual machines at the first touch.
 //! - Each round runs each program once under every allocator. The order rotates by one, so that a
 //!   busy minute affects all of them.
 //! - First runs are not counted. They show whether the program works, and whether its output is the

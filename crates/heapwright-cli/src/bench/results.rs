@@ -171,7 +171,7 @@ pub(crate) struct Comparison {
     pub(crate) measure: Measure,
     pub(crate) of: String,
     pub(crate) against: String,
-    /// The number of programs that ran well under both.
+    /// The number of programs that ran well under both allocators.
     pub(crate) programs: usize,
     pub(crate) ratio: f64,
     /// The 95 % interval; `None` after a single round.

@@ -1,5 +1,5 @@
-//! `heapwright heap DUMP` summarises a dump of a collected heap: its objects and what retains them.
-//! With `--timeline` it writes the heap's collections as a Chrome trace.
+//! `heapwright heap DUMP` summarises a dump of a collected heap: its objects, and the objects that
+//! retain them. With `--timeline` it writes the heap's collections as a Chrome trace.
 
 use super::OutputsArgs;
 use crate::heap::{self, Wanted, timeline};

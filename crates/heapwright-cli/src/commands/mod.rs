@@ -208,7 +208,7 @@ pub(crate) fn has_own_objects(is_asked: bool) -> bool {
 /// The choice of preload library that several subcommands share.
 #[derive(clap::Args)]
 pub(crate) struct LibraryArg {
-    /// Use this libheapwright.so instead of the one inside this command
+    /// Use this libheapwright.so instead of the built-in library
     #[arg(long = "library", value_name = "PATH")]
     path: Option<PathBuf>,
 }

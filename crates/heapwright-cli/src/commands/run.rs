@@ -43,8 +43,8 @@ Examples:
   heapwright run --hardened -- ./server
   heapwright run --hardened=full --on-misuse report -- ./server")]
 pub(crate) struct Args {
-    /// Report the program's use of memory on stderr when it has ended; --format and
-    /// --output do so, too
+    /// Report the program's use of memory on stderr when it has ended. --format and --output have
+    /// this effect, too
     #[arg(long)]
     pub(crate) stats: bool,
 

@@ -14,7 +14,7 @@
 //! temporarily take some 40 bytes more for an object and 4 for a reference. Nothing recurses: a
 //! list of ten million objects is one path.
 //!
-//! `timeline` reads the other file of a collected heap: its collections, one after the other.
+//! `timeline` reads another file of a collected heap, which lists its collections in order.
 //!
 //! If a dump is cut or damaged, the summary has its readable part, and a note says so.
 

@@ -57,7 +57,7 @@ pub(super) struct Inside {
     pub(super) has_sections: bool,
     /// Whether it has a table of all symbols, so is not stripped.
     pub(super) has_symbols: bool,
-    /// Functions of malloc's family that it exports; they precede those of libraries.
+    /// Functions of malloc's family that it exports; they precede the functions of libraries.
     pub(super) exports_malloc: Vec<String>,
     /// Whether it imports functions of malloc's family.
     pub(super) imports_malloc: bool,

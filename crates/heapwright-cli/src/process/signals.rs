@@ -24,8 +24,8 @@
 //! ignore Ctrl-Z if no shell could continue us), and `fg` continues both.
 //!
 //! The program also ignores a signal that was ignored at our start (`nohup`), unless it changes
-//! that. So such a signal is passed on like others. A signal without a handler here (SIGSEGV,
-//! SIGXCPU, ...) concerns this process alone.
+//! that. So such a signal is passed on like other signals. A signal without a handler here
+//! (SIGSEGV, SIGXCPU, ...) concerns this process alone.
 
 use std::mem::MaybeUninit;
 use std::ptr;

@@ -10,11 +10,10 @@
 //!
 //! A *cause* is a kind and the stacks of a finding's moments, as places in files. So a cause is the
 //! same in every process that runs the same files. Without stacks, the block's size and the place
-//! in the block count instead.
-//! Leaks are those of an image's last complete check that followed pointers. A count
-//! (`Occasion::Time`) finds no leaks.
-//! A long run has many counts and samples. Beyond `MOST_CHECKS` or `MOST_SAMPLES` of them, every
-//! second one is dropped. The others spread over the whole run, twice as far apart.
+//! in the block count instead. Leaks are those of an image's last complete check that followed
+//! pointers. A count (`Occasion::Time`) finds no leaks. A long run has many counts and samples.
+//! Beyond `MOST_CHECKS` or `MOST_SAMPLES` of them, every second one is dropped. The remaining ones
+//! spread over the whole run, twice as far apart.
 
 use super::input::{self, Reading};
 use super::interner::{Interner, Source};

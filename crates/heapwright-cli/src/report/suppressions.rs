@@ -461,8 +461,8 @@ impl Frames {
 /// name or valgrind's names for it: `memcpy@@GLIBC_2.14`, `__memcpy_avx_unaligned_erms`, `memmove`.
 ///
 /// As in valgrind, a block is compared with the stack on which the mistake was seen. If its traces
-/// were found later, any stack of the finding may match. A block matches a stack that was cut at
-/// the most calls with as many lines as the stack has calls.
+/// were found later, any stack of the finding may match. If a stack was cut, only as many lines of
+/// the block are compared as the stack has calls.
 fn are_at_start_of(patterns: &[Pattern], stack: &Stack<'_>) -> bool {
     let is_visible = |line: &&Line<'_>| !(line.is_private && line.is_inlined);
     let visible: Vec<Line<'_>> = stack.lines.iter().filter(is_visible).copied().collect();

@@ -1,6 +1,6 @@
 /*
- * The parts of a collected heap beside memory that a runtime uses: events, kinds, references to the
- * outside, a word and a state for each thread, a callback when memory is short.
+ * The parts of a collected heap that a runtime uses beside memory. They are events, kinds,
+ * references to the outside, a word and a state for each thread, a callback when memory is short.
  *
  * The runtime of this program: pairs in the heap; static cells outside, which lead back into it; errors that jump.
  */

@@ -255,7 +255,7 @@ fn for_memcheck(word: &str) -> Option<String> {
 
 struct Parser {
     asked: Asked,
-    /// The targets of text and of XML. The options may name both before `--xml` decides.
+    /// The targets of text and of XML. The options may name both targets before `--xml` decides.
     log: Option<To>,
     xml: Option<To>,
 }
@@ -306,7 +306,7 @@ impl Parser {
             (false, _, None) => To::Descriptor(2),
         };
         if asked.xml {
-            // As in memcheck, XML always has all leaks: its reader chooses what to show.
+            // As in memcheck, XML always has all leaks: its reader chooses the leaks to show.
             asked.leaks = Leaks::Full;
         }
         Ok(asked)
