@@ -23,7 +23,7 @@
 
 enum { ROW = 64, BATCH = 64, LEAST_STRING = 16, MORE_STRING = 185, MOST_PAUSES = 4000000 };
 
-// Rows and the table end with their references; a node is a list of two.
+// A row, the table or a node: its references come last. A node has two.
 struct list {
     size_t count;
     void *items[];

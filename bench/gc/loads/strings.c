@@ -26,7 +26,8 @@ struct storage {
     void *words[];
 };
 
-// An array has its things in `storage`; a table pairs of key and value, half of them empty.
+// An array or a table. In `storage` an array has its things, and a table has pairs of key and
+// value, half of them empty.
 struct list {
     uint32_t tag;
     uint32_t count;

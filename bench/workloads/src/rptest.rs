@@ -1,6 +1,6 @@
 //! Everything at the same time, across threads.
 //!
-//! The model is rpmalloc's benchmark. Each of four threads owns a table of slots; an operation
+//! The model is rpmalloc's benchmark. Each of four threads owns a table of slots. An operation
 //! empties a random slot and fills it again. Sizes from 16 bytes to 16 KiB are uniform in one half
 //! of the rounds, and uniform by doublings in the other. Some blocks come from `calloc`, some are
 //! aligned. A thread posts one block in eight to another thread, which frees it when it next looks

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A few kilobytes of gzip or zstd can stand for gigabytes. Traces, dumps and debug information
-//! shrink to a twentieth at best. A file that expands further is refused; its owner can unpack it
+//! shrink to a twentieth at best. A file that expands further is refused. Its owner can unpack it
 //! and name the result.
 //!
 //! Called by all modules that read files: `trace`, `heap`, `symbols`, `report`, `bench`.

@@ -106,8 +106,8 @@ fn each_call_has_its_share() {
         outcome.is_fine(model);
         let shares = outcome.stdout.lines().next().unwrap_or_default().split(' ');
         let shares: Vec<f64> = shares.map(|n| n.parse().expect("a number")).collect();
-        // 1000 are expected, with a deviation of 32; 500 of each call, with a deviation of 22. With
-        // shared caches a guarded call stands for a whole refill.
+        // 1000 guarded blocks are expected, with a deviation of 32. Of each call 500 are expected,
+        // with a deviation of 22. With shared caches a guarded call stands for a whole refill.
         let (least, most) = if model == "exclusive" { (850.0, 1150.0) } else { (250.0, 1150.0) };
         let sum = shares[0] + shares[1];
         assert!((least..=most).contains(&sum), "{model}: {shares:?}");

@@ -177,7 +177,7 @@ pub(crate) fn has_ended(child: i32) -> bool {
     const NO_HANG: usize = 1;
     const EXITED: usize = 4;
     const NO_WAIT: usize = 0x0100_0000;
-    // A siginfo has 128 bytes; this function reads only the first word, which stays zero while the
+    // A siginfo has 128 bytes. This function reads only the first word, which stays zero while the
     // child runs.
     let mut info: [u64; 16] = [0; 16];
     let place = (&raw mut info) as usize;

@@ -1,7 +1,7 @@
 //! The rounds.
 //!
 //! First every program runs once under every allocator, uncounted: this fills the page cache and
-//! shows failures. Then each round runs each program under each allocator; the order rotates by one
+//! shows failures. Then each round runs each program under each allocator. The order rotates by one
 //! from round to round. Rounds are the outer loop, so that each program's runs are spread over the
 //! whole race. An interrupted race has then measured all programs a little, not a few of them well.
 //!

@@ -35,8 +35,8 @@ pub(crate) const OWN_FAILURE: u8 = 125;
 /// malloc, heapwright and the allocators named. Prints time and CPU time per operation, peak
 /// memory, and the ratio of peak memory to live bytes.
 ///
-/// TRACE is a file of heapwright record, or text in the format of Android's
-/// memory_replay; either may be compressed (gzip, or zip).
+/// TRACE is a file of heapwright record, or text in the format of Android's memory_replay. Either
+/// file may be compressed (gzip, or zip).
 ///
 /// Exits with 0 if all was replayed, 1 if an allocator failed, 2 for a wrong command line or trace.
 /// For any other failure, exits with 125. Ctrl-C prints what was measured so far.

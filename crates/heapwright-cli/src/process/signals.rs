@@ -117,8 +117,8 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, _context: *mut 
     let child = CHILD.load(Ordering::SeqCst);
     let from_a_process = info.si_code <= 0;
     let is_ours_alone = from_a_process || signal == libc::SIGHUP && LEADS.load(Ordering::SeqCst);
-    // SAFETY: a signal from a process carries the sender's pid; in one from the kernel the number
-    // is not used.
+    // SAFETY: a signal from a process carries the sender's pid. In a signal from the kernel the
+    // number is not used.
     let sender = unsafe { info.si_pid() };
     // A program that signals its own group (an editor on Ctrl-Z) and our own abort() need no echo.
     let echo = sender == child || sender == std::process::id().cast_signed();

@@ -26,7 +26,7 @@
 //! ```
 //!
 //! A record may be as large as the disk. One pass leaves 24 bytes for each distinct stack and one
-//! small struct for each distinct finding; only reported stacks get frames and names. The report is
+//! small struct for each distinct finding. Only reported stacks get frames and names. The report is
 //! bounded too: at most [`Options::limit`] different errors, and the hundred thousand largest
 //! groups of blocks. The report counts the others.
 

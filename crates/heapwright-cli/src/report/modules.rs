@@ -24,7 +24,8 @@ pub(super) struct Files {
 /// A file of code.
 pub(super) struct Known {
     pub(super) file: ModuleFile,
-    /// The time when the first process that loaded it began; a file changed later differs.
+    /// The start of the first process that loaded the file. If the file was changed later, it
+    /// differs from the loaded file.
     pub(super) began: u64,
     /// The rights of the owners of the records that name the file.
     pub(super) rights: Rights,

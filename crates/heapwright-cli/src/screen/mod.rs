@@ -10,7 +10,7 @@
 //! first thread waits for the second thread's end, for the end of the terminal, and for signals. If
 //! necessary, the first thread ends the command without the second thread.
 //!
-//! Drawing writes only changes, so a slow terminal is no problem; a longer pause follows a slow
+//! Drawing writes only changes, so a slow terminal is no problem. A longer pause follows a slow
 //! look. Colours follow `Look`: none with NO_COLOR. A signal that ends the command, or a panic,
 //! restores the terminal.
 
