@@ -49,7 +49,7 @@ fastest_way() { # COMMAND...
         END { for (at in seen) print failed[at] + 0, (at in wall) ? wall[at] : 1e18, at }' | sort -k1,1n -k2,2g | head -1 | cut -d' ' -f3-
 }
 
-# limited LOAD THREADS WORD...: both doors under equal limits.
+# limited LOAD THREADS WORD...: both collectors under equal limits.
 limited() {
     local load=$1 threads=$2 row needs way kib theirs=- limit factor ours bdwgc
     shift 2

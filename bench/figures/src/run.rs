@@ -72,7 +72,7 @@ pub struct Ended {
     wall_ns: f64,
     cpu_us: f64,
     rss_kib: f64,
-    /// Whether the exit code tells of findings, or the reason for a bad end.
+    /// Whether the exit code means findings, or the reason for a bad end.
     pub end: Result<bool, String>,
     /// The program's standard output.
     pub stdout: String,

@@ -11,12 +11,12 @@
 //!  a CPU       one thread runs, others queue; after a slice the next one's turn comes
 //! ```
 //!
-//! **Lines.** A write by a CPU that does not have the line fetches it (`line` ns). A CPU that asks
-//! meanwhile waits its turn. A look fetches only after a write, but makes the next write fetch
-//! again. Accesses of a line have one order: a try's result is fixed at its arrival, and reaches
-//! its thread with the line. A failed try takes the line from the holder, who must fetch it to
-//! unlock. If another CPU used a thread's cache last, the thread fetches `cold_lines` more under
-//! the lock.
+//! **Lines.** A write by a CPU that does not have the line fetches it (`line` ns). A CPU that
+//! requests the line meanwhile waits its turn. A look fetches only after a write, but makes the
+//! next write fetch again. Accesses of a line have one order: a try's result is fixed at its
+//! arrival, and reaches its thread with the line. A failed try takes the line from the holder, who
+//! must fetch it to unlock. If another CPU used a thread's cache last, the thread fetches
+//! `cold_lines` more under the lock.
 //!
 //! **Waiting** is the library's (registry/shared): SPINS looks with a pause, then the thread
 //! counts itself in, tries, and sleeps for at most NAP_NS. An unlock that sees sleepers makes a

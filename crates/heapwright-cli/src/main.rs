@@ -19,9 +19,9 @@
 //! output/         text, JSON, HTML, bars and units; the only place that formats
 //! ```
 //!
-//! The command holds no allocator code. It speaks to the library through the
-//! environment (`LD_PRELOAD`, `HEAPWRIGHT`) and reads the files the library
-//! writes, whose format is `heapwright-record`.
+//! The command has no allocator code. It gives the library options through the environment
+//! (`LD_PRELOAD`, `HEAPWRIGHT`). It reads the files that the library writes, in the formats of
+//! `heapwright-record`.
 //!
 //! Floors: `commands` uses everything. `output` formats its arguments; of other modules it uses
 //! types and pure functions. `replay` uses `bench` and `trace`. `bench` uses `inspect`, `preload`

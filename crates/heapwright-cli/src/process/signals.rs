@@ -13,8 +13,8 @@
 //! heapwright run --stats -- program`), we pass the signal on.
 //!
 //! `si_code` is positive for the kernel's own signals, which tells the two rows apart. A signal
-//! from a process to the whole group (`kill -TERM -PGID`) reaches the program twice. It cannot be
-//! told from a signal to us alone, and to lose a signal is worse.
+//! from a process to the whole group (`kill -TERM -PGID`) reaches the program twice. This process
+//! cannot distinguish it from a signal to this process alone, and a lost signal is worse.
 //!
 //! After the program's end, this process may wait for processes that outlive the program
 //! ([`follow`]). These then get the signals. They are daemons that a terminal's signals do not

@@ -526,8 +526,9 @@ impl ReportBuilder<'_> {
         self.report.growths.push(Growth { stack, process, points, slope, tau });
     }
 
-    /// Returns the suppression that hides a finding with these stacks, and adds the finding to its
-    /// causes. Each stack has its innermost calls, and `true` if the finding was seen there.
+    /// Returns the suppression that hides a finding with these stacks, and adds the finding to the
+    /// suppression's causes. Each stack comes with its innermost calls, and with `true` if the
+    /// finding was seen on it.
     fn hidden(
         &mut self,
         kind: Kind,
