@@ -25,8 +25,8 @@
 //                                        circle, in batches through a ring for each neighbour
 //
 // The first and the last byte of each block are written. Several threads do the same at the same
-// time and exist before the clock starts. With one thread there is no other, because allocators
-// and the C library may be faster then.
+// time and exist before the clock starts. For a pattern of one thread the process has no other
+// thread, because allocators and the C library may be faster then.
 
 #include <atomic>
 #include <cmath>

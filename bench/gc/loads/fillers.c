@@ -152,7 +152,7 @@ int main(int argc, char **argv) {
     size_t times = setting("percent", 0, 0, 10000);
     door_open(times != 0 ? live / 100 * times : limit);
     begin();
-    // (The sum of one thread: all do the same.)
+    // (The sum of one thread: all threads have the same sum.)
     result_begin(workers_run(threads, work) / threads);
     object_field(objects_made);
     return door_end();

@@ -115,7 +115,7 @@ static void put(struct door *door, struct storage *storage, struct string *key, 
     door_write(door, storage, &storage->words[at + 1], value);
 }
 
-// The array of a word; a new one for a new word.
+// The array of a word. A new word gets a new array.
 static struct list *lookup(struct door *door, struct list *table, struct string *key) {
     size_t at = place(table->storage, key);
     if (table->storage->words[at] != NULL)

@@ -47,7 +47,7 @@ fn every_mistake_with_a_guarded_block_is_named() {
             assert!(is_there("    allocated ") >= 1, "{what} {size}: {}", outcome.stderr);
             assert!(is_there("    freed ") >= frees, "{what} {size}: {}", outcome.stderr);
             assert!(outcome.stderr.contains("guards.c"), "{what} {size}: {}", outcome.stderr);
-            // Each mistake gives one report. A late one gives two, the second one at the end.
+            // Each mistake gives one report. A late mistake gives two, the second at the end.
             let reports = if what == "late" { 2 } else { 1 };
             assert_eq!(is_there("ERROR: heapwright"), reports, "{what} {size}: {}", outcome.stderr);
         }

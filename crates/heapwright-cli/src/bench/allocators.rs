@@ -222,7 +222,7 @@ pub(crate) fn names(word: &str) -> impl Iterator<Item = String> {
     word.split(move |letter| letter == ',' && !whole).map(str::to_owned)
 }
 
-/// Makes heapwright with more options. The library itself refuses bad ones.
+/// Makes heapwright with more options. The library itself refuses bad options.
 fn option_set(all: &[Allocator], name: &str, given: &str) -> anyhow::Result<Allocator> {
     let ours = all.iter().find(|one| one.name == HEAPWRIGHT).context("heapwright races")?;
     let mut options = Options::inherited(ours.environment.get("HEAPWRIGHT").map(OsStr::new));

@@ -13,7 +13,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Showing {
     Nothing,
-    /// Only how long the race takes, before its first round.
+    /// Only the length of the race, before its first round.
     Length,
     Bar,
     Lines,

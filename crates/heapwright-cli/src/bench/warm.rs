@@ -7,7 +7,7 @@
 //!
 //! In a virtual machine free memory often has no pages of the host behind it. The host takes them
 //! back after seconds (free page reporting, balloons) or has never given them, and provides them at
-//! the first touch. The first touch of such a page costs ten times a page fault. The run before
+//! the first touch. The first touch of such a page costs ten times a page fault. The previous run
 //! decides how many such pages a run meets. So, immediately before each run, this module touches as
 //! much memory as the run may need, and frees it. The kernel hands out the last freed pages first.
 //! The module does the same for every allocator. On a physical machine it changes little.

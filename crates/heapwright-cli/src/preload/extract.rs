@@ -18,7 +18,7 @@
 //! and have a path that LD_PRELOAD can carry.
 //!
 //! All users may read our folders and files, under any umask. They hold no secret, and a program
-//! may become another user before it starts the next one. Only root can become any user, and
+//! may become another user before it starts the next program. Only root can become any user, and
 //! root's home is closed, so root's place is /var/cache, which all users can reach.
 //!
 //! An existing file is used if its bytes are right, and replaced otherwise. Comparing two megabytes

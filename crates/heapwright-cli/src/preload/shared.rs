@@ -13,9 +13,9 @@
 //! The process may be another user by now, or in a `chroot`. The disk may be full, or the file
 //! removed. After the run [`Shared::collect`] adds these entries to the process's record.
 //!
-//! Every process of the run can write to the spill, also one that root made another user's. So in
-//! such a run root's command gives these records to that user, and reads them with that user's
-//! rights.
+//! Every process of the run can write to the spill, also a process that root made another user's.
+//! So in such a run root's command gives these records to that user, and reads them with that
+//! user's rights.
 
 use crate::statistics::{Folder, for_records};
 use crate::symbols::rights::user;

@@ -176,7 +176,7 @@ struct Image {
     stacks: HashMap<u32, u32>,
     /// The errors of its findings.
     findings: Vec<u32>,
-    /// The total number of times for each finding whose record says so.
+    /// The total number of times for each finding with such a number in its record.
     times: BTreeMap<u32, u64>,
     under_way: Option<UnderWay>,
     last: Option<UnderWay>,

@@ -73,7 +73,7 @@ fn folders_of_users(folder: &Path) -> impl Iterator<Item = PathBuf> {
 }
 
 /// Returns whether a user's record belongs to the run whose records lie in a folder. The user must
-/// be this command's, or one that a process of the run became: the folder has a folder for that
+/// be this command's, or a user that a process of the run became: the folder has a folder for that
 /// user. (Other users must be unable to write to the folder. Otherwise they could have made that
 /// one.)
 pub(super) fn is_of_run(folder: &Path, owner: u32) -> bool {

@@ -1,7 +1,7 @@
 //! Finds the file of code at an address, at a moment of a process.
 //!
 //! A record lists the loaded files, and again after each change. A new module replaces the module
-//! with its number, and unloaded ones that it overlaps. Stacks keep the modules that were loaded
+//! with its number, and unloaded modules that it overlaps. Stacks keep the modules that were loaded
 //! when they were written (an *epoch*).
 //!
 //! Files are numbered over all processes, by path and build-id. So a place in code (file and

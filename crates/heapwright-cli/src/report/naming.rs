@@ -24,7 +24,7 @@ pub(super) struct Naming<'g> {
     gathered: &'g Gathered,
     progress: &'g Progress,
     fetch: Fetch,
-    /// The names of each file of code; `None` until one is needed.
+    /// The names of each file of code; `None` until a name is needed.
     names: Vec<Option<Names>>,
     /// Indexes of frames, by place, by the address in the process, and by the distance from the
     /// byte to look up to the address.

@@ -1,4 +1,4 @@
-//! The screen of `heapwright top`: a table of processes, or one of them.
+//! The screen of `heapwright top`: a table of processes, or one process in full.
 //!
 //! ```text
 //!   every interval   look -> history
