@@ -26,9 +26,8 @@
 //! the program.
 //!
 //! **Waiting.** These signals and SIGCHLD are blocked. `rt_sigtimedwait` takes them one by one, so
-//! there are no handlers and no races.
-//! `wait4` counts the program and the descendants that it waited for: times and faults are sums,
-//! the peak is that of the largest single process.
+//! there are no handlers and no races. `wait4` counts the program and the descendants that it
+//! waited for. Times and faults are sums, and the peak is that of the largest single process.
 
 #![no_std]
 #![no_main]

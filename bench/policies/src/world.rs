@@ -18,11 +18,10 @@
 //! must fetch it to unlock. If another CPU used a thread's cache last, the thread fetches
 //! `cold_lines` more under the lock.
 //!
-//! **Waiting** is the library's (registry/shared): SPINS looks with a pause, then the thread
-//! counts itself in, tries, and sleeps for at most NAP_NS. An unlock that sees sleepers makes a
-//! system call, even if they were woken already and do not run yet. No lock is handed over, so a
-//! woken thread may find it taken. (The library may miss a sleeper by some nanoseconds; here none
-//! is missed.)
+//! **Waiting** is the library's (registry/shared): SPINS looks with a pause, then the thread counts
+//! itself in, tries, and sleeps for at most NAP_NS. An unlock that sees sleepers makes a system
+//! call, even if they were woken already and do not run yet. No lock is handed over, so a woken
+//! thread may find it taken. (The library may miss a sleeper; here none is missed.)
 //!
 //! **CPUs.** Each has a queue. A woken thread goes to its last CPU if that is idle, else to another
 //! idle CPU. If none is idle, it goes to the end of its last CPU's queue. An idle CPU takes the

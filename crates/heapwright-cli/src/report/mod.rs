@@ -5,9 +5,7 @@
 //!                                              |  growth: stacks that grow for good
 //!                                              v
 //!              report <--naming, source-- reported findings <--suppressions-- hidden ones
-//! ```
 //!
-//! ```text
 //! model         the report: plain data, for all formatters
 //! input         a record's file, in pieces
 //! modules       the file of code at an address

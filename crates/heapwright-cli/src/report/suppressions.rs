@@ -1,5 +1,4 @@
-//! Suppressions hide findings that the user does not want to see. They have two languages, for
-//! which people already have files. A file may mix the languages.
+//! Suppressions hide findings, in two languages that people already use. A file may mix the two.
 //!
 //! ```text
 //! # LeakSanitizer's                      { valgrind's
@@ -29,7 +28,6 @@
 //! Functions are compared by their linker names and their readable names, without a version
 //! (`fopen@@GLIBC_2.2.5`). Callers of `main` are also called `(below main)`, `__libc_start_main`
 //! and `_start`. A function without a name is called `???`.
-//!
 
 use super::innermost::{self, Innermost};
 use super::model::{LEAKS, Used, leak_kinds};
