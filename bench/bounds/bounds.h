@@ -64,8 +64,9 @@ static inline void sleep_ms(long ms) {
 
 static inline double now_ms(void) { return (double)now_ns() / 1e6; }
 
-// Runs this program with the same words in another process, with a variable set (NULL: unset).
-// There BOUNDS_RESULT is set, and `child_says` reports the number that this returns.
+// Runs this program with the same words in another process, with a variable set (NULL: unset). In
+// that process BOUNDS_RESULT is set, and `child_says` reports the number that this function
+// returns.
 static inline double in_child(char **argv, const char *variable, const char *value) {
     int ends[2];
     if (pipe(ends) != 0)

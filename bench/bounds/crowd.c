@@ -1,8 +1,8 @@
 // crowd NAME THREADS BLOCKS
 //
 // Threads that allocate a little and wait, as in a server with a thread for each client. Each
-// Each allocates BLOCKS blocks of 16 bytes to 2 KiB, frees every fourth, and waits until all others
-// have done the same.
+// thread allocates BLOCKS blocks of 16 bytes to 2 KiB, frees every fourth, and waits until all
+// others have done the same.
 //
 // Another process runs the same without the preload first. Figure: the peak resident memory of
 // this process, at most 1.05 times that of the C library's allocator.

@@ -5,7 +5,8 @@
 // do so one after another, so the peak is one thread's.
 //
 // A child, made first, does the same without the allocations. The parent's resident memory beyond
-// the child's is the heap's: both have the stacks and the C library's part of a thread.
+// the child's is the heap's, because both processes have the stacks and the C library's part of a
+// thread.
 //
 // Figures: that difference divided by the number of threads, immediately and after two seconds of
 // the main thread's allocations.

@@ -1,20 +1,20 @@
 // orphans VARIANT LIVE_MIB GENERATIONS
 //
-// Frees after the owner's death, and frees for an idle owner. Blocks of 16 bytes to 2 KiB,
-// LIVE_MIB of them at the peak.
+// Measures frees after the owner's death, and frees for an idle owner. The blocks have 16 bytes to
+// 2 KiB, and LIVE_MIB of them live at the peak.
 //
 //   all        four threads build all and die; two others free all in random
 //              order and die. Again and again.
 //   half       the same, but only a random half is freed, and the next four
-//              threads fill the holes: every slab has blocks of many dead.
+//              threads fill the holes: every slab has blocks of many dead threads.
 //   survivor   four threads build all and die; the main thread frees all in
-//              random order and builds as much: it must find the dead ones'
-//              memory.
+//              random order and builds as much: it must find the memory of the
+//              dead threads.
 //   idle       as survivor, but one thread builds, and lives on, idle.
 //
-// Figures: the largest resident memory above the baseline at a generation's peak, divided by the
-// live bytes; and the last generation's divided by the third's. (In "idle" and "survivor" the peak
-// is after the second build.)
+// The first figure is the largest resident memory above the baseline at a generation's peak,
+// divided by the live bytes. The second is the resident memory in the last generation, divided by
+// that in the third. (In "idle" and "survivor" the peak is after the second build.)
 
 #include "bounds.h"
 

@@ -3,9 +3,10 @@
 // A program that works in bursts. In each it allocates 48 MiB in blocks of 16 bytes to 512 KiB,
 // frees nine in ten, and pauses. It frees the other blocks before the next burst.
 //
-// Another process first runs the same with purge=never. Figure: the page faults of this process, at
-// most 1.1 times as many. Then this process replaces a block every 2 ms for ten seconds. Figure:
-// the share that is left of the memory that was free after the last burst, at most a tenth.
+// Another process first runs the same with purge=never. The figure is the page faults of this
+// process, at most 1.1 times those of the other process. Then this process replaces a block every 2
+// ms for ten seconds. Figure: the share that is left of the memory that was free after the last
+// burst, at most a tenth.
 
 #include "bounds.h"
 

@@ -1,11 +1,10 @@
 /*
  * A leak check's pause in a program with a large heap: snapshot MIB [CHECKS [PAUSE_MS]]
  *
- * MIB of live blocks, most of 32 to 512 bytes, some of 64 KiB, in linked lists. One
- * thread reads the clock in a loop and keeps the longest time between two reads; the
- * other raises SIGUSR1, which a library with the option (HEAPWRIGHT=leak_signal=USR1)
- * answers with a check: CHECKS times (3), PAUSE_MS milliseconds apart (4000). One
- * block of 123 bytes is lost.
+ * MIB of live blocks, most of 32 to 512 bytes, some of 64 KiB, in linked lists. One thread reads
+ * the clock in a loop and keeps the longest time between two reads. The other thread raises SIGUSR1
+ * CHECKS times (3), PAUSE_MS milliseconds apart (4000). A library with the option
+ * HEAPWRIGHT=leak_signal=USR1 answers each signal with a check. One block of 123 bytes is lost.
  *
  * Lines `figure NAME NUMBER`; those with a round have its number last:
  *

@@ -1,5 +1,5 @@
-/* Search trees that grow, lose nodes and are torn down: trees SCALE. A node is a block,
- * its name another one, as in a C program with many small structures. */
+/* Search trees that grow, lose nodes and are torn down: trees SCALE. A node is a block, and its
+ * name is another block, as in a C program with many small structures. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

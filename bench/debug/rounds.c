@@ -2,10 +2,9 @@
  *
  *   rounds ROUNDS [keep]
  *
- * A round makes 32 blocks of 128 bytes and frees 31 of them: the first stays, and
- * with it the memory in which the allocator keeps 32 slots. After ROUNDS rounds the
- * survivors are freed, in the order they were made; with `keep` they are not, so
- * that statistics taken at exit show the pinned memory.
+ * A round makes 32 blocks of 128 bytes and frees 31 of them. The first stays, and pins the memory
+ * in which the allocator keeps 32 slots. After ROUNDS rounds the survivors are freed, in the order
+ * they were made. With `keep` they stay, so that statistics taken at exit show the pinned memory.
  *
  * Each malloc and each free is called through 16 functions, so that an allocator
  * that keeps stacks finds 16 frames above main. Like those of optimised

@@ -3,8 +3,8 @@
 // addresses are queried, too. Each answer is checked: a fast wrong answer does not count.
 //
 // A figure is the least of 9 rounds of a million calls through the library's exported symbol:
-// disturbed rounds are only longer. Exit status 1 if one is above the limit (argument 1, default
-// 30).
+// disturbed rounds are only longer. The exit status is 1 if a figure is above the limit (argument
+// 1, default 30).
 
 #include "heapwright.h"
 

@@ -3,8 +3,9 @@
 #   smallest heap of each collector ---- the larger one, times 1.5, 2 and 3: the limit of all
 #   heapwright | with generations | bdwgc that marks with one thread | bdwgc        in turns
 #
-# bdwgc marks with as many threads as there are processors; one column has it mark with one. It has
-# its best setup: the smallest heap of all ways to grow (WAYS); at each limit, the fastest way.
+# bdwgc marks with as many threads as there are processors. In one column it marks with one thread.
+# bdwgc has its best setup: the smallest heap of all ways to grow (WAYS), and at each limit the
+# fastest way.
 
 # The ways in which bdwgc's heap grows: its share of the limit at the start, and the allocation
 # between two collections (GC_free_space_divisor). The first and the last are the extremes.
@@ -34,8 +35,8 @@ gc_begin() {
 }
 
 smallest() { "$MADE/figures" smallest $quick "$LAUNCHER" "$@"; }
-# The way in which bdwgc is fastest: the better of two runs counts. A way whose runs both end well
-# is better than one with a run that exhausts its memory.
+# The way in which bdwgc is fastest: the better of two runs counts. A way with two runs that end
+# well is better than a way with a run that exhausts its memory.
 fastest_way() { # COMMAND...
     local way wall
     for way in "${WAYS[@]}"; do
@@ -48,7 +49,7 @@ fastest_way() { # COMMAND...
         END { for (at in seen) print failed[at] + 0, (at in wall) ? wall[at] : 1e18, at }' | sort -k1,1n -k2,2g | head -1 | cut -d' ' -f3-
 }
 
-# limited LOAD THREADS WORD...: both doors under equal limits.
+# limited LOAD THREADS WORD...: both collectors under equal limits.
 limited() {
     local load=$1 threads=$2 row needs way kib theirs=- limit factor ours bdwgc
     shift 2

@@ -5,8 +5,9 @@
  *   copies        prints: function, place, ns of the C library's, ns more with the check
  *                 (medians of rounds)
  *
- * Places: one block; 1024 blocks of many sizes in a random order, all in the cache (this measures
- * the address map, and mispredicted branches); a block of 1 MiB; the stack.
+ * The places are one block, 1024 blocks, a block of 1 MiB, and the stack. The 1024 blocks have many
+ * sizes and a random order, and all are in the cache. They measure the address map and mispredicted
+ * branches.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -6,7 +6,7 @@
 
 static int way;
 
-/* Blocks of a size, filled, with a pause after each so many of them. */
+/* Blocks of a size, filled, with a pause after each `pause_after` blocks. */
 static void blocks(size_t size, int pause_after)
 {
     for (int i = 1;; i++) {
@@ -28,13 +28,13 @@ static void *grow(void *unused)
             array = realloc(array, size);
             memset(array + size / 2, 1, size / 2);
         }
-    case 4: /* one that grows by a megabyte */
+    case 4: /* an array that grows by a megabyte */
         for (size_t size = 1 << 20;; size += 1 << 20) {
             array = realloc(array, size);
             memset(array + size - (1 << 20), 1, 1 << 20);
         }
     case 5: blocks(100 << 10, 5); break;
-    case 6: /* one that is larger than the limit, filled bit by bit */
+    case 6: /* an array that is larger than the limit, filled bit by bit */
         array = malloc((size_t)2 << 30);
         for (size_t at = 0; at < (size_t)2 << 30; at += 4096)
             array[at] = 1;

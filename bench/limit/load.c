@@ -1,6 +1,6 @@
-/* A load for a memory limit: `load MB` fills MB of memory with blocks of 16 to 2000 bytes, and
- * replaces two million of them at random, so that as much is live all the time. Prints the seconds
- * that this took. */
+/* A load for a memory limit: `load MB` fills MB of memory with blocks of 16 to 2000 bytes. Then it
+ * replaces two million of them at random, with about the same memory live all the time. Prints the
+ * seconds for the whole load. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

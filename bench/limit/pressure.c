@@ -1,6 +1,6 @@
 /* Pressure on memory: `pressure thrash FILE` writes a file of 200 MB and reads it again and again,
- * in a control group that has no room for it. `pressure pause` frees 100 MB, goes on a little for
- * seven seconds, and prints how many MB are in memory then. */
+ * in a control group that has no room for it. `pressure pause` frees 100 MB, continues to allocate
+ * a little for seven seconds, and prints how many MB are in memory then. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* A load that is watched: `load SECONDS` replaces blocks of 16 to 2000 bytes, 100,000 of them live,
- * and prints ten times how many nanoseconds each replacement takes. */
+/* A load that is watched: `load SECONDS` replaces blocks of 16 to 2000 bytes, 100,000 of them live.
+ * After each tenth of the time it prints the nanoseconds of a replacement. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

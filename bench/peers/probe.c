@@ -1,5 +1,5 @@
-// Prints the files that define the allocation functions. Run under each preload: an ignored
-// preload would be glibc under another name. It also calls the functions, so that a library that
+// Prints the files that define the allocation functions. Run under each preload: an ignored preload
+// would be glibc under another name. The program also calls the functions, so that a library that
 // cannot start fails here.
 
 #define _GNU_SOURCE
@@ -34,7 +34,7 @@ int main(void) {
         {"malloc", (void *)malloc}, {"calloc", (void *)calloc}, {"realloc", (void *)realloc}, {"free", (void *)free},
         {"posix_memalign", (void *)posix_memalign}, {"aligned_alloc", (void *)aligned_alloc},
         {"malloc_usable_size", (void *)malloc_usable_size},
-        // The two of C++'s operators that the others call.
+        // The two operators of C++ that all its other operators call.
         {"_Znwm", dlsym(RTLD_DEFAULT, "_Znwm")}, {"_ZdlPv", dlsym(RTLD_DEFAULT, "_ZdlPv")},
     };
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)

@@ -66,7 +66,8 @@ section_resident() {
 }
 
 counted() { valgrind --tool=callgrind --callgrind-out-file=/dev/null "$@" 2>&1 | sed -n 's/.*Collected : *//p'; }
-# Instructions: of a pair, the difference of two counts of pairs; of a call, as in ci/golden.sh.
+# Instructions. For a pair: the difference of two runs, divided by the difference of their pairs.
+# For a call: as in ci/golden.sh.
 section_instructions() {
     local contender column program name few many path branches mean
     [ "$(uname -m)" = x86_64 ] || { say "skip: instructions are counted on x86-64"; return; }

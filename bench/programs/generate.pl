@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
-# Makes the inputs of the programs in the race: the same bytes on every machine,
-# from an arithmetic of our own with a fixed seed.
+# Makes the inputs of the programs in the race. Every machine gets the same bytes, because the
+# script has its own random numbers with a fixed seed.
 #
 #   generate.pl c COUNT          a C file of that many groups of functions
 #   generate.pl rust COUNT       a Rust crate of that many modules
@@ -13,20 +13,20 @@ use warnings;
 
 my $state = 20230917;
 
-# 0 .. $n - 1; the high bits, as the low ones of such a generator repeat soon.
+# 0 .. $n - 1. The high bits count, because the low bits of such a generator soon repeat.
 sub random {
     my ($n) = @_;
     $state = ($state * 1103515245 + 12345) & 0x7fffffff;
     return ($state >> 8) % $n;
 }
 
-# Words as a language has them: few common ones, many rare.
+# Words as in a language: a few are common, and many are rare.
 my @syllables = qw(ba co di fu ga he ji ko lu ma ne po qui ra se ti vu wo xa ye zo str ing ent al or is);
 my @words = map { join "", map { $syllables[random(scalar @syllables)] } 1 .. 1 + random(4) } 1 .. 4000;
 sub word { my $range = 1 << (2 + random(11)); return $words[random($range) % @words] }
 sub sentence { return join " ", map { word() } 1 .. $_[0] }
 
-# The compiler proper is called, without its driver's include paths: hence the
+# The compiler proper is called, without its driver's include paths. So the code has its own
 # declarations.
 sub c {
     my ($count) = @_;
@@ -123,8 +123,8 @@ sub json {
     print "\n]\n";
 }
 
-# Files that change a few lines at a time, in folders, with merges of nothing:
-# dates and names are fixed, so every commit has the same name everywhere.
+# A history of files in folders that change a few lines at a time, with merges of nothing. Dates and
+# names are fixed, so every commit has the same name everywhere.
 sub history {
     my ($count) = @_;
     my @files = map { { path => sprintf("%s/%s/%s-%d.txt", word(), word(), word(), $_), lines => [map { sentence(3 + random(10)) } 1 .. 40 + random(400)] } } 1 .. 150;
@@ -154,8 +154,8 @@ sub history {
     }
 }
 
-# What a cache and a queue do, with values of every size up to a few kilobytes:
-# set, overwrite, append, expire by deleting, lists, hashes, sorted sets.
+# The commands of a cache and a queue, with values of every size up to a few kilobytes: set,
+# overwrite, append, expire by deleting, lists, hashes, sorted sets.
 sub redis {
     my ($count) = @_;
     my $send = sub {

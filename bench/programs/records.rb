@@ -1,6 +1,6 @@
-# Records grouped, sorted, rendered and parsed again: strings, arrays and hashes
-# of every size. Ruby keeps small objects in pages of its own and asks malloc
-# for what does not fit there: longer strings, arrays, hash tables. records.rb [PERCENT]
+# Groups, sorts, renders and parses records: strings, arrays and hashes of every size. Ruby keeps
+# small objects in pages of its own. For longer strings, arrays and hash tables it calls malloc.
+# records.rb [PERCENT]
 require "json"
 
 state = 12345

@@ -1,6 +1,6 @@
 #!/bin/sh
-# redis.sh COMMANDS [REQUESTS]: one redis server gets a fixed list of commands through a socket,
-# then (for the debug mode) this many commands of redis-benchmark with 16 in flight, and shuts
+# redis.sh COMMANDS [REQUESTS]: one redis server gets a fixed list of commands through a socket. For
+# the debug mode it then gets REQUESTS commands of redis-benchmark, 16 at a time. Then it shuts
 # down.
 #
 # Without REQUESTS this script becomes the server (exec), so the measurements are the server's:
@@ -14,8 +14,7 @@
 # Debian's redis is linked with jemalloc, which a run without a preload would measure as "glibc".
 # So the C library itself is then preloaded: its malloc precedes jemalloc's, as any preload's does.
 #
-# redis-benchmark writes random data. It goes to a separate database, and only the other one is
-# shown.
+# redis-benchmark writes random data to a separate database. Only the other database is shown.
 commands=$1 requests=${2:-}
 server=$$
 # Short, because a socket's path may have only 107 bytes.

@@ -1,5 +1,5 @@
-# Text into hashes of arrays, sorted and joined again: strings of every length
-# grow, are copied and dropped. Perl asks malloc for each of them. text.pl [PERCENT]
+# Turns text into hashes of arrays, and sorts and joins them again. Strings of every length grow,
+# are copied and dropped. Perl asks malloc for each of them. text.pl [PERCENT]
 use strict;
 use warnings;
 

@@ -3,10 +3,10 @@
 //   sweep list [CELLS]                   the cells, a line `THREADS GROUP BYTES` each
 //   sweep THREADS GROUP MS [CELLS]       measures a group: a line `figure BYTES NS` for each cell
 //
-// A group is one pattern; a cell is a group at one size, and CELLS a regular expression (POSIX,
+// A group is one pattern, and a cell is a group at one size. CELLS is a regular expression (POSIX,
 // extended) for `GROUP BYTES`. A cell is repeated for about MS milliseconds, after a warm-up in
 // which the allocator grows to the pattern's needs. NS is the wall time of a thread divided by its
-// operations; an operation is
+// operations. An operation is
 //
 //   pairs (malloc, calloc, new ...)      one block allocated and then freed, by that entry point
 //   in-order, reverse                    one of 64 blocks (8 from 300 KB on): all are allocated,
@@ -25,8 +25,8 @@
 //                                        circle, in batches through a ring for each neighbour
 //
 // The first and the last byte of each block are written. Several threads do the same at the same
-// time and exist before the clock starts. With one thread there is no other, because allocators
-// and the C library may be faster then.
+// time and exist before the clock starts. For a pattern of one thread the process has no other
+// thread, because allocators and the C library may be faster then.
 
 #include <atomic>
 #include <cmath>
@@ -166,8 +166,8 @@ struct Live {
         }
     }
 };
-// (After enough replacements that nearly all blocks are new: the allocator's time until then is
-// not measured.)
+// (The first replacements make nearly all blocks new. The allocator's time for these is not
+// measured.)
 Work replace_among(Place place, size_t count) {
     auto live = std::make_shared<Live>();
     live->random.state += place.thread;
@@ -224,7 +224,7 @@ Work realloc_shrink(Place place) {
     return realloc_through({place.size, 3 * quarter, 2 * quarter, quarter});
 }
 
-// A ring from each thread to the next. The one thread writes `sent`, the other `taken`.
+// A ring from each thread to the next. The first thread writes `sent`, the next thread `taken`.
 struct Ring {
     static constexpr long SLOTS = 4, MOST = 64;
     alignas(64) std::atomic<long> sent{0};

@@ -1,14 +1,14 @@
 //! Builds the preload libraries and the launcher, and puts them inside the command.
 //!
-//! `cargo install` installs one program and nothing else, so the command must contain all else.
-//! This script builds `heapwright-malloc`, `heapwright-check` and `heapwright-launcher`. Each build
-//! has a Cargo of its own, because one for all would unite their features.
+//! `cargo install` installs one program and nothing else, so the command must contain the other
+//! parts. This script builds `heapwright-malloc`, `heapwright-check` and `heapwright-launcher`.
+//! Each build has a Cargo of its own, because one Cargo for all would unite their features.
 //! `src/preload/embedded.rs` includes the results.
 //!
 //! The sources of these parts are in `library/`, so that a registry's package of the command has
 //! them. In the repository `library/` has links to the sources; Cargo follows links when it makes a
-//! package. A manifest there is called `manifest.toml`, because Cargo leaves out of a package each
-//! folder with a `Cargo.toml`. Under `OUT_DIR` they become two workspaces:
+//! package. A manifest there is called `manifest.toml`, because Cargo leaves each folder with a
+//! `Cargo.toml` out of a package. Under `OUT_DIR` the sources become two workspaces:
 //!
 //! ```text
 //! sources/Cargo.toml                     the repository's, from which the manifests inherit
@@ -19,9 +19,9 @@
 //! nested/                                the target folder
 //! ```
 //!
-//! There are two workspaces, because Cargo resolves all that a member names. Tests' and optional
-//! dependencies are among this, and a bare machine does not have them. So the crates that the parts
-//! need are no members. Of other projects' crates the libraries need `libc` and `gimli`. This
+//! There are two workspaces, because Cargo resolves all dependencies that a member names, also
+//! those of tests and optional ones. A bare machine does not have these. So the crates that the
+//! parts need are no members. Of other projects' crates the libraries need `libc` and `gimli`. This
 //! package's manifest names both, so Cargo has downloaded them.
 //!
 //! A packager who has built the parts sets `HEAPWRIGHT_EMBED_LIBRARY`,

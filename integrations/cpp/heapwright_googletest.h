@@ -9,8 +9,8 @@
  *
  *   heapwright check --keep records -- ./tests
  *
- * Leaks in the fixture's SetUp and TearDown belong to the test. Leaks in the suite's belong to no
- * test, and are in check's report.
+ * Leaks in the fixture's SetUp and TearDown belong to the test. Leaks in the suite's SetUp and
+ * TearDown belong to no test, and are in check's report.
  */
 #ifndef HEAPWRIGHT_GOOGLETEST_H
 #define HEAPWRIGHT_GOOGLETEST_H

@@ -9,11 +9,14 @@
 //
 //	go test -exec 'heapwright check --anyway --fail-on errors -o report --' ./...
 //
-// Go ends a process by a system call, past the C library: Main ends it by C's exit, so that the last look is made. Leaks
-// makes a leak check at once and one when the test has ended, some milliseconds each; tests that call it do not run in
-// parallel. A block that only Go's heap or a goroutine's stack leads to counts as lost, for heapwright does not look there.
+// Go ends a process by a system call, past the C library. Main ends it by C's exit, so that the
+// last look is made. Leaks makes a leak check at once and one when the test has ended. Each check
+// takes some milliseconds. Tests that call Leaks do not run in parallel. If only Go's heap or a
+// goroutine's stack leads to a block, the block counts as lost, because heapwright does not look
+// there.
 //
-// The questions go to the library that `heapwright check` preloads. Without it nothing is known, and no test fails.
+// Leaks asks the library that `heapwright check` preloads. Without that library nothing is known,
+// and no test fails.
 package heapwright
 
 /*
@@ -55,8 +58,8 @@ func lost() amount {
 	return amount{known, uint64(blocks), uint64(bytes)}
 }
 
-// more says what is lost after that was not before. A large block may have been found again meanwhile, and been freed: then
-// there are more blocks, of fewer bytes.
+// more describes the memory that was lost between two checks. Meanwhile a large lost block may have
+// been found again, and freed. Then there are more blocks, of fewer bytes.
 func more(before, after amount) string {
 	blocks := after.blocks - before.blocks
 	if after.bytes < before.bytes {

@@ -716,7 +716,7 @@ lua_State *luaC_firstthread (global_State *g) {
   return cast(lua_State *, hw_gc_alloc(g->hw.mutator, sizeof(lua_State), HW_GC_TRACED));
 }
 
-/* A line on what the collector did: LUA_HEAPWRIGHT=stats. */
+/* Prints a line about the collector's work: LUA_HEAPWRIGHT=stats. */
 static void tell (hw_gc_heap *heap) {
   hw_gc_statistics s;
   hw_gc_stats(heap, &s, sizeof s);

@@ -21,7 +21,7 @@
 #define bitmask(b)		(1<<(b))
 #define tofinalize(x)		((x)->marked & bitmask(FINALIZEDBIT))
 
-/* The heap has the colours. No object is dead while Lua can ask. */
+/* The heap has the colours. Lua never sees a dead object. */
 #define iswhite(x)		0
 #define isdead(g,v)		0
 #define changewhite(x)		((void)0)

@@ -1,6 +1,6 @@
--- What is the port's own: run in every way to collect, also at every chance (LUA_HEAPWRIGHT=stress,verify).
--- Lua's suite does not look for these: threads that die before their variables, weak tables that are old, strings that
--- only finalizers lead to.
+-- Tests of the port's own behaviour, run in every way to collect, also at every chance
+-- (LUA_HEAPWRIGHT=stress,verify). Lua's suite does not test these: threads that die before their
+-- variables, old weak tables, strings that only finalizers lead to.
 
 local function fill(n)  -- garbage, so that the heap collects
   local kept
@@ -8,7 +8,8 @@ local function fill(n)  -- garbage, so that the heap collects
   return kept
 end
 
--- A closure outlives the thread whose stack its variables are in; so do several that share one.
+-- A closure's variables are in the stack of a thread. The closure outlives the thread, and so do
+-- several closures that share a variable.
 local function orphans()
   local made = {}
   for i = 1, 50 do
@@ -37,7 +38,7 @@ for i, closures in ipairs(made) do
   assert(a == i * 2 and b == "new " .. i * 2)
 end
 
--- A thread that is old and waits is stored to when it runs, and its stack may have moved meanwhile.
+-- An old thread that waits gets stores when it runs, and its stack may have moved meanwhile.
 local threads = {}
 for i = 1, 40 do
   threads[i] = coroutine.wrap(function()
@@ -60,7 +61,7 @@ for round = 1, 12 do
   fill(500)
 end
 
--- A variable that is old, and so is its thread, is set by it once more; then the thread is gone.
+-- A variable and its thread are old. The thread sets the variable once more, and is then gone.
 local last = {}
 do
   local waiting = {}
@@ -82,7 +83,7 @@ for round = 1, 4 do
   for i = 1, 50 do assert(last[i]() == i) end
 end
 
--- Weak tables that are old, in which what is young dies; keys, values, both.
+-- Old weak tables, in which young objects die: by keys, by values, by both.
 local keys = setmetatable({}, { __mode = "k" })
 local values = setmetatable({}, { __mode = "v" })
 local both = setmetatable({}, { __mode = "kv" })
@@ -118,7 +119,8 @@ first, link, at = nil
 collectgarbage()
 assert(next(chain) == nil)
 
--- Finalizers: the last one first, whatever else collects; and a string that only they lead to stays the one of its bytes.
+-- Finalizers run the last one first, whatever else collects. A string that only they lead to stays
+-- the only one of its bytes.
 local order = {}
 local function watch(name) return setmetatable({ [("field_" .. name)] = name }, { __gc = function(o)
   order[#order + 1] = o["field_" .. name]
@@ -127,7 +129,7 @@ for i = 1, 9 do watch("o" .. i) end
 collectgarbage()
 assert(table.concat(order) == "o9o8o7o6o5o4o3o2o1")
 
--- Again: an object that its finalizer keeps, and gives a finalizer.
+-- An object that its finalizer keeps, and that the finalizer gives a new finalizer.
 local back
 setmetatable({}, { __gc = function(o) back = o; setmetatable(o, { __gc = function() back = "again" end }) end })
 collectgarbage()
@@ -147,7 +149,8 @@ collectgarbage()
 for i = 1, 2000 do assert(names["k" .. i] == nil); names["k" .. i] = -i end
 for k, v in pairs(names) do assert(k == "k" .. -v) end
 
--- Among many that die, those that stay are found again, wherever they lie in the table of strings.
+-- Among many strings that die, the live ones are found again, wherever they lie in the table of
+-- strings.
 for round = 1, 600 do
   local t = {}
   for i = 1, 40 do t["r" .. round .. "n" .. i] = i end

@@ -102,7 +102,8 @@ case $1 in
 suite)
     RUBY_GC_LIBRARY=heapwright make -C "$build" btest-ruby >"$SCRATCH/btest" 2>&1 || { tail -n 30 "$SCRATCH/btest" >&2; die "bootstrap tests fail"; }
     say "ok   bootstrap tests: $(grep -ao 'PASS all [0-9]*' "$SCRATCH/btest")"
-    # Some fail with Ruby's own collector, too, because the network or the kernel lacks something.
+    # Some specifications fail with Ruby's own collector, too, because the network or the kernel
+    # lacks something.
     specifications() { # [COLLECTOR]: what fails of them
         env ${1:+RUBY_GC_LIBRARY="$1"} make -C "$build" test-spec MSPECOPT=-fd >"$SCRATCH/specified" 2>&1 || true
         grep -aq '^[0-9]* files, [0-9]* examples' "$SCRATCH/specified" || { tail -n 20 "$SCRATCH/specified" >&2; die "the specifications did not end"; }

@@ -11,9 +11,9 @@
 ** Ruby's own functions change references after all objects have moved. All is one pause, in which
 ** the VM stands still.
 **
-** **Objects that stay**, with the other objects of their pages: objects that rb_gc_mark reports, or
-** that may be on a stack; symbols; objects with variables beside them, with an id (before 4.0) or
-** with a finalizer, because tables know these by their addresses.
+** **Objects that stay**, with the other objects of their pages: objects that rb_gc_mark reports,
+** objects that may be on a stack, and symbols. Objects with variables beside them, with an id
+** (before 4.0) or with a finalizer stay, too, because tables know these by their addresses.
 **
 ** **Dead objects** that await their free are updated, too, because the functions that free them
 ** look at their references. The objects that these lead to are still there: no page of kind

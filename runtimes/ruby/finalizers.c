@@ -19,7 +19,7 @@
 ** not check the old ones, because a cache is younger than its class.
 **
 ** **Locks.** Any Ractor may call these functions. The VM's lock protects the tables, also in a
-** sweep; weak_lock protects those of weak places.
+** sweep. weak_lock protects the tables of weak places.
 */
 #include "heapwright.h"
 

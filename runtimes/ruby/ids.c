@@ -4,8 +4,8 @@
 **   id_of       object -> id, which is never given again
 **   object_of   id -> object
 **
-** The VM's lock protects both, also in a sweep. An object that gets an id is noted, and forgotten
-** when it dies.
+** The VM's lock protects both tables, also in a sweep. An object that gets an id is noted, and
+** forgotten when it dies.
 */
 #include "heapwright.h"
 

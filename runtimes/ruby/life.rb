@@ -1,5 +1,6 @@
-# A day's life: a server with threads behind sockets in forked workers, JSON and ERB, sessions that come and go, for some time under load. Its
-# memory must stay as it was after the first tenth, nothing may be lost or crash; pauses are told.
+# A server under load for some time: threads behind sockets in forked workers, JSON and ERB,
+# sessions that come and go. Its memory must stay as it was after the first tenth. Nothing may be
+# lost, and no worker may crash. The longest pauses are printed.
 #
 #   life.rb [SECONDS]      default 600
 require "erb"

@@ -1,5 +1,6 @@
 /*
-** The memory that objects have outside of the heap: malloc, and how much of it there is.
+** The memory that objects have outside of the heap: malloc's functions, and the sum of their
+** memory.
 **
 **   malloc, realloc, free --> external (a sum, any thread) --> hw_gc_account --> collections come sooner
 **

@@ -58,7 +58,8 @@ ruby_slots(struct objspace *o)
     return slots;
 }
 
-/* Objects of a pool: those that the last collection found live, and what was allocated since. */
+/* Objects of a pool: the objects that the last collection found live, and the objects allocated
+ * since. */
 static size_t
 live_in(struct objspace *o, const hw_gc_statistics *s, size_t pool)
 {
@@ -187,7 +188,7 @@ rb_gc_impl_gc_count(void *objspace)
     return statistics(objspace).cycles;
 }
 
-/* Times are always measured. Only those are shown for which Ruby wanted to measure. */
+/* Times are always measured. Only the times that Ruby wanted to measure are shown. */
 void
 rb_gc_impl_set_measure_total_time(void *objspace, VALUE flag)
 {

@@ -1,5 +1,6 @@
-# What is the port's own, to be run in every way to collect (RUBY_HEAPWRIGHT=verify,...). Ruby's suite does not look for these: objects
-# whose deaths the sweep does not tell, weak places of old maps, forks in other threads than the first, Ractors that collect.
+# Tests of the port's own behaviour, run in every way to collect (RUBY_HEAPWRIGHT=verify,...).
+# Ruby's suite does not test these: objects whose deaths the sweep does not report, weak places of
+# old maps, forks in other threads than the first, Ractors that collect.
 require "tmpdir"
 require "weakref"
 require "objspace"
@@ -18,7 +19,8 @@ def noting(list) = proc { |id| list << id } # not a closure of the object
 
 check("the collector", GC.config[:implementation] == "heapwright")
 
-# Ruby makes its table of ids when it is first asked, from the objects that live: what is dead and not swept yet has an id that is not in it.
+# Ruby makes its table of ids at the first query, from the live objects. So a dead object that is
+# not swept yet has an id that the table lacks.
 if RUBY_VERSION >= "4"
   named = Object.new
   id = named.object_id
@@ -28,7 +30,8 @@ if RUBY_VERSION >= "4"
   GC.start
 end
 
-# Finalizers get ids, also of what has no other business with the sweep; ids are never used twice.
+# Finalizers get ids, also those of objects whose deaths the sweep does not report. No id is used
+# twice.
 ids, finalized = [], []
 [-> { Object.new }, -> { 1.0e300 * rand }, -> { "string" * 20 }, -> { [1] * 100 }, -> { 2**80 + rand(9) }].each do |make|
   20.times do
@@ -51,7 +54,7 @@ rescue RangeError => error
   check("it says so", error.message.include?("recycled"))
 end
 
-# Weak maps, young and old, and keys that are taken out while collections go on.
+# Weak maps, young and old, and keys that are removed while collections run.
 map, keys = ObjectSpace::WeakMap.new, ObjectSpace::WeakKeyMap.new
 4.times { GC.start }
 kept = Array.new(500) { |i| "key #{i}" }
@@ -64,7 +67,7 @@ garbage
 GC.start
 check("what is kept is found") { kept.drop(100).each_with_index.all? { |key, i| keys[key] == i + 100 } }
 check("what is not goes: #{map.size}", map.size < 520)
-values = ObjectSpace::WeakMap.new # whose keys die and whose values live: Ruby frees such entries when it likes
+values = ObjectSpace::WeakMap.new # The keys die and the value lives: Ruby frees such entries when it likes.
 value = Object.new
 5.times do
   500.times { values[Object.new] = value }
@@ -81,7 +84,8 @@ weak = Array.new(100) { WeakRef.new(Object.new) }
 GC.start
 check("weak references", weak.count(&:weakref_alive?) < 10)
 
-# Tables of the VM that keep nothing: interned strings, symbols, variables of objects that have no room for them, methods of singletons.
+# Tables of the VM that keep nothing: interned strings, symbols, variables of objects that have no
+# room for them, methods of singletons.
 10.times do |turn|
   2000.times do |i|
     -"interned #{turn} #{i % 700}"
@@ -97,14 +101,15 @@ check("weak references", weak.count(&:weakref_alive?) < 10)
 end
 check("a symbol is one") { "sym#{1}bol".to_sym.equal?(:sym1bol) }
 
-# Objects without barriers, stored to behind the collector's back.
+# Objects without barriers, into which the program stores without a report to the collector.
 match = nil
 2000.times { |i| match = "text #{i}".match(/(\d+)/) if i % 50 == 0; garbage(50) if i % 100 == 0 }
 check("a match", match[1] == "1950")
 enumerator = Enumerator.new { |out| 100_000.times { |i| out << i.to_s } }
 500.times { |i| check("an enumerator's stack") { enumerator.next == i.to_s } ; garbage(20) if i % 50 == 0 }
 
-# Objects that move: what has an address of its own for a key, what knows objects without keeping them, code, and what stands on stacks.
+# Objects that move: keys by address, tables that know objects without keeping them, code, and
+# references on stacks.
 Node = Struct.new(:left, :right, :own)
 class Holder
   def initialize(n)
@@ -135,7 +140,7 @@ moving.concat(Array.new(20_000) { |i| ["fill #{i}"] }).delete_if.with_index { |_
     GC.auto_compact = true
     count = GC.stat(:compact_count)
     grown = []
-    grown << Array.new(1000) { |i| i.to_s * 9 } until GC.stat(:compact_count) > count || grown.size > 5000 # a major collection comes of what stays
+    grown << Array.new(1000) { |i| i.to_s * 9 } until GC.stat(:compact_count) > count || grown.size > 5000 # the live objects cause a major collection
     check("it compacts by itself") { GC.stat(:compact_count) > count }
     GC.config(rgengc_allow_full_mark: false)
     count = GC.stat(:compact_count)
@@ -168,7 +173,8 @@ moving = same = halfway = asleep = numbered = nil
 3.times { GC.start; garbage }
 check("finalizers of what was there: #{(gone - ended).size} unknown") { (gone - ended).empty? && gone.size > 20 }
 
-# What a key keeps that dies in the first collection of a compaction dies in the second, and is updated before it is freed.
+# If a key dies in the first collection of a compaction, the objects that only this key keeps die in
+# the second. They are updated before they are freed.
 class Base; def foo = 1; def bar(x) = x; end
 keys = ObjectSpace::WeakKeyMap.new
 4.times do |turn|
@@ -185,7 +191,7 @@ keys = ObjectSpace::WeakKeyMap.new
   check("what lives calls") { Base.new.then { |base| base.foo + base.bar(turn) } == turn + 1 }
 end
 
-# Walking: also where the block allocates, collects, throws, and breaks.
+# Walks: also if the block allocates, collects, throws, or breaks.
 ObjectSpace.each_object(Module) { |mod| mod.name; "x" * 100 }
 check("it breaks", ObjectSpace.each_object(String) { |string| break 7 if string } == 7)
 begin
@@ -222,7 +228,8 @@ garbage
 check("no stress: #{GC.count - count} collections", GC.count - count < 100)
 Process.warmup
 
-# Forks: of a thread that is not the first, with threads at work; the child collects, finalizes, and forks again.
+# Forks of a thread that is not the first, while other threads work. The child collects, finalizes,
+# and forks again.
 workers = Array.new(3) { Thread.new { garbage(30_000) } }
 status = Thread.new do
   child = fork do
@@ -239,7 +246,7 @@ workers.each(&:join)
 check("the children collect: #{status}", status == 5)
 
 started = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-Thread.new { 3.times { system("true") } }.join # a fork of the system's, of which Ruby tells no collector
+Thread.new { 3.times { system("true") } }.join # system forks, and Ruby tells the collector nothing
 check("it is not waited for") { Process.clock_gettime(Process::CLOCK_MONOTONIC) - started < 2.5 }
 
 # A fork while another thread runs finalizers: the child runs its own, and writes its files out.
@@ -271,7 +278,7 @@ answer = Ractor.method_defined?(:value) ? :value : :take # since 4.0
 sums = ractors.map(&answer)
 check("Ractors: #{sums}", sums.uniq.size == 1 && sums[0] > 0)
 waiting = Array.new(3) { Ractor.new { Ractor.receive } }
-child = fork do # in which those that wait are gone, and what is left of them is freed
+child = fork do # the child lacks the waiting Ractors, and frees their remains
   waiting = nil
   3.times { garbage; GC.start }
   exit!(0)

@@ -5,8 +5,8 @@
 **
 ** Ruby's callbacks may allocate, and a walk's visitor may not. The objects in the vector are kept
 ** until they were visited, because the memory of a dead object may become another object's. So the
-** vector belongs to an object that lives as long as the walk, even if a callback throws, its fiber
-** is never resumed, or its thread is gone after a fork.
+** vector belongs to an object that lives as long as the walk. This holds even if a callback throws,
+** its fiber is never resumed, or its thread is gone after a fork.
 */
 #include "heapwright.h"
 

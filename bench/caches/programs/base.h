@@ -1,5 +1,6 @@
-// The base of the loads in C, here and in bench/gc/loads and bench/bounds: an exit with a reason,
-// random numbers with a fixed seed, a clock, the kernel's facts, and memory outside the allocator.
+// The base of the loads in C, here and in bench/gc/loads and bench/bounds. It has an exit with a
+// reason, random numbers with a fixed seed, a clock, the kernel's facts, and memory outside the
+// allocator.
 //
 //   base.h      this
 //   inside.h    the calls of the allocator, and the time spent in them

@@ -1,7 +1,7 @@
 // empty
 //
 // An empty program that reports its memory. The driver runs it without a preload and subtracts its
-// memory from the others'.
+// memory from that of the other programs.
 
 #include "result.h"
 

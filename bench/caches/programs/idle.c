@@ -2,8 +2,8 @@
 //
 // THREADS threads, mostly idle, do BURSTS bursts in turn, 2,000 a second in total. In a burst a
 // thread allocates BLOCKS blocks of 16 bytes to 4 KiB, waits a millisecond as for an answer, and
-// frees them. So one thread or a thousand do the same work, with about as many blocks live at a
-// time.
+// frees them. So one thread or a thousand do the same work, with about the same number of blocks
+// live at a time.
 //
 // Measures the cost of a mostly idle thread: memory after the last burst, while all threads still
 // exist.

@@ -7,9 +7,10 @@
 //           N      each N-th call of a thread. Other threads' time is subtracted, so
 //                  that the mean, times the calls, is processor time.
 //
-// Removal of others' time: the thread's clock is read at the call before the timed one, so that
-// this system call is not next to it. If the timed call took longer than a switch of threads, the
-// clock is read again. The difference of the two readings is the most that the call can have taken.
+// Removal of other threads' time: the thread's clock is read at the call before the timed call. So
+// this system call is not next to the timed call. If the timed call took longer than a switch of
+// threads, the clock is read again. The difference of the two readings is the most that the call
+// can have taken.
 //
 // The counter costs time itself. Before the work, the difference of two adjacent readings is
 // measured. The median is subtracted from each timed call, and printed.

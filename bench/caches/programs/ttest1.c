@@ -2,8 +2,8 @@
 //
 // After t-test1, ptmalloc's test, which the review of scudo's registries used. TOTAL threads in
 // all, AT_ONCE at a time: a new thread replaces an ended one. Each works on its own bin of blocks
-// of 1 to LIMIT bytes. Half of the ACTIONS empty a place of the bin; the others fill one, which is
-// emptied first if it is full. Of the fills, 0.4 % call memalign, 1.6 % calloc, up to 7.8 %
+// of 1 to LIMIT bytes. Half of the ACTIONS empty a place of the bin. The others fill a place, which
+// is emptied first if it is full. Of the fills, 0.4 % call memalign, 1.6 % calloc, up to 7.8 %
 // realloc, and the others malloc.
 //
 // The first AT_ONCE threads wait for each other half way, so that at the peak all bins exist, in

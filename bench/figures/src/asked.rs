@@ -1,10 +1,10 @@
-//! A bench's file of figures, read, and the report of the measured numbers.
+//! Reads a bench's file of figures, and makes the report of the measured numbers.
 //!
 //! Each line of the file is a word and fields, with `|` between them; `#` begins a comment:
 //!
 //! ```text
 //! text    A paragraph, printed first
-//! ours    COLUMNS                       whose failures and findings count as ours
+//! ours    COLUMNS                       columns whose failures and findings count as ours
 //! let     NAME | SECTION | ROW | COLUMN | METRIC             a median, for all expressions
 //! least   SECTIONS                      only the least round of each metric counts
 //! cells   SECTIONS | METRIC             a metric whose name is a number is a row of its own
@@ -13,15 +13,16 @@
 //! worst   TITLE | SECTIONS | COLUMN | EXPRESSION | OTHER | HOW MANY
 //! ```
 //!
-//! - SECTIONS, ROWS and COLUMNS are names with commas; `*` stands for any characters, and `!` before
-//!   the first name excludes all of them. `{section}`, `{row}`, `{column}` and `{other}` stand in
-//!   WHAT.
-//! - ROWS: one figure for each. `mean of ROWS` is the geometric mean, `worst of ROWS` the largest,
-//!   `spread of ROWS` the percentage from the least to the largest, `sum of ROWS` the sum of all
-//!   rounds, `certain of ROWS` the rows whose whole interval lies beyond the bound.
-//! - OTHER: the column that divides a number of the same round. `-`: none; `best of COLUMNS`: the
-//!   column of the least median; `least of`, `most of COLUMNS`: in each round; `each of COLUMNS`: a
-//!   figure for each.
+//! - SECTIONS, ROWS and COLUMNS are names with commas; `*` stands for any characters, and `!`
+//!   before the first name excludes all of them. WHAT may contain `{section}`, `{row}`, `{column}`,
+//!   `{other}` and `{count}`, the number of rows.
+//! - ROWS: a figure for each row. `mean of ROWS` is the geometric mean, and `worst of ROWS` the
+//!   largest value. `spread of ROWS` is the percentage from the least to the largest value. `sum of
+//!   ROWS` is the sum of all rounds. `certain of ROWS` counts the rows whose whole interval lies
+//!   beyond the bound.
+//! - OTHER: the column that divides a number of the same round. `-`: none. `best of COLUMNS`: the
+//!   column with the least median. `least of COLUMNS`, `most of COLUMNS`: in each round the least,
+//!   the most. `each of COLUMNS`: a figure for each column.
 //! - BOUND: `<= 0.97x`, `>= 20 %`, `< 1` (the median, too), or `-` and a unit. KIND: see `verdict`;
 //!   `must` is `middle`, and fails a quick run, too.
 //! - BASE: the column with numbers. Other columns have ratios to it, and a row MEAN may follow.
@@ -471,7 +472,7 @@ impl Report {
                     .for_each(|(row, value, other, _)| add(row, Some(*value), &to(other)));
             }
             Over::Mean => {
-                // A row on which one of the two failed is left out.
+                // A row on which one of the two columns failed is left out.
                 let programs: Vec<Vec<f64>> = found.iter().map(|one| one.3.clone()).collect();
                 let part = format!(" over {} of {count}", found.len());
                 let part = if found.len() < count { part.as_str() } else { "" };
@@ -582,7 +583,8 @@ impl Report {
         }
     }
 
-    /// Returns whether all figures hold. In a quick run only failures and `must` figures count.
+    /// Returns whether none of our runs failed and no bound is missed. In a quick run only failures
+    /// and `must` figures count.
     pub fn holds(&self, quick: bool) -> bool {
         !self.broken && (quick || hold(&self.figures))
     }

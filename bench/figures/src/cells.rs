@@ -64,8 +64,8 @@ impl Cells {
         format!("{section}\t{row}\t{column}\t{round}\t{metric}\t{value}\n")
     }
 
-    /// Keeps only the least value of each metric in these sections: other work on the machine only
-    /// adds.
+    /// Keeps only the least value of each metric in these sections, because other work on the
+    /// machine only makes values larger.
     pub fn keep_least(&mut self, of: impl Fn(&str) -> bool) {
         for (_, rounds) in self.numbers.iter_mut().filter(|((cell, _), _)| of(&cell.0)) {
             let least = rounds.values().copied().reduce(f64::min);

@@ -13,8 +13,8 @@
 //! ```
 //!
 //! A bench consists of programs, a plan that a script writes, and a file of figures. It has no
-//! arithmetic, table or verdict of its own. Verdicts compare runs of one round, which follow each
-//! other closely: other work on the machine disturbs both.
+//! arithmetic, table or verdict of its own. Verdicts compare runs of one round. These follow each
+//! other closely, so other work on the machine disturbs all of them.
 
 pub mod asked;
 pub mod cells;

@@ -38,7 +38,7 @@ enum Asked {
         launcher: PathBuf,
         results: PathBuf,
     },
-    /// Prints the figures that ASKED defines, and tables, from RESULTS; ends with 1 if one is
+    /// Prints the figures that ASKED defines, and tables, from RESULTS; ends with 1 if a figure is
     /// missed
     Report {
         /// Only failures and `must` figures count

@@ -4,9 +4,9 @@
 //! SECTION  ROW  COLUMN  OF_ROUNDS  STDIN  [NAME=VALUE...]  COMMAND  [ARGUMENT...]
 //! ```
 //!
-//! Lines of the same section and row are compared, and must print the same; the column names the
-//! contender. OF_ROUNDS is the number of rounds in which a line takes part, 0 for all. (A slow
-//! peer runs once.) STDIN is a file, or `-`. A script writes a plan.
+//! Lines of the same section and row are compared, and must print the same. The column names the
+//! contender. OF_ROUNDS is the number of rounds in which a line takes part, 0 for all. (A slow peer
+//! runs once.) STDIN is a file, or `-`. A script writes a plan.
 
 use std::path::{Path, PathBuf};
 

@@ -72,7 +72,7 @@ pub struct Ended {
     wall_ns: f64,
     cpu_us: f64,
     rss_kib: f64,
-    /// Whether the exit code tells of findings, or the reason for a bad end.
+    /// Whether the exit code means findings, or the reason for a bad end.
     pub end: Result<bool, String>,
     /// The program's standard output.
     pub stdout: String,
@@ -155,7 +155,7 @@ impl Runner {
         })
     }
 
-    /// Runs all of a plan, `rounds` times. Lines of one row stand together in it.
+    /// Runs a whole plan, `rounds` times. In the plan, lines of one row stand together.
     pub fn all(&mut self, plan: &[Planned], rounds: usize) -> Result<(), String> {
         for round in 1..=rounds {
             eprintln!("round {round} of {rounds}");

@@ -16,9 +16,9 @@ pub struct Estimate {
     pub low: f64,
     /// The interval's upper end.
     pub high: f64,
-    /// The least of all rounds; over programs the mean of these.
+    /// The least of all rounds. Over programs: the mean of the programs' least rounds.
     pub least: f64,
-    /// The most of all rounds; over programs the mean of these.
+    /// The most of all rounds. Over programs: the mean of the programs' most rounds.
     pub most: f64,
     /// The rounds of the program that had the fewest.
     pub rounds: usize,

@@ -237,7 +237,7 @@ fn readme(data: &Value) -> Result<String, String> {
         let (ours, our_row, _) = cell(of, &row["ours"]).ok_or_else(missing)?;
         let mut peers = Vec::new();
         for at in row["peers"].as_array().into_iter().flatten() {
-            // A peer that did not run has no cell, and one that failed has a word in it.
+            // A peer that did not run has no cell. A peer that failed has a word in its cell.
             let Some((shown, name, column)) = cell(of, at) else { continue };
             let name = if name == our_row { column } else { name };
             let number = shown.split(' ').next().and_then(|number| number.parse::<f64>().ok());

@@ -4,12 +4,12 @@
 //! within the bound, *MISSED* otherwise. An interval needs 6 rounds. With fewer rounds, the kind of
 //! the figure determines the judged value:
 //!
-//! | kind | with fewer than 6 rounds |
-//! |---|---|
-//! | `Timed` | nothing: too few rounds |
-//! | `Middle` | the median: runs too long to repeat |
-//! | `Counted` | the worst round: memory, slots, instructions |
-//! | `Worst` | the worst round, with more rounds too: a pause |
+//! | kind | the judged value | for |
+//! |---|---|---|
+//! | `Timed` | none: the verdict is "too few rounds" | times |
+//! | `Middle` | the median | runs that take too long to repeat |
+//! | `Counted` | the worst round | memory, slots, instructions |
+//! | `Worst` | the worst round, with 6 rounds or more, too | pauses |
 
 use crate::statistics::Estimate;
 use crate::text::{interval, number, table};
@@ -101,7 +101,7 @@ impl Verdict {
         }
     }
 
-    /// Returns whether the bound is kept.
+    /// Returns whether the bound was measured and kept.
     pub fn holds(self) -> bool {
         matches!(self, Self::Certainly | Self::Met)
     }
@@ -163,7 +163,7 @@ pub fn figures(figures: &[Figure]) -> String {
     table(&["what", "asked", "measured", "verdict"], &rows).replacen("---:", "---", 3)
 }
 
-/// Returns whether all figures hold.
+/// Returns whether no bound is missed. A figure without a verdict misses none.
 pub fn hold(figures: &[Figure]) -> bool {
     !figures.iter().any(|figure| figure.verdict == Verdict::Missed)
 }

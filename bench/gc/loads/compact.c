@@ -8,7 +8,7 @@
 //   table (one large object) --> rows of 1000 --> node --> up to three other nodes, any
 //                                                  \----> numbers, 8 to 200 bytes (a leaf)
 //
-// heap_before, heap_after   bytes of pages, before and after, with live_after: those of what lives
+// heap_before, heap_after   bytes of pages, before and after; live_after: bytes of live objects
 // step_p50 ... step_most    the steps, in the thread's processor time; wall_most: by the clock
 
 #include "door_heapwright.h"

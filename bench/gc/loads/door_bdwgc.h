@@ -11,8 +11,8 @@
 //   collected before it is full.
 //   GC_MARKERS is left to the environment: by default each processor has a marker.
 //
-// Settings of this door, for trying others: begin= (percent of the limit that the heap
-// begins with), divisor= (GC_free_space_divisor), interior= (0 or 1).
+// Settings of this interface, for trying others: begin= (percent of the limit that the heap begins
+// with), divisor= (GC_free_space_divisor), interior= (0 or 1).
 
 #ifndef DOOR_BDWGC_H
 #define DOOR_BDWGC_H

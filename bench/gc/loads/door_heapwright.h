@@ -2,12 +2,12 @@
 //
 // The heap is set up for throughput: collections stop the world (incremental=1 for others), and the
 // target is the limit. So no collection happens before the heap is full, as with bdwgc. load_trace
-// tells the references. Both collectors read the stacks word by word, so both keep the objects that
-// stale words refer to.
+// marks an object's references. Both collectors read the stacks word by word, so both keep the
+// objects that stale words refer to.
 //
-// Settings of this door: layout=, incremental=, generations=, factor= (how large the heap may be,
-// in percent of the live bytes), begin= (percent of the limit that is allocated before the first
-// collection), markers= (threads that mark), verify= (bits, for finding faults).
+// Settings of this interface: layout=, incremental=, generations=, factor= (how large the heap may
+// be, in percent of the live bytes), begin= (percent of the limit that is allocated before the
+// first collection), markers= (threads that mark), verify= (bits, for finding faults).
 
 #ifndef DOOR_HEAPWRIGHT_H
 #define DOOR_HEAPWRIGHT_H
@@ -32,7 +32,7 @@ static void door_trace(hw_gc_tracer *tracer, void *object, void *data) {
     load_trace(tracer, object);
 }
 
-// The settings of a heap in every program of ours.
+// The settings of a heap, for all programs here.
 static inline hw_gc_options door_options(void) {
     static const char *const layouts[] = { "fine", "ruby", "powers", "single", NULL };
     static const hw_gc_layout layout[] = { HW_GC_LAYOUT_FINE, HW_GC_LAYOUT_RUBY, HW_GC_LAYOUT_POWERS, HW_GC_LAYOUT_SINGLE };

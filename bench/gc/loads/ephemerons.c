@@ -1,11 +1,12 @@
 // ephemerons [threads=T] [keys=K] [rounds=N] [limit=KIB]
 //
-// A table from objects to data about them, which keeps neither alive. It has K keys at a time.
+// A table leads from objects to data about them, and keeps neither alive. It has K keys at a time.
 // Each round replaces one of them, whose entry then dies, and looks up another key. A walk through
 // a bucket drops entries with dead keys, as in runtimes' tables.
 //
-// With heapwright an entry is an ephemeron. bdwgc has none: there the key is hidden, its slot is a
-// disappearing link, the value an ordinary reference. No value here leads to a key.
+// With heapwright an entry is an ephemeron. bdwgc has no ephemerons. There the key is hidden, its
+// slot is a disappearing link, and the value is an ordinary reference. No value here leads to a
+// key.
 
 #include "threads.h"
 

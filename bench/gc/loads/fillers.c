@@ -5,9 +5,10 @@
 // benchmark (Wingo), which took GCBench's trees (Ellis, Kovac, Boehm).
 //
 // A tree of depth D and an array of numbers stay to the end. Then trees of depths 4, 6 ... D come
-// and go, with the same work at each depth, built from the top down (a store into an old node) and
-// from the bottom up (a store into a new one). The number of fillers before each node follows a
-// geometric law: 6 on average, and none before one node in seven. fillers=0 leaves them out.
+// and go, with the same work at each depth. Half of them are built from the top down (a store into
+// an old node), half from the bottom up (a store into a new node). The number of fillers before
+// each node follows a geometric law: 6 on average, and none before one node in seven. fillers=0
+// leaves them out.
 //
 // The field `objects` is the number of objects, with a thread's share of fillers.
 
@@ -151,7 +152,7 @@ int main(int argc, char **argv) {
     size_t times = setting("percent", 0, 0, 10000);
     door_open(times != 0 ? live / 100 * times : limit);
     begin();
-    // (The sum of one thread: all do the same.)
+    // (The sum of one thread: all threads have the same sum.)
     result_begin(workers_run(threads, work) / threads);
     object_field(objects_made);
     return door_end();

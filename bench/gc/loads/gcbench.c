@@ -1,9 +1,10 @@
 // gcbench [threads=T] [depth=D] [limit=KIB]
 //
 // GCBench, by Ellis, Kovac and Boehm: binary trees of many lifetimes. A tree of depth D stretches
-// the heap and is dropped; a tree of depth D - 2 and an array of numbers stay to the end. Then
-// trees of every second depth up to D - 2 come and go, with the same work at each depth, built
-// from the top down (a store into an old node) and from the bottom up (a store into a new one).
+// the heap and is dropped. A tree of depth D - 2 and an array of numbers stay to the end. Then
+// trees of every second depth up to D - 2 come and go, with the same work at each depth. Half of
+// them are built from the top down (a store into an old node), half from the bottom up (a store
+// into a new node).
 //
 // The program reads only the trees, so it measures allocation, marking of small linked objects,
 // and sweeping. Each thread has its own trees, on one heap.

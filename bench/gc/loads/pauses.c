@@ -1,13 +1,13 @@
 // pauses [live=KIB] [turnover=PERCENT] [budget=NS] [incremental=1] [layout=...] ...
 //
-// The times that a program with much memory waits for the collector. LIVE KiB are built and stay,
-// a table of rows of nodes, each with a string. Then TURNOVER percent of it are replaced, node by
-// node, at random places.
+// Measures how long a program with much memory waits for the collector. LIVE KiB are built and
+// stay: a table of rows of nodes, each with a string. Then TURNOVER percent of the nodes are
+// replaced, one by one, at random places.
 //
 //   table (one large object) --> rows of 64 --> node --> its row
 //                                                 \----> string of 16 to 200 bytes
 //
-// With incremental=1 the program reports stores, and calls hw_gc_step(BUDGET) after every 64
+// With incremental=1 the program reports stores. It calls hw_gc_step(BUDGET) after every 64
 // replacements, as a game or an editor would in its idle time. A call that did work is a pause. So
 // are the replacements between two calls, whose allocations may do a step, too. Both are measured
 // in the thread's processor time:
@@ -15,7 +15,7 @@
 //   step_p50 ... step_most    the calls
 //   batch_p50 ... batch_most  64 replacements, the work itself included
 //
-// With incremental=0 there are no such calls, and collections stop the world: the ratio of the two
+// With incremental=0 there are no such calls, and collections stop the world. The ratio of the two
 // times is the cost of the short pauses.
 
 #include "door_heapwright.h"
@@ -23,7 +23,7 @@
 
 enum { ROW = 64, BATCH = 64, LEAST_STRING = 16, MORE_STRING = 185, MOST_PAUSES = 4000000 };
 
-// Rows and the table end with their references; a node is a list of two.
+// A row, the table or a node: its references come last. A node has two.
 struct list {
     size_t count;
     void *items[];

@@ -21,7 +21,8 @@ static int numbers_compare(const void *a, const void *b) {
     return (left > right) - (left < right);
 }
 
-// The smallest number that is at least as large as `of_1000` in 1000; of sorted numbers.
+// The smallest number that is at least as large as `of_1000` in 1000 of the numbers, which are
+// sorted.
 static inline uint64_t numbers_below(const struct numbers *numbers, size_t of_1000) {
     size_t at = (numbers->count * of_1000 + 999) / 1000;
     return numbers->count == 0 ? 0 : numbers->all[at == 0 ? 0 : at - 1];

@@ -3,7 +3,7 @@
 //   wall_ns, cpu_ns    of the process since begin(), with all its threads: the threads with
 //                      which a collector marks count, too
 //   peak               the peak of resident memory, of the program alone
-//   checksum           of the program's results: the same through every door
+//   checksum           of the program's results: the same with every collector
 //
 // A load and its interface add further fields with field().
 

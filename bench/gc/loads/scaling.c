@@ -1,8 +1,8 @@
 // scaling [how=threads|processes] [count=N] [rounds=R] [limit=KIB]
 //
 // Compares a heap that two threads share with a heap for each. COUNT workers each build ROUNDS
-// small trees, and keep the last few; as threads on one heap, or as processes with separate heaps.
-// Nearly all of the work is allocation.
+// small trees, and keep the last few. The workers are threads on one heap, or processes with
+// separate heaps. Nearly all of the work is allocation.
 //
 // The wall time ends with the last worker. Two processes share only the machine's memory and its
 // clock, so they show the limit of two cores.

@@ -37,7 +37,7 @@ static inline size_t setting(const char *name, size_t otherwise, size_t least, s
     return text == NULL ? otherwise : number(text, name, least, most);
 }
 
-// Returns the place of the value among `names`, which end with NULL; the first without a setting.
+// Returns the index of the value among `names`, which end with NULL. Without a setting returns 0.
 static inline size_t setting_choice(const char *name, const char *const *names) {
     const char *text = setting_text(name);
     if (text == NULL)

@@ -26,7 +26,8 @@ struct storage {
     void *words[];
 };
 
-// An array has its things in `storage`; a table pairs of key and value, half of them empty.
+// An array or a table. In `storage` an array has its things, and a table has pairs of key and
+// value, half of them empty.
 struct list {
     uint32_t tag;
     uint32_t count;
@@ -114,7 +115,7 @@ static void put(struct door *door, struct storage *storage, struct string *key, 
     door_write(door, storage, &storage->words[at + 1], value);
 }
 
-// The array of a word; a new one for a new word.
+// The array of a word. A new word gets a new array.
 static struct list *lookup(struct door *door, struct list *table, struct string *key) {
     size_t at = place(table->storage, key);
     if (table->storage->words[at] != NULL)

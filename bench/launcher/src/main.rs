@@ -21,14 +21,13 @@
 //! environment, which it passes on unchanged.
 //!
 //! **No process stays behind.** The program leads its own process group. The launcher kills the
-//! group when the limit is over, when the program has ended, and after a signal to stop (SIGINT,
-//! SIGTERM, SIGHUP, SIGQUIT). The kernel sends SIGTERM when PARENT dies. If the launcher is
-//! killed, the kernel kills the program.
+//! group when the limit is over, when the program has ended, and after SIGINT, SIGTERM, SIGHUP or
+//! SIGQUIT. The kernel sends SIGTERM when PARENT dies. If the launcher is killed, the kernel kills
+//! the program.
 //!
 //! **Waiting.** These signals and SIGCHLD are blocked. `rt_sigtimedwait` takes them one by one, so
-//! there are no handlers and no races.
-//! `wait4` counts the program and the descendants that it waited for: times and faults are sums,
-//! the peak is that of the largest single process.
+//! there are no handlers and no races. `wait4` counts the program and the descendants that it
+//! waited for. Times and faults are sums, and the peak is that of the largest single process.
 
 #![no_std]
 #![no_main]

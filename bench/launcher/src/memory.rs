@@ -9,7 +9,7 @@
 /// # Safety
 ///
 /// As for C's `memcpy`: both ranges are valid and do not overlap.
-// SAFETY: no other function of this program has the name, and this one does what C's does.
+// SAFETY: no other function of this program has the name, and this function has the effect of C's.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn memcpy(to: *mut u8, from: *const u8, length: usize) -> *mut u8 {
     for at in 0..length {

@@ -30,7 +30,7 @@ impl Report {
         self.digits(number);
     }
 
-    /// Adds the digits, the first ones first; there are at most twenty.
+    /// Adds the digits in order. There are at most twenty.
     fn digits(&mut self, number: u64) {
         if number >= 10 {
             self.digits(number / 10);

@@ -33,8 +33,8 @@ const MIMALLOC: &str = "alloc alloc-aligned alloc-posix arena bitmap heap init l
 const MIMALLOC_V3: &str = "arena-meta page-map theap threadlocal";
 const MIMALLOC_V2: &str = "segment segment-map";
 
-/// Builds mimalloc: its branch, and the level of its mitigations (`MI_SECURE=ON` in its CMake
-/// files).
+/// Builds mimalloc. `branch` is "v3" or "v2", and `secure` is the level of its mitigations
+/// (`MI_SECURE=ON` in its CMake files).
 pub(crate) fn mimalloc(
     work: &Path,
     name: &'static str,
@@ -126,8 +126,8 @@ pub(crate) fn rpmalloc(work: &Path) -> Result<Peer, String> {
     command.args(["-DENABLE_PRELOAD=1", "-DENABLE_OVERRIDE=1"]);
     command.arg("-I").arg(root.join("rpmalloc"));
     command.arg(root.join("rpmalloc/rpmalloc.c")).arg("-ldl");
-    // rpmalloc's sources have no version number. The newest entry of the change log has one, and
-    // the crate's version names the commit.
+    // rpmalloc's sources have no version number. The newest entry of the change log has the
+    // version, and the crate's version names the commit.
     let log = read(&root.join("CHANGELOG"))?;
     let entry = log.lines().next().unwrap_or("?").trim();
     let commit = crate_version.split_once('+').map_or("?", |(_, commit)| commit);

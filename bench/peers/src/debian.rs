@@ -1,5 +1,5 @@
 //! Peers from Debian's packages: jemalloc, gperftools, oneTBB, scudo, and glibc's malloc with its
-//! checks. A library of that name from elsewhere serves as well; its version is then unknown.
+//! checks. A library of that name from elsewhere serves as well, but its version is unknown.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -14,7 +14,7 @@
 //! A missing peer is one line on stderr: a machine without Debian's packages still races the
 //! others.
 //!
-//! One file for each concept: [`peer`] (the facts about one), [`roster`] (the list), [`compile`],
+//! Each concept has a file: [`peer`] (the facts about a peer), [`roster`] (the list), [`compile`],
 //! [`registry`], [`built`] for the compiled peers, [`debian`] for the found ones, and [`proof`]
 //! that a preload took effect.
 
@@ -40,13 +40,13 @@ struct Options {
     /// Put built libraries there [default: peer-libraries, beside this program]
     #[arg(long, value_name = "FOLDER")]
     work: Option<PathBuf>,
-    /// Only these peers, with commas
+    /// Only these peers, separated by commas
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Print name, version and origin as a markdown table instead
     #[arg(long)]
     versions: bool,
-    /// Fail if a peer cannot be had
+    /// Fail if a peer is missing
     #[arg(long)]
     strict: bool,
     /// Print the peers' names and stop

@@ -1,7 +1,7 @@
 //! The costs of operations in nanoseconds, and the TOML file that keeps them.
 //!
-//! Measured costs come from `policies calibrate`; two are taken from the library's source
-//! ([`SPINS`], [`NAP_NS`]) and one is assumed: `cold_lines`.
+//! Measured costs come from `policies calibrate`. [`SPINS`] and [`NAP_NS`] are taken from the
+//! library's source, and `cold_lines` is assumed.
 
 use serde::{Deserialize, Serialize};
 

@@ -11,24 +11,23 @@
 //!  a CPU       one thread runs, others queue; after a slice the next one's turn comes
 //! ```
 //!
-//! **Lines.** A write by a CPU that does not have the line fetches it (`line` ns). A CPU that asks
-//! meanwhile waits its turn. A look fetches only after a write, but makes the next write fetch
-//! again. Accesses of a line have one order: a try's result is fixed at its arrival, and reaches
-//! its thread with the line. A failed try takes the line from the holder, who must fetch it to
-//! unlock. If another CPU used a thread's cache last, the thread fetches `cold_lines` more under
-//! the lock.
+//! **Lines.** A write by a CPU that does not have the line fetches it (`line` ns). A CPU that
+//! requests the line meanwhile waits its turn. A look fetches only after a write, but makes the
+//! next write fetch again. Accesses of a line have one order: a try's result is fixed at its
+//! arrival, and reaches its thread with the line. A failed try takes the line from the holder, who
+//! must fetch it to unlock. If another CPU used a thread's cache last, the thread fetches
+//! `cold_lines` more under the lock.
 //!
-//! **Waiting** is the library's (registry/shared): SPINS looks with a pause, then the thread
-//! counts itself in, tries, and sleeps for at most NAP_NS. An unlock that sees sleepers makes a
-//! system call, even if they were woken already and do not run yet. No lock is handed over, so a
-//! woken thread may find it taken. (The library may miss a sleeper by some nanoseconds; here none
-//! is missed.)
+//! **Waiting** is the library's (registry/shared): SPINS looks with a pause, then the thread counts
+//! itself in, tries, and sleeps for at most NAP_NS. An unlock that sees sleepers makes a system
+//! call, even if they were woken already and do not run yet. No lock is handed over, so a woken
+//! thread may find it taken. (The library may miss a sleeper; here none is missed.)
 //!
-//! **CPUs.** Each has a queue. A woken thread goes to its last CPU if that is idle, else to
-//! another idle one, else to the end of its last CPU's queue. An idle CPU takes the first thread
-//! of the longest queue. While another thread waits for the CPU, a thread runs at most `slice` ns,
-//! even with a lock: *a preempted holder keeps its lock*. Its waiters wait for the CPU's other
-//! threads, too.
+//! **CPUs.** Each has a queue. A woken thread goes to its last CPU if that is idle, else to another
+//! idle CPU. If none is idle, it goes to the end of its last CPU's queue. An idle CPU takes the
+//! first thread of the longest queue. While another thread waits for the CPU, a thread runs at most
+//! `slice` ns, even with a lock: *a preempted holder keeps its lock*. Its waiters wait for the
+//! CPU's other threads, too.
 
 use std::collections::VecDeque;
 

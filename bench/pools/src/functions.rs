@@ -142,7 +142,7 @@ fn at<T: ?Sized>(value: &T) -> usize {
     std::ptr::from_ref(value).addr()
 }
 
-/// Keeps a value of bump-scope, which drops what it does not leak.
+/// Keeps a value of bump-scope by leaking it. Otherwise bump-scope would drop the value.
 fn kept<T: ?Sized>(value: BumpBox<'_, T>) -> usize {
     at(BumpBox::leak(value))
 }

@@ -1,9 +1,9 @@
 //! Calls for callgrind to count: the instructions of one call, with the `ret`.
 //!
 //! Each call is a separate function that the compiler may not inline, with a name that callgrind
-//! shows. Callgrind writes its counts at each call of `golden_part`. So they come in parts, as in
-//! `ci/golden.c`: a warm-up, 40 parts of 8 calls each, and one part of many calls. The shortest of
-//! the 40 is the path; the mean comes from the part of many.
+//! shows. Callgrind writes its counts at each call of `golden_part`. So the counts come in parts,
+//! as in `ci/golden.c`: a warm-up, 40 parts of 8 calls each, and one part of many calls. The
+//! shortest of the 40 parts gives the cost of the fast path. The part of many calls gives the mean.
 
 use std::alloc::Layout;
 use std::hint::black_box;
@@ -62,7 +62,7 @@ pub fn parts(mut eight: impl FnMut()) {
 pub const PIECES: [(usize, usize); 8] =
     [(1, 1), (4, 4), (24, 8), (18, 2), (40, 8), (3, 1), (64, 16), (8, 8)];
 
-/// Runs both calls of an arena.
+/// Runs the two calls of an arena.
 pub fn arena<A>(
     mut arena: A,
     number: impl Fn(&A, u32) -> NonNull<u32>,

@@ -1,10 +1,10 @@
 //! Half-empty maps by key, as slot maps usually are.
 //!
 //! A map of N slots is filled and then loses half of its objects (32 bytes), in random order. Then
-//! `insert` fills it again, `remove` empties it by half in another random order, `get` looks each
-//! live key up in random order, `iterate` reads a field of each object. `memory` is the growth of
-//! the process for such a map, in bytes for each live object. A run for small maps has many of
-//! them.
+//! `insert` fills it again, and `remove` empties it by half in another random order. `get` looks
+//! each live key up in random order, and `iterate` reads a field of each object. `memory` is the
+//! growth of the process for such a map, in bytes for each live object. A run for small maps has
+//! many of them.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

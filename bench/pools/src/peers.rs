@@ -38,7 +38,7 @@ fn mimalloc_end(block: NonNull<Object>) {
 }
 
 /// Runs the pairs. `Box` is from this program's global allocator. plurality's boxes own their slots
-/// and live as long as they like; its borrowed handles borrow from the pool.
+/// and do not borrow the pool; its borrowed handles do.
 pub fn pairs(name: &str, work: Work) -> Option<()> {
     let (pool, sharded) = (plurality::Pool::new(), ShardedSlab::<Object>::new());
     let into_raw = |value| plurality::Box::into_raw(pool.alloc_box(value));

@@ -6,7 +6,7 @@
 //! by the bytes of these pages.
 //!
 //! `random` keeps random objects, one in ten. `runs` keeps one in ten runs of 512 neighbours, like
-//! a program that frees together what it allocated together.
+//! a program that frees blocks together if it allocated them together.
 
 use std::collections::BTreeSet;
 use std::ptr::NonNull;

@@ -5,8 +5,8 @@
 //! more threads than cores. `hand-over`: half of the threads make objects and send them in
 //! parcels, the others destroy them.
 //!
-//! plurality's pool may move to another thread, and any thread may drop its boxes, but only one
-//! thread at a time may make objects in it. So several threads share it behind a `Mutex`, as its
+//! plurality's pool may move to another thread, and any thread may drop its boxes. Only one thread
+//! at a time may make objects in the pool. So several threads share it behind a `Mutex`, as its
 //! documentation shows. `plurality, each its own` gives each thread a pool instead.
 
 use std::hint::black_box;

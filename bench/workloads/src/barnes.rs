@@ -1,11 +1,11 @@
 //! Bodies that attract each other, in a tree that speeds up the sums.
 //!
-//! After Barnes and Hut (1986), and the "barnes" of the field's suites. Every step sorts all bodies
-//! into an octree of cells, each a separate block, and adds up masses from below. Then it walks the
-//! tree for the forces on every third body (as in codes whose slow bodies have longer steps). A
-//! distant cell counts as one body. The walk takes most of the time and allocates nothing. The
-//! workload shows the value of *placement*: the density and order of blocks that were made
-//! together.
+//! The models are Barnes and Hut (1986), and the "barnes" of the field's suites. Every step sorts
+//! all bodies into an octree of cells, each a separate block, and adds up masses from below. Then
+//! it walks the tree for the forces on every third body (as in codes whose slow bodies have longer
+//! steps). A distant cell counts as one body. The walk takes most of the time and allocates
+//! nothing. The workload shows the value of *placement*: the density and order of blocks that were
+//! made together.
 //!
 //! Life cycle: 200,000 bodies of 96 bytes stay; each step frees and remakes 110,000 cells of 160
 //! bytes.
@@ -143,7 +143,7 @@ fn insert<'bodies>(node: &mut Node<'bodies>, body: &'bodies Body, centre: Vector
 
 /// Computes masses and their centres, from below.
 fn sum_up(node: &mut Node<'_>) {
-    // Bodies that found no octant are in these already.
+    // The node's own mass already has the bodies that found no octant.
     let (mut mass, mut moment) = (node.mass, node.centre_of_mass);
     for octant in &mut node.octants {
         let (more, at) = match octant {

@@ -1,10 +1,10 @@
 //! Two threads that work in bursts and hand blocks to each other.
 //!
 //! Each thread has a thousand blocks of 8 to 16,000 bytes; larger ones are rarer. In a burst it
-//! replaces a hundred of them. It frees the old ones itself, or, in every second burst, the other
-//! thread frees them in its next burst. Then it rests for a millisecond, as a server between
-//! requests. The workload shows whether memory for the next burst is released in the pause and
-//! faulted in again. It also shows whether blocks return while their owner sleeps.
+//! replaces a hundred of them. It frees the old blocks itself. In every second burst the other
+//! thread frees them, in that thread's next burst. Then it rests for a millisecond, as a server
+//! between requests. The workload shows whether memory for the next burst is released in the pause
+//! and faulted in again. It also shows whether blocks return while their owner sleeps.
 //!
 //! Life cycle: 2 x 1000 blocks live, of 5.3 KB on average; random ages.
 

@@ -1,8 +1,8 @@
 //! False sharing: blocks of different threads on one line of the cache.
 //!
-//! After Berger's "cache-scratch" and "cache-thrash" (Hoard, 2000). If two threads write to one
-//! cache line, it moves between their cores, at a hundred times the cost of a write. An allocator
-//! causes that in two ways:
+//! The models are Berger's "cache-scratch" and "cache-thrash" (Hoard, 2000). If two threads write
+//! to one cache line, the line moves between their cores, at a hundred times the cost of a write.
+//! An allocator causes that in two ways:
 //!
 //! - actively, when it serves small blocks for two threads from one line. *cache-thrash*: each
 //!   thread repeatedly allocates a small block, writes to it many times, and frees it;

@@ -3,11 +3,11 @@
 //! The field's "espresso" minimises the logic of programmable arrays. This is its central part,
 //! rewritten. A function is a cover, a list of cubes. A cube is a bit set with two bits for each
 //! variable (may it be 0, may it be 1). Shannon's expansion splits the cover on its busiest
-//! variable, minimises both halves, merges equal cubes, sorts, and drops covered ones. Lists grow
+//! variable, minimises both halves, merges equal cubes, sorts, and drops covered cubes. Lists grow
 //! by `realloc`; sets are small blocks of one size for each function. The workload has many lists
 //! and sets of mixed small sizes with stack-like, but not strict, lifetimes.
 //!
-//! Life cycle: some hundreds of blocks of 16 to 64 bytes, and lists to a few KiB; those deeper in
+//! Life cycle: some hundreds of blocks of 16 to 64 bytes, and lists to a few KiB. Blocks deeper in
 //! the recursion die sooner.
 
 use crate::checksum::fold;
@@ -136,7 +136,7 @@ fn merge(mut zero: Cover, mut one: Cover, variable: usize) -> Cover {
     merged
 }
 
-/// Removes the cubes that lie in another one.
+/// Removes the cubes that lie in another cube.
 fn without_covered(mut cover: Cover) -> Cover {
     sort(&mut cover);
     let mut kept = Cover::new();

@@ -1,4 +1,4 @@
-//! Changes of phase: each phase uses other sizes than the one before.
+//! Changes of phase: each phase uses other sizes than the previous phase.
 //!
 //! The program fills 64 MiB with blocks of one range of sizes, frees three in four of them at
 //! random, and continues with another range. The remaining blocks pin slabs that are mostly empty

@@ -1,4 +1,4 @@
-//! Letter boxes: blocks that a thread leaves for another one to free.
+//! Letter boxes: blocks that a thread leaves for another thread to free.
 //!
 //! Chance decides which of two threads frees a block, so the checksum is the sum of freed blocks,
 //! which does not depend on the order.

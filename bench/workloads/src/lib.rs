@@ -8,8 +8,9 @@
 //! - *the same work every time*: random numbers come from seeded generators, and the amount of
 //!   work is a number, never a length of time;
 //! - *the same answer everywhere*: the checksum depends on the bytes that were written and read
-//!   back, never on addresses. If threads meet, it is a sum, which does not depend on their
-//!   order. An allocator that loses, mixes up or hands out memory twice gives another checksum;
+//!   back, never on addresses. If threads meet, the checksum is a sum, which does not depend on
+//!   their order. An allocator that loses, mixes up or hands out memory twice gives another
+//!   checksum;
 //! - *memory is used*: blocks are written before they are freed;
 //! - *a fixed number of threads*: the workload does not depend on the machine.
 //!
@@ -18,8 +19,8 @@
 //!
 //! `live_bytes` and `operations` are rounded counts, not estimates: a counting library in front of
 //! glibc's allocator (`LD_PRELOAD`) took them. `live_bytes` counts requested bytes without the
-//! allocator's rounding. Both include the needs of Rust's threads and containers. With several
-//! threads they differ a little from run to run.
+//! allocator's rounding. Both figures include the needs of Rust's threads and containers. With
+//! several threads they differ a little from run to run.
 
 mod checksum;
 mod letters;

@@ -55,7 +55,7 @@ impl Random {
     }
 
     /// Returns a size by a power law, from `low` to `low << doublings`: each doubling of the size
-    /// is half as frequent as the one before. So each doubling has about as many bytes.
+    /// is half as frequent as the one before. So each doubling has about the same number of bytes.
     pub(crate) fn power_law_size(&mut self, low: usize, doublings: u32) -> usize {
         let doubling = self.next().trailing_zeros() % doublings;
         let base = low << doubling;

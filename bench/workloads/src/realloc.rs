@@ -79,7 +79,7 @@ fn whose_turn(vectors: &mut [Vector], mut turn: usize) -> &mut Vector {
     &mut vectors[at.expect("the vectors' turns are all there are")]
 }
 
-/// Makes the vectors. Long and short ones grow by about as many bytes in total.
+/// Makes the vectors. Long and short ones grow by about the same number of bytes in total.
 fn vectors(scale: u32) -> Vec<Vector> {
     let divisor = WORD * sized(scale, 1, 64);
     let vector =

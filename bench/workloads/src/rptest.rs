@@ -1,11 +1,11 @@
 //! Everything at the same time, across threads.
 //!
-//! After rpmalloc's benchmark. Each of four threads owns a table of slots; an operation empties a
-//! random slot and fills it again. Sizes from 16 bytes to 16 KiB are uniform in one half of the
-//! rounds, and uniform by doublings in the other. Some blocks come from `calloc`, some are aligned.
-//! A thread posts one block in eight to another thread, which frees it when it next looks into its
-//! letter box. The workload shows the mix of local and remote frees over many size classes, as in
-//! servers.
+//! The model is rpmalloc's benchmark. Each of four threads owns a table of slots. An operation
+//! empties a random slot and fills it again. Sizes from 16 bytes to 16 KiB are uniform in one half
+//! of the rounds, and uniform by doublings in the other. Some blocks come from `calloc`, some are
+//! aligned. A thread posts one block in eight to another thread, which frees it when it next looks
+//! into its letter box. The workload shows the mix of local and remote frees over many size
+//! classes, as in servers.
 //!
 //! A letter box has room for some hundred blocks. A thread that finds it full frees the block
 //! itself: the number of posted blocks does not depend on how long a thread sleeps.

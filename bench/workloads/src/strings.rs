@@ -1,9 +1,10 @@
 //! A script's typical work: text in, tables of strings, text out.
 //!
-//! The usual work of single-threaded programs in scripting languages. They split a line of text,
-//! and make a record of it (a table of strings, numbers and lists). They store it under a name,
-//! change some records, and write others as text. Blocks are of all small sizes. They live for a
-//! moment (pieces, keys), for a while (a log of written texts) or long (the store), and lie mixed.
+//! The workload is the usual work of single-threaded programs in scripting languages. Such a
+//! program splits a line of text, and makes a record of it (a table of strings, numbers and lists).
+//! It stores the record under a name, changes some records, and writes others as text. Blocks are
+//! of all small sizes. They live for a moment (pieces, keys), for a while (a log of written texts)
+//! or long (the store), and lie mixed.
 //!
 //! Life cycle: a store of 24,000 records with a dozen blocks each; a run replaces or changes about
 //! one in three records.

@@ -1,7 +1,7 @@
 //! Threads with short lives.
 //!
 //! Thousands of threads, at most four at a time. Each allocates a little and frees half of it
-//! itself. The thread that started it frees the rest after the maker's death. The workload shows
+//! itself. The thread that started it frees the other blocks after its death. The workload shows
 //! the cost of setting up and tearing down a thread's cache. It also shows whether memory of dead
 //! threads comes back: a program with a thread for each task must not grow.
 //!

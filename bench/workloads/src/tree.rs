@@ -1,6 +1,6 @@
 //! Binary trees, built and torn down, beside one that stays.
 //!
-//! The classic benchmark of garbage collection (Ellis, Kovac and Boehm's GCBench; the
+//! The model is the classic benchmark of garbage collection (Ellis, Kovac and Boehm's GCBench; the
 //! "binary-trees" of the Benchmarks Game). One large tree lives through the whole run. Smaller ones
 //! of several depths come and go, many shallow ones and few deep ones. All nodes have one size, and
 //! a whole tree is freed in the order of a walk. The workload shows the bare cost of small blocks

@@ -1,10 +1,10 @@
 //! Producers allocate, consumers free.
 //!
-//! After the field's "xmalloc" (Lever and Boreham's "malloc performance in a multithreaded Linux
-//! environment", 2000). Two threads fill batches with new blocks and put them into a short queue;
-//! two others take them out and free all blocks. Consumers never allocate, producers never free. So
-//! every free is of another thread's block, and a consumer's cache cannot use it. The workload
-//! shows the cost of returning blocks to their thread, and whether it works at all.
+//! The model is the field's "xmalloc" (Lever and Boreham's "malloc performance in a multithreaded
+//! Linux environment", 2000). Two threads fill batches with new blocks and put them into a short
+//! queue; two others take the batches out and free all blocks. Consumers never allocate, producers
+//! never free. So every free is of another thread's block, and a consumer's cache cannot use it.
+//! The workload shows the cost of returning blocks to their thread, and whether that works at all.
 //!
 //! Life cycle: at most 36 batches of 256 blocks, mostly small; first made,
 //! first freed.

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A few kilobytes of gzip or zstd can stand for gigabytes. Traces, dumps and debug information
-//! shrink to a twentieth at best. A file that expands further is refused; its owner can unpack it
+//! shrink to a twentieth at best. A file that expands further is refused. Its owner can unpack it
 //! and name the result.
 //!
 //! Called by all modules that read files: `trace`, `heap`, `symbols`, `report`, `bench`.
@@ -22,7 +22,7 @@ const FREE: u64 = 16 << 20;
 const RATIO: u64 = 32;
 /// The longest text that a person may have written.
 const LONGEST_TEXT: u64 = 16 << 20;
-/// The most bytes of a pipe or a device, which are kept in memory.
+/// The most bytes that are read from a pipe or a device. These bytes are kept in memory.
 pub(crate) const LONGEST_STREAM: u64 = 256 << 20;
 
 /// Returns the bytes to which a file of `length` bytes may expand.

@@ -15,7 +15,7 @@ use crate::wrong::Wrong;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 
-/// Run programs on heapwright and see what their memory did.
+/// Run programs on heapwright, and see how they use memory.
 #[derive(Parser)]
 #[command(name = "heapwright", version)]
 #[command(after_help = "\
@@ -123,8 +123,8 @@ pub(crate) fn complain(error: &clap::Error) -> Exit {
     }
 }
 
-/// Returns the parser's first paragraph on one line, its best guess, and the place of help: the
-/// help of the subcommand `word`.
+/// Returns one line: the parser's first paragraph, its best guess, and the command that prints the
+/// help of subcommand `word`.
 fn one_line(error: &clap::Error, word: &str) -> String {
     let commands = Cli::command();
     let is_shown = |one: &&clap::Command| !one.is_hide_set();

@@ -19,13 +19,13 @@
 //! output/         text, JSON, HTML, bars and units; the only place that formats
 //! ```
 //!
-//! The command holds no allocator code. It speaks to the library through the
-//! environment (`LD_PRELOAD`, `HEAPWRIGHT`) and reads the files the library
-//! writes, whose format is `heapwright-record`.
+//! The command has no allocator code. It gives the library options through the environment
+//! (`LD_PRELOAD`, `HEAPWRIGHT`). It reads the files that the library writes, in the formats of
+//! `heapwright-record`.
 //!
-//! Floors: `commands` uses everything; `output` formats its arguments and calls no other module.
-//! `replay` uses `bench` and `trace`, and `bench` uses `inspect`, `preload` and `process`. These
-//! three use neither each other nor `report` and `symbols`.
+//! Floors: `commands` uses everything. `output` formats its arguments; of other modules it uses
+//! types and pure functions. `replay` uses `bench` and `trace`. `bench` uses `inspect`, `preload`
+//! and `process`, and `preload` uses `inspect`. None of these uses `report`.
 
 /// std's `eprintln!` without its panic. Standard error may be a closed pipe or a full device, and
 /// no exit code depends on text there.

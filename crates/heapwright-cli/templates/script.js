@@ -5,7 +5,7 @@
   document.documentElement.classList.add("scripted");
   one(".tools").hidden = false;
 
-  // The filter: findings whose text holds all the words, of the fates that are chosen.
+  // The filter shows findings whose text contains all words, and whose fate is chosen.
   const filter = one("#filter"), matches = one("#matches"), cards = all(".card");
   const boxes = all(".flame .box");
   // The cards of the part that is shown.
@@ -47,7 +47,7 @@
   });
   window.addEventListener("beforeprint", () => { for (const card of cards) card.open = true; });
 
-  // Where in the page one is.
+  // Marks the section on the screen in the page's menu.
   const links = new Map(all(".bar a").map((link) => [link.hash.slice(1), link]));
   if ("IntersectionObserver" in window) {
     const seen = new Set();
@@ -67,7 +67,7 @@
     const place = new Map(boxes.map((box) => [box, { x: number(box, "x"), w: number(box, "width"), d: +box.dataset.depth }]));
     const small = 1e-3;
     let chosen = boxes[0];
-    // A name of which one letter is seen says nothing.
+    // A name with one visible letter is useless.
     const fit = () => {
       const width = graph.clientWidth / 100;
       for (const box of boxes) one("text", box).style.display = number(box, "width") * width < 26 ? "none" : "";
@@ -154,7 +154,7 @@
       panels[other].hidden = other !== at;
     });
     sift();
-    // What was hidden had no width.
+    // A hidden panel had no width.
     window.dispatchEvent(new Event("resize"));
   };
   if (tabs.length) {

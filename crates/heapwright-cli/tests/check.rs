@@ -68,7 +68,7 @@ fn lost_blocks_are_errors_of_the_summary() {
     assert!(!printed.contains("__libc_start"), "{printed}");
 }
 
-/// The name of a file may have any bytes. Each output spells out those that would change the
+/// The name of a file may have any bytes. Each output spells out the bytes that would change the
 /// output.
 #[test]
 fn a_programs_name_cannot_change_a_report() {

@@ -10,7 +10,7 @@ use heapwright_record::debug::{
 use serde_json::{Value, json};
 use std::process::Output;
 
-/// Returns the record of a process with two counts of two stacks: these bytes.
+/// Returns the record of a process with two counts of two stacks. `counts` has their bytes.
 fn record(base: u64, counts: [[u64; 2]; 2], double_free: bool) -> Vec<u8> {
     let frames = [[base + 0x100, base + 0x10], [base + 0x200, base + 0x10]];
     let module = Module {

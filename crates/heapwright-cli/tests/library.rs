@@ -111,7 +111,7 @@ fn without_a_cache_a_folder_among_temporary_ones_is_used() {
     assert!(!elsewhere.starts_with(&temporary), "{}", elsewhere.display());
 }
 
-/// Root's home is closed to others; a program that root starts may become one of them.
+/// Root's home is closed to other users. A program that root starts may become another user.
 #[test]
 fn a_program_that_becomes_another_user_still_loads_it() {
     use std::os::unix::process::CommandExt;

@@ -401,7 +401,8 @@ fn every_long_command_ends_when_it_is_asked_to() {
 
 #[test]
 fn top_ends_whatever_its_terminal_does() {
-    // First the terminal takes no more output; then it hangs up, and the command ignores that.
+    // In the first turn the terminal takes no more output. In the second turn it hangs up, and the
+    // command ignores that.
     for ignores in [false, true] {
         let mut command = heapwright();
         command.args(["top", "--interval", "0.1"]).env("TERM", "xterm");

@@ -309,7 +309,7 @@ fn a_run_leaves_nothing_behind() {
         let left: Vec<_> = fs::read_dir(folder.path("")).expect("there").collect();
         assert!(left.is_empty(), "{words:?}: {left:?}");
     }
-    // A comma separates options: such a folder cannot be named in one.
+    // A comma separates options, so an option cannot name such a folder.
     let odd = folder.path("a,b");
     fs::create_dir(&odd).expect("made");
     let output = done(run(&["--format", "json"], &["true"]).env("TMPDIR", &odd));

@@ -1,5 +1,6 @@
-//! Suppressions and names as memcheck has them: the first line of a block, callers of `main`, names
-//! of a library's functions with and without its debug file, heuristics, counts.
+//! Suppressions and names as memcheck has them. The tests cover the first line of a block, callers
+//! of `main`, heuristics and counts, and names of a library's functions with and without its debug
+//! file.
 
 mod common;
 

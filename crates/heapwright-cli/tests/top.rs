@@ -214,7 +214,8 @@ fn who_does_not_want_to_is_not_seen() {
     }
 }
 
-/// An idle process follows no order. What the command says of it is true, and its advice works.
+/// An idle process follows no order. The command's statement about the process is true, and its
+/// advice works.
 #[test]
 fn an_idle_process_is_said_to_be_idle() {
     let folder = Folder::new();

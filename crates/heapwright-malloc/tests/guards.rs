@@ -47,7 +47,7 @@ fn every_mistake_with_a_guarded_block_is_named() {
             assert!(is_there("    allocated ") >= 1, "{what} {size}: {}", outcome.stderr);
             assert!(is_there("    freed ") >= frees, "{what} {size}: {}", outcome.stderr);
             assert!(outcome.stderr.contains("guards.c"), "{what} {size}: {}", outcome.stderr);
-            // Each mistake gives one report. A late one gives two, the second one at the end.
+            // Each mistake gives one report. A late mistake gives two, the second at the end.
             let reports = if what == "late" { 2 } else { 1 };
             assert_eq!(is_there("ERROR: heapwright"), reports, "{what} {size}: {}", outcome.stderr);
         }
@@ -96,8 +96,8 @@ fn what_is_right_is_not_remarked() {
     }
 }
 
-/// One of so many blocks is guarded. Calls that alternate each get their share, although refills
-/// bring whole multiples of them.
+/// One block in 100 is guarded. Two kinds of calls alternate, and each refill has blocks for
+/// equally many calls of both. Still each kind gets half of the guarded blocks.
 #[test]
 fn each_call_has_its_share() {
     for model in ["exclusive", "percpu"] {
@@ -106,8 +106,8 @@ fn each_call_has_its_share() {
         outcome.is_fine(model);
         let shares = outcome.stdout.lines().next().unwrap_or_default().split(' ');
         let shares: Vec<f64> = shares.map(|n| n.parse().expect("a number")).collect();
-        // 1000 are expected, with a deviation of 32; 500 of each call, with a deviation of 22. With
-        // shared caches a guarded call stands for a whole refill.
+        // 1000 guarded blocks are expected, with a deviation of 32. Of each call 500 are expected,
+        // with a deviation of 22. With shared caches a guarded call stands for a whole refill.
         let (least, most) = if model == "exclusive" { (850.0, 1150.0) } else { (250.0, 1150.0) };
         let sum = shares[0] + shares[1];
         assert!((least..=most).contains(&sum), "{model}: {shares:?}");

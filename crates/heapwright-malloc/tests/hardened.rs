@@ -1,5 +1,5 @@
-//! The hardened heap: its reports, in these words; correct programs; and slots, which are never
-//! handed out twice, whatever interrupts a thread.
+//! The hardened heap: its reports, in these words, and correct programs. No slot is handed out
+//! twice, whatever interrupts a thread.
 mod support;
 use support::{How, Outcome, command, compile, run};
 
@@ -33,7 +33,7 @@ fn overflows() {
 
 #[test]
 fn second_frees() {
-    // (A large block's second free meets its record; so does a slot's second free.)
+    // (A large block and a slot have a record, which shows the second free.)
     let words = ["was freed before", "detect=-double-free silences this"];
     refused("double", &SIZES, &words);
     refused("freed-realloc", &SIZES[..2], &words);
@@ -97,9 +97,9 @@ fn right_programs() {
     }
 }
 
-/// A freed block comes back only after as many others were freed, and never if no other is freed.
-/// (With `full`, at least 1984 other blocks come first, minus the effect of its exchange with one
-/// of the 256 newest.)
+/// A freed block comes back only after many other blocks were freed, and never if no other block is
+/// freed. (With `full`, at least 1984 other blocks come first, minus the effect of its exchange
+/// with one of the 256 newest.)
 #[test]
 fn freed_blocks_wait() {
     let modes = [

@@ -39,8 +39,7 @@ fn rows(texts: &[&str]) {
 const PERL: &str =
     r#"perl -e 'my %h; push @{$h{$_ % 97}}, "x" x ($_ % 300) for 1 .. 20000; print %h + 0'"#;
 
-/// glibc fits 290 to 305 MB into 300,000 KiB. In debug mode guards and records take a quarter. The
-/// test takes freed memory for other uses.
+/// glibc fits 290 to 305 MB into 300,000 KiB. In debug mode guards and records take a quarter.
 #[test]
 #[ignore = "long; the steps limits and kernels of .ci/run have it"]
 fn address_space() {

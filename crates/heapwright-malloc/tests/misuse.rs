@@ -111,7 +111,7 @@ fn blocks_that_were_freed() {
     refused("freed-by-thread", &["freed before"]);
 }
 
-/// The fast path takes a small block twice, but its slab does not.
+/// The fast path accepts a second free of a small block, but the block's slab does not.
 #[test]
 fn a_small_double_free_is_seen_late() {
     each("free", "twice-in-thread", |outcome| {
@@ -143,7 +143,8 @@ fn without_stderr_the_program_still_ends() {
     }
 }
 
-/// The library in a daemon keeps no descriptor of the pipe whose end the daemon's caller waits for.
+/// A daemon's caller waits for the end of a pipe. The library in the daemon keeps no descriptor of
+/// that pipe.
 #[test]
 fn no_descriptor_of_the_programs_is_kept() {
     let folder = scratch().join("kept");

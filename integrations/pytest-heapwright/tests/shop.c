@@ -10,7 +10,7 @@ __attribute__((noinline)) static void fill(size_t size) {
     block = malloc(size);
     memset(block, 1, size);
 }
-/* A block of so many bytes that is forgotten, or freed. */
+/* Allocates a block of `size` bytes, and forgets it or frees it. */
 static PyObject *forget(PyObject *self, PyObject *size) {
     fill(PyLong_AsSize_t(size));
     block = NULL;

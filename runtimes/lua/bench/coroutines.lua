@@ -1,4 +1,5 @@
--- Coroutines: generators that are made and run to their end, chains of them, and many that wait.
+-- Coroutines: generators that are made and run to their end, chains of generators, and many that
+-- wait.
 local rounds = tonumber(arg[1]) or 250
 
 local function numbers(n)

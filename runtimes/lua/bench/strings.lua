@@ -1,4 +1,5 @@
--- String buffers: lines of text are put together, cut up, replaced in, kept for a while.
+-- String buffers: lines of text are put together, cut up, changed by replacements, and kept for a
+-- while.
 local rounds = tonumber(arg[1]) or 60
 
 local kept, bytes = {}, 0

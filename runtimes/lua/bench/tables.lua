@@ -1,4 +1,5 @@
--- Table churn: records in a big table that are replaced, arrays that grow and shrink, a queue, fields that come late.
+-- Table churn: records in a big table that are replaced, arrays that grow and shrink, a queue,
+-- fields that are added late.
 local rounds = tonumber(arg[1]) or 40
 
 local records, size = {}, 100000

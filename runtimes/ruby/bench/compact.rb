@@ -1,4 +1,5 @@
-# What GC.compact gives back: a table of 200,000 entries of which nine in ten go, one here, one there.
+# The memory that GC.compact gives back: a table of 200,000 entries loses nine in ten of them,
+# spread over all pages.
 def show(what)
   pages = GC.stat(:heap_allocated_pages)
   puts format("%-8s %5d pages, RSS %4d MiB", what, pages, File.read("/proc/self/statm").split[1].to_i * 4 / 1024)

@@ -1,4 +1,5 @@
-# After Boehm's GCBench (Ellis, Kovac, Boehm): trees built from above and from below, beside a long-lived tree and an array of floats.
+# The model is GCBench (Ellis, Kovac, Boehm): trees built from above and from below, beside a
+# long-lived tree and an array of floats.
 class Node
   attr_accessor :left, :right
 

@@ -1,4 +1,4 @@
-# Planets, as the benchmarks game has them: floats in registers, hardly an allocation.
+# Planets, as in the Benchmarks Game: floats in registers, and hardly an allocation.
 class Planet
   attr_accessor :x, :y, :z, :vx, :vy, :vz, :mass
 

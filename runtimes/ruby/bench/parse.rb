@@ -1,4 +1,4 @@
-# A compiler's load: the standard library's files to trees, all of which live for a while.
+# A compiler's load: the standard library's files become trees, all of which live for a while.
 require "prism"
 
 files = Dir[File.join(ARGV[1] || RbConfig::CONFIG["rubylibdir"], "**/*.rb")].sort

@@ -1,10 +1,13 @@
-# A large heap that lives while requests come and go: how long does a collection stop the program at most?
+# A large heap lives while requests come and go. Prints the longest time for which a collection
+# stops the program.
 #
 #   pause.rb [MIB] [SECONDS] [ROWS]     default 1024 30 1000
 #
-# Objects of several kinds in ROWS arrays, MIB of them and a quarter more for what collectors keep beside; then for SECONDS some of them are
-# replaced by new ones, one by one, and a clock is read after each: the longest gap between two readings is what the program has seen, whoever
-# held it up. An array is looked at in one piece: ROWS 1 shows what one of two million elements costs.
+# The heap has MIB of objects of several kinds in ROWS arrays, and a quarter more for the
+# collector's own data. Then for SECONDS some objects are replaced, one by one, and the program
+# reads a clock after each. The longest gap between two readings is the pause that the program has
+# seen, whatever caused it. The collector scans an array in one piece: ROWS 1 shows the cost of an
+# array of two million elements.
 mib, seconds, rows = (ARGV[0] || 1024).to_i, (ARGV[1] || 30).to_f, (ARGV[2] || 1000).to_i
 clock = -> { Process.clock_gettime(Process::CLOCK_MONOTONIC) }
 

@@ -1,4 +1,4 @@
-# RDoc over a part of the standard library: all but writing the files, which is the kernel's work.
+# RDoc over a part of the standard library, without writing the files, which is the kernel's work.
 require "rdoc/rdoc"
 
 library = ARGV[1] || RbConfig::CONFIG["rubylibdir"]

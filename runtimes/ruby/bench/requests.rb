@@ -1,5 +1,5 @@
-# A server's requests without the network: JSON in, some work on a store that lives, ERB and JSON out. Prints requests a second and the percentiles
-# of their times in microseconds.
+# A server's requests without the network: JSON in, some work on a store that lives, ERB and JSON
+# out. Prints the requests a second, and the percentiles of their times in microseconds.
 require "json"
 require "erb"
 
@@ -35,7 +35,7 @@ COUNT.times do |i|
   times << (Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond) - start) / 1000
 end
 seconds = Process.clock_gettime(Process::CLOCK_MONOTONIC) - began
-# For picture.py: how long each took, in order.
+# For picture.py: the time of each request, in order.
 File.write(ENV["REQUEST_TIMES"], times.pack("L*")) if ENV["REQUEST_TIMES"]
 times.sort!
 at = ->(share) { times[[(times.size * share).to_i, times.size - 1].min] }

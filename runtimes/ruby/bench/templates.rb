@@ -1,4 +1,5 @@
-# A small template language, compiled to a tree of nodes and rendered against hashes: what a shop's pages do.
+# A small template language, compiled to a tree of nodes and rendered against hashes, as for the
+# pages of a shop.
 class Template
   Text = Struct.new(:text) { def render(_, out) = out << text }
   Output = Struct.new(:path, :filters) do

@@ -1,4 +1,4 @@
-# Binary trees: short-lived ones beside one that lives, by arrays of two.
+# Binary trees of arrays of two: short-lived ones beside one that lives.
 def make(depth)
   depth == 0 ? [nil, nil] : [make(depth - 1), make(depth - 1)]
 end

@@ -69,8 +69,8 @@ pub(crate) fn parent() -> i32 {
 
 /// Makes a process (0: this one) the leader of a new group.
 pub(crate) fn lead_group(process: i32) {
-    // SAFETY: no pointers are involved. The call may fail if the other process made it first and
-    // called exec: the group then exists.
+    // SAFETY: no pointers are involved. The call may fail if the other process made the group first
+    // and called exec. The group then exists.
     unsafe { call(number::SETPGID, [process as usize, process as usize, 0, 0, 0]) };
 }
 
@@ -116,7 +116,7 @@ pub(crate) fn default_child_signal() {
     // form of the structure.
     let action: [usize; 4] = [0; 4];
     let place = (&raw const action) as usize;
-    // SAFETY: the structure is readable; a null says that the old one is not wanted.
+    // SAFETY: the structure is readable. With null the call does not write the old one.
     unsafe { call(number::RT_SIGACTION, [SIGCHLD as usize, place, 0, SET_BYTES, 0]) };
 }
 
@@ -159,8 +159,8 @@ impl Signals {
     pub(crate) fn take(self, limit: u64) -> i32 {
         let time = [limit / CLOCK_NS, limit % CLOCK_NS];
         let (set, time) = ((&raw const self.0) as usize, (&raw const time) as usize);
-        // SAFETY: the set and the time are live and have the expected sizes; a null says that the
-        // signal's details are not wanted.
+        // SAFETY: the set and the time are live and have the expected sizes. With null the call
+        // does not write the signal's details.
         let result = unsafe { call(number::RT_SIGTIMEDWAIT, [set, 0, time, SET_BYTES, 0]) };
         result as i32
     }
@@ -177,7 +177,7 @@ pub(crate) fn has_ended(child: i32) -> bool {
     const NO_HANG: usize = 1;
     const EXITED: usize = 4;
     const NO_WAIT: usize = 0x0100_0000;
-    // A siginfo has 128 bytes; this function reads only the first word, which stays zero while the
+    // A siginfo has 128 bytes. This function reads only the first word, which stays zero while the
     // child runs.
     let mut info: [u64; 16] = [0; 16];
     let place = (&raw mut info) as usize;

@@ -41,7 +41,7 @@ fn marks(caches: &Caches) -> usize {
     .sum()
 }
 
-/// Threads visit caches, whose number grows meanwhile.
+/// Threads visit caches. Meanwhile the number of caches grows.
 fn visit(first: usize, last: usize, threads: usize, times: usize) {
     let caches = Arc::new(Caches::new());
     assert_eq!(caches.raise(first, make), first);
@@ -100,7 +100,7 @@ fn grow(threads: usize, times: usize) {
     assert_eq!(marks(&owner.0), threads * times, "a mark was lost");
 }
 
-/// Threads take indices and release them, with few free ones in the first word.
+/// Threads take indices and release them. Few indices are free in the first word.
 fn take_indices(threads: usize, times: usize) {
     const FREE: usize = 5;
     let room = Arc::new((Indices::<2>::new(), std::array::from_fn::<_, 128, _>(Marks::new)));

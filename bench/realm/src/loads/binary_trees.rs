@@ -1,7 +1,7 @@
 //! binary-trees, of the Computer Language Benchmarks Game: complete trees without values come and
 //! go. Trees of each depth have about the same number of nodes in total.
 //!
-//! A tree one level deeper than all others stretches the heap and is dropped; a tree of the
+//! A tree one level deeper than all others stretches the heap and is dropped. A tree of the
 //! greatest depth stays to the end. No store changes an existing node: the load measures only
 //! allocation and finding dead objects.
 

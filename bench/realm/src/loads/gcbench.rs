@@ -1,9 +1,9 @@
 //! GCBench, by Ellis, Kovac and Boehm: binary trees of many lifetimes. `bench/gc/loads/gcbench.c`
 //! measures the same through the C interface.
 //!
-//! A tree stretches the heap and is dropped; a smaller one and an array of numbers stay to the
-//! end. Then trees of every second depth come and go. They are built from the top down (stores
-//! into existing nodes, through a cell) and from the bottom up. Nodes have two numbers that never
+//! A tree stretches the heap and is dropped. A smaller tree and an array of numbers stay to the
+//! end. Then trees of every second depth come and go. They are built from the top down (stores into
+//! existing nodes, through a cell) and from the bottom up. Nodes have two numbers that never
 //! change.
 
 use super::Collector;

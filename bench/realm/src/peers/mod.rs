@@ -3,7 +3,7 @@
 //! | peer | a value lives while | dead values are found |
 //! |---|---|---|
 //! | `heapwright` | the root leads to it | when `mutate` returns, if it is time |
-//! | `gc_arena` | the root leads to it | in `collect_debt`, as far as was allocated |
+//! | `gc_arena` | the root leads to it | in `collect_debt`, in proportion to the allocations |
 //! | `gc` | a handle on the stack leads to it | when something is allocated, if it is time |
 //! | `dumpster` | it is counted, cycles excepted | when a handle is dropped, if it is time |
 //! | `rc` | it is counted | |

@@ -44,7 +44,7 @@ impl<T: Plain> Array<T> {
     /// Makes a copy by `malloc`.
     pub(crate) fn copy(numbers: &[T]) -> Self {
         let start = allocate(bytes::<T>(numbers.len())).cast::<T>();
-        // SAFETY: both are as long as `numbers`, and no other code has the new one.
+        // SAFETY: the new block is as long as `numbers`, and no other code has it.
         unsafe { start.copy_from_nonoverlapping(NonNull::from(numbers).cast(), numbers.len()) }
         Self { start, len: numbers.len() }
     }

@@ -6,10 +6,10 @@
 //!   |   stamp    |  filled, if at most 256 B  |   !stamp   |
 //!   +------------+----------------------------+------------+
 //! ```
-//! The stamp is written when the block is made and read when it is freed: a real program writes
-//! and reads its memory. The read stamp is part of the workload's checksum, so the checksum shows
-//! an allocator that hands out memory twice. Small blocks are written whole, as by programs; large
-//! ones at their ends, and in every page by [`Block::touch_pages`].
+//! The stamp is written when the block is made and read when it is freed: a real program writes and
+//! reads its memory. The read stamp is part of the workload's checksum, so the checksum shows an
+//! allocator that hands out memory twice. Small blocks are written whole, as by programs. Large
+//! blocks are written at their ends, and in every page by [`Block::touch_pages`].
 
 use super::{allocate, allocate_aligned, allocate_zeroed, release};
 use std::hint::black_box;

@@ -1,6 +1,7 @@
-//! The allocators that race: glibc, heapwright, those found on the machine, those that are named.
+//! The allocators that race: glibc, heapwright, allocators found on the machine, and allocators
+//! that the user names.
 //!
-//! `--with NAME=[VAR=VALUE ...]PATH` adds an allocator, or replaces the one of that name. The
+//! `--with NAME=[VAR=VALUE ...]PATH` adds an allocator, or replaces the allocator of that name. The
 //! assignments set the program's environment, as before a command in a shell.
 //! `--with heapwright:OPTIONS` adds heapwright with these options, under that name.
 //! `--with NAME,...` chooses some that are found on the machine.
@@ -65,7 +66,8 @@ const SCUDO: &[&str] =
 const SCUDO: &[&str] =
     &["libclang_rt.scudo_standalone-x86_64", "libclang_rt.scudo_standalone", "libscudo"];
 
-/// mimalloc uses huge pages by default, which changes its memory much. So it races without, too.
+/// mimalloc uses huge pages by default, which changes its use of memory much. So it also races
+/// without huge pages.
 const WITHOUT_HUGE_PAGES: (&str, &str, &str) = ("mimalloc-no-thp", "MIMALLOC_ALLOW_THP", "0");
 
 impl Allocator {
@@ -213,13 +215,14 @@ impl With {
     }
 }
 
-/// Returns the names in a word of `--only`: separated by commas, or one option set.
+/// Returns the names in a word of `--only`. The word has names separated by commas, or one option
+/// set.
 pub(crate) fn names(word: &str) -> impl Iterator<Item = String> {
     let whole = word.starts_with(OPTION_SET);
     word.split(move |letter| letter == ',' && !whole).map(str::to_owned)
 }
 
-/// Makes heapwright with more options. The library itself refuses bad ones.
+/// Makes heapwright with more options. The library itself refuses bad options.
 fn option_set(all: &[Allocator], name: &str, given: &str) -> anyhow::Result<Allocator> {
     let ours = all.iter().find(|one| one.name == HEAPWRIGHT).context("heapwright races")?;
     let mut options = Options::inherited(ours.environment.get("HEAPWRIGHT").map(OsStr::new));
@@ -261,7 +264,8 @@ fn newest(files: &[PathBuf], stem: &str) -> Option<PathBuf> {
     };
     let mut fitting: Vec<(Vec<u64>, &PathBuf)> =
         files.iter().filter_map(|path| Some((version(path)?, path))).collect();
-    // The sort is stable: of equal versions, the one in the first folder stays first.
+    // The sort is stable: of two libraries with one version, the library in the earlier folder
+    // stays first.
     fitting.sort_by(|a, b| b.0.cmp(&a.0));
     fitting.into_iter().find_map(|(_, path)| preload::checked(path).ok())
 }

@@ -1,8 +1,8 @@
 //! The machine's folders of shared libraries.
 //!
-//! First come the folders of `/etc/ld.so.conf` and the files it includes, then those that every
-//! loader searches, then clang's own, which has scudo. This module reads the folders themselves.
-//! The loader's cache may lack an allocator with which no program is linked.
+//! First come the folders of `/etc/ld.so.conf` and the files it includes. Then come the folders
+//! that every loader searches, and then clang's own folder, which has scudo. This module reads the
+//! folders themselves. The loader's cache may lack an allocator with which no program is linked.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! The launcher (bench/launcher) starts the program, waits for it, kills its group when the time is
-//! over, and sends one line of numbers. It dies with this command, and the program with it.
+//! over, and sends one line of numbers. If this command dies, the launcher and the program die,
+//! too.
 //!
 //! The program prints to files in memory, not to pipes, which this command would have to read
 //! during the timed run. A program that prints without end is stopped at [`MOST_OUTPUT`].

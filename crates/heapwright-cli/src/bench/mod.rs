@@ -19,17 +19,15 @@
 //! How the comparison is kept fair:
 //! - An allocator is a shared library under `LD_PRELOAD`. Nothing is between the program and its
 //!   malloc. A probe checks this first.
-//! - A static launcher of some tens of KiB starts every program, because a peak resident size
-//!   survives exec from a big parent.
-//! - Before each run, as much memory as it may need is touched, because a host hands out the memory
-//!   of its virtual machines at the first touch.
+//! - A static launcher of some tens of KiB starts every program: a big parent's peak survives exec.
+//! - Before each run, as much memory as it may need is touched. A host hands out the memory of its
+//!   virtual machines at the first touch.
 //! - Each round runs each program once under every allocator. The order rotates by one, so that a
 //!   busy minute affects all of them.
-//! - First runs are not counted. They show whether the program works, and prints the same.
+//! - First runs are not counted. They show whether the program works and prints the same output.
 //! - Ratios are formed round by round, with an interval. An interval that contains 1 is a tie.
 //!
-//! `output` prints from `results`, `statistics` and `comparison`. These do not depend on how a run
-//! is made.
+//! `output` prints from `results`, `statistics` and `comparison`, which make no runs.
 
 pub(crate) mod allocators;
 pub(crate) mod comparison;

@@ -40,7 +40,8 @@ pub(crate) struct Known {
     pub(crate) unfit: Option<(Outcome, String)>,
 }
 
-/// Probes allocators in turn. After a request to stop, the facts of the rest stay unknown.
+/// Probes allocators in turn. After a request to stop, the facts about the other allocators stay
+/// unknown.
 pub(crate) fn probe_all(
     allocators: &[Allocator],
     launcher: &Launcher,

@@ -1,7 +1,7 @@
 //! The current run and the remaining time, on stderr, for people.
 //!
-//! On a terminal the progress is a bar; elsewhere, on request, a line for each round. A race of a
-//! minute or more announces its length first. The main thread draws the bar between and during
+//! On a terminal the progress is a bar. Elsewhere, on request, it is a line for each round. A race
+//! of a minute or more announces its length first. The main thread draws the bar between and during
 //! runs, at most four times a second. The timed program does not measurably slow down.
 
 use crate::output;
@@ -13,7 +13,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Showing {
     Nothing,
-    /// Only how long the race takes, before its first round.
+    /// Only the length of the race, before its first round.
     Length,
     Bar,
     Lines,

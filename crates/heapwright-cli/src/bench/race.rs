@@ -1,7 +1,7 @@
 //! The rounds.
 //!
 //! First every program runs once under every allocator, uncounted: this fills the page cache and
-//! shows failures. Then each round runs each program under each allocator; the order rotates by one
+//! shows failures. Then each round runs each program under each allocator. The order rotates by one
 //! from round to round. Rounds are the outer loop, so that each program's runs are spread over the
 //! whole race. An interrupted race has then measured all programs a little, not a few of them well.
 //!
@@ -379,7 +379,7 @@ impl Lane<'_> {
         racing.map(|place| place.takes).sum::<Duration>().saturating_mul(rounds)
     }
 
-    /// Drops the runs of a round that not every allocator has run.
+    /// Drops the runs of a round that some allocator has not run.
     fn keep_whole_rounds(&mut self) {
         let racing = || self.places.iter().filter(|place| place.failure.is_none());
         let whole = racing().map(|place| place.runs.len()).min().unwrap_or_default();

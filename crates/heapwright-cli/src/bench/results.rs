@@ -1,6 +1,6 @@
 //! The results of a race: the structures of `--format json`, from which all other output is made.
 //!
-//! `schema` names the format. A new field does not change this name; a new meaning of a field does.
+//! `schema` names the format. A new meaning of a field changes this name; a new field does not.
 
 use super::machine;
 use crate::output::rfc3339;
@@ -171,7 +171,7 @@ pub(crate) struct Comparison {
     pub(crate) measure: Measure,
     pub(crate) of: String,
     pub(crate) against: String,
-    /// The number of programs that ran well under both.
+    /// The number of programs that ran well under both allocators.
     pub(crate) programs: usize,
     pub(crate) ratio: f64,
     /// The 95 % interval; `None` after a single round.

@@ -9,11 +9,11 @@
 //! holds the middle 95 % of the medians.
 //!
 //! **Many programs.** The estimate is the geometric mean of the programs' medians. Its interval
-//! comes from the same redrawn medians: each mean takes one of every program. Each program begins
-//! at another place in its list. The programs themselves are not redrawn: the interval is for the
-//! mean of *these* programs, not of others.
+//! comes from the same redrawn medians: each redrawn mean takes one redrawn median of every
+//! program. Each program begins at another place in its list. The programs themselves are not
+//! redrawn: the interval is for the mean of *these* programs, not of others.
 //!
-//! From fewer than [`SURE_ROUNDS`] rounds no method can give 95 %: the interval then reaches from
+//! From fewer than [`SURE_ROUNDS`] rounds no method can give 95 %. Then the interval reaches from
 //! about the smallest to the largest ratio.
 
 #![forbid(unsafe_code)]
@@ -24,7 +24,7 @@ const RESAMPLES: usize = 2000;
 /// The distance between the draws of one program and of the next.
 const APART: usize = 37;
 
-/// The share of the medians outside the interval, half at each end.
+/// The share of the medians outside the interval. One half of the share is at each end.
 const OUTSIDE: f64 = 0.05;
 
 /// The fewest rounds whose extremes enclose the true median in 95 of 100 cases. Six rounds
@@ -78,7 +78,7 @@ pub(crate) fn quantile(values: &[f64], share: f64) -> Option<f64> {
 fn quantile_of_sorted(sorted: &[f64], share: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
     let place = share.clamp(0.0, 1.0) * last as f64;
-    // Both are at most `last`.
+    // Both indices are at most `last`.
     let (below, above) = (place.floor() as usize, place.ceil() as usize);
     let (low, high) = (*sorted.get(below)?, *sorted.get(above)?);
     Some(low + (high - low) * place.fract())

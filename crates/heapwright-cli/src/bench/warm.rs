@@ -7,10 +7,10 @@
 //!
 //! In a virtual machine free memory often has no pages of the host behind it. The host takes them
 //! back after seconds (free page reporting, balloons) or has never given them, and provides them at
-//! the first touch. Such a page costs ten times as much as its fault. The run before decides how
-//! many such pages a run meets. So, immediately before each run, this module touches as much memory
-//! as the run may need, and frees it. The kernel hands out the last freed pages first. The module
-//! does the same for every allocator. On a physical machine it changes little.
+//! the first touch. The first touch of such a page costs ten times a page fault. The previous run
+//! decides how many such pages a run meets. So, immediately before each run, this module touches as
+//! much memory as the run may need, and frees it. The kernel hands out the last freed pages first.
+//! The module does the same for every allocator. On a physical machine it changes little.
 //!
 //! The module touches only free memory, so the files that runs read stay in the page cache, which
 //! the host does not take. A child process touches the memory. In a container there may be less
@@ -21,7 +21,7 @@ use std::ptr;
 
 /// Bytes beyond the program's own peak, for other processes and for differences between runs.
 const SPARE: u64 = 64 << 20;
-/// One touch in each page is enough: the smallest page size.
+/// One touch in each page is enough. This is the size of the smallest page.
 const STEP: usize = 4096;
 
 /// Warms up memory for a run whose peak was `peak` bytes, but at most half of the free memory. A

@@ -27,17 +27,16 @@ pub(crate) const OWN_FAILURE: u8 = 125;
 
 /// Race allocators on a program, or on built-in workloads.
 ///
-/// Runs CMD (or the workloads) in turns under glibc's malloc, heapwright, every
-/// other allocator found on this machine, and those named. Prints medians,
-/// ratios with their 95 % intervals, peak memory and page faults. If an interval
-/// contains 1, the result is a tie. If an allocator crashes or hangs the program,
-/// a row says so.
+/// Runs CMD (or the workloads) in turns under glibc's malloc, heapwright, every other allocator
+/// found on this machine, and the allocators named. Prints medians, ratios with their 95 %
+/// intervals, peak memory and page faults. If an interval contains 1, the result is a tie. If an
+/// allocator crashes or hangs the program, a row says so.
 ///
 /// CMD's stdin is empty. CMD's output is compared, and not shown.
 ///
-/// Exits with 0 if the race was run, 1 if a program fails by itself (under the
-/// baseline), 2 for a wrong command line, 127 or 126 if CMD cannot be run, 125
-/// if something else went wrong. Ctrl-C prints what was measured so far.
+/// Exits with 0 if the race was run, 1 if a program fails by itself (under the baseline), 2 for a
+/// wrong command line. Exits with 127 or 126 if CMD cannot be run, 125 if something else went
+/// wrong. Ctrl-C prints what was measured so far.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(override_usage = "heapwright bench [OPTIONS] [-- CMD [ARGS]...]")]
@@ -51,9 +50,9 @@ Examples:
   heapwright bench --with heapwright:purge=0 --with heapwright:purge=never --workloads cfrac
   heapwright bench --suite programs.toml --format json -o race.json --format html -o race.html")]
 pub(crate) struct Args {
-    /// Race this allocator, too: a name from --list, NAME=PATH of a library,
-    /// 'NAME=VAR=VALUE PATH' to set the program's environment, or heapwright:OPTIONS; an
-    /// allocator found under the same NAME is replaced; may be repeated
+    /// Race this allocator, too. Give a name from --list, NAME=PATH of a library, 'NAME=VAR=VALUE
+    /// PATH' to set the program's environment, or heapwright:OPTIONS. An allocator found under the
+    /// same NAME is replaced. May be repeated
     #[arg(long, value_name = "NAME,...")]
     with: Vec<OsString>,
 

@@ -44,10 +44,10 @@ const MORE_FRAMES: &str = "traces=32";
 
 /// Run a program and all that it starts in debug mode, and report errors and leaks.
 ///
-/// Finds errors while the program runs, and leaks when a process ends.
-/// Exits with 99 (see --exit-code) if there is a finding that --fail-on names, else
-/// as the program did; 2 for a wrong command line, 125 if the program could not be
-/// checked, 126 or 127 if it could not be run.
+/// Finds errors while the program runs, and leaks when a process ends. Exits with 99 (see
+/// --exit-code) if there is a finding that --fail-on names, else as the program did. Exits with 2
+/// for a wrong command line, 125 if the program could not be checked, 126 or 127 if it could not be
+/// run.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(override_usage = "heapwright check [OPTIONS] [--] CMD [ARGS]...")]
@@ -89,25 +89,24 @@ pub(crate) struct Args {
     #[arg(long, value_name = "WHICH", value_parser = ["never", "sample", "all"])]
     guard: Option<String>,
 
-    /// Report a function's limit beyond the end of a block (fgets, read, ...) only if the function
-    /// wrote there
+    /// If a function's size limit (of fgets, read, ...) exceeds the block, report that only if the
+    /// function wrote behind the block
     #[arg(long)]
     exact: bool,
 
     /// Guard all blocks of the places in FILE from the start, so that an error there is seen as it
-    /// happens, and add the places where this run finds something. FILE need not exist
+    /// happens. Add the places where this run finds something. FILE need not exist
     #[arg(long, value_name = "FILE")]
     sites: Option<PathBuf>,
 
-    /// The processes that outlive the program and that the command waits for, however long it
-    /// takes: daemon (the program itself, gone to the background), all, or none. All others get one
-    /// second
+    /// The processes to wait for without a limit after the program has ended: daemon (the program
+    /// itself, gone to the background), all, or none. Other processes get one second
     #[arg(long, value_enum, value_name = "WHICH", default_value_t = Follow::Daemon)]
     follow: Follow,
 
-    /// Look for uninitialised values, too: run the program again with other bytes in memory that it
-    /// has not written, and compare its end, its output and the findings. If these differ, further
-    /// runs find the bytes. Each run repeats the program's changes to files (see --setup)
+    /// Look for uninitialised values, too. The program runs again with other bytes in memory that
+    /// it has not written. Its end, its output and the findings are compared. If these differ,
+    /// further runs find the bytes. Each run repeats the program's changes to files (see --setup)
     #[arg(long)]
     twice: bool,
 

@@ -172,9 +172,9 @@ impl End {
     }
 }
 
-/// Waits up to a second for the processes that outlive the program. Those that --follow names are
-/// waited for until they end, the user interrupts twice, or the limit passes. Returns the processes
-/// that still run, and those that --follow named.
+/// Waits up to a second for the processes that outlive the program. For the processes that --follow
+/// names, waits until they end, the user interrupts twice, or the limit passes. Returns the
+/// processes that still run, and the processes that --follow named.
 fn outlive(
     name: &OsStr,
     how: &How<'_>,

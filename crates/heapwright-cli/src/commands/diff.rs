@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// The exit code if a record could not be read.
 pub(crate) const COULD_NOT: u8 = 2;
 
-/// Show the differences between two records, or between two points in time of one.
+/// Show the differences between two records, or between two points in time of one record.
 ///
 /// A and B are records or folders of records, each with an optional point:
 /// RECORD@3 (the leak check of that number), RECORD@10s (the last leak check in the

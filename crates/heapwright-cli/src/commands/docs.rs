@@ -1,7 +1,8 @@
 //! Hidden helpers for packagers: shell completions and manual pages.
 //!
-//! Both are generated from the argument definitions, so they always match these. `heapwright man`
-//! prints the page of the command; `heapwright man run` prints the page of a subcommand.
+//! Completions and pages are generated from the argument definitions, so they always match these
+//! definitions. `heapwright man` prints the page of the command; `heapwright man run` prints the
+//! page of a subcommand.
 
 use crate::cli::Cli;
 use crate::output;

@@ -23,10 +23,10 @@ pub(crate) const COULD_NOT: u8 = 2;
 ///
 /// Exits with 0 if heapwright would take effect, 1 if not, 2 if that cannot be found out, or there
 /// is no such command. Also lists the protections that mode=hardened (heapwright run --hardened)
-/// would have on this machine. The program is not run, unless with --try. With --system, looks at
-/// all programs on PATH as if they were preloaded, by a session's environment or by
-/// /etc/ld.so.preload. Then exits with 1 if /etc/ld.so.preload names a missing file, or a file that
-/// other users may change.
+/// would have on this machine. The program is run only with --try. With --system, looks at all
+/// programs on PATH, as if a session's environment or /etc/ld.so.preload preloaded heapwright into
+/// them. Then exits with 1 if /etc/ld.so.preload names a missing file, or a file that other users
+/// may change.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(override_usage = "heapwright doctor [OPTIONS] [--] CMD [ARGS]...")]

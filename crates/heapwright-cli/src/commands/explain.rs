@@ -25,11 +25,11 @@ use std::time::Duration;
 ///
 /// For a running process, lists the largest parts of its memory, each with an explanation, options
 /// that make the part smaller, and their cost. If the process is sampled, its heap profile follows.
-/// For the record of a heap profile, lists the calls whose blocks stay, are freed at once, or grow,
-/// and the share of resident memory that was not live. For a folder of records, explains the
-/// process with the most live bytes. See docs/live.md. Exits with 0; 1 for a process that has not
-/// shown anything yet; 2 for a wrong command line, a process that cannot be shown, or a file that
-/// is no heap profile.
+/// For the record of a heap profile, lists the calls whose blocks stay, are freed at once, or grow.
+/// Also states the share of resident memory that was not live. For a folder of records, explains
+/// the process with the most live bytes. See docs/live.md. Exits with 0, or with 1 for a process
+/// that has not shown anything yet. Exits with 2 for a wrong command line, a process that cannot be
+/// shown, or a file that is no heap profile.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(after_help = "\

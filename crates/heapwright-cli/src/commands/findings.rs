@@ -6,7 +6,7 @@ use crate::output;
 use crate::process::Exit;
 use crate::wrong::wrong;
 
-/// Explain a kind of finding: an example, its report, and what to do
+/// Explain a kind of finding: an example, its report, and the remedy
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -1,5 +1,5 @@
-//! `heapwright heap DUMP` summarises a dump of a collected heap: its objects and what retains them.
-//! With `--timeline` it writes the heap's collections as a Chrome trace.
+//! `heapwright heap DUMP` summarises a dump of a collected heap: its objects, and the objects that
+//! retain them. With `--timeline` it writes the heap's collections as a Chrome trace.
 
 use super::OutputsArgs;
 use crate::heap::{self, Wanted, timeline};
@@ -18,15 +18,15 @@ const NOT_WHOLE: u8 = 1;
 
 /// Summarise a dump of a collected heap: its types, their sizes, and the objects that retain most.
 ///
-/// Prints the bytes that the objects of each type take and retain (could be freed with them), and
-/// how full the pages of each size are. Then prints the objects that retain the most, each with the
-/// shortest path from a root. For a heap with generations, or a compacted heap, also prints how
-/// much is old, pinned, and moved. --format html draws all pages: how full and how old they are,
-/// which are pinned, and which received moved objects.
+/// Prints how many bytes the objects of each type take, and how many they retain (would be freed
+/// with them). Also prints how full the pages of each size are. Then prints the objects that retain
+/// the most, each with the shortest path from a root. For a heap with generations, or a compacted
+/// heap, also prints how much is old, pinned, and moved. --format html draws all pages: how full
+/// and how old they are, which are pinned, and which received moved objects.
 ///
-/// The function hw_gc_dump writes a DUMP; the file may be compressed (gzip). A cut or damaged file
-/// is summarised as far as it goes. Exits with 0, with 1 if the dump is not whole, with 2 if it
-/// cannot be read, or lacks the requested type or object.
+/// The function hw_gc_dump writes a DUMP; the file may be compressed (gzip). Of a cut or damaged
+/// file the readable part is summarised. Exits with 0, with 1 if the dump is not whole, with 2 if
+/// it cannot be read, or lacks the requested type or object.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(after_help = "\

@@ -11,9 +11,9 @@ use std::os::unix::ffi::OsStrExt;
 
 /// Print the path of the preload library, for setting LD_PRELOAD by hand.
 ///
-/// The library lies in XDG_CACHE_HOME, ~/.cache or a folder among the temporary files; for root in
-/// /var/cache, which all users can read. For a service of another user, run this command as root,
-/// or install the library (packaging/install.sh).
+/// The library lies in XDG_CACHE_HOME, ~/.cache or a folder among the temporary files. For root, it
+/// lies in /var/cache, which all users can read. For a service of another user, run this command as
+/// root, or install the library (packaging/install.sh).
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(after_help = "Example: LD_PRELOAD=$(heapwright library) python3 script.py")]

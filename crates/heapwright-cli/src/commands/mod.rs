@@ -109,7 +109,7 @@ pub(crate) struct OutputsArgs<F: ValueEnum + Send + Sync + 'static> {
     #[arg(long = "format", value_enum, value_name = "FORMAT")]
     formats: Vec<F>,
 
-    /// Write to FILE; the n-th FILE gets the n-th --format; the text then goes to stdout, too
+    /// Write to FILE. The n-th FILE gets the n-th --format. The text then goes to stdout, too
     #[arg(short, long = "output", value_name = "FILE")]
     outputs: Vec<PathBuf>,
 
@@ -158,8 +158,8 @@ pub(crate) struct ProgramArgs {
     #[command(flatten)]
     pub(crate) library: LibraryArg,
 
-    /// Make Python allocate all objects with malloc (PYTHONMALLOC=malloc), so that they are seen;
-    /// small objects are otherwise in Python's own allocator
+    /// Make Python allocate all objects with malloc (PYTHONMALLOC=malloc), so that small objects
+    /// are seen, too. By default Python has its own allocator for small objects
     #[arg(long)]
     pub(crate) python: bool,
 
@@ -208,7 +208,7 @@ pub(crate) fn has_own_objects(is_asked: bool) -> bool {
 /// The choice of preload library that several subcommands share.
 #[derive(clap::Args)]
 pub(crate) struct LibraryArg {
-    /// Use this libheapwright.so instead of the one inside this command
+    /// Use this libheapwright.so instead of the built-in library
     #[arg(long = "library", value_name = "PATH")]
     path: Option<PathBuf>,
 }

@@ -37,8 +37,8 @@ const STEM: &str = "profile";
 ///
 /// heapwright keeps the stacks of a small random sample of blocks, and notes when each block is
 /// freed. The program runs at most a few per cent slower. Each of its processes has a profile of
-/// its own. Exits as the program did; 2 for a wrong command line, 125 if the command failed itself,
-/// 126 or 127 if the program could not be run.
+/// its own. Exits as the program did. Exits with 2 for a wrong command line, 125 if the command
+/// failed itself, 126 or 127 if the program could not be run.
 ///
 /// With a PID, profiles a running process on heapwright for some seconds, without a restart. The
 /// profile has the blocks that the process allocates in this time. Ctrl-C ends the wait sooner.
@@ -61,7 +61,7 @@ pub(crate) struct Args {
     program: ProgramArgs,
 }
 
-/// How to profile, and what to report.
+/// The settings of a profile and of its report.
 #[derive(clap::Args)]
 struct How {
     /// The format of the output [default: text]

@@ -31,16 +31,15 @@ pub(crate) const OWN_FAILURE: u8 = 125;
 
 /// Replay a recorded trace under several allocators.
 ///
-/// Repeats the calls in TRACE with as many threads as it had, in turns under glibc's
-/// malloc, heapwright and the allocators named. Prints time and CPU time per
-/// operation, peak memory, and the ratio of peak memory to live bytes.
+/// Repeats the calls in TRACE with as many threads as the program had, in turns under glibc's
+/// malloc, heapwright and the allocators named. Prints time and CPU time per operation, peak
+/// memory, and the ratio of peak memory to live bytes.
 ///
-/// TRACE is a file of heapwright record, or text in the format of Android's
-/// memory_replay; either may be compressed (gzip, or zip).
+/// TRACE is a file of heapwright record, or text in the format of Android's memory_replay. Either
+/// file may be compressed (gzip, or zip).
 ///
-/// Exits with 0 if all was replayed, 1 if an allocator failed, 2 for a wrong
-/// command line or trace, 125 if something else went wrong. Ctrl-C prints what
-/// was measured so far.
+/// Exits with 0 if all was replayed, 1 if an allocator failed, 2 for a wrong command line or trace.
+/// For any other failure, exits with 125. Ctrl-C prints what was measured so far.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(override_usage = "heapwright replay [OPTIONS] TRACE")]
@@ -55,13 +54,13 @@ pub(crate) struct Args {
     #[arg(value_name = "TRACE")]
     trace: PathBuf,
 
-    /// Replay it under this allocator, too: a name from heapwright bench --list, NAME=PATH
-    /// of a library, 'NAME=VAR=VALUE PATH' to set its environment, or heapwright:OPTIONS;
-    /// may be repeated
+    /// Replay under this allocator, too. Give a name from heapwright bench --list, NAME=PATH of a
+    /// library, 'NAME=VAR=VALUE PATH' to set its environment, or heapwright:OPTIONS. May be
+    /// repeated
     #[arg(long, value_name = "NAME,...")]
     with: Vec<OsString>,
 
-    /// Replay it only under these allocators; ratios are to the first
+    /// Replay only under these allocators; ratios are to the first
     #[arg(long, value_name = "NAME,...")]
     only: Vec<String>,
 

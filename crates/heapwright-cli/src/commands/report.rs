@@ -22,10 +22,9 @@ const FOUND: u8 = 1;
 
 /// Report the findings of the debug allocator, or a heap profile, from records.
 ///
-/// A RECORD is a file, or a folder with records in it. Findings with one cause in
-/// several records are reported once. Exits with 0 if nothing was found that
-/// --fail-on names, 1 if something was, 2 if a RECORD cannot be read, or is damaged
-/// and has no such finding.
+/// A RECORD is a file, or a folder with records in it. Findings with one cause in several records
+/// are reported once. Exits with 0 if nothing was found that --fail-on names, 1 if something was.
+/// Exits with 2 if a RECORD cannot be read, or is damaged and has no such finding.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(after_help = "\
@@ -43,8 +42,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "WHAT", default_value = "errors,leaks")]
     fail_on: FailOn,
 
-    /// Report leaks and live blocks as they were at POINT: the number of a leak check, or a time
-    /// since the start of the process, such as 10s
+    /// Report leaks and live blocks as they were at POINT. POINT is the number of a leak check, or
+    /// a time since the start of the process, such as 10s
     #[arg(long, value_name = "POINT", default_value = "end")]
     at: Point,
 

@@ -43,13 +43,13 @@ Examples:
   heapwright run --hardened -- ./server
   heapwright run --hardened=full --on-misuse report -- ./server")]
 pub(crate) struct Args {
-    /// Report the program's use of memory on stderr when it has ended; --format and
-    /// --output do so, too
+    /// Report the program's use of memory on stderr when it has ended. --format and --output have
+    /// this effect, too
     #[arg(long)]
     pub(crate) stats: bool,
 
-    /// Find and stop misuse of memory, cheaply enough for production (option mode=hardened):
-    /// exact sizes, canaries, quarantine, guards, random places; full does more of each
+    /// Find and stop misuse of memory, cheaply enough for production (option mode=hardened): exact
+    /// sizes, canaries, quarantine, guards, random places. full does more of each
     #[arg(
         long,
         value_enum,

@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 ///
 /// Each process publishes its figures in memory that only its user may read. The command attaches
 /// to no process, and sends no signal. The superuser sees all users' processes. A process that
-/// allocates nothing keeps its last figures. Exits with 0; 1 if there is nothing to show; 2 for a
-/// wrong command line, or a process that cannot be shown.
+/// allocates nothing keeps its last figures. Exits with 0, with 1 if there is nothing to show, with
+/// 2 for a wrong command line, or a process that cannot be shown.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(after_help = "\

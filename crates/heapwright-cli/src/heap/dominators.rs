@@ -1,9 +1,9 @@
 //! Dominators: object A *dominates* object B if every path from a root to B goes through A. Without
 //! A, all objects that A dominates would be freed: A *retains* their bytes and its own.
 //!
-//! Lengauer and Tarjan's algorithm in its simple form, O(m log n) for every graph, with loops where
-//! the paper recurses. Nodes are numbered in the order of a depth-first walk from the root of
-//! roots, number 0.
+//! The code is Lengauer and Tarjan's algorithm in its simple form, with loops in place of
+//! recursion. It takes O(m log n) for every graph. Nodes are numbered in the order of a depth-first
+//! walk from the root of roots, number 0.
 //!
 //! ```text
 //! number   0: the root of roots | 1, 2, 3 ...: objects that roots lead to

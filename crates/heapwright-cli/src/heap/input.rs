@@ -17,7 +17,7 @@ const PIECE: usize = 1 << 20;
 /// The limit of a frame's bytes; writers of this format stay far below.
 const LONGEST_FRAME: usize = 64 << 20;
 
-/// How far a dump was read.
+/// The result of reading a dump.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Reading {
     /// The reason why reading stopped early.

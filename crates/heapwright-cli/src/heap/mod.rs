@@ -14,9 +14,9 @@
 //! temporarily take some 40 bytes more for an object and 4 for a reference. Nothing recurses: a
 //! list of ten million objects is one path.
 //!
-//! `timeline` reads the other file of a collected heap: its collections, one after the other.
+//! `timeline` reads another file of a collected heap, which lists its collections in order.
 //!
-//! A dump that is cut or damaged is summarised as far as it goes. The summary's notes say so.
+//! If a dump is cut or damaged, the summary has its readable part, and a note says so.
 
 mod dominators;
 mod gather;

@@ -11,7 +11,7 @@ pub(crate) struct PageRow {
     pub(crate) page: Page,
     /// The number of slots in use.
     pub(crate) taken: u32,
-    /// How full each part is; 255: completely.
+    /// The fill of each part. 255: the part is full.
     pub(crate) parts: [u8; SEGMENTS],
 }
 

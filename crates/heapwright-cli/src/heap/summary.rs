@@ -10,7 +10,8 @@ use heapwright_record::heap::{Heap, PageState, RootKind};
 use heapwright_record::{Fault, Problem};
 use std::cmp::Reverse;
 
-/// The most objects reported of a path: half from its start, half from its end.
+/// The most objects that are reported of a path: one half from its start, the other half from its
+/// end.
 const STEPS: usize = 16;
 /// The same limit for a path that the user asked for.
 const STEPS_ASKED: usize = 1000;
@@ -156,7 +157,7 @@ pub(crate) struct Unreachable {
 #[derive(Clone, Debug)]
 pub(crate) struct OfType {
     pub(crate) row: TypeRow,
-    /// References to the type's objects, by the referring type, the most first.
+    /// References to the type's objects, by the referring type, the most frequent first.
     pub(crate) from: Vec<(String, u64)>,
     /// References from the type's objects, by the type they lead to.
     pub(crate) to: Vec<(String, u64)>,

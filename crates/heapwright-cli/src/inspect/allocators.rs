@@ -3,7 +3,7 @@
 //! The names are whole, not prefixes, because too many other words begin with `je_`. A program that
 //! *defines* one of the symbols contains the allocator. A program that *imports* one calls a shared
 //! copy directly, not through malloc. A library's file name shows a copy that replaces malloc at
-//! start; a preload precedes such a copy.
+//! start. A preload precedes such a copy.
 
 /// An allocator that a program may bring along.
 #[derive(Debug, PartialEq, Eq)]

@@ -57,7 +57,7 @@ pub(super) struct Inside {
     pub(super) has_sections: bool,
     /// Whether it has a table of all symbols, so is not stripped.
     pub(super) has_symbols: bool,
-    /// Functions of malloc's family that it exports; they precede those of libraries.
+    /// Functions of malloc's family that it exports; they precede the functions of libraries.
     pub(super) exports_malloc: Vec<String>,
     /// Whether it imports functions of malloc's family.
     pub(super) imports_malloc: bool,
@@ -90,9 +90,9 @@ pub(super) enum RustAllocator {
 
 /// The symbols seen so far to which Rust compiles allocation.
 ///
-/// Four functions `__rust_*` lead to the program's allocator, or to the default's `__rdl_*` if the
-/// program chose none. Optimising the whole program removes some of either; then nothing can be
-/// concluded.
+/// Four functions `__rust_*` lead to the program's allocator. If the program chose none, they lead
+/// to the default's `__rdl_*`. Optimising the whole program removes some of these functions. Then
+/// the symbols decide nothing.
 #[derive(Default)]
 struct RustSymbols {
     entries: [bool; 4],

@@ -8,9 +8,9 @@
 //!            vm.max_map_count                            guards by mprotect take 2 mappings each
 //! ```
 //!
-//! A version says little where a sandbox filters calls. So each facility is tried on a page of this
-//! process, by the library's own system call. The sentences depend on facts alone, so a test of
-//! them runs on any machine.
+//! A kernel's version says little if a sandbox filters system calls. So this module tries each
+//! facility on a page of this process, by the library's own system call. The sentences depend on
+//! facts alone, so a test of them runs on any machine.
 
 use super::Finding;
 use std::fs;

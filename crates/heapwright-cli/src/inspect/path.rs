@@ -1,6 +1,6 @@
 //! Finds the file for a command's name, as exec does.
 //!
-//! A name with a slash is a path. Any other name is looked up in the folders of PATH; an empty
+//! A name with a slash is a path. Any other name is looked up in the folders of PATH. An empty
 //! entry is the current folder. A file that may not be executed is skipped, but remembered for the
 //! message.
 

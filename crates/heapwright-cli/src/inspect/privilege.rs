@@ -1,8 +1,8 @@
 //! Decides whether exec would be "secure": with more rights than the caller has.
 //!
-//! For such a program the loader drops LD_PRELOAD; otherwise every caller could run code with those
-//! rights. The kernel decides by the file's set-id bits and capabilities, the calling user, and the
-//! switches that turn the bits off.
+//! For such a program the loader drops LD_PRELOAD. Otherwise every caller could run code with the
+//! program's rights. The kernel decides by the file's set-id bits and capabilities, the calling
+//! user, and the switches that turn the bits off.
 
 use std::ffi::CString;
 use std::fs;

@@ -2,7 +2,7 @@
 //!
 //! The kernel takes the interpreter up to the first blank and passes the rest as one argument. In
 //! `#!/usr/bin/env NAME`, people call NAME the interpreter. So this file also reads the options of
-//! `env`; one of them empties the environment.
+//! `env`. One option empties the environment.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

@@ -26,8 +26,8 @@ impl Mappings {
         ];
         let mut all = Self::parse(&String::from_utf8_lossy(&text), &ours);
         if facts.window_at == 0 {
-            // If the heap's address is unknown, the heap's mappings are among the anonymous ones,
-            // so these are left out.
+            // If the heap's address is unknown, the heap's mappings are among the anonymous ones.
+            // So all anonymous mappings are left out.
             all.others.retain(|(name, _)| *name != called(""));
         }
         all

@@ -42,7 +42,7 @@ pub(crate) enum Refusal {
 /// The right to give orders to a process.
 pub(crate) struct Orders {
     slot: Slot,
-    /// The lock on the file, if it could be opened; only the process's user and root can.
+    /// The lock on the file, if it could be opened. Only the process's user and root can open it.
     _lock: Option<File>,
 }
 

@@ -7,8 +7,8 @@
 //!
 //! The process counts the memory that it handed out. The program may not have touched all of it,
 //! above all in large blocks. With huge pages more may be resident than was ever handed out. The
-//! kernel knows the resident size of the window. An excess of the counts reduces large blocks
-//! first; a shortfall is added to partial slabs.
+//! kernel knows the resident size of the window. If the counts are too high, large blocks are
+//! reduced first. If they are too low, the difference is added to partial slabs.
 //!
 //! This holds for a current report. If the report is old, the process may have changed since. Then
 //! only untouched large blocks are left out. The remaining difference belongs to no part: it is

@@ -34,7 +34,8 @@ pub(crate) enum Trial {
 }
 
 impl Trial {
-    /// Returns the run's own verdict. No allocations prove nothing: some programs need none.
+    /// Returns the run's own verdict. A run without allocations proves nothing: some programs need
+    /// none.
     pub(crate) fn verdict(&self) -> Verdict {
         match self {
             Self::Loaded { allocations: 0 } | Self::Killed { .. } => Verdict::Unknown,

@@ -13,7 +13,7 @@ pub(crate) struct Found<'r> {
     pub(crate) text: String,
     /// The stack that a person looks at first.
     pub(super) stack: StackId,
-    /// The number of times, or of blocks.
+    /// The number of times that an error occurred, or the number of blocks.
     pub(super) times: u64,
     /// All stacks, each with a title.
     pub(crate) stacks: Vec<(String, StackId)>,

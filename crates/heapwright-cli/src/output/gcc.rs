@@ -10,8 +10,8 @@
 //!
 //! The place is the innermost call with a source under the current folder, else one outside the
 //! system's code, else any with a source. Notes are the other moments of an error, each at such a
-//! place. Without a source the line names the file of code, which editors skip. Levels are those
-//! of SARIF.
+//! place. Without a source the line names the file of code, and editors skip the line. Levels are
+//! those of SARIF.
 
 use super::found;
 use super::rules::Rule;

@@ -69,8 +69,8 @@ pub(super) fn address(value: u64) -> String {
     format!("{value:#x}")
 }
 
-/// A process's figures. They take their names from the struct, so that a new field there appears
-/// here.
+/// A process's figures. Their names are those of the struct, so that a new field of the struct
+/// appears in the JSON.
 pub(super) struct Figures<'a>(pub(super) &'a Stats);
 
 impl Serialize for Figures<'_> {

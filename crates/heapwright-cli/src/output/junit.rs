@@ -81,7 +81,7 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
     writeln!(out, "{}", suites.render().map_err(io::Error::other)?)
 }
 
-/// Returns a test for each finding of a rule; one that passes if there are none.
+/// Returns a test for each finding of a rule. Without findings, returns one test that passes.
 fn cases(stacks: &Stacks, rule: Rule, all: &[Found<'_>]) -> Vec<Case> {
     let of_rule = all.iter().filter(|found| found.rule == rule);
     let cases: Vec<Case> =

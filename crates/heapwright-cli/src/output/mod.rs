@@ -9,7 +9,7 @@
 //! page, profile_page, json/report                        documents of reports and heap profiles
 //! chart, flame, classes, pages, scatter                  their pictures; race: words of a race
 //!
-//! writers in formats of others:
+//! writers in formats of other tools:
 //! text/      lines of sanitizers and valgrind            memcheck/  readers of valgrind's own
 //! found      the findings in one shape, for sarif, junit and gcc:
 //! sarif      code scanning                  junit        CI systems

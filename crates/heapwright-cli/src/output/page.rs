@@ -279,7 +279,7 @@ fn error_card(report: &Report, stacker: &Stacker<'_>, error: &Error, open: bool)
             Role::Freed => "freed",
             Role::Allocated => "allocated",
         };
-        // The place of the stack already says that none was kept.
+        // The place of the stack already says that no stack was kept.
         let title = sentences::moment(&error.finding, happened).replace(" (no stack was kept)", "");
         let at = Some(happened.moment.ns).filter(|ns| *ns != 0).map(sentences::duration);
         let when = at.map(|at| format!(" at {at}")).unwrap_or_default();

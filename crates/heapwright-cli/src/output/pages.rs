@@ -17,7 +17,7 @@ use askama::Template;
 use heapwright_record::heap::{PageState, kind};
 use std::fmt::Write;
 
-/// The pages in a row; the points of a page with its gap; the points of a part.
+/// The number of pages in a row, the points of a page with its gap, and the points of a part.
 const COLUMNS: usize = 80;
 const STEP: usize = 14;
 const PART: usize = 3;

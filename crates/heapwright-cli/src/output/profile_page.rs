@@ -71,7 +71,7 @@ pub(super) fn of(report: &Report) -> Option<Document<'static>> {
     let sums: Vec<_> = figures.iter().map(|&figure| (figure, sum(&all, figure))).collect();
     let mut page = Document {
         kind: "profile",
-        // The started program may not be the one that allocates: shells start others.
+        // The started program may not be the program that allocates: shells start other programs.
         title: clipped(sentences::command(largest.process)),
         verdict: verdict(&all).into(),
         facts: facts(&all),
@@ -136,7 +136,7 @@ fn undrawn(processes: usize) -> Option<String> {
     Some(format!("The time line of {of} is left out of this page. The JSON has it."))
 }
 
-/// Returns whether the records have a figure; those of older versions lack growth.
+/// Returns whether the records have a figure; records of older versions lack growth.
 fn is_known(figure: Figure, all: &[One<'_>]) -> bool {
     figure != Figure::Growth || all.iter().any(|one| one.profile.earlier_ns().is_some())
 }

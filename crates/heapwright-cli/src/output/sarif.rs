@@ -16,8 +16,8 @@
 //! `stacks`, the moments of an error in `relatedLocations` and, by thread, in `codeFlows`.
 //!
 //! Sources under the folder are relative to `%SRCROOT%`; others are `file:` URIs.
-//! `partialFingerprints` contain the rule and the functions' names: they stay the same from run to
-//! run, at any addresses; equal ones are numbered.
+//! `partialFingerprints` contain the rule and the functions' names. So they stay the same from run
+//! to run, at any addresses. Equal fingerprints are numbered.
 //!
 //! Unknown fields are left out: the format has few nulls.
 

@@ -1,5 +1,6 @@
-//! Time against memory: a dot for each allocator, on logarithmic axes. 2 is as far from 1 as a
-//! half. Only heapwright has a colour: it is compared with every other allocator.
+//! Time against memory: a dot for each allocator, on logarithmic axes. The ratio 2 is as far from 1
+//! as the ratio 1/2. Only heapwright has a colour, because it is compared with every other
+//! allocator.
 
 use super::document::Part;
 use super::race;

@@ -18,7 +18,7 @@ pub(super) struct FigureWords {
     pub(super) extra: &'static str,
     /// The words for the state of a stack's blocks.
     pub(super) is: &'static str,
-    /// The whole for the share of a stack.
+    /// The words for the whole of which a stack has a share.
     pub(super) whole: &'static str,
 }
 

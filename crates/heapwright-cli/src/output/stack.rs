@@ -98,7 +98,7 @@ impl<'a> Stacker<'a> {
     }
 }
 
-/// Cuts a text at the most letters of a name.
+/// Cuts a text to [`LETTERS`] letters.
 pub(super) fn clipped(mut text: String) -> String {
     if let Some((at, _)) = text.char_indices().nth(LETTERS) {
         text.truncate(at);

@@ -92,7 +92,8 @@ impl Writer<'_> {
         self.put(&json!({
             "ph": "M", "name": "process_name", "pid": pid, "tid": pid, "args": {"name": timeline.name},
         }))?;
-        // Spans that have not ended, by heap and thread; spans of collections by heap alone.
+        // Spans that have not ended, by heap and thread. Spans of collections are listed by heap
+        // alone, in `collections`.
         let mut open: HashMap<(u32, u32), Vec<Event>> = HashMap::new();
         let mut collections: HashMap<(u32, u16), Event> = HashMap::new();
         for event in &timeline.events {

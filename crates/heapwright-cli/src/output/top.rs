@@ -38,7 +38,8 @@ pub(crate) enum Column {
 }
 
 impl Column {
-    /// All columns in their order, each with its title and its width; the command takes the rest.
+    /// All columns in their order, each with its title and its width. The command takes the width
+    /// that is left.
     const TITLES: [(Self, &'static str, usize); 13] = [
         (Self::Pid, "PID", 8),
         (Self::Resident, "RESIDENT", 8),

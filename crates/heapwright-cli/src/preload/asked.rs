@@ -78,7 +78,7 @@ fn split(text: &str) -> impl Iterator<Item = &str> {
     text.split([',', ';']).map(str::trim).filter(|option| !option.is_empty())
 }
 
-/// Returns the option, with its file replaced by one that cannot be written.
+/// Returns the option, with its file replaced by a file that cannot be written.
 fn without_files(option: &str) -> String {
     match option.split_once('=') {
         Some((key, path))

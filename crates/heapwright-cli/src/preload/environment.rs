@@ -1,7 +1,7 @@
 //! The two variables that run a program on heapwright.
 //!
 //! Values that were set before are kept. Other preloaded libraries are loaded after ours. The
-//! user's options are kept; the library reads them from left to right, so later ones win.
+//! user's options are kept. The library reads options from left to right, so later options win.
 
 use crate::wrong::wrong;
 use std::ffi::{OsStr, OsString};

@@ -8,7 +8,7 @@
 //! /tmp/heapwright-<uid>/..., /var/tmp/heapwright-<uid>/...
 //! ```
 //!
-//! The library of `check` and the launcher lie beside it.
+//! The library of `check` and the launcher lie beside this file.
 //!
 //! The first suitable place is used. A program that loads the library runs its code, so no other
 //! user may be able to change files in the place. Each use verifies every folder from the root
@@ -18,15 +18,15 @@
 //! and have a path that LD_PRELOAD can carry.
 //!
 //! All users may read our folders and files, under any umask. They hold no secret, and a program
-//! may become another user before it starts the next one. Only root can become any user, and
+//! may become another user before it starts the next program. Only root can become any user, and
 //! root's home is closed, so root's place is /var/cache, which all users can reach.
 //!
 //! An existing file is used if its bytes are right, and replaced otherwise. Comparing two megabytes
-//! is a good part of the cost of checking a small program, so it is done once. A file beside it
-//! (`.seen`) then records the verified file's inode and ctime, which no user can set. A new file is
-//! written under another name and then renamed. So no program maps half a library, and programs
-//! keep the old file that they mapped. Threads and processes, also in other pid namespaces, may
-//! extract at the same time: each writes to its own new file.
+//! is a good part of the cost of checking a small program, so each file is compared once. Then a
+//! small file beside it (`.seen`) has the compared file's inode and ctime. No user can set a ctime.
+//! A new file is written under another name and then renamed. So no program maps half a library,
+//! and programs keep the old file that they mapped. Threads and processes, also in other pid
+//! namespaces, may extract at the same time: each writes to its own new file.
 
 use super::embedded::{self, Embedded};
 use super::unfit_for_ld_preload;

@@ -8,7 +8,7 @@
 //!   extract      puts them where a loader can map them
 //! launcher()     a path to the launcher, which is embedded and extracted, too
 //! asked          the library's complaints about options, before a program runs
-//! rules          the file of unwind rules that checked processes share
+//! shared         the memory that the processes of one check share: unwind rules, spilled entries
 //! environment    LD_PRELOAD and HEAPWRIGHT for the program
 //! ```
 
@@ -78,7 +78,7 @@ fn machine_of(elf: &[u8]) -> Option<u16> {
 }
 
 /// Returns the character that keeps a path out of LD_PRELOAD. The loader splits the variable at
-/// colons and blanks, and expands `$ORIGIN` and others; nothing can be quoted.
+/// colons and blanks, and expands `$ORIGIN` and other words. Nothing can be quoted.
 fn unfit_for_ld_preload(path: &OsStr) -> Option<char> {
     path.as_bytes().iter().map(|&byte| char::from(byte)).find(|c| " \t\n:$".contains(*c))
 }

@@ -5,17 +5,17 @@
 //!   spill, 16 MiB    entries of records that no file takes      --collect-->  record.PID
 //! ```
 //!
-//! The file has no name. Processes find the file under /proc while the command lives; later they
-//! read their tables themselves. The file is sealed, because a truncated file would fault in each
-//! process that has mapped it.
+//! The file has no name. Processes find the file under /proc while the command lives. Later each
+//! process reads its tables itself. The file is sealed, because a truncated file would fault in
+//! each process that has mapped it.
 //!
 //! The spill (`heapwright_record::spill`) has entries that a process could not write to its file.
-//! The process may be another user by now, or in a `chroot`; the disk may be full, or the file
+//! The process may be another user by now, or in a `chroot`. The disk may be full, or the file
 //! removed. After the run [`Shared::collect`] adds these entries to the process's record.
 //!
-//! Every process of the run can write to the spill, also one that root made another user's. So in
-//! such a run root's command gives these records to that user, and reads them with that user's
-//! rights.
+//! Every process of the run can write to the spill, also a process that root made another user's.
+//! So in such a run root's command gives these records to that user, and reads them with that
+//! user's rights.
 
 use crate::statistics::{Folder, for_records};
 use crate::symbols::rights::user;

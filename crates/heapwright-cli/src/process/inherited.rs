@@ -10,8 +10,8 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether SIGPIPE was ignored before Rust's runtime changed it, and SIGXFSZ before this command
-/// did.
+/// Whether SIGPIPE was ignored before Rust's runtime ignored it, and whether SIGXFSZ was ignored
+/// before this command ignored it.
 static PIPE_WAS_IGNORED: AtomicBool = AtomicBool::new(false);
 static SIZE_WAS_IGNORED: AtomicBool = AtomicBool::new(false);
 

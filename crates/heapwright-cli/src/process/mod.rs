@@ -135,7 +135,7 @@ fn watch_with(
     mask.restore();
     wait(pid)?;
     let wall = started.elapsed();
-    // The pid stays the child's until it is reaped, so forwarding stops before.
+    // The pid stays the child's until the child is reaped, so forwarding stops before.
     signals::stop_forwarding();
     let (status, usage) = reap(pid)?;
     Ok(Outcome { pid, end: End::of(status), wall, usage, was_late: false })

@@ -5,9 +5,9 @@
 //!      \______________________________________/                   its children are ours
 //! ```
 //!
-//! The kernel gives an orphan to its nearest ancestor that requested this. So all processes that
-//! the program leaves behind descend from this process, which can read each one's exit status.
-//! The command finds them in `/proc`, because a process has no list of its grandchildren.
+//! The kernel gives an orphan to its nearest ancestor that is a subreaper. So all processes that
+//! the program leaves behind descend from this process, which can read each one's exit status. The
+//! command finds them in `/proc`, because a process has no list of its grandchildren.
 
 use super::{End, signals};
 use std::collections::HashMap;

@@ -13,8 +13,8 @@
 //! heapwright run --stats -- program`), we pass the signal on.
 //!
 //! `si_code` is positive for the kernel's own signals, which tells the two rows apart. A signal
-//! from a process to the whole group (`kill -TERM -PGID`) reaches the program twice. It cannot be
-//! told from a signal to us alone, and to lose a signal is worse.
+//! from a process to the whole group (`kill -TERM -PGID`) reaches the program twice. This process
+//! cannot distinguish it from a signal to this process alone, and a lost signal is worse.
 //!
 //! After the program's end, this process may wait for processes that outlive the program
 //! ([`follow`]). These then get the signals. They are daemons that a terminal's signals do not
@@ -24,8 +24,8 @@
 //! ignore Ctrl-Z if no shell could continue us), and `fg` continues both.
 //!
 //! The program also ignores a signal that was ignored at our start (`nohup`), unless it changes
-//! that. So such a signal is passed on like others. A signal without a handler here (SIGSEGV,
-//! SIGXCPU, ...) concerns this process alone.
+//! that. So such a signal is passed on like other signals. A signal without a handler here
+//! (SIGSEGV, SIGXCPU, ...) concerns this process alone.
 
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -117,8 +117,8 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, _context: *mut 
     let child = CHILD.load(Ordering::SeqCst);
     let from_a_process = info.si_code <= 0;
     let is_ours_alone = from_a_process || signal == libc::SIGHUP && LEADS.load(Ordering::SeqCst);
-    // SAFETY: a signal from a process carries the sender's pid; in one from the kernel the number
-    // is not used.
+    // SAFETY: a signal from a process carries the sender's pid. In a signal from the kernel the
+    // number is not used.
     let sender = unsafe { info.si_pid() };
     // A program that signals its own group (an editor on Ctrl-Z) and our own abort() need no echo.
     let echo = sender == child || sender == std::process::id().cast_signed();

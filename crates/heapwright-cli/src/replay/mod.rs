@@ -13,8 +13,8 @@
 //! - Each recorded thread is a real one, with the recorded beginning and end.
 //! - If one thread allocates a block and another frees it, the second waits until the block
 //!   arrives.
-//! - Threads drift apart by a bounded number of operations, so that as much is live at a time as in
-//!   the story.
+//! - Threads drift apart by a bounded number of operations, so that about as much memory is live at
+//!   a time as in the story.
 //! - Blocks are touched, and the written bytes are checked.
 
 mod plan;

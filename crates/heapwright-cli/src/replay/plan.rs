@@ -10,7 +10,7 @@
 //!
 //! **Places.** Between two operations, a block lies in
 //!
-//! - a *slot* if one thread does both: memory of that thread, used again;
+//! - a *slot* if one thread does both operations: memory of that thread, used again;
 //! - a *mail* if another thread does the second: the first thread writes it once, and the second
 //!   waits for it. A block that moves to and fro has a mail for each move.
 //!

@@ -419,7 +419,7 @@ fn futex(word: &AtomicU32, what: i32, value: u32) {
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), what, value, none) };
 }
 
-/// Maps the plan in a file, if it is one.
+/// Maps the plan in a file, if the file is a plan.
 fn mapped_plan(path: &OsString) -> Option<&'static [u64]> {
     let mut name = [0_u8; 4096];
     let bytes = path.as_bytes();

@@ -1,6 +1,6 @@
 //! The results of a replay: the structures of `--format json`, which also feed the table.
 //!
-//! `schema` names the format. A new field does not change this name; a new meaning of a field does.
+//! `schema` names the format. A new meaning of a field changes this name; a new field does not.
 
 use super::plan::Touch;
 use crate::bench::results::{Allocator, Head, Outcome};

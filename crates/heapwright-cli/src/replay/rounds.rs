@@ -141,7 +141,7 @@ impl Rounds<'_> {
     }
 }
 
-/// Drops the runs of a round that not every allocator has run.
+/// Drops the runs of a round that some allocator has not run.
 fn keep_whole_rounds(parts: &mut [Part]) {
     let whole = parts.iter().filter(|part| part.failure.is_none());
     let whole = whole.map(|part| part.runs.len()).min().unwrap_or_default();

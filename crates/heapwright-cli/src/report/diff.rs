@@ -1,8 +1,8 @@
 //! Compares two points in time, or two runs.
 //!
-//! Both are whole reports. Live blocks, by stack, come from the count of each process's last
-//! check, or else from the groups of its leak checks. Stacks match by the places of their frames
-//! in files of both runs, and by functions and lines in rebuilt files.
+//! Each side is a whole report. Live blocks, by stack, come from the count of each process's last
+//! check, or else from the groups of its leak checks. Stacks match by the places of their frames in
+//! files of both runs, and by functions and lines in rebuilt files.
 
 use super::model::{Amount, Error, Leak, Report, StackId};
 use crate::symbols::{Frame, Place};

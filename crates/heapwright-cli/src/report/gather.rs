@@ -8,13 +8,12 @@
 //! all images --> errors by cause, leaks by stack and fate, checks and samples by process
 //! ```
 //!
-//! A *cause* is a kind and the stacks of a finding's moments, as places in files. So it is the same
-//! in every process that runs the same files. Without stacks, the block's size and the place in the
-//! block count instead.
-//! Leaks are those of an image's last complete check that followed pointers. A count
-//! (`Occasion::Time`) finds no leaks.
-//! A long run has many counts and samples. Beyond `MOST_CHECKS` or `MOST_SAMPLES` of them, every
-//! second one is dropped. The others spread over the whole run, twice as far apart.
+//! A *cause* is a kind and the stacks of a finding's moments, as places in files. So a cause is the
+//! same in every process that runs the same files. Without stacks, the block's size and the place
+//! in the block count instead. Leaks are those of an image's last complete check that followed
+//! pointers. A count (`Occasion::Time`) finds no leaks. A long run has many counts and samples.
+//! Beyond `MOST_CHECKS` or `MOST_SAMPLES` of them, every second one is dropped. The remaining ones
+//! spread over the whole run, twice as far apart.
 
 use super::input::{self, Reading};
 use super::interner::{Interner, Source};
@@ -177,7 +176,7 @@ struct Image {
     stacks: HashMap<u32, u32>,
     /// The errors of its findings.
     findings: Vec<u32>,
-    /// The total number of times for each finding whose record says so.
+    /// The total number of times for each finding with such a number in its record.
     times: BTreeMap<u32, u64>,
     under_way: Option<UnderWay>,
     last: Option<UnderWay>,

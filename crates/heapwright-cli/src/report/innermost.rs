@@ -1,4 +1,4 @@
-//! The calls with which memcheck's stacks begin, and ours do not.
+//! The calls at the beginning of memcheck's stacks that our stacks lack.
 //!
 //! Memcheck's stacks begin in its own `malloc` or `free`; ours begin in the caller. Suppressions
 //! name these calls in their first lines. So suppressions are compared with stacks that have these
@@ -125,7 +125,7 @@ impl Innermost {
     }
 }
 
-/// Returns a pattern for a function and for its form with more parameters: records do not tell
+/// Returns a pattern for a function and for its form with more parameters. Records do not tell
 /// `new(std::nothrow)` from `new`, nor a sized `delete`.
 fn pattern(name: &str) -> String {
     if name.starts_with("_Z") { format!("{name}*") } else { name.to_owned() }
@@ -142,7 +142,7 @@ fn every() -> impl Iterator<Item = Calls> {
     allocators.chain(frees).copied()
 }
 
-/// Returns whether a pattern is the linker name of one of the functions, whichever was called.
+/// Returns whether a pattern is the linker name of any of the functions.
 pub(super) fn is_any(matches: impl Fn(&str) -> bool) -> bool {
     every().flatten().any(|name| matches(name))
 }

@@ -25,7 +25,7 @@ const LONGEST_ENTRY: usize = 64 << 20;
 /// Advice for a file that is no record.
 pub(super) const WHAT_IS_ONE: &str = "records are what 'heapwright check --keep FOLDER' and the library's options record= and profile= leave";
 
-/// How far a record was read.
+/// The result of reading a record.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Reading {
     /// The reason why reading stopped early.
@@ -73,8 +73,9 @@ fn folders_of_users(folder: &Path) -> impl Iterator<Item = PathBuf> {
 }
 
 /// Returns whether a user's record belongs to the run whose records lie in a folder. The user must
-/// be this command's, or one that a process of the run became. (If only this command's user may
-/// write there, no other user can have made a folder for such a user.)
+/// be this command's, or a user that a process of the run became: the folder has a folder for that
+/// user. (Other users must be unable to write to the folder. Otherwise they could have made that
+/// one.)
 pub(super) fn is_of_run(folder: &Path, owner: u32) -> bool {
     let is_private = || {
         fs::metadata(folder).is_ok_and(|about| about.uid() == user() && about.mode() & 0o022 == 0)

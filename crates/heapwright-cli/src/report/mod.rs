@@ -5,9 +5,7 @@
 //!                                              |  growth: stacks that grow for good
 //!                                              v
 //!              report <--naming, source-- reported findings <--suppressions-- hidden ones
-//! ```
 //!
-//! ```text
 //! model         the report: plain data, for all formatters
 //! input         a record's file, in pieces
 //! modules       the file of code at an address
@@ -26,7 +24,7 @@
 //! ```
 //!
 //! A record may be as large as the disk. One pass leaves 24 bytes for each distinct stack and one
-//! small struct for each distinct finding; only reported stacks get frames and names. The report is
+//! small struct for each distinct finding. Only reported stacks get frames and names. The report is
 //! bounded too: at most [`Options::limit`] different errors, and the hundred thousand largest
 //! groups of blocks. The report counts the others.
 
@@ -526,8 +524,9 @@ impl ReportBuilder<'_> {
         self.report.growths.push(Growth { stack, process, points, slope, tau });
     }
 
-    /// Returns the suppression that hides a finding with these stacks, and adds the finding to its
-    /// causes. Each stack has its innermost calls, and `true` if the finding was seen there.
+    /// Returns the suppression that hides a finding with these stacks, and adds the finding to the
+    /// suppression's causes. Each stack comes with its innermost calls, and with `true` if the
+    /// finding was seen on it.
     fn hidden(
         &mut self,
         kind: Kind,

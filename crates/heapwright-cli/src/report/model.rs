@@ -129,7 +129,7 @@ pub(crate) struct Unreported {
     /// The number of different mistakes, and how often they were found.
     pub(crate) errors: u64,
     pub(crate) times: u64,
-    /// The number of groups of blocks that are reported as one without a stack.
+    /// The number of groups of blocks that are reported as one group without a stack.
     pub(crate) leaks: u64,
 }
 

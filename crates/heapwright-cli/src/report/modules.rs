@@ -1,7 +1,7 @@
 //! Finds the file of code at an address, at a moment of a process.
 //!
 //! A record lists the loaded files, and again after each change. A new module replaces the module
-//! with its number, and unloaded ones that it overlaps. Stacks keep the modules that were loaded
+//! with its number, and unloaded modules that it overlaps. Stacks keep the modules that were loaded
 //! when they were written (an *epoch*).
 //!
 //! Files are numbered over all processes, by path and build-id. So a place in code (file and
@@ -24,7 +24,8 @@ pub(super) struct Files {
 /// A file of code.
 pub(super) struct Known {
     pub(super) file: ModuleFile,
-    /// The time when the first process that loaded it began; a file changed later differs.
+    /// The start of the first process that loaded the file. If the file was changed later, it
+    /// differs from the loaded file.
     pub(super) began: u64,
     /// The rights of the owners of the records that name the file.
     pub(super) rights: Rights,

@@ -24,7 +24,7 @@ pub(super) struct Naming<'g> {
     gathered: &'g Gathered,
     progress: &'g Progress,
     fetch: Fetch,
-    /// The names of each file of code; `None` until one is needed.
+    /// The names of each file of code; `None` until a name is needed.
     names: Vec<Option<Names>>,
     /// Indexes of frames, by place, by the address in the process, and by the distance from the
     /// byte to look up to the address.
@@ -59,8 +59,8 @@ impl<'g> Naming<'g> {
         }
     }
 
-    /// Returns the id of a stack. Frames are return addresses, so the byte before them belongs to
-    /// the call; with `exact`, the first frame is the instruction itself.
+    /// Returns the id of a stack. Frames are return addresses, so the byte before each of them
+    /// belongs to the call. With `exact`, the first frame is the instruction itself.
     pub(super) fn stack(&mut self, number: u32, exact: bool) -> StackId {
         if number == 0 {
             return StackId::NONE;

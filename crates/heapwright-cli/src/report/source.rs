@@ -1,7 +1,7 @@
 //! Lines of source around a place in code: the line, and one on each side.
 //!
 //! A file is used only if it is readable and not younger than the program: lines edited since would
-//! mislead. Each file is read once, large ones not at all.
+//! mislead. Each file is read once. Large files are not read.
 
 use crate::output::printable;
 use crate::symbols::Rights;

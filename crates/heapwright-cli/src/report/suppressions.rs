@@ -1,5 +1,4 @@
-//! Suppressions hide findings that the user does not want to see. They have two languages, for
-//! which people already have files. A file may mix the languages.
+//! Suppressions hide findings, in two languages that people already use. A file may mix the two.
 //!
 //! ```text
 //! # LeakSanitizer's                      { valgrind's
@@ -29,7 +28,6 @@
 //! Functions are compared by their linker names and their readable names, without a version
 //! (`fopen@@GLIBC_2.2.5`). Callers of `main` are also called `(below main)`, `__libc_start_main`
 //! and `_start`. A function without a name is called `???`.
-//!
 
 use super::innermost::{self, Innermost};
 use super::model::{LEAKS, Used, leak_kinds};
@@ -77,7 +75,7 @@ pub(crate) struct Line<'a> {
 /// A stack of a finding in the form that suppressions match.
 pub(super) struct Stack<'a> {
     pub(super) lines: Vec<Line<'a>>,
-    /// The calls inside the first line.
+    /// The calls that memcheck's stack has before the first line.
     pub(super) innermost: Innermost,
     /// Whether blocks in valgrind's language are compared with the stack.
     pub(super) is_where: bool,
@@ -296,7 +294,7 @@ fn chain(pattern: &str) -> Result<Vec<Pattern>, String> {
     pattern.split(CALLED_BY).map(|word| call(word.trim())).collect()
 }
 
-/// Returns the findings that a heading of heapwright's hides.
+/// Returns the findings that a heading of heapwright hides.
 fn heading(word: &str) -> Option<Hides> {
     match word {
         "leak" => Some(Hides::Leaks(LEAKS.to_vec())),
@@ -452,17 +450,18 @@ impl Frames {
 }
 
 /// Returns whether a stack begins with the frames of a block, with or without the inlined calls
-/// that only a separate debug file knows of.
+/// that only a separate debug file names.
 ///
-/// Valgrind's stacks begin in its own `malloc`, ours in its caller. If a block's first line names
-/// an allocating or freeing function, the stack begins with the called function
-/// ([`super::innermost`]). Other blocks are compared with the stack as it is. If a function of the
-/// C library made the access, lines up to this function count as matched. The block may use its
-/// name or valgrind's names for it: `memcpy@@GLIBC_2.14`, `__memcpy_avx_unaligned_erms`, `memmove`.
+/// Valgrind's stacks begin in its own `malloc`. Our stacks begin in the caller of `malloc`. If a
+/// block's first line names an allocating or freeing function, the stack begins with the called
+/// function ([`super::innermost`]). Other blocks are compared with the stack as it is. If a
+/// function of the C library made the access, lines up to this function count as matched. The block
+/// may use its name or valgrind's names for it: `memcpy@@GLIBC_2.14`,
+/// `__memcpy_avx_unaligned_erms`, `memmove`.
 ///
-/// As in valgrind, a block is compared with the stack on which the mistake was seen. If its traces
-/// were found later, any stack of the finding may match. A block matches a stack that was cut at
-/// the most calls with as many lines as the stack has calls.
+/// As in valgrind, a block is compared with the stack on which the mistake was seen. If only traces
+/// of a mistake were found, later, any stack of the finding may match. If a stack was cut, only as
+/// many lines of the block are compared as the stack has calls.
 fn are_at_start_of(patterns: &[Pattern], stack: &Stack<'_>) -> bool {
     let is_visible = |line: &&Line<'_>| !(line.is_private && line.is_inlined);
     let visible: Vec<Line<'_>> = stack.lines.iter().filter(is_visible).copied().collect();

@@ -1,4 +1,4 @@
-//! The screen of `heapwright top`: a table of processes, or one of them.
+//! The screen of `heapwright top`: a table of processes, or one process in full.
 //!
 //! ```text
 //!   every interval   look -> history
@@ -6,11 +6,11 @@
 //!   either           redraws the screen: `list` or `one`
 //! ```
 //!
-//! One thread does all this. It may hang if the terminal has gone or takes no more bytes. The first
-//! thread waits for that thread's end, for the end of the terminal, and for signals. If necessary,
-//! the first thread ends the command without the other.
+//! A second thread does all this. It may hang if the terminal has gone or takes no more bytes. The
+//! first thread waits for the second thread's end, for the end of the terminal, and for signals. If
+//! necessary, the first thread ends the command without the second thread.
 //!
-//! Drawing writes only changes, so a slow terminal is no problem; a longer pause follows a slow
+//! Drawing writes only changes, so a slow terminal is no problem. A longer pause follows a slow
 //! look. Colours follow `Look`: none with NO_COLOR. A signal that ends the command, or a panic,
 //! restores the terminal.
 

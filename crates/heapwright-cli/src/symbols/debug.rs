@@ -97,7 +97,7 @@ impl Information {
         let sections = Sections::of(object);
         let mut dwarf = sections.said(path, Dwarf::load(|id| sections.get(id.name())))?;
         if let Some(shared) = shared(object, path, rights) {
-            // A damaged shared file does not spoil the rest.
+            // A damaged shared file does not spoil the file's own information.
             let sections = Sections::of(&shared);
             sections.said(path, dwarf.load_sup(|id: SectionId| sections.get(id.name())));
         }

@@ -1,9 +1,10 @@
-//! Functions that allocate for others: between the allocator and the code that owns the block.
+//! Functions that allocate for other code. They lie between the allocator and the code that owns
+//! the block.
 //!
 //! A stack of a Rust or C++ program begins with functions of its standard library, and a stack of
-//! an interpreter with its own allocator. If heapwright is linked in, ours come first. All these
-//! functions are the same for every block, so they distinguish neither owners nor leaks: reports
-//! fold them, and suppressions begin behind them.
+//! an interpreter with its own allocator. If heapwright is linked in, its functions come first. All
+//! these functions are the same for every block, so they distinguish neither owners nor leaks:
+//! reports fold them, and suppressions begin behind them.
 
 use super::Function;
 

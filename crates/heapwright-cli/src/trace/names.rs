@@ -13,7 +13,7 @@
 //! block's. The thread of the realloc holds the block meanwhile.
 //!
 //! Impossible events are counted and corrected, so that every story can be replayed. A free of an
-//! unknown name is left out; a new block under a live block's name frees the live one first.
+//! unknown name is left out. A new block under a live block's name frees the live block first.
 
 use super::story::{Event, Story, What};
 use std::collections::HashMap;
@@ -115,7 +115,7 @@ impl Builder {
         }
     }
 
-    /// Adds the second half of a realloc; without a first half it is an allocation.
+    /// Adds the second half of a realloc. Without a first half it is an allocation.
     pub(super) fn realloc_ends(
         &mut self,
         thread: u64,

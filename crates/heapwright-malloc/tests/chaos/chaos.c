@@ -660,7 +660,8 @@ static void *keeps_books(void *argument)
             if (with_limits && atomic_load(&all_started)) {
                 struct rlimit limit;
                 CHECK(getrlimit(RLIMIT_AS, &limit) == 0);
-                /* The limit is set twice: the first call changes the account, and only then is it known. */
+                /* The limit is set twice. The first call changes the process's use of address
+                   space, and the second sets the limit by the new use. */
                 for (int i = 0; i < 2; i++) {
                     limit.rlim_cur = (rlim_t)address_space() + next_random(&table.state) % (4 << 20);
                     CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
@@ -879,7 +880,7 @@ int main(int argc, char **argv)
     ADD(spawner, spawns, "spawner");
     ADD(loader, loads, "loader");
     ADD(clerk, keeps_books, "clerk");
-    /* The one with the odd number flushes. */
+    /* The thread with the odd number flushes. */
     size_t first_of_stdio = threads;
     for (int i = 0; i < 3; i++)
         ADD(with_stdio, reads_and_flushes, i == 1 ? "flusher" : "reader");

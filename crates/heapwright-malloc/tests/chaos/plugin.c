@@ -23,7 +23,8 @@ __attribute__((destructor)) static void end(void)
         }
 }
 
-/* Frees some blocks again. Returns one that the caller frees, perhaps after this library is gone. */
+/* Frees some blocks again. Returns a block that the caller frees, perhaps after this library is
+ * gone. */
 void *plugin_work(uint64_t seed)
 {
     uint64_t state = seed | 1;

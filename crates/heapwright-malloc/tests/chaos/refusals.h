@@ -1,10 +1,11 @@
 /*
  * System calls that the kernel refuses at random.
  *
- * The library makes its system calls through the C library's thin wrappers, which the dynamic linker
- * binds. The program's own definitions come first there. So the definitions below stand between the
- * shipped library and the kernel. The C library's own calls (stacks of threads, the loader's mappings,
- * its own malloc) do not come here. So only heapwright's calls are refused, and the calls of `os`.
+ * The library makes its system calls through the C library's thin wrappers, which the dynamic
+ * linker binds. The program's own definitions come first there. So the definitions below stand
+ * between the shipped library and the kernel. The C library's own calls (stacks of threads, the
+ * loader's mappings, its own malloc) do not come here. So only the calls of heapwright's module
+ * `os` are refused.
  *
  *   mmap munmap mprotect mremap     ENOMEM: too many mappings, or no memory (mremap: before or after
  *                                   the destination was unmapped)

@@ -1,6 +1,7 @@
 /*
- * A watchdog. Each thread counts its work. If a count stands still for too long, or a signal ends the
- * program, a debugger writes the stacks of all threads, and of the children that threads wait for.
+ * A watchdog. Each thread counts its work. If a count stands still for too long, or a signal ends
+ * the program, a debugger writes the stacks of all threads. It also writes the stacks of the
+ * children that threads wait for.
  *
  * ```
  *   counts     a line for each thread, in memory shared with forked children

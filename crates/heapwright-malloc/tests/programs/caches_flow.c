@@ -64,9 +64,10 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < producers + consumers; i++)
         CHECK(pthread_join(threads[i], NULL) == 0);
     printf("%ld KiB at most\n", most);
-    /* 4096 blocks of 6 KB on average are 24 MiB. As much again may be on its way, and as much again
-     * free and not yet given back (if threads wait for a CPU, half of the whole). Caches have less than
-     * 4 MiB each: the threads' caches and, if threads give these up, the CPUs' arrays. 1.4 GiB pass. */
+    /* 4096 blocks of 6 KB on average are 24 MiB. Another 24 MiB may be on their way, and another 24
+     * MiB may be free and not yet given back (if threads wait for a CPU, half of the whole). Caches
+     * have less than 4 MiB each: the threads' caches and, if threads give these up, the CPUs'
+     * arrays. 1.4 GiB pass. */
     long caches = (long)(producers + consumers) + sysconf(_SC_NPROCESSORS_ONLN);
     long limit = 3 * 24L * 1024 + 4096L * caches;
     if (most > limit) {

@@ -2,10 +2,10 @@
  *   caches_hand_over THREADS [shares]
  *
  * Threads in a ring hand blocks to the next thread, beside own blocks that stay. They hand over so
- * many that with cache=auto each thread gives its cache up. One more thread hands no block over,
- * and keeps its cache. It gets slabs of all other threads, and they get its slabs. Every block
- * keeps its stamp, whichever thread frees it, and whatever became of its cache. Children of forks
- * find the stamps, too. With `shares` the threads must share caches at the end.
+ * many blocks that with cache=auto each thread gives its cache up. One more thread hands no block
+ * over, and keeps its cache. It gets slabs of all other threads, and they get its slabs. Every
+ * block keeps its stamp, whichever thread frees it, and whatever became of its cache. Children of
+ * forks find the stamps, too. With `shares` the threads must share caches at the end.
  */
 #include "heapwright.h"
 #include "stamped.h"

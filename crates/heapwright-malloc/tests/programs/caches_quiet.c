@@ -4,7 +4,7 @@
  * A program frees much memory at once and then hardly does anything. The freed memory goes back to
  * the kernel, although no later call needs a refill. (A few blocks stay, so that slabs stay.)
  *
- * With IDLE, so many threads allocate a little and wait. The thread that freed waits, too, and a
+ * With IDLE, that many threads allocate a little and wait. The thread that freed waits, too, and a
  * new thread does the little work. With cache=auto the idle threads may be as many as can have
  * caches of their own. Then the new thread has none.
  */

@@ -21,7 +21,8 @@ static atomic_int stop;
 static atomic_ulong steps[THREADS];
 extern char **environ;
 
-/* Two threads read long lines, whose buffer grows while the stream is locked; one flushes all. */
+/* Two threads read long lines, whose buffer grows while the stream is locked. A third thread
+ * flushes all streams. */
 static void stdio(int number)
 {
     static FILE *files[WORKERS];

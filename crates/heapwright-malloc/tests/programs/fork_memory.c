@@ -1,6 +1,7 @@
 /*
- * A child inherits the caches of threads that it does not have. It must be able to use their memory:
- * blocks freed in the child are handed out again, and memory does not grow over a chain of generations.
+ * A child inherits the caches of threads that it does not have. It must be able to use their
+ * memory. Blocks freed in the child are handed out again, and memory does not grow over a chain of
+ * generations.
  */
 #include "check.h"
 #include <pthread.h>
@@ -37,7 +38,7 @@ static void generation(int depth)
         return;
     }
     alarm(60);
-    /* Frees the blocks of the parent's other threads, and allocates as much again. */
+    /* Frees the blocks of the parent's other threads, and allocates the same amount. */
     for (int round = 0; round < 20; round++)
         for (size_t t = 0; t < THREADS; t++)
             for (size_t i = 0; i < BLOCKS; i++) {

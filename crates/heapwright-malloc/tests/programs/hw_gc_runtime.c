@@ -1,6 +1,6 @@
 /*
- * The parts of a collected heap beside memory that a runtime uses: events, kinds, references to the
- * outside, a word and a state for each thread, a callback when memory is short.
+ * The parts of a collected heap that a runtime uses beside memory. They are events, kinds,
+ * references to the outside, a word and a state for each thread, a callback when memory is short.
  *
  * The runtime of this program: pairs in the heap; static cells outside, which lead back into it; errors that jump.
  */
@@ -55,7 +55,7 @@ static void event(const hw_gc_event *event, void *data)
             for (size_t n = 0; n < 2; n++)
                 if (!cells[n].marked) cells[n].to = NULL;
     }
-    /* Statistics may be asked for. */
+    /* The callback may read statistics. */
     hw_gc_statistics s;
     CHECK(hw_gc_stats(event->heap, &s, sizeof s) == sizeof s);
 }
@@ -74,7 +74,8 @@ static void trace(hw_gc_tracer *tracer, void *object, uint32_t kind, void *data)
     }
 }
 
-/* A minor collection does not ask old objects to which cells they lead. So all cells are roots. */
+/* A minor collection does not trace old objects, so it does not find the cells that they lead to.
+ * So all cells are roots. */
 static void roots(hw_gc_tracer *tracer, void *data)
 {
     (void)data;

@@ -15,7 +15,7 @@
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
 
-/* From now on the calling thread is interrupted every so many nanoseconds. */
+/* From now on the calling thread is interrupted every `every_ns` nanoseconds. */
 static timer_t interrupt_me(long every_ns)
 {
     struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGUSR1 };
@@ -27,7 +27,7 @@ static timer_t interrupt_me(long every_ns)
     return timer;
 }
 
-/* Ends that. Afterwards the handler does not run in this thread. */
+/* Ends the interruptions. Afterwards the handler does not run in this thread. */
 static void leave_me_alone(timer_t timer)
 {
     CHECK(timer_delete(timer) == 0);

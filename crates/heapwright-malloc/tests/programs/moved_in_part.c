@@ -3,7 +3,8 @@
  *
  * The kernel moves COUNT mappings of a block that grows, and then refuses. The contents must be in
  * the longer block, or in their old place. When the kernel refuses, it has unmapped the destination
- * of the mapping that it does not move. `back`: that can be mapped again. `gone`: it cannot.
+ * of the mapping that it does not move. `back`: the destination can be mapped again. `gone`: it
+ * cannot.
  *
  * The library's system calls come here (-rdynamic). Like the kernel's (since 6.17), this mremap
  * moves one mapping after the other. Prints the number of refused calls.

@@ -1,5 +1,6 @@
-/* Holds 62 MB, frees 40 MB, and goes on a little. Prints the resident MB at the end. With the word
- * "set" it sets the limit of 64 MB itself. With "far" no memory is expected to go back. */
+/* Holds 62 MB, frees 40 MB, and allocates a little for a while. Prints the resident MB at the end.
+ * With the word "set" it sets the limit of 64 MB itself. With "far" no memory is expected to go
+ * back. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
- * Opens a library in every way that dlopen knows, and passes blocks to it and
- * back; opens and closes it many times.
+ * Opens a library in every way that dlopen knows, and passes blocks to it and back. Opens and
+ * closes it many times.
  */
 #include "check.h"
 #include <dlfcn.h>

@@ -127,7 +127,7 @@ int main(int argc, char **argv)
                 syscall(SYS_exit, 5);
             free(block);
         }
-        /* The heap has not so much at hand, and cannot get more. */
+        /* The heap has less than this at hand, and cannot get more. */
         for (int round = 0; round < 4; round++) {
             void *volatile block = malloc(100 << 20);
             if (block != NULL)

@@ -11,7 +11,8 @@ enum { THREADS = 4000, AT_ONCE = 8, BLOCKS = 40, ROUNDS = 3 };
 static pthread_key_t key;
 static atomic_int running;
 
-/* It sets its value each time, so it runs again, after the destructors of values that were set once. */
+/* The destructor sets its value each time, so it runs again, after the destructors of values that
+   were set once. */
 static void late(void *value)
 {
     uintptr_t left = (uintptr_t)value - 1;

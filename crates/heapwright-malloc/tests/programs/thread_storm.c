@@ -1,4 +1,4 @@
-/* 3000 short threads, 50 at a time; each leaves blocks behind for others to free. */
+/* 3000 short threads, 50 at a time. Each leaves blocks behind for other threads to free. */
 #include "check.h"
 #include <pthread.h>
 #include <stdatomic.h>

@@ -5,8 +5,8 @@
  *             thread with a stack of the usual size starts
  *   mixed     the same with blocks of 5 KB to 3 MB of which any number fit, twice; blocks that grow
  *             and shrink at the limit keep their contents
- *   longer MB blocks of 10 MB, 20 MB and so on up to that many megabytes fit, each after the one
- *             before it was freed
+ *   longer MB blocks of 10 MB, 20 MB and so on up to that many megabytes fit, each after the
+ *             previous block was freed
  *   share     prints how many megabytes fit in blocks of 100,000 bytes
  *   answers   the results of malloc(0) and posix_memalign
  *   more      malloc of more than the machine has is refused where the kernel refuses such a

@@ -1,7 +1,7 @@
 /*
  *   traced OFFSET FILE
  *
- * Does as a tracer that attaches to the probes of samples: adds 1 to the semaphore, OFFSET bytes
+ * Acts like a tracer that attaches to the probes of samples: adds 1 to the semaphore, OFFSET bytes
  * into the library. From then on blocks are sampled, until the tracer leaves. FILE is for profiles.
  */
 #include "check.h"

@@ -11,7 +11,7 @@ int main(void)
         size_t usable = malloc_usable_size(p);
         CHECK(usable >= size && usable > 0);
         paint(p, usable, size);
-        /* A program may rely on it: the block grows in place up to that size. */
+        /* A program may rely on that size: the block grows in place up to it. */
         char *q = realloc(p, usable);
         CHECK(q != NULL);
         CHECK(is_painted(q, usable, size));

@@ -2,7 +2,7 @@
 //! alone), compile C and C++ programs, and run them.
 //!
 //! A global allocator needs a process of its own for each behaviour, so the tests are programs,
-//! under `tests/programs`. A program prints its errors on stderr and exits with 1; silence and 0
+//! under `tests/programs`. A program prints its errors on stderr and exits with 1. Silence and 0
 //! mean success. Programs without heapwright's own functions also run on the plain C library. That
 //! tests the tests' expectations themselves.
 //!

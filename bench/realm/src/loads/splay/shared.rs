@@ -1,7 +1,7 @@
 //! Sleator and Tarjan's top-down splay, over shared nodes.
 //!
-//! The path to the key is taken apart into two trees, of lesser and of greater keys. Then both are
-//! joined under the found node:
+//! The path to the key is taken apart into two trees, of lesser and of greater keys. Then both
+//! trees are joined under the found node:
 //!
 //! ```text
 //!        less       found      greater                found

@@ -9,8 +9,8 @@
 //!                   t7 t8     no effect
 //! ```
 //!
-//! To find one item among a thousand takes some twenty runs. Each further item takes as many again.
-//! An effect that needs items from both halves is not found.
+//! A search for one item among a thousand takes some twenty runs. Each further item takes another
+//! twenty. An effect that needs items from both halves is not found.
 
 /// A function that runs some items and returns their effects.
 type Run<'r, T, E> = &'r mut dyn FnMut(&[T]) -> Result<Vec<String>, E>;

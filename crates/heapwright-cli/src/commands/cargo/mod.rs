@@ -40,8 +40,8 @@ const FAILED: u8 = 101;
 
 /// Run cargo's tests, programs or benchmarks in debug mode, and fail on errors and definite leaks.
 ///
-/// An error or a definite leak in a test is that test's failure, by its name. HEAPWRIGHT_SUPPRESS
-/// names a file of suppressions. Also called cargo heapwright.
+/// A test with an error or a definite leak fails, and the command prints the test's name.
+/// HEAPWRIGHT_SUPPRESS names a file of suppressions. The command cargo heapwright does the same.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment, disable_help_flag = true)]
 #[command(override_usage = "cargo heapwright test|run|bench [CARGO'S OPTIONS]")]

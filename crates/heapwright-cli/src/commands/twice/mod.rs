@@ -206,7 +206,7 @@ struct Twice<'a> {
     folder: &'a Path,
     /// The folder for the records of runs that are only compared.
     compared: &'a Path,
-    /// The first run, with which the others are compared, and its times.
+    /// The first run, with which the other runs are compared, and its times.
     first: Option<(Run, Outcome)>,
     runs: u32,
     /// The sites that were found.
@@ -372,7 +372,7 @@ impl Twice<'_> {
             let copy = streams.join(format!("file-{number}"));
             match fs::copy(file, &copy) {
                 Ok(_) => {}
-                // A file that only one run leaves counts as empty in the other.
+                // A file that only one run leaves counts as empty in the other run.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => fs::write(&copy, "")?,
                 Err(error) => {
                     return Err(error).with_context(|| format!("cannot read {}", file.display()));

@@ -13,7 +13,8 @@ use heapwright_record::debug::{Reach, Root};
 const C_LIBRARY: [&str; 4] = ["libc.so", "libc-", "ld-linux", "ld-musl"];
 const CXX_LIBRARY: [&str; 2] = ["libstdc++.so", "libc++"];
 
-/// The functions whose blocks count as the program's, which must close the stream.
+/// The functions that open a stream. Their blocks count as the program's, because the program must
+/// close the stream.
 const STREAMS: [&str; 6] = ["fopen", "fdopen", "popen", "open_memstream", "fmemopen", "tmpfile"];
 
 /// Removes the libraries' blocks from a report's leaks and sums.

@@ -42,8 +42,8 @@ use target::Target;
 
 /// Check a program with valgrind's options, output and exit code.
 ///
-/// Takes the options of memcheck that build systems and editors use (--help without other words
-/// lists them), and refuses others. Does not look for uninitialised values.
+/// Takes the options of memcheck that build systems and editors use, and refuses others. --help
+/// without other words lists the options. Does not look for uninitialised values.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment, disable_help_flag = true)]
 #[command(override_usage = "heapwright valgrind [VALGRIND'S OPTIONS] PROGRAM [ARGS]...
@@ -199,8 +199,9 @@ fn reports(
 /// A program in a process: its pid and its start time.
 type Ran = (u32, u64);
 
-/// Returns the programs to report: the started program; its forks (the same program in a child),
-/// unless these are silent; and executed programs, if the user asked for them.
+/// Returns the programs to report. The started program is one of them. Its forks (the same program
+/// in a child) follow, unless these are silent. Executed programs follow if the user asked for
+/// them.
 fn followed<'a>(
     processes: impl Iterator<Item = &'a Process>,
     started: u32,

@@ -255,7 +255,7 @@ fn for_memcheck(word: &str) -> Option<String> {
 
 struct Parser {
     asked: Asked,
-    /// The targets of text and of XML. The options may name both before `--xml` decides.
+    /// The targets of text and of XML. The options may name both targets before `--xml` decides.
     log: Option<To>,
     xml: Option<To>,
 }
@@ -306,7 +306,7 @@ impl Parser {
             (false, _, None) => To::Descriptor(2),
         };
         if asked.xml {
-            // As in memcheck, XML always has all leaks: its reader chooses what to show.
+            // As in memcheck, XML always has all leaks: its reader chooses the leaks to show.
             asked.leaks = Leaks::Full;
         }
         Ok(asked)
@@ -318,7 +318,7 @@ impl Parser {
         match word {
             "-q" | "--quiet" => asked.quiet = true,
             "-s" => asked.lists = true,
-            // More details about valgrind itself, which heapwright does not have.
+            // These options ask for details about valgrind itself. heapwright has none.
             "-v" | "--verbose" | "-d" => {}
             _ => {
                 let (name, value) = word
@@ -380,7 +380,7 @@ impl Parser {
             "gen-suppressions" => {
                 asked.ready = match value {
                     "no" => Ready::None,
-                    // `yes` does not ask for each finding: all suppressions are printed.
+                    // `yes` does the same as `all`: nothing asks the user at each finding.
                     "yes" | "all" => Ready::Block,
                     _ => return Err(wrong("no, yes or all")),
                 }

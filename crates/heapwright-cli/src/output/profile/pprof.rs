@@ -16,12 +16,12 @@
 //! samples as the period. A profile of the peak has `peak_objects` and `peak_space`. Every sample
 //! has the labels `reach` (the fate of the blocks) and `pid`, for `-tagfocus` and `-tagroot`.
 //!
-//! Addresses are not those of a process. Files follow each other in order of appearance, each at a
-//! round address, and a place is its file's start plus its offset. So profiles of two runs are
-//! comparable, wherever the kernel put the libraries. A place in no file keeps its address. The
-//! place of a call is the byte before the return address, as usual in pprof. The program's own file
-//! is the first, which pprof takes for the profile's name. Functions have no `system_name`: pprof
-//! then keeps templates and arguments in the name.
+//! The profile's addresses are not a process's addresses. Files follow each other in order of
+//! appearance, each at a round address, and a place is its file's start plus its offset. So
+//! profiles of two runs are comparable, wherever the kernel put the libraries. A place in no file
+//! keeps its address. The place of a call is the byte before the return address, as usual in pprof.
+//! The program's own file is the first, which pprof takes for the profile's name. Functions have no
+//! `system_name`: pprof then keeps templates and arguments in the name.
 
 use super::Numbered;
 use super::proto::Message;
