@@ -97,7 +97,7 @@ impl Caches for Replay<'_> {
             }
             Some(last) => {
                 let failed = self.failed[last];
-                assert_eq!(failed.cache, cache, "only what was just tried has been seen");
+                assert_eq!(failed.cache, cache, "only the last try's precedence is known");
                 failed.precedence
             }
         }

@@ -19,8 +19,7 @@ const BLOCKS: usize = 60;
 
 pub(crate) const WORKLOAD: Workload = Workload {
     name: "crowd",
-    stands_for: "Servers with a thread for each client, most of which wait: the memory that a \
-                 thread costs which allocates a little, and the time where all of them wake up.",
+    stands_for: "Servers with a thread for each client, most of which wait: the memory cost of a thread that allocates a little, and the time when all threads wake up.",
     threads: THREADS as u32,
     live_bytes: 7_280_000,
     operations: 444_000,

@@ -882,7 +882,7 @@ fn findings_survive_a_record_whose_file_is_out_of_reach() {
         let mut command = heapwright();
         let output = done(command.args(["check", "--"]).args(&words).env("TMPDIR", &records));
         both_are_reported(&output, how);
-        let says = stderr(&output).contains("its record's disk is full");
+        let says = stderr(&output).contains("the disk of its record is full");
         assert_eq!(says, how == ["limit"], "{how:?}: {}", stderr(&output));
         assert_eq!(std::fs::read_dir(&records).expect("there").count(), 0, "{how:?}");
     }
@@ -911,7 +911,7 @@ fn findings_survive_a_full_disk() {
     let output = done(&mut command);
     mount(&["umount", text(&small)]);
     both_are_reported(&output, &["full"]);
-    assert!(stderr(&output).contains("its record's disk is full"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("the disk of its record is full"), "{}", stderr(&output));
 }
 
 /// A program without the variables that lead the library into it is named.

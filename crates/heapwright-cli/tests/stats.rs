@@ -203,7 +203,7 @@ fn why_there_are_none_is_reported() {
     let cases: [(&[&str], i32, &str); 4] = [
         (&[text(&fixed)], 9, "it is statically linked"),
         (&[text(&raw)], 6, "it ended without its exit handlers"),
-        (&["sh", "-c", &becomes], 9, "became a program that heapwright does not get into"),
+        (&["sh", "-c", &becomes], 9, "became a program into which heapwright cannot be loaded"),
         (&["sh", "-c", "kill -9 $$"], -9, "it was killed before it could write them"),
     ];
     for (words, status, reason) in cases {
@@ -260,7 +260,7 @@ fn corrupt_statistics_cost_a_line_not_the_exit_code() {
         let output = done(&mut run(&flags, &[text(&program)]));
         assert_eq!(output.status.code(), Some(42));
         let printed = stderr(&output);
-        let line = format!("no statistics of its heap: what it left is unreadable: {problem}");
+        let line = format!("no statistics of its heap: its statistics are unreadable: {problem}");
         assert_eq!(printed.lines().filter(|l| l.starts_with(&line)).count(), 1, "{printed}");
     }
 }

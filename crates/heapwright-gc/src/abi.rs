@@ -38,7 +38,7 @@ pub struct GcPoolStatistics {
     pub slot_size: u64,
     /// Pages in use.
     pub pages: u64,
-    /// Slots in them.
+    /// Slots in these pages.
     pub slots: u64,
     /// Objects that the last collection found live.
     pub live: u64,
@@ -116,12 +116,11 @@ pub struct GcStatistics {
     pub compactions: u64,
     /// Objects that were moved.
     pub moved_objects: u64,
-    /// Their bytes.
+    /// Bytes of the objects that were moved.
     pub moved_bytes: u64,
     /// Pages whose objects were moved elsewhere.
     pub evacuated_pages: u64,
-    /// Evacuation candidates that were not evacuated: an object in them was pinned, reported by
-    /// value, or had more slots leading to it than a step can update.
+    /// Evacuation candidates that were not evacuated. An object in such a page was pinned or reported by value, or more slots led to the page than a step can update.
     pub kept_pages: u64,
     /// The longest pause, in nanoseconds by the clock: from the moment that all mutators are
     /// stopped until they go on.
@@ -185,8 +184,7 @@ pub const GC_EVENT_COMPACTS: u32 = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum GcSpan {
-    /// A collection. Begins with the bytes allocated since the last one, ends with the live bytes.
-    /// The world is stopped only as it begins.
+    /// A collection. Its first event has the bytes allocated since the last collection, its last event the live bytes. The world is stopped only for the first event.
     Collection = 1,
     /// All marking of a collection. During it the runtime reports what objects and roots lead to.
     /// When it ends, all reachable objects were reported, so a runtime may sweep its own tables.
@@ -206,9 +204,7 @@ pub enum GcSpan {
     Move = 7,
     /// Sweeping: by steps, and by mutators that take pages.
     Sweep = 8,
-    /// An object wider than the widest slot, of at least large_bytes of hw_gc_runtime: its
-    /// allocation, and its death, which the sweep finds; with its address and bytes. A moved object
-    /// ends, and begins at its new address.
+    /// The life of a large object, of at least large_bytes of hw_gc_runtime: from its allocation to the sweep that finds it dead. Both events have its address and bytes. If the object moves, one span ends, and another begins at the new address.
     Large = 9,
 }
 

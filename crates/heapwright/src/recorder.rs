@@ -261,8 +261,7 @@ impl Recorder {
         self.flush();
         self.repeats = false;
         if why == NotAppended::Full {
-            let text = "its record's disk is full, or it may write no larger file (RLIMIT_FSIZE): \
-                        the rest of its record was kept in memory";
+            let text = "the disk of its record is full, or the process may write no larger file (RLIMIT_FSIZE): the record continues in memory";
             self.put(&Entry::Note(record::Note { bytes: text.into() }));
             self.flush();
         }

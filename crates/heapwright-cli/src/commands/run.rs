@@ -207,7 +207,7 @@ fn report(args: &Args, library: &Path, mut options: Options) -> anyhow::Result<E
     drop(folder);
     let stats = match main {
         Some(Ok(stats)) => Ok(stats),
-        Some(Err(problem)) => Err(format!("what it left is unreadable: {problem}")),
+        Some(Err(problem)) => Err(format!("its statistics are unreadable: {problem}")),
         None => Err(why_none(&args.program.command[0], &outcome)),
     };
     let run = Run { command: args.program.command.clone(), outcome, stats, others, unreadable };
@@ -227,7 +227,7 @@ fn draw(name: &OsStr, outcome: &Outcome, folder: &Folder, file: File) -> io::Res
     }
     if all.iter().all(|timeline| timeline.events.is_empty()) {
         eprintln!(
-            "heapwright: the time line is empty: {name} collected nothing in a collected heap of heapwright's"
+            "heapwright: the time line is empty: {name} ran no collection in a collected heap of heapwright"
         );
     }
     output::save_chrome(&all, file)
@@ -260,7 +260,7 @@ pub(crate) fn why_nothing(name: &OsStr, outcome: &Outcome, killed: &str, ended: 
         (Verdict::No, Some(finding), _) => finding.text.clone(),
         (_, _, End::Signal { .. }) => killed.to_owned(),
         _ => format!(
-            "{ended}, became a program that heapwright does not get into, or may not write to the temporary folder \
+            "{ended}, became a program into which heapwright cannot be loaded, or may not write to the temporary folder \
              (see heapwright doctor)"
         ),
     }

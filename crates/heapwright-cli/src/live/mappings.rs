@@ -73,7 +73,7 @@ impl Mappings {
 /// Returns the name of a mapping for people.
 fn called(path: &str) -> String {
     match path {
-        "" => "memory that the program, a runtime or thread stacks have mapped".to_owned(),
+        "" => "memory of the program's and a runtime's mappings, and thread stacks".to_owned(),
         "[heap]" => "the C library's own heap (brk)".to_owned(),
         "[stack]" => "the first thread's stack".to_owned(),
         path => path.to_owned(),

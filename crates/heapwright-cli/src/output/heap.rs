@@ -210,7 +210,7 @@ fn fields(summary: &Summary) -> Vec<(&'static str, String)> {
 }
 
 fn by_type(summary: &Summary, most: usize) -> Vec<Part> {
-    let lead = "Retained is what could be freed with them: they and all that only they lead to. \
+    let lead = "Retained bytes would be freed with the objects: their own, and those of all objects that only they lead to. \
                 What no root leads to retains nothing.";
     vec![Part::text_of("lead", lead), Part::Table(types(summary, most))]
 }

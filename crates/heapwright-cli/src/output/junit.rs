@@ -99,7 +99,7 @@ fn case(stacks: &Stacks, number: usize, found: &Found<'_>) -> Case {
         stack(&mut text, stacks, title, *id);
     }
     if let Some(root) = &found.root {
-        let _ = writeln!(text, "what leads to one begins in {root}");
+        let _ = writeln!(text, "a chain of pointers to one block begins in {root}");
     }
     let subject = if found.rule == Rule::Growth { "what is allocated here " } else { "" };
     Case {

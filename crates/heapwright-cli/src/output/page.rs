@@ -361,7 +361,7 @@ fn leak_card(report: &Report, stacker: &Stacker<'_>, leak: &Leak) -> Part {
     facts.push(format!("made by {}", leak.origin.word()));
     let mut body = vec![Part::List("facts", facts.into_iter().map(Words::from).collect())];
     if let Some(path) = &leak.path {
-        body.push(Part::Heading("what leads to one of them".into()));
+        body.push(Part::Heading("the pointers that lead to one of them".into()));
         body.push(Part::List("path", path_steps(report, path, leak.size)));
     }
     body.extend([Part::Heading("allocated".into()), Part::Stack(stacker.stack(leak.stack))]);

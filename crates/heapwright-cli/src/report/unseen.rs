@@ -74,7 +74,7 @@ fn line(process: &Process) -> Option<String> {
             )
         }
         Fate::Unknown => String::from(
-            "ended without a last look (it was killed, became a program that heapwright does not get into, or still runs)",
+            "ended without a last look (it was killed, became a program into which heapwright cannot be loaded, or still runs)",
         ),
     };
     Some(format!("process {} ({program}) {how}: {MISSED}", process.pid))

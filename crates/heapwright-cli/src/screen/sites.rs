@@ -77,13 +77,15 @@ impl Sites {
             self.orders = Orders::to(slot);
         }
         let Some(orders) = &self.orders else {
-            return Err("another command profiles this process just now".to_owned());
+            return Err("another command is profiling this process".to_owned());
         };
         let say = |refusal| match refusal {
             Refusal::Quiet => "the process does not allocate just now".to_owned(),
             Refusal::Gone => "the process has ended".to_owned(),
             Refusal::Unknown => "the process's library is of another version".to_owned(),
-            Refusal::Sandboxed => "the process is in a sandbox, which might end it".to_owned(),
+            Refusal::Sandboxed => {
+                "the process is in a sandbox, which might end it for writing a file".to_owned()
+            }
             Refusal::Hardened => "the process is hardened, and takes no orders".to_owned(),
             Refusal::Failed | Refusal::Busy | Refusal::Taken { .. } => {
                 "the process cannot be sampled".to_owned()
@@ -121,7 +123,7 @@ fn sites(report: &Report) -> Vec<String> {
     let live = profile.total(|site| site.live);
     let mut sites: Vec<_> = profile.sites.iter().filter(|site| site.live.bytes > 0).collect();
     sites.sort_by_key(|site| std::cmp::Reverse(site.live.bytes));
-    let mut lines = vec![format!("live and sampled, estimated: {}", amount(live))];
+    let mut lines = vec![format!("live memory, estimated from samples: {}", amount(live))];
     for site in sites.iter().take(SITES) {
         let calls = from_look(&report.stacks, site.stack).take(CALLS).map(|call| call.name());
         let calls = calls.collect::<Vec<_>>().join(" < ");

@@ -62,7 +62,7 @@ fn title(report: &Report) -> &'static str {
         Figure::Live => "Memory live at the end",
         Figure::Allocated => "Memory allocated",
         Figure::Temporary => "Memory freed within a millisecond",
-        Figure::Growth => "Memory grown by since an earlier moment",
+        Figure::Growth => "Growth of live memory since an earlier moment",
     }
 }
 
