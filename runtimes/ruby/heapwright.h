@@ -4,7 +4,7 @@
 **   Ruby                                        here
 **   objspace                                    struct objspace: one collected heap
 **   a Ractor's cache of free slots              struct cache: a mutator of that heap
-**   the GVL, the VM's lock and its barrier      what stops threads: see collector.c
+**   the GVL, the VM's lock and its barrier      the means to stop threads: see collector.c
 **   T_NONE, the flags 0                         memory that was handed out and is not an object yet
 **   T_ZOMBIE                                    none: a slot is freed at once; a job does later work
 **
@@ -38,9 +38,9 @@
 
 /* The narrowest slot: flags, class and three words. */
 #define NARROWEST 40
-/* The widest slot that Ruby is offered. Ruby embeds nothing wider, and asks malloc instead. */
+/* The widest slot that Ruby is offered. Ruby embeds nothing wider, and calls malloc instead. */
 #define WIDEST 640
-/* Bytes of malloc's memory that the heap need not know of at once. */
+/* Bytes of malloc's memory that need not be reported to the heap at once. */
 #define FEW_EXTERNAL (64 << 10)
 /* An upper bound of a layout's pools up to that width. */
 #define MOST_POOLS 40
@@ -95,7 +95,7 @@ struct objspace {
     size_t freed_bytes; /* of malloc's, by the sweep, that the heap was not told of */
     size_t allocated_by_ended[MOST_POOLS];
     size_t allocated_before[MOST_POOLS]; /* when the last marking ended */
-    uint64_t unmeasured_ns, unmeasured_from; /* what GC.measure_total_time = false hides */
+    uint64_t unmeasured_ns, unmeasured_from; /* the times that GC.measure_total_time = false hides */
 
     st_table *finalizers;
 #if !RUBY_IS_4
@@ -111,7 +111,7 @@ struct objspace {
     st_table *weak_owners; /* objects that have such places */
     VALUE **weak_within; /* places in the objects that have them */
     size_t weaks_within, weak_room;
-    pthread_mutex_t weak_lock; /* of all three */
+    pthread_mutex_t weak_lock; /* protects weak, weak_owners and weak_within */
     VALUE *unfreed; /* objects with an id or a finalizer whose deaths the sweep does not report */
     size_t unfreeds, unfreed_room;
 };

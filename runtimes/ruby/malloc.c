@@ -6,12 +6,12 @@
 **
 ** Any thread may call these functions, with the GVL or without. Only a thread with the GVL may
 ** collect. Sizes are always malloc's sizes of blocks, because Ruby seldom passes a size when it
-** frees. The heap is told the sum from time to time. Bytes that a sweep frees are reported in the
+** frees. The heap gets the sum from time to time. Bytes that a sweep frees are reported in the
 ** sweep, so that they count as dead.
 **
 ** The sum is too high if a block is freed by free, and not by Ruby's function: Ruby's own parser
 ** does so, and extensions do. So after each major collection the sum is compared with the bytes
-** that malloc has in use, if malloc tells them.
+** that malloc has in use, if malloc reports these.
 */
 #include "heapwright.h"
 
@@ -27,7 +27,7 @@ ruby_tell_external(struct objspace *o)
     return bytes;
 }
 
-/* The bytes that malloc has in use. SIZE_MAX: the malloc of this process does not tell them. */
+/* The bytes that malloc has in use. SIZE_MAX: the malloc of this process does not report them. */
 static size_t
 in_use(void)
 {

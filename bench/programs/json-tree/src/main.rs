@@ -30,8 +30,8 @@ fn walk(value: &Value, depth: u64, counts: &mut Counts) {
     }
 }
 
-/// Drops some fields, and renames the others: frees blocks among others that were allocated at the
-/// same time.
+/// Drops some fields, and renames the others. The freed blocks lie among live blocks that were
+/// allocated at the same time.
 fn thin(value: Value) -> Value {
     match value {
         Value::Array(items) => Value::Array(items.into_iter().map(thin).collect()),

@@ -59,7 +59,7 @@ impl Block {
         self.size
     }
 
-    /// Writes a word into every page, as a program does that uses its buffer.
+    /// Writes a word into every page, like a program that uses its buffer.
     pub(crate) fn touch_pages(&mut self) {
         self.touch_pages_to(self.size);
     }

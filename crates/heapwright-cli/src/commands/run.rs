@@ -252,8 +252,9 @@ pub(crate) fn why_none(name: &OsStr, outcome: &Outcome) -> String {
     why_nothing(name, outcome, killed, ended)
 }
 
-/// Returns why a program left no file: a reason in the program itself; `killed`, if a signal ended
-/// the program; otherwise `ended`, with other possible reasons.
+/// Returns why a program left no file. If the program itself shows a reason, returns it. If a
+/// signal ended the program, returns `killed`. Otherwise returns `ended`, with other possible
+/// reasons.
 pub(crate) fn why_nothing(name: &OsStr, outcome: &Outcome, killed: &str, ended: &str) -> String {
     let report = inspect::inspect(name, preload::target(preload::named().as_deref()));
     match (report.verdict(), report.reason(), outcome.end) {

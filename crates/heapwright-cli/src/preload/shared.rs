@@ -1,7 +1,7 @@
 //! The memory that the processes of one check share (option `rules`).
 //!
 //! ```text
-//!   rules, 1 MiB     what processes read from unwind tables
+//!   rules, 1 MiB     unwind rules that processes have read from tables
 //!   spill, 16 MiB    entries of records that no file takes      --collect-->  record.PID
 //! ```
 //!

@@ -136,7 +136,7 @@ pub(crate) fn pass_signals_to(pids: &[u32]) {
     signals::follow(pids);
 }
 
-/// Returns how often this process was asked to end since the program ended.
+/// Returns the number of requests to end this process since the program ended.
 pub(crate) fn asked_to_end() -> u32 {
     signals::asked_to_end()
 }

@@ -43,7 +43,7 @@ fn unchecked(process: &Process) -> Vec<String> {
 }
 
 fn line(process: &Process) -> Option<String> {
-    // The lines about programs without the library say so.
+    // The lines about programs without the library report this already.
     let became_unchecked = process.unchecked.iter().any(|(pid, _)| *pid == process.pid);
     if process.is_skipped
         || became_unchecked

@@ -1,5 +1,5 @@
 /*
- * Blocks with a stamp at both ends, which only their holder may change. give_back notices a block
+ * Blocks with a stamp at both ends. Only a block's holder may change it. give_back notices a block
  * that two threads hold, or that was written to after its free.
  *
  *   | seal: address ^ number | size .............. | last byte: low byte of the seal |

@@ -9,8 +9,8 @@
 //! bytes                                of B:   . . Y . .                      doubling, halving
 //! ```
 //!
-//! If one point makes no difference and a later point does, the same holds for two neighbours
-//! between them. The search finds the byte between these neighbours. If several bytes make a
+//! If a point makes no difference and a later point does, this is also true of two adjacent points
+//! in this range. The search finds the byte between these two points. If several bytes make a
 //! difference, the search finds one, and the caller searches again without that byte's site.
 //!
 //! The caller's closure runs the program.
@@ -52,7 +52,7 @@ pub(super) fn find<E>(
     let all_of = |site: u64| Point { site, ..Point::END };
     let (mut low, mut high) = (0, sites.len());
     // The pattern in all sites below `low` makes no difference. The pattern up to and including
-    // `high`, or in all bytes if `high` is the end, makes one.
+    // `high`, or in all bytes if `high` is the end, makes a difference.
     while low < high {
         let middle = usize::midpoint(low, high);
         if differs(all_of(sites[middle]))? {

@@ -79,7 +79,8 @@ impl Default for Style {
 }
 
 impl Style {
-    /// Returns the numbers of errors and contexts, with leaks that count and unwritten findings.
+    /// Returns the numbers of errors and of contexts. They include leaks that count as errors, and
+    /// unwritten findings.
     pub(crate) fn counted(&self, report: &Report) -> (u64, u64) {
         let (times, contexts) = report.counted(&self.errors_for);
         (times.saturating_add(report.unwritten), contexts)
