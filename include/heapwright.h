@@ -203,7 +203,7 @@ enum hw_gc_layout
 #endif /* defined(__cplusplus) || __STDC_VERSION__ >= 202311L */
  {
   /**
-   * Steps of 16 bytes to 256, then eight a doubling to 1 KiB, then four to 32 KiB.
+   * Steps of 16 bytes to 256, then eight for each doubling to 1 KiB, then four to 32 KiB.
    */
   HW_GC_LAYOUT_FINE = 0,
   /**
@@ -236,8 +236,7 @@ enum hw_gc_span
 #endif /* defined(__cplusplus) || __STDC_VERSION__ >= 202311L */
  {
   /**
-   * A collection. Begins with the bytes allocated since the last one, ends with the live bytes.
-   * The world is stopped only as it begins.
+   * A collection. Its first event has the bytes allocated since the last collection, its last event the live bytes. The world is stopped only for the first event.
    */
   HW_GC_SPAN_COLLECTION = 1,
   /**
@@ -273,9 +272,7 @@ enum hw_gc_span
    */
   HW_GC_SPAN_SWEEP = 8,
   /**
-   * An object wider than the widest slot, of at least large_bytes of hw_gc_runtime: its
-   * allocation, and its death, which the sweep finds; with its address and bytes. A moved object
-   * ends, and begins at its new address.
+   * The life of a large object, of at least large_bytes of hw_gc_runtime: from its allocation to the sweep that finds it dead. Both events have its address and bytes. If the object moves, one span ends, and another begins at the new address.
    */
   HW_GC_SPAN_LARGE = 9
 };
@@ -327,8 +324,7 @@ typedef struct hw_arena hw_arena;
 typedef struct hw_gc_heap hw_gc_heap;
 
 /**
- * A heap of its own: blocks that live and die together. Make one with
- * hw_heap_new.
+ * A heap of its own: blocks that live and die together. Make one with hw_heap_new.
  */
 typedef struct hw_heap hw_heap;
 
@@ -649,8 +645,8 @@ typedef struct hw_arena_statistics {
 } hw_arena_statistics;
 
 /**
- * A thread's calls for memory, in blocks and bytes. Bytes are those that the program requested,
- * not the sizes of the blocks.
+ * A thread's calls for memory, in blocks and bytes. Bytes are requested bytes, not the sizes of
+ * the blocks.
  *
  * Later versions add fields at the end: pass hw_count_end the size of the struct you were compiled
  * with.
@@ -724,7 +720,7 @@ typedef struct hw_gc_options {
    */
   uint32_t layout;
   /**
-   * The memory target: the heap may be so many percent of its live bytes. More than 100; 0: 200.
+   * The memory target in percent of the live bytes. More than 100; 0: 200.
    */
   uint32_t factor_percent;
   /**
@@ -740,8 +736,7 @@ typedef struct hw_gc_options {
    */
   size_t most;
   /**
-   * The longest step on the allocation path of an incremental heap, in nanoseconds.
-   * 0: 500000.
+   * The longest step on the allocation path of an incremental heap, in nanoseconds. 0: 500000.
    */
   uint64_t step_ns;
   /**
@@ -763,14 +758,14 @@ typedef struct hw_gc_options {
   uint32_t markers;
   /**
    * Whether a heap with far more pages than its target moves objects close together. It moves
-   * objects to which only handles and slots (hw_gc_mark_slot) lead. hw_gc_compact does it at
+   * objects to which only handles and slots (hw_gc_mark_slot) lead. hw_gc_compact moves them at
    * once.
    */
   bool compact;
   /**
    * Whether objects of a runtime without trace are scanned word for word. Each word that may be
-   * an address within an object then keeps that object, in its place. Otherwise they hold no
-   * references.
+   * an address within an object then keeps that object, in its place. If not, objects of such a
+   * runtime hold no references.
    */
   bool conservative;
   /**
@@ -925,9 +920,9 @@ typedef struct hw_gc_event {
 } hw_gc_event;
 
 /**
- * A language runtime's callbacks. Leave unused ones zero; only trace or trace_kind is required, if
- * objects are traced. Each callback gets data. No callback but out_of_memory may allocate,
- * collect, throw or jump out.
+ * A language runtime's callbacks. Leave unused callbacks zero; only trace or trace_kind is
+ * required, if objects are traced. Each callback gets data. No callback but out_of_memory may
+ * allocate, collect, throw or jump out.
  */
 typedef struct hw_gc_runtime {
   /**
@@ -947,8 +942,8 @@ typedef struct hw_gc_runtime {
    */
   void (*roots)(struct hw_gc_tracer *tracer, void *data);
   /**
-   * An object of kind HW_GC_FREED has died; size is that of its slot. The callback looks at no
-   * other object.
+   * An object of kind HW_GC_FREED has died; size is the size of its slot. The callback looks at
+   * no other object.
    */
   void (*free)(void *object, size_t size, void *data);
   /**
@@ -956,8 +951,8 @@ typedef struct hw_gc_runtime {
    */
   const char *(*type_name)(const void *object, void *data);
   /**
-   * The size, in bytes, that an object is to have after a move: it goes to the pool that fits.
-   * 0: its present size.
+   * The size, in bytes, that an object is to have after a move: the object goes to the pool that
+   * fits. 0: its present size.
    */
   size_t (*wanted)(const void *object, void *data);
   /**
@@ -985,24 +980,24 @@ typedef struct hw_gc_runtime {
   /**
    * Marking met a reference outside the heap: to static data, to memory of malloc, to another
    * heap. The runtime may mark its own data there, and report references from it, as trace does.
-   * Any thread may call it, as with trace, but only between the ends of HW_GC_SPAN_TRACE. It is
-   * called once for each such reference, and not for each target. NULL, and values that are no
-   * multiple of 8, are left out. A minor collection reports references from young objects and
-   * roots.
+   * Any thread may run the callback, as with trace, but only between the ends of
+   * HW_GC_SPAN_TRACE. It is called once for each such reference, and not for each target. NULL,
+   * and values that are no multiple of 8, are left out. A minor collection reports references
+   * from young objects and roots.
    */
   void (*outside)(struct hw_gc_tracer *tracer, void *reference, void *data);
   /**
    * There is no memory for an object, or none under the limit after a collection. true: try
    * again, because the runtime has freed memory or raised the limit. false: the allocation
-   * returns NULL. The allocation calls it, so it may collect, run finalizers, and longjmp out.
-   * Its own allocations in this heap may call it again.
+   * returns NULL. The allocation calls this, so the callback may collect, run finalizers, and
+   * longjmp out. Its own allocations in this heap may call it again.
    */
   bool (*out_of_memory)(struct hw_gc_mutator *mutator,
                         size_t size,
                         uint32_t kind,
                         void *data);
   /**
-   * The size from which a large object is an event (HW_GC_SPAN_LARGE). 0: none is.
+   * The size from which a large object is an event (HW_GC_SPAN_LARGE). 0: no object is.
    */
   size_t large_bytes;
   /**
@@ -1016,7 +1011,7 @@ typedef struct hw_gc_runtime {
    */
   void (*update)(void *object, void *data);
   /**
-   * The same for the runtime's roots, after all objects. Set both callbacks or neither.
+   * As update, for the runtime's roots, after all objects. Set both callbacks or neither.
    */
   void (*update_roots)(void *data);
 } hw_gc_runtime;
@@ -1105,7 +1100,7 @@ typedef struct hw_gc_pool_statistics {
    */
   uint64_t pages;
   /**
-   * Slots in them.
+   * Slots in these pages.
    */
   uint64_t slots;
   /**
@@ -1251,7 +1246,7 @@ typedef struct hw_gc_statistics {
    */
   uint64_t moved_objects;
   /**
-   * Their bytes.
+   * Bytes of the objects that were moved.
    */
   uint64_t moved_bytes;
   /**
@@ -1259,8 +1254,7 @@ typedef struct hw_gc_statistics {
    */
   uint64_t evacuated_pages;
   /**
-   * Evacuation candidates that were not evacuated: an object in them was pinned, reported by
-   * value, or had more slots leading to it than a step can update.
+   * Evacuation candidates that were not evacuated. An object in such a page was pinned or reported by value, or more slots led to the page than a step can update.
    */
   uint64_t kept_pages;
   /**
@@ -1319,8 +1313,8 @@ typedef struct hw_pool_options {
    */
   uint32_t limit;
   /**
-   * Whether each object is checked when it is freed, as all pools are in mode=debug: a wrong
-   * or a second free ends the program with a line. A checked pool is slower: each object is a
+   * Whether each object is checked when it is freed: a wrong or a second free ends the program
+   * with a line. In mode=debug all pools are checked. A checked pool is slower: each object is a
    * block of the process's heap.
    */
   bool checked;
@@ -1384,8 +1378,7 @@ void *hw_heap_alloc(struct hw_heap *heap, size_t size);
 /**
  * Like hw_heap_alloc, with count * size bytes of zeros.
  *
- * Returns NULL with errno ENOMEM if there is no memory or the product
- * overflows.
+ * Returns NULL with errno ENOMEM if there is no memory or the product overflows.
  *
  * The program's duties:
  *
@@ -1409,8 +1402,8 @@ void *hw_heap_alloc_aligned(struct hw_heap *heap,
 /**
  * Gives a block back to its heap. NULL is ignored; errno is kept.
  *
- * A block of another heap ends the program with a line that names its owner. In mode=debug it is
- * a finding, as a second free is, and the program goes on.
+ * A block of another heap ends the program with a line that names its owner. In mode=debug such a
+ * block is a finding, as a second free is, and the program goes on.
  *
  * The program's duties:
  *
@@ -1483,10 +1476,10 @@ size_t hw_get_stats(struct hw_statistics *out,
                     size_t size);
 
 /**
- * As hw_get_stats, but without system calls. Handed out memory counts as resident until it is
- * given back. rss, peak_rss and rss_not_ours are 0. Other threads' caches count as they last
- * published their contents. Takes some 20 ns for each 64 KiB of the heap, for programs that call
- * it often.
+ * As hw_get_stats, but without system calls, for programs that call it often. Handed out memory
+ * counts as resident until it is given back. rss, peak_rss and rss_not_ours are 0. Other threads'
+ * caches count as they last published their contents. Takes some 20 ns for each 64 KiB of the
+ * heap.
  *
  * Returns how many bytes of the struct this library knows. Returns 0, and all fields zero, if the
  * heap is locked at this moment.
@@ -1501,8 +1494,8 @@ size_t hw_estimate_stats(struct hw_statistics *out,
 /**
  * Returns whether the program should move a block, so that memory becomes free sooner. That is so
  * if the block lies in one of the sparsest slabs of its size class, and other slabs have room for
- * the blocks of these. A program that can move its blocks calls this for each block in turn. It
- * moves the block if this returns true:
+ * the blocks of those slabs. A program that can move its blocks calls this for each block in turn.
+ * It moves the block if this returns true:
  *
  *     void *new = hw_malloc_uncached(size);
  *     memcpy(new, block, size);
@@ -1521,10 +1514,10 @@ size_t hw_estimate_stats(struct hw_statistics *out,
 bool hw_should_move(const void *block);
 
 /**
- * Allocates as malloc does, but in a free slot of a slab that need not be emptied. A program moves
- * a block there. The function does as malloc if there is no such slot, if hw_should_move was not
- * called lately, and for blocks over 32 KiB. Free the block with free or hw_free_uncached. Takes
- * longer than malloc.
+ * Allocates as malloc does, but in a free slot of a slab that need not be emptied: the new place
+ * for a block that the program moves. The function does as malloc if there is no such slot, if
+ * hw_should_move was not called lately, and for blocks over 32 KiB. Free the block with free or
+ * hw_free_uncached. Takes longer than malloc.
  *
  * Returns null, with errno ENOMEM, if there is no memory.
  */
@@ -1576,12 +1569,11 @@ bool hw_purge(void);
 void hw_set_soft_limit(size_t bytes);
 
 /**
- * Begins a heap profile. Samples are a Poisson process over allocated bytes with a
- * mean distance of bytes: a block of n bytes is a sample with the probability
- * 1 - exp(-n / bytes). The stack of a sample is kept, and its free is seen.
- * Values outside of 1 KiB to 1 GiB are clamped; 524288 costs a few per cent of a
- * program's time at most. Blocks that were allocated before are not seen. A thread
- * follows at its next slow path: in a program that allocates, within moments.
+ * Begins a heap profile. Samples are a Poisson process over allocated bytes with a mean distance
+ * of bytes: a block of n bytes is a sample with the probability 1 - exp(-n / bytes). The stack of
+ * a sample is kept, and its free is seen. Values outside of 1 KiB to 1 GiB are clamped; 524288
+ * costs a few per cent of a program's time at most. Blocks that were allocated before are not
+ * seen. A thread follows at its next slow path: in a program that allocates, within moments.
  *
  * Returns whether the profile has begun. It does not begin in mode=debug, if another copy of the
  * library serves malloc, or if there is no memory.
@@ -1619,8 +1611,7 @@ bool hw_heap_walk(hw_visitor visit,
                   void *context);
 
 /**
- * The library's version as a string, "0.1.0" for example. Neither change nor
- * free it.
+ * The library's version as a string, "0.1.0" for example. Neither change nor free it.
  */
 const char *hw_version(void);
 
@@ -1640,8 +1631,7 @@ struct hw_arena *hw_arena_create(size_t limit);
  *
  * The program's duties:
  *
- * arena is an arena of hw_arena_create that was not destroyed, and this thread's
- * now.
+ * arena is an arena of hw_arena_create that was not destroyed, and this thread's now.
  */
 void *hw_arena_alloc(struct hw_arena *arena, size_t size);
 
@@ -1653,8 +1643,7 @@ void *hw_arena_alloc(struct hw_arena *arena, size_t size);
  *
  * The program's duties:
  *
- * arena is an arena of hw_arena_create that was not destroyed, and this thread's
- * now.
+ * arena is an arena of hw_arena_create that was not destroyed, and this thread's now.
  */
 void *hw_arena_alloc_aligned(struct hw_arena *arena,
                              size_t size,
@@ -1662,8 +1651,8 @@ void *hw_arena_alloc_aligned(struct hw_arena *arena,
 
 /**
  * Changes the size of a block of at least hw_arena_alloc's alignment from old_size to size bytes.
- * The block stays in place if it is the last one made, or if it shrinks. Otherwise its bytes move
- * to a new block. A NULL block makes a new block.
+ * The block stays in place if it is the last block made, or if it shrinks. Otherwise its bytes
+ * move to a new block. A NULL block makes a new block.
  *
  * Returns NULL with errno ENOMEM if there is no memory; the block is as it was.
  *
@@ -1695,8 +1684,7 @@ void hw_arena_free(struct hw_arena *arena,
  *
  * The program's duties:
  *
- * arena is an arena of hw_arena_create that was not destroyed, and this thread's
- * now.
+ * arena is an arena of hw_arena_create that was not destroyed, and this thread's now.
  */
 struct hw_arena_mark_t hw_arena_mark(struct hw_arena *arena);
 
@@ -1705,15 +1693,15 @@ struct hw_arena_mark_t hw_arena_mark(struct hw_arena *arena);
  *
  * The program's duties:
  *
- * arena is an arena of hw_arena_create that was not destroyed, and this thread's now. mark is one
- * of this arena's. Since the mark the arena was neither reset, nor trimmed, nor rewound to an
+ * arena is an arena of hw_arena_create that was not destroyed, and this thread's now. mark is a
+ * mark of this arena. Since the mark the arena was neither reset, nor trimmed, nor rewound to an
  * earlier position. Blocks made since then are not used any more.
  */
 void hw_arena_rewind(struct hw_arena *arena,
                      struct hw_arena_mark_t mark);
 
 /**
- * Frees all blocks and keeps the memory for the next ones.
+ * Frees all blocks and keeps the memory for later blocks.
  *
  * The program's duties:
  *
@@ -1727,8 +1715,7 @@ void hw_arena_reset(struct hw_arena *arena);
  *
  * The program's duties:
  *
- * arena is an arena of hw_arena_create that was not destroyed, and this thread's
- * now.
+ * arena is an arena of hw_arena_create that was not destroyed, and this thread's now.
  */
 size_t hw_arena_trim(struct hw_arena *arena);
 
@@ -1766,8 +1753,8 @@ void hw_arena_destroy(struct hw_arena *arena);
  * counted, either. flags is 0 or HW_COUNT_STACKS.
  *
  * Counts may be nested, sixteen deep; an outer count includes its inner ones. A block may be made
- * before the outermost count, or by another thread. Its size is then the requested one in
- * mode=debug and mode=hardened, and that of malloc_usable_size in mode=fast.
+ * before the outermost count, or by another thread. Such a block counts with its requested size in
+ * mode=debug and mode=hardened, and with the size of malloc_usable_size in mode=fast.
  *
  * Counting costs a thread some 100 ns a call, or some microseconds with stacks.
  *
@@ -1794,10 +1781,10 @@ bool hw_count_end(struct hw_counts *out,
                   size_t size);
 
 /**
- * Shows the allocations of each stack since the calling thread's innermost open count began with
- * HW_COUNT_STACKS. Calls visit with each stack, most bytes first, and with context, until visit
- * returns false. visit may allocate and print; that is not counted. It may neither begin nor end a
- * count.
+ * Shows the allocations of each stack in the calling thread's innermost open count, if that count
+ * began with HW_COUNT_STACKS. Calls visit with each stack, most bytes first, and with context,
+ * until visit returns false. visit may allocate and print; these calls are not counted. It may
+ * neither begin nor end a count.
  *
  * Returns the number of stacks; 0 if no stacks are kept.
  *
@@ -1812,14 +1799,13 @@ size_t hw_count_sites(hw_count_visitor visit,
  * Makes a heap. options and runtime may be NULL. Both structs are copied. Each begins with its
  * size: sizeof, as the program knows it.
  *
- * Returns NULL with errno EINVAL for options that do not exist, for a size that no version of the
- * struct has (0, or more than 64 KiB), and for a nonzero field that this version does not know.
- * Returns NULL with errno ENOMEM if there is no memory.
+ * Returns NULL with errno EINVAL for options that do not exist, and for a nonzero field that this
+ * version does not know. The same holds for a size that no version of the struct has (0, or more
+ * than 64 KiB). Returns NULL with errno ENOMEM if there is no memory.
  *
  * The program's duties:
  *
- * The structs are as long as they say; the runtime keeps the duties listed in
- * heapwright_gc.h.
+ * The structs are as long as they say; the runtime keeps the duties listed in heapwright_gc.h.
  */
 struct hw_gc_heap *hw_gc_create(const struct hw_gc_options *options,
                                 const struct hw_gc_runtime *runtime);
@@ -1850,8 +1836,8 @@ struct hw_gc_mutator *hw_gc_attach(struct hw_gc_heap *heap);
 
 /**
  * Makes a mutator without a thread, as after hw_gc_leave. The thread that calls hw_gc_enter gets
- * it. This is for a runtime whose threads take turns, or that prepares a thread before it starts.
- * Does not wait while a collection is at work: the calling thread may have a mutator.
+ * the mutator. This is for a runtime whose threads take turns, or that prepares a thread before it
+ * starts. Does not wait while a collection is at work: the calling thread may have a mutator.
  *
  * Returns NULL with errno ENOMEM if there is no memory.
  *
@@ -1862,7 +1848,7 @@ struct hw_gc_mutator *hw_gc_attach(struct hw_gc_heap *heap);
 struct hw_gc_mutator *hw_gc_attach_away(struct hw_gc_heap *heap);
 
 /**
- * The calling thread leaves its heap.
+ * Detaches the calling thread from its heap.
  *
  * The program's duties:
  *
@@ -1875,9 +1861,9 @@ void hw_gc_detach(struct hw_gc_mutator *mutator);
  * HW_GC_TRACED or HW_GC_LEAF, with or without HW_GC_FREED and HW_GC_USER. The inline hw_gc_new
  * does the same, faster. May collect.
  *
- * Returns NULL with errno ENOMEM if there is no memory. Does so, too, if a collection leaves none
- * under the limit and the runtime's out_of_memory, if it has one, has given up. Returns NULL with
- * errno EINVAL for a kind that does not exist (a verified heap ends the program then).
+ * Returns NULL with errno ENOMEM if there is no memory. The same happens if a collection leaves no
+ * memory under the limit, and the runtime's out_of_memory (if it has one) has given up. Returns
+ * NULL with errno EINVAL for a kind that does not exist (a verified heap ends the program then).
  *
  * The program's duties:
  *
@@ -1888,8 +1874,8 @@ void *hw_gc_alloc(struct hw_gc_mutator *mutator,
                   uint32_t kind);
 
 /**
- * Reports that a reference to child was stored into parent. hw_gc_write calls it while the heap
- * marks, and for old parents. While the heap marks, parent may be NULL: that keeps child, and does
+ * Reports that a reference to child was stored into parent. hw_gc_write calls this while the heap
+ * marks, and for old parents. While the heap marks, parent may be NULL: this keeps child, and does
  * not change the remembered set.
  *
  * The program's duties:
@@ -1902,7 +1888,7 @@ void hw_gc_shade(struct hw_gc_mutator *mutator,
 
 /**
  * As hw_gc_shade, and names the slot of parent that was stored to: cheaper while objects are
- * moved. hw_gc_write calls it.
+ * moved. hw_gc_write calls this.
  *
  * The program's duties:
  *
@@ -2001,7 +1987,7 @@ size_t hw_gc_traced_to(const struct hw_gc_tracer *tracer);
 
 /**
  * Reports that object, for which trace was called, has more references than were reported now.
- * trace is called again, maybe in a later step, and hw_gc_traced_to then returns from. That is any
+ * trace is called again, maybe in a later step, and hw_gc_traced_to then returns from. from is any
  * number from 1 to 2^60, such as the number of references reported so far. Use this if one call
  * for all references would take too long, and hw_gc_mark_range does not suit. Call it last.
  *
@@ -2029,13 +2015,14 @@ void hw_gc_mark_weak(struct hw_gc_tracer *tracer,
 
 /**
  * Reports an ephemeron: the reference in key is weak, and value keeps its object as long as the
- * key's object lives. When the key's object has died, both become NULL. A key that is not NULL and
- * no object of the heap lives for ever.
+ * key's object lives. When the key's object has died, key and value become NULL. A key that is not
+ * NULL and no object of the heap lives for ever.
  *
  * The program's duties:
  *
  * tracer is the argument of the running callback; key lies in the object that is being traced.
- * value does so, too, or lies in static data: then the value is kept for as long as the object is.
+ * value lies there, too, or in static data. In static data the value is kept for as long as the
+ * object is.
  */
 void hw_gc_mark_ephemeron(struct hw_gc_tracer *tracer,
                           void **key,
@@ -2121,7 +2108,7 @@ void hw_gc_weak_free(struct hw_gc_mutator *mutator, void **cell);
 
 /**
  * From now on collections scan the calling thread's registers and its stack below base: every word
- * that is an address within an object keeps that object. NULL ends this.
+ * that is an address within an object keeps that object. A base of NULL ends the scans.
  *
  * A thread that changes to another stack (makecontext, sigaltstack) calls this when it enters the
  * other stack, and when it comes back. The runtime's roots report other stacks with objects
@@ -2145,9 +2132,9 @@ void hw_gc_scan_stack(struct hw_gc_mutator *mutator,
 void hw_gc_safepoint(struct hw_gc_mutator *mutator);
 
 /**
- * The thread calls this before it blocks: collections go on without it. Until hw_gc_enter it
- * touches no object and calls nothing here. The frame that called this does not return before
- * hw_gc_enter.
+ * The thread calls this before it blocks: collections go on without the thread. Until hw_gc_enter
+ * the thread touches no object and calls nothing here. The frame that called this does not return
+ * before hw_gc_enter.
  *
  * The program's duties:
  *
@@ -2177,10 +2164,10 @@ bool hw_gc_try_enter(struct hw_gc_mutator *mutator);
 
 /**
  * Visits all mutators of a heap, each with the hw_gc_thread_state that it had a moment ago. A
- * runtime finds its threads by their words (hw_gc_data), and needs no list of its own. May also be
- * called in roots, and for an event. visit runs under no lock, and may call any function of the
- * heap. The mutator that it visits does not detach before visit returns: visit must not wait for
- * that. A mutator that attaches meanwhile is not visited.
+ * runtime that keeps a word in each mutator (hw_gc_data) thus needs no list of its threads. The
+ * callbacks roots and event may call this, too. visit runs under no lock, and may call any
+ * function of the heap. The visited mutator does not detach before visit returns, so visit must
+ * not wait for that. A mutator that attaches meanwhile is not visited.
  *
  * Returns the number of mutators.
  *
@@ -2215,8 +2202,8 @@ bool hw_gc_step(struct hw_gc_mutator *mutator,
 void hw_gc_collect(struct hw_gc_mutator *mutator);
 
 /**
- * Makes a whole minor collection. Makes a major one instead if that is due, or if the heap cannot
- * tell old objects: it has no generations, or has not collected yet. Returns whether the
+ * Makes a whole minor collection. Makes a major collection instead if one is due, or if the heap
+ * cannot tell old objects: it has no generations, or has not collected yet. Returns whether the
  * collection was a minor one.
  *
  * The program's duties:
@@ -2228,7 +2215,7 @@ bool hw_gc_collect_minor(struct hw_gc_mutator *mutator);
 /**
  * Collects, moves objects close together, and gives empty pages back. A page stays as it is if an
  * object in it is pinned, was reported by hw_gc_mark, or may be reached from a scanned stack.
- * While major collections are deferred, nothing moves before the next one.
+ * While major collections are deferred, nothing moves before the next major collection.
  *
  * The program's duties:
  *
@@ -2257,8 +2244,8 @@ void hw_gc_compact_all(struct hw_gc_mutator *mutator);
 void hw_gc_ask_compact(struct hw_gc_mutator *mutator);
 
 /**
- * Pins the object at its address, until hw_gc_unpin was called as often. A pin does not keep the
- * object alive. Returns whether it is an object of the heap.
+ * Pins the object at its address, until hw_gc_unpin was called as often as hw_gc_pin. A pin does
+ * not keep the object alive. Returns whether object is an object of the heap.
  *
  * The program's duties:
  *
@@ -2349,7 +2336,7 @@ void hw_gc_resume_majors(struct hw_gc_mutator *mutator);
 
 /**
  * Whether hw_gc_defer_majors holds back a major collection that is due. hw_gc_ask and hw_gc_step
- * make it, a little at a time.
+ * make this collection, a little at a time.
  *
  * The program's duties:
  *
@@ -2358,8 +2345,8 @@ void hw_gc_resume_majors(struct hw_gc_mutator *mutator);
 bool hw_gc_major_owed(struct hw_gc_mutator *mutator);
 
 /**
- * Reports that objects of the heap keep bytes more, or fewer, in malloc. The bytes count in the
- * heap's budget.
+ * Reports that objects of the heap keep more memory of malloc, by bytes. A negative number means
+ * less memory. The bytes count in the heap's budget.
  *
  * The program's duties:
  *
@@ -2440,10 +2427,10 @@ bool hw_gc_finalize(struct hw_gc_mutator *mutator,
                     void *context);
 
 /**
- * As hw_gc_finalize, with a priority and a context that is an object of the heap, or NULL. The
- * context is kept for as long as the object lives or the finalizer is due, also if it leads to the
- * object. Finalizers of priority 0 come first. A finalizer is not due while another finalizer has
- * a higher priority and an object that leads to its own.
+ * As hw_gc_finalize, with a priority and a context. The context is an object of the heap, or NULL.
+ * The heap keeps the context while the object lives or the finalizer is due. A context that leads
+ * to the object does not keep the object. Finalizers of priority 0 come first. A finalizer is not
+ * due while the object of another due finalizer, of a higher priority, leads to its object.
  *
  * Returns false with errno ENOMEM if there is no memory, EINVAL without a function or for a
  * priority that does not exist.
@@ -2474,7 +2461,8 @@ void hw_gc_tell_when_due(struct hw_gc_heap *heap,
                          void *context);
 
 /**
- * Removes all finalizers of object that are not due yet. Takes constant time for each.
+ * Removes all finalizers of object, except those that are due already. Takes constant time for
+ * each.
  *
  * Returns their number.
  *
@@ -2482,7 +2470,8 @@ void hw_gc_tell_when_due(struct hw_gc_heap *heap,
  *
  * mutator is this thread's; object is an object of its heap.
  */
-size_t hw_gc_finalize_cancel(struct hw_gc_mutator *mutator, void *object);
+size_t hw_gc_finalize_cancel(struct hw_gc_mutator *mutator,
+                             void *object);
 
 /**
  * Runs up to most due finalizers, by priority, then in the order of registration. The finalizers
@@ -2512,8 +2501,9 @@ uint32_t hw_gc_guardian_new(struct hw_gc_mutator *mutator,
 
 /**
  * Registers object with a guardian. When nothing leads to object any more, representative can be
- * retrieved. That is object itself, or another object, which is kept until then. An object may be
- * registered several times, and is retrieved as often. Weak references to a retrieved object stay.
+ * retrieved. representative is object itself, or another object, which is kept until then. An
+ * object may be registered several times, and is retrieved as often. Weak references to a
+ * retrieved object stay.
  *
  * Returns false with errno ENOMEM if there is no memory, or if there is no such guardian.
  *
@@ -2577,10 +2567,10 @@ void *hw_gc_where(struct hw_gc_tracer *tracer,
                   void *object);
 
 /**
- * Changes a heap's memory target, as in hw_gc_options: factor_percent of the live bytes, at least
- * least bytes between two collections, at most most bytes in all. 0 stands for the default of
- * each. A heap already larger than most gets no page until a collection has made room. Any thread
- * may call it.
+ * Changes a heap's memory target, as in hw_gc_options. The heap may be factor_percent of its live
+ * bytes. least: the fewest bytes between two collections. most: the largest number of bytes in
+ * all. 0 stands for the default of each. A heap that is already larger than most gets no page
+ * until a collection has made room. Any thread may call this.
  *
  * The program's duties:
  *
@@ -2594,9 +2584,9 @@ void hw_gc_set_target(struct hw_gc_heap *heap,
 /**
  * From now on the heap grows by a square-root rule, in place of factor_percent (MemBalancer:
  * Kirisame, Shenoy, Panchekha, OOPSLA 2022). The rule uses the heap's live bytes, its allocation
- * rate and its slowness of marking. Of several heaps with the same bytes, those get more memory
- * that save more time with it. A heap with bytes live bytes that allocates as fast as it is marked
- * may double. With 0, factor_percent counts again. Any thread may call this.
+ * rate and its slowness of marking. Of several heaps with the same bytes, a heap gets more memory
+ * if that memory saves more time. A heap with bytes live bytes that allocates as fast as it is
+ * marked may double. With 0, factor_percent counts again. Any thread may call this.
  *
  * The program's duties:
  *
@@ -2606,10 +2596,10 @@ void hw_gc_balance(struct hw_gc_heap *heap,
                    size_t bytes);
 
 /**
- * Sets policy, which is called after each collection. It returns how many bytes may be live and
- * garbage when the next collection ends. All mutators are stopped then, so policy calls nothing of
- * the heap and takes no lock that a mutator may hold. 0: the heap's own choice. least and most of
- * hw_gc_options still hold. NULL: no policy. Any thread may call this.
+ * Sets policy, which is called after each collection. policy returns how many bytes may be live
+ * and garbage when the next collection ends. All mutators are stopped during the call, so policy
+ * calls nothing of the heap and takes no lock that a mutator may hold. 0: the heap's own choice.
+ * least and most of hw_gc_options still hold. NULL: no policy. Any thread may call this.
  *
  * The program's duties:
  *
@@ -2656,7 +2646,7 @@ bool hw_gc_is_old(struct hw_gc_mutator *mutator,
                   void *object);
 
 /**
- * Whether an object stays because it, or another in its page, is pinned.
+ * Whether an object stays because it, or another object in its page, is pinned.
  *
  * The program's duties:
  *

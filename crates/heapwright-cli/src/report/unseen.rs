@@ -69,8 +69,8 @@ fn line(process: &Process) -> Option<String> {
         Fate::Ended(End::Signal { number, .. }) => format!("was killed by {}", signal_name(number)),
         Fate::Ended(End::Code(code)) => {
             format!(
-                "ended with code {code} past heapwright's functions, as a program that heapwright \
-                 does not get into, or it could not write its record"
+                "ended with code {code} past heapwright's functions, as a program into which \
+                 heapwright cannot be loaded, or it could not write its record"
             )
         }
         Fate::Unknown => String::from(
