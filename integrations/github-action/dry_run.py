@@ -1,11 +1,10 @@
-"""Runs the steps of a composite GitHub action as a runner does, as far as ours needs it: a dry run.
+"""A dry run: runs the steps of a composite GitHub action as a runner does, with the features that our action uses.
 
     dry_run.py ACTION.YML FOLDER [NAME=VALUE ...]     inputs, and github.event_name and the like
 
-Shell steps run in the current folder with the runner's variables and files, which lie in FOLDER; a step that uses
-another action is printed with what it is given. Ends with the exit code of the first step that fails. What it does not
-know (a function in an expression, an unknown name) is an error, so that the action cannot come to need more than is
-tested.
+Shell steps run in the current folder with the runner's variables and files, which lie in FOLDER. A step that uses
+another action is printed with its inputs. Ends with the exit code of the first step that fails. An unknown feature (a
+function in an expression, an unknown name) is an error, so that tests cover all features that the action uses.
 """
 
 import os

@@ -4,13 +4,13 @@
     compare.py OWN HEAPWRIGHT [--rounds N] [--quick] [NAME...]
 
 OWN and HEAPWRIGHT are two builds of the same Lua. Both run each benchmark with each of their collector's settings
-(below), one after the other, N times; of each the least CPU time (user and system, all threads) and the median of the
-peaks of resident memory count. Then, for two amounts of memory, the fastest setting of either that needs no more:
+(below), one after the other, N times. The least CPU time (user and system, all threads) and the median peak of
+resident memory count. Then, for two amounts of memory, each collector's fastest setting that needs no more:
 
-    best     what the fastest setting of Lua's own collector takes: where it is at its best
-    least    what its most frugal setting takes, or where ours needs more, what ours does
+    best     the memory of the fastest setting of Lua's own collector
+    least    the memory of its most frugal setting, or of ours if that is more
 
-All must print the same. Prints a table in Markdown; a last line has the geometric mean of the ratios at `best`.
+All runs must print the same. Prints a table in Markdown; a last line has the geometric mean of the ratios at `best`.
 """
 
 import argparse

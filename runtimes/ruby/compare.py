@@ -34,7 +34,7 @@ def command(ruby, name, options):
 
 
 def interval(ratios):
-    """The middle half or, of few, all."""
+    """The middle half of the ratios, or all of them if there are few."""
     ratios = sorted(ratios)
     cut = len(ratios) // 4
     kept = ratios[cut:len(ratios) - cut] or ratios
@@ -42,7 +42,7 @@ def interval(ratios):
 
 
 def attempt(arguments, kind, environment, limit, missing):
-    """A run; where it takes too long, or fails under a collector that is neither Ruby's nor ours, `missing` says so."""
+    """Runs a program. `missing` notes a run that takes too long, or fails under a third collector."""
     try:
         result = measure.run(arguments, environment, limit)
         if result is None:
@@ -56,7 +56,7 @@ def attempt(arguments, kind, environment, limit, missing):
 
 
 def mean(figures, programs):
-    """The geometric mean, and of how many, if not of all programs."""
+    """The geometric mean, with the number of programs if some are missing."""
     if not figures:
         return ""
     return f"**{statistics.geometric_mean(figures):.2f}**" + (f" (of {len(figures)})" if len(figures) != programs else "")

@@ -4,8 +4,8 @@
     picture.py RUBY OUT.svg [--count N] [--with NAME=VAR=VALUE,...]
 
 RUBY is a command. Ruby's own collector and heapwright's are drawn; --with adds one (--with mmtk=RUBY_GC_LIBRARY=mmtk). matplotlib draws
-(pip install matplotlib). A collector that takes twenty times as long would press the others into a corner: where one is added, the axis is what was
-served, and how long all of it took is told beside the name. Of the requests those are drawn that took more than twice the median: what collections hold up.
+(pip install matplotlib). With --with, the axis is the number of requests served, because a slow collector would press the others into a
+corner. The total time is beside each name. Only requests that took more than twice the median are drawn.
 """
 import argparse
 import array

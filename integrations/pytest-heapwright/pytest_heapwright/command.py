@@ -1,6 +1,6 @@
 """The command, and the environment in which it and other helpers run.
 
-What the checked process starts for itself must not be checked: it would leave records of its own.
+Helpers that the checked process starts for itself must not be checked: they would leave records of their own.
 """
 
 import os
