@@ -983,6 +983,17 @@ int main(int count, char **words) {
         let output = check(&[], &[program, how]);
         assert_eq!(output.status.code(), Some(0), "{how}: {}", stderr(&output));
     }
+    // A program that starts often is one line, and one that starts in another mode is none.
+    let starts = |words: &str| {
+        check(&[], &["sh", "-c", &format!("for n in 1 2 3; do {words} {program}; done; exit 0")])
+    };
+    let output = starts("env -u LD_PRELOAD");
+    let printed = stderr(&output);
+    assert_eq!(output.status.code(), Some(125), "{printed}");
+    assert!(printed.contains(" were not checked: process "), "{printed}");
+    assert_eq!(printed.matches("INCOMPLETE").count(), 1, "{printed}");
+    let output = starts("HEAPWRIGHT=mode=fast");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     // The user of `valgrind` did not ask for the program's children.
     let output = done(heapwright().args(["valgrind", program, "spawn"]));
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));

@@ -15,26 +15,35 @@ const MISSED: &str = "its leaks, and damage that only the end shows, are not in 
 /// Returns a line for each checked process without a last look, and for each file among the records
 /// that is no record.
 pub(super) fn lines(report: &Report) -> Vec<String> {
-    let of_processes = report
-        .processes
-        .iter()
-        .flat_map(|process| unchecked(process).into_iter().chain(line(process)));
-    of_processes.chain(report.foreign.iter().cloned()).collect()
+    let of_processes = report.processes.iter().filter_map(line);
+    unchecked(report)
+        .into_iter()
+        .chain(of_processes)
+        .chain(report.foreign.iter().cloned())
+        .collect()
 }
 
-/// Returns a line for each program that a process started without the library.
-fn unchecked(process: &Process) -> Vec<String> {
-    if process.is_skipped {
-        return Vec::new();
+/// Returns a line for each program that processes started without the library, however often.
+fn unchecked(report: &Report) -> Vec<String> {
+    let mut programs: Vec<(&str, u32, &Process, usize)> = Vec::new();
+    for process in report.processes.iter().filter(|process| !process.is_skipped) {
+        for (pid, name) in &process.unchecked {
+            match programs.iter_mut().find(|(known, ..)| known == name) {
+                Some((.., times)) => *times += 1,
+                None => programs.push((name, *pid, process, 1)),
+            }
+        }
     }
-    let parent = process.command.first().unwrap_or(&process.exe);
-    let lines = process.unchecked.iter().map(|(pid, name)| {
-        let who = match *pid {
-            0 => format!("a process ({name})"),
-            pid => format!("process {pid} ({name})"),
+    let lines = programs.into_iter().map(|(name, pid, process, times)| {
+        let (who, it) = match (times, pid) {
+            (1, 0) => (format!("a process ({name}) was"), "it"),
+            (1, pid) => (format!("process {pid} ({name}) was"), "it"),
+            (times, 0) => (format!("{times} processes ({name}) were"), "the first"),
+            (times, pid) => (format!("{times} processes ({name}, first {pid}) were"), "the first"),
         };
+        let parent = process.command.first().unwrap_or(&process.exe);
         format!(
-            "{who} was not checked: process {} ({parent}) started it without heapwright's \
+            "{who} not checked: process {} ({parent}) started {it} without heapwright's \
              environment variables (LD_PRELOAD, HEAPWRIGHT)",
             process.pid
         )
