@@ -16,8 +16,8 @@
 #                                most 120 KiB more resident when main returns, a mean of 300 runs. Each
 #                                library file may have 2.5 MB
 #   ci/bounds.sh report [--quick]   two records of a million findings and a gigabyte are reported within 30
-#                                seconds and 1 GiB of memory. One has a million different findings, the other
-#                                a thousand that repeat. Needs 2.1 GiB of disk
+#                                seconds of processor time and 1 GiB of memory. One has a million different findings;
+#                                the other has a thousand that repeat. Needs 2.1 GiB of disk
 #   ci/bounds.sh heap [--quick]  dumps of ten million objects with thirty million references, of any form, are
 #                                summarised within a minute and 1 GiB of memory. Each of three dumps takes at most
 #                                140 MB of disk. --quick does a hundredth of the work, with the debug build

@@ -2,15 +2,15 @@
 # Runs the compiler's tools on the source.
 #
 #   ci/lint.sh                     fmt, clippy and doc: to be run before a commit
-#   ci/lint.sh fmt [--record]      formatting: rustfmt, of the workspace and of the benchmarks' own. No
+#   ci/lint.sh fmt [--record]      formatting: rustfmt of both workspaces (the second is bench/). No
 #                                  part has more lines of Rust or Markdown over 100 columns than
 #                                  ci/wide.txt allows; tables, links and blocks of code in Markdown do
 #                                  not count. --record writes the numbers that fell
 #   ci/lint.sh clippy              every warning is an error: the workspace with its tests, the
-#                                  library with all features; then each crate alone, with each
-#                                  feature alone and with no feature, which finds names that only
-#                                  another feature or crate brings; the C library as it is shipped,
-#                                  and the benchmarks. HEAPWRIGHT_QUICK leaves these builds out
+#                                  library with its features and with none, and the benchmarks. Then
+#                                  each crate alone, and the library with each feature alone: this
+#                                  finds names that only another feature or crate brings.
+#                                  HEAPWRIGHT_QUICK leaves out this second part
 #   ci/lint.sh doc                 the documentation builds without a warning: broken links, missing
 #                                  pages, bad HTML. The library's pages are built as docs.rs does:
 #                                  with the features of its manifest, and with badges for features

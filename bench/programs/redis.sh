@@ -4,8 +4,9 @@
 # down.
 #
 # Without REQUESTS this script becomes the server (exec), so the measurements are the server's:
-# wall time, CPU time, peak memory. The client runs beside it without the allocator. The wall time
-# includes the client's, which only copies the prepared file into the socket.
+# wall time, CPU time, peak memory. The client runs beside it without the preload (in debug mode:
+# with the library in fast mode). The wall time includes the client's, which only copies the
+# prepared file into the socket.
 #
 # With REQUESTS the script waits for the server and the clients, so that the CPU time always
 # includes all of them: `heapwright check` adopts leftover processes, and would count the clients

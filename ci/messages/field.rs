@@ -1,4 +1,4 @@
-//! says: cannot lie in a realm: it does not say which references are in it
+//! says: cannot lie in a realm: it does not report its references
 //! says: `#[trace(skip)]` at the field, or `heapwright::gc::Static<
 #[derive(heapwright::gc::Trace)]
 struct Held {

@@ -1,6 +1,6 @@
 //! features: none
-//! says: cannot lie in a realm: it does not say which references are in it
-//! says: heapwright's feature `std`; without it, and better: `gc::Vector`, `gc::Str`, `gc::Map`
+//! says: cannot lie in a realm: it does not report its references
+//! says: need heapwright's feature `std`; `gc::Vector`, `gc::Str` and `gc::Map` do not
 use heapwright::gc::{Gc, Lock, Realm};
 
 fn main() {

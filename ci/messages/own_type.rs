@@ -1,4 +1,4 @@
-//! says: a `Node` cannot lie in a realm: it does not say which references are in it
+//! says: a `Node` cannot lie in a realm: it does not report its references
 //! says: `#[derive(heapwright::gc::Trace)]`, with heapwright's feature `derive`
 struct Node(#[allow(dead_code)] u32);
 

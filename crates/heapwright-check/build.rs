@@ -1,8 +1,8 @@
-//! Links `libheapwright-check.so` like `libheapwright-hardened.so` (see that crate's build script),
-//! with the functions that only read:
+//! Links `libheapwright-check.so` like `libheapwright-hardened.so` (see that crate's build script).
+//! This library also interposes functions that only read:
 //!
-//! - `cfg(heapwright_reads)`, by which the module `bounds` has the second list of functions.
-//! - `--wrap` for the functions of this list that heapwright itself calls.
+//! - `cfg(heapwright_reads)` adds these functions to the module `bounds`.
+//! - `--wrap`: heapwright's own calls of interposed functions are not checked.
 
 #[path = "../heapwright-malloc/link.rs"]
 mod link;

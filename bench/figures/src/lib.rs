@@ -1,7 +1,8 @@
 //! The harness of the benches: it runs programs, keeps their numbers, and judges them.
 //!
 //! ```text
-//!   plan, run    runs of a file, in turns, each under the launcher;   reported: findings
+//!   plan, run    runs that a plan lists, in turns, each under the launcher
+//!   reported     the counts of a checker's report
 //!   cells        the numbers of runs, by section, row, column, metric and round
 //!     |
 //!   statistics   ratios within a round -> median, 95 % interval

@@ -34,7 +34,7 @@ use std::process::ExitCode;
 /// order.
 const SEED: u64 = 42;
 
-/// Runs both programs.
+/// The main function of both programs: runs what the arguments say.
 pub fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();

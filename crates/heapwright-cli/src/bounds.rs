@@ -18,7 +18,7 @@ use std::path::Path;
 
 /// The bytes to which even the smallest file may expand.
 const FREE: u64 = 16 << 20;
-/// The number of times its own length to which a file may expand.
+/// A file may expand to this multiple of its length.
 const RATIO: u64 = 32;
 /// The longest text that a person may have written.
 const LONGEST_TEXT: u64 = 16 << 20;
@@ -54,7 +54,7 @@ impl<R: Read> Read for Bounded<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.left == 0 && !buffer.is_empty() {
             let ends = self.of.read(&mut [0])? == 0;
-            let why = || too_much(self.most) + ", which are read of a plain file only";
+            let why = || too_much(self.most) + "; only a plain file may be longer";
             let more = || io::Error::new(ErrorKind::FileTooLarge, why());
             return if ends { Ok(0) } else { Err(more()) };
         }

@@ -134,7 +134,7 @@ fn suppressed_is_clean() {
         assert!(printed.contains("== Suppressions used:\n"), "{printed}");
         assert!(printed.contains("(suppressed: 1 from 1)"), "{printed}");
     }
-    // A mistake in a file of suppressions costs no run.
+    // The command finds a mistake in a suppression file before it starts the program.
     let file = folder.file("wrong", "leek:x\n");
     let mark = folder.path("mark");
     let output = check(&["--suppress", text(&file)], &["touch", text(&mark)]);
@@ -381,8 +381,8 @@ fn who_asks_the_command_to_end_asks_the_daemon() {
     assert!(line.contains(LOST), "{line}");
 }
 
-/// Returns whether root runs the test: other users cannot become another user, and no stranger can
-/// attack them.
+/// Returns whether root runs the test. Only root can become another user, and so can play the
+/// stranger that attacks a run.
 fn is_root(test: &str) -> bool {
     // SAFETY: the call has no precondition.
     let is = unsafe { libc::geteuid() } == 0;
@@ -632,7 +632,8 @@ int main(void) {
     volatile char *next = malloc(5000);
     for (int i = 5000; i < 5040; i++)
         next[i] = 1;
-    /* One instruction that touches a guard and memory that is nobody's: the second is the program's. */
+    /* One instruction reads a guarded block and writes to PROT_NONE memory. Heapwright handles */
+    /* the first fault. The program's handler gets the second. */
     char *nowhere = mmap(0, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (sigsetjmp(away, 1) == 0) {
         __asm__ volatile(\"movsb\" : : \"S\"(block), \"D\"(nowhere) : \"memory\");
@@ -704,7 +705,7 @@ fn a_shims_shell_is_not_the_program_and_python_is_told_of() {
     assert!(!stderr(&output).contains(hint), "{}", stderr(&output));
 }
 
-/// Keeps 200 blocks, each of a line of its own by its size, and loses one.
+/// Keeps 200 blocks of 200 sizes. With an argument, loses one more.
 const KEEPS: &str = "
 #include <stdlib.h>
 void *kept[200];

@@ -177,7 +177,7 @@ fn dumps_are_printed_as_they_were() {
     assert_eq!(printed(&["--top", "0"], &file), printed(&[], &file));
     // No single object keeps an object that two objects hold.
     let both = printed(&["--path", "0x7f0000020060"], &file);
-    assert!(both.ends_with("retains 32\n  no other object alone keeps it\n"), "{both}");
+    assert!(both.ends_with("retains 32\n  no other object is on every path to it\n"), "{both}");
 
     let file = folder.file("app.heap", generations());
     for format in ["text", "json", "html"] {

@@ -272,7 +272,7 @@ fn lines_of_text_are_replayed() {
     for (file, most) in [(&*bomb, 16), (Path::new("/dev/zero"), 256)] {
         let output = replay(file, &[]);
         let line = format!(
-            "heapwright: {}: {}gives more than {most} MiB, which are read of a plain file only\n",
+            "heapwright: {}: {}gives more than {most} MiB; only a plain file may be longer\n",
             file.display(),
             if most == 16 { "" } else { "cannot be read: " }
         );

@@ -12,8 +12,8 @@
 //! These four parts meet the contract of `Trace`, so the derived `unsafe impl` is sound for any
 //! type. The fourth part is needed because the compiler infers bounds of a struct from its fields
 //! (`'gc: 'a` from a `&'a &'gc ()`). An implementation takes inferred bounds for granted, and no
-//! code checks them where a realm's root is named. So the function of a mutation would take them as
-//! facts about its own lifetime. `check` has no argument of the type, so the bounds hold in `check`
+//! code checks them where a realm's root is named. So the closure given to `Realm::mutate` could
+//! rely on bounds of its `'gc` that do not hold. `check` has no argument of the type, so the bounds hold in `check`
 //! only if they are written. Then the implementation has them too, and the compiler checks them.
 //!
 //! The compiler decides whether any thread may use or drop the values. Any thread may if the type
@@ -40,8 +40,8 @@ use syn::{Data, DeriveInput, Field, Fields, GenericParam, Token, WherePredicate,
 /// # Errors
 ///
 /// A compile error for unions, for fields that are neither `Trace` nor skipped, and for types that
-/// implement `Drop`. A type may not leave a needed bound to be inferred, either (`'gc: 'a` of a
-/// struct with a field whose type needs this bound).
+/// implement `Drop`. Also an error: a bound that a field's type needs (such as `'gc: 'a`) is not
+/// written on the type.
 #[proc_macro_derive(Trace, attributes(trace))]
 pub fn derive_trace(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = syn::parse_macro_input!(input as DeriveInput);

@@ -264,7 +264,8 @@ pub struct Statistics {
     pub sizes: [u64; SIZE_BUCKETS],
 }
 
-// The library keeps the name in two words, and the bytes in them are in the order of ours.
+// The library keeps the name in two words. On a little-endian machine, their bytes have the order
+// of the field `name`.
 const _: () = assert!(cfg!(target_endian = "little"));
 const _: () = assert!(field!(Statistics, name).0 == field!(Stats, name_low).0);
 const _: () = assert!(field!(Statistics, name).0 + 8 == field!(Stats, name_high).0);

@@ -261,7 +261,8 @@ impl Recorder {
         self.flush();
         self.repeats = false;
         if why == NotAppended::Full {
-            let text = "the disk of its record is full, or the process may write no larger file (RLIMIT_FSIZE): the record continues in memory";
+            let text = "the disk of its record is full, or the process may write no larger file \
+                        (RLIMIT_FSIZE): the record continues in memory";
             self.put(&Entry::Note(record::Note { bytes: text.into() }));
             self.flush();
         }

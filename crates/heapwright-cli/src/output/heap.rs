@@ -435,14 +435,14 @@ fn path_to(summary: &Summary, asked: &Asked) -> Vec<Part> {
         lines.push(format!("-> {}", said(step)));
     }
     lines.push(if asked.dominators.is_empty() {
-        "no other object alone keeps it".to_owned()
+        "no other object is on every path to it".to_owned()
     } else {
         let names: Vec<String> = asked.dominators.iter().map(name_of).collect();
         let more = match asked.dominators_left {
             0 => String::new(),
             left => format!(", and {} more", units::count(left as u64)),
         };
-        format!("each of these alone keeps it: {}{more}", names.join(", "))
+        format!("each of these is on every path to it: {}{more}", names.join(", "))
     });
     listed(heading, lines)
 }
@@ -515,8 +515,8 @@ mod tests {
             "\nlargest retainers\n  50 bytes (50.0 %)  {}... 0x100, 32 bytes\n\
              \n0x104 is at 4 in A 0x100, 32 bytes, retains 50\n  no root leads to it\n\
              \nA 0x100, 32 bytes, retains 50\n  root stack #1,234\n  -> Node 0x100, 32 bytes, \
-             retains 32\n  -> Node 0x200, 32 bytes, retains 32\n  each of these alone keeps it: B \
-             0x200, and 3 more\n",
+             retains 32\n  -> Node 0x200, 32 bytes, retains 32\n  each of these is on every path to it: \
+             B 0x200, and 3 more\n",
             "N".repeat(37)
         );
         assert!(printed.ends_with(&expected), "{printed}");

@@ -103,8 +103,8 @@ pub(super) fn of(report: &Report) -> Option<Document<'static>> {
         "left",
         format!(
             "All figures are estimates from a random sample of blocks, one per {period} allocated, \
-             on average. In 95 of 100 cases the truth lies within ±; of few samples ± is large, \
-             and says less."
+             on average. In 95 of 100 cases the true value lies within ±. With few samples, ± is \
+             large and less reliable."
         ),
     ));
     page.add("run", "The run", run);
@@ -198,12 +198,10 @@ fn sum(all: &[One<'_>], figure: Figure) -> (String, String) {
         });
         let since = match all {
             [one] => sentences::duration(one.profile.earlier_ns().unwrap_or(0)),
-            _ => "its own earlier moment, of each process".to_owned(),
+            _ => "an earlier moment of each process".to_owned(),
         };
         let grown = units::bytes(bytes);
-        let text = format!(
-            "since {since}{interval}, what has shrunk taken away; the stacks that have grown come to {grown}"
-        );
+        let text = format!("net, since {since}{interval}; without the stacks that shrank: {grown}");
         return (units::difference(growth), text);
     }
     let interval = half.map_or_else(String::new, |half| {
@@ -216,11 +214,11 @@ fn sum(all: &[One<'_>], figure: Figure) -> (String, String) {
 fn means(all: &[One<'_>], figure: Figure) -> String {
     match (figure, all) {
         (Figure::Live, _) => "Blocks that were live when the profile was written: what the program keeps, or has lost.".to_owned(),
-        (Figure::Growth, _) => "By how much more of each stack is live at the end than at an earlier moment, behind the first \
-                                quarter of the time. What keeps growing is a leak, or a cache without a bound."
+        (Figure::Growth, _) => "The growth of each stack's live bytes, from a moment in the second quarter of the time to the end. \
+                                Memory that keeps growing is a leak, or a cache without a bound."
             .to_owned(),
-        (Figure::Temporary, _) => "Blocks that were freed within a millisecond: work for the allocator that a buffer kept for \
-                                   the next time would save."
+        (Figure::Temporary, _) => "Blocks that were freed within a millisecond. A buffer that the program reuses would save the \
+                                   allocator this work."
             .to_owned(),
         (Figure::Peak, [one]) => format!(
             "Blocks that were live when live bytes were highest, after {}: what decides how much memory the program needs.",

@@ -14,15 +14,18 @@ const LONGEST: usize = 2048;
 
 /// Returns the value of LD_PRELOAD with `library` before the old value.
 ///
-/// If two libraries define malloc, the loader uses the first.
+/// If two libraries define malloc, the loader uses the first. A second library of heapwright is left
+/// out: both would write statistics at the end.
 pub(crate) fn preload_variable(library: &Path, before: Option<&OsStr>) -> OsString {
     let mut value = library.as_os_str().to_owned();
     let before = before.unwrap_or_default();
     let is_separator = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b':');
     for other in before.as_bytes().split(is_separator) {
-        if !other.is_empty() && other != library.as_os_str().as_bytes() {
+        let other = OsStr::from_bytes(other);
+        let name = Path::new(other).file_name().unwrap_or_default();
+        if !other.is_empty() && !name.as_bytes().starts_with(b"libheapwright") {
             value.push(":");
-            value.push(OsStr::from_bytes(other));
+            value.push(other);
         }
     }
     value

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// The time limit of an allocator's first run, if the user gave none.
 const FIRST_LIMIT: Duration = Duration::from_secs(600);
-/// The least time limit of other runs, and that limit as a multiple of the fastest run.
+/// The time limit of other runs is the larger of this time and this multiple of the fastest run.
 const LEAST_LIMIT: Duration = Duration::from_secs(30);
 const TIMES_SLOWER: u32 = 30;
 

@@ -38,7 +38,8 @@ pub(crate) struct Report {
     pub(crate) notes: Vec<String>,
     /// A line for each process without a last look; the report begins with these lines.
     pub(crate) unseen: Vec<String>,
-    /// Files among the run's records that belong to users whom none of its processes had.
+    /// A line for each file among the run's records whose owner is a user that no process of the
+    /// run became.
     pub(crate) foreign: Vec<String>,
     /// Stacks whose outer frames were not kept.
     pub(crate) cut: BTreeSet<StackId>,
@@ -48,7 +49,8 @@ pub(crate) struct Report {
     pub(crate) unreported: Unreported,
     /// The findings that suppressions hid.
     pub(crate) suppressed: Suppressed,
-    /// The number of findings that a process did not write, or made again without saying which.
+    /// The number of findings that a process counted, but that its record neither contains nor
+    /// counts as a repetition of one.
     pub(crate) unwritten: u64,
     /// The parts that the user wants.
     pub(crate) wanted: Wanted,
@@ -364,7 +366,7 @@ impl Profile {
 }
 
 impl Sampled {
-    /// Makes the estimates for a stack of a record's entry.
+    /// Makes the estimates for a stack from a record's entry.
     pub(crate) fn of(stack: StackId, sampled: &record::Sampled) -> Self {
         let amount = |blocks, bytes| Amount { blocks, bytes };
         Self {
@@ -403,7 +405,7 @@ impl Sampled {
 }
 
 impl SampledMore {
-    /// Makes the estimates of a record's entry.
+    /// Makes the estimates from a record's entry.
     pub(crate) fn of(more: &record::SampledMore) -> Self {
         Self {
             temporary_error: more.temporary_error,
@@ -424,7 +426,7 @@ impl ProfilePoint {
 }
 
 impl SampledThread {
-    /// Makes the estimates for a thread of a record's entry.
+    /// Makes the estimates for a thread from a record's entry.
     pub(crate) fn of(name: String, thread: &record::SampledThread) -> Self {
         Self {
             number: thread.thread,
@@ -447,7 +449,7 @@ pub(crate) enum Figure {
     Allocated,
     /// Blocks that were freed within a millisecond
     Temporary,
-    /// Growth of live memory since an earlier moment, after the first quarter of the time
+    /// Growth of live memory since a moment in the second quarter of the time
     Growth,
 }
 

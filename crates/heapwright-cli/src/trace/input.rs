@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn what_expands_beyond_measure_is_refused() {
         let bomb = gzipped(&vec![b'\n'; 17 << 20]);
-        let too_much = "gives more than 16 MiB, which are read of a plain file only";
+        let too_much = "gives more than 16 MiB; only a plain file may be longer";
         assert_eq!(refused(&bomb), too_much);
         assert_eq!(refused(&gzipped(&bomb)), too_much, "packed twice");
         let mut zip = ZipWriter::new(Cursor::new(Vec::new()));

@@ -78,12 +78,14 @@ impl Mutator {
             };
             let next = self.heap().trace.finalizers.lock().next();
             if let Some(next) = &next {
-                // SAFETY: the cell is the heap's, and only this call uses it.
+                // SAFETY: the cell is the heap's, made above and not yet freed. It is an atomic, so
+                // the collector may use it, too.
                 unsafe { &*root }.store(next.object(), Ordering::Relaxed);
                 // The finalizer gets the object's address, so the object must not move.
                 let pinned = self.heap().space.pin(next.object());
                 let context = next.traced_context().unwrap_or(ptr::null_mut());
-                // SAFETY: the cell is the heap's, and only this call uses it.
+                // SAFETY: the cell is the heap's, made above and not yet freed. It is an atomic, so
+                // the collector may use it, too.
                 unsafe { &*kept }.store(context, Ordering::Relaxed);
                 let context_pinned = self.heap().space.pin(context);
                 // SAFETY: the runtime registered the finalizer with `finalize`, and the object

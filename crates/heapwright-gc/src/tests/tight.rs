@@ -19,7 +19,7 @@ fn link(mutator: &Mutator, to: *mut u8) -> *mut u8 {
     if !at.is_null() {
         // SAFETY: fresh, and large enough.
         unsafe { at.cast::<Head>().write(Head { serial: 0, count: 1 }) };
-        // SAFETY: the object is fresh, or kept, and has a slot for it.
+        // SAFETY: the object is fresh, and has a slot for one reference.
         unsafe { references(at).write(to) };
     }
     at

@@ -21,9 +21,9 @@
 //! # Invariants
 //!
 //! - `[low, high)` is readable while the thread whose control block is at `token` lives. A thread
-//!   may get the scratch of an ended thread. Then its token differs, or its own stack ends at the
-//!   same place and lies between its stack pointer and `high`. These bounds never permit a read
-//!   below a walk's first stack pointer.
+//!   may get the scratch of an ended thread. If its token differs, the bounds are set anew. If its
+//!   token is the same, its stack ends at the same place, so all memory from its stack pointer to
+//!   `high` is its stack. These bounds never permit a read below a walk's first stack pointer.
 //! - Words are read volatile, whole and aligned: they belong to other frames.
 
 use core::ptr;

@@ -150,8 +150,8 @@ fn malloc_medium_aligned<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
     missed::<FROM>(size, align, false, hot)
 }
 
-/// Serves a call that the lists do not serve: by another function than `malloc`, or for aligned or
-/// zeroed memory. (The other facts that a call states are passed on as constants, or in the
+/// Serves a call that no list serves. The call is not C's `malloc`, or asks for aligned or zeroed
+/// memory. (The other facts that a call states are passed on as constants, or in the
 /// registers in which they came.)
 #[inline(always)]
 fn missed<const FROM: u8>(size: usize, align: usize, zero: bool, hot: &Hot) -> *mut u8 {
@@ -700,7 +700,8 @@ pub mod assembly {
     pub const TO_CPU: usize = hot_part::BIASED_TO_CPU;
     /// The same, if the thread has a shared cache.
     pub const TO_SHARED: usize = hot_part::BIASED_TO_SHARED;
-    /// The heads of the per-CPU entry's lists hold the offset of a thread's area, less this.
+    /// Each list head of the per-CPU entry is the rseq area's offset from the thread pointer, less
+    /// this.
     pub const BIAS: usize = hot_part::AREA_BIAS;
     /// Offsets in a per-CPU entry.
     pub const RSEQ: usize = arrays::RSEQ;
