@@ -27,7 +27,7 @@ const REPLACED: usize = 100;
 
 pub(crate) const WORKLOAD: Workload = Workload {
     name: "burst",
-    stands_for: "Servers that work in bursts and hand every second batch of blocks to another thread. It shows whether memory goes back in pauses of a millisecond, and is faulted in after them.",
+    stands_for: "Servers that work in bursts and hand every second batch of blocks to another thread: memory that goes back in pauses of a millisecond, and is faulted in after them.",
     threads: PAIR as u32,
     live_bytes: 12_800_000,
     operations: 167_000,
