@@ -200,7 +200,7 @@ const UNTOLD_WEAK: &str = ": it was stored there without hw_gc_weak_set";
 
 const ENDS: [Case; 8] = [
     ("leaf", a_reference_in_a_leaf, &["a leaf, leads to 0x", "stored into a leaf object"]),
-    ("kind", a_kind_that_does_not_exist, &["an object of a kind that does not exist"]),
+    ("kind", a_kind_that_does_not_exist, &["an object of an unknown kind"]),
     ("destroyed", a_heap_that_ends_too_soon, &["was destroyed that a mutator is attached to"]),
     ("untold store", a_store_that_is_not_told, UNTOLD),
     ("untold store, old", a_store_into_an_old_object_that_is_not_told, UNTOLD),
