@@ -19,8 +19,8 @@
 #                                seconds of processor time and 1 GiB of memory. One has a million different findings;
 #                                the other has a thousand that repeat. Needs 2.1 GiB of disk
 #   ci/bounds.sh heap [--quick]  dumps of ten million objects with thirty million references, of any form, are
-#                                summarised within a minute and 1 GiB of memory. Each of three dumps takes at most
-#                                140 MB of disk. --quick does a hundredth of the work, with the debug build
+#                                summarised within a minute of processor time and 1 GiB of memory. Each of three dumps
+#                                takes at most 140 MB of disk. --quick does a hundredth of the work, with the debug build
 #   ci/bounds.sh limit [--rounds N | --quick]
 #                                three programs and a control group with a memory limit. The first program holds 350
 #                                MB live in 384 MB: does it end, and how fast beside a run without a limit? The

@@ -24,9 +24,8 @@
 //! parts need are no members. Of other projects' crates the libraries need `libc` and `gimli`. This
 //! package's manifest names both, so Cargo has downloaded them.
 //!
-//! A packager who has built the parts sets `HEAPWRIGHT_EMBED_LIBRARY`,
-//! `HEAPWRIGHT_EMBED_CHECK_LIBRARY` and `HEAPWRIGHT_EMBED_LAUNCHER` to their paths. Then this
-//! script builds nothing.
+//! `HEAPWRIGHT_EMBED_LIBRARY`, `HEAPWRIGHT_EMBED_CHECK_LIBRARY` and `HEAPWRIGHT_EMBED_LAUNCHER`
+//! name parts that a packager has built. If all are set, this script builds nothing.
 
 use std::env;
 use std::ffi::OsString;

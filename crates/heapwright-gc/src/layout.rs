@@ -71,7 +71,7 @@ pub(super) const fn is_traced(page_list: usize) -> bool {
     page_list & LEAF as usize == 0
 }
 
-/// Returns whether the runtime is told when objects of a page list, or of a kind, have died.
+/// Returns whether the sweep reports dead objects of a page list, or of a kind, to the runtime.
 pub(super) const fn is_freed(page_list: usize) -> bool {
     page_list & FREED as usize != 0
 }

@@ -154,8 +154,8 @@ impl Moving {
         self.stage.get() != NO_PLAN
     }
 
-    /// Notes a page that a large object is being moved to. (Without memory for the note, the
-    /// runtime is not told.)
+    /// Notes a page that a large object is being moved to. (Without memory for the note, no report
+    /// of the move reaches the runtime.)
     pub(super) fn note_large(&self, page: &Page) {
         let _noted = self.larges.lock().0.push(page.number.get() as u32);
     }

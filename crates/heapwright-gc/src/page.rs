@@ -75,8 +75,7 @@ pub(super) struct Page {
     /// Objects that the last sweep found, or slots that were not free when a mutator released the
     /// page.
     pub(super) live: Num,
-    /// The first byte of memory that nobody has written since it was zero. A large object's memory
-    /// ends there.
+    /// The first byte of the memory that is still zero. A large object's memory ends there.
     pub(super) zero_from: Num,
     /// The next and the previous page of its page list, or the next record without a page.
     pub(super) next: Num,

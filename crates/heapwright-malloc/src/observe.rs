@@ -1,8 +1,8 @@
 //! For tests alone (feature `observe`): the events of the debug heap's hooks.
 //!
-//! A test program calls `hw_observe` with a function. The call does what a start in debug mode
-//! does: the C++ forms are told apart, and our fault handler is installed. Every slow call of
-//! threads that *begin* to allocate afterwards calls the function, which must not allocate.
+//! A test program calls `hw_observe` with a function. As a start in debug mode, the call installs
+//! our fault handler and makes the C++ forms distinguishable. Threads that *begin* to allocate
+//! afterwards call the function in every slow call. The function must not allocate.
 
 use core::sync::atomic::{AtomicPtr, Ordering};
 use heapwright::heap::Verdict;

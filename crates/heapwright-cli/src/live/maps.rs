@@ -1,5 +1,6 @@
 //! The mappings of a process, from /proc/PID/maps.
 
+use crate::symbols::is_heapwright;
 use std::fs;
 use std::io;
 
@@ -49,11 +50,7 @@ impl Maps {
 
     /// Returns whether the process has loaded the preload library.
     pub(super) fn has_library(&self) -> bool {
-        let is_it = |mapping: &Mapping| {
-            let file = mapping.name.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-            file.starts_with(b"libheapwright")
-        };
-        self.0.iter().any(is_it)
+        self.0.iter().any(|mapping| is_heapwright(&mapping.name))
     }
 
     /// Returns the readable parts of a range: an address and a length each.

@@ -3,6 +3,7 @@
 //! Values that were set before are kept. Other preloaded libraries are loaded after ours. The
 //! user's options are kept. The library reads options from left to right, so later options win.
 
+use crate::symbols::is_heapwright;
 use crate::wrong::wrong;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -21,11 +22,9 @@ pub(crate) fn preload_variable(library: &Path, before: Option<&OsStr>) -> OsStri
     let before = before.unwrap_or_default();
     let is_separator = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b':');
     for other in before.as_bytes().split(is_separator) {
-        let other = OsStr::from_bytes(other);
-        let name = Path::new(other).file_name().unwrap_or_default();
-        if !other.is_empty() && !name.as_bytes().starts_with(b"libheapwright") {
+        if !other.is_empty() && !is_heapwright(other) {
             value.push(":");
-            value.push(other);
+            value.push(OsStr::from_bytes(other));
         }
     }
     value
@@ -144,6 +143,7 @@ mod tests {
         assert_eq!(preload("a.so:/b.so"), "/x/libheapwright.so:a.so:/b.so");
         assert_eq!(preload(" a.so  b.so "), "/x/libheapwright.so:a.so:b.so");
         assert_eq!(preload("a.so:/x/libheapwright.so"), "/x/libheapwright.so:a.so");
+        assert_eq!(preload("/y/libheapwright-check.so b.so"), "/x/libheapwright.so:b.so");
     }
 
     #[test]

@@ -136,7 +136,7 @@ impl<'a> Call<'a> {
         let is_there = [&b"lib"[..], b"lib32", b"lib64", b"libx32"].contains(&folder);
         is_there && module.contains(".so")
             || module.starts_with('[')
-            || module.starts_with("libheapwright")
+            || self.frame.is_of_heapwright()
     }
 }
 

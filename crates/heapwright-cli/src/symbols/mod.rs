@@ -35,12 +35,15 @@ pub(crate) struct Frame {
     pub(crate) functions: Vec<Function>,
 }
 
+/// Returns whether a file is a preload library of heapwright, by its name.
+pub(crate) fn is_heapwright(path: &[u8]) -> bool {
+    path.rsplit(|&byte| byte == b'/').next().is_some_and(|file| file.starts_with(b"libheapwright"))
+}
+
 impl Frame {
     /// Returns whether the code is in heapwright's preloaded library.
     pub(crate) fn is_of_heapwright(&self) -> bool {
-        let path = self.place.as_ref().map(|place| &*place.path).unwrap_or_default();
-        let file = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-        file.starts_with(b"libheapwright")
+        self.place.as_ref().is_some_and(|place| is_heapwright(&place.path))
     }
 
     /// Returns whether the frame is one of the preloaded library's functions between a replaced C

@@ -1,5 +1,5 @@
-//! Moving objects: which move, which stay, and what the runtime is told. (`model` compares a random
-//! graph with a shadow of it.)
+//! Moving objects: the objects that move, those that stay, and the reports to the runtime. (`model`
+//! compares a random graph with a shadow of it.)
 
 extern crate std;
 

@@ -64,8 +64,8 @@ fn by_loader(address: usize) -> Option<Image> {
             .filter(|image| image.has(address))
     };
     // The kernel maps the program, maybe with gaps between its segments. Then the loader reports
-    // the segment's start instead of the module's. But the kernel told the program where its
-    // headers are.
+    // the segment's start instead of the module's. The auxiliary vector has the
+    // address of the program's headers.
     let program = os::program_headers();
     if bias_of(program) == link_map.bias
         && let Some(image) = image(program)

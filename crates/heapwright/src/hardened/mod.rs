@@ -184,8 +184,8 @@ fn malloc_changed<const FROM: u8>(size: usize, hot: &Hot, changed: *mut u8) -> *
     }
 }
 
-/// Frees a block of `unit` if all checks pass. The thread's hot part is a hardened stub. `told` is
-/// the size that the call names. False: the slow path must decide.
+/// Frees a block of `unit` if all checks pass. The thread's hot part is a hardened stub. The call
+/// names a size in `told`. False: the slow path must decide.
 ///
 /// # Safety
 ///

@@ -40,8 +40,8 @@ impl Timeline {
 
     /// Returns whether the next moment is due.
     pub(super) fn is_due(&self, ns: u64) -> bool {
-        let step = FIRST_STEP.saturating_mul(1 << self.doublings.min(63));
-        self.samples().last().is_none_or(|last| ns >= last.ns.saturating_add(step))
+        let step = FIRST_STEP << self.doublings;
+        self.samples().last().is_none_or(|last| ns >= last.ns + step)
     }
 
     /// Adds a moment, which is not before the last.
