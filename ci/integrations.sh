@@ -30,6 +30,8 @@ logged() {
 }
 # says LOG TEXT...: the log contains each of the patterns. says_not: it contains none of them.
 says() { local text; for text in "${@:2}"; do grep -q -- "$text" "$1" || { cat "$1"; die "$1: nothing says '$text'"; }; done; }
+# line FILE TEXT: the number of the first line of a source that has the text.
+line() { grep -nF -m1 -- "$2" "$1" | cut -d: -f1; }
 says_not() { local text; for text in "${@:2}"; do ! grep -q -- "$text" "$1" || { cat "$1"; die "$1: something says '$text'"; }; done; }
 # same WHAT WANTED GOT LOG
 same() { [ "$2" = "$3" ] || { cat "$4"; die "$1: wanted '$2', got '$3'"; }; }
@@ -88,7 +90,7 @@ pytest() {
     cd "$SCRATCH"
     { python3 -m venv venv && venv/bin/pip install --quiet ./plugin; } >pip.log 2>&1 ||
         { say "skipped: pip cannot install pytest here ($(tail -n 1 pip.log))"; exit 0; }
-    local include
+    local include shop=plugin/tests/shop.c
     include=$(venv/bin/python -c 'import sysconfig; print(sysconfig.get_paths()["include"])')
     cp plugin/tests/*.py .
     cc -g -O1 -w -shared -fPIC -I"$include" plugin/tests/shop.c -o shop.so
@@ -106,7 +108,8 @@ pytest() {
     says all.log 'test_wrong_block\[1\] - heapwright: 1.2 KiB in 1 block lost' 'test_wrong_block\[2\] - heapwright: 2.4 KiB in 2 blocks lost' \
         'test_wrong_much_lost .*the limit is 1.0 KiB' 'test_wrong_peak .*30.0 MiB .*the limit is 24.0 MiB' \
         'test_wrong_free - heapwright: double-free' 'test_wrong_write - heapwright: buffer-overflow' \
-        '^    fill .*shop.c:10$' '^    forget .*shop.c:15$' '^    count_wrong .*shop.c:' '^    free_twice .*shop.c:35$' '^    (Python)$'
+        "^    fill .*shop.c:$(line "$shop" 'malloc(size)')\$" "^    forget .*shop.c:$(line "$shop" 'fill(PyLong')\$" '^    count_wrong .*shop.c:' \
+        "^    free_twice .*shop.c:$(($(line "$shop" 'fill(40)') + 2))\$" '^    (Python)$'
     says_not all.log 'outside of tests'
     say "pytest --heapwright: 10 wrong tests fail by name, 8 right ones pass"
 
@@ -149,7 +152,7 @@ listener() {
     while read -r command; do
         # shellcheck disable=SC2086 # its words are the arguments
         (cd "$name.records" && "$HEAPWRIGHT_COMMAND" $command || true) >diff
-        says diff 'definitely-lost: 1,234 bytes in 1 block' ' in forget .*shop.h:5'
+        says diff 'definitely-lost: 1,234 bytes in 1 block' " in forget .*shop.h:$(line "$ROOT/integrations/cpp/tests/shop.h" ' forget()')"
     done <commands
     say "$name: two tests fail, each with its leak; the others pass, and all do without heapwright"
 }

@@ -20,14 +20,16 @@ copy_tree() {
     tar cf - --exclude=./target --exclude=./.git --exclude='./*/target' . | tar xf - -C "$SCRATCH/mutant"
 }
 # mutant FILE NAME PATTERN REPLACEMENT: replaces the first match in FILE, a source of heapwright or
-# its substrate. gc/FILE and stacks/FILE are sources of heapwright-gc and heapwright-stacks.
+# its substrate. gc/FILE and stacks/FILE are sources of heapwright-gc and heapwright-stacks. A pattern
+# matches code alone: lines of comments are removed first.
 mutant() {
     local source=crates/heapwright/src/$1 name=$2 pattern=$3 replacement=$4
     [ -f "$source" ] || source=crates/heapwright-substrate/src/$1
     [ -f "$source" ] || source=crates/heapwright-${1%%/*}/src/${1#*/}
     mutants=$((mutants + 1))
-    perl -0pe "s/$pattern/$replacement/" "$source" >"$SCRATCH/mutant/$source"
-    if cmp -s "$source" "$SCRATCH/mutant/$source"; then
+    perl -0pe 's{^\s*//[^\n]*\n}{}mg' "$source" >"$SCRATCH/code.rs"
+    perl -0pe "s/$pattern/$replacement/" "$SCRATCH/code.rs" >"$SCRATCH/mutant/$source"
+    if cmp -s "$SCRATCH/code.rs" "$SCRATCH/mutant/$source"; then
         printf 'FAIL %-44s the source has no such line any more\n' "$name"
         failures=$((failures + 1))
     elif is_quick; then
@@ -111,7 +113,7 @@ mutant leases.rs "an object is not published" '(<< 32, Ordering::)Release(\);\s+
 mutant leases.rs "a retired object gets references" 'word >> 31 == u64::from\(generation\) << 1 && word & REFERENCES' 'word >> 32 == u64::from(generation) && word & REFERENCES'
 tests=sync::owner_lock::
 owner=sync/owner_lock.rs
-mutant $owner "the owner does not fence" '#\[cfg\(loom\)\]\s+fence\(Ordering::SeqCst\);(\n\}\n\n\/\/\/ The visitor)' '$1'
+mutant $owner "the owner does not fence" '#\[cfg\(loom\)\]\s+fence\(Ordering::SeqCst\);(\n\})' '$1'
 mutant $owner "a visitor does not fence" 'fence\(Ordering::SeqCst\);(\s+true)' '$1'
 mutant $owner "the owner does not look for a visitor" 'if self\.is_visited\.load\(Ordering::Acquire\) \{\s+return' 'if false { return'
 mutant $owner "a quick owner does not look for a visitor" 'if self\.is_visited\.load\(Ordering::Acquire\) \{ None \}' 'if false { None }'
@@ -179,8 +181,8 @@ mutant $gang "more come than may" '&& inner\.present < inner\.most' ''
 mutant $gang "closing does not wait" 'while inner\.present > 0' 'while false'
 tests=held::
 held=gc/held.rs
-mutant $held "pages are not asked again after regions" '(wrote to its page\.\s+fence[^;]*;\s+)self\.holds\(marks, cycles, offset\)' '$1false'
-mutant $held "pages are asked again without an order" '(wrote to its page\.\s+)fence[^;]*;' '$1'
+mutant $held "pages are not asked again after regions" '(is_fresh\(\) \{\s+return true;\s+\}\s+fence[^;]*;\s+)self\.holds\(marks, cycles, offset\)' '$1false'
+mutant $held "pages are asked again without an order" '(is_fresh\(\) \{\s+return true;\s+\}\s+)fence[^;]*;' '$1'
 mutant $held "a cursor is published without an order" 'self\.cursor\.set_released\(next\)' 'self.cursor.set(next)'
 mutant $held "a cursor is read without an order" 'offset < self\.cursor\.get_acquired\(\)' 'offset < self.cursor.get()'
 mutant $held "bits are read before the cursor" 'offset < self\.cursor\.get_acquired\(\) \|\| bits::is_set\(&self\.taken, offset\)' 'bits::is_set(\&self.taken, offset) || offset < self.cursor.get_acquired()'
@@ -188,23 +190,23 @@ mutant $held "the sweep moves the cursor first" '(let \(live, survivors\) = [^;]
 mutant $held "the sweep moves the cursor without an order" '(survivors\) = [^;]*;\s+)self\.cursor\.set_released\(0\)' '$1self.cursor.set(0)'
 mutant $held "what moves is told by the cursor no more, then by bits" 'for offset in \(0\.\.self\.cursor\.get\(\)\)' 'for offset in (0..self.cursor.take())'
 mutant $held "what moves loses the cursor without an order" '(bits::set\(&self\.taken, offset\);\s+\}\s+)self\.cursor\.set_released\(0\)' '$1self.cursor.set(0)'
-mutant $held "marks go before the page is swept" '(self\.swept\.set_released\(2 \* cycle\);)([\s\S]*?)(\n[^\n]*A thread that sees this sees no mark)' '$2 $1 $3'
-mutant $held "marks go without an order" '(Before any mark goes[^\n]*\s+)fence[^;]*;' '$1'
-mutant $held "a mark is missed without an order" '(A thread that sees a mark gone[^\n]*\s+)fence[^;]*;' '$1'
+mutant $held "marks go before the page is swept" '(self\.swept\.set_released\(2 \* cycle\);)(\s+fence[^;]*;)([\s\S]*?\};)' '$2 $3 $1'
+mutant $held "marks go without an order" '(set_released\(2 \* cycle\);\s+)fence[^;]*;' '$1'
+mutant $held "a mark is missed without an order" 'fence[^;]*;(\s+if self\.swept\(\) == swept)' '$1'
 mutant $held "a thread that misses a mark does not look again" 'if self\.swept\(\) == swept' 'if true'
 mutant $held "a thread that misses a mark believes what is taken" 'if self\.swept\(\) == swept' 'if false'
 mutant $held "marks are not looked at" 'if swept != cycles\.get_acquired\(\)' 'if swept != cycles.get_acquired() \&\& false'
 mutant $held "cycles are counted without an order" 'if swept != cycles\.get_acquired\(\)' 'if swept != cycles.get()'
 mutant $held "swept is read without an order" 'self\.swept\.get_acquired\(\)( . 2)' 'self.swept.get()$1'
 mutant $held "nobody looks whether the page is still the same" 'Seen\(self\.state\.get\(\)\) == seen' 'true || Seen(self.state.get()) == seen'
-mutant $held "a thread that looks again does not fence" '(sees the change\.\s+)fence[^;]*;' '$1'
+mutant $held "a thread that looks again does not fence" 'fence[^;]*;(\s+Seen\(self\.state)' '$1'
 mutant $held "changes of a page are not counted" 'wrapping_add\(STATE \+ 1\)' 'wrapping_add(0)'
-mutant $held "a thread that changes a page does not fence" '(thread may have closed it\.\s+)fence[^;]*;' '$1'
+mutant $held "a thread that changes a page does not fence" 'fence[^;]*;(\s+set\(\);)' '$1'
 mutant $held "a page is there before it is whole" 'set\(\);(\s+self\.cursor)' 'self.set_state(State::InUse); set();$1'
 mutant gc/bits.rs "a mark is taken without an order" 'fetch_and\(!mask, Ordering::Release\)' 'fetch_and(!mask, Ordering::Relaxed)'
 region=gc/region.rs
-mutant $region "a region is closed without an order" '(its last writes to its page\.\s+)fence[^;]*;' '$1'
-mutant $region "a region is opened without an order" '(sees the page\.\s+)fence[^;]*;' '$1'
+mutant $region "a region is closed without an order" 'fence[^;]*;(\s+self\.next\.set\(ptr::null_mut)' '$1'
+mutant $region "a region is opened without an order" 'fence[^;]*;(\s+self\.next\.set\(next)' '$1'
 mutant $region "the page of a region is read once" 'next <= end && self\.page\.get\(\) == page' 'next <= end'
-mutant $region "where a region is is read without an order" '(not of a later one\.\s+)fence[^;]*;' '$1'
+mutant $region "where a region is is read without an order" 'fence[^;]*;(\s+start < next)' '$1'
 all_noticed
