@@ -34,8 +34,8 @@
 #   ci/lint.sh workflows           the workflows are valid, and the nightly one has each part of ci/deep.sh
 #   ci/lint.sh semver [BASELINE]   the crate heapwright keeps what the last release promised
 #                                  (UPGRADING.md), by cargo-semver-checks; BASELINE is a tag or commit,
-#                                  by default the newest tag v*. Not part of .ci/run: building the tool
-#                                  takes longer than all other parts. Says so if there is no tag
+#                                  by default the newest tag v*, or API_BASELINE if there is no tag. Not
+#                                  part of .ci/run: building the tool takes longer than all other parts
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup lint
@@ -238,10 +238,12 @@ lint_messages() {
     say "$count programs: the compiler says what to do"
 }
 
+# The commit whose public items are promised while there is no release. A change that breaks them on purpose moves it.
+API_BASELINE=f65f73fb77fe6fd5cdfcd05c5fc59460493ec8bf
 lint_semver() {
     local baseline
     baseline=${1:-$(git tag --list 'v*' --sort=-version:refname | head -n 1)}
-    [ -n "$baseline" ] || { say "NOT ASKED: there is no release yet to compare with"; exit 0; }
+    baseline=${baseline:-$API_BASELINE}
     cargo semver-checks --version >/dev/null 2>&1 ||
         { say "NOT ASKED: cargo-semver-checks is not installed (cargo install --locked cargo-semver-checks --version ^0.51)"; exit 0; }
     cargo semver-checks --package heapwright --baseline-rev "$baseline" --only-explicit-features \

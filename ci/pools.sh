@@ -2,7 +2,7 @@
 # heapwright's pools and arenas beside Rust's pools (bench/pools): tables of medians, and the targets
 # beside the measured figures.
 #
-#   ci/pools.sh [--rounds N] [--quick] [pairs | shared | churn | arenas | resident | instructions | report]...
+#   ci/pools.sh [--rounds N] [--quick] [pairs | shared | churn | arenas | maps | resident | instructions | report]...
 #
 # A round runs every contender of every pattern once, each in a process of its own. Compared contenders run one after
 # the other, in an order that turns from round to round. --quick does a tenth of the work in one round, to see that all
@@ -14,7 +14,7 @@ setup pools
 . ci/figures.sh
 . bench/pools/plan.sh
 
-SECTIONS=(pairs shared churn arenas resident instructions)
+SECTIONS=(pairs shared churn arenas maps resident instructions)
 figures_begin pools '' bench/pools/figures.txt "$@"
 bench build -p pools --bins
 prepare_launcher

@@ -8,8 +8,12 @@ PAIRS=(
     'owning: Box on mimalloc|pools-mimalloc|box' 'owning: Box on glibc|pools|box'
     'raw: heapwright Pool|pools|pool-raw' 'raw: heapwright SharedPool|pools|shared-raw'
     'raw: plurality|pools|plurality-raw' 'raw: mimalloc|pools|mimalloc-raw'
-    'keyed: heapwright Pool|pools|pool-keyed' 'keyed: slab|pools|slab' 'keyed: slotmap|pools|slotmap'
+    'keyed: heapwright Pool|pools|pool-keyed' 'keyed: heapwright KeyPool|pools|key-pool' 'keyed: slab|pools|slab' 'keyed: slotmap|pools|slotmap'
     'keyed: sharded-slab|pools|sharded-slab'
+)
+MAPS=(
+    'heapwright KeyPool|pools|key-pool' 'slab|pools|slab' 'slotmap|pools|slotmap' 'slotmap Dense|pools|dense' 'thunderdome|pools|thunderdome'
+    'generational-arena|pools|generational-arena' 'sharded-slab|pools|sharded-slab'
 )
 SHARED=(
     'heapwright SharedPool|pools|shared' 'plurality in a Mutex|pools|plurality'
@@ -53,6 +57,21 @@ section_arenas() {
     local shape
     for shape in u32 layout; do row arenas $shape ARENAS arena $shape "$(of 20000000)"; done
     run_plan 9
+}
+# Half-empty maps.
+section_maps() {
+    local operation count rounds
+    for operation in insert get remove iterate; do
+        for count in 100 10000 1000000; do
+            rounds=$((4000000 / count))
+            rounds=$(of $((rounds < 10 ? 10 : rounds > 20000 ? 20000 : rounds)))
+            row maps "$operation, $count" MAPS map $operation $count "$rounds"
+        done
+        # One pass over the largest: cache misses, which vary little.
+        row maps "$operation, 10000000" MAPS map $operation "$(of 10000000)" 1
+    done
+    for count in 100 10000 1000000; do row 'map memory' $count MAPS map memory $count 1; done
+    run_plan 3
 }
 section_resident() {
     local row bytes objects shape
