@@ -163,7 +163,7 @@ fn of_leak(report: &Report, leak: &Leak, number: usize, records: usize) -> Entry
 }
 
 /// The library with the functions that precede the C library's.
-const INTERPOSER: &str = "libheapwright_check.so";
+const INTERPOSER: &str = "libheapwright-check.so";
 
 /// valgrind's name of a suppression without a name.
 const UNNAMED: &str = "<insert_a_suppression_name_here>";
