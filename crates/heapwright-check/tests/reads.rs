@@ -2,6 +2,7 @@
 //! the debug heap. A correct access is none.
 #[path = "../../heapwright-malloc/tests/support/mod.rs"]
 mod support;
+use heapwright_record::debug::Function;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::Command;
@@ -48,7 +49,18 @@ fn listed() -> Vec<(String, String)> {
 fn plain(name: &str) -> &str {
     let name = name.strip_prefix("__").unwrap_or(name);
     let name = name.strip_prefix("isoc99_").or(name.strip_prefix("isoc23_")).unwrap_or(name);
-    name.strip_suffix("_chk").unwrap_or(name)
+    let name = name.strip_suffix("_chk").or(name.strip_suffix("_2")).unwrap_or(name);
+    match name {
+        "pread64" | "pwrite64" | "getdents64" => return name,
+        "xstat" | "xstat64" => return "stat",
+        "lxstat" | "lxstat64" => return "lstat",
+        "fxstat" | "fxstat64" => return "fstat",
+        "fxstatat" | "fxstatat64" => return "fstatat",
+        "xmknod" => return "mknod",
+        "xmknodat" => return "mknodat",
+        _ => {}
+    }
+    name.strip_suffix("64").or(name.strip_suffix("64v2")).unwrap_or(name)
 }
 
 /// Here the functions' results are shorter than the size that the call names, and fit the block.
@@ -267,19 +279,42 @@ fn a_path_may_be_overwritten_by_the_answer() {
     }
 }
 
+/// The names that the library exports.
+fn exported() -> BTreeSet<String> {
+    let output = Command::new("nm")
+        .args(["-D", "--defined-only"])
+        .arg(library())
+        .output()
+        .expect("nm (of binutils)");
+    let text = String::from_utf8(output.stdout).expect("text");
+    text.lines().filter_map(|line| line.split_whitespace().last()).map(str::to_owned).collect()
+}
+
+/// A finding can name each function that is checked. The record has a number for it.
+#[test]
+fn each_function_has_a_name_in_findings() {
+    let lists = [
+        include_str!("../../heapwright-entry/src/lib.rs"),
+        include_str!("../../heapwright-entry-reads/src/lib.rs"),
+    ];
+    let exported = exported();
+    let mut found = 0;
+    for list in lists {
+        let (_, functions) = list.split_once("\n    plain:").expect("a list of functions");
+        let (functions, _) = functions.split_once("\n}").expect("its end");
+        for name in functions.split([' ', '\n', ';']).filter(|name| exported.contains(*name)) {
+            let known = plain(name);
+            assert_ne!(Function::named(known), Function::Unknown, "{name}: {known}");
+            found += 1;
+        }
+    }
+    assert!(found > 400, "{found}");
+}
+
 /// The library exports all functions that the test knows, and imports none that it exports.
 #[test]
 fn the_names_are_those_that_are_tested() {
-    let symbols = |library: &PathBuf| -> BTreeSet<String> {
-        let output = Command::new("nm")
-            .args(["-D", "--defined-only"])
-            .arg(library)
-            .output()
-            .expect("nm (of binutils)");
-        let text = String::from_utf8(output.stdout).expect("text");
-        text.lines().filter_map(|line| line.split_whitespace().last()).map(str::to_owned).collect()
-    };
-    let shown = symbols(&library());
+    let shown = exported();
     for (name, _) in listed() {
         assert!(shown.contains(&name), "{name}");
     }

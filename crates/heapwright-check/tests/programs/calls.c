@@ -27,6 +27,7 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/select.h>
+#include <sys/sem.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -131,6 +132,15 @@ static struct msghdr *message(void)
 static int sent(void)
 {
     return send(ends[0], buffer, SHORT, 0) == SHORT;
+}
+
+/* A command for a set of five semaphores, which is made and removed. */
+static long of_semaphores(int command, void *p)
+{
+    int set = semget(IPC_PRIVATE, 5, 0600), result = semctl(set, 0, command, p), error = errno;
+    CHECK(set >= 0 && semctl(set, 0, IPC_RMID) == 0);
+    errno = error;
+    return result;
 }
 
 #define SET(TYPE, ...) (*(TYPE *)p = (TYPE)__VA_ARGS__)
@@ -296,6 +306,8 @@ static int sent(void)
     OUT(F, prlimit, struct rlimit, prlimit(0, RLIMIT_NOFILE, NULL, p))                             \
     OUT(F, getrusage, struct rusage, getrusage(RUSAGE_SELF, p))                                    \
     F(getrandom, getrandom, writes, SHORT, NOTHING, getrandom(p, SHORT, 0))                        \
+    F(semctl_getall, semctl, writes, 5 * sizeof(short), NOTHING, of_semaphores(GETALL, p))         \
+    F(semctl_setall, semctl, reads, 5 * sizeof(short), NOTHING, of_semaphores(SETALL, p))          \
     F(sched_getaffinity, sched_getaffinity, writes, 128, NOTHING, sched_getaffinity(0, 128, p))
 
 static int child_process;
@@ -340,6 +352,9 @@ static void leads_nowhere(void)
         CHECK(fcntl(file, F_GETLK, p) < 0 && errno == EFAULT && uname(p) < 0 && errno == EFAULT);
         CHECK(syscall(SYS_uname, p) < 0 && errno == EFAULT);
     }
+    /* These commands take no argument, so a register's old contents are passed. */
+    char *volatile block = malloc(1);
+    CHECK(of_semaphores(GETPID, block) >= 0 && of_semaphores(GETZCNT, block) == 0);
     CHECK(syscall(SYS_getpid) == getpid());
     CHECK(syscall(SYS_openat, AT_FDCWD, "none", O_RDONLY) == -1 && errno == ENOENT);
 }

@@ -20,15 +20,16 @@
 
 use super::table::{ConstText, From, List, Text, To};
 use super::{Check, Filled, Function, Glance, Room, Stage, counted, kernel, product, programs};
+use crate::errno;
 use core::cell::Cell;
 use core::mem::transmute;
 use core::sync::atomic::Ordering;
 use heapwright_entry_reads::SLOTS;
 // (Modules of the table's lines have the names of libc's functions, so the types are named here.)
 use libc::{
-    c_int, c_long, c_uint, c_ulong, c_void, epoll_event, iovec, itimerspec, itimerval, mmsghdr,
-    msghdr, off_t, off64_t, pollfd, rlimit, rusage, siginfo_t, socklen_t, ssize_t, stack_t,
-    timespec, timeval, timex, tms, utimbuf, utsname,
+    c_int, c_long, c_uint, c_ulong, c_ushort, c_void, epoll_event, iovec, itimerspec, itimerval,
+    mmsghdr, msghdr, off_t, off64_t, pollfd, rlimit, rusage, siginfo_t, socklen_t, ssize_t,
+    stack_t, timespec, timeval, timex, tms, utimbuf, utsname,
 };
 use libc::{stat as Stat, statfs as StatFs, statvfs as StatVfs, sysinfo as SysInfo};
 
@@ -53,6 +54,11 @@ const ALL: usize = usize::MAX;
 const STATX: usize = 256;
 /// `struct sembuf`.
 const SEMAPHORE: usize = 6;
+/// Commands of `semctl`: the values of all semaphores.
+const GETALL: c_int = 13;
+const SETALL: c_int = 17;
+/// The word of `struct semid_ds` with the number of semaphores.
+const NUMBER_OF_SEMAPHORES: usize = if cfg!(target_arch = "x86_64") { 10 } else { 8 };
 /// Bytes of `struct msqid_ds`, `semid_ds` and `shmid_ds`, which `IPC_STAT` fills.
 const MESSAGES: usize = size_of::<libc::msqid_ds>();
 const SEMAPHORES: usize = if cfg!(target_arch = "x86_64") { 104 } else { 88 };
@@ -320,17 +326,19 @@ functions! { CALLS:
 
     // Messages, semaphores and segments.
     msgctl(queue: c_int, command: c_int, what: To) -> c_int {
-        takes_bytes(what, set_by(command, MESSAGES)), fills_bytes(what, told_by(command, MESSAGES))
+        takes_bytes(what, set_by(command, MESSAGES)),
+        fills_bytes(what, told_by(command, [11, 13], MESSAGES))
     }
     semctl(set: c_int, number: Word, command: c_int, what: To) -> c_int {
-        takes_bytes(what, set_by(command, SEMAPHORES)),
-        fills_bytes(what, told_by(command, SEMAPHORES))
+        takes_bytes(what, set_by(command, SEMAPHORES) + values_by(set, command, SETALL)),
+        fills_bytes(what, told_by(command, [18, 20], SEMAPHORES) + values_by(set, command, GETALL))
     }
     shmctl(segment: c_int, command: c_int, what: To) -> c_int {
-        takes_bytes(what, set_by(command, SEGMENT)), fills_bytes(what, told_by(command, SEGMENT))
+        takes_bytes(what, set_by(command, SEGMENT)),
+        fills_bytes(what, told_by(command, [13, 15], SEGMENT))
     }
-    msgsnd(queue: c_int, from: From, n: usize, flags: c_int) -> c_int { reads(from, size_of::<c_long>() + n) }
-    msgrcv(queue: c_int, to: To, n: usize, kind: c_long, flags: c_int) -> ssize_t { writes(to, size_of::<c_long>() + n) }
+    msgsnd(queue: c_int, from: From, n: usize, flags: c_int) -> c_int { reads(from, n.saturating_add(size_of::<c_long>())) }
+    msgrcv(queue: c_int, to: To, n: usize, kind: c_long, flags: c_int) -> ssize_t { writes(to, n.saturating_add(size_of::<c_long>())) }
     semop(set: c_int, what: From, count: usize) -> c_int { takes_bytes(what, product(count, SEMAPHORE)) }
     semtimedop(set: c_int, what: From, count: usize, limit: *const timespec) -> c_int { takes_bytes(what, product(count, SEMAPHORE)), takes(limit) }
     mq_open(name: ConstText, flags: Word, mode: Word, how: Word) -> c_int { names(name) }
@@ -370,9 +378,23 @@ fn set_by(command: c_int, size: usize) -> usize {
     if command == libc::IPC_SET { size } else { 0 }
 }
 
-/// Bytes that a command of these functions writes. (Other commands write tables whose length no
-/// argument states.)
-fn told_by(command: c_int, size: usize) -> usize {
-    // MSG_STAT, MSG_STAT_ANY or SHM_STAT, SHM_STAT_ANY, SEM_STAT, SEM_STAT_ANY.
-    if matches!(command, libc::IPC_STAT | 11 | 13 | 15 | 18 | 20) { size } else { 0 }
+/// Bytes that a command of these functions writes: `size` for `IPC_STAT` and for `stats`, the
+/// function's own numbers of `*_STAT` and `*_STAT_ANY`. A number means something else in another
+/// function. (`*_INFO` write tables whose length no argument states.)
+fn told_by(command: c_int, stats: [c_int; 2], size: usize) -> usize {
+    if command == libc::IPC_STAT || stats.contains(&command) { size } else { 0 }
+}
+
+/// Bytes that `semctl` reads or writes if `command` is `all`: a value for each semaphore of the
+/// set. 0: another command, or the kernel does not tell the number.
+fn values_by(set: c_int, command: c_int, all: c_int) -> usize {
+    if command != all {
+        return 0;
+    }
+    let errno = errno::get();
+    let mut about = [0_u64; SEMAPHORES / size_of::<u64>()];
+    // SAFETY: the kernel fills the words, which have the size of its structure.
+    let got = unsafe { libc::syscall(libc::SYS_semctl, set, 0, libc::IPC_STAT, &raw mut about) };
+    errno::set(errno);
+    if got < 0 { 0 } else { product(about[NUMBER_OF_SEMAPHORES] as usize, size_of::<c_ushort>()) }
 }

@@ -383,6 +383,7 @@ fn plain_name(name: &'static str) -> &'static str {
         "fxstat" | "fxstat64" => "fstat",
         "fxstatat" | "fxstatat64" => "fstatat",
         "xmknod" => "mknod",
+        "xmknodat" => "mknodat",
         _ => name.strip_suffix("64").or(name.strip_suffix("64v2")).unwrap_or(name),
     }
 }

@@ -99,7 +99,7 @@ pub const NOT_STARTED: &str = "not started: ";
 pub const MAGIC: [u8; 8] = *b"HWDEBUG\0";
 
 /// The written version, and the only one that is read.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The description of the format, for messages and recognition.
 pub(crate) static FORMAT: Format = Format {

@@ -229,7 +229,7 @@ numbers! {
     }
 
     /// A function of the C library that was given an address and a length, or a string.
-    Function: u8 as from_u8 {
+    Function: u16 as from_u16 {
         /// `memcpy`.
         Memcpy = 1 "memcpy",
         /// `memmove`.
@@ -738,6 +738,152 @@ numbers! {
         Fstatvfs = 253 "fstatvfs",
         /// `prlimit`, and `setrlimit`, which calls it.
         Prlimit = 254 "prlimit",
+        /// `acct`.
+        Acct = 255 "acct",
+        /// `adjtime`.
+        Adjtime = 256 "adjtime",
+        /// `adjtimex`.
+        Adjtimex = 257 "adjtimex",
+        /// `chroot`.
+        Chroot = 258 "chroot",
+        /// `clock_adjtime`.
+        ClockAdjtime = 259 "clock_adjtime",
+        /// `clock_getres`.
+        ClockGetres = 260 "clock_getres",
+        /// `clock_settime`.
+        ClockSettime = 261 "clock_settime",
+        /// `eaccess`.
+        Eaccess = 262 "eaccess",
+        /// `epoll_pwait2`.
+        EpollPwait2 = 263 "epoll_pwait2",
+        /// `euidaccess`.
+        Euidaccess = 264 "euidaccess",
+        /// `execl`.
+        Execl = 265 "execl",
+        /// `execle`.
+        Execle = 266 "execle",
+        /// `execlp`.
+        Execlp = 267 "execlp",
+        /// `fexecve`.
+        Fexecve = 268 "fexecve",
+        /// `fremovexattr`.
+        Fremovexattr = 269 "fremovexattr",
+        /// `futimens`.
+        Futimens = 270 "futimens",
+        /// `futimes`.
+        Futimes = 271 "futimes",
+        /// `futimesat`.
+        Futimesat = 272 "futimesat",
+        /// `getdomainname`.
+        Getdomainname = 273 "getdomainname",
+        /// `getentropy`.
+        Getentropy = 274 "getentropy",
+        /// `getresgid`.
+        Getresgid = 275 "getresgid",
+        /// `getresuid`.
+        Getresuid = 276 "getresuid",
+        /// `klogctl`.
+        Klogctl = 277 "klogctl",
+        /// `lchmod`.
+        Lchmod = 278 "lchmod",
+        /// `llistxattr`.
+        Llistxattr = 279 "llistxattr",
+        /// `lremovexattr`.
+        Lremovexattr = 280 "lremovexattr",
+        /// `lutimes`.
+        Lutimes = 281 "lutimes",
+        /// `mincore`.
+        Mincore = 282 "mincore",
+        /// `mkfifoat`.
+        Mkfifoat = 283 "mkfifoat",
+        /// `mknodat`.
+        Mknodat = 284 "mknodat",
+        /// `mkostemp`.
+        Mkostemp = 285 "mkostemp",
+        /// `mkstemps`.
+        Mkstemps = 286 "mkstemps",
+        /// `mq_open`.
+        MqOpen = 287 "mq_open",
+        /// `mq_receive`.
+        MqReceive = 288 "mq_receive",
+        /// `mq_send`.
+        MqSend = 289 "mq_send",
+        /// `mq_timedreceive`.
+        MqTimedreceive = 290 "mq_timedreceive",
+        /// `mq_timedsend`.
+        MqTimedsend = 291 "mq_timedsend",
+        /// `mq_unlink`.
+        MqUnlink = 292 "mq_unlink",
+        /// `msgctl`.
+        Msgctl = 293 "msgctl",
+        /// `msgrcv`.
+        Msgrcv = 294 "msgrcv",
+        /// `msgsnd`.
+        Msgsnd = 295 "msgsnd",
+        /// `name_to_handle_at`.
+        NameToHandleAt = 296 "name_to_handle_at",
+        /// `pathconf`.
+        Pathconf = 297 "pathconf",
+        /// `pthread_getaffinity_np`.
+        PthreadGetaffinityNp = 298 "pthread_getaffinity_np",
+        /// `pthread_getname_np`.
+        PthreadGetnameNp = 299 "pthread_getname_np",
+        /// `pthread_setaffinity_np`.
+        PthreadSetaffinityNp = 300 "pthread_setaffinity_np",
+        /// `pthread_setname_np`.
+        PthreadSetnameNp = 301 "pthread_setname_np",
+        /// `scandir`.
+        Scandir = 302 "scandir",
+        /// `sched_getparam`.
+        SchedGetparam = 303 "sched_getparam",
+        /// `sched_rr_get_interval`.
+        SchedRrGetInterval = 304 "sched_rr_get_interval",
+        /// `sched_setparam`.
+        SchedSetparam = 305 "sched_setparam",
+        /// `sched_setscheduler`.
+        SchedSetscheduler = 306 "sched_setscheduler",
+        /// `semctl`.
+        Semctl = 307 "semctl",
+        /// `semop`.
+        Semop = 308 "semop",
+        /// `semtimedop`.
+        Semtimedop = 309 "semtimedop",
+        /// `setdomainname`.
+        Setdomainname = 310 "setdomainname",
+        /// `setgroups`.
+        Setgroups = 311 "setgroups",
+        /// `sethostname`.
+        Sethostname = 312 "sethostname",
+        /// `settimeofday`.
+        Settimeofday = 313 "settimeofday",
+        /// `shmctl`.
+        Shmctl = 314 "shmctl",
+        /// `sigaltstack`.
+        Sigaltstack = 315 "sigaltstack",
+        /// `signalfd`.
+        Signalfd = 316 "signalfd",
+        /// `sigpending`.
+        Sigpending = 317 "sigpending",
+        /// `sigsuspend`.
+        Sigsuspend = 318 "sigsuspend",
+        /// `sigwait`.
+        Sigwait = 319 "sigwait",
+        /// `sigwaitinfo`.
+        Sigwaitinfo = 320 "sigwaitinfo",
+        /// `swapoff`.
+        Swapoff = 321 "swapoff",
+        /// `swapon`.
+        Swapon = 322 "swapon",
+        /// `times`.
+        Times = 323 "times",
+        /// `umount`.
+        Umount = 324 "umount",
+        /// `vmsplice`.
+        Vmsplice = 325 "vmsplice",
+        /// `wait3`.
+        Wait3 = 326 "wait3",
+        /// `waitid`.
+        Waitid = 327 "waitid",
     }
 
     /// The reason for a leak check.
