@@ -7,9 +7,7 @@
 //!   8  collections, unless several in a row freed hardly anything (see `overhead`)
 //! ```
 //!
-//! A mutator pays for each page that it claims (see `payment`).
-//!
-//! Called by `raw`.
+//! A mutator pays for each page that it claims (see `payment`). Called by `raw`.
 
 use core::ptr;
 
@@ -22,8 +20,7 @@ use super::mutator::Mutator;
 use super::page::Page;
 use super::phase::Phase;
 
-/// Collections before an allocation is refused. Other mutators may take the memory that a
-/// collection frees.
+/// Collections before an allocation is refused: other mutators may take the freed memory.
 pub(super) const ATTEMPTS: usize = 4;
 /// A mutator pays for external bytes once it owes this many.
 const OWES: usize = 256 << 10;
@@ -50,7 +47,6 @@ impl Mutator {
         }
     }
 
-    /// Refills a region. Returns false without memory.
     #[cold]
     #[inline(never)]
     fn refill(&self, page_list: usize) -> bool {
@@ -75,7 +71,6 @@ impl Mutator {
         }
     }
 
-    /// Allocates memory for an object that is larger than any slot.
     #[cold]
     #[inline(never)]
     fn alloc_large(&self, size: usize, kind: usize) -> *mut u8 {
@@ -109,8 +104,8 @@ impl Mutator {
         ptr::null_mut()
     }
 
-    /// Notes `bytes` more external bytes of the runtime. From [`OWES`] bytes on, cuts the regions
-    /// off. The next allocation then takes the slow path, which pays for the bytes as for a page.
+    /// Notes `bytes` more external bytes. From [`OWES`] bytes on, the next allocation takes the
+    /// slow path, which pays for them as for a page.
     pub(super) fn owe(&self, bytes: usize) {
         self.owed.add(bytes);
         if self.owed.get() >= OWES {
@@ -139,8 +134,8 @@ impl Mutator {
             if let Some(page) = self.find_page(page_list) {
                 return Some(page);
             }
-            // During the sweep, tries freed pages first, and then a new page. Does not collect: a
-            // collection would have to finish the sweep.
+            // During the sweep, tries freed pages first, and then a new page: a collection would
+            // have to finish it.
             if attempt == 0 && heap.space.cycle.phase() == Phase::Sweeping {
                 heap.sweep_more();
                 let page = up_to_the_limit();

@@ -13,10 +13,8 @@ use super::tracer::Tracer;
 
 /// Stopped threads. By default there are none.
 pub(super) trait Around {
-    /// Calls `with` for the tracer of each thread.
     fn each_tracer(&self, _with: &mut dyn FnMut(&Tracer)) {}
 
-    /// Reports the objects that the threads' stacks lead to.
     fn scan_stacks(&self, _tracer: &Tracer) {}
 
     /// Returns how many stopped threads help when they are called.
@@ -43,8 +41,8 @@ pub(super) trait Around {
     /// Calls `with` for each page that a thread allocates from.
     fn each_open_page(&self, _with: &mut dyn FnMut(&Page)) {}
 
-    /// Takes a slot of a page list for an object of `size` bytes that moves. Returns the slot, its
-    /// page, and its offset in the page.
+    /// Takes a slot for an object of `size` bytes that moves. Returns it, its page, and its offset
+    /// there.
     fn place(&self, _page_list: usize, _size: usize) -> Option<(*mut u8, &'static Page, usize)> {
         None
     }

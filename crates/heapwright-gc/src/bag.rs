@@ -7,12 +7,9 @@
 //!   bag, the heap's       chunk --> chunk --> chunk    a lock for each chunk
 //! ```
 //!
-//! A collection notes weak slots, ephemerons, and old objects that were stored into. The number of
-//! notes is unknown beforehand. They lie in chunks like the mark stack's items, in no order.
-//! Without memory for a chunk, [`Buffer::push`] returns false, and the caller copes without the
-//! note.
-//!
-//! Used by `remembered`, `dirty_slots` and `weak`. The buffers belong to tracers.
+//! A collection notes weak slots, ephemerons, and old objects that were stored into, in chunks like
+//! the mark stack's items, in no order. Without memory for a chunk, [`Buffer::push`] returns false,
+//! and the caller copes without the note. Used by `remembered`, `dirty_slots` and `weak`.
 
 use core::ptr;
 
@@ -98,15 +95,14 @@ struct Known {
 
 impl Recent {
     /// Returns whether an entry with this address and `kind` was added recently. If not, the caller
-    /// adds it now. A kind may be any number. It distinguishes an object, its first slot, and a
-    /// place of no size, which share an address.
+    /// adds it now. A kind distinguishes an object, its first slot, and a place of no size, which
+    /// share an address.
     pub(super) fn has(&self, address: usize, kind: usize) -> bool {
         let known = &self.known[address / 16 % KNOWN];
         let same_kind = known.kind.replace(kind) == kind;
         known.address.replace(address) == address && same_kind
     }
 
-    /// As [`Buffer::push`].
     #[must_use]
     pub(super) fn push<T: Copy>(&self, marking: &Marking, bag: &Bag, together: T) -> bool {
         let pushed = self.buffer.push(marking, bag, together);
@@ -140,12 +136,10 @@ impl Bag {
         unsafe { self.chunks.lock().0.push(chunk) };
     }
 
-    /// Counts the words, in time linear in the number of chunks.
     pub(super) fn words(&self) -> usize {
         self.chunks.lock().0.items()
     }
 
-    /// Takes a chunk.
     pub(super) fn take(&self) -> Option<*mut Chunk> {
         self.chunks.lock().0.pop()
     }
@@ -181,12 +175,10 @@ impl Bag {
         all.0 = changed;
     }
 
-    /// Forgets all chunks. Their memory goes back with the heap's.
     pub(super) fn end(&self) {
         self.chunks.lock().0 = Chunks::none();
     }
 
-    /// Hands its lock to `with`.
     pub(super) fn each_lock(&self, with: With<'_>) {
         with(&self.chunks);
     }

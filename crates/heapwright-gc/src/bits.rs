@@ -13,11 +13,9 @@
 //! *Taken*, beside the page's record, is the result of the last sweep (see `page`). Words are
 //! relaxed atomics, because several threads may mark at once.
 //!
-//! If a page has only a few large slots, the bit of each is in a word of its own ([`Words`]). The
-//! other words are neither cleared nor read, because touching cold memory is the main cost of a
-//! large object.
-//!
-//! Arithmetic alone; used by `held`, `page`, `marks`, `tracer` and others.
+//! If a page has only a few large slots, each slot's bit is in a word of its own ([`Words`]). The
+//! other words are neither cleared nor read: touching cold memory is the main cost of a large
+//! object.
 #![forbid(unsafe_code)]
 
 #[cfg(not(loom))]
@@ -29,21 +27,19 @@ pub(super) const GRANULE: usize = 16;
 /// Words of a page's bitmap.
 #[cfg(not(loom))]
 pub(super) const WORDS: usize = UNIT / GRANULE / 64;
-/// One word under loom. All words behave alike, and loom tries every order of the accesses to it.
+/// Under loom all words behave alike, and loom tries every order of the accesses to one.
 #[cfg(loom)]
 pub(super) const WORDS: usize = 1;
 
-/// A bitmap of one page.
 pub(super) type Bits = [AtomicU64; WORDS];
 
 /// A page has *few* slots if it has at most this many. Then the bit of each is in its own word.
 const FEW: usize = 8;
 /// Bytes of a page that a word's bits stand for.
 const WORD_BYTES: usize = 64 * GRANULE;
-/// Bytes of a page.
 const PAGE_BYTES: usize = WORDS * WORD_BYTES;
 
-/// The words of a page's bitmaps that hold its slots' bits.
+/// The words of a page's bitmap that hold its slots' bits.
 #[derive(Clone, Copy)]
 pub(super) struct Words {
     /// Bytes of the page from one word's slot to the next.
@@ -52,11 +48,9 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// All words.
     pub(super) const ALL: Self = Self { step: WORD_BYTES, count: WORDS };
 
-    /// The words for slots of `size` bytes. The page holds as many slots as fit, or part of one
-    /// larger slot.
+    /// The words for slots of `size` bytes: as many as fit in the page, or part of one larger slot.
     pub(super) fn of(size: usize) -> Self {
         if are_few(size) {
             Self { step: size, count: (PAGE_BYTES / size).max(1) }
@@ -65,7 +59,6 @@ impl Words {
         }
     }
 
-    /// Returns whether these are all words.
     fn are_all(self) -> bool {
         self.step == WORD_BYTES
     }
@@ -75,7 +68,6 @@ impl Words {
     }
 }
 
-/// Returns whether a page's slots of `size` bytes are few.
 fn are_few(size: usize) -> bool {
     size.saturating_mul(FEW + 1) > PAGE_BYTES
 }
@@ -94,7 +86,7 @@ pub(super) fn is_set(bits: &Bits, offset: usize) -> bool {
     bits[word].load(Ordering::Relaxed) & mask != 0
 }
 
-/// Sets a bit. Returns whether it was clear. Only one thread at a time may call this.
+/// Returns whether the bit was clear. Only one thread at a time may call this.
 #[inline]
 pub(super) fn set(bits: &Bits, offset: usize) -> bool {
     let (word, mask) = place(offset);
@@ -103,19 +95,19 @@ pub(super) fn set(bits: &Bits, offset: usize) -> bool {
     before & mask == 0
 }
 
-/// Sets a bit. Any number of threads may call this.
+/// Any number of threads may call this.
 #[inline]
 pub(super) fn set_shared(bits: &Bits, offset: usize) {
     let (word, mask) = place(offset);
     bits[word].fetch_or(mask, Ordering::Relaxed);
 }
 
-/// Clears a bit. Returns whether it was set. Any number of threads may call this.
+/// Returns whether the bit was set. Any number of threads may call this.
 #[inline]
 pub(super) fn take(bits: &Bits, offset: usize) -> bool {
     let (word, mask) = place(offset);
-    // Released: the last sweep had left the mark. A thread that sees the mark gone also sees that
-    // this sweep is over (see `held`).
+    // Released, because a thread that sees the last sweep's mark gone also sees that this sweep is
+    // over (see `held`).
     bits[word].fetch_and(!mask, Ordering::Release) & mask != 0
 }
 
@@ -178,8 +170,7 @@ impl Starts {
     fn of(size: usize, word: usize) -> Option<Self> {
         let pairs = !size.is_multiple_of(GRANULE);
         let step = if pairs { size / (GRANULE / 2) } else { size / GRANULE };
-        // (`step` is at least 64 from 1024 bytes on, or from 512 bytes for pairs. Few slots are
-        // always larger.)
+        // (`step` is at least 64 from 1024 bytes on, 512 for pairs. Few slots are always larger.)
         if step >= 64 || !size.is_multiple_of(GRANULE / 2) {
             return None;
         }
@@ -187,8 +178,8 @@ impl Starts {
         Some(Self { step, half: if pairs { step / 2 } else { 0 }, phase, less: 64 % step })
     }
 
-    /// Returns the bits of the slots that begin in the next word. The second result has only the
-    /// slots that begin in the middle of their granule.
+    /// Returns the bits of the slots that begin in the next word, and those of them that begin in
+    /// the middle of their granule.
     fn next(&mut self) -> (u64, u64) {
         let Self { step, half, phase, less } = *self;
         let second = if phase + half < step { phase + half } else { phase + half - step };
@@ -214,8 +205,8 @@ fn each_of(word: usize, (mut bits, middle): (u64, u64), mut with: impl FnMut(usi
     }
 }
 
-/// Returns the first slot without a bit, at or behind byte `from`, where a slot begins. The last
-/// slot ends at byte `end`.
+/// Returns the first slot without a bit, at or behind `from`, where a slot begins. The last slot
+/// ends at `end`.
 fn first_clear(bits: &Bits, from: usize, size: usize, end: usize) -> Option<usize> {
     let granule = from / GRANULE;
     let mut word = granule / 64;
@@ -236,9 +227,9 @@ fn first_clear(bits: &Bits, from: usize, size: usize, end: usize) -> Option<usiz
     None
 }
 
-/// Calls `with` for each slot of `size` bytes, up to `end`, that is taken and has no mark. If
-/// several slots can begin in a word, first calls `soon` for the slot, to prefetch it. Slots below
-/// byte `cursor` count as taken.
+/// Calls `with` for each slot of `size` bytes, up to `end`, that is taken and has no mark. Slots
+/// below byte `cursor` count as taken. If several slots can begin in a word, first calls `soon` for
+/// the slot, to prefetch it.
 pub(super) fn each_dead(
     (taken, cursor): (&Bits, usize),
     marks: &Bits,
@@ -310,8 +301,8 @@ pub(super) fn reset(bits: &Bits, offset: usize) {
     bits[word].store(bits[word].load(Ordering::Relaxed) & !mask, Ordering::Relaxed);
 }
 
-/// Copies the bits of `from` to `to`, in `words`. Stores in `both` the bits that `from` and `to`
-/// had in common. Returns how many bits were copied, and how many are in `both`.
+/// Copies the bits of `from` to `to`, in `words`, and those that both had to `both`. Returns how
+/// many bits were copied, and how many are in `both`.
 pub(super) fn copy_and_compare(
     from: &Bits,
     to: &Bits,
@@ -339,7 +330,7 @@ pub(super) fn assign(to: &Bits, bits: &[u64; WORDS], words: Words) {
     words.each().for_each(|n| to[n].store(bits[n], Ordering::Relaxed));
 }
 
-/// Adds all bits of `from` to `to`, and clears `from`. Returns how many were in both.
+/// Adds the bits of `from` to `to`, and clears `from`. Returns how many were in both.
 pub(super) fn merge(from: &Bits, to: &Bits) -> usize {
     let mut twice = 0;
     for (from, to) in from.iter().zip(to) {
@@ -354,12 +345,10 @@ pub(super) fn merge(from: &Bits, to: &Bits) -> usize {
     twice
 }
 
-/// Clears all bits.
 pub(super) fn clear(bits: &Bits) {
     bits.iter().for_each(|word| word.store(0, Ordering::Relaxed));
 }
 
-/// Clears the bits in `words`.
 pub(super) fn clear_words(bits: &Bits, words: Words) {
     if words.are_all() {
         return clear(bits);
@@ -367,7 +356,6 @@ pub(super) fn clear_words(bits: &Bits, words: Words) {
     words.each().for_each(|n| bits[n].store(0, Ordering::Relaxed));
 }
 
-/// Returns how many bits are set.
 #[cfg(all(test, not(loom)))]
 pub(super) fn count(bits: &Bits) -> usize {
     bits.iter().map(|word| word.load(Ordering::Relaxed).count_ones() as usize).sum()

@@ -8,12 +8,13 @@
 //! ```
 //!
 //! When a finalizer runs, its object is whole, with all that it leads to, because due objects are
+//! When a finalizer runs, its object is whole, with all that it leads to, because due objects are
 //! marked. A mutator runs finalizers on request ([`run`](super::raw::Mutator::run_finalizers)),
-//! never during an allocation. A finalizer does not run before the marking that made it due has
-//! ended. Until that end, weak slots of objects that the finalizer keeps may still lead to the
-//! object (see `weak`). After the finalizer, the object is like any other. If the finalizer stored
-//! the object somewhere, the object lives on, without a finalizer.
-//!
+//! never during an allocation, and only when the marking that made them due has ended. Until that
+//! end, weak slots of objects that the finalizer keeps may still lead to the object (see `weak`).
+//! Afterwards the object is like any other. If the finalizer stored it somewhere, it lives on,
+//! without a finalizer.
+//! **The context** is an address that the heap does not look at, or an object of the heap. Such an
 //! **The context** is an address that the heap does not look at, or an object of the heap. Such an
 //! object is kept as an ephemeron's value is: for as long as the finalizer's object lives, or the
 //! finalizer is due. So a context that leads to the object does not keep the object.
@@ -21,7 +22,6 @@
 //! **Priorities.** The highest priority, 0, is judged first. All objects that its due objects lead
 //! to are marked before the next priority is judged. So an object is not due yet if a due object of
 //! higher priority leads to it. Due finalizers run by priority, then in the order of registration.
-//!
 //! **In steps.** A collection visits a few entries at a time (see `settling`). If an object is
 //! marked after its visit, the contexts of its finalizers are marked, too. Minor collections visit
 //! only entries with a young object or context.
@@ -38,7 +38,6 @@ use super::kept::Kept;
 /// A function that is called with the object and the context.
 pub type Finalizer = unsafe extern "C" fn(object: *mut c_void, context: *mut c_void);
 
-/// A registered finalizer.
 #[derive(Clone, Copy)]
 pub(super) struct Entry {
     node: Node,
@@ -52,7 +51,7 @@ pub(super) struct Entry {
 const TRACED: u64 = 128;
 
 impl Entry {
-    /// Makes a finalizer. `traced`: its context is an object of the heap.
+    /// `traced`: the context is an object of the heap.
     pub(super) fn new(
         object: *mut u8,
         run: Finalizer,
@@ -64,7 +63,6 @@ impl Entry {
         Self { node: Node::of(object), run, context, serial }
     }
 
-    /// The finalizer's object.
     pub(super) fn object(&self) -> *mut u8 {
         self.node.object()
     }
@@ -73,7 +71,6 @@ impl Entry {
         (self.serial & (TRACED - 1)) as usize
     }
 
-    /// The finalizer's context, if that is an object of the heap.
     pub(super) fn traced_context(&self) -> Option<*mut u8> {
         (self.serial & TRACED != 0).then(|| self.context.cast())
     }
@@ -91,17 +88,14 @@ impl Linked for Entry {
     }
 }
 
-/// The finalizers of one priority.
 struct Level {
-    /// How many finalizers wait.
     waiting: usize,
     due: Array<Entry>,
-    /// How many due finalizers were taken.
+    /// Due finalizers that were taken.
     taken: usize,
-    /// How many due finalizers may be taken. The other due finalizers became due in the marking
-    /// under way.
+    /// Due finalizers that may be taken. The others became due in the marking under way.
     ready: usize,
-    /// How many due finalizers were marked, or became due earlier.
+    /// Due finalizers that were marked, or became due earlier.
     marked: usize,
 }
 
@@ -112,9 +106,8 @@ impl Level {
         &self.due[self.taken..]
     }
 
-    /// The due finalizers that are roots. A due finalizer is no root while it is still to be
-    /// marked. Otherwise the finalizers of objects that its object leads to would not become due
-    /// with it.
+    /// A due finalizer is no root while it is still to be marked. Otherwise the finalizers of
+    /// objects that its object leads to would not become due with it.
     fn roots(&self) -> &[Entry] {
         &self.due[self.taken..self.ready.max(self.marked)]
     }
@@ -124,13 +117,11 @@ impl Level {
     }
 }
 
-/// A heap's finalizers.
 pub(super) struct Finalizers {
     waiting: ByObject<Entry>,
     levels: [Level; PRIORITIES],
-    /// How many of the waiting finalizers have a context that is an object.
+    /// Waiting finalizers whose context is an object.
     traced: usize,
-    /// Finalizers registered so far.
     serial: u64,
 }
 
@@ -139,14 +130,13 @@ pub(super) struct Finalizers {
 unsafe impl Send for Finalizers {}
 
 impl Finalizers {
-    /// No finalizers.
     pub(super) const fn new() -> Self {
         let levels = [const { Level::NONE }; PRIORITIES];
         Self { waiting: ByObject::NONE, levels, traced: 0, serial: 0 }
     }
 
-    /// Adds a finalizer. Returns false without memory, for an unknown priority, or for no object.
-    /// Also reserves room in `due`, so that a collection never fails.
+    /// Returns false without memory, for an unknown priority, or for no object. Also reserves room
+    /// in `due`, so that a collection never fails.
     pub(super) fn add(&mut self, mut entry: Entry) -> bool {
         let Some(level) = self.levels.get_mut(entry.priority()) else { return false };
         entry.serial |= self.serial << 8;
@@ -166,8 +156,7 @@ impl Finalizers {
         Some(entry)
     }
 
-    /// Removes all finalizers of an object, except due ones, in constant time for each. Returns how
-    /// many were removed.
+    /// Removes all finalizers of an object, except due ones. Returns how many.
     pub(super) fn cancel(&mut self, object: *mut u8) -> usize {
         let mut count = 0;
         while let number @ 1.. = self.waiting.first(object) {
@@ -177,7 +166,6 @@ impl Finalizers {
         count
     }
 
-    /// Returns whether a waiting finalizer has a context that is an object.
     pub(super) fn has_contexts(&self) -> bool {
         self.traced > 0
     }
@@ -201,7 +189,6 @@ impl Finalizers {
         false
     }
 
-    /// Returns whether a finalizer of this priority waits.
     pub(super) fn has_priority(&self, priority: usize) -> bool {
         self.levels[priority].waiting > 0
     }
@@ -217,8 +204,8 @@ impl Finalizers {
         }
     }
 
-    /// Sorts the newly due finalizers of this priority by their order of registration. All
-    /// finalizers of this priority were judged before. Returns whether any became due.
+    /// Sorts the newly due finalizers of this priority, all judged, by their order of registration.
+    /// Returns whether any became due.
     pub(super) fn end_priority(&mut self, priority: usize) -> bool {
         let level = &mut self.levels[priority];
         let fresh = &mut level.due[level.ready..];
@@ -229,8 +216,8 @@ impl Finalizers {
         !fresh.is_empty()
     }
 
-    /// Calls `mark` for the objects and contexts of up to `most` finalizers that became due.
-    /// Returns whether none is left.
+    /// Marks the objects and contexts of up to `most` newly due finalizers. Returns whether none is
+    /// left.
     pub(super) fn mark_due(
         &mut self,
         priority: usize,
@@ -252,8 +239,7 @@ impl Finalizers {
         self.levels.iter().flat_map(Level::fresh).for_each(|entry| with(entry.object()));
     }
 
-    /// Ends marking: finalizers that became due meanwhile may be taken. Returns whether any became
-    /// due.
+    /// Ends marking: finalizers that became due may be taken. Returns whether any became due.
     pub(super) fn end_marking(&mut self) -> bool {
         let mut any = false;
         for level in &mut self.levels {
@@ -275,8 +261,7 @@ impl Finalizers {
         }
     }
 
-    /// Makes minor collections pass over a waiting finalizer, because its object and context are
-    /// old.
+    /// Makes minor collections pass over a waiting finalizer.
     pub(super) fn make_old(&mut self, number: u32) {
         self.waiting.make_old(number);
     }
@@ -315,7 +300,6 @@ impl Finalizers {
         }
     }
 
-    /// Takes the next due finalizer.
     pub(super) fn next(&mut self) -> Option<Entry> {
         let level = self.levels.iter_mut().find(|level| level.taken < level.ready)?;
         let entry = *level.left().first()?;
@@ -327,12 +311,10 @@ impl Finalizers {
         Some(entry)
     }
 
-    /// Returns how many finalizers are due.
     pub(super) fn pending(&self) -> usize {
         self.levels.iter().map(|level| level.ready - level.taken).sum()
     }
 
-    /// Forgets all.
     pub(super) fn end(&mut self) {
         self.waiting.end();
         self.levels.iter_mut().for_each(|level| level.due.end());

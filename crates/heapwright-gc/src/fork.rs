@@ -7,13 +7,13 @@
 //! A fork in the midst of a sweep would copy a half swept page. So the forking thread first makes
 //! all other mutators stop at their safepoints, as a collector does. It holds no lock until they
 //! have stopped, because a mutator on its way to a safepoint may wait for any lock. If a collector
-//! or another fork was first, the forking thread stops no heap, and waits (`world::stop_all`).
+//! or another fork was first, the forking thread waits (`world::stop_all`).
 //!
-//! A mutator that blocks without leaving the heap may not stop within a second. Then the heap is
-//! *poisoned* in the child: nothing of it is collected any more, and it allocates from fresh pages
-//! only. A heap that was made during the fork is poisoned, too.
+//! If a mutator does not stop within a second, the heap is *poisoned* in the child: nothing of it
+//! is collected any more, and it allocates from fresh pages only. So is a heap that was made during
+//! the fork.
 //!
-//! In the child there are no other mutators. The next sweep finds the free slots of their pages.
+//! The child has no other mutators. The next sweep finds the free slots of their pages.
 
 use heapwright_substrate::describe::{self, Front};
 use heapwright_substrate::fork::{self, Handlers, Part};
@@ -28,7 +28,6 @@ use super::world::{self, Handshake, WithWorld};
 
 static HANDLERS: Handlers = Handlers { before, unlock, in_child };
 
-/// How long a mutator may take to stop, in nanoseconds.
 const WAIT_LIMIT: u64 = 1_000_000_000;
 
 /// The heap takes no part in the fork under way: it was not open when the fork began.
@@ -54,8 +53,8 @@ fn own_handshake(heap: &Heap) -> Option<&'static Handshake> {
     Mutator::of_this_thread(heap).map(|mutator| &mutator.handshake)
 }
 
-/// Calls `with` for the world of each heap, with the calling thread's handshake in this world,
-/// until `with` returns false.
+/// Calls `with` for each world, and the calling thread's handshake there, until `with` returns
+/// false.
 fn each_world(with: WithWorld<'_, 'static>) {
     for heap in heap::all().filter(|heap| heap.is_open()) {
         let own = Mutator::of_this_thread(heap);
@@ -68,8 +67,7 @@ fn each_world(with: WithWorld<'_, 'static>) {
     }
 }
 
-/// Returns a function that returns true for [`WAIT_LIMIT`] from now on. A thread waits that long
-/// for others.
+/// Returns a function that returns true for [`WAIT_LIMIT`] from now on.
 pub(super) fn wait_limit() -> impl FnMut() -> bool {
     let until = os::now_ns() + WAIT_LIMIT;
     move || os::now_ns() < until
@@ -118,8 +116,7 @@ fn in_child(alone: bool) {
         return;
     }
     for heap in heap::all().filter(|heap| heap.fork.part.get() != NO_PART) {
-        // (The parent's heap is whole.) A poisoned heap stays poisoned, also in children of this
-        // child.
+        // A poisoned heap stays poisoned, also in children of this child.
         if heap.fork.part.get() == MOVES {
             heap.fork.poisoned.set(1);
         }

@@ -11,16 +11,14 @@
 //! ```
 //!
 //! Marking is not recursive. Objects still to be traced are items of chunks, which the heap owns.
-//! If no memory is left for a chunk, `tracer` notes the object's page and scans the page later. So
+//! Without memory for a chunk, `tracer` notes the object's page and scans the page later. So
 //! marking never fails half-way.
 //!
 //! A chunk may have a *home*: the mutator whose stack led to its items. Their objects are probably
-//! in the cache of its processor. A thread first takes a chunk of its own home, then a chunk
-//! without a home, then any chunk.
+//! in the cache of its processor.
 //!
 //! Work ends when no worker is active and no full chunk is left, or when a worker's time is up and
-//! it calls `stop`. Threads join as they stop at safepoints. An idle worker waits until there is
-//! work, or all is done.
+//! it calls `stop`. Threads join as they stop at safepoints.
 //!
 //! Used by `tracer`, `mark` and `help`; loom-checked (`gang/loom_tests.rs`).
 
@@ -31,17 +29,15 @@ use heapwright_substrate::sync::atomic::{AtomicU32, Ordering};
 
 use super::waiting::{Then, WaitLimit, wait, wake};
 
-/// How long an idle worker waits for the signal.
 const UNTIL_SIGNALLED: WaitLimit = WaitLimit { looks: 2000, then: Then::SleepFor(200_000) };
 
-/// Items of a chunk.
 pub(crate) const ITEMS: usize = if cfg!(loom) { 2 } else { 1021 };
 
 /// Some of the objects still to be traced.
 #[repr(C)]
 pub(crate) struct Chunk {
     pub(crate) next: *mut Chunk,
-    /// Number of items; valid while the chunk is no worker's newest.
+    /// Valid while the chunk is no worker's newest.
     pub(crate) count: usize,
     /// The mutator whose stack led to the items; 0: none.
     pub(crate) home: usize,
@@ -61,17 +57,14 @@ pub(crate) struct Chunks(*mut Chunk);
 unsafe impl Send for Chunks {}
 
 impl Chunks {
-    /// An empty stack.
     pub(crate) const fn none() -> Self {
         Self(ptr::null_mut())
     }
 
-    /// Returns whether the stack is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_null()
     }
 
-    /// Counts the items of all chunks.
     #[cfg(not(loom))]
     pub(crate) fn items(&self) -> usize {
         let (mut items, mut at) = (0, self.0);
@@ -96,7 +89,6 @@ impl Chunks {
         self.0 = chunk;
     }
 
-    /// Takes the top chunk.
     pub(crate) fn pop(&mut self) -> Option<*mut Chunk> {
         // SAFETY: the pointer is null, or leads to a chunk that only this list has.
         let next = unsafe { self.0.as_ref() }?.next;
@@ -132,7 +124,7 @@ struct Inner {
     active: usize,
     /// Workers that have joined, active or idle.
     present: usize,
-    /// The most workers that may join.
+    /// The most workers that may be present.
     most: usize,
     done: bool,
 }
@@ -171,7 +163,7 @@ impl Gang {
         }
     }
 
-    /// Lets workers join, until there are `most`. The caller is the first.
+    /// Lets up to `most` workers join. The caller is the first.
     pub(crate) fn open(&self, most: usize) {
         let mut inner = self.inner.lock();
         inner.active = 1;
@@ -182,7 +174,6 @@ impl Gang {
         self.open.store(1, Ordering::Relaxed);
     }
 
-    /// Joins as a worker. Returns false if there is no work.
     pub(crate) fn come(&self) -> bool {
         // Avoids the lock in the common case.
         if self.open.load(Ordering::Relaxed) == 0 {
@@ -197,13 +188,11 @@ impl Gang {
         comes
     }
 
-    /// Returns whether a worker is idle.
     #[inline]
     pub(crate) fn has_idle(&self) -> bool {
         self.idle.load(Ordering::Relaxed) != 0
     }
 
-    /// Returns whether a worker's time is up.
     #[inline]
     pub(crate) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed) != 0
@@ -236,9 +225,8 @@ impl Gang {
         self.announce();
     }
 
-    /// Takes a full chunk. If there is none, waits while another worker may still push. Returns
-    /// `None` if no chunk will come, or work was stopped. The caller is an active worker at `home`,
-    /// with no items left.
+    /// Takes a full chunk, or waits while another worker may still push. Returns `None` if no chunk
+    /// will come, or work was stopped. The caller is an active worker at `home` without items.
     pub(crate) fn take(&self, home: usize) -> Option<*mut Chunk> {
         let mut waits = false;
         loop {
@@ -272,7 +260,7 @@ impl Gang {
         self.inner.lock().full.pop()
     }
 
-    /// Leaves the gang. The caller is a worker without items.
+    /// The caller is a worker without items.
     pub(crate) fn go(&self) {
         let mut inner = self.inner.lock();
         inner.active -= 1;
@@ -295,12 +283,11 @@ impl Gang {
         }
     }
 
-    /// Returns whether no full chunk is left. Call it while no worker is active.
+    /// Call it while no worker is active.
     pub(crate) fn is_empty(&self) -> bool {
         self.inner.lock().full.is_empty()
     }
 
-    /// Takes an empty chunk, if one was kept.
     pub(crate) fn take_empty(&self) -> Option<*mut Chunk> {
         self.inner.lock().empty.pop()
     }
@@ -335,7 +322,6 @@ impl Gang {
         inner.done = true;
     }
 
-    /// Hands its lock to `with`.
     #[cfg(not(loom))]
     pub(crate) fn each_lock(&self, with: super::locks::With<'_>) {
         with(&self.inner);

@@ -9,15 +9,13 @@
 //!          not be remembered: then no marks stay, or they are cleared, a few pages at a time
 //! ```
 //!
-//! If minor collections do not pay, the heap skips them for a while (see `minors`). An example is a
-//! heap with little memory beyond its live bytes.
+//! A heap skips minor collections for a while if they do not pay (see `minors`).
 //!
 //! A runtime may have scopes, such as requests, within which collections are minor. In such a heap
 //! marks stay, although a major collection is due, because a scope may begin at any time.
 //!
-//! [`Generations`] owns the remembered set and the state that decides between minor and major
-//! collections. (Demers, Weiser, Hayes, Boehm, Bobrow, Shenker: "Combining generational and
-//! conservative garbage collection", 1990: sticky mark bits.)
+//! (Demers, Weiser, Hayes, Boehm, Bobrow, Shenker: "Combining generational and conservative garbage
+//! collection", 1990: sticky mark bits.)
 //!
 //! Part of `trace`. Called by `cycle`, `sweep`, `moving`, `tracer` and `raw`.
 
@@ -36,23 +34,20 @@ use super::space::Space;
 /// Pages whose marks are cleared under one lock.
 const CLEARED_AT_A_TIME: usize = 64;
 
-/// The ages of one heap's objects. All-zero bytes: no ages are known.
 pub(super) struct Generations {
     pub(super) remembered: Remembered,
-    /// Whether the last cycle, or the one under way, is a minor one.
     minor: Num,
     /// The marks that the last cycle's sweep leaves: a [`StickyMarks`].
     sticky: Num,
     /// Whether the next cycle is to be a major one, although marks stayed.
     pub(super) wants_major: Num,
-    /// The number of scopes within which cycles are minor. `has_scopes`: whether there ever was
-    /// one.
+    /// Scopes within which cycles are minor. `has_scopes`: whether there ever was one.
     scopes: Num,
     has_scopes: Num,
     /// The number of the next page whose sticky marks are to be cleared; 0: none.
     pub(super) clearing: Num,
     /// Bytes that the last major cycle found live. `young`: bytes that the last cycle marked, but
-    /// at most the bytes allocated before it.
+    /// at most those allocated before it.
     live_at_major: Num,
     young: Num,
     /// Bytes that were allocated before the last cycle.
@@ -70,22 +65,18 @@ pub(super) struct Survival {
 }
 
 impl Generations {
-    /// Returns whether the last cycle, or the one under way, is a minor one.
     pub(super) fn is_minor(&self) -> bool {
         self.minor.get() != 0
     }
 
-    /// Returns the number of minor cycles.
     pub(super) fn minors(&self) -> usize {
         self.minors.get()
     }
 
-    /// Returns how many bytes the last cycle marked, but at most the bytes allocated before it.
     pub(super) fn young(&self) -> usize {
         self.young.get()
     }
 
-    /// Begins a cycle: a minor one if marks stayed. Returns whether the cycle is minor.
     pub(super) fn begin(&self) -> bool {
         let minor = self.sticky_marks() != StickyMarks::Nothing;
         self.minor.set(usize::from(minor));
@@ -95,7 +86,6 @@ impl Generations {
         minor
     }
 
-    /// The marks that the last cycle's sweep leaves.
     pub(super) fn sticky_marks(&self) -> StickyMarks {
         match self.sticky.get() {
             0 => StickyMarks::Nothing,
@@ -108,8 +98,7 @@ impl Generations {
         self.sticky.set(sticky as usize);
     }
 
-    /// Returns whether marks say which objects are old, or will say so when the collection under
-    /// way has ended.
+    /// Returns whether marks say which objects are old, or will when the collection has ended.
     pub(super) fn has_ages(&self) -> bool {
         self.sticky_marks() != StickyMarks::Nothing && !self.is_clearing()
     }
@@ -124,7 +113,6 @@ impl Generations {
         self.wants_major.set(1);
     }
 
-    /// Returns whether the next cycle is to be a major one although marks stayed.
     pub(super) fn is_major_owed(&self) -> bool {
         self.wants_major.get() != 0 || self.remembered.has_lost()
     }
@@ -135,28 +123,26 @@ impl Generations {
         self.scopes.add_shared(1);
     }
 
-    /// Ends a scope.
     pub(super) fn resume_majors(&self) {
         self.scopes.sub_shared(1);
     }
 
-    /// Returns whether there is a scope within which cycles are minor.
     pub(super) fn are_majors_deferred(&self) -> bool {
         self.scopes.get() != 0
     }
 
     /// Returns how many of the `live` bytes are surely live. After a minor cycle these are at most
-    /// the bytes that the last major cycle found, because other bytes may be old garbage.
+    /// those of the last major cycle: others may be old garbage.
     pub(super) fn known_live(&self, live: usize) -> usize {
         let known = if self.is_minor() { self.live_at_major.get().min(live) } else { live };
         self.live_at_major.set(known);
         known
     }
 
-    /// Notes a cycle that marked `marked` bytes, after `allocated` bytes. `young`: bytes for which
-    /// the cycle before was the first collection that they survived, as its sweep counted. `first`:
-    /// there was no cycle before. Returns the last known survival. After a major cycle this is the
-    /// survival of the cycle before. Only the coming sweep tells the survival of the major cycle.
+    /// Notes a cycle that marked `marked` bytes, after `allocated` bytes. `first`: there was no
+    /// cycle before. `young`: bytes for which the cycle before was the first collection that they
+    /// survived. Returns the last known survival. After a major cycle this is that of the cycle
+    /// before, because only the coming sweep tells the major cycle's.
     pub(super) fn end_marking(
         &self,
         first: bool,
@@ -177,8 +163,8 @@ impl Generations {
         }
     }
 
-    /// Chooses the kind of the next cycle, when marking has ended. `has`: whether the heap has
-    /// generations. Returns whether marks stay.
+    /// Chooses the kind of the next cycle. `has`: whether the heap has generations. Returns whether
+    /// marks stay.
     pub(super) fn choose_next(
         &self,
         has: bool,
@@ -209,7 +195,6 @@ impl Generations {
         }
     }
 
-    /// Forgets all.
     pub(super) fn end(&self) {
         self.remembered.end();
         self.pay.end();
@@ -219,9 +204,8 @@ impl Generations {
         }
     }
 
-    /// Clears sticky marks, a few pages at a time, until `deadline` (0: no limit). Begins with the
-    /// first page, or continues where it stopped. Returns whether no sticky mark is left. No cycle
-    /// is marking, and every page has been claimed for the sweep.
+    /// Clears sticky marks, a few pages at a time, until `deadline` (0: no limit). Returns whether
+    /// none is left. No cycle is marking, and every page has been claimed for the sweep.
     pub(super) fn clear_some(&self, space: &Space, deadline: u64) -> bool {
         loop {
             // Under the lock no page comes or goes. Another mutator that clears continues here.
@@ -232,8 +216,8 @@ impl Generations {
             }
             let end = space.pages.made() + 1;
             let to = (from + CLEARED_AT_A_TIME).min(end);
-            // The last sweep had left the marks. A thread that sees a mark gone also sees that this
-            // sweep is over (see `held`).
+            // A thread that sees a mark of the last sweep gone also sees that the sweep is over
+            // (see `held`).
             fence(Release);
             for page in (from..to).filter_map(|number| space.pages.get(number)) {
                 if page.state() == State::InUse {

@@ -11,8 +11,7 @@
 //! ```
 //!
 //! One number tunes this: `factor`. The live bytes may grow by the factor before the next cycle
-//! ends, up to a limit in bytes. All pools and the runtime's own blocks share the one allowance, so
-//! an unused pool costs nothing.
+//! ends, up to a limit in bytes. All pools and the runtime's blocks share the one allowance.
 //!
 //! As in Ruby's Feature #18045, each pool is judged when its sweep has ended:
 //!
@@ -26,13 +25,10 @@
 //! Otherwise a pool whose objects all survive would cause one collection after the other. Many
 //! pools that each lack a little would grow the heap together. So a pool grows only below 7/8 of
 //! the 20 %, and all grants together stay within the allowance.
-//!
-//! Arithmetic alone.
 #![forbid(unsafe_code)]
 
 use heapwright_substrate::size_class::UNIT;
 
-/// The memory that a heap may use.
 #[derive(Clone, Copy)]
 pub(super) struct Target {
     /// Percent of the live bytes.
@@ -46,9 +42,9 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Returns how many live and garbage bytes there may be when the next cycle ends. These are the
-    /// live bytes times the factor, or plus `room` (see `sizing`). Each of the `mutators` gets at
-    /// least `least` bytes. So two mutators collect no more often on one heap than on two heaps.
+    /// Returns how many live and garbage bytes there may be when the next cycle ends: the live
+    /// bytes times the factor, or plus `room` (see `sizing`). Each of the `mutators` gets at least
+    /// `least` bytes.
     pub(super) fn goal(&self, live: usize, mutators: usize, room: Option<usize>) -> usize {
         let grown = match room {
             Some(room) => live.saturating_add(room),
@@ -59,9 +55,9 @@ impl Target {
         goal.min(self.most).max(live)
     }
 
-    /// Returns after how many allocated bytes of the allowance a cycle begins. Incremental marking
-    /// begins when half of the allowance is used. An earlier start makes steps smaller, and keeps
-    /// no garbage, because new objects are white.
+    /// Returns after how many allocated bytes of the allowance a cycle begins. An early start of
+    /// incremental marking makes steps smaller, and keeps no garbage, because new objects are
+    /// white.
     pub(super) fn trigger(&self, allowance: usize) -> usize {
         if self.incremental { allowance / 2 } else { allowance }
     }
@@ -78,7 +74,6 @@ impl Target {
 /// major one.
 pub(super) const LEAST_OF_ALLOWANCE: usize = 8;
 
-/// The state of the heap when a cycle has ended, in bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Outcome {
     /// The bytes that the cycle found live, old garbage included.
@@ -87,20 +82,18 @@ pub(super) struct Outcome {
     pub(super) live_at_major: usize,
     /// How many live and garbage bytes there may be when the next cycle ends.
     pub(super) goal: usize,
-    /// Bytes allocated between two cycles. `survived`: how many of them the second cycle found
-    /// live. These are the last two cycles for which that is known.
+    /// Bytes allocated between two cycles. `survived`: those of them that the second cycle found
+    /// live. The last two cycles for which that is known.
     pub(super) allocated: usize,
     pub(super) survived: usize,
 }
 
-/// Fewer allocated bytes than this say nothing about survival.
 const MEASURABLE: usize = 64 << 10;
 
-/// Returns whether the next cycle of a heap with generations is to be a major one. A major cycle is
-/// due if old garbage may have taken half of the allowance, or if minor cycles do not pay. A minor
-/// cycle marks the young survivors to free the other young objects. A major cycle marks all live
-/// objects to free all dead ones. (The estimate is for the long run, in which as many bytes die old
-/// as become old. If none died old, minor cycles would pay sooner.)
+/// Returns whether the next cycle of a heap with generations is to be a major one: if old garbage
+/// may have taken half of the allowance, or if minor cycles do not pay. A minor cycle marks the
+/// young survivors to free the other young objects. A major cycle marks all live objects to free
+/// all dead ones. (The estimate is for the long run, in which as many bytes die old as become old.)
 pub(super) fn is_major_due(outcome: Outcome) -> bool {
     let Outcome { live, live_at_major, goal, allocated, survived } = outcome;
     let room = goal.saturating_sub(live_at_major);
@@ -129,17 +122,12 @@ pub enum Decision {
     Shrinks = 4,
 }
 
-/// The fewest pages that are swept for each page that is taken.
 const SWEPT_FOR_A_PAGE: usize = 4;
 
-/// The state of a pool at the end of its sweep.
 #[derive(Clone, Copy)]
 pub(super) struct Swept {
-    /// Slots in its pages.
     pub(super) slots: usize,
-    /// Free slots in its pages.
     pub(super) free: usize,
-    /// Slots in a page.
     pub(super) in_page: usize,
     /// Pages that mutators took since the last sweep ended.
     pub(super) taken: usize,
@@ -147,7 +135,7 @@ pub(super) struct Swept {
     pub(super) freed: usize,
 }
 
-/// Judges a pool. Returns the decision, and how many pages the pool may take.
+/// Returns the decision, and how many pages the pool may take.
 pub(super) fn judge(pool: Swept) -> (Decision, usize) {
     let enough = pool.slots / 5;
     if pool.taken == 0 && pool.freed == 0 {
@@ -161,9 +149,9 @@ pub(super) fn judge(pool: Swept) -> (Decision, usize) {
     (Decision::Grows, (wanted - pool.slots).div_ceil(pool.in_page.max(1)))
 }
 
-/// Returns how many pages may be borrowed at once. A pool whose sweep has not ended and has freed
-/// nothing may *borrow* pages, up to an eighth of the allowance. The pages that the sweep frees
-/// repay them. So an allocation never has to finish a sweep.
+/// Returns how many pages may be borrowed at once: a pool whose sweep has not ended and has freed
+/// nothing may *borrow* pages, up to an eighth of the allowance. Pages that the sweep frees repay
+/// them.
 pub(super) fn credit(allowance: usize) -> usize {
     (allowance / 8 / UNIT).max(4)
 }
@@ -176,8 +164,7 @@ pub(super) fn step_factor(used: usize, allowance: usize) -> u64 {
 }
 
 /// Returns the pages to sweep for `bytes` allocated bytes: at least four for each allocated page.
-/// At this rate, `unswept` pages are swept before three eighths of the allowance are used. `used`
-/// bytes are used now. A delay is made up for gradually.
+/// At this rate, `unswept` pages are swept before three eighths of the allowance are used.
 pub(super) fn sweep_share(unswept: usize, bytes: usize, allowance: usize, used: usize) -> usize {
     let room = (allowance / 8 * 3).saturating_sub(used).max(allowance / 16).max(UNIT);
     let share = (unswept as u128 * bytes as u128).div_ceil(room as u128);

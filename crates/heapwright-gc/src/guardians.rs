@@ -9,23 +9,23 @@
 //! ```
 //!
 //! After Dybvig, Bruggeman, Eby: "Guardians in a generation-based garbage collector", 1993. The
-//! program registers objects with a guardian. Later, at any time, it retrieves the objects that
-//! only the guardian still led to. A retrieved object is whole, like any other, and may be
-//! registered again. An object may be registered several times, with one or several guardians, and
-//! is retrieved as often. Another object, its *representative*, may be retrieved in its stead. The
-//! representative is kept as an ephemeron's value is, so the object itself can go.
+//! program registers objects with a guardian. Later it retrieves the objects that only the guardian
+//! still led to. A retrieved object is like any other, and may be registered again. An object may
+//! be registered several times, with one or several guardians, and is retrieved as often. Another
+//! object, its *representative*, may be retrieved in its stead. The representative is kept as an
+//! ephemeron's value is, so the object itself can go.
 //!
 //! A retrieved object was never dead: weak references to it stay, and so do ephemerons with this
 //! key. Finalizers differ: they are judged afterwards. If two objects became inaccessible together,
 //! both are retrieved, even if one leads to the other. An inaccessible guardian goes, and retrieves
 //! nothing any more. A guardian lives on if a retrieved object leads to it.
 //!
-//! The runtime chooses any object to be the guardian, and stores the guardian's number in it. The
-//! number leads in constant time to the list of retrievable objects. The heap forgets the number
-//! when the guardian dies. So the heap puts nothing into an object, and needs no root.
+//! Any object may be a guardian. The runtime stores the guardian's number in it. The number leads
+//! in constant time to the list of retrievable objects. The heap forgets the number when the
+//! guardian dies.
 //!
-//! Entries are found by their objects (`by_object`), under a lock. `settling` decides when entries
-//! are judged.
+//! Entries are found by their objects (`by_object`), under a lock. `settling` decides when they are
+//! judged.
 
 use heapwright_substrate::sync::Lock;
 
@@ -34,13 +34,11 @@ use super::by_object::{ByObject, Linked, Node};
 use super::kept::Kept;
 use super::locks::With;
 
-/// A heap's guardians. All-zero bytes: no guardians.
+/// All-zero bytes: no guardians.
 pub(super) struct Guardians {
     inner: Lock<Inner>,
 }
 
-/// The guardians themselves. All-zero bytes: no guardians.
-///
 /// **In steps.** A collection judges and marks a few registrations at a time (see `settling`). If
 /// an object is marked later, its representatives are marked, too. If a guardian is marked later,
 /// its retrievable objects are marked, and its registrations are visited. So a chain of guardians
@@ -54,20 +52,19 @@ pub(super) struct Inner {
     retrieved: Array<Retrieved>,
     /// The first free place in `retrieved`: a number from 1.
     free_retrieved: u32,
-    /// How many objects can be retrieved.
+    /// Objects that can be retrieved.
     pending: usize,
-    /// For each guardian that was marked late: its first registration that is still to be visited.
+    /// For each guardian that was marked late: its next registration to be visited.
     late: Array<u32>,
     /// Registrations to be judged. `judged`: how many of them were judged. `dead`: those of them
     /// whose objects are dead.
     queue: Array<u32>,
     judged: usize,
     dead: Array<u32>,
-    /// How many of the dead registrations are retrievable already.
+    /// Dead registrations that are retrievable already.
     buried: usize,
 }
 
-/// A guardian.
 #[derive(Clone, Copy)]
 struct Guardian {
     node: Node,
@@ -116,16 +113,15 @@ impl Linked for Registered {
 // accesses.
 unsafe impl Send for Inner {}
 
-/// Returns the place of a number. Numbers begin at 1.
+/// Numbers begin at 1.
 fn place<T>(of: &mut [T], number: u32) -> Option<&mut T> {
     of.get_mut((number as usize).checked_sub(1)?)
 }
 
-/// Two functions of the collection that visits registrations.
+/// The functions of the collection that visits registrations.
 pub(super) struct Judge<U, M> {
-    /// Returns whether a reference leads to an object without a mark.
+    /// Whether a reference leads to an object without a mark.
     pub(super) is_unmarked: U,
-    /// Marks an object.
     pub(super) mark: M,
 }
 
@@ -235,8 +231,8 @@ impl Inner {
         }
     }
 
-    /// Visits a registration with a marked guardian. If the object is marked, marks the
-    /// representative. Otherwise, queues the registration to be judged.
+    /// Visits a registration with a marked guardian: marks the representative if the object is
+    /// marked. Otherwise queues the registration.
     fn consider<U: Fn(*mut u8) -> bool, M: FnMut(*mut u8)>(
         &mut self,
         number: u32,
@@ -251,7 +247,7 @@ impl Inner {
         }
     }
 
-    /// Returns whether a guardian's object is marked. False if there is no such guardian.
+    /// False if there is no such guardian.
     fn is_marked<U: Fn(*mut u8) -> bool, M: FnMut(*mut u8)>(
         &mut self,
         guardian: u32,
@@ -260,8 +256,8 @@ impl Inner {
         self.guardians.get(guardian).is_some_and(|of| !(judge.is_unmarked)(of.node.object()))
     }
 
-    /// Visits up to `most` guardians behind the number `at`, and advances `at`. Marks the objects
-    /// that can be retrieved from marked guardians. Returns whether no guardian is left.
+    /// Visits up to `most` guardians behind the number `at`, and advances `at`. Marks the
+    /// retrievable objects of marked guardians. Returns whether no guardian is left.
     pub(super) fn visit_guardians<U: Fn(*mut u8) -> bool, M: FnMut(*mut u8)>(
         &mut self,
         at: &mut u32,
@@ -298,9 +294,8 @@ impl Inner {
         false
     }
 
-    /// Visits an object that was marked. Marks the representatives that are kept with it. If it is
-    /// a guardian, marks the objects that can be retrieved from it, and notes its registrations for
-    /// a visit.
+    /// Visits an object that was marked. Marks the representatives that are kept with it, and, if
+    /// it is a guardian, its retrievable objects. Notes its registrations for a visit.
     pub(super) fn marked<U: Fn(*mut u8) -> bool, M: FnMut(*mut u8)>(
         &mut self,
         object: *mut u8,
@@ -324,8 +319,8 @@ impl Inner {
         }
     }
 
-    /// Visits up to `most` registrations of guardians that were marked late. Returns whether no
-    /// registration is left.
+    /// Visits up to `most` registrations of guardians that were marked late. Returns whether none
+    /// is left.
     pub(super) fn visit_late<U: Fn(*mut u8) -> bool, M: FnMut(*mut u8)>(
         &mut self,
         most: usize,
@@ -346,13 +341,12 @@ impl Inner {
         true
     }
 
-    /// Returns whether registrations wait to be judged.
     pub(super) fn is_queued(&self) -> bool {
         !self.queue.is_empty()
     }
 
-    /// Judges up to `most` registrations of the queue. If the object of a registration has no mark,
-    /// the registration is dead, and is retrieved next. Returns whether no registration is left.
+    /// Judges up to `most` registrations of the queue: those whose objects have no mark are dead.
+    /// Returns whether none is left.
     pub(super) fn judge_some(
         &mut self,
         most: usize,
@@ -402,7 +396,7 @@ impl Inner {
     }
 
     /// Removes inaccessible guardians with their registrations. Visits up to `most` entries behind
-    /// the number `at`, and advances `at`. Returns whether no guardian is left to visit.
+    /// the number `at`, and advances `at`. Returns whether none is left.
     pub(super) fn sweep_some(
         &mut self,
         at: &mut u32,
@@ -431,9 +425,8 @@ impl Inner {
         false
     }
 
-    /// Makes minor collections pass over guardians that `is_old` accepts and that have nothing to
-    /// retrieve. Visits up to `most` guardians behind the number `at`. Returns whether no guardian
-    /// is left.
+    /// Makes minor collections pass over old guardians that have nothing to retrieve. Visits up to
+    /// `most` guardians behind the number `at`. Returns whether none is left.
     pub(super) fn age_guardians(
         &mut self,
         at: &mut u32,
@@ -474,7 +467,7 @@ impl Inner {
         false
     }
 
-    /// Returns how many visits to guardians and registrations collections have made.
+    /// How many visits to guardians and registrations collections have made.
     #[cfg(test)]
     pub(super) fn visited(&self) -> usize {
         self.guardians.visited + self.registered.visited
@@ -508,27 +501,25 @@ impl Inner {
 }
 
 impl Guardians {
-    /// Makes an object a guardian. Returns its number; `None` without memory.
+    /// Returns the guardian's number, or `None` without memory.
     pub(super) fn make(&self, object: *mut u8) -> Option<u32> {
         self.inner.lock().make(object)
     }
 
-    /// Calls `with` for the guardians, under their lock.
     pub(super) fn with<R>(&self, with: impl FnOnce(&mut Inner) -> R) -> R {
         with(&mut self.inner.lock())
     }
 
-    /// Registers an object. Returns false without memory, or if there is no such guardian.
+    /// Returns false without memory, or if there is no such guardian.
     pub(super) fn register(&self, number: u32, object: *mut u8, representative: *mut u8) -> bool {
         self.with(|inner| inner.register(number, object, representative))
     }
 
-    /// Takes the next object that can be retrieved from a guardian.
+    /// Takes the guardian's next retrievable object.
     pub(super) fn take(&self, number: u32) -> Option<*mut u8> {
         self.with(|inner| inner.take(number))
     }
 
-    /// Returns how many objects can be retrieved, from all guardians.
     pub(super) fn pending(&self) -> usize {
         self.with(|inner| inner.pending)
     }
@@ -548,7 +539,6 @@ impl Guardians {
         self.with(|inner| inner.each_object(&with));
     }
 
-    /// Forgets all.
     pub(super) fn end(&self) {
         self.with(|inner| {
             inner.guardians.end();
@@ -561,7 +551,6 @@ impl Guardians {
         });
     }
 
-    /// Hands its lock to `with`.
     pub(super) fn each_lock(&self, with: With<'_>) {
         with(&self.inner);
     }

@@ -50,9 +50,7 @@ pub(super) struct Heap {
     pub(super) world: World,
     pub(super) moving: Moving,
 
-    /// The heap's part in a fork.
     pub(super) fork: ForkPart,
-    /// Whether the heap is in use.
     pub(super) open: Num,
     pub(super) pauses: Pauses,
     pub(super) events: Events,
@@ -61,7 +59,6 @@ pub(super) struct Heap {
 // SAFETY: all threads may use each part. The other fields are atomics and locks.
 unsafe impl Sync for Heap {}
 
-/// All heaps.
 pub(super) static HEAPS: Recycled<Heap> = Recycled::new();
 
 /// The heap of an id.
@@ -69,7 +66,6 @@ pub(super) fn of(id: u32) -> Option<&'static Heap> {
     HEAPS.get(id)
 }
 
-/// All heaps that were ever made.
 pub(super) fn all() -> impl Iterator<Item = &'static Heap> {
     HEAPS.all()
 }
@@ -106,7 +102,6 @@ impl Heap {
         self.whole().space.new_page(wanted, most)
     }
 
-    /// Takes an empty page for a page list.
     pub(super) fn take_empty(&self, page_list: usize) -> Option<&'static Page> {
         self.whole().space.take_empty(self.space.wanted(
             page_list,
@@ -115,7 +110,6 @@ impl Heap {
         ))
     }
 
-    /// Makes a page for one large object.
     pub(super) fn new_large(&self, size: usize, page_list: usize) -> Option<&'static Page> {
         let wanted = self.space.wanted(page_list, size, self.page_limit());
         let page = self.whole().space.new_large(wanted)?;
@@ -130,7 +124,6 @@ impl Heap {
         unsafe { &*ptr::from_ref(self) }
     }
 
-    /// Returns whether the heap is in use.
     pub(super) fn is_open(&self) -> bool {
         self.open.get() != 0
     }

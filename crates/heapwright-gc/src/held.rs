@@ -8,16 +8,15 @@
 //!   from the end of marking until the page is swept, the object also needs its mark
 //! ```
 //!
-//! Any thread may call [`Heap::find`](super::raw::Heap::find). The call neither stops the world nor
-//! waits for the thread that sweeps. Otherwise a signal handler that interrupted the sweep could
-//! not make the call. The values may change from one load to the next, so readers and writers keep
-//! an order.
+//! Any thread may call [`Heap::find`](super::raw::Heap::find), also a signal handler that
+//! interrupted the sweep. So the call neither stops the world nor waits for the thread that sweeps.
+//! Values may change from one load to the next, so readers and writers keep an order.
 //!
 //! - *The record of an object only moves to the right.* Each step writes the new place before it
 //!   clears the old one, with a release between. A reader loads the places from left to right, with
 //!   an acquire between: a record that is gone from one place is in the next. Pages are read first,
-//!   because they mostly suffice and regions are under a lock. If neither records the object, pages
-//!   are read *again*: the record may have moved from a region to a page meanwhile.
+//!   because regions are under a lock. If neither records the object, pages are read *again*: the
+//!   record may have moved from a region to a page meanwhile.
 //! - *Marks* count from the end of a cycle, which increments the number of cycles, until the page's
 //!   sweep. The sweep copies the marks to *taken*, then stores the cycle in `swept`, then clears
 //!   marks. A reader that finds no mark checks whether the page has been swept meanwhile. If so,
@@ -26,8 +25,8 @@
 //!   The state counts such changes. If the count changed during a read, the values count as no
 //!   object: a page that holds an object does not change.
 //!
-//! A reader never waits, and looks at most twice. The two threads that may change a page's record
-//! (see `page`) may change this. Part of `page`; loom-checked (`held/loom_tests.rs`).
+//! A reader never waits, and looks at most twice. Part of `page`; loom-checked
+//! (`held/loom_tests.rs`).
 #![forbid(unsafe_code)]
 
 use heapwright_substrate::sync::atomic::{Ordering, fence};
@@ -35,7 +34,6 @@ use heapwright_substrate::sync::atomic::{Ordering, fence};
 use super::bits::{self, Bits, WORDS, Words};
 use super::cell::Num;
 
-/// The state of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// No page: the record waits for one.
@@ -46,7 +44,6 @@ pub(super) enum State {
     Empty = 2,
 }
 
-/// Which marks a sweep leaves: those of objects that the next, minor collection takes for live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StickyMarks {
     /// No marks: the next collection looks at everything.
@@ -64,15 +61,13 @@ const STATE: usize = 3;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Seen(usize);
 
-/// The result of a sweep: live objects, those that had survived before, and those whose marks
-/// stayed.
+/// Live objects, those that had survived before, and those whose marks stayed.
 pub(super) struct Counts {
     pub(super) live: usize,
     pub(super) survivors: usize,
     pub(super) old: usize,
 }
 
-/// The objects of a page. All-zero bytes: no page.
 #[repr(C)]
 pub(super) struct Held {
     /// A [`State`], and the number of its changes.
@@ -86,7 +81,6 @@ pub(super) struct Held {
 
 /// The state of the page.
 impl Held {
-    /// Returns the page's state.
     pub(super) fn state(&self) -> State {
         match self.state.get() & STATE {
             0 => State::None,
@@ -120,8 +114,8 @@ impl Held {
         fence(Ordering::Release);
     }
 
-    /// Opens the page, without objects. It counts as swept in `cycle`. Its bits are in `words`, its
-    /// marks in `marks`. `set` stores the other values of the record.
+    /// Opens the page, without objects. It counts as swept in `cycle`. `set` stores the other
+    /// values of the record.
     pub(super) fn open(&self, marks: &Bits, words: Words, cycle: usize, set: impl FnOnce()) {
         // Another thread may have closed the page.
         fence(Ordering::Release);
@@ -177,19 +171,17 @@ impl Held {
         offset < self.cursor.get_acquired() || bits::is_set(&self.taken, offset)
     }
 
-    /// Notes that every slot below byte `next` is taken.
+    /// Every slot below byte `next` is taken.
     pub(super) fn settle(&self, next: usize) {
         // Released, for a thread that sees this cursor and not the sweep's reset.
         self.cursor.set_released(next);
     }
 
-    /// Returns the cursor: every slot below this byte is taken.
     pub(super) fn cursor(&self) -> usize {
         self.cursor.get()
     }
 
-    /// The bits of objects that were here at the last sweep, that were moved here, or that are
-    /// about to move.
+    /// The bits of objects that were here at the last sweep, were moved here, or are about to move.
     pub(super) fn taken(&self) -> &Bits {
         &self.taken
     }
@@ -207,7 +199,6 @@ impl Held {
         self.swept.set_released(2 * cycle + 1);
     }
 
-    /// Returns the last cycle whose sweep has begun here.
     fn swept(&self) -> usize {
         self.swept.get_acquired() / 2
     }

@@ -9,20 +9,17 @@
 //!                     | | | | | | | | |     unused for a purge delay, or in the way: chunk
 //! ```
 //!
-//! Address space costs nothing, so an object takes whole units. The heap's limit and pace count the
-//! bytes that may be in memory: the largest footprint that any object in the page has had. A run
-//! that the chunk used before may have memory everywhere. The memory behind the object goes back at
-//! once if it is at least an eighth of the object, or if the limit leaves no room.
+//! An object takes whole units of address space. The heap's limit and pace count the bytes that may
+//! be in memory: the largest footprint that any object in the page has had. A run that the chunk
+//! used before may have memory everywhere. The memory behind the object goes back at once if it is
+//! at least an eighth of the object, or if the limit leaves no room.
 //!
-//! When the object of a page of up to `MOST` grains has died, the page stays with the heap, in a
-//! list by footprint. A new object takes a page whose footprint is at most an eighth larger than
-//! needed. Otherwise it takes a page with less memory and the same number of units, which grows, or
-//! else a new run. If the limit does not let the heap grow, the object takes any larger page with
-//! that number of units. Waiting pages count like empty pages, and are given back to make room for
-//! pages of small objects.
-//!
-//! (These are segregated fits, as in Wilson et al., 1995, by memory instead of addresses.
-//! docs/decisions.md compares slots in pages of several units.)
+//! When the object of a page of up to `MOST` grains has died, the page waits in a list by
+//! footprint. A new object takes a page whose footprint is at most an eighth larger than needed.
+//! Otherwise it takes a page with less memory and the same number of units, or else a new run. If
+//! the limit does not let the heap grow, it takes any larger page with that number of units.
+//! Waiting pages count like empty pages, and are given back to make room for pages of small
+//! objects. (Segregated fits, Wilson et al., 1995, by memory instead of addresses.)
 //!
 //! Part of `space` and `page_lists`.
 
@@ -41,19 +38,16 @@ use super::page::Page;
 use super::page_lists::PageLists;
 use super::space::{Space, Wanted};
 
-/// Returns the memory of an object of `size` bytes: whole system pages.
 pub(super) fn footprint(size: usize) -> usize {
     size.checked_next_multiple_of(SYSTEM.page_size()).unwrap_or(usize::MAX)
 }
 
-/// Returns whether a heap of at most `most` bytes can never hold an object of `size` bytes,
-/// whatever it collects.
+/// Returns whether a heap of at most `most` bytes can never hold an object of `size` bytes.
 pub(super) fn is_too_large(size: usize, most: usize) -> bool {
     size / UNIT >= MAX_UNITS || footprint(size) > most
 }
 
 impl Space {
-    /// Takes a page for one large object: a waiting page, or a new one.
     pub(super) fn new_large(&self, wanted: Wanted) -> Option<&Page> {
         let size = wanted.slot;
         let units = size.checked_add(UNIT - 1)? / UNIT;
@@ -66,7 +60,6 @@ impl Space {
         Some(page)
     }
 
-    /// Reuses a waiting page, as `take` chooses it.
     fn reuse(
         &self,
         wanted: Wanted,
@@ -87,8 +80,7 @@ impl Space {
         page.zero_from.set(needs.max(dirty));
         MAP.set_entries(page.unit.get(), 1, wanted.entry());
         page.assign(wanted.page_list, wanted.slot, wanted.cycle);
-        // Nobody looks at the object before it is whole. The first to look would be the sweep of a
-        // later collection.
+        // The object is not looked at before it is whole: first by the sweep of a later collection.
         lists.add(&self.pages, page);
         self.pacing.note_pages(lists.bytes());
         drop(lists);
@@ -98,8 +90,7 @@ impl Space {
         Some(page)
     }
 
-    /// Takes a new run. If the limit forbids it and `give_way` is set, first gives free pages back,
-    /// one by one.
+    /// Takes a new run. If the limit forbids it and `give_way` is set, first gives free pages back.
     fn take_new(&self, wanted: Wanted, units: usize, give_way: bool) -> Option<&Page> {
         let needs = footprint(wanted.slot);
         let want = if wanted.zero { Want::Zero } else { Want::Any };
@@ -121,21 +112,19 @@ impl Space {
         };
         wanted.open(page, &run, units);
         let rest = units * UNIT - needs;
-        // The memory behind the object stays if it is too small to be worth a system call, and if
-        // the limit allows it.
+        // A small rest stays if the limit allows it: it is not worth a system call.
         let keeps_rest = !run.zero
             && rest < needs / WASTE
             && self.pacing.is_below(lists.bytes().saturating_add(units * UNIT), wanted.limit);
         page.zero_from.set(if keeps_rest { usize::MAX } else { needs });
-        // Counts the page under the lock under which the limit was checked. Other threads check
-        // while the object is being zeroed.
+        // Counts the page under the lock that the limit was checked under: other threads check
+        // meanwhile.
         lists.add(&self.pages, page);
         self.pacing.note_pages(lists.bytes());
         drop(lists);
         if !run.zero {
             if !keeps_rest && !gives_rest(page, needs) {
-                // The kernel refuses. So the memory behind the object stays, whatever the limit
-                // says.
+                // The kernel refuses. So the memory stays, whatever the limit says.
                 let mut lists = self.lists.lock();
                 page.zero_from.set(usize::MAX);
                 lists.large_grows(page, rest);
@@ -148,7 +137,7 @@ impl Space {
         Some(page)
     }
 
-    /// Frees a claimed page whose object has died. The page waits for another object, or goes back.
+    /// The page waits for another object, or goes back.
     pub(super) fn retire(&self, page: &Page) {
         if !FreeLarge::suits(page) {
             return self.release(page);
@@ -159,8 +148,8 @@ impl Space {
         lists.free_large.put(page);
     }
 
-    /// Resizes the object of a page to `size` bytes. The number of units stays. New bytes are zero
-    /// if `clears`. Returns false if the limit forbids it.
+    /// Resizes a page's object. The number of units stays. New bytes are zero if `clears`. Returns
+    /// false if the limit forbids it.
     fn resize_large(&self, page: &Page, size: usize, limit: usize, clears: bool) -> bool {
         let mut lists = self.lists.lock();
         let (has, needs) = (page.footprint(), footprint(size));
@@ -185,8 +174,8 @@ impl Space {
         true
     }
 
-    /// Resizes an object to `size` bytes, in a heap of at most `limit` bytes. Returns whether the
-    /// object now has at least `size` bytes.
+    /// Resizes an object, in a heap of at most `limit` bytes. Returns whether it now has `size`
+    /// bytes.
     pub(super) fn resize(&self, object: *mut u8, size: usize, limit: usize) -> bool {
         let Some(page) = self.page_of(object.addr()) else { return false };
         let pool = self.sizes().pool(size);
@@ -203,12 +192,10 @@ impl Space {
         size <= page.slot.get()
     }
 
-    /// Returns whether an object of `size` bytes is a large one of `units` units.
     pub(super) fn is_large_of(&self, size: usize, units: usize) -> bool {
         self.sizes().pool(size) == LARGE && size.div_ceil(UNIT) == units
     }
 
-    /// Gives one waiting page back. Returns false if there is none.
     pub(super) fn give_free_large(&self, lists: &mut PageLists) -> bool {
         let Some(page) = lists.free_large.take_any(&self.pages) else { return false };
         Self::give_units(page);
@@ -235,8 +222,7 @@ fn zero(page: &Page, dirty: usize) {
     unsafe { ptr::write_bytes(page.base(), 0, dirty.min(page.slot.get())) };
 }
 
-/// Gives the kernel the memory of a page that its object does not need. Returns whether all of that
-/// memory went.
+/// Gives the kernel the memory behind a page's object. Returns whether all of it went.
 fn gives_rest(page: &Page, needs: usize) -> bool {
     let rest = page.units.get() * UNIT - needs;
     // SAFETY: whole system pages at the end of a run that was just taken, which nobody uses.

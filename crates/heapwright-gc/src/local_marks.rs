@@ -9,19 +9,15 @@
 //! ```
 //!
 //! A bit that two threads may set at once needs a locked instruction, which waits for all earlier
-//! stores. These waits take half of the time of marking objects in a processor's caches. So each of
-//! the two threads has a bitmap that only it writes. An object is marked if either bitmap has its
-//! mark. If both threads reach an object at the same moment, each may miss the other's mark, and
-//! both trace the object. That costs only time: the merge of local marks finds such objects and
-//! counts them once.
+//! stores. So each of the two threads has a bitmap that only it writes. An object is marked if
+//! either bitmap has its mark. If both threads reach an object at the same moment, each may miss
+//! the other's mark, and both trace the object. That costs only time: the merge finds and counts it
+//! once.
 //!
 //! More than two threads share the map's bitmaps, with locked instructions. So do threads that have
 //! much to mark, and threads that mark in steps, because the merge visits each of the heap's pages.
 //! The local bitmap has its own address space, as long as the map. It takes memory only for units
-//! where the second thread has marked: less than a hundredth of a small heap. If there is no
-//! address space for it, threads mark with locked instructions.
-//!
-//! Opened by `mark`; `tracer` marks in it.
+//! where the second thread has marked. Opened by `mark`; `tracer` marks in it.
 
 use core::ptr;
 
@@ -35,8 +31,8 @@ use super::cell::Num;
 use super::held::State;
 use super::page::Page;
 
-/// The most bytes to mark with local marks. With more, marks are not in a processor's caches.
-/// Marking then waits for memory, and local marks would double the bytes that are fetched.
+/// The most bytes to mark with local marks. With more, marking waits for memory, and local marks
+/// would double the bytes that are fetched.
 const SMALL: usize = 16 << 20;
 
 /// Bytes of a unit's local bitmap: the marks, and the dirty byte.
@@ -52,8 +48,7 @@ pub(super) struct LocalMarks {
 }
 
 impl LocalMarks {
-    /// Makes sure that there is a local bitmap for all units. The collector calls this, while
-    /// nobody marks.
+    /// Makes sure that there is a local bitmap for all units. Nobody marks meanwhile.
     fn prepare(&self) -> bool {
         let units = MAP.limit();
         if units <= self.units.get() {
@@ -83,8 +78,8 @@ impl LocalMarks {
         true
     }
 
-    /// From now on two threads mark `left` bytes, each in its own bitmap. Returns false without
-    /// memory, or if local marks would not pay.
+    /// From now on two threads mark `left` bytes, each in its own bitmap. Returns false if that
+    /// would not pay, or without memory.
     pub(super) fn open(&self, left: usize) -> bool {
         let ready = left <= SMALL && self.prepare();
         self.used.set(usize::from(ready));
@@ -110,12 +105,11 @@ impl LocalMarks {
         self.at.load(Ordering::Relaxed).wrapping_add(self.units.get() * SIDE_BITMAP).cast()
     }
 
-    /// Returns whether the thread that comes to help is to mark in the local bitmap.
     pub(super) fn is_used(&self) -> bool {
         self.used.get() != 0
     }
 
-    /// Returns the local bitmap of a page if it is dirty, and makes it clean.
+    /// Returns a page's local bitmap if it is dirty, and makes it clean.
     pub(super) fn take(&self, page: &Page) -> Option<&Bits> {
         let unit = page.unit.get();
         if page.state() != State::InUse || unit >= self.units.get() {
@@ -131,7 +125,6 @@ impl LocalMarks {
         Some(unsafe { &*self.words().cast::<Bits>().wrapping_add(unit) })
     }
 
-    /// Gives the memory back. Nobody marks meanwhile.
     pub(super) fn end(&self) {
         let at = self.at.swap(ptr::null_mut(), Ordering::Relaxed);
         if !at.is_null() {

@@ -12,9 +12,7 @@
 //! ```
 //!
 //! Marking needs a trace, a tracer and its [surroundings](Around), but no heap and no mutator.
-//! Without surroundings, one thread marks the objects that handles and the runtime's roots lead to.
-//!
-//! Called by `cycle`. `tracer` does the work. `settling` follows when nothing else is left.
+//! Called by `cycle`. `settling` follows when nothing else is left.
 
 use heapwright_substrate::sync::atomic::Ordering;
 
@@ -27,8 +25,7 @@ use super::tracer::{Budget, Marks, Tracer};
 
 /// Bytes of work that a step may do past its deadline, once all roots are reported.
 const LITTLE: usize = 32 << 10;
-/// A step may report all roots and still not end the cycle. After this many such steps, later steps
-/// may do more.
+/// After this many steps that report all roots but do not end the cycle, later steps may do more.
 const ATTEMPTS: usize = 4;
 
 impl Trace {
@@ -39,8 +36,8 @@ impl Trace {
         tracer.trace_dirty_slots();
         loop {
             // Roots are reported again in each step that gets here. If they lead to little work,
-            // the step continues past its deadline. Otherwise, if steps were too short for the
-            // roots, no step would ever be the last.
+            // the step continues past its deadline. Otherwise, with too short steps, none would
+            // ever be the last.
             if !(self.drain(tracer, budget, around)
                 || reported && self.drain(tracer, Budget::of(self.little(roots)), around))
             {
@@ -119,8 +116,7 @@ impl Trace {
         through && gang.is_empty()
     }
 
-    /// Merges the local bitmap into the map's bitmaps, after two threads have marked. Objects that
-    /// both marked were counted twice.
+    /// Merges the local bitmap into the map's, and uncounts objects that both threads marked.
     pub(super) fn merge_local_marks(&self) {
         self.marking.local_marks.close();
         for page in self.space().pages.all() {
@@ -133,13 +129,13 @@ impl Trace {
     }
 
     /// Returns how much work a step may do past its deadline, if it has reported `roots` bytes of
-    /// roots. Each step that got so far, but did not end the cycle, allows later steps more.
+    /// roots. Each step that did not end the cycle allows later steps more.
     fn little(&self, roots: usize) -> usize {
         let more = self.marking.attempts.get().saturating_sub(ATTEMPTS).min(16);
         (LITTLE << more).saturating_add(roots)
     }
 
-    /// Reports all roots. Returns about how many bytes of work these are.
+    /// Returns about how many bytes of work the roots are.
     fn report_roots(&self, tracer: &Tracer, around: &impl Around) -> usize {
         let mut roots = 0;
         self.handles.each(|object| {

@@ -6,11 +6,8 @@
 //!        the gang's empty chunks <---+---> reserve: one, for use when there is no memory
 //! ```
 //!
-//! Chunks (see `gang`) hold items that are still to be marked, and the contents of bags. An empty
-//! chunk goes back to the gang's list. When marking ends, wholly empty runs go back, except a few.
-//! So a heap that once had a million ephemerons keeps no memory for them. The runs count against
-//! the heap's limit.
-//!
+//! Chunks (see `gang`) hold items that are still to be marked, and the contents of bags. When
+//! marking ends, wholly empty runs go back, except a few. The runs count against the heap's limit.
 //! Called by `marking`, for `tracer` and `bag`.
 
 use core::ptr;
@@ -25,7 +22,6 @@ use super::cell::Num;
 use super::gang::{Chunk, Chunks, Gang};
 use super::locks::With;
 
-/// The memory of one heap's chunks. All-zero bytes: no memory.
 pub(super) struct MarkChunks {
     /// The chunk for use when there is no memory.
     reserve: AtomicPtr<Chunk>,
@@ -38,7 +34,6 @@ pub(super) struct MarkChunks {
     pub(super) starved: Num,
 }
 
-/// Runs that chunks were cut from, linked through their first words.
 struct Runs(*mut Run);
 
 /// The head of a run, in the place of its first chunk.
@@ -48,7 +43,6 @@ struct Run {
     empty: usize,
 }
 
-/// Chunks of a run.
 const CHUNKS: usize = UNIT / size_of::<Chunk>() - 1;
 /// Bytes of runs that are always kept.
 const KEPT: usize = 4 * UNIT;
@@ -64,7 +58,6 @@ impl MarkChunks {
         reserve.is_some()
     }
 
-    /// Takes an empty chunk. `None` without memory.
     pub(super) fn take(&self, gang: &Gang) -> Option<*mut Chunk> {
         #[cfg(test)]
         if self.starved.get() != 0 {
@@ -73,9 +66,9 @@ impl MarkChunks {
         gang.take_empty().or_else(|| self.make(gang))
     }
 
-    /// Returns a chunk for a tracer that has none, when there is no memory: the reserve, or a chunk
-    /// of the gang with its items. The world is stopped. So every tracer with a chunk finishes, and
-    /// gives the chunk back before it waits.
+    /// For a tracer that has no chunk, when there is no memory: returns the reserve, or a chunk of
+    /// the gang with its items. The world is stopped. So every tracer with a chunk finishes, and
+    /// gives it back.
     pub(super) fn last_resort(&self, gang: &Gang) -> *mut Chunk {
         loop {
             let chunk = self.reserve.swap(ptr::null_mut(), Ordering::AcqRel);
@@ -114,19 +107,18 @@ impl MarkChunks {
         [self.bytes.get(), self.peak.get()]
     }
 
-    /// Returns the bytes of runs beyond those that every heap may keep.
+    /// Bytes of runs beyond those that every heap may keep.
     pub(super) fn beyond_a_few(&self) -> usize {
         self.bytes.get().saturating_sub(KEPT)
     }
 
-    /// Gives back runs whose chunks are all empty. Keeps `KEPT` bytes, or a part of the `heap`'s
-    /// bytes if that is more. Takes time linear in the number of chunks. Nobody marks meanwhile.
+    /// Gives back wholly empty runs, but keeps `KEPT` bytes, or a part of the `heap`'s bytes if
+    /// that is more. Takes time linear in the number of chunks. Nobody marks meanwhile.
     pub(super) fn trim(&self, gang: &Gang, heap: usize) {
         let most = KEPT.max(heap / 256);
         if self.bytes.get() <= most {
             return;
         }
-        /// The run of a chunk.
         fn run_of(chunk: *mut Chunk) -> *mut Run {
             chunk.cast::<u8>().map_addr(|at| at & !(UNIT - 1)).cast()
         }
@@ -138,8 +130,7 @@ impl MarkChunks {
             // SAFETY: the chunk was taken just now.
             unsafe { chunks.push(chunk) };
         }
-        // Unlinks the runs that go, and gives them an impossible count. All their chunks are in
-        // `chunks`, and go with them.
+        // Unlinks the runs that go, with an impossible count. All their chunks are in `chunks`.
         let mut link = &raw mut runs.0;
         // SAFETY: the link is in the list, which is used under the lock.
         while let run = unsafe { link.read() }
@@ -177,7 +168,6 @@ impl MarkChunks {
         }
     }
 
-    /// Gives all memory back. No chunk is in use any more.
     pub(super) fn end(&self) {
         let mut runs = self.runs.lock();
         while !runs.0.is_null() {
@@ -190,7 +180,6 @@ impl MarkChunks {
         self.peak.set(0);
     }
 
-    /// Hands its lock to `with`.
     pub(super) fn each_lock(&self, with: With<'_>) {
         with(&self.runs);
     }

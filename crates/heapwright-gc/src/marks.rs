@@ -14,8 +14,7 @@ use super::page;
 use super::space::Space;
 
 impl Space {
-    /// Returns an object's mark: the bitmap, and the object's offset in its page. `None` if the
-    /// object is not of this heap.
+    /// Returns the bitmap, and the object's offset in its page. `None` if it is not of this heap.
     fn mark_of(&self, object: *mut u8) -> Option<(&'static Bits, usize)> {
         let (unit, _) = find::list_of(object.addr(), self.tag())?;
         Some((page::marks(unit), object.addr() - MAP.address_of(unit).addr()))
@@ -26,7 +25,6 @@ impl Space {
         find::list_of(reference.addr(), self.tag()).is_some()
     }
 
-    /// Returns whether an object of the heap has its mark.
     pub(super) fn is_marked(&self, object: *mut u8) -> bool {
         self.mark_of(object).is_some_and(|(marks, at)| bits::is_set(marks, at))
     }
@@ -43,7 +41,6 @@ impl Space {
         self.mark_of(object).is_some_and(|(marks, at)| bits::take(marks, at))
     }
 
-    /// Sets an object's mark again.
     pub(super) fn give_mark(&self, object: *mut u8) {
         if let Some((marks, at)) = self.mark_of(object) {
             bits::set_shared(marks, at);

@@ -6,8 +6,7 @@
 //! ```
 //!
 //! A mutator has a region for every page list (see `region`): stretches of free slots, zeroed if
-//! their objects are traced. A region has at most 8 KiB, so that it is in the nearest cache when it
-//! is used. `regions`, `page_search` and `allocation` refill it.
+//! their objects are traced. A region has at most 8 KiB, so that it stays in the nearest cache.
 //!
 //! The C interface uses the first line of the picture: see `heapwright_gc.h`.
 
@@ -59,15 +58,14 @@ pub(super) struct Mutator {
     pub(super) unpaid: Num,
     /// External bytes that the runtime has added, and that are not paid for yet.
     pub(super) owed: Num,
-    /// The thread's C stack, which may be scanned.
     pub(super) stack: NativeStack,
     /// The mutator's thread. `how`: how the thread got the mutator (`CAME`, `ATTACHED`, `ENDED`).
     pub(super) thread: Num,
     pub(super) how: Num,
     /// Whether the thread has left its other mutators because it waits for this mutator's heap.
     pub(super) left_others: Num,
-    /// The thread's number in the system, and above it the number of forks when it was read, plus 1
-    /// (see `forks`). 0: unknown.
+    /// The thread's number in the system, and above it the number of forks at that time, plus 1. 0:
+    /// unknown.
     system_thread: Num,
     /// The mutator's number among all mutators.
     pub(super) number: Num,
@@ -91,7 +89,6 @@ pub(super) unsafe fn after_fork() {
 }
 
 impl Mutator {
-    /// Resets the mutator to zero, for its next use.
     pub(super) fn clear(&self) {
         self.poll.store(0, Ordering::Relaxed);
         self.barrier.store(0, Ordering::Relaxed);
@@ -109,8 +106,8 @@ impl Mutator {
         self.tracer.room.forget();
     }
 
-    /// Keeps `objects` alive in this collection, because they are being registered. If the
-    /// collection has begun to settle, its visits would miss the new registration.
+    /// Keeps `objects`, which are being registered, alive in this collection: if it has begun to
+    /// settle, its visits would miss the new registration.
     pub(super) fn keep_this_time<const N: usize>(&self, objects: [*mut u8; N]) {
         let heap = self.heap();
         if heap.trace.settling.is_begun() {
@@ -120,7 +117,6 @@ impl Mutator {
         }
     }
 
-    /// Notes that the calling thread has the mutator from now on.
     pub(super) fn note_thread(&self) {
         let thread = os::thread_token();
         if self.thread.replace(thread) != thread {
@@ -152,7 +148,6 @@ impl Mutator {
         unsafe { &*handshake.owner().cast() }
     }
 
-    /// The mutator's heap.
     #[inline]
     pub(super) fn heap(&self) -> &'static Heap {
         // SAFETY: `join` set the pointer, and heaps are never freed.

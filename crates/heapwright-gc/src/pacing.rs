@@ -10,18 +10,16 @@
 //! ```
 //!
 //! A heap of `live` bytes may grow to its goal. Once marking has begun, each allocated byte is paid
-//! for with enough bytes of marking to finish at the goal. The debt is paid in steps of a useful
-//! length, because stopping the world has a price of its own. The debt is not paid all at once,
-//! because a step delays the mutator. A mutator pays whenever it needs another stretch of free
-//! slots. In a page that was in use, that happens many times.
+//! for with enough bytes of marking to finish at the goal. The debt is paid in steps, because
+//! stopping the world has a price of its own, and not all at once, because a step delays the
+//! mutator. A mutator pays whenever it needs another stretch of free slots. In a page that was in
+//! use, that happens many times.
 //!
 //! External bytes are malloc blocks that the runtime holds for objects of the heap. They count like
 //! bytes of slots. Only the end of the sweep tells how many of them belong to dead objects.
 //!
-//! [`Pacing`] keeps the accounts. The decisions are arithmetic, in `growth`. The payments of an
-//! allocation (a share of the sweep, a step) are in `payment`.
-//!
-//! Part of `space`.
+//! [`Pacing`], part of `space`, keeps the accounts. The decisions are arithmetic, in `growth`.
+//! `payment` has the payments of an allocation (a share of the sweep, a step).
 
 use super::cell::{Num, clear};
 use super::growth::{self, Target};
@@ -29,37 +27,34 @@ use super::overhead::Overhead;
 
 /// The accounts of one heap, in bytes. All zero at first.
 pub(super) struct Pacing {
-    /// Whether a cycle is to begin, even if it is not due.
+    /// A cycle is to begin, even if it is not due.
     wanted: Num,
     /// The bytes that the last cycle found live, external bytes included.
     live: Num,
     goal: Num,
     allowance: Num,
-    /// Bytes that mutators allocated since the last cycle ended. `allocated_before`: bytes
-    /// allocated in earlier cycles.
+    /// Bytes that mutators allocated since the last cycle ended. `allocated_before`: in earlier
+    /// cycles.
     pub(super) allocated: Num,
     allocated_before: Num,
     /// The bytes that the runtime has in malloc.
     external: Num,
     /// The part of `external` that belongs to live objects: estimated when marking ends, known when
-    /// the sweep ends. `external_added`: the bytes that were added since marking ended.
+    /// the sweep ends. `external_added`: bytes added since marking ended.
     external_live: Num,
     external_added: Num,
-    /// The number of threads that free dead objects. Such a thread subtracts only dead objects'
-    /// bytes from `external`.
+    /// Threads that free dead objects now. They subtract only dead objects' bytes from `external`.
     freeing: Num,
-    /// The bytes that mutators still have to mark for their allocations. `unswept`: the pages that
-    /// they still have to sweep.
+    /// Bytes that mutators still have to mark for their allocations. `unswept`: pages to sweep.
     pub(super) debt: Num,
     pub(super) unswept: Num,
-    /// Bytes of pages, when a page was last taken. `peak`: the most bytes of pages and malloc
+    /// Bytes of pages when a page was last taken. `peak`: the most bytes of pages and malloc
     /// together.
     pages: Num,
     peak: Num,
     overhead: Overhead,
 }
 
-/// The bytes that a cycle found live.
 #[derive(Clone, Copy)]
 pub(super) struct Live {
     pub(super) all: usize,
@@ -85,7 +80,6 @@ impl Pacing {
         self.allowance.set(goal.saturating_sub(live.all).max(least));
     }
 
-    /// Returns the bytes that the last cycle found live, external bytes included.
     pub(super) fn live(&self) -> usize {
         self.live.get()
     }
@@ -95,24 +89,22 @@ impl Pacing {
         self.goal.get()
     }
 
-    /// Returns how many bytes may be allocated between two cycles.
     pub(super) fn allowance(&self) -> usize {
         self.allowance.get()
     }
 
-    /// Returns the bytes that the runtime has in malloc, at least 0. (The sum is negative if the
-    /// runtime has freed more bytes than it reported: by mistake, or because one thread is ahead of
-    /// another.)
+    /// At least 0. (The sum is negative if the runtime has freed more bytes than it reported, by
+    /// mistake or because one thread is ahead of another.)
     pub(super) fn external(&self) -> usize {
         self.external.get().cast_signed().max(0).cast_unsigned()
     }
 
-    /// The most that the heap ever had, in pages and in malloc.
+    /// The most bytes ever, in pages and in malloc.
     pub(super) fn peak(&self) -> usize {
         self.peak.get()
     }
 
-    /// All bytes ever allocated, counted when a mutator takes a page.
+    /// Counted when a mutator takes a page.
     pub(super) fn allocated_ever(&self) -> usize {
         self.allocated_before.get().saturating_add(self.allocated.get())
     }
@@ -132,21 +124,20 @@ impl Pacing {
         pages.saturating_add(self.external())
     }
 
-    /// Returns whether a heap whose pages have `pages` bytes stays within two limits. `most` holds
-    /// without the external bytes of dead objects, `limit` with all external bytes.
+    /// Returns whether a heap whose pages have `pages` bytes stays within `most`, without the
+    /// external bytes of dead objects, and within `limit`, with all external bytes.
     pub(super) fn admits(&self, pages: usize, most: usize, limit: usize) -> bool {
         let external = self.external_live.get().saturating_add(self.external_added.get());
         pages.saturating_add(external) <= most && self.is_below(pages, limit)
     }
 
-    /// Returns whether a heap whose pages have `pages` bytes does not exceed `limit`, with the
-    /// external bytes.
+    /// Returns whether the pages' `pages` bytes and the external bytes do not exceed `limit`.
     pub(super) fn is_below(&self, pages: usize, limit: usize) -> bool {
         self.with_external(pages) <= limit
     }
 
-    /// Notes how many bytes the pages have, and the peak. A thread that changes the pages holds the
-    /// lock of the page lists.
+    /// Notes the bytes of the pages, and the peak. A thread that changes the pages holds the lists'
+    /// lock.
     pub(super) fn note_pages(&self, pages: usize) {
         self.pages.set(pages);
         self.peak.set(self.peak.get().max(self.with_external(pages)));
@@ -157,12 +148,12 @@ impl Pacing {
         self.allocated.add_shared(bytes);
     }
 
-    /// Subtracts bytes that were not allocated after all. Any thread may call this.
+    /// Subtracts bytes that were not allocated after all.
     pub(super) fn sub_allocated(&self, bytes: usize) {
         self.allocated.sub_shared(bytes);
     }
 
-    /// Adds `bytes` external bytes, or subtracts them if negative. Any thread may call this.
+    /// Subtracts if `bytes` is negative. Any thread may call this.
     pub(super) fn add_external(&self, bytes: isize) {
         self.external.add_shared(bytes.cast_unsigned());
         if bytes > 0 {
@@ -180,19 +171,16 @@ impl Pacing {
         self.freeing.sub_shared(1);
     }
 
-    /// Makes a cycle due from now on.
     pub(super) fn ask(&self) {
         self.wanted.set(1);
     }
 
-    /// Returns whether a cycle is to begin.
     pub(super) fn is_due(&self, target: &Target) -> bool {
         self.wanted.get() != 0
             || self.used() >= target.trigger(self.allowance.get()) && !self.is_in_vain(target)
     }
 
-    /// Returns whether enough was allocated since the last cycle that another cycle may find
-    /// garbage.
+    /// Returns whether enough was allocated that another cycle may find garbage.
     pub(super) fn is_worth_collecting(&self, target: &Target) -> bool {
         self.used() >= self.allowance.get() / 4 && !self.is_in_vain(target)
     }
@@ -202,8 +190,8 @@ impl Pacing {
         self.overhead.is_in_vain(target.most, self.used())
     }
 
-    /// Notes a cycle that has found the live objects. `unused` bytes count as allocated, but are
-    /// not used. Called before the counts are reset.
+    /// Notes a cycle that has found the live objects, before the counts are reset. `unused` bytes
+    /// count as allocated, but are not used.
     pub(super) fn note_cycle(&self, target: &Target, unused: usize, minor: bool) {
         let allocated = self.used().saturating_sub(unused);
         self.overhead.note_cycle(target.most, allocated, self.live.get(), minor);
@@ -214,12 +202,10 @@ impl Pacing {
         self.overhead.note_refusal();
     }
 
-    /// Notes that the runtime has requested a collection.
     pub(super) fn note_request(&self) {
         self.overhead.forget();
     }
 
-    /// Notes that marking begins.
     pub(super) fn note_begin(&self) {
         self.debt.set(0);
         self.unswept.set(0);
@@ -236,9 +222,8 @@ impl Pacing {
 
     /// Estimates the live external bytes, if `slots` bytes of slots are live and `allocated` bytes
     /// were allocated. Returns all live bytes. External bytes from before shrink in the same ratio
-    /// as the live bytes of slots. Of the external bytes added since, the same share is live as of
-    /// the allocated bytes. (One share for both would count buffers of old objects as garbage, and
-    /// buffers of dead objects as live.)
+    /// as the live bytes of slots. Of those added since, the same share is live as of the allocated
+    /// bytes.
     pub(super) fn estimate_live(&self, slots: usize, allocated: usize) -> usize {
         let (was, external) = (self.live_slots(), self.external());
         let added = self.external_added.get().min(external);
@@ -261,7 +246,6 @@ impl Pacing {
         slots.saturating_add(external)
     }
 
-    /// Forgets all.
     pub(super) fn end(&self) {
         clear! { self:
             wanted live goal allowance allocated allocated_before external external_live

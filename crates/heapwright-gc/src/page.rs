@@ -16,15 +16,11 @@
 //! mutator's region knows its newest objects.
 //!
 //! A sweep makes exactly the marked slots taken, and resets the cursor. It copies 64 words for 64
-//! KiB, whatever the page contains. It makes no free list, and touches no object unless the runtime
-//! must free it.
+//! KiB, makes no free list, and touches no object unless the runtime must free it.
 //!
-//! At any time, any thread may query which objects a page holds: see `held`.
-//!
-//! Two threads may change a record. The first is the thread that took the page from its lists,
-//! under the heap's lock. The second is the collector, while the world is stopped.
-//!
-//! Used by all of the collected heap.
+//! Any thread may query which objects a page holds (see `held`). Two threads may change a record:
+//! the thread that took the page from its lists, under the heap's lock, and the collector, while
+//! the world is stopped.
 
 use heapwright_substrate::address_map::{Kind, MAP};
 use heapwright_substrate::os;
@@ -36,28 +32,24 @@ use super::held::{Held, State, StickyMarks};
 use super::layout::{KINDS, LARGE};
 use super::references::Incoming;
 
-/// The state of a page in a move of objects (see `moving`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Evacuation {
-    /// The page takes no part.
+    /// Takes no part.
     No = 0,
     /// Its objects are to be moved elsewhere.
     Candidate = 1,
-    /// Its objects were moved. The first word of each slot without a mark has its object's new
-    /// place.
+    /// Its objects were moved. The first word of each slot without a mark has the new address.
     Evacuated = 2,
 }
 
-/// The result of a page's sweep.
 #[derive(Clone, Copy)]
 pub(super) struct Found {
-    /// Objects.
     pub(super) live: usize,
-    /// How many of these are old.
+    /// Objects whose marks stayed.
     pub(super) old: usize,
-    /// How many of these survived for the first time.
+    /// Objects that survived for the first time.
     pub(super) young: usize,
-    /// Whether the page's objects were moved elsewhere, except those that are left.
+    /// Whether the page's objects were moved elsewhere, except those that stay.
     pub(super) evacuated: bool,
 }
 
@@ -95,22 +87,22 @@ pub(super) struct Page {
     pub(super) pins: Num,
     /// Whether the runtime resized one of its objects, which may fit a page elsewhere better.
     pub(super) resized: Num,
-    /// Objects allocated since the last sweep have been scanned up to here.
+    /// Where the scan of objects allocated since the last sweep stopped.
     pub(super) scanned_to: Num,
-    /// Whether the sweep passed the page over while objects moved. Then it is swept after the move.
+    /// Whether the sweep passed the page over while objects moved.
     pub(super) passed: Num,
     /// Objects that were moved into it, ever.
     pub(super) moved_in: Num,
     /// Slots that lead to objects of it (see `references`).
     pub(super) incoming: Incoming,
-    /// Its state and its objects: for any thread.
+    /// Its state and its objects, for any thread.
     pub(super) held: Held,
 }
 
 const _: () = assert!(size_of::<Page>() == 192 + 8 * WORDS);
 
-/// Returns the kind of an object of any collected heap, as it was given to `alloc`. `None` for any
-/// other address. Takes constant time.
+/// Returns the kind of an object of any collected heap, as given to `alloc`. `None` for any other
+/// address. Takes constant time.
 #[must_use]
 pub fn object_kind(object: *const u8) -> Option<u32> {
     match MAP.lookup(object.addr()).1.kind() {
@@ -119,7 +111,6 @@ pub fn object_kind(object: *const u8) -> Option<u32> {
     }
 }
 
-/// The marks of the unit's objects.
 #[inline]
 pub(super) fn marks(unit: usize) -> &'static Bits {
     let bits: *const Bits = MAP.side_bitmap(unit).cast();
@@ -129,7 +120,7 @@ pub(super) fn marks(unit: usize) -> &'static Bits {
 }
 
 impl Page {
-    /// Makes this the record of a fresh page on a page list. The page counts as swept in `cycle`.
+    /// Makes this the record of a fresh page, which counts as swept in `cycle`.
     pub(super) fn open(
         &self,
         unit: usize,
@@ -146,7 +137,7 @@ impl Page {
         });
     }
 
-    /// Puts a page that is wholly free on a page list. The page counts as swept in `cycle`.
+    /// Puts a wholly free page on a page list. The page counts as swept in `cycle`.
     pub(super) fn assign(&self, page_list: usize, slot: usize, cycle: usize) {
         self.make(self.unit.get(), page_list, slot, cycle, || {});
     }
@@ -169,12 +160,10 @@ impl Page {
         });
     }
 
-    /// The page's state.
     pub(super) fn state(&self) -> State {
         self.held.state()
     }
 
-    /// The page's state in a move of objects.
     #[inline]
     pub(super) fn evacuation(&self) -> Evacuation {
         match self.evacuation.get() {
@@ -184,24 +173,21 @@ impl Page {
         }
     }
 
-    /// Sets the page's state in a move. Any thread may exclude a page from the move.
+    /// Any thread may exclude a page from the move.
     pub(super) fn set_evacuation(&self, evacuation: Evacuation) {
         self.evacuation.set(evacuation as usize);
     }
 
-    /// The marks of the page's objects.
     #[inline]
     pub(super) fn marks(&self) -> &'static Bits {
         marks(self.unit.get())
     }
 
-    /// The page's first byte.
     #[inline]
     pub(super) fn base(&self) -> *mut u8 {
         MAP.address_of(self.unit.get())
     }
 
-    /// The page's pool.
     pub(super) fn pool(&self) -> usize {
         self.page_list.get() / KINDS
     }
@@ -211,12 +197,10 @@ impl Page {
         self.page_list.get() % KINDS
     }
 
-    /// Returns whether the page holds one large object.
     pub(super) fn is_large(&self) -> bool {
         self.pool() == LARGE
     }
 
-    /// Returns the memory of one of the page's objects, in bytes.
     pub(super) fn footprint(&self) -> usize {
         if self.is_large() {
             self.zero_from.get().min(self.units.get() * UNIT)
@@ -225,23 +209,19 @@ impl Page {
         }
     }
 
-    /// Returns how many slots the page has.
     pub(super) fn slots(&self) -> usize {
         if self.is_large() { 1 } else { UNIT / self.slot.get().max(1) }
     }
 
-    /// The words that hold the bits of the page's slots.
     pub(super) fn words(&self) -> Words {
         Words::of(self.slot.get())
     }
 
-    /// The end of the page's last slot, in bytes from the page's start.
     pub(super) fn end(&self) -> usize {
         self.end.get()
     }
 
-    /// Returns the bounds of the first stretch of free slots at or behind byte `from`, of at most
-    /// `most` bytes.
+    /// Returns the first stretch of free slots at or behind byte `from`, of at most `most` bytes.
     pub(super) fn next_free(&self, from: usize, most: usize) -> Option<(usize, usize)> {
         bits::next_clear(self.held.taken(), from, self.slot.get(), self.end(), most)
     }
@@ -256,8 +236,8 @@ impl Page {
         free
     }
 
-    /// Returns the start of the slot that byte `offset` lies in. `None` in the tail behind the last
-    /// slot. The result is within a unit, even if the page changes meanwhile.
+    /// Returns the start of the slot that byte `offset` lies in, or `None` behind the last slot.
+    /// The result is within a unit, even if the page changes meanwhile.
     pub(super) fn slot_of(&self, offset: usize) -> Option<usize> {
         let slot = self.slot.get();
         if self.is_large() {
@@ -282,8 +262,8 @@ impl Page {
         bits::each_dead(held, self.marks(), slots, soon, |at| with(base.wrapping_add(at)));
     }
 
-    /// Calls `with` for each object that was allocated since the last sweep and has not been
-    /// scanned. These objects count as scanned from now on.
+    /// Calls `with` for each object allocated since the last sweep and not scanned yet. These
+    /// objects count as scanned from now on.
     pub(super) fn each_unscanned(&self, mut with: impl FnMut(*mut u8)) {
         let (from, to) = (self.scanned_to.get(), self.held.cursor());
         if from >= to {
@@ -297,13 +277,12 @@ impl Page {
         }
     }
 
-    /// Calls `with` for each marked object, until `with` returns false.
     pub(super) fn each_marked(&self, with: impl FnMut(usize) -> bool) {
         bits::each_set(self.marks(), self.slot.get(), with);
     }
 
-    /// Prepares the move of its objects: from now on only `taken` records them. The first word of
-    /// each free slot becomes zero, so that nobody reads it as a forwarding address.
+    /// Prepares a move: from now on only `taken` records the page's objects. The first word of each
+    /// free slot becomes zero, so that no thread reads it as a forwarding address.
     pub(super) fn begin_moving(&self) {
         self.held.forget_cursor(self.slot.get());
         let mut from = 0;
@@ -318,15 +297,14 @@ impl Page {
     }
 
     /// Notes that an object has moved: clears its slot's bit in `taken` and its mark. (A dead
-    /// object stays taken until the sweep. An object that stays is taken, and has a mark.)
+    /// object stays taken until the sweep. An object that stays has both.)
     pub(super) fn set_moved(&self, offset: usize) {
         bits::reset(self.marks(), offset);
         bits::reset(self.held.taken(), offset);
     }
 
-    /// Returns the new place of an object that was marked at byte `offset`, if the object has
-    /// moved. The first word of its old slot has the new place, until the sweep. The page is
-    /// evacuated, or about to be.
+    /// Returns the new address of an object that was marked at byte `offset`, if it has moved. The
+    /// page is evacuated, or about to be.
     pub(super) fn moved_to(&self, offset: usize) -> Option<*mut u8> {
         let first = self.base().wrapping_add(offset).cast::<*mut u8>();
         if bits::is_set(self.held.taken(), offset) {
@@ -343,14 +321,13 @@ impl Page {
         bits::start(granule, self.slot.get())
     }
 
-    /// Notes that an old object was put into a slot.
+    /// Notes that an old object was moved into a slot.
     pub(super) fn put_old(&self, offset: usize) {
         bits::set(self.held.taken(), offset);
         bits::set(self.marks(), offset);
         self.old.add(1);
     }
 
-    /// Returns how many objects were old when the page was swept.
     pub(super) fn old(&self) -> usize {
         self.old.get()
     }
@@ -360,32 +337,28 @@ impl Page {
         self.old.set(old);
     }
 
-    /// Returns whether all objects in the page are old. Then nothing was allocated since the page
-    /// was swept.
+    /// Returns whether all objects are old. Then nothing was allocated here since the sweep.
     pub(super) fn is_settled(&self) -> bool {
         self.live.get() == self.old.get()
     }
 
-    /// Passes the page over in the sweep of a minor collection, which frees nothing here. Free
-    /// slots stay free.
+    /// Passes the page over in the sweep of a minor collection, which frees nothing here.
     pub(super) fn pass(&self, cycle: usize) -> Found {
         self.held.set_swept(cycle);
         Found { live: self.live.get(), old: self.old.get(), young: 0, evacuated: false }
     }
 
-    /// Returns whether an object was at byte `offset` at the last sweep. Such an object has
-    /// survived a sweep.
+    /// Returns whether the object at byte `offset` has survived a sweep.
     pub(super) fn has_survived(&self, offset: usize) -> bool {
         bits::is_set(self.held.taken(), offset)
     }
 
-    /// Returns whether the object that begins at byte `offset` is marked.
     pub(super) fn is_marked(&self, offset: usize) -> bool {
         bits::is_set(self.marks(), offset)
     }
 
-    /// Makes exactly the marked slots taken, and leaves the marks that stay. The page has been
-    /// through the sweep of `cycle`, and takes no part in moving any more.
+    /// Makes exactly the marked slots taken, and leaves the marks that stay. The page takes no part
+    /// in moving any more.
     pub(super) fn sweep(&self, cycle: usize, sticky: StickyMarks) -> Found {
         let found = self.held.sweep(self.marks(), self.words(), cycle, sticky);
         self.scanned_to.set(0);
@@ -396,7 +369,7 @@ impl Page {
         Found { live: found.live, old: found.old, young, evacuated }
     }
 
-    /// Resizes the page's large object to `size` bytes. The number of units stays.
+    /// The number of units stays.
     pub(super) fn resize_large(&self, size: usize) {
         self.slot.set(size);
         self.end.set(size);

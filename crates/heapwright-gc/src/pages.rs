@@ -4,8 +4,8 @@
 //!   unit --record.heap--> number, from 1 --> table --> record
 //! ```
 //!
-//! A record never moves while its heap lives, and is reused when its page has gone back. Finding a
-//! record takes no lock. Records are made under the heap's lock.
+//! A record never moves while its heap lives, and is reused. Finding a record takes no lock.
+//! Records are made under the heap's lock.
 
 use heapwright_substrate::address_map::MAP;
 use heapwright_substrate::segments::Zeroed;
@@ -18,7 +18,6 @@ use super::table::Table;
 // SAFETY: all-zero bytes are a record without a page.
 unsafe impl Zeroed for Page {}
 
-/// All records of one heap. All-zero bytes: no records.
 pub(super) struct Pages {
     records: Table<Page, 64, 19>,
     /// The number of records that were ever made. Changed under the heap's lock.
@@ -60,12 +59,11 @@ impl Pages {
         self.vacant.set(page.number.get());
     }
 
-    /// All records, also those without a page.
     pub(super) fn all(&self) -> impl Iterator<Item = &Page> {
         (1..=self.made.get()).filter_map(|number| self.get(number))
     }
 
-    /// Returns how many records were ever made: the largest number.
+    /// The largest number of a record.
     pub(super) fn made(&self) -> usize {
         self.made.get()
     }

@@ -21,12 +21,9 @@ pub(super) const STORES: u32 = 2;
 /// Mutators report all stores, whatever the marks: objects will move, or the heap is verified.
 pub(super) const MOVING: u32 = 4;
 
-/// The phase of a heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// No collection is under way.
     Idle = 0,
-    /// The heap marks.
     Marking = 1,
     /// The heap has marked, and pages are still to be swept.
     Sweeping = 2,
@@ -36,19 +33,17 @@ pub(super) enum Phase {
 
 /// The state of a heap's collections. All-zero bytes: no cycle has begun.
 pub(super) struct Cycle {
-    /// A [`Phase`].
     phase: AtomicU32,
     /// Which stores mutators report: `MARKING`, `STORES`, `MOVING`.
     pub(super) barrier: AtomicU32,
     /// Cycles whose marking has ended.
     number: Num,
-    /// Whether the runtime keeps references outside the roots (`Mutator::held`). No collection runs
-    /// meanwhile.
+    /// Whether the runtime keeps references outside the roots (`Mutator::held`): no collection
+    /// runs.
     held: Num,
 }
 
 impl Cycle {
-    /// Returns the phase.
     #[inline]
     pub(super) fn phase(&self) -> Phase {
         match self.phase.load(Relaxed) {
@@ -80,20 +75,18 @@ impl Cycle {
         self.number.get()
     }
 
-    /// As [`Cycle::number`], for readers that acquire it: a reader of a new number must see that
-    /// the sweep before is over (see `held`).
+    /// For readers that acquire it: a reader of a new number sees that the sweep before is over
+    /// (see `held`).
     pub(super) fn counter(&self) -> &Num {
         &self.number
     }
 
-    /// Counts a cycle whose marking has ended. A thread that reads the new number sees all marks,
-    /// even if it has not stopped.
+    /// A thread that reads the new number sees all marks, even if it has not stopped.
     pub(super) fn end_marking(&self) {
         self.number.set_released(self.number.get() + 1);
     }
 
-    /// Returns whether no collection may run now, because the runtime keeps references outside the
-    /// roots.
+    /// Returns whether no collection may run now.
     pub(super) fn is_held(&self) -> bool {
         self.held.get() != 0
     }
@@ -103,7 +96,6 @@ impl Cycle {
         self.held.set(usize::from(held));
     }
 
-    /// Forgets all.
     pub(super) fn end(&self) {
         self.enter(Phase::Idle);
         self.barrier.store(0, Relaxed);

@@ -8,14 +8,12 @@
 //!
 //! The mutator allocates by moving `next`, and writes nothing else, so only the region records
 //! recent objects. When `next` meets `end`, the mutator continues with the stretch at `hole`. The
-//! hole's first two words are the end of its stretch and the next hole. If a page's free slots lie
-//! singly among objects, the step to the next stretch takes some instructions and no call.
-//! Stretches are linked when the region is opened, up to a number of bytes that fits the nearest
-//! cache. They are handed out in address order, so all slots of the page below `next` are taken.
-//! Before a region closes, its progress is written to its page (see `held`), in an order that any
-//! other thread can follow. (Free lists through the holes of a block are as old as Lisp. Immix,
-//! Blackburn and McKinley, PLDI 2008, and Whippet's Nofl, Wingo, 2025, describe holes of several
-//! slots in the holes, and bump through them.)
+//! hole's first two words are the end of its stretch and the next hole. So the step to the next
+//! stretch takes some instructions and no call. Stretches are linked when the region is opened, up
+//! to a number of bytes that fits the nearest cache. They are handed out in address order, so all
+//! slots of the page below `next` are taken. Before a region closes, its progress is written to its
+//! page (see `held`). (Holes that hold their links: Immix, Blackburn and McKinley, PLDI 2008;
+//! Whippet's Nofl, Wingo, 2025.)
 //!
 //! Part of `mutator` and of the C interface; loom-checked with `held`.
 
@@ -25,8 +23,7 @@ use heapwright_substrate::sync::atomic::{Ordering, fence};
 
 use super::cell::{Ptr, Small};
 
-/// Stretches of free slots. Part of the C interface. All-zero bytes: an empty region without a
-/// page.
+/// Stretches of free slots. Part of the C interface. All-zero bytes: a region without a page.
 #[repr(C)]
 pub(super) struct Region {
     pub(super) next: Ptr<u8>,
@@ -38,8 +35,7 @@ pub(super) struct Region {
     pub(super) page: Small,
 }
 
-/// The first two words of a free stretch, except of the first in its region. The smallest slot has
-/// two words.
+/// The first two words of a free stretch, except of a region's first.
 #[repr(C)]
 pub(super) struct Hole {
     pub(super) end: *mut u8,
@@ -47,8 +43,8 @@ pub(super) struct Hole {
 }
 
 impl Region {
-    /// Begins to hand out slots of its page, from `next` to `end`. Only the region's mutator calls
-    /// this function and the others, except [`Region::has_handed_out`].
+    /// Hands out slots of its page from `next` to `end`. Only the region's mutator calls this and
+    /// the other functions, except [`Region::has_handed_out`].
     pub(super) fn open(&self, next: *mut u8, end: *mut u8) {
         // A thread that sees `next` sees the page.
         fence(Ordering::Release);
@@ -56,7 +52,6 @@ impl Region {
         self.end.set(end);
     }
 
-    /// Returns the region's next slot. Null if the region is used up.
     #[inline(always)]
     pub(super) fn take(&self) -> *mut u8 {
         let object = self.next.get();
@@ -68,7 +63,7 @@ impl Region {
         self.take_of_next_hole()
     }
 
-    /// Makes the next stretch the current one, and returns its first slot. Null if there is none.
+    /// Continues with the next stretch, and returns its first slot. Null if there is none.
     #[inline]
     fn take_of_next_hole(&self) -> *mut u8 {
         let at = self.hole.get();
@@ -86,17 +81,14 @@ impl Region {
         object
     }
 
-    /// Hands out no more slots, so that the next allocation takes the slow path.
     pub(super) fn cut_off(&self) {
         self.end.set(self.next.get());
         self.hole.set(ptr::null_mut());
     }
 
-    /// Closes the region, which hands out no more slots. The page has the region's progress
-    /// already.
+    /// Closes the region. The page has its progress already.
     pub(super) fn close(&self) {
-        // A thread that sees the region closed, or reused, sees the region's last writes to its
-        // page.
+        // A thread that sees the region closed, or reused, sees its last writes to its page.
         fence(Ordering::Release);
         self.next.set(ptr::null_mut());
         self.end.set(ptr::null_mut());
@@ -104,8 +96,8 @@ impl Region {
         self.page.set(0);
     }
 
-    /// Returns whether the region has handed out the slot at `start`, and not yet written that to
-    /// the page. The page has the number `page`, and ends at `end`. Any thread may call this.
+    /// Returns whether the region handed out the slot at `start`, and did not yet note that in page
+    /// number `page`, which ends at `end`. Any thread may call this.
     pub(super) fn has_handed_out(&self, page: usize, start: usize, end: usize) -> bool {
         if self.page.get() != page {
             return false;

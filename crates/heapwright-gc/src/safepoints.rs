@@ -20,7 +20,6 @@ use super::heap::{self, Heap};
 use super::mutator::Mutator;
 use super::world::{self, Handshake, Stop, World};
 
-/// Nanoseconds that a collector waits before it looks for threads that have ended.
 const LONG: u64 = 1_000_000_000;
 
 /// The mutator's thread attached the mutator, or entered by itself. It is at work until it leaves.
@@ -31,7 +30,6 @@ pub(super) const ATTACHED: usize = 2;
 pub(super) const ENDED: usize = 4;
 
 impl Heap {
-    /// Rests, if the world is stopped.
     #[inline]
     pub(super) fn at_safepoint(&self, me: &Mutator) {
         if me.poll.load(Relaxed) != 0 {
@@ -39,15 +37,14 @@ impl Heap {
         }
     }
 
-    /// As [`Heap::at_safepoint`], for a thread that may have done nothing for long. Also gives back
-    /// pages that waited.
+    /// For a thread that may have done nothing for long. Also gives back pages that waited.
     pub(super) fn at_rare_safepoint(&self, me: &Mutator) {
         self.at_safepoint(me);
         self.tend();
     }
 
-    /// As [`Heap::at_safepoint`], for a caller that knows that the world is stopped. Does nothing
-    /// in the program's own fork handlers, where the world is stopped for this thread.
+    /// The world is stopped. Does nothing in the program's own fork handlers, where it is stopped
+    /// for this thread.
     #[cold]
     pub(super) fn rest(&self, me: &Mutator) {
         if sync::holds_all() {
@@ -107,8 +104,7 @@ impl Heap {
 }
 
 impl Mutator {
-    /// Enters. Waits while the world is stopped. (Does not wait in the program's own fork handlers,
-    /// where the world is stopped for this thread's fork.)
+    /// Enters. Waits while the world is stopped, except in the program's own fork handlers.
     pub(super) fn enter(&self) {
         if !self.try_enter() {
             self.heap().world.come_later(&self.handshake);
@@ -127,8 +123,8 @@ impl Mutator {
         self.heap().world.try_enter(&self.handshake)
     }
 
-    /// The mutator of the calling thread in a heap. If the thread had several mutators in turns
-    /// (see `hw_gc_enter`), returns the one that it has not left.
+    /// Of several mutators in turns (see `hw_gc_enter`), returns the one that the thread has not
+    /// left.
     pub(super) fn of_this_thread(heap: &Heap) -> Option<&'static Self> {
         let me = os::thread_token();
         let mut found: Option<&'static Self> = None;
@@ -160,8 +156,8 @@ impl Mutator {
         }
     }
 
-    /// Makes the thread's mutators in other heaps leave, because the thread is about to wait for
-    /// this mutator's heap. So no collector waits for them.
+    /// The thread is about to wait for this mutator's heap. So no collector waits for its other
+    /// mutators.
     pub(super) fn leave_elsewhere(&self) {
         let left = world::leave_all(&|with| self.each_seat(with), Some(&self.handshake));
         self.left_others.set(self.left_others.get() | usize::from(left));
@@ -174,8 +170,7 @@ impl Mutator {
         }
     }
 
-    /// Notes that the mutator belongs to the calling thread from now on. The thread is about to
-    /// enter.
+    /// The calling thread is about to enter, and has the mutator from now on.
     pub(super) fn note_coming(&self) {
         self.note_thread();
         if self.how.get() & (CAME | ENDED) != CAME {
@@ -194,8 +189,7 @@ impl Mutator {
         os::watch_this_thread(Exit::Mutators, ptr::without_provenance_mut(1));
     }
 
-    /// Returns whether the mutator's thread has ended at work, and no other thread has entered
-    /// since.
+    /// Returns whether the mutator's thread has ended at work, and no other has entered since.
     pub(super) fn is_forgotten(&self) -> bool {
         self.handshake.is_in() && self.how.get() & ENDED != 0
     }

@@ -26,8 +26,8 @@
 //!   mutator reaches an object without a mark, except by an ephemeron. EMPTY ends this exception.
 //! - LAST clears weak references that were stored meanwhile, to objects that died young.
 //!
-//! Without memory, marks may be set without a lookup. Then the first stages are repeated. Objects
-//! without barriers are also visited here. Called by `mark`.
+//! Without memory, marks may be set without a lookup. Then the first stages are repeated. Called by
+//! `mark`.
 
 use core::ptr;
 
@@ -48,25 +48,18 @@ use super::stages::{
 use super::trace::Trace;
 use super::tracer::{Budget, Marks, Tracer};
 
-/// Entries that are visited before the clock is read.
 const VISITS: usize = 256;
-/// The most weak cells that the verifier reports.
 const REPORTED: usize = 10;
 
-/// The result of a call of [`Trace::settle`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Settled {
-    /// Nothing is left to mark, and everything is judged.
     All,
-    /// Objects are to be marked.
     More,
-    /// The step's time is up.
     Over,
 }
 
 impl Trace {
-    /// Settles weak references, ephemerons, guardians and finalizers, when nothing else is left to
-    /// mark. The runtime's weak passes run once in a step. `passed`: whether they have run.
+    /// The runtime's weak passes run once in a step. `passed`: whether they have run.
     pub(super) fn settle(
         &self,
         tracer: &Tracer,
@@ -112,7 +105,7 @@ impl Trace {
         }
     }
 
-    /// Begins to settle. From now on marked objects are looked up, if there are lists to look in.
+    /// From now on marked objects are looked up, if there are lists to look in.
     fn begin_settling(&self, tracer: &Tracer) {
         let settling = &self.settling;
         settling.next.set(CELLS);
@@ -126,7 +119,7 @@ impl Trace {
     }
 
     /// Takes a chunk of reported ephemerons. Marks the values of ephemerons with marked keys. The
-    /// other ephemerons wait. Returns whether there was a chunk.
+    /// others wait. Returns whether there was a chunk.
     fn add_ephemerons(&self, tracer: &Tracer) -> bool {
         let bag = self.weak.ephemerons();
         let Some(chunk) = bag.take() else { return false };
@@ -151,8 +144,7 @@ impl Trace {
             }
             waits
         };
-        // Without memory for a note, nobody would empty the ephemeron. So its key and value live
-        // this time.
+        // Without memory for a note, the ephemeron would not be emptied. So its key and value live.
         let refused = |ephemeron: Noted| {
             keep(ephemeron.key());
             keep(ephemeron.value());
@@ -190,8 +182,7 @@ impl Trace {
         |object| self.space().is_unmarked(object)
     }
 
-    /// Calls `with` with the number of the last visited entry, and stores the number that `with`
-    /// leaves.
+    /// Calls `with` with the number of the last visited entry, which `with` advances.
     fn visiting(&self, with: impl FnOnce(&mut u32) -> bool) -> bool {
         let mut at = self.settling.at.get() as u32;
         let through = with(&mut at);
@@ -199,7 +190,6 @@ impl Trace {
         through
     }
 
-    /// Does a part of the first stages: marks objects that are kept with already marked objects.
     fn visit_first(&self, tracer: &Tracer) {
         let minor = self.generations.is_minor();
         let stage = self.settling.stage.get();
@@ -227,8 +217,7 @@ impl Trace {
     }
 
     /// Visits registrations of guardians that were marked late. When nothing is left to mark,
-    /// retrieves dead objects, or judges queued registrations. Returns whether there was anything
-    /// to do.
+    /// retrieves dead objects, or judges queued registrations. Returns whether anything was to do.
     fn follow_guardians(&self, tracer: &Tracer) -> bool {
         let mut judge =
             Judge { is_unmarked: self.is_unmarked(), mark: |object| tracer.edge(object) };
@@ -256,7 +245,6 @@ impl Trace {
         busy
     }
 
-    /// Does a part of the stages after the first ones.
     fn visit_later(&self, tracer: &Tracer, passed: &mut bool) {
         let (settling, minor) = (&self.settling, self.generations.is_minor());
         let stage = settling.stage.get();
@@ -324,8 +312,8 @@ impl Trace {
         }
     }
 
-    /// Judges some finalizers of a priority: they become due if their objects are inaccessible. The
-    /// next priority follows when all objects that the due finalizers lead to are marked.
+    /// Judges some finalizers of a priority. The next priority follows when all objects that the
+    /// due finalizers lead to are marked.
     fn judge_priority(&self, priority: usize, minor: bool) {
         let settling = &self.settling;
         if priority == PRIORITIES {
@@ -352,15 +340,15 @@ impl Trace {
         }
     }
 
-    /// Returns whether a marked object is old when this collection is over: it has survived a
-    /// collection before, or this collection is a major one.
+    /// Returns whether a marked object is old after this collection: it has survived one before, or
+    /// this is a major one.
     fn is_old(&self, object: *mut u8) -> bool {
         let Some(page) = self.space().page_of(object.addr()) else { return true };
         let offset = object.addr() - page.base().addr();
         page.is_marked(offset) && (!self.generations.is_minor() || page.has_survived(offset))
     }
 
-    /// Runs the runtime's weak passes. The world is stopped.
+    /// The world is stopped.
     pub(super) fn run_weak_passes(&self, tracer: &Tracer) {
         self.weak_passes.each(|pass, context| {
             // SAFETY: the runtime promised a valid weak pass and context.
@@ -368,8 +356,8 @@ impl Trace {
         });
     }
 
-    /// Runs the weak passes, and makes weak references to dead objects null. All objects are
-    /// marked, except those that only finalizers keep.
+    /// Runs the weak passes, and clears weak references. All objects are marked, except those that
+    /// only finalizers keep.
     fn clear_weak(&self, tracer: &Tracer, passed: &mut bool) {
         if !core::mem::replace(passed, true) {
             self.run_weak_passes(tracer);
@@ -413,7 +401,7 @@ impl Trace {
     }
 
     /// Ends the program if a weak cell leads to an object that is not old, but collections pass the
-    /// cell over. Such collections would not clear the cell. Checks heaps with few cells, too.
+    /// cell over. Checks heaps with few cells, too.
     fn verify_weak_cells(&self) {
         let (space, mut found) = (self.space(), 0);
         self.weak.cells.each_passed_over(|cell| {
@@ -465,8 +453,7 @@ impl Trace {
         self.settling.clear();
     }
 
-    /// Traces marked objects without barriers again, with the roots: old objects, and objects that
-    /// an earlier step traced. Returns their bytes.
+    /// Traces marked objects without barriers again, with the roots. Returns their bytes.
     pub(super) fn trace_unprotected(&self, tracer: &Tracer) -> usize {
         let mut bytes = 0;
         self.unprotected.each(|object| {

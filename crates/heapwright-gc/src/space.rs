@@ -11,10 +11,8 @@
 //! (`pacing`, `sizing`), and the phase of collections (`phase`). Records and lists change under the
 //! lock of the lists. The thread that has claimed a page may also change its record.
 //!
-//! The space is the lowest part of a heap: it knows no other part. `find` and `marks` map addresses
-//! to objects, `placement` decides which objects move, `large` serves large objects.
-//!
-//! Called by all other parts.
+//! The lowest part of a heap: it knows no other part, and all others call it. `find` and `marks`
+//! map addresses to objects, `placement` decides which objects move, `large` serves large objects.
 
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
@@ -42,23 +40,22 @@ use super::pages::Pages;
 use super::phase::Cycle;
 use super::sizing::Sizing;
 
-/// If a pool has at least this many pages, new pages are populated in one call instead of by page
-/// faults. That saves a third of the cost, but parts of the last page may never be used.
+/// A pool with at least this many pages gets new pages populated in one call instead of by page
+/// faults. That costs less, but parts of the last page may never be used.
 const USED_WHOLE: usize = 64;
 
-/// Size of the largest object that a program probably touches as a whole.
+/// The largest object that a program probably touches as a whole.
 const TOUCHED_WHOLE: usize = 4 << 10;
 
-/// A decay gives back this many empty pages. `LOOKS`: the most missed decays that are made up for
-/// at once.
+/// Empty pages that a decay gives back. `LOOKS`: the most missed decays that are made up for at
+/// once.
 const DECAYS: usize = 128;
 const LOOKS: usize = 32;
-/// A decay gives back this many times more pages if the heap has taken none since the last decay.
+/// A decay gives back this many times more pages if the heap took none since the last decay.
 const IDLE: usize = 8;
 /// Pages that are given to the kernel under one lock.
 const PURGED_AT_A_TIME: usize = 32;
 
-/// The setup of a space.
 struct Setup {
     options: Options,
     sizes: Sizes,
@@ -80,15 +77,13 @@ pub(super) struct Space {
 // forgotten it. All else is atomics and locks.
 unsafe impl Sync for Space {}
 
-/// The properties of a page to be made.
 #[derive(Clone, Copy)]
 pub(super) struct Wanted {
-    /// The heap's id.
     pub(super) heap: u32,
     pub(super) page_list: usize,
     /// Bytes of a slot; for a large object, the requested size.
     pub(super) slot: usize,
-    /// The heap's last cycle. The page counts as swept in this cycle.
+    /// The page counts as swept in this cycle.
     pub(super) cycle: usize,
     /// The limit of the heap's bytes.
     pub(super) limit: usize,
@@ -145,34 +140,30 @@ impl Space {
         unsafe { setup.assume_init_ref() }
     }
 
-    /// The options of the heap.
     pub(super) fn options(&self) -> &Options {
         &self.setup().options
     }
 
-    /// Returns how much memory the heap may have.
+    /// How much memory the heap may have.
     pub(super) fn target(&self) -> Target {
         self.sizing.target(self.options().incremental)
     }
 
-    /// The layout's sizes.
     #[inline]
     pub(super) fn sizes(&self) -> &Sizes {
         &self.setup().sizes
     }
 
-    /// Bytes of a slot of a page list.
     #[inline]
     pub(super) fn slot(&self, page_list: usize) -> usize {
         self.sizes().slot(page_list / KINDS)
     }
 
-    /// The heap's id in the entries of its pages.
+    /// The heap's id in its pages' entries. `tag`: the bits of the id there.
     pub(super) fn id(&self) -> u32 {
         self.id.get() as u32
     }
 
-    /// The bits of the id in the entries of the heap's pages.
     #[inline]
     pub(super) fn tag(&self) -> u32 {
         self.tag.load(Ordering::Relaxed)
@@ -195,14 +186,13 @@ impl Space {
         layout::is_traced(page_list) && !self.options().uncleared
     }
 
-    /// Describes a page for a page list, with slots of `slot` bytes, in a heap of at most `limit`
-    /// bytes.
+    /// Describes a page with slots of `slot` bytes, in a heap of at most `limit` bytes.
     pub(super) fn wanted(&self, page_list: usize, slot: usize, limit: usize) -> Wanted {
         let cycle = self.cycle.number();
         Wanted { heap: self.id(), page_list, slot, cycle, limit, zero: self.clears(page_list) }
     }
 
-    /// Calls `with` for every page in use, page list by page list. The world is stopped.
+    /// Calls `with` for every page in use. The world is stopped.
     pub(super) fn each_page(&self, mut with: impl FnMut(&Page) -> bool) -> bool {
         for page_list in 0..PAGE_LISTS {
             let mut number = self.lists.lock().first(page_list);
@@ -216,7 +206,6 @@ impl Space {
         true
     }
 
-    /// Returns the heap's bytes now, in pages and in malloc.
     pub(super) fn bytes_now(&self) -> usize {
         self.pacing.with_external(self.lists.lock().bytes())
     }
@@ -229,8 +218,7 @@ impl Space {
         page.live.set(page.slots());
     }
 
-    /// Notes that a claimed page is released. Its slots from byte `from` on were not used, and no
-    /// longer count as allocated.
+    /// Notes that a claimed page is released: its slots from byte `from` on were not used.
     pub(super) fn note_released(&self, page: &Page, from: usize) {
         let free = page.free_from(from);
         page.live.set(page.slots() - free / page.slot.get().max(1));
@@ -250,7 +238,7 @@ impl Space {
         }
         let page = self.pages.make()?;
         // Does not ask for `Dense`: under a new heap, huge pages cost more to clear than they save
-        // in marking. (ci/gc.sh: splay takes 1.5 to 1.8 times as long, gcbench 0.85 times.)
+        // in marking.
         let Some(run) = runs::take(1, 1, Want::Any, wanted.entry(), |_| Entry::FREE) else {
             self.pages.give(page);
             return None;
@@ -291,8 +279,8 @@ impl Space {
         bits::clear_words(page.marks(), page.words());
     }
 
-    /// Gives back a claimed page without live objects, which is not to wait (see `sweep`). A page
-    /// with more bytes than the heap may allocate before its next collection goes to the kernel.
+    /// Gives back a claimed page without live objects (see `sweep`). A page with more bytes than
+    /// the heap may allocate before its next collection goes to the kernel.
     pub(super) fn release(&self, page: &Page) {
         let mut lists = self.lists.lock();
         lists.remove(&self.pages, page);
@@ -316,7 +304,7 @@ impl Space {
         true
     }
 
-    /// Gives a page to the kernel. The page has waited long enough, and is in no list any more.
+    /// Gives the kernel a page that has waited long enough, and is in no list.
     pub(super) fn purge(&self, page: &Page) {
         Self::close(page);
         // SAFETY: the page is this heap's, has no objects and is in no list. So nobody uses it.
@@ -324,9 +312,9 @@ impl Space {
         self.pages.give(page);
     }
 
-    /// Gives up to `most` pages to the kernel, as long as more than `keep` bytes are left. Empty
-    /// pages go first, and then waiting pages of large objects. Returns their bytes. Gives up the
-    /// lock after a few pages, for other threads.
+    /// Gives up to `most` pages to the kernel, as long as more than `keep` bytes are left: empty
+    /// pages, then waiting pages of large objects. Returns their bytes. Releases the lock after a
+    /// few pages.
     fn purge_some(&self, keep: usize, most: usize) -> usize {
         let (mut given, mut pages) = (0, 0);
         while pages < most {
@@ -349,8 +337,8 @@ impl Space {
         given
     }
 
-    /// Gives the kernel empty pages that nobody needed for a while. Any thread may call this, even
-    /// a thread that has nothing to do with the heap. So the call does not wait for the lock.
+    /// Gives the kernel empty pages that were not needed for a while. Any thread may call this,
+    /// even one that has nothing to do with the heap. So the call does not wait for the lock.
     pub(super) fn decay(&self) {
         let Some(delay) = purge_delay::purge_delay().map(purge_delay::interval) else { return };
         let now = os::coarse_ms();
@@ -359,8 +347,7 @@ impl Space {
         if waited < delay {
             return;
         }
-        // Gives more pages if the last decay was long ago, or if the heap is idle: nobody took a
-        // page.
+        // Gives more pages if the last decay was long ago, or if the heap took no page since.
         let looks = usize::try_from(waited / delay.max(1)).unwrap_or(1).clamp(1, LOOKS);
         let idle = if lists.empty_low == lists.empty_pages { IDLE } else { 1 };
         let most = DECAYS * looks.max(idle);
@@ -372,7 +359,7 @@ impl Space {
         lists.note_look(now);
     }
 
-    /// Notes that the sweep is over: pages that are empty now count as not needed from now on.
+    /// The sweep is over: pages that are empty now count as not needed from now on.
     pub(super) fn end_sweep(&self) {
         let mut lists = self.lists.lock();
         lists.note_look(os::coarse_ms());
@@ -386,8 +373,8 @@ impl Space {
         }
     }
 
-    /// Gives the kernel all empty pages, and the process's free runs, because these may have memory
-    /// of dead large objects. Returns the bytes of the heap's pages that the kernel took.
+    /// Gives the kernel all empty pages, and the process's free runs, which may have memory of dead
+    /// large objects. Returns the bytes of the heap's pages that the kernel took.
     pub(super) fn trim(&self) -> usize {
         let mut lists = self.lists.lock();
         let bytes = lists.empty_bytes();
@@ -397,12 +384,11 @@ impl Space {
         bytes.min(chunk::purge_all(0))
     }
 
-    /// Forgets the empty pages, at the heap's end. So no other thread gives such a page back.
+    /// Forgets the empty pages as the heap ends, so that no other thread gives one back.
     pub(super) fn forget_empty(&self) {
         self.lists.lock().forget_empty();
     }
 
-    /// Hands its locks to `with`, in the order in which they are taken.
     pub(super) fn each_lock(&self, with: With<'_>) {
         self.sizing.each_lock(with);
         with(&self.lists);

@@ -12,15 +12,13 @@
 //!   large object    |======================= - - -            from its allocation to its death
 //! ```
 //!
-//! Everything is a span, and an event is one of the two ends of a span. Without a listener, an
-//! event costs a load and a test, and each step has a few events. An allocation from a region, a
-//! report of a reference and a store have no event. The clock is read only for listeners.
+//! Everything is a span, and an event is one of its two ends. Without a listener, an event costs a
+//! load and a test. An allocation from a region, a report of a reference and a store have no event.
 //!
 //! A listener is called while the thread holds no lock of the heap's, and outside of the runtime's
 //! other callbacks. It may call nothing that could collect: see
-//! [`Runtime::event`](super::raw::Runtime#structfield.event).
-//!
-//! Called by `cycle`, `sweep` and `allocation`. The listeners are the runtime and `timeline`.
+//! [`Runtime::event`](super::raw::Runtime#structfield.event). The listeners are the runtime and
+//! `timeline`. Called by `cycle`, `sweep` and `allocation`.
 
 use core::ptr;
 
@@ -54,7 +52,6 @@ impl Heap {
         self.events.heard.set(usize::from(heard));
     }
 
-    /// Returns whether there is a listener.
     #[inline]
     fn is_heard(&self) -> bool {
         self.events.heard.get() != 0
@@ -74,7 +71,6 @@ impl Heap {
         result
     }
 
-    /// Reports that a collection and its trace begin.
     pub(super) fn collection_begins(&self, me: &Mutator) {
         if self.is_heard() {
             let minor = if self.trace.generations.is_minor() { MINOR } else { 0 };
@@ -95,7 +91,6 @@ impl Heap {
         }
     }
 
-    /// Reports that a pause begins: all mutators are stopped.
     pub(super) fn pause_begins(&self, me: &Mutator, began: &Began) {
         if self.is_heard() {
             let said = Said { time: began.stood(), ns: began.waited(), ..Said::now() };
@@ -158,7 +153,6 @@ impl Heap {
         }
     }
 
-    /// Reports to all listeners.
     #[cold]
     #[inline(never)]
     fn tell(&self, span: Span, edge: u32, flags: u32, me: Option<&Mutator>, said: Said) {

@@ -7,10 +7,8 @@
 //!   note_store child in a candidate's page  --> the slot is noted with the page (see `references`)
 //! ```
 //!
-//! An object is remembered once between two collections: the store that remembers it clears its
-//! mark (see `remembered`).
-//!
-//! Called by `raw`, and by `mark`, which traces remembered objects.
+//! An object is remembered once between two collections (see `remembered`). Called by `raw`, and by
+//! `mark`, which traces remembered objects.
 
 use heapwright_substrate::address_map::MAP;
 
@@ -23,8 +21,8 @@ use super::phase::Phase;
 use super::remembered::PLACE;
 use super::tracer::{TraceSlot, Tracer};
 
-/// A place in a large object that was stored into, and the function that traces it. If the place is
-/// null, it counts no more.
+/// A place in a large object that was stored into (null: it counts no more), and its trace
+/// function.
 type Place = (*mut u8, TraceSlot);
 
 const _: () = assert!(size_of::<Place>() == PLACE);
@@ -42,9 +40,8 @@ impl Tracer {
         }
     }
 
-    /// Remembers a place in `parent`. Remembers all of `parent` if the place is null or `parent`
-    /// itself, if `parent` is small, or if very many places are remembered. (The bound is checked
-    /// when a place is read, because a large object may be made smaller.)
+    /// Remembers a place in `parent`, or all of `parent` if the place is null or `parent` itself,
+    /// if `parent` is small, or if very many places are remembered.
     fn remember_place(&self, head: usize, parent: *mut u8, place: *mut u8, trace: TraceSlot) {
         let (space, of) = (self.space(), self.of());
         let large = |(_, page_list): (usize, usize)| page_list / KINDS == LARGE;
@@ -86,9 +83,8 @@ impl Tracer {
         }
     }
 
-    /// Notes that something was stored into a place of `parent`, or will be before the next
-    /// safepoint. Remembers the place if `parent` is old. `trace` traces the place, which may be
-    /// all of `parent`.
+    /// Notes that something was, or will be before the next safepoint, stored into a place of
+    /// `parent`. `trace` traces the place, which may be all of `parent`.
     pub(super) fn touch(&self, parent: *mut u8, place: *mut u8, trace: TraceSlot) {
         let space = self.space();
         let Some((head, page_list)) = find::list_of(parent.addr(), space.tag()) else { return };
@@ -103,8 +99,7 @@ impl Tracer {
         let Some((chunk, again)) = trace.generations.remembered.take() else {
             return self.trace_places();
         };
-        // If an object is there twice, it is traced once, because only its first visit finds no
-        // mark.
+        // An object that is there twice is traced once: only its first visit finds no mark.
         bag::each(chunk, |object: usize| _ = space.take_mark(MAP.base().with_addr(object)));
         bag::each(chunk, |object: usize| self.look_again(object));
         if again {
@@ -142,21 +137,20 @@ impl Tracer {
             // so it exists, and the place lies in it.
             unsafe { trace(place, self) };
         } else {
-            // The object was new at the store, so it is not known to be old. The next collection
-            // gets the place as well, so the object must live until then.
+            // The object was new at the store. The next collection gets the place, too, so the
+            // object must live.
             self.look_again(page.base().addr() + start);
         }
     }
 
-    /// Notes a store of a reference to `child` into a slot of `parent`. The slot is null if it is
-    /// not known.
+    /// Notes a store of a reference to `child` into a slot of `parent`, or null if it is not known.
     pub(super) fn note_store(&self, parent: *mut u8, slot: *mut *mut u8, child: *mut u8) {
         let space = self.space();
         if space.candidate(child).is_none() {
             return;
         }
         if parent.is_null() {
-            // The parent is a root. Nobody knows whether the root's slot will be reported.
+            // The parent is a root, and its slot may not be reported.
             return space.keep_in_place(child);
         }
         if slot.is_null() {

@@ -10,12 +10,9 @@
 //!   full                stays on its page list
 //! ```
 //!
-//! A page is claimed under the lock and swept outside it. The runtime's `free` is called here, for
-//! objects of freed kinds.
-//!
-//! A mutator's share is such that the sweep ends before three eighths of the allowance are used. So
-//! the next cycle need not begin with the remaining pages of this sweep. With incremental marking,
-//! a long share is swept in pieces (see `pacing`).
+//! A page is claimed under the lock and swept outside it. A mutator's share is such that the sweep
+//! ends before three eighths of the allowance are used. With incremental marking, a long share is
+//! swept in pieces (see `pacing`).
 
 use heapwright_substrate::os;
 
@@ -29,7 +26,6 @@ use super::phase::Phase;
 const MORE: usize = 16;
 
 impl Heap {
-    /// Sweeps a claimed page.
     pub(super) fn sweep_page(&self, page: &Page) -> Found {
         let sticky = self.trace.generations.sticky_marks();
         if page.evacuation() != Evacuation::No && self.space.cycle.phase() == Phase::Moving {
@@ -68,7 +64,6 @@ impl Heap {
         }
     }
 
-    /// Sweeps the next page of the page list whose turn it is. Returns false if none is left.
     fn sweep_next(&self) -> bool {
         let mut lists = self.space.lists.lock();
         let Some(page) = lists.take_unswept_in_turn(&self.space.pages) else {
@@ -96,8 +91,8 @@ impl Heap {
         }
     }
 
-    /// Sweeps up to `most` pages, of any page list, until about `deadline`, nanoseconds of the
-    /// clock (0: no limit). Returns how many pages were swept, or `most` if nothing is left.
+    /// Sweeps up to `most` pages until about `deadline`, nanoseconds of the clock (0: no limit).
+    /// Returns how many pages were swept, or `most` if nothing is left.
     pub(super) fn sweep_some(&self, most: usize, deadline: u64) -> usize {
         self.pauses.while_sweeping(|| {
             for swept in 0..most {
@@ -117,21 +112,19 @@ impl Heap {
         self.sweep_some(MORE, 0);
     }
 
-    /// Sweeps until nothing is left, or until `deadline`, nanoseconds of the clock (0: no limit).
-    /// Returns whether nothing is left.
+    /// Sweeps until about `deadline`, nanoseconds of the clock (0: no limit). Returns whether
+    /// nothing is left.
     pub(super) fn sweep_until(&self, deadline: u64) -> bool {
         self.sweep_some(usize::MAX, deadline) == usize::MAX
             || self.space.cycle.phase() != Phase::Sweeping
     }
 
-    /// Sweeps all pages.
     pub(super) fn sweep_all(&self) {
         self.sweep_some(usize::MAX, 0);
     }
 
     /// Sweeps until empty pages and freed large objects have `bytes`. Returns whether this call
-    /// swept a page and any bytes are empty now. If `bytes` were empty before, the result is false,
-    /// because otherwise the caller would try again for ever.
+    /// swept a page and any bytes are empty now. (Otherwise the caller would try again for ever.)
     pub(super) fn sweep_for(&self, bytes: usize) -> bool {
         let before = self.space.lists.lock().bytes();
         let found = || {

@@ -14,15 +14,14 @@
 //! ```
 //!
 //! A finalizer finds its object whole, with the ephemerons that have the object as their key. A
-//! weak reference never leads to an object whose finalizer is due. This rule also holds for weak
-//! slots in objects that finalizers keep. So once finalizers are due, every reported weak slot is
-//! noted. In step 2 the finalizers' objects count as dead, although they are marked. If marking
-//! goes in steps, finalizers may become due long before marking ends. They run only after its end
-//! (see `finalizers`).
+//! weak reference never leads to an object whose finalizer is due, not even in objects that
+//! finalizers keep. So once finalizers are due, every reported weak slot is noted. In step 2 the
+//! finalizers' objects count as dead, although they are marked. If marking goes in steps,
+//! finalizers may become due long before marking ends. They run only after its end (see
+//! `finalizers`).
 //!
-//! **Ephemerons** are visited when nothing else is left to mark. Waiting ephemerons are put into a
-//! table by their keys. From then on each newly marked object is looked up there (see
-//! `ephemerons`).
+//! **Ephemerons** are visited when nothing else is left to mark. From then on each newly marked
+//! object is looked up in a table of their keys (see `ephemerons`).
 //!
 //! **Generations.** An object with a weak reference to a young object is traced like any other.
 //! Minor collections look only at some of the handles (see `weak_cells`).
@@ -37,7 +36,6 @@ use super::ephemerons::Waiting;
 use super::locks::With;
 use super::weak_cells::WeakCells;
 
-/// A heap's weak references. All-zero bytes: no weak references.
 pub(super) struct Weak {
     pub(super) cells: WeakCells,
     /// Weak slots, and ephemerons, that were reported in this cycle.
@@ -53,7 +51,6 @@ pub(super) struct Weak {
 }
 
 impl Weak {
-    /// The bag of noted weak slots.
     pub(super) fn slots(&self) -> &Bag {
         &self.slots
     }
@@ -68,12 +65,10 @@ impl Weak {
         self.watching.get() != 0
     }
 
-    /// Returns whether finalizers became due in the marking under way, which marks their objects.
     pub(super) fn resurrects(&self) -> bool {
         self.resurrects.get() != 0
     }
 
-    /// Notes that finalizers became due, or that the marking has ended.
     pub(super) fn set_resurrects(&self, resurrects: bool) {
         self.resurrects.set(usize::from(resurrects));
     }
@@ -83,12 +78,10 @@ impl Weak {
         self.watching.set(usize::from(watching));
     }
 
-    /// Stops looking up marked objects.
     pub(super) fn stop_watching(&self) {
         self.watch(false);
     }
 
-    /// Gives all memory back.
     pub(super) fn end(&self) {
         self.cells.end();
         self.slots.end();
@@ -99,7 +92,6 @@ impl Weak {
         self.cleared.set(0);
     }
 
-    /// Hands its locks to `with`, in the order in which they are taken.
     pub(super) fn each_lock(&self, with: With<'_>) {
         self.cells.each_lock(with);
         self.slots.each_lock(with);

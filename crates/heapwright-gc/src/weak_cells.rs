@@ -9,16 +9,14 @@
 //!
 //! The runtime reads a cell as it likes. It stores an object through
 //! [`Mutator::set_weak`](super::raw::Mutator::set_weak), or into a cell that the heap made null. So
-//! a collection knows which cells may hold a young object, or no object. It looks at these cells.
+//! a collection knows which cells may hold a young object, or no object, and looks at these.
 //!
 //! - A *major* collection visits all cells, a few in each step ([`WeakCells::visit`]). Afterwards
-//!   it looks at cells whose object had no mark, and at new cells. These are few, unless many
-//!   objects die.
+//!   it looks at cells whose object had no mark, and at new cells.
 //! - A *minor* collection looks at cells whose object was not old after the collection before.
 //!
-//! In a heap with few cells, each collection looks at all of them. So an unreported store does no
-//! harm there. The barrier verifier finds such a store in heaps of any size
-//! ([`WeakCells::each_passed_over`]).
+//! In a heap with few cells, each collection looks at all of them, so an unreported store does no
+//! harm. The barrier verifier finds such a store ([`WeakCells::each_passed_over`]).
 //!
 //! Each mutator has free cells of its own, taken in batches, as for strong handles (`handles`). The
 //! owner of a cell writes the cell's bytes, and so does the collector while the world is stopped.
@@ -38,7 +36,6 @@ use super::locks::With;
 /// Cells of a group, and of a block.
 const GROUP: usize = 64;
 const CELLS: usize = 112 * GROUP;
-/// Cells that a mutator takes at a time.
 const BATCH: usize = 64;
 /// If there are at most this many cells, a collection looks at all of them.
 const FEW: usize = if cfg!(test) { 512 } else { 64 << 10 };
@@ -52,7 +49,6 @@ struct Block {
 
 const _: () = assert!(size_of::<Block>() <= UNIT);
 
-/// The memory of all cells, and the heap's free cells.
 struct Inner {
     blocks: Array<*mut Block>,
     free: *mut Cell,
@@ -63,7 +59,6 @@ struct Inner {
 // SAFETY: blocks are memory of the heap. Free cells belong to the owner of their chain.
 unsafe impl Send for Inner {}
 
-/// All weak cells of one heap. All-zero bytes: no cells.
 pub(super) struct WeakCells {
     inner: Lock<Inner>,
     /// Cells that were ever made.
@@ -78,7 +73,6 @@ pub(super) struct Own {
     free: Ptr<Cell>,
 }
 
-/// Returns whether a word in a cell may be an object's address.
 fn is_object(word: *mut u8) -> bool {
     !word.is_null() && word.addr() & 7 == 0
 }
@@ -152,7 +146,6 @@ impl WeakCells {
         (!chain.is_null()).then_some(chain)
     }
 
-    /// Takes a mutator's free cells back.
     pub(super) fn take_back(&self, own: &Own) {
         let mut inner = self.inner.lock();
         // SAFETY: both chains have free cells of this heap. The mutator forgets its chain below.
@@ -165,9 +158,9 @@ impl WeakCells {
         self.made.load(Relaxed)
     }
 
-    /// Visits up to `most` cells from number `at` on, in a major collection, and advances `at`.
-    /// From now on the collection looks at cells whose object has no mark, and not at the others.
-    /// Visits whole groups. Returns whether no cell is left. The world is stopped.
+    /// Visits up to `most` cells from number `at` on, in whole groups, and advances `at`. From now
+    /// on the collection looks only at cells whose object has no mark. Returns whether no cell is
+    /// left. The world is stopped.
     pub(super) fn visit(
         &self,
         at: &mut u32,
@@ -196,8 +189,8 @@ impl WeakCells {
     }
 
     /// Calls `with` for each cell with an object that this collection looks at. `with` may change
-    /// the cell. From now on, collections look at the cell only if `with` returns true, or if the
-    /// cell holds no object. The world is stopped.
+    /// the cell. Later collections look at the cell if `with` returns true, or if it holds no
+    /// object. The world is stopped.
     pub(super) fn each_looked_at(&self, mut with: impl FnMut(&Cell) -> bool) {
         let inner = self.inner.lock();
         let few = self.count() <= FEW;
@@ -222,8 +215,7 @@ impl WeakCells {
                     let again = if is_object(word) {
                         with(cell) || cell.load(Relaxed).is_null()
                     } else {
-                        // A free cell needs no look, because the next store into the cell sets its
-                        // byte.
+                        // A free cell needs no look: the next store into the cell sets its byte.
                         word.addr() & 1 == 0
                     };
                     look.store(u8::from(again), Relaxed);
@@ -234,8 +226,7 @@ impl WeakCells {
         }
     }
 
-    /// Calls `with` for each cell with an object that collections do not look at. The world is
-    /// stopped.
+    /// Calls `with` for each cell that collections pass over. The world is stopped.
     pub(super) fn each_passed_over(&self, mut with: impl FnMut(&Cell)) {
         self.each_cell(|cell| {
             let (block, number) = place(ptr::from_ref(cell).cast_mut());
@@ -268,7 +259,6 @@ impl WeakCells {
         self.made.store(0, Relaxed);
     }
 
-    /// Hands its lock to `with`.
     pub(super) fn each_lock(&self, with: With<'_>) {
         with(&self.inner);
     }

@@ -6,9 +6,8 @@
 //!   query    is there an object in this slot?
 //! ```
 //!
-//! For an object that lives throughout, the answer is always yes. For an object that was dead
-//! before the query, the answer is always no. One thread collects, or threads take turns, as the
-//! world and the lock of the lists ensure.
+//! For an object that lives throughout, the answer is always yes; for one that was dead before, no.
+//! One thread collects, or threads take turns, as the world and the lock of the lists ensure.
 
 extern crate std;
 
@@ -23,7 +22,6 @@ use super::super::region::Region;
 use super::*;
 use heapwright_substrate::sync::atomic::AtomicU64;
 
-/// Bytes of a slot.
 const SLOT: usize = 16;
 /// The page's number, its place, and its end.
 const PAGE: usize = 7;
@@ -46,13 +44,11 @@ struct Scene {
     same_slot: Num,
     region: Region,
     cycles: Num,
-    /// A lock of the heap. A thread that takes the lock sees all that was done under the lock
-    /// before.
+    /// A lock of the heap.
     lists: Mutex<()>,
 }
 
 impl Scene {
-    /// An empty page.
     fn new() -> Self {
         let number = Num::new;
         let pointer = || super::super::cell::Ptr::new(ptr::null_mut());
@@ -75,7 +71,6 @@ impl Scene {
         scene
     }
 
-    /// Makes the page one of slots of this size.
     fn open(&self, slot: usize) {
         self.held.open(&self.marks, Words::ALL, 0, || {
             self.slot.set(slot);
@@ -94,7 +89,6 @@ impl Scene {
         self.region.next.set(self.region.next.get().wrapping_add(SLOT));
     }
 
-    /// The mutator releases the page.
     fn let_go(&self) {
         self.held.settle(self.region.next.get().addr() - BASE);
         self.region.close();

@@ -8,9 +8,7 @@
 //! ```
 //!
 //! A step runs while the world is stopped. So mutators see an object either at its old place, with
-//! all references leading there, or at the new place.
-//!
-//! Called by `cycle` and `sweep`.
+//! all references leading there, or at the new place. Called by `cycle` and `sweep`.
 
 use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
@@ -28,15 +26,15 @@ use super::super::trace::Trace;
 use super::super::tracer::{Slots, Tracer};
 use super::{Moving, NO_PLAN, SETTLING};
 
-/// In a step with a deadline, a page stays if more slots than this lead to it. Each slot costs a
-/// cache miss or two.
+/// In a step with a deadline, a page stays if more slots than this lead to it: each costs a cache
+/// miss.
 const POPULAR: usize = 4096;
 /// In a step with a deadline, an object with more bytes than this stays.
 const LONG: usize = 1 << 20;
 
 impl Moving {
-    /// Moves objects until `deadline`; 0: until all have moved. Returns whether all have moved. The
-    /// world is stopped, and mutators are settled.
+    /// Moves objects until `deadline`; 0: no limit. Returns whether all have moved. The world is
+    /// stopped, and mutators are settled.
     pub(crate) fn step(&self, tracer: &Tracer, deadline: u64, around: &impl Around) -> bool {
         let is_over = || deadline != 0 && os::now_ns() >= deadline;
         let step = Step { moving: self, space: tracer.space(), trace: tracer.of(), tracer, around };
@@ -67,12 +65,11 @@ impl Moving {
         through
     }
 
-    /// Takes a page that the sweep passed over while objects moved, to sweep it now. `None` if no
-    /// such page is left.
+    /// Takes a page that the sweep passed over while objects moved, to sweep it now.
     pub(crate) fn next_passed<'a>(&self, space: &'a Space) -> Option<&'a Page> {
         let mut plan = self.plan.lock();
-        // Checks under the lock: another thread may sweep the last page and begin the next plan.
-        // That plan must not end here.
+        // Under the lock: another thread may sweep the last page and begin the next plan, which
+        // must not end.
         if self.stage.get() != SETTLING {
             return None;
         }
@@ -89,7 +86,6 @@ impl Moving {
     }
 }
 
-/// A step under way.
 struct Step<'a, A> {
     moving: &'a Moving,
     space: &'a Space,
@@ -128,7 +124,6 @@ impl<A: Around> Step<'_, A> {
         true
     }
 
-    /// Pins objects that roots report by value, or that stacks may lead to.
     fn pin_roots(&self) {
         let report = |tracer: &Tracer| {
             self.trace.runtime().roots(tracer);
@@ -138,7 +133,6 @@ impl<A: Around> Step<'_, A> {
         self.tracer.looking_at(Slots::PassOver, report, &mut keep);
     }
 
-    /// Pins objects that objects without barriers lead to.
     fn pin_what_unprotected_lead_to(&self) {
         let report =
             |tracer: &Tracer| self.trace.unprotected.each(|object| tracer.trace_all(object));
@@ -147,12 +141,11 @@ impl<A: Around> Step<'_, A> {
         if !self.trace.runtime().updates() {
             self.tracer.looking_at(Slots::Plain, report, &mut keep);
         }
-        // The first look shows no weak slots. They need no pins, because they follow their objects.
-        // Nobody else has noted stores into these objects, so their slots are noted here.
+        // Weak slots need no pins, because they follow their objects. No barrier has noted stores
+        // into these objects, so their slots are noted here.
         self.tracer.looking_at(Slots::Note, report, &mut keep);
     }
 
-    /// Changes the roots, so that they lead to the new places of objects.
     fn change_roots(&self) {
         let change = |cell: &Cell| {
             if let Some(to) = self.space.forwarded(cell.load(Relaxed)) {
@@ -176,7 +169,6 @@ impl<A: Around> Step<'_, A> {
         );
     }
 
-    /// Calls the runtime to change the references of each object of the heap, and of the roots.
     fn have_references_updated(&self) {
         // Settles the mutators, because moved objects are in regions.
         self.around.settle();
@@ -189,7 +181,6 @@ impl<A: Around> Step<'_, A> {
         self.trace.runtime().update_roots();
     }
 
-    /// Moves the objects of a page, and changes the slots that lead to them.
     fn evacuate(&self, page: &Page, steps: bool) {
         if page.state() != State::InUse || page.evacuation() != Evacuation::Candidate {
             return self.moving.stayed.add(1);
@@ -259,8 +250,7 @@ impl<A: Around> Step<'_, A> {
         }
     }
 
-    /// Returns where a slot is now, if its object has moved. `None` if the object has become too
-    /// small for the slot.
+    /// Returns where a slot is now. `None` if its object moved and became too small for the slot.
     fn slot_now(&self, slot: *mut *mut u8) -> Option<*mut *mut u8> {
         let head = self.space.head_of(slot.addr())?;
         let (page, start) = self.space.slot_in(head, slot.addr())?;
@@ -335,7 +325,6 @@ mod tests {
     use super::super::super::tracer::Marks;
     use super::*;
 
-    /// The place that objects move to.
     struct Into(&'static Ground, &'static Page);
 
     impl Around for Into {
