@@ -26,7 +26,6 @@ pub(super) const ATTEMPTS: usize = 4;
 const OWES: usize = 256 << 10;
 
 impl Mutator {
-    /// Allocates memory for an object. Returns null without memory.
     #[inline]
     pub(super) fn alloc(&self, size: usize, kind: usize) -> *mut u8 {
         let Some(place) = self.places.get(size.div_ceil(8)) else {
@@ -104,8 +103,8 @@ impl Mutator {
         ptr::null_mut()
     }
 
-    /// Notes `bytes` more external bytes. From [`OWES`] bytes on, the next allocation takes the
-    /// slow path, which pays for them as for a page.
+    /// Notes `bytes` more external bytes of the runtime. From [`OWES`] bytes on, cuts the regions
+    /// off. The next allocation then takes the slow path, which pays for the bytes as for a page.
     pub(super) fn owe(&self, bytes: usize) {
         self.owed.add(bytes);
         if self.owed.get() >= OWES {
@@ -134,8 +133,8 @@ impl Mutator {
             if let Some(page) = self.find_page(page_list) {
                 return Some(page);
             }
-            // During the sweep, tries freed pages first, and then a new page: a collection would
-            // have to finish it.
+            // During the sweep, tries freed pages first, and then a new page. Does not collect: a
+            // collection would have to finish the sweep.
             if attempt == 0 && heap.space.cycle.phase() == Phase::Sweeping {
                 heap.sweep_more();
                 let page = up_to_the_limit();

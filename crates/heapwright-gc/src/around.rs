@@ -22,7 +22,6 @@ pub(super) trait Around {
         0
     }
 
-    /// Calls the stopped threads for help.
     fn call(&self) {}
 
     /// Returns how many bytes are probably still to be marked.
@@ -41,8 +40,8 @@ pub(super) trait Around {
     /// Calls `with` for each page that a thread allocates from.
     fn each_open_page(&self, _with: &mut dyn FnMut(&Page)) {}
 
-    /// Takes a slot for an object of `size` bytes that moves. Returns it, its page, and its offset
-    /// there.
+    /// Takes a slot of a page list for an object of `size` bytes that moves. Returns the slot, its
+    /// page, and its offset in the page.
     fn place(&self, _page_list: usize, _size: usize) -> Option<(*mut u8, &'static Page, usize)> {
         None
     }

@@ -13,7 +13,6 @@ use core::slice;
 
 use heapwright_substrate::chunk::Side;
 
-/// Items that fit at first.
 const FIRST: usize = 1024;
 
 /// An array that grows.

@@ -41,8 +41,8 @@ pub(super) unsafe extern "C" fn thread_ends(round: *mut core::ffi::c_void) {
         loop {
             let mut forgotten = None;
             heap.each_mutator(|mutator: &'static Mutator| {
-                // `is_in` is read first: a thread that is at work with the mutator is then in
-                // `thread`.
+                // `is_in` is read first. So if another thread is at work with the mutator, `thread`
+                // is that thread.
                 let (is_in, is_mine) = (mutator.handshake.is_in(), mutator.thread.get() == me);
                 if is_in && is_mine && mutator.how.get() & ATTACHED != 0 {
                     forgotten = Some(mutator);
@@ -71,9 +71,9 @@ impl Mutator {
         Some(slot)
     }
 
-    /// Makes a mutator that is away, for the next thread that enters with it. Does not wait: a
-    /// collector may wait for the calling thread, at work with another mutator. Returns `None`
-    /// without memory.
+    /// Makes a mutator that is away, and belongs to no thread. The next thread that enters with it
+    /// gets it. Does not wait: a collector may be waiting for the calling thread, at work with
+    /// another mutator. Returns `None` without memory.
     pub(super) fn join(heap: &'static Heap) -> Option<&'static Slot<Self>> {
         // SAFETY: all-zero bytes are an unused mutator.
         let slot = unsafe { MUTATORS.take_zeroed() }?;
@@ -94,9 +94,9 @@ impl Mutator {
         }
         // SAFETY: mutators are never freed.
         unsafe { heap.world.join(&me.handshake, &me.poll, ptr::from_ref(me).cast_mut().cast()) };
-        // Takes over the barrier of a cycle under way. `each` holds the list's lock, which a
-        // collector needs to announce another barrier. So this load sees it, or the collector
-        // changes this mutator's barrier later.
+        // Takes over the barrier that a cycle under way announced when it began. `each` holds the
+        // list's lock. A collector that announces another barrier needs that lock, too. So this
+        // load sees the collector's barrier, or the collector changes this mutator's barrier later.
         heap.world.each(|handshake| {
             let is_mine = ptr::eq(handshake, &me.handshake);
             if is_mine {

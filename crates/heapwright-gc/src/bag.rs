@@ -71,7 +71,6 @@ impl Buffer {
         self.chunk.get().is_null()
     }
 
-    /// Gives the words to a bag.
     pub(super) fn give(&self, bag: &Bag) {
         let chunk = self.chunk.get();
         if chunk.is_null() {
@@ -95,8 +94,8 @@ struct Known {
 
 impl Recent {
     /// Returns whether an entry with this address and `kind` was added recently. If not, the caller
-    /// adds it now. A kind distinguishes an object, its first slot, and a place of no size, which
-    /// share an address.
+    /// adds it now. A kind may be any number. It distinguishes an object, its first slot, and a
+    /// place of no size, which share an address.
     pub(super) fn has(&self, address: usize, kind: usize) -> bool {
         let known = &self.known[address / 16 % KNOWN];
         let same_kind = known.kind.replace(kind) == kind;
@@ -112,7 +111,6 @@ impl Recent {
         pushed
     }
 
-    /// Gives the words to a bag, and forgets the recent entries.
     pub(super) fn give(&self, bag: &Bag) {
         if !self.buffer.is_empty() {
             self.buffer.give(bag);

@@ -27,7 +27,7 @@ pub(super) const GRANULE: usize = 16;
 /// Words of a page's bitmap.
 #[cfg(not(loom))]
 pub(super) const WORDS: usize = UNIT / GRANULE / 64;
-/// Under loom all words behave alike, and loom tries every order of the accesses to one.
+/// One word under loom. All words behave alike, and loom tries every order of the accesses to it.
 #[cfg(loom)]
 pub(super) const WORDS: usize = 1;
 
@@ -39,7 +39,7 @@ const FEW: usize = 8;
 const WORD_BYTES: usize = 64 * GRANULE;
 const PAGE_BYTES: usize = WORDS * WORD_BYTES;
 
-/// The words of a page's bitmap that hold its slots' bits.
+/// The words of a page's bitmaps that hold its slots' bits.
 #[derive(Clone, Copy)]
 pub(super) struct Words {
     /// Bytes of the page from one word's slot to the next.
@@ -86,7 +86,7 @@ pub(super) fn is_set(bits: &Bits, offset: usize) -> bool {
     bits[word].load(Ordering::Relaxed) & mask != 0
 }
 
-/// Returns whether the bit was clear. Only one thread at a time may call this.
+/// Sets a bit. Returns whether it was clear. Only one thread at a time may call this.
 #[inline]
 pub(super) fn set(bits: &Bits, offset: usize) -> bool {
     let (word, mask) = place(offset);
@@ -95,19 +95,19 @@ pub(super) fn set(bits: &Bits, offset: usize) -> bool {
     before & mask == 0
 }
 
-/// Any number of threads may call this.
+/// Sets a bit. Any number of threads may call this.
 #[inline]
 pub(super) fn set_shared(bits: &Bits, offset: usize) {
     let (word, mask) = place(offset);
     bits[word].fetch_or(mask, Ordering::Relaxed);
 }
 
-/// Returns whether the bit was set. Any number of threads may call this.
+/// Clears a bit. Returns whether it was set. Any number of threads may call this.
 #[inline]
 pub(super) fn take(bits: &Bits, offset: usize) -> bool {
     let (word, mask) = place(offset);
-    // Released, because a thread that sees the last sweep's mark gone also sees that this sweep is
-    // over (see `held`).
+    // Released: the last sweep had left the mark. A thread that sees the mark gone also sees that
+    // this sweep is over (see `held`).
     bits[word].fetch_and(!mask, Ordering::Release) & mask != 0
 }
 
@@ -178,8 +178,8 @@ impl Starts {
         Some(Self { step, half: if pairs { step / 2 } else { 0 }, phase, less: 64 % step })
     }
 
-    /// Returns the bits of the slots that begin in the next word, and those of them that begin in
-    /// the middle of their granule.
+    /// Returns the bits of the slots that begin in the next word. The second result has only the
+    /// slots that begin in the middle of their granule.
     fn next(&mut self) -> (u64, u64) {
         let Self { step, half, phase, less } = *self;
         let second = if phase + half < step { phase + half } else { phase + half - step };
@@ -205,8 +205,8 @@ fn each_of(word: usize, (mut bits, middle): (u64, u64), mut with: impl FnMut(usi
     }
 }
 
-/// Returns the first slot without a bit, at or behind `from`, where a slot begins. The last slot
-/// ends at `end`.
+/// Returns the first slot without a bit, at or behind byte `from`, where a slot begins. The last
+/// slot ends at byte `end`.
 fn first_clear(bits: &Bits, from: usize, size: usize, end: usize) -> Option<usize> {
     let granule = from / GRANULE;
     let mut word = granule / 64;
@@ -227,9 +227,9 @@ fn first_clear(bits: &Bits, from: usize, size: usize, end: usize) -> Option<usiz
     None
 }
 
-/// Calls `with` for each slot of `size` bytes, up to `end`, that is taken and has no mark. Slots
-/// below byte `cursor` count as taken. If several slots can begin in a word, first calls `soon` for
-/// the slot, to prefetch it.
+/// Calls `with` for each slot of `size` bytes, up to `end`, that is taken and has no mark. If
+/// several slots can begin in a word, first calls `soon` for the slot, to prefetch it. Slots below
+/// byte `cursor` count as taken.
 pub(super) fn each_dead(
     (taken, cursor): (&Bits, usize),
     marks: &Bits,
@@ -301,8 +301,8 @@ pub(super) fn reset(bits: &Bits, offset: usize) {
     bits[word].store(bits[word].load(Ordering::Relaxed) & !mask, Ordering::Relaxed);
 }
 
-/// Copies the bits of `from` to `to`, in `words`, and those that both had to `both`. Returns how
-/// many bits were copied, and how many are in `both`.
+/// Copies the bits of `from` to `to`, in `words`. Stores in `both` the bits that `from` and `to`
+/// had in common. Returns how many bits were copied, and how many are in `both`.
 pub(super) fn copy_and_compare(
     from: &Bits,
     to: &Bits,
@@ -330,7 +330,7 @@ pub(super) fn assign(to: &Bits, bits: &[u64; WORDS], words: Words) {
     words.each().for_each(|n| to[n].store(bits[n], Ordering::Relaxed));
 }
 
-/// Adds the bits of `from` to `to`, and clears `from`. Returns how many were in both.
+/// Adds all bits of `from` to `to`, and clears `from`. Returns how many were in both.
 pub(super) fn merge(from: &Bits, to: &Bits) -> usize {
     let mut twice = 0;
     for (from, to) in from.iter().zip(to) {

@@ -50,12 +50,9 @@ pub(super) struct ByObject<T> {
     items: Array<T>,
     young: Array<u64>,
     heads: Side,
-    /// Places of the table, less one.
     mask: usize,
-    /// The first free number.
     free: u32,
     count: usize,
-    /// For tests: how many entries were visited.
     #[cfg(test)]
     pub(super) visited: usize,
 }
@@ -105,7 +102,7 @@ impl<T: Linked> ByObject<T> {
         }
     }
 
-    /// Makes a table that fits one more entry. Without memory, keeps the old one, which may be
+    /// Makes a table that fits one more entry. Without memory, keeps the old table, which may be
     /// full. Returns whether there is a table.
     fn fit(&mut self) -> bool {
         if self.mask != 0 && self.count <= self.mask {
@@ -208,13 +205,12 @@ impl<T: Linked> ByObject<T> {
         self.set_young(number, true);
     }
 
-    /// Makes minor collections pass an entry over, because all its objects are old.
     pub(super) fn make_old(&mut self, number: u32) {
         self.set_young(number, false);
     }
 
-    /// Returns the first entry behind `number` that a collection visits; a minor one visits only
-    /// young entries. Takes constant time for each 64 entries that are passed over.
+    /// Returns the number of the first entry behind `number` that a collection visits. A minor one
+    /// visits only young entries. Takes constant time for each 64 entries that are passed over.
     pub(super) fn next(&mut self, number: u32, minor: bool) -> Option<u32> {
         let mut place = number as usize;
         while place < self.items.len() {
@@ -249,7 +245,6 @@ impl<T: Linked> ByObject<T> {
         }
     }
 
-    /// Changes the address of each object to the result of `with`.
     pub(super) fn each_object(&mut self, with: &dyn Fn(*mut u8) -> *mut u8) {
         let mut moved = false;
         self.each(|item| {

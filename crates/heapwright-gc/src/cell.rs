@@ -32,7 +32,7 @@ impl Num {
         self.0.load(Ordering::Acquire)
     }
 
-    /// For readers that use [`Num::get_acquired`].
+    /// Changes the number, for readers that use [`Num::get_acquired`].
     #[inline]
     pub(crate) fn set_released(&self, value: usize) {
         self.0.store(value, Ordering::Release);
@@ -69,7 +69,6 @@ impl Num {
         _ = self.0.compare_exchange(value, 0, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Sets the number, and returns the old value.
     #[inline(always)]
     pub(crate) fn replace(&self, value: usize) -> usize {
         let was = self.get();
@@ -77,7 +76,6 @@ impl Num {
         was
     }
 
-    /// Sets the number to 0, and returns the old value.
     #[inline]
     pub(crate) fn take(&self) -> usize {
         self.replace(0)

@@ -49,7 +49,6 @@ impl Heap {
             || self.moving.is_asked() && !self.trace.generations.are_majors_deferred()
     }
 
-    /// Begins a cycle: a step, or all of its marking if stores are not reported.
     pub(super) fn collect_or_begin(&self, me: &Mutator) {
         let budget = if self.space.options().incremental {
             Budget { deadline: self.deadline(), bytes: self.first_step() }
@@ -70,21 +69,20 @@ impl Heap {
         self.collect_whole(me, self.space.options().generations, false);
     }
 
-    /// As [`Heap::collect`], but in steps if the heap marks in steps.
     pub(super) fn collect_in_steps(&self, me: &Mutator) {
         let options = self.space.options();
         self.collect_whole(me, options.generations, options.incremental);
     }
 
-    /// Finishes the cycle under way. Then runs a whole cycle with its sweep: a minor one, unless a
-    /// major cycle is due or ages are unknown. Returns whether it was minor.
+    /// Finishes the cycle under way. Then runs another whole cycle and all of its sweep. That cycle
+    /// is minor, unless a major cycle is due or ages are unknown. Returns whether it was minor.
     pub(super) fn collect_young(&self, me: &Mutator) -> bool {
         self.collect_whole(me, false, self.space.options().incremental);
         self.trace.generations.is_minor()
     }
 
-    /// Finishes the cycle under way. Then runs a whole cycle with its sweep: a major one if
-    /// `major`, else the kind that is due. Runs in several pauses if `steps`.
+    /// Finishes the cycle under way. Then runs a whole cycle and all of its sweep: a major cycle if
+    /// `major`, else the kind that is due. Runs in several pauses if `steps`, else in one pause.
     fn collect_whole(&self, me: &Mutator, major: bool, steps: bool) {
         let mut begun = self.space.cycle.phase() != Phase::Marking;
         let mut cycles = self.space.cycle.number();
@@ -271,8 +269,8 @@ impl Heap {
         }
         let verify = self.space.options().verify;
         if self.space.options().incremental && verify & options::VERIFY_HEAP == 0 {
-            // Makes little steps, so that stores come between them. The heap verifier needs whole
-            // collections.
+            // Makes little steps, so that stores come between them. The heap verifier, which looks
+            // for forgotten roots, needs whole collections.
             let budget = Budget { deadline: os::now_ns().max(1), bytes: 1 };
             self.advance(me, budget, true);
         } else {
@@ -294,7 +292,8 @@ impl Heap {
             if !wanted && !generations.remembered.has_lost() {
                 return true;
             }
-            // If a mutator still sweeps one of the last pages, it is swept when the mutator stops.
+            // If a mutator still sweeps one of the last pages, the page is swept when the mutator
+            // stops.
             me.stack.note();
             if !self.stop_world(me) {
                 return false;
@@ -322,7 +321,6 @@ impl Heap {
         self.pause_ends(me, &began, pause);
     }
 
-    /// As [`Heap::move_some`], while the world is stopped.
     fn move_stopped(&self, me: &Mutator, deadline: u64) {
         let through = self.moving.step(&me.tracer, deadline, &Stopped(self, me));
         while let Some(number) = self.moving.next_large() {
@@ -342,7 +340,7 @@ impl Heap {
 
     /// Returns whether objects can move in steps, between which mutators run. Mutators must report
     /// all stores, and the references to a page must be known. (A runtime that changes references
-    /// itself visits all objects.)
+    /// itself visits all objects, in one step.)
     fn moves_in_steps(&self) -> bool {
         let options = self.space.options();
         (options.incremental || options.generations) && !self.runtime().updates()
@@ -356,14 +354,14 @@ impl Heap {
         self.space.trim();
     }
 
-    /// When a step that begins now must end, in nanoseconds of the clock.
+    /// Returns when a step that begins now must end, in nanoseconds of the clock.
     pub(super) fn deadline(&self) -> u64 {
         os::now_ns().saturating_add(self.space.options().step())
     }
 
-    /// Returns the expected bytes still to be marked: in all, a major cycle marks the bytes that
-    /// the last cycle found live, the first cycle the allocated bytes. A minor cycle marks as many
-    /// as the last cycle, but at most the bytes allocated before it.
+    /// Returns the expected bytes still to be marked: a major cycle marks the bytes that the last
+    /// cycle found live, the first cycle the allocated bytes. A minor cycle marks as many as the
+    /// last cycle, but at most the bytes allocated before that cycle.
     pub(super) fn left(&self) -> usize {
         let expected = match self.space.cycle.number() {
             _ if self.trace.generations.is_minor() => self.trace.generations.young(),

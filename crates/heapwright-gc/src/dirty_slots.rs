@@ -21,7 +21,6 @@ use super::layout;
 use super::phase::Phase;
 use super::tracer::{TraceSlot, Tracer};
 
-/// A place, and the function that traces it.
 type Place = (*mut u8, TraceSlot);
 
 /// Traces a whole object. The changed place is not known.
@@ -45,8 +44,8 @@ pub(super) unsafe fn one(slot: *mut u8, tracer: &Tracer) {
 
 impl Tracer {
     /// Notes that something is stored in `place`, in the object `parent`, before the next
-    /// safepoint: it is traced again if it was traced before. Called during marking, and while
-    /// objects move.
+    /// safepoint. If `place` was traced before, it is traced again. Called during marking, and
+    /// while objects move.
     pub(super) fn note_dirty_slot(&self, parent: *mut u8, place: *mut u8, trace: TraceSlot) {
         let (space, of) = (self.space(), self.of());
         let traced = |(_, page_list)| layout::is_traced(page_list);

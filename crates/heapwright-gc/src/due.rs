@@ -37,7 +37,6 @@ impl Due {
         self.noted.set(1);
     }
 
-    /// Sets or removes the function.
     pub(super) fn choose(&self, whom: Option<SomeAreDue>, context: *mut c_void) {
         *self.whom.lock() = Whom(whom, context);
     }

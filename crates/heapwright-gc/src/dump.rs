@@ -59,7 +59,6 @@ impl Names<'_> {
     }
 }
 
-/// The word for a layout.
 const fn word(layout: Layout) -> &'static str {
     match layout {
         Layout::Fine => "fine",
@@ -70,8 +69,8 @@ const fn word(layout: Layout) -> &'static str {
 }
 
 impl Heap {
-    /// Writes a dump in pieces. `sink` returns whether it took a piece. Returns whether the dump is
-    /// whole.
+    /// Writes a dump to `sink`, in pieces. `sink` returns whether it took a piece. Returns whether
+    /// the dump is whole.
     pub(super) fn dump(&self, me: &Mutator, sink: impl FnMut(&[u8]) -> bool) -> bool {
         /// A unit of side memory. It goes back even if the sink panics.
         struct Room(Side);

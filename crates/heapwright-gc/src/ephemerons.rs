@@ -42,7 +42,7 @@ impl Noted {
         i32::try_from(apart).ok().map(|value| Self { key, value, next: 0 })
     }
 
-    /// For a key's slot alone.
+    /// A key's slot alone, which is also the value's slot.
     pub(super) fn of_key(key: *mut *mut u8) -> Self {
         Self { key, value: 0, next: 0 }
     }
@@ -66,7 +66,6 @@ impl Noted {
         self.next
     }
 
-    /// Makes both slots null, because the key is dead.
     pub(super) fn clear(self) {
         for slot in [self.key, self.value_slot()] {
             // SAFETY: `trace` of a marked object reported the slot, and the world is stopped.
@@ -75,11 +74,9 @@ impl Noted {
     }
 }
 
-/// Ephemerons whose keys had no mark when they were visited.
 pub(super) struct Waiting {
     chunks: Array<*mut Chunk>,
     count: usize,
-    /// How many ephemerons are in the table.
     indexed: usize,
     /// Ephemerons that were visited when nothing was left to mark. `dying`: those with dead keys.
     visited: usize,
@@ -125,9 +122,9 @@ impl Waiting {
         unsafe { self.at(number).write(ephemeron) };
     }
 
-    /// Takes over the ephemerons of a chunk from a bag for which `waits` returns true. Returns
-    /// whether the chunk stays here. Calls `refused` for each ephemeron that there is no memory
-    /// for.
+    /// Takes over the ephemerons of a chunk for which `waits` returns true. The chunk was taken
+    /// from a bag. Returns whether the chunk stays here. Calls `refused` for each ephemeron that
+    /// there is no memory for.
     pub(super) fn add(
         &mut self,
         chunk: *mut Chunk,
@@ -140,8 +137,8 @@ impl Waiting {
                 return;
             }
             if self.count == self.chunks.len() * IN_CHUNK {
-                // The chunk itself holds the next ephemerons. Each place is read before it is
-                // overwritten.
+                // The chunk itself holds the next waiting ephemerons. A place of the chunk is read
+                // before it is overwritten.
                 if kept || !self.chunks.push(chunk) {
                     return refused(ephemeron);
                 }
@@ -157,8 +154,8 @@ impl Waiting {
         (0..self.count).map(|number| self.get(number)).for_each(with);
     }
 
-    /// Visits up to `most` more ephemerons, and notes those with a dead key. Returns whether none
-    /// is left.
+    /// Visits up to `most` ephemerons that were not visited before, and notes those with a dead
+    /// key. Returns whether none is left.
     pub(super) fn find_dying(&mut self, most: usize, is_dead: impl Fn(*mut u8) -> bool) -> bool {
         let end = self.count.min(self.visited + most);
         while self.visited < end {
@@ -199,7 +196,6 @@ impl Waiting {
         true
     }
 
-    /// Puts new ephemerons into the table. Returns false without memory for a table.
     pub(super) fn index(&mut self) -> bool {
         let small = self.heads.at().is_null() || self.count > 4 * (self.mask + 1);
         if small && !self.expect(2 * self.count) {

@@ -8,13 +8,12 @@
 //! ```
 //!
 //! When a finalizer runs, its object is whole, with all that it leads to, because due objects are
-//! When a finalizer runs, its object is whole, with all that it leads to, because due objects are
 //! marked. A mutator runs finalizers on request ([`run`](super::raw::Mutator::run_finalizers)),
-//! never during an allocation, and only when the marking that made them due has ended. Until that
-//! end, weak slots of objects that the finalizer keeps may still lead to the object (see `weak`).
-//! Afterwards the object is like any other. If the finalizer stored it somewhere, it lives on,
-//! without a finalizer.
-//! **The context** is an address that the heap does not look at, or an object of the heap. Such an
+//! never during an allocation. A finalizer does not run before the marking that made it due has
+//! ended. Until that end, weak slots of objects that the finalizer keeps may still lead to the
+//! object (see `weak`). After the finalizer, the object is like any other. If the finalizer stored
+//! the object somewhere, the object lives on, without a finalizer.
+//!
 //! **The context** is an address that the heap does not look at, or an object of the heap. Such an
 //! object is kept as an ephemeron's value is: for as long as the finalizer's object lives, or the
 //! finalizer is due. So a context that leads to the object does not keep the object.
@@ -22,6 +21,7 @@
 //! **Priorities.** The highest priority, 0, is judged first. All objects that its due objects lead
 //! to are marked before the next priority is judged. So an object is not due yet if a due object of
 //! higher priority leads to it. Due finalizers run by priority, then in the order of registration.
+//!
 //! **In steps.** A collection visits a few entries at a time (see `settling`). If an object is
 //! marked after its visit, the contexts of its finalizers are marked, too. Minor collections visit
 //! only entries with a young object or context.
@@ -51,7 +51,7 @@ pub(super) struct Entry {
 const TRACED: u64 = 128;
 
 impl Entry {
-    /// `traced`: the context is an object of the heap.
+    /// Makes a finalizer. `traced`: its context is an object of the heap.
     pub(super) fn new(
         object: *mut u8,
         run: Finalizer,
@@ -91,11 +91,11 @@ impl Linked for Entry {
 struct Level {
     waiting: usize,
     due: Array<Entry>,
-    /// Due finalizers that were taken.
+    /// How many due finalizers were taken.
     taken: usize,
     /// Due finalizers that may be taken. The others became due in the marking under way.
     ready: usize,
-    /// Due finalizers that were marked, or became due earlier.
+    /// How many due finalizers were marked, or became due earlier.
     marked: usize,
 }
 
@@ -120,7 +120,7 @@ impl Level {
 pub(super) struct Finalizers {
     waiting: ByObject<Entry>,
     levels: [Level; PRIORITIES],
-    /// Waiting finalizers whose context is an object.
+    /// How many of the waiting finalizers have a context that is an object.
     traced: usize,
     serial: u64,
 }
@@ -135,8 +135,8 @@ impl Finalizers {
         Self { waiting: ByObject::NONE, levels, traced: 0, serial: 0 }
     }
 
-    /// Returns false without memory, for an unknown priority, or for no object. Also reserves room
-    /// in `due`, so that a collection never fails.
+    /// Adds a finalizer. Returns false without memory, for an unknown priority, or for no object.
+    /// Also reserves room in `due`, so that a collection never fails.
     pub(super) fn add(&mut self, mut entry: Entry) -> bool {
         let Some(level) = self.levels.get_mut(entry.priority()) else { return false };
         entry.serial |= self.serial << 8;
@@ -204,8 +204,8 @@ impl Finalizers {
         }
     }
 
-    /// Sorts the newly due finalizers of this priority, all judged, by their order of registration.
-    /// Returns whether any became due.
+    /// Sorts the newly due finalizers of this priority by their order of registration. All
+    /// finalizers of this priority were judged before. Returns whether any became due.
     pub(super) fn end_priority(&mut self, priority: usize) -> bool {
         let level = &mut self.levels[priority];
         let fresh = &mut level.due[level.ready..];
@@ -216,8 +216,8 @@ impl Finalizers {
         !fresh.is_empty()
     }
 
-    /// Marks the objects and contexts of up to `most` newly due finalizers. Returns whether none is
-    /// left.
+    /// Calls `mark` for the objects and contexts of up to `most` finalizers that became due.
+    /// Returns whether none is left.
     pub(super) fn mark_due(
         &mut self,
         priority: usize,
@@ -249,7 +249,6 @@ impl Finalizers {
         any
     }
 
-    /// Calls `with` for the contexts of an object's finalizers that wait.
     pub(super) fn contexts_of(&mut self, object: *mut u8, mut with: impl FnMut(*mut u8)) {
         if self.traced == 0 {
             return;
@@ -266,7 +265,6 @@ impl Finalizers {
         self.waiting.make_old(number);
     }
 
-    /// Calls `with` for the objects and contexts of all due finalizers: roots.
     pub(super) fn each_due(&self, mut with: impl FnMut(*mut u8)) {
         for entry in self.levels.iter().flat_map(Level::roots) {
             with(entry.object());
@@ -280,7 +278,6 @@ impl Finalizers {
         self.waiting.visited
     }
 
-    /// Calls `with` for the contexts of finalizers that are not due.
     pub(super) fn each_kept(&mut self, with: &mut impl FnMut(Kept)) {
         self.waiting.each(|entry| {
             if let Some(object) = entry.traced_context() {

@@ -15,7 +15,6 @@ use super::layout::{KINDS, LARGE, PAGE_LISTS};
 use super::page::Page;
 use super::space::Space;
 
-/// A slot of a page, as it was seen.
 pub(super) struct PageSlot {
     pub(super) start: usize,
     pub(super) size: usize,
@@ -51,7 +50,7 @@ impl Space {
         self.find_if(address, |page, start| self.holds(page, start))
     }
 
-    /// As [`Space::find`], but `is_fresh` says whether a region has handed out a slot of a page.
+    /// Also finds objects in regions: `is_fresh` says whether a region has handed out a slot.
     pub(super) fn find_or(
         &self,
         address: *const u8,
@@ -89,8 +88,8 @@ impl Space {
         page.held.is_still(seen).then_some(found)
     }
 
-    /// Returns the page at unit `head`, and the start of the slot of an address. The world is
-    /// stopped.
+    /// Returns the page that begins at unit `head`, and the start of that slot of the page that an
+    /// address lies in. The world is stopped.
     pub(super) fn slot_in(&self, head: usize, address: usize) -> Option<(&Page, usize)> {
         let page = self.pages.at_unit(head)?;
         page.held.look()?;
@@ -125,7 +124,6 @@ impl Space {
         self.pages.at_unit(unit).map_or(0, |page| page.slot.get())
     }
 
-    /// Bytes of the memory of the large object that begins at `unit`.
     #[cold]
     pub(super) fn large_footprint(&self, unit: usize) -> usize {
         self.pages.at_unit(unit).map_or(0, Page::footprint)

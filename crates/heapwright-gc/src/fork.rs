@@ -7,13 +7,13 @@
 //! A fork in the midst of a sweep would copy a half swept page. So the forking thread first makes
 //! all other mutators stop at their safepoints, as a collector does. It holds no lock until they
 //! have stopped, because a mutator on its way to a safepoint may wait for any lock. If a collector
-//! or another fork was first, the forking thread waits (`world::stop_all`).
+//! or another fork was first, the forking thread stops no heap, and waits (`world::stop_all`).
 //!
-//! If a mutator does not stop within a second, the heap is *poisoned* in the child: nothing of it
-//! is collected any more, and it allocates from fresh pages only. So is a heap that was made during
-//! the fork.
+//! A mutator that blocks without leaving the heap may not stop within a second. Then the heap is
+//! *poisoned* in the child: nothing of it is collected any more, and it allocates from fresh pages
+//! only. A heap that was made during the fork is poisoned, too.
 //!
-//! The child has no other mutators. The next sweep finds the free slots of their pages.
+//! In the child there are no other mutators. The next sweep finds the free slots of their pages.
 
 use heapwright_substrate::describe::{self, Front};
 use heapwright_substrate::fork::{self, Handlers, Part};
@@ -48,13 +48,12 @@ pub(super) fn join() {
     }
 }
 
-/// The handshake of the calling thread in a heap's world.
 fn own_handshake(heap: &Heap) -> Option<&'static Handshake> {
     Mutator::of_this_thread(heap).map(|mutator| &mutator.handshake)
 }
 
-/// Calls `with` for each world, and the calling thread's handshake there, until `with` returns
-/// false.
+/// Calls `with` for the world of each heap, with the calling thread's handshake in this world,
+/// until `with` returns false.
 fn each_world(with: WithWorld<'_, 'static>) {
     for heap in heap::all().filter(|heap| heap.is_open()) {
         let own = Mutator::of_this_thread(heap);

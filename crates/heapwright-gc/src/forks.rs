@@ -20,7 +20,6 @@ pub(super) fn note() {
 }
 
 pub(super) struct ForkPart {
-    /// The heap's part in the fork under way.
     pub(super) part: Num,
     /// Whether the heap was copied while a mutator was at work. Then nothing is collected any more.
     pub(super) poisoned: Num,

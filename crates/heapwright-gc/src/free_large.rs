@@ -25,7 +25,6 @@ pub(super) struct FreeLarge {
     first: [usize; MOST],
     /// Which lists have pages, as bits.
     any: u64,
-    /// Bytes of all waiting pages.
     bytes: usize,
     /// The fewest bytes since the last call of `unneeded`.
     low: usize,

@@ -18,9 +18,8 @@
 //! in the cache of its processor.
 //!
 //! Work ends when no worker is active and no full chunk is left, or when a worker's time is up and
-//! it calls `stop`. Threads join as they stop at safepoints.
-//!
-//! Used by `tracer`, `mark` and `help`; loom-checked (`gang/loom_tests.rs`).
+//! it calls `stop`. Threads join as they stop at safepoints. Used by `tracer`, `mark` and `help`;
+//! loom-checked (`gang/loom_tests.rs`).
 
 use core::ptr;
 
@@ -37,7 +36,7 @@ pub(crate) const ITEMS: usize = if cfg!(loom) { 2 } else { 1021 };
 #[repr(C)]
 pub(crate) struct Chunk {
     pub(crate) next: *mut Chunk,
-    /// Valid while the chunk is no worker's newest.
+    /// Number of items; valid while the chunk is no worker's newest.
     pub(crate) count: usize,
     /// The mutator whose stack led to the items; 0: none.
     pub(crate) home: usize,
@@ -124,7 +123,7 @@ struct Inner {
     active: usize,
     /// Workers that have joined, active or idle.
     present: usize,
-    /// The most workers that may be present.
+    /// The most workers that may join.
     most: usize,
     done: bool,
 }
@@ -163,7 +162,7 @@ impl Gang {
         }
     }
 
-    /// Lets up to `most` workers join. The caller is the first.
+    /// Lets workers join, until there are `most`. The caller is the first.
     pub(crate) fn open(&self, most: usize) {
         let mut inner = self.inner.lock();
         inner.active = 1;
@@ -260,7 +259,7 @@ impl Gang {
         self.inner.lock().full.pop()
     }
 
-    /// The caller is a worker without items.
+    /// Leaves the gang. The caller is a worker without items.
     pub(crate) fn go(&self) {
         let mut inner = self.inner.lock();
         inner.active -= 1;
@@ -283,7 +282,7 @@ impl Gang {
         }
     }
 
-    /// Call it while no worker is active.
+    /// Returns whether no full chunk is left. Call it while no worker is active.
     pub(crate) fn is_empty(&self) -> bool {
         self.inner.lock().full.is_empty()
     }

@@ -15,9 +15,8 @@
 //! marks stay, although a major collection is due, because a scope may begin at any time.
 //!
 //! (Demers, Weiser, Hayes, Boehm, Bobrow, Shenker: "Combining generational and conservative garbage
-//! collection", 1990: sticky mark bits.)
-//!
-//! Part of `trace`. Called by `cycle`, `sweep`, `moving`, `tracer` and `raw`.
+//! collection", 1990: sticky mark bits.) Part of `trace`. Called by `cycle`, `sweep`, `moving`,
+//! `tracer` and `raw`.
 
 use core::sync::atomic::{Ordering::Release, fence};
 
@@ -47,10 +46,9 @@ pub(super) struct Generations {
     /// The number of the next page whose sticky marks are to be cleared; 0: none.
     pub(super) clearing: Num,
     /// Bytes that the last major cycle found live. `young`: bytes that the last cycle marked, but
-    /// at most those allocated before it.
+    /// at most the bytes allocated before it.
     live_at_major: Num,
     young: Num,
-    /// Bytes that were allocated before the last cycle.
     allocated_last: Num,
     /// The number of minor cycles. `pay`: whether they pay.
     minors: Num,
@@ -108,7 +106,6 @@ impl Generations {
         self.clearing.get() != 0
     }
 
-    /// Makes the next cycle a major one.
     pub(super) fn want_major(&self) {
         self.wants_major.set(1);
     }
@@ -132,17 +129,17 @@ impl Generations {
     }
 
     /// Returns how many of the `live` bytes are surely live. After a minor cycle these are at most
-    /// those of the last major cycle: others may be old garbage.
+    /// the bytes that the last major cycle found, because other bytes may be old garbage.
     pub(super) fn known_live(&self, live: usize) -> usize {
         let known = if self.is_minor() { self.live_at_major.get().min(live) } else { live };
         self.live_at_major.set(known);
         known
     }
 
-    /// Notes a cycle that marked `marked` bytes, after `allocated` bytes. `first`: there was no
-    /// cycle before. `young`: bytes for which the cycle before was the first collection that they
-    /// survived. Returns the last known survival. After a major cycle this is that of the cycle
-    /// before, because only the coming sweep tells the major cycle's.
+    /// Notes a cycle that marked `marked` bytes, after `allocated` bytes. `young`: bytes for which
+    /// the cycle before was the first collection that they survived, as its sweep counted. `first`:
+    /// there was no cycle before. Returns the last known survival. After a major cycle this is the
+    /// survival of the cycle before. Only the coming sweep tells the survival of the major cycle.
     pub(super) fn end_marking(
         &self,
         first: bool,
@@ -163,8 +160,8 @@ impl Generations {
         }
     }
 
-    /// Chooses the kind of the next cycle. `has`: whether the heap has generations. Returns whether
-    /// marks stay.
+    /// Chooses the kind of the next cycle, when marking has ended. `has`: whether the heap has
+    /// generations. Returns whether marks stay.
     pub(super) fn choose_next(
         &self,
         has: bool,
@@ -216,8 +213,8 @@ impl Generations {
             }
             let end = space.pages.made() + 1;
             let to = (from + CLEARED_AT_A_TIME).min(end);
-            // A thread that sees a mark of the last sweep gone also sees that the sweep is over
-            // (see `held`).
+            // The last sweep had left the marks. A thread that sees a mark gone also sees that this
+            // sweep is over (see `held`).
             fence(Release);
             for page in (from..to).filter_map(|number| space.pages.get(number)) {
                 if page.state() == State::InUse {

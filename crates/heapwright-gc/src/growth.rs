@@ -42,9 +42,9 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Returns how many live and garbage bytes there may be when the next cycle ends: the live
-    /// bytes times the factor, or plus `room` (see `sizing`). Each of the `mutators` gets at least
-    /// `least` bytes.
+    /// Returns how many live and garbage bytes there may be when the next cycle ends. These are the
+    /// live bytes times the factor, or plus `room` (see `sizing`). Each of the `mutators` gets at
+    /// least `least` bytes. So two mutators collect no more often on one heap than on two heaps.
     pub(super) fn goal(&self, live: usize, mutators: usize, room: Option<usize>) -> usize {
         let grown = match room {
             Some(room) => live.saturating_add(room),
@@ -55,9 +55,9 @@ impl Target {
         goal.min(self.most).max(live)
     }
 
-    /// Returns after how many allocated bytes of the allowance a cycle begins. An early start of
-    /// incremental marking makes steps smaller, and keeps no garbage, because new objects are
-    /// white.
+    /// Returns after how many allocated bytes of the allowance a cycle begins. Incremental marking
+    /// begins when half of the allowance is used. An earlier start makes steps smaller, and keeps
+    /// no garbage, because new objects are white.
     pub(super) fn trigger(&self, allowance: usize) -> usize {
         if self.incremental { allowance / 2 } else { allowance }
     }
@@ -78,12 +78,10 @@ pub(super) const LEAST_OF_ALLOWANCE: usize = 8;
 pub(super) struct Outcome {
     /// The bytes that the cycle found live, old garbage included.
     pub(super) live: usize,
-    /// The bytes that the last major cycle found live.
     pub(super) live_at_major: usize,
-    /// How many live and garbage bytes there may be when the next cycle ends.
     pub(super) goal: usize,
-    /// Bytes allocated between two cycles. `survived`: those of them that the second cycle found
-    /// live. The last two cycles for which that is known.
+    /// Bytes allocated between two cycles. `survived`: how many of them the second cycle found
+    /// live. These are the last two cycles for which that is known.
     pub(super) allocated: usize,
     pub(super) survived: usize,
 }
@@ -131,11 +129,10 @@ pub(super) struct Swept {
     pub(super) in_page: usize,
     /// Pages that mutators took since the last sweep ended.
     pub(super) taken: usize,
-    /// Pages that became wholly free.
     pub(super) freed: usize,
 }
 
-/// Returns the decision, and how many pages the pool may take.
+/// Judges a pool. Returns the decision, and how many pages the pool may take.
 pub(super) fn judge(pool: Swept) -> (Decision, usize) {
     let enough = pool.slots / 5;
     if pool.taken == 0 && pool.freed == 0 {
@@ -149,9 +146,9 @@ pub(super) fn judge(pool: Swept) -> (Decision, usize) {
     (Decision::Grows, (wanted - pool.slots).div_ceil(pool.in_page.max(1)))
 }
 
-/// Returns how many pages may be borrowed at once: a pool whose sweep has not ended and has freed
-/// nothing may *borrow* pages, up to an eighth of the allowance. Pages that the sweep frees repay
-/// them.
+/// Returns how many pages may be borrowed at once. A pool whose sweep has not ended and has freed
+/// nothing may *borrow* pages, up to an eighth of the allowance. The pages that the sweep frees
+/// repay them. So an allocation never has to finish a sweep.
 pub(super) fn credit(allowance: usize) -> usize {
     (allowance / 8 / UNIT).max(4)
 }

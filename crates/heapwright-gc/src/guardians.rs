@@ -9,23 +9,23 @@
 //! ```
 //!
 //! After Dybvig, Bruggeman, Eby: "Guardians in a generation-based garbage collector", 1993. The
-//! program registers objects with a guardian. Later it retrieves the objects that only the guardian
-//! still led to. A retrieved object is like any other, and may be registered again. An object may
-//! be registered several times, with one or several guardians, and is retrieved as often. Another
-//! object, its *representative*, may be retrieved in its stead. The representative is kept as an
-//! ephemeron's value is, so the object itself can go.
+//! program registers objects with a guardian. Later, at any time, it retrieves the objects that
+//! only the guardian still led to. A retrieved object is whole, like any other, and may be
+//! registered again. An object may be registered several times, with one or several guardians, and
+//! is retrieved as often. Another object, its *representative*, may be retrieved in its stead. The
+//! representative is kept as an ephemeron's value is, so the object itself can go.
 //!
 //! A retrieved object was never dead: weak references to it stay, and so do ephemerons with this
 //! key. Finalizers differ: they are judged afterwards. If two objects became inaccessible together,
 //! both are retrieved, even if one leads to the other. An inaccessible guardian goes, and retrieves
 //! nothing any more. A guardian lives on if a retrieved object leads to it.
 //!
-//! Any object may be a guardian. The runtime stores the guardian's number in it. The number leads
-//! in constant time to the list of retrievable objects. The heap forgets the number when the
-//! guardian dies.
+//! The runtime chooses any object to be the guardian, and stores the guardian's number in it. The
+//! number leads in constant time to the list of retrievable objects. The heap forgets the number
+//! when the guardian dies. So the heap puts nothing into an object, and needs no root.
 //!
-//! Entries are found by their objects (`by_object`), under a lock. `settling` decides when they are
-//! judged.
+//! Entries are found by their objects (`by_object`), under a lock. `settling` decides when entries
+//! are judged.
 
 use heapwright_substrate::sync::Lock;
 
@@ -34,7 +34,7 @@ use super::by_object::{ByObject, Linked, Node};
 use super::kept::Kept;
 use super::locks::With;
 
-/// All-zero bytes: no guardians.
+/// A heap's guardians. All-zero bytes: no guardians.
 pub(super) struct Guardians {
     inner: Lock<Inner>,
 }
@@ -52,16 +52,16 @@ pub(super) struct Inner {
     retrieved: Array<Retrieved>,
     /// The first free place in `retrieved`: a number from 1.
     free_retrieved: u32,
-    /// Objects that can be retrieved.
+    /// How many objects can be retrieved.
     pending: usize,
-    /// For each guardian that was marked late: its next registration to be visited.
+    /// For each guardian that was marked late: its first registration that is still to be visited.
     late: Array<u32>,
     /// Registrations to be judged. `judged`: how many of them were judged. `dead`: those of them
     /// whose objects are dead.
     queue: Array<u32>,
     judged: usize,
     dead: Array<u32>,
-    /// Dead registrations that are retrievable already.
+    /// How many of the dead registrations are retrievable already.
     buried: usize,
 }
 
@@ -113,14 +113,14 @@ impl Linked for Registered {
 // accesses.
 unsafe impl Send for Inner {}
 
-/// Numbers begin at 1.
+/// Returns the place of a number. Numbers begin at 1.
 fn place<T>(of: &mut [T], number: u32) -> Option<&mut T> {
     of.get_mut((number as usize).checked_sub(1)?)
 }
 
-/// The functions of the collection that visits registrations.
+/// Two functions of the collection that visits registrations.
 pub(super) struct Judge<U, M> {
-    /// Whether a reference leads to an object without a mark.
+    /// Returns whether a reference leads to an object without a mark.
     pub(super) is_unmarked: U,
     pub(super) mark: M,
 }
@@ -231,8 +231,8 @@ impl Inner {
         }
     }
 
-    /// Visits a registration with a marked guardian: marks the representative if the object is
-    /// marked. Otherwise queues the registration.
+    /// Visits a registration with a marked guardian. If the object is marked, marks the
+    /// representative. Otherwise, queues the registration to be judged.
     fn consider<U: Fn(*mut u8) -> bool, M: FnMut(*mut u8)>(
         &mut self,
         number: u32,
@@ -247,7 +247,7 @@ impl Inner {
         }
     }
 
-    /// False if there is no such guardian.
+    /// Returns whether a guardian's object is marked. False if there is no such guardian.
     fn is_marked<U: Fn(*mut u8) -> bool, M: FnMut(*mut u8)>(
         &mut self,
         guardian: u32,
@@ -256,8 +256,8 @@ impl Inner {
         self.guardians.get(guardian).is_some_and(|of| !(judge.is_unmarked)(of.node.object()))
     }
 
-    /// Visits up to `most` guardians behind the number `at`, and advances `at`. Marks the
-    /// retrievable objects of marked guardians. Returns whether no guardian is left.
+    /// Visits up to `most` guardians behind the number `at`, and advances `at`. Marks the objects
+    /// that can be retrieved from marked guardians. Returns whether no guardian is left.
     pub(super) fn visit_guardians<U: Fn(*mut u8) -> bool, M: FnMut(*mut u8)>(
         &mut self,
         at: &mut u32,
@@ -319,8 +319,8 @@ impl Inner {
         }
     }
 
-    /// Visits up to `most` registrations of guardians that were marked late. Returns whether none
-    /// is left.
+    /// Visits up to `most` registrations of guardians that were marked late. Returns whether no
+    /// registration is left.
     pub(super) fn visit_late<U: Fn(*mut u8) -> bool, M: FnMut(*mut u8)>(
         &mut self,
         most: usize,
@@ -345,8 +345,8 @@ impl Inner {
         !self.queue.is_empty()
     }
 
-    /// Judges up to `most` registrations of the queue: those whose objects have no mark are dead.
-    /// Returns whether none is left.
+    /// Judges up to `most` registrations of the queue. If the object of a registration has no mark,
+    /// the registration is dead, and is retrieved next. Returns whether no registration is left.
     pub(super) fn judge_some(
         &mut self,
         most: usize,
@@ -396,7 +396,7 @@ impl Inner {
     }
 
     /// Removes inaccessible guardians with their registrations. Visits up to `most` entries behind
-    /// the number `at`, and advances `at`. Returns whether none is left.
+    /// the number `at`, and advances `at`. Returns whether no guardian is left to visit.
     pub(super) fn sweep_some(
         &mut self,
         at: &mut u32,
@@ -467,7 +467,7 @@ impl Inner {
         false
     }
 
-    /// How many visits to guardians and registrations collections have made.
+    /// Returns how many visits to guardians and registrations collections have made.
     #[cfg(test)]
     pub(super) fn visited(&self) -> usize {
         self.guardians.visited + self.registered.visited
@@ -501,7 +501,7 @@ impl Inner {
 }
 
 impl Guardians {
-    /// Returns the guardian's number, or `None` without memory.
+    /// Makes an object a guardian. Returns its number; `None` without memory.
     pub(super) fn make(&self, object: *mut u8) -> Option<u32> {
         self.inner.lock().make(object)
     }
@@ -510,12 +510,12 @@ impl Guardians {
         with(&mut self.inner.lock())
     }
 
-    /// Returns false without memory, or if there is no such guardian.
+    /// Registers an object. Returns false without memory, or if there is no such guardian.
     pub(super) fn register(&self, number: u32, object: *mut u8, representative: *mut u8) -> bool {
         self.with(|inner| inner.register(number, object, representative))
     }
 
-    /// Takes the guardian's next retrievable object.
+    /// Takes the next object that can be retrieved from a guardian.
     pub(super) fn take(&self, number: u32) -> Option<*mut u8> {
         self.with(|inner| inner.take(number))
     }
@@ -524,7 +524,6 @@ impl Guardians {
         self.with(|inner| inner.pending)
     }
 
-    /// Returns whether an object is registered, or can be retrieved.
     pub(super) fn has_any(&self) -> bool {
         self.with(|inner| inner.registered.count() + inner.pending > 0)
     }

@@ -12,9 +12,9 @@
 //! So making and freeing a cell takes no lock and no atomic operation. Any mutator may free a cell,
 //! and owns the cell from then on.
 //!
-//! Loom does not check this file: a cell belongs to one thread at a time, and changes hands under
-//! the lock, or while the world is stopped. Tests with threads check the counts
-//! (`tests/once_wrong.rs`).
+//! Loom does not check this file. A cell or chain belongs to one thread at a time. It changes hands
+//! under the lock, or while the world is stopped, which loom checks elsewhere. Tests with threads
+//! check the counts (`tests/once_wrong.rs`).
 
 use core::ptr;
 
@@ -29,7 +29,6 @@ const BATCH: usize = 64;
 
 pub(super) type Cell = AtomicPtr<u8>;
 
-/// A chain of free cells: the first cell, or null.
 struct Chain(*mut Cell);
 
 // SAFETY: free cells belong to the owner of their chain.

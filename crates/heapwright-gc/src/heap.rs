@@ -61,7 +61,6 @@ unsafe impl Sync for Heap {}
 
 pub(super) static HEAPS: Recycled<Heap> = Recycled::new();
 
-/// The heap of an id.
 pub(super) fn of(id: u32) -> Option<&'static Heap> {
     HEAPS.get(id)
 }
@@ -91,12 +90,10 @@ impl Heap {
         self.trace.runtime()
     }
 
-    /// Returns how many bytes the heap's pages and external bytes may have together.
     pub(super) fn page_limit(&self) -> usize {
         self.space.target().most.saturating_sub(self.trace.marking.chunks.beyond_a_few())
     }
 
-    /// Makes a new page for a page list, if the heap then has at most `most` bytes.
     pub(super) fn new_page(&self, page_list: usize, most: usize) -> Option<&'static Page> {
         let wanted = self.space.wanted(page_list, self.space.slot(page_list), self.page_limit());
         self.whole().space.new_page(wanted, most)
@@ -118,7 +115,6 @@ impl Heap {
         Some(page)
     }
 
-    /// Returns the heap with the lifetime of the process, because heaps are never freed.
     pub(super) fn whole(&self) -> &'static Self {
         // SAFETY: heaps are made in memory that lives as long as the process.
         unsafe { &*ptr::from_ref(self) }
@@ -128,7 +124,6 @@ impl Heap {
         self.open.get() != 0
     }
 
-    /// Hands the heap's locks to `with`, except the world's, in the order in which they are taken.
     pub(super) fn each_lock(&self, with: With<'_>) {
         self.moving.each_lock(with);
         self.trace.each_lock(with);

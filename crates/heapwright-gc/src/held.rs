@@ -15,8 +15,8 @@
 //! - *The record of an object only moves to the right.* Each step writes the new place before it
 //!   clears the old one, with a release between. A reader loads the places from left to right, with
 //!   an acquire between: a record that is gone from one place is in the next. Pages are read first,
-//!   because regions are under a lock. If neither records the object, pages are read *again*: the
-//!   record may have moved from a region to a page meanwhile.
+//!   because they mostly suffice and regions are under a lock. If neither records the object, pages
+//!   are read *again*: the record may have moved from a region to a page meanwhile.
 //! - *Marks* count from the end of a cycle, which increments the number of cycles, until the page's
 //!   sweep. The sweep copies the marks to *taken*, then stores the cycle in `swept`, then clears
 //!   marks. A reader that finds no mark checks whether the page has been swept meanwhile. If so,
@@ -25,8 +25,8 @@
 //!   The state counts such changes. If the count changed during a read, the values count as no
 //!   object: a page that holds an object does not change.
 //!
-//! A reader never waits, and looks at most twice. Part of `page`; loom-checked
-//! (`held/loom_tests.rs`).
+//! A reader never waits, and looks at most twice. The two threads that may change a page's record
+//! (see `page`) may change this. Part of `page`; loom-checked (`held/loom_tests.rs`).
 #![forbid(unsafe_code)]
 
 use heapwright_substrate::sync::atomic::{Ordering, fence};
@@ -36,9 +36,7 @@ use super::cell::Num;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// No page: the record waits for one.
     None = 0,
-    /// In use: objects may lie in the page.
     InUse = 1,
     /// Wholly free, and may go to any pool.
     Empty = 2,
@@ -89,7 +87,6 @@ impl Held {
         }
     }
 
-    /// Returns the page as it is now, if it is in use.
     pub(super) fn look(&self) -> Option<Seen> {
         let word = self.state.get_acquired();
         (word & STATE == State::InUse as usize).then_some(Seen(word))
@@ -114,8 +111,8 @@ impl Held {
         fence(Ordering::Release);
     }
 
-    /// Opens the page, without objects. It counts as swept in `cycle`. `set` stores the other
-    /// values of the record.
+    /// Opens the page, without objects. It counts as swept in `cycle`. Its bits are in `words`, its
+    /// marks in `marks`. `set` stores the other values of the record.
     pub(super) fn open(&self, marks: &Bits, words: Words, cycle: usize, set: impl FnOnce()) {
         // Another thread may have closed the page.
         fence(Ordering::Release);
@@ -171,7 +168,7 @@ impl Held {
         offset < self.cursor.get_acquired() || bits::is_set(&self.taken, offset)
     }
 
-    /// Every slot below byte `next` is taken.
+    /// Notes that every slot below byte `next` is taken.
     pub(super) fn settle(&self, next: usize) {
         // Released, for a thread that sees this cursor and not the sweep's reset.
         self.cursor.set_released(next);

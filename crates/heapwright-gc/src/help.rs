@@ -62,6 +62,7 @@ impl Trace {
         }
     }
 
+    /// Calls helpers. The gang is open.
     pub(super) fn call_helpers(&self, wanted: usize) {
         if wanted > 0 {
             let of = ptr::from_ref(self).cast_mut().cast();
@@ -109,7 +110,6 @@ mod tests {
 
     const WIDTH: usize = 32;
 
-    /// Every traced object is `WIDTH` references.
     unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, _data: *mut c_void) {
         let object: *mut *mut u8 = object.cast();
         for n in 0..WIDTH {

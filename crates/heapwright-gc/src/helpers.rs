@@ -26,7 +26,6 @@ use super::waiting::{Then, WaitLimit, wait, wake};
 
 const UNTIL_ONE_ENDS: WaitLimit = WaitLimit { looks: 100, then: Then::SleepFor(1_000_000) };
 
-/// The function that a helper runs.
 pub(super) type Life = extern "C" fn(*mut c_void) -> *mut c_void;
 
 pub(super) struct Helpers {

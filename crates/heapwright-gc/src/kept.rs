@@ -32,7 +32,6 @@ impl AllKept {
         whole.then_some(all)
     }
 
-    /// Keeps the entries for which `keep` is true.
     pub(super) fn retain(&mut self, keep: impl FnMut(Kept) -> bool) {
         self.0.retain(keep);
     }

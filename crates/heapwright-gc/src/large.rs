@@ -9,19 +9,18 @@
 //!                     | | | | | | | | |     unused for a purge delay, or in the way: chunk
 //! ```
 //!
-//! An object takes whole units of address space. The heap's limit and pace count the bytes that may
-//! be in memory: the largest footprint that any object in the page has had. A run that the chunk
-//! used before may have memory everywhere. The memory behind the object goes back at once if it is
-//! at least an eighth of the object, or if the limit leaves no room.
+//! Address space costs nothing, so an object takes whole units. The heap's limit and pace count the
+//! bytes that may be in memory: the largest footprint that any object in the page has had. A run
+//! that the chunk used before may have memory everywhere. The memory behind the object goes back at
+//! once if it is at least an eighth of the object, or if the limit leaves no room.
 //!
 //! When the object of a page of up to `MOST` grains has died, the page waits in a list by
 //! footprint. A new object takes a page whose footprint is at most an eighth larger than needed.
 //! Otherwise it takes a page with less memory and the same number of units, or else a new run. If
 //! the limit does not let the heap grow, it takes any larger page with that number of units.
 //! Waiting pages count like empty pages, and are given back to make room for pages of small
-//! objects. (Segregated fits, Wilson et al., 1995, by memory instead of addresses.)
-//!
-//! Part of `space` and `page_lists`.
+//! objects. (Segregated fits, Wilson et al., 1995, by memory instead of addresses.) Part of `space`
+//! and `page_lists`.
 
 use core::ptr;
 
@@ -80,7 +79,7 @@ impl Space {
         page.zero_from.set(needs.max(dirty));
         MAP.set_entries(page.unit.get(), 1, wanted.entry());
         page.assign(wanted.page_list, wanted.slot, wanted.cycle);
-        // The object is not looked at before it is whole: first by the sweep of a later collection.
+        // The first to look at the object is the sweep of a later collection. By then it is whole.
         lists.add(&self.pages, page);
         self.pacing.note_pages(lists.bytes());
         drop(lists);
@@ -117,8 +116,8 @@ impl Space {
             && rest < needs / WASTE
             && self.pacing.is_below(lists.bytes().saturating_add(units * UNIT), wanted.limit);
         page.zero_from.set(if keeps_rest { usize::MAX } else { needs });
-        // Counts the page under the lock that the limit was checked under: other threads check
-        // meanwhile.
+        // Counts the page under the lock under which the limit was checked. Other threads check
+        // while the object is being zeroed.
         lists.add(&self.pages, page);
         self.pacing.note_pages(lists.bytes());
         drop(lists);
@@ -137,7 +136,7 @@ impl Space {
         Some(page)
     }
 
-    /// The page waits for another object, or goes back.
+    /// Frees a claimed page whose object has died. The page waits for another object, or goes back.
     pub(super) fn retire(&self, page: &Page) {
         if !FreeLarge::suits(page) {
             return self.release(page);
@@ -148,8 +147,8 @@ impl Space {
         lists.free_large.put(page);
     }
 
-    /// Resizes a page's object. The number of units stays. New bytes are zero if `clears`. Returns
-    /// false if the limit forbids it.
+    /// Resizes the object of a page to `size` bytes. The number of units stays. New bytes are zero
+    /// if `clears`. Returns false if the limit forbids it.
     fn resize_large(&self, page: &Page, size: usize, limit: usize, clears: bool) -> bool {
         let mut lists = self.lists.lock();
         let (has, needs) = (page.footprint(), footprint(size));
@@ -174,8 +173,8 @@ impl Space {
         true
     }
 
-    /// Resizes an object, in a heap of at most `limit` bytes. Returns whether it now has `size`
-    /// bytes.
+    /// Resizes an object to `size` bytes, in a heap of at most `limit` bytes. Returns whether the
+    /// object now has at least `size` bytes.
     pub(super) fn resize(&self, object: *mut u8, size: usize, limit: usize) -> bool {
         let Some(page) = self.page_of(object.addr()) else { return false };
         let pool = self.sizes().pool(size);

@@ -19,9 +19,8 @@
 //! a *page list*. So neither marking nor sweeping reads an object's type.
 //!
 //! Slots begin at a page's first byte. Sizes are multiples of 8 and at least 16. So no two slots
-//! begin in the same granule of 16 bytes, which one mark bit stands for.
-//!
-//! Arithmetic alone; any caller may use it.
+//! begin in the same granule of 16 bytes, which one mark bit stands for. Arithmetic alone; any
+//! caller may use it.
 #![forbid(unsafe_code)]
 
 use heapwright_substrate::size_class::UNIT;
@@ -151,7 +150,6 @@ pub(super) const fn slots_in_page(size: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// Every size, except under slow Miri.
     const STEP: usize = if cfg!(miri) { 97 } else { 1 };
     const ALL: [Layout; 4] = [Layout::Fine, Layout::Ruby, Layout::Powers, Layout::Single];
 

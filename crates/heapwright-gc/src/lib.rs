@@ -15,7 +15,9 @@
 //! ```
 //!
 //! Pages and pools follow Ruby's Variable Width Allocation (Feature #18045, Peter Zhu, Matt
-//! Valentine-House, Aaron Patterson). Incremental marking follows Dijkstra.
+//! Valentine-House, Aaron Patterson). Empty pages, growth by pool and stable heaps follow later
+//! versions of Ruby. Incremental marking follows Dijkstra. Sparse pages are evacuated, a few at a
+//! time.
 //!
 //! The parts, each of which knows only the parts before it (`heap` has the picture):
 //!

@@ -30,8 +30,8 @@ fn tend_all(_now: u32) -> u32 {
 }
 
 impl Heap {
-    /// Gives back waiting pages of this heap, and units of the process. Called at safepoints and on
-    /// slow paths.
+    /// Gives back pages of this heap, and units of the process, that have waited long enough.
+    /// Called at safepoints and on slow paths.
     pub(super) fn tend(&self) {
         if !self.fork.is_poisoned() {
             self.space.decay();

@@ -11,8 +11,8 @@
 //! A bit that two threads may set at once needs a locked instruction, which waits for all earlier
 //! stores. So each of the two threads has a bitmap that only it writes. An object is marked if
 //! either bitmap has its mark. If both threads reach an object at the same moment, each may miss
-//! the other's mark, and both trace the object. That costs only time: the merge finds and counts it
-//! once.
+//! the other's mark, and both trace the object. That costs only time: the merge finds such objects
+//! and counts them once.
 //!
 //! More than two threads share the map's bitmaps, with locked instructions. So do threads that have
 //! much to mark, and threads that mark in steps, because the merge visits each of the heap's pages.
@@ -31,8 +31,8 @@ use super::cell::Num;
 use super::held::State;
 use super::page::Page;
 
-/// The most bytes to mark with local marks. With more, marking waits for memory, and local marks
-/// would double the bytes that are fetched.
+/// The most bytes to mark with local marks. With more, marks are not in a processor's caches.
+/// Marking then waits for memory, and local marks would double the bytes that are fetched.
 const SMALL: usize = 16 << 20;
 
 /// Bytes of a unit's local bitmap: the marks, and the dirty byte.
@@ -41,7 +41,6 @@ const A_UNIT: usize = SIDE_BITMAP + 1;
 /// The local bitmap of one heap. All-zero bytes: it has no memory.
 pub(super) struct LocalMarks {
     at: AtomicPtr<u8>,
-    /// Units that have a local bitmap.
     units: Num,
     /// Whether a second thread marks there.
     used: Num,
@@ -78,15 +77,14 @@ impl LocalMarks {
         true
     }
 
-    /// From now on two threads mark `left` bytes, each in its own bitmap. Returns false if that
-    /// would not pay, or without memory.
+    /// From now on two threads mark `left` bytes, each in its own bitmap. Returns false without
+    /// memory, or if local marks would not pay.
     pub(super) fn open(&self, left: usize) -> bool {
         let ready = left <= SMALL && self.prepare();
         self.used.set(usize::from(ready));
         ready
     }
 
-    /// Ends the use of local marks.
     pub(super) fn close(&self) {
         self.used.set(0);
     }
@@ -100,7 +98,6 @@ impl LocalMarks {
         self.at.load(Ordering::Relaxed).cast()
     }
 
-    /// The dirty bytes, one for each unit.
     pub(super) fn dirty(&self) -> *mut AtomicU8 {
         self.at.load(Ordering::Relaxed).wrapping_add(self.units.get() * SIDE_BITMAP).cast()
     }
@@ -109,7 +106,7 @@ impl LocalMarks {
         self.used.get() != 0
     }
 
-    /// Returns a page's local bitmap if it is dirty, and makes it clean.
+    /// Returns the local bitmap of a page if it is dirty, and makes it clean.
     pub(super) fn take(&self, page: &Page) -> Option<&Bits> {
         let unit = page.unit.get();
         if page.state() != State::InUse || unit >= self.units.get() {

@@ -6,7 +6,6 @@
 use heapwright_substrate::sync::Lock;
 
 pub(super) trait AnyLock {
-    /// Takes the lock without a guard.
     fn acquire(&self);
 
     /// Releases the lock.

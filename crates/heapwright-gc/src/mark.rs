@@ -36,8 +36,8 @@ impl Trace {
         tracer.trace_dirty_slots();
         loop {
             // Roots are reported again in each step that gets here. If they lead to little work,
-            // the step continues past its deadline. Otherwise, with too short steps, none would
-            // ever be the last.
+            // the step continues past its deadline. Otherwise, if steps were too short for the
+            // roots, no step would ever be the last.
             if !(self.drain(tracer, budget, around)
                 || reported && self.drain(tracer, Budget::of(self.little(roots)), around))
             {
@@ -77,7 +77,6 @@ impl Trace {
         }
     }
 
-    /// Marks the known work, with all stopped threads and with helpers.
     fn drain(&self, tracer: &Tracer, budget: Budget, around: &impl Around) -> bool {
         let parked = around.parked();
         // A step with a budget marks little, and often. Helpers and local marks would not pay.
@@ -129,13 +128,13 @@ impl Trace {
     }
 
     /// Returns how much work a step may do past its deadline, if it has reported `roots` bytes of
-    /// roots. Each step that did not end the cycle allows later steps more.
+    /// roots. Each step that got so far, but did not end the cycle, allows later steps more.
     fn little(&self, roots: usize) -> usize {
         let more = self.marking.attempts.get().saturating_sub(ATTEMPTS).min(16);
         (LITTLE << more).saturating_add(roots)
     }
 
-    /// Returns about how many bytes of work the roots are.
+    /// Reports all roots. Returns about how many bytes of work these are.
     fn report_roots(&self, tracer: &Tracer, around: &impl Around) -> usize {
         let mut roots = 0;
         self.handles.each(|object| {
@@ -174,7 +173,6 @@ mod tests {
 
     impl Around for Nobody {}
 
-    /// Every object is two references.
     unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, _: *mut c_void) {
         // SAFETY: every object of these tests has two words.
         unsafe { *object.cast::<[*mut u8; 2]>() }.into_iter().for_each(|to| tracer.mark(to));

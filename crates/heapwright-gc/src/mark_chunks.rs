@@ -51,7 +51,6 @@ const KEPT: usize = 4 * UNIT;
 unsafe impl Send for Runs {}
 
 impl MarkChunks {
-    /// Makes the reserve. Returns false without memory.
     pub(super) fn begin(&self, gang: &Gang) -> bool {
         let reserve = self.make(gang);
         self.reserve.store(reserve.unwrap_or(ptr::null_mut()), Ordering::Relaxed);
@@ -66,9 +65,9 @@ impl MarkChunks {
         gang.take_empty().or_else(|| self.make(gang))
     }
 
-    /// For a tracer that has no chunk, when there is no memory: returns the reserve, or a chunk of
-    /// the gang with its items. The world is stopped. So every tracer with a chunk finishes, and
-    /// gives it back.
+    /// Returns a chunk for a tracer that has none, when there is no memory: the reserve, or a chunk
+    /// of the gang with its items. The world is stopped. So every tracer with a chunk finishes, and
+    /// gives the chunk back before it waits.
     pub(super) fn last_resort(&self, gang: &Gang) -> *mut Chunk {
         loop {
             let chunk = self.reserve.swap(ptr::null_mut(), Ordering::AcqRel);
@@ -82,7 +81,6 @@ impl MarkChunks {
         }
     }
 
-    /// Cuts side memory into chunks. Returns the first, which is the caller's.
     #[cold]
     fn make(&self, gang: &Gang) -> Option<*mut Chunk> {
         let side = Side::take(UNIT)?;
@@ -102,18 +100,17 @@ impl MarkChunks {
         Some(chunks.wrapping_add(1))
     }
 
-    /// Returns the bytes of all runs, and their peak.
     pub(super) fn bytes(&self) -> [usize; 2] {
         [self.bytes.get(), self.peak.get()]
     }
 
-    /// Bytes of runs beyond those that every heap may keep.
+    /// Returns the bytes of runs beyond those that every heap may keep.
     pub(super) fn beyond_a_few(&self) -> usize {
         self.bytes.get().saturating_sub(KEPT)
     }
 
-    /// Gives back wholly empty runs, but keeps `KEPT` bytes, or a part of the `heap`'s bytes if
-    /// that is more. Takes time linear in the number of chunks. Nobody marks meanwhile.
+    /// Gives back runs whose chunks are all empty. Keeps `KEPT` bytes, or a part of the `heap`'s
+    /// bytes if that is more. Takes time linear in the number of chunks. Nobody marks meanwhile.
     pub(super) fn trim(&self, gang: &Gang, heap: usize) {
         let most = KEPT.max(heap / 256);
         if self.bytes.get() <= most {

@@ -26,13 +26,12 @@ pub(super) struct Marking {
     pub(super) chunks: MarkChunks,
     /// Whether a page is to be looked through, because there was no chunk for one of its objects.
     pub(super) overflowed: AtomicU32,
-    /// The deadline of the step under way, for threads that help.
     deadline: Num,
     /// Objects marked by helpers, and by mutators that have left. `counted_bytes`: their bytes.
     counted: [Num; PAGE_LISTS],
     counted_bytes: Num,
-    /// The work of these helpers and mutators (see `tracer`). `attempts`: the steps that reported
-    /// all roots, but did not end marking.
+    /// The work of these helpers and mutators (see `tracer`). `attempts`: the steps of this cycle
+    /// that reported all roots, but did not end marking.
     counted_work: Num,
     pub(super) attempts: Num,
 }
@@ -105,8 +104,8 @@ impl Marking {
         self.counted_bytes.add((twice * page.footprint()).wrapping_neg());
     }
 
-    /// Adds the counted objects to `live`, by page list, and returns their bytes. Zeroes the
-    /// counts.
+    /// Adds the objects that were counted to `live`, by page list, and returns their bytes. The
+    /// counts are zero again.
     pub(super) fn take_counts(&self, live: &mut [usize; PAGE_LISTS]) -> usize {
         for (live, kept) in live.iter_mut().zip(&self.counted) {
             *live += kept.take();

@@ -14,7 +14,8 @@ use super::page;
 use super::space::Space;
 
 impl Space {
-    /// Returns the bitmap, and the object's offset in its page. `None` if it is not of this heap.
+    /// Returns an object's mark: the bitmap, and the object's offset in its page. `None` if the
+    /// object is not of this heap.
     fn mark_of(&self, object: *mut u8) -> Option<(&'static Bits, usize)> {
         let (unit, _) = find::list_of(object.addr(), self.tag())?;
         Some((page::marks(unit), object.addr() - MAP.address_of(unit).addr()))
@@ -29,7 +30,6 @@ impl Space {
         self.mark_of(object).is_some_and(|(marks, at)| bits::is_set(marks, at))
     }
 
-    /// Returns whether a reference leads to an object of the heap that has no mark.
     pub(super) fn is_unmarked(&self, reference: *mut u8) -> bool {
         !reference.is_null()
             && reference.addr() & 7 == 0

@@ -41,7 +41,8 @@ pub(super) struct Minors {
 }
 
 impl Minors {
-    /// Notes a collection that marked `marked` bytes, after `allocated` bytes.
+    /// Notes a collection that marked `marked` bytes, after `allocated` bytes. `live` bytes live,
+    /// as far as is known.
     pub(super) fn note(&self, minor: bool, allocated: usize, marked: usize, live: usize) {
         if self.count.get() == 0 {
             self.first.set(allocated);
@@ -69,14 +70,13 @@ impl Minors {
         }
     }
 
-    /// Returns whether major collections with the same work would have made less room than minor
-    /// ones. `major`: the work of one major collection.
+    /// Returns whether minor collections pay: major ones with the same work would have made less
+    /// room. `major`: the work of one major collection.
     fn do_pay(&self, major: usize) -> bool {
         let (first, gained) = (self.sum_first.get(), self.sum_gained.get());
         gained as f64 * major as f64 >= first as f64 * self.sum_work.get() as f64
     }
 
-    /// Returns whether the next collection is to be a major one, because minor ones did not pay.
     pub(super) fn rest(&self) -> bool {
         self.left.get() != 0
     }

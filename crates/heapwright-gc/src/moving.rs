@@ -10,8 +10,8 @@
 //! ```
 //!
 //! **No barrier for reads.** Mutators run between two steps. An object and all references to it
-//! change in one step, so mutators never see an old address. All references to a page must be known
-//! before the step that evacuates it:
+//! change in one step, so mutators never see an old address. So all references to a page must be
+//! known before the step that evacuates it:
 //!
 //! - *slots in objects* were noted while marking. The write barrier (`stores`) reports slots that
 //!   were stored to since. The next step scans newer objects, a page at a time
@@ -44,10 +44,10 @@ mod evacuation;
 
 /// The next major collection compacts.
 const DUE: usize = 1;
-/// The next major collection compacts, and begins soon, on request.
+/// The next major collection compacts, and begins soon: a caller requested it.
 const URGENT: usize = 2;
-/// A compaction was requested. First a major collection must find where objects live. It is still
-/// to begin (`ASKED`), or has begun (`COUNTED`).
+/// A caller requested a compaction. First a major collection must find where objects live. It is
+/// still to begin (`ASKED`), or has begun (`COUNTED`).
 const ASKED: usize = 3;
 const COUNTED: usize = 4;
 /// As `URGENT`, but all pages that may go are evacuated.
@@ -60,8 +60,8 @@ const READY: usize = 3;
 /// All pages of the plan are done. The sweep has passed some of them over.
 const SETTLING: usize = 4;
 
-/// The moving state of a heap. All-zero bytes: nothing moves. It knows no mutator: a step gets its
-/// [surroundings](super::around::Around) from the caller.
+/// The moving state of a heap. All-zero bytes: nothing moves. Moving uses `space` and `trace`, and
+/// knows no mutator. A step gets its [surroundings](super::around::Around) from the caller.
 ///
 /// A page that stays is swept like any other. Forwarding words stay until the last page is done,
 /// because noted slots may lie in objects that have moved meanwhile. Then the sweep finds the
@@ -72,16 +72,16 @@ const SETTLING: usize = 4;
 /// ([`wanted`](super::raw::Runtime#structfield.wanted)). The object then moves to the pool that
 /// fits, and the heap tells the runtime ([`moved`](super::raw::Runtime#structfield.moved)). A page
 /// with a resized object is always in the plan.
+///
 /// **With generations** only major collections move. All their live objects are old, and stay old.
 ///
 /// **A runtime that changes references itself**
 /// ([`update`](super::raw::Runtime#structfield.update)) may report them by value, from any place,
 /// as [movable](super::raw::Tracer::mark_movable). Then no slot is noted, and all objects move in
-/// one pause.
 /// one pause. The runtime updates the references of each live object by the forwarding words.
 pub(super) struct Moving {
     wanted: Num,
-    /// Changed under the plan's lock.
+    /// The stage of the plan. Changed under the plan's lock.
     stage: Num,
     plan: Lock<Plan>,
     /// Pages that may hold unscanned objects.
@@ -105,7 +105,7 @@ struct Plan {
     next: usize,
     census: Side,
     pages: Array<u32>,
-    /// Pages of the plan that are done.
+    /// How many pages of the plan are done.
     through: usize,
 }
 
@@ -156,7 +156,7 @@ impl Moving {
         let _noted = self.larges.lock().0.push(page.number.get() as u32);
     }
 
-    /// The caller tells the runtime of the page next.
+    /// Takes the number of a noted page. The caller tells the runtime next.
     pub(super) fn next_large(&self) -> Option<u32> {
         self.larges.lock().0.pop()
     }
@@ -174,12 +174,13 @@ impl Moving {
         self.wanted.get() > DUE
     }
 
-    /// Makes the next collection a major one that compacts sparse pages, or all that may go.
+    /// Makes the next collection a major one that compacts: all pages that may go if `all`, else
+    /// sparse pages.
     pub(super) fn ask_now(&self, all: bool) {
         self.wanted.set(if all { ALL } else { URGENT });
     }
 
-    /// A mutator has finished with the page, or has made a large object.
+    /// Notes a page with new objects: a mutator has finished with it, or has made a large object.
     pub(super) fn note_used(&self, space: &Space, page: &Page) {
         if space.cycle.phase() == Phase::Moving
             && layout::is_traced(page.page_list.get())

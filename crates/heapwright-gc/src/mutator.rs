@@ -64,8 +64,8 @@ pub(super) struct Mutator {
     pub(super) how: Num,
     /// Whether the thread has left its other mutators because it waits for this mutator's heap.
     pub(super) left_others: Num,
-    /// The thread's number in the system, and above it the number of forks at that time, plus 1. 0:
-    /// unknown.
+    /// The thread's number in the system, and above it the number of forks when it was read, plus 1
+    /// (see `forks`). 0: unknown.
     system_thread: Num,
     /// The mutator's number among all mutators.
     pub(super) number: Num,
@@ -106,8 +106,8 @@ impl Mutator {
         self.tracer.room.forget();
     }
 
-    /// Keeps `objects`, which are being registered, alive in this collection: if it has begun to
-    /// settle, its visits would miss the new registration.
+    /// Keeps `objects` alive in this collection, because they are being registered. If the
+    /// collection has begun to settle, its visits would miss the new registration.
     pub(super) fn keep_this_time<const N: usize>(&self, objects: [*mut u8; N]) {
         let heap = self.heap();
         if heap.trace.settling.is_begun() {
@@ -127,7 +127,6 @@ impl Mutator {
         }
     }
 
-    /// Returns the system's number of the calling thread, which owns this mutator.
     pub(super) fn system_thread(&self) -> u32 {
         let (known, process) = (self.system_thread.get(), forks::forks() + 1);
         if known >> 32 == process {

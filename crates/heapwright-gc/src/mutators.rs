@@ -32,7 +32,6 @@ impl Heap {
         work
     }
 
-    /// Gives the notes of all tracers to the heap.
     pub(super) fn give_notes(&self) {
         self.each_mutator(|mutator| mutator.tracer.give_notes());
     }

@@ -49,8 +49,8 @@ impl NativeStack {
         self.top.set(self.base.get().with_addr(top));
     }
 
-    /// Notes the top for as long as the guard exists. Functions that are called meanwhile note
-    /// nothing.
+    /// As [`NativeStack::note`], for as long as the guard exists. Functions that are called
+    /// meanwhile note nothing, so stale values in their frames keep no object.
     #[inline(always)]
     pub(super) fn enter(&self) -> Noted<'_> {
         self.note();
@@ -87,7 +87,6 @@ impl NativeStack {
         start != 0 && start <= top.addr()
     }
 
-    /// Reports objects that the thread's stack and registers may lead to.
     pub(super) fn scan(&self, tracer: &Tracer) {
         let (top, base) = (self.top.get(), self.base.get());
         if base.is_null() || top.is_null() {

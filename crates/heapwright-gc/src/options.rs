@@ -31,9 +31,9 @@ pub struct Options {
     /// Whether the runtime reports all stores, so that most collections need not visit objects that
     /// survived earlier ones: see [`Mutator::write`](super::raw::Mutator::write).
     pub generations: bool,
-    /// The most threads that mark, stopped mutators included. Helper threads are started up to this
-    /// number, and end after a second without work. 0: one for each processor, up to 4; 1: no
-    /// helpers.
+    /// The most threads that mark, stopped mutators included. If there is much to mark, helper
+    /// threads are started, up to this number. They end after a second without work. 0: one for
+    /// each processor, up to 4; 1: no helpers. Never more than the processors.
     pub markers: u32,
     /// Whether objects move when the heap has many more pages than its goal allows. Then the
     /// runtime reports every reference by its place

@@ -11,7 +11,7 @@
 //! hardly anything between two cycles again.
 //!
 //! The measure is the bytes that mutators got between two cycles. The bytes that a cycle found free
-//! may be unusable. It is not a time, so a program behaves the same in each run.
+//! may be unusable. A measure of time would make a program behave differently in each run.
 //!
 //! Minor cycles do not count, because they do not mark all live objects. Requested cycles do not
 //! count either. Part of `pacing`.

@@ -27,20 +27,20 @@ use super::overhead::Overhead;
 
 /// The accounts of one heap, in bytes. All zero at first.
 pub(super) struct Pacing {
-    /// A cycle is to begin, even if it is not due.
+    /// Whether a cycle is to begin, even if it is not due.
     wanted: Num,
     /// The bytes that the last cycle found live, external bytes included.
     live: Num,
     goal: Num,
     allowance: Num,
-    /// Bytes that mutators allocated since the last cycle ended. `allocated_before`: in earlier
-    /// cycles.
+    /// Bytes that mutators allocated since the last cycle ended. `allocated_before`: bytes
+    /// allocated in earlier cycles.
     pub(super) allocated: Num,
     allocated_before: Num,
     /// The bytes that the runtime has in malloc.
     external: Num,
     /// The part of `external` that belongs to live objects: estimated when marking ends, known when
-    /// the sweep ends. `external_added`: bytes added since marking ended.
+    /// the sweep ends. `external_added`: the bytes that were added since marking ended.
     external_live: Num,
     external_added: Num,
     /// Threads that free dead objects now. They subtract only dead objects' bytes from `external`.
@@ -48,7 +48,7 @@ pub(super) struct Pacing {
     /// Bytes that mutators still have to mark for their allocations. `unswept`: pages to sweep.
     pub(super) debt: Num,
     pub(super) unswept: Num,
-    /// Bytes of pages when a page was last taken. `peak`: the most bytes of pages and malloc
+    /// Bytes of pages, when a page was last taken. `peak`: the most bytes of pages and malloc
     /// together.
     pages: Num,
     peak: Num,
@@ -99,12 +99,12 @@ impl Pacing {
         self.external.get().cast_signed().max(0).cast_unsigned()
     }
 
-    /// The most bytes ever, in pages and in malloc.
+    /// The most that the heap ever had, in pages and in malloc.
     pub(super) fn peak(&self) -> usize {
         self.peak.get()
     }
 
-    /// Counted when a mutator takes a page.
+    /// All bytes ever allocated, counted when a mutator takes a page.
     pub(super) fn allocated_ever(&self) -> usize {
         self.allocated_before.get().saturating_add(self.allocated.get())
     }
@@ -124,8 +124,8 @@ impl Pacing {
         pages.saturating_add(self.external())
     }
 
-    /// Returns whether a heap whose pages have `pages` bytes stays within `most`, without the
-    /// external bytes of dead objects, and within `limit`, with all external bytes.
+    /// Returns whether a heap whose pages have `pages` bytes stays within two limits. `most` holds
+    /// without the external bytes of dead objects, `limit` with all external bytes.
     pub(super) fn admits(&self, pages: usize, most: usize, limit: usize) -> bool {
         let external = self.external_live.get().saturating_add(self.external_added.get());
         pages.saturating_add(external) <= most && self.is_below(pages, limit)
@@ -136,8 +136,8 @@ impl Pacing {
         self.with_external(pages) <= limit
     }
 
-    /// Notes the bytes of the pages, and the peak. A thread that changes the pages holds the lists'
-    /// lock.
+    /// Notes how many bytes the pages have, and the peak. A thread that changes the pages holds the
+    /// lock of the page lists.
     pub(super) fn note_pages(&self, pages: usize) {
         self.pages.set(pages);
         self.peak.set(self.peak.get().max(self.with_external(pages)));
@@ -148,12 +148,12 @@ impl Pacing {
         self.allocated.add_shared(bytes);
     }
 
-    /// Subtracts bytes that were not allocated after all.
+    /// Subtracts bytes that were not allocated after all. Any thread may call this.
     pub(super) fn sub_allocated(&self, bytes: usize) {
         self.allocated.sub_shared(bytes);
     }
 
-    /// Subtracts if `bytes` is negative. Any thread may call this.
+    /// Adds `bytes` external bytes, or subtracts them if negative. Any thread may call this.
     pub(super) fn add_external(&self, bytes: isize) {
         self.external.add_shared(bytes.cast_unsigned());
         if bytes > 0 {
@@ -190,8 +190,8 @@ impl Pacing {
         self.overhead.is_in_vain(target.most, self.used())
     }
 
-    /// Notes a cycle that has found the live objects, before the counts are reset. `unused` bytes
-    /// count as allocated, but are not used.
+    /// Notes a cycle that has found the live objects. `unused` bytes count as allocated, but are
+    /// not used. Called before the counts are reset.
     pub(super) fn note_cycle(&self, target: &Target, unused: usize, minor: bool) {
         let allocated = self.used().saturating_sub(unused);
         self.overhead.note_cycle(target.most, allocated, self.live.get(), minor);

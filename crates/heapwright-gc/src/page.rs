@@ -34,7 +34,7 @@ use super::references::Incoming;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Evacuation {
-    /// Takes no part.
+    /// The page takes no part.
     No = 0,
     /// Its objects are to be moved elsewhere.
     Candidate = 1,
@@ -45,11 +45,11 @@ pub(super) enum Evacuation {
 #[derive(Clone, Copy)]
 pub(super) struct Found {
     pub(super) live: usize,
-    /// Objects whose marks stayed.
+    /// How many of these are old.
     pub(super) old: usize,
-    /// Objects that survived for the first time.
+    /// How many of these survived for the first time.
     pub(super) young: usize,
-    /// Whether the page's objects were moved elsewhere, except those that stay.
+    /// Whether the page's objects were moved elsewhere, except those that are left.
     pub(super) evacuated: bool,
 }
 
@@ -87,22 +87,22 @@ pub(super) struct Page {
     pub(super) pins: Num,
     /// Whether the runtime resized one of its objects, which may fit a page elsewhere better.
     pub(super) resized: Num,
-    /// Where the scan of objects allocated since the last sweep stopped.
+    /// Objects allocated since the last sweep have been scanned up to here.
     pub(super) scanned_to: Num,
-    /// Whether the sweep passed the page over while objects moved.
+    /// Whether the sweep passed the page over while objects moved. Then it is swept after the move.
     pub(super) passed: Num,
     /// Objects that were moved into it, ever.
     pub(super) moved_in: Num,
     /// Slots that lead to objects of it (see `references`).
     pub(super) incoming: Incoming,
-    /// Its state and its objects, for any thread.
+    /// Its state and its objects: for any thread.
     pub(super) held: Held,
 }
 
 const _: () = assert!(size_of::<Page>() == 192 + 8 * WORDS);
 
-/// Returns the kind of an object of any collected heap, as given to `alloc`. `None` for any other
-/// address. Takes constant time.
+/// Returns the kind of an object of any collected heap, as it was given to `alloc`. `None` for any
+/// other address. Takes constant time.
 #[must_use]
 pub fn object_kind(object: *const u8) -> Option<u32> {
     match MAP.lookup(object.addr()).1.kind() {
@@ -120,7 +120,7 @@ pub(super) fn marks(unit: usize) -> &'static Bits {
 }
 
 impl Page {
-    /// Makes this the record of a fresh page, which counts as swept in `cycle`.
+    /// Makes this the record of a fresh page on a page list. The page counts as swept in `cycle`.
     pub(super) fn open(
         &self,
         unit: usize,
@@ -137,7 +137,7 @@ impl Page {
         });
     }
 
-    /// Puts a wholly free page on a page list. The page counts as swept in `cycle`.
+    /// Puts a page that is wholly free on a page list. The page counts as swept in `cycle`.
     pub(super) fn assign(&self, page_list: usize, slot: usize, cycle: usize) {
         self.make(self.unit.get(), page_list, slot, cycle, || {});
     }
@@ -173,7 +173,7 @@ impl Page {
         }
     }
 
-    /// Any thread may exclude a page from the move.
+    /// Sets the page's state in a move. Any thread may exclude a page from the move.
     pub(super) fn set_evacuation(&self, evacuation: Evacuation) {
         self.evacuation.set(evacuation as usize);
     }
@@ -226,7 +226,6 @@ impl Page {
         bits::next_clear(self.held.taken(), from, self.slot.get(), self.end(), most)
     }
 
-    /// Bytes of free slots at or behind byte `from`.
     pub(super) fn free_from(&self, mut from: usize) -> usize {
         let mut free = 0;
         while let Some((at, stop)) = self.next_free(from, usize::MAX / 2) {
@@ -236,8 +235,8 @@ impl Page {
         free
     }
 
-    /// Returns the start of the slot that byte `offset` lies in, or `None` behind the last slot.
-    /// The result is within a unit, even if the page changes meanwhile.
+    /// Returns the start of the slot that byte `offset` lies in. `None` in the tail behind the last
+    /// slot. The result is within a unit, even if the page changes meanwhile.
     pub(super) fn slot_of(&self, offset: usize) -> Option<usize> {
         let slot = self.slot.get();
         if self.is_large() {
@@ -247,7 +246,6 @@ impl Page {
         (start < UNIT / slot * slot).then_some(start)
     }
 
-    /// The offsets of the slots that hold objects.
     pub(super) fn objects(&self) -> impl Iterator<Item = usize> + '_ {
         let slot = self.slot.get();
         (0..self.slots()).map(move |n| n * slot).filter(|&offset| self.held.is_taken(offset))
@@ -262,8 +260,8 @@ impl Page {
         bits::each_dead(held, self.marks(), slots, soon, |at| with(base.wrapping_add(at)));
     }
 
-    /// Calls `with` for each object allocated since the last sweep and not scanned yet. These
-    /// objects count as scanned from now on.
+    /// Calls `with` for each object that was allocated since the last sweep and has not been
+    /// scanned. These objects count as scanned from now on.
     pub(super) fn each_unscanned(&self, mut with: impl FnMut(*mut u8)) {
         let (from, to) = (self.scanned_to.get(), self.held.cursor());
         if from >= to {
@@ -281,8 +279,8 @@ impl Page {
         bits::each_set(self.marks(), self.slot.get(), with);
     }
 
-    /// Prepares a move: from now on only `taken` records the page's objects. The first word of each
-    /// free slot becomes zero, so that no thread reads it as a forwarding address.
+    /// Prepares the move of its objects: from now on only `taken` records them. The first word of
+    /// each free slot becomes zero, so that nobody reads it as a forwarding address.
     pub(super) fn begin_moving(&self) {
         self.held.forget_cursor(self.slot.get());
         let mut from = 0;
@@ -297,7 +295,7 @@ impl Page {
     }
 
     /// Notes that an object has moved: clears its slot's bit in `taken` and its mark. (A dead
-    /// object stays taken until the sweep. An object that stays has both.)
+    /// object stays taken until the sweep. An object that stays is taken, and has a mark.)
     pub(super) fn set_moved(&self, offset: usize) {
         bits::reset(self.marks(), offset);
         bits::reset(self.held.taken(), offset);
@@ -321,7 +319,7 @@ impl Page {
         bits::start(granule, self.slot.get())
     }
 
-    /// Notes that an old object was moved into a slot.
+    /// Notes that an old object was put into a slot.
     pub(super) fn put_old(&self, offset: usize) {
         bits::set(self.held.taken(), offset);
         bits::set(self.marks(), offset);
@@ -357,8 +355,8 @@ impl Page {
         bits::is_set(self.marks(), offset)
     }
 
-    /// Makes exactly the marked slots taken, and leaves the marks that stay. The page takes no part
-    /// in moving any more.
+    /// Makes exactly the marked slots taken, and leaves the marks that stay. The page has been
+    /// through the sweep of `cycle`, and takes no part in moving any more.
     pub(super) fn sweep(&self, cycle: usize, sticky: StickyMarks) -> Found {
         let found = self.held.sweep(self.marks(), self.words(), cycle, sticky);
         self.scanned_to.set(0);
@@ -369,7 +367,7 @@ impl Page {
         Found { live: found.live, old: found.old, young, evacuated }
     }
 
-    /// The number of units stays.
+    /// Resizes the page's large object to `size` bytes. The number of units stays.
     pub(super) fn resize_large(&self, size: usize) {
         self.slot.set(size);
         self.end.set(size);

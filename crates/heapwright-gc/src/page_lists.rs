@@ -14,9 +14,7 @@
 //!
 //! When a cycle ends, every list of available pages is dropped, and every cursor is set to its page
 //! list's start. That changes 512 words, however large the heap. New pages go in front of the
-//! cursor.
-//!
-//! Part of `space`. Called by `page_search`, `regions`, `cycle` and `sweep`.
+//! cursor. Part of `space`. Called by `page_search`, `regions`, `cycle` and `sweep`.
 
 use heapwright_substrate::size_class::UNIT;
 
@@ -67,7 +65,6 @@ pub(super) struct PageLists {
     /// The fewest empty pages since the last decay.
     pub(super) empty_low: usize,
     pub(super) empty_since: u32,
-    /// Pages in use, except for large objects.
     pub(super) in_use: usize,
     /// Bytes of large objects, in whole system pages.
     pub(super) large: usize,
@@ -168,7 +165,6 @@ impl PageLists {
         }
     }
 
-    /// Takes a claimed page off its page list.
     pub(super) fn remove(&mut self, pages: &Pages, page: &Page) {
         let page_list = &mut self.page_list[page.page_list.get()];
         let (next, prev) = (page.next.get(), page.prev.get());
@@ -200,7 +196,6 @@ impl PageLists {
         Some(page)
     }
 
-    /// Releases a page that has free slots.
     pub(super) fn put_available(&mut self, page: &Page) {
         let page_list = &mut self.page_list[page.page_list.get()];
         page.next_available.set(page_list.available);
@@ -282,7 +277,6 @@ impl PageLists {
         pool.granted = pages.min(allowance / UNIT + 1);
     }
 
-    /// Moves a claimed page without objects from its page list to the empty pages.
     pub(super) fn put_empty(&mut self, pages: &Pages, page: &Page) {
         self.remove(pages, page);
         page.held.close(State::Empty);

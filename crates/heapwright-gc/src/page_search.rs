@@ -57,8 +57,8 @@ impl Mutator {
         }
     }
 
-    /// Claims a page of a larger pool, whose slots are at most twice as large: better than a
-    /// collection.
+    /// Claims a page with free slots of a larger pool, whose slots are at most twice as large. A
+    /// larger slot is better than a collection while much of the heap is free.
     fn find_larger(&self, page_list: usize) -> Option<&'static Page> {
         let heap = self.heap();
         if heap.space.pacing.used() >= heap.space.pacing.allowance() / 8 * 7 {
@@ -98,8 +98,8 @@ impl Mutator {
     /// Claims a page with free slots from a page list, for objects that move.
     fn page_to_move_to(&self, page_list: usize) -> Option<&'static Page> {
         let heap = self.heap();
-        // Calls no `free` while the world is stopped: a stopped thread may hold a lock that it
-        // takes.
+        // Calls no `free` while the world is stopped: a stopped thread may hold a lock that the
+        // callback takes.
         let page = if layout::is_freed(page_list) {
             heap.space.lists.lock().take_available(&heap.space.pages, page_list)
         } else {
@@ -108,9 +108,9 @@ impl Mutator {
         page.or_else(|| heap.take_empty(page_list)).or_else(|| heap.new_page(page_list, usize::MAX))
     }
 
-    /// Takes a slot for an object of `size` bytes that moves. Returns the slot, its page, and its
-    /// offset there. The world is stopped, all mutators are settled, and new objects have been
-    /// scanned.
+    /// Takes a slot of a page list for an object of `size` bytes that moves. Returns the slot, its
+    /// page, and its offset in the page. The world is stopped, all mutators are settled, and new
+    /// objects have been scanned.
     pub(super) fn place(
         &self,
         page_list: usize,

@@ -4,8 +4,8 @@
 //!   unit --record.heap--> number, from 1 --> table --> record
 //! ```
 //!
-//! A record never moves while its heap lives, and is reused. Finding a record takes no lock.
-//! Records are made under the heap's lock.
+//! A record never moves while its heap lives, and is reused when its page has gone back. Finding a
+//! record takes no lock. Records are made under the heap's lock.
 
 use heapwright_substrate::address_map::MAP;
 use heapwright_substrate::segments::Zeroed;
@@ -63,7 +63,7 @@ impl Pages {
         (1..=self.made.get()).filter_map(|number| self.get(number))
     }
 
-    /// The largest number of a record.
+    /// Returns how many records were ever made: the largest number.
     pub(super) fn made(&self) -> usize {
         self.made.get()
     }

@@ -54,12 +54,10 @@ impl Began {
         os::thread_cpu_ns().saturating_sub(self.cpu)
     }
 
-    /// The time at which all mutators were stopped.
     pub(super) fn stood(&self) -> u64 {
         self.stood
     }
 
-    /// Nanoseconds from the collector's call until all mutators were stopped.
     pub(super) fn waited(&self) -> u64 {
         self.stood.saturating_sub(self.asked)
     }

@@ -74,8 +74,8 @@ impl Heap {
         }
     }
 
-    /// With incremental marking, stops after a part of a step's time: a page's cost depends on
-    /// `free`.
+    /// Sweeps the owed pages. With incremental marking, stops after a part of a step's time: the
+    /// cost of a page depends on the runtime's `free`.
     fn pay_sweep(&self) {
         let owed = self.space.pacing.unswept.get();
         if owed == 0 {
@@ -99,7 +99,6 @@ impl Heap {
         }
     }
 
-    /// Marks for the debt, if the debt is worth a step.
     fn pay_marking(&self, me: &Mutator) {
         let pacing = &self.space.pacing;
         if pacing.debt.get() < STEP || self.space.cycle.phase() != Phase::Marking {
@@ -110,7 +109,7 @@ impl Heap {
         }
         let step_factor = self.step_factor();
         let deadline = self.deadline();
-        // Only this mutator's work counts: another mutator subtracts its own step's.
+        // Only this mutator's work counts: another mutator subtracts the work of its own step.
         let worked = me.tracer.work.get();
         let bytes = pacing.debt.get().min(STEP.saturating_mul(step_factor as usize));
         self.advance(me, Budget { deadline, bytes }, false);

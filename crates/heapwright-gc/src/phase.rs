@@ -25,7 +25,6 @@ pub(super) const MOVING: u32 = 4;
 pub(super) enum Phase {
     Idle = 0,
     Marking = 1,
-    /// The heap has marked, and pages are still to be swept.
     Sweeping = 2,
     /// The heap has marked, and objects are still to be moved. Then it sweeps.
     Moving = 3,
@@ -38,8 +37,8 @@ pub(super) struct Cycle {
     pub(super) barrier: AtomicU32,
     /// Cycles whose marking has ended.
     number: Num,
-    /// Whether the runtime keeps references outside the roots (`Mutator::held`): no collection
-    /// runs.
+    /// Whether the runtime keeps references outside the roots (`Mutator::held`). No collection runs
+    /// meanwhile.
     held: Num,
 }
 
@@ -65,18 +64,16 @@ impl Cycle {
         self.phase.compare_exchange(sweeping, idle, Relaxed, Relaxed).is_ok()
     }
 
-    /// Returns which stores mutators must report.
     pub(super) fn barrier(&self) -> u32 {
         self.barrier.load(Relaxed)
     }
 
-    /// The number of cycles whose marking has ended.
     pub(super) fn number(&self) -> usize {
         self.number.get()
     }
 
-    /// For readers that acquire it: a reader of a new number sees that the sweep before is over
-    /// (see `held`).
+    /// As [`Cycle::number`], for readers that acquire it: a reader of a new number must see that
+    /// the sweep before is over (see `held`).
     pub(super) fn counter(&self) -> &Num {
         &self.number
     }

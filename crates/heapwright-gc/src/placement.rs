@@ -53,7 +53,6 @@ impl Space {
         object
     }
 
-    /// Drops the plan: nothing moves any more.
     #[cold]
     pub(super) fn abandon_plan(&self) {
         for page in self.pages.all().filter(|page| page.evacuation() == Evacuation::Candidate) {
@@ -69,7 +68,6 @@ impl Space {
         true
     }
 
-    /// Ends a [`Space::pin`].
     pub(super) fn unpin(&self, object: *mut u8) {
         if let Some(page) = self.page_of(object.addr()) {
             page.pins.sub_shared(1);

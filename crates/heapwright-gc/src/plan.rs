@@ -67,7 +67,6 @@ impl Census {
 }
 
 impl Choice {
-    /// Every page goes.
     pub(super) const ALL: Self = Self { level: STEPS + 2, spared: 0 };
 
     /// Returns whether a page goes. Spares the first pages of the level for which it is called.

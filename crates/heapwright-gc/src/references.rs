@@ -27,7 +27,6 @@ use super::bits::GRANULE;
 use super::cell::{Num, Ptr};
 use super::locks::With;
 
-/// Bits of an address.
 const ADDRESS: u32 = 48;
 
 #[repr(C)]
@@ -63,7 +62,6 @@ struct Blocks(*mut u8);
 unsafe impl Send for Blocks {}
 
 impl References {
-    /// Takes memory for one more reference.
     fn take(&self, room: &Room) -> Option<NonNull<Reference>> {
         if room.next.get() == room.end.get() || room.round.get() != self.round.get() {
             let side = Side::take(UNIT)?;
@@ -82,6 +80,7 @@ impl References {
         NonNull::new(place)
     }
 
+    /// Gives all memory back. Every page's list was dropped before.
     pub(super) fn end(&self) {
         let mut blocks = self.blocks.lock();
         while !blocks.0.is_null() {
@@ -107,8 +106,8 @@ impl Room {
 }
 
 impl Incoming {
-    /// Notes that a slot leads to the object at byte `offset` of the page. Any number of threads
-    /// may call this. Returns false without memory.
+    /// Notes that a slot leads to the object that begins at byte `offset` of the page. Any number
+    /// of threads may call this. Returns false without memory.
     #[must_use]
     pub(super) fn note(
         &self,

@@ -13,9 +13,8 @@
 //! to a number of bytes that fits the nearest cache. They are handed out in address order, so all
 //! slots of the page below `next` are taken. Before a region closes, its progress is written to its
 //! page (see `held`). (Holes that hold their links: Immix, Blackburn and McKinley, PLDI 2008;
-//! Whippet's Nofl, Wingo, 2025.)
-//!
-//! Part of `mutator` and of the C interface; loom-checked with `held`.
+//! Whippet's Nofl, Wingo, 2025.) Part of `mutator` and of the C interface; loom-checked with
+//! `held`.
 
 use core::ptr;
 
@@ -43,8 +42,8 @@ pub(super) struct Hole {
 }
 
 impl Region {
-    /// Hands out slots of its page from `next` to `end`. Only the region's mutator calls this and
-    /// the other functions, except [`Region::has_handed_out`].
+    /// Begins to hand out slots of its page, from `next` to `end`. Only the region's mutator calls
+    /// this function and the others, except [`Region::has_handed_out`].
     pub(super) fn open(&self, next: *mut u8, end: *mut u8) {
         // A thread that sees `next` sees the page.
         fence(Ordering::Release);
@@ -63,7 +62,7 @@ impl Region {
         self.take_of_next_hole()
     }
 
-    /// Continues with the next stretch, and returns its first slot. Null if there is none.
+    /// Makes the next stretch the current one, and returns its first slot. Null if there is none.
     #[inline]
     fn take_of_next_hole(&self) -> *mut u8 {
         let at = self.hole.get();
@@ -96,8 +95,8 @@ impl Region {
         self.page.set(0);
     }
 
-    /// Returns whether the region handed out the slot at `start`, and did not yet note that in page
-    /// number `page`, which ends at `end`. Any thread may call this.
+    /// Returns whether the region has handed out the slot at `start`, and not yet written that to
+    /// the page. The page has the number `page`, and ends at `end`. Any thread may call this.
     pub(super) fn has_handed_out(&self, page: usize, start: usize, end: usize) -> bool {
         if self.page.get() != page {
             return false;

@@ -19,8 +19,8 @@ const REGION: usize = 8 << 10;
 /// Zeroes the free slots from `at` to `stop` of a claimed page, up to `dirty`.
 #[inline]
 fn clean(base: *mut u8, at: usize, stop: usize, dirty: usize) {
-    /// Up to this many bytes, a loop is faster than a call. (The compiler makes a call of a plain
-    /// loop.)
+    /// Up to this many bytes, a loop is faster than a call. (The compiler turns a plain loop into a
+    /// call.)
     const FEW: usize = 256;
     let stop = stop.min(dirty);
     if stop.saturating_sub(at) > FEW {

@@ -11,11 +11,11 @@
 //! object that was stored into an old object survives once as young, so the old object is reported
 //! twice. An object that becomes old may lead to younger objects, so it is reported once more.
 //!
-//! An object is remembered once between two collections: the store that remembers it clears its
-//! mark, and a store into an object without a mark reports nothing (`stores`). The collection that
-//! gets the report sets the mark again. While the object's page awaits the sweep, the mark stays,
-//! because it says that the object lives. Then an object may be remembered twice, which only costs
-//! time.
+//! An object is remembered once between two collections. The store that remembers an object clears
+//! the object's mark. A store into an object without a mark reports nothing (`stores`). The
+//! collection that gets the report sets the mark again. While the object's page awaits the sweep,
+//! the mark stays, because the mark says that the object lives. Then an object may be remembered
+//! more than once, which only costs time.
 //!
 //! If a store into a large object names the *place*, only the place is remembered, and a minor
 //! collection looks at the place alone. The object keeps its mark. If places take an eighth of the
@@ -36,24 +36,20 @@ use super::space::Space;
 pub(super) const PLACE: usize = 2 * size_of::<usize>();
 
 struct Bags {
-    /// Objects with a reported store.
     stores: Bag,
-    /// Objects that the last minor collection got because of an earlier store.
+    /// Objects that were reported to the last minor collection, because of an earlier store.
     again: Bag,
-    /// Objects that have become old.
     survivors: Bag,
 }
 
 pub(super) struct Remembered {
-    /// For the next minor collection.
     next: Bags,
-    /// Objects still to be reported to the collection under way.
     now: Bags,
     /// Places for the next minor collection: of new stores, and those that the last minor
     /// collection got. `places_now`: places still to be reported to the collection under way.
     places: [Bag; 2],
     places_now: [Bag; 2],
-    /// Places that were remembered since the last collection began.
+    /// How many places were remembered since the last collection began.
     place_count: Num,
     /// Whether an object was not remembered, for want of memory.
     lost: Num,
@@ -79,7 +75,7 @@ impl Remembered {
     }
 
     /// Counts a place of an object of `size` bytes. Returns false if there are too many: places
-    /// take together at most an eighth of the object's memory.
+    /// take 16 bytes each, and together at most an eighth of the object's memory.
     pub(super) fn counts_place(&self, size: usize) -> bool {
         let few = self.place_count.get() < size / (8 * PLACE);
         self.place_count.add_shared(usize::from(few));
@@ -102,7 +98,7 @@ impl Remembered {
         self.now.all().into_iter().zip(self.next.all()).for_each(|(now, next)| now.take_all(next));
     }
 
-    /// Takes a chunk of objects. Also returns whether the next collection gets the chunk, too.
+    /// Takes a chunk to be reported. Also returns whether the next collection gets the chunk, too.
     pub(super) fn take(&self) -> Option<(*mut Chunk, bool)> {
         let stores = self.now.stores.take().map(|chunk| (chunk, true));
         stores.or_else(|| {
@@ -160,7 +156,7 @@ impl Remembered {
         with()
     }
 
-    /// Gives a chunk to the next collection, too.
+    /// Gives a chunk to the next collection as well.
     ///
     /// # Safety
     ///
@@ -170,7 +166,7 @@ impl Remembered {
         unsafe { self.next.again.give(chunk) };
     }
 
-    /// Gives a chunk of places to the next collection, too.
+    /// Gives a chunk of places to the next collection as well.
     ///
     /// # Safety
     ///

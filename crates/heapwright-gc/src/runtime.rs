@@ -75,7 +75,7 @@ pub struct Runtime {
         ) -> bool,
     >,
     /// A large object of at least this many bytes is an event, [`Span::Large`](super::Span::Large).
-    /// 0: none.
+    /// 0: no object is.
     pub large_bytes: usize,
     /// Objects have moved: changes each reference that this object reports by
     /// [`Tracer::mark_movable`](super::raw::Tracer::mark_movable) to the result of
@@ -142,7 +142,7 @@ impl Runtime {
         }
     }
 
-    /// Returns whether to try the allocation again.
+    /// Tells the runtime that there is no memory for an object. Returns whether to try again.
     pub(crate) fn out_of_memory(&self, mutator: *mut c_void, size: usize, kind: u32) -> bool {
         // SAFETY: the mutator belongs to the calling thread, which may collect. The runtime keeps
         // its functions valid as long as the heap.

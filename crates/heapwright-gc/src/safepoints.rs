@@ -5,9 +5,8 @@
 //!                     --stop_world--> the collector --go_on-->
 //! ```
 //!
-//! If a thread waits for one heap, its mutators in all other heaps leave (see `world`).
-//!
-//! Called by `cycle`, `allocation`, `attach` and `raw`.
+//! If a thread waits for one heap, its mutators in all other heaps leave (see `world`). Called by
+//! `cycle`, `allocation`, `attach` and `raw`.
 
 use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
@@ -43,8 +42,8 @@ impl Heap {
         self.tend();
     }
 
-    /// The world is stopped. Does nothing in the program's own fork handlers, where it is stopped
-    /// for this thread.
+    /// As [`Heap::at_safepoint`], for a caller that knows that the world is stopped. Does nothing
+    /// in the program's own fork handlers, where the world is stopped for this thread.
     #[cold]
     pub(super) fn rest(&self, me: &Mutator) {
         if sync::holds_all() {
@@ -114,7 +113,6 @@ impl Mutator {
         }
     }
 
-    /// Enters, unless the world is stopped. Returns whether the mutator entered.
     pub(super) fn try_enter(&self) -> bool {
         if sync::holds_all() {
             World::come_in(&self.handshake);
@@ -123,8 +121,8 @@ impl Mutator {
         self.heap().world.try_enter(&self.handshake)
     }
 
-    /// Of several mutators in turns (see `hw_gc_enter`), returns the one that the thread has not
-    /// left.
+    /// The mutator of the calling thread in a heap. If the thread had several mutators in turns
+    /// (see `hw_gc_enter`), returns the one that it has not left.
     pub(super) fn of_this_thread(heap: &Heap) -> Option<&'static Self> {
         let me = os::thread_token();
         let mut found: Option<&'static Self> = None;
@@ -156,8 +154,8 @@ impl Mutator {
         }
     }
 
-    /// The thread is about to wait for this mutator's heap. So no collector waits for its other
-    /// mutators.
+    /// Makes the thread's mutators in other heaps leave, because the thread is about to wait for
+    /// this mutator's heap. So no collector waits for them.
     pub(super) fn leave_elsewhere(&self) {
         let left = world::leave_all(&|with| self.each_seat(with), Some(&self.handshake));
         self.left_others.set(self.left_others.get() | usize::from(left));
@@ -178,7 +176,6 @@ impl Mutator {
         }
     }
 
-    /// Notes that the calling thread has attached the mutator.
     pub(super) fn note_attached(&self) {
         self.watch(CAME | ATTACHED);
     }

@@ -26,8 +26,8 @@
 //!   mutator reaches an object without a mark, except by an ephemeron. EMPTY ends this exception.
 //! - LAST clears weak references that were stored meanwhile, to objects that died young.
 //!
-//! Without memory, marks may be set without a lookup. Then the first stages are repeated. Called by
-//! `mark`.
+//! Without memory, marks may be set without a lookup. Then the first stages are repeated. Objects
+//! without barriers are also visited here. Called by `mark`.
 
 use core::ptr;
 
@@ -105,7 +105,7 @@ impl Trace {
         }
     }
 
-    /// From now on marked objects are looked up, if there are lists to look in.
+    /// Begins to settle. From now on marked objects are looked up, if there are lists to look in.
     fn begin_settling(&self, tracer: &Tracer) {
         let settling = &self.settling;
         settling.next.set(CELLS);
@@ -119,7 +119,7 @@ impl Trace {
     }
 
     /// Takes a chunk of reported ephemerons. Marks the values of ephemerons with marked keys. The
-    /// others wait. Returns whether there was a chunk.
+    /// other ephemerons wait. Returns whether there was a chunk.
     fn add_ephemerons(&self, tracer: &Tracer) -> bool {
         let bag = self.weak.ephemerons();
         let Some(chunk) = bag.take() else { return false };
@@ -312,8 +312,8 @@ impl Trace {
         }
     }
 
-    /// Judges some finalizers of a priority. The next priority follows when all objects that the
-    /// due finalizers lead to are marked.
+    /// Judges some finalizers of a priority: they become due if their objects are inaccessible. The
+    /// next priority follows when all objects that the due finalizers lead to are marked.
     fn judge_priority(&self, priority: usize, minor: bool) {
         let settling = &self.settling;
         if priority == PRIORITIES {
@@ -340,15 +340,15 @@ impl Trace {
         }
     }
 
-    /// Returns whether a marked object is old after this collection: it has survived one before, or
-    /// this is a major one.
+    /// Returns whether a marked object is old when this collection is over: it has survived a
+    /// collection before, or this collection is a major one.
     fn is_old(&self, object: *mut u8) -> bool {
         let Some(page) = self.space().page_of(object.addr()) else { return true };
         let offset = object.addr() - page.base().addr();
         page.is_marked(offset) && (!self.generations.is_minor() || page.has_survived(offset))
     }
 
-    /// The world is stopped.
+    /// Runs the runtime's weak passes. The world is stopped.
     pub(super) fn run_weak_passes(&self, tracer: &Tracer) {
         self.weak_passes.each(|pass, context| {
             // SAFETY: the runtime promised a valid weak pass and context.
@@ -356,8 +356,8 @@ impl Trace {
         });
     }
 
-    /// Runs the weak passes, and clears weak references. All objects are marked, except those that
-    /// only finalizers keep.
+    /// Runs the weak passes, and makes weak references to dead objects null. All objects are
+    /// marked, except those that only finalizers keep.
     fn clear_weak(&self, tracer: &Tracer, passed: &mut bool) {
         if !core::mem::replace(passed, true) {
             self.run_weak_passes(tracer);
@@ -401,7 +401,7 @@ impl Trace {
     }
 
     /// Ends the program if a weak cell leads to an object that is not old, but collections pass the
-    /// cell over. Checks heaps with few cells, too.
+    /// cell over. Such collections would not clear the cell. Checks heaps with few cells, too.
     fn verify_weak_cells(&self) {
         let (space, mut found) = (self.space(), 0);
         self.weak.cells.each_passed_over(|cell| {

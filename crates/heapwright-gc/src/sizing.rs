@@ -16,9 +16,7 @@
 //! Measurements go into sums that are halved at each collection. The collector's time is the
 //! marking thread's CPU time plus the time of the sweep. All other time is the program's, by the
 //! clock, so an idle heap gives memory up at its next collection. Minor collections decide nothing
-//! here.
-//!
-//! Called by `cycle` when marking has ended. Whatever the answer, `least` and `most` hold.
+//! here. Called by `cycle` when marking has ended. Whatever the answer, `least` and `most` hold.
 
 use core::ffi::c_void;
 
@@ -45,12 +43,10 @@ pub(super) struct Sizing {
     swept: Num,
     /// CPU time of this cycle's finished marking steps.
     marking: Num,
-    /// Sums, in which older cycles count less.
     allocated: Num,
     marked: Num,
     collector: Num,
     mutator: Num,
-    /// The limits of the heap's memory (see `growth::Target`).
     factor: Num,
     least: Num,
     most: Num,
@@ -102,7 +98,7 @@ impl Sizing {
         self.room.get().checked_sub(1)
     }
 
-    /// A step of marking took `cpu` nanoseconds.
+    /// Notes that a step of marking has ended, which took `cpu` nanoseconds.
     pub(super) fn end_step(&self, cpu: u64) {
         self.marking.add(cpu as usize);
     }
@@ -130,7 +126,6 @@ pub(super) struct Measured {
 }
 
 impl Sizing {
-    /// Decides how much the heap may grow, when marking has ended.
     pub(super) fn size(&self, target: &Target, measured: &Measured) {
         let Measured { live, allocated, marked, step, swept, cycle, minor } = *measured;
         // Locked during the call: when `choose` returns, the old policy is not running any more.

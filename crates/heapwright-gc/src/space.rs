@@ -40,18 +40,18 @@ use super::pages::Pages;
 use super::phase::Cycle;
 use super::sizing::Sizing;
 
-/// A pool with at least this many pages gets new pages populated in one call instead of by page
-/// faults. That costs less, but parts of the last page may never be used.
+/// If a pool has at least this many pages, new pages are populated in one call instead of by page
+/// faults. That saves a third of the cost, but parts of the last page may never be used.
 const USED_WHOLE: usize = 64;
 
-/// The largest object that a program probably touches as a whole.
+/// Size of the largest object that a program probably touches as a whole.
 const TOUCHED_WHOLE: usize = 4 << 10;
 
-/// Empty pages that a decay gives back. `LOOKS`: the most missed decays that are made up for at
-/// once.
+/// A decay gives back this many empty pages. `LOOKS`: the most missed decays that are made up for
+/// at once.
 const DECAYS: usize = 128;
 const LOOKS: usize = 32;
-/// A decay gives back this many times more pages if the heap took none since the last decay.
+/// A decay gives back this many times more pages if the heap has taken none since the last decay.
 const IDLE: usize = 8;
 /// Pages that are given to the kernel under one lock.
 const PURGED_AT_A_TIME: usize = 32;
@@ -83,7 +83,7 @@ pub(super) struct Wanted {
     pub(super) page_list: usize,
     /// Bytes of a slot; for a large object, the requested size.
     pub(super) slot: usize,
-    /// The page counts as swept in this cycle.
+    /// The heap's last cycle. The page counts as swept in this cycle.
     pub(super) cycle: usize,
     /// The limit of the heap's bytes.
     pub(super) limit: usize,
@@ -144,7 +144,7 @@ impl Space {
         &self.setup().options
     }
 
-    /// How much memory the heap may have.
+    /// Returns how much memory the heap may have.
     pub(super) fn target(&self) -> Target {
         self.sizing.target(self.options().incremental)
     }
@@ -159,7 +159,7 @@ impl Space {
         self.sizes().slot(page_list / KINDS)
     }
 
-    /// The heap's id in its pages' entries. `tag`: the bits of the id there.
+    /// The heap's id in the entries of its pages.
     pub(super) fn id(&self) -> u32 {
         self.id.get() as u32
     }
@@ -192,7 +192,7 @@ impl Space {
         Wanted { heap: self.id(), page_list, slot, cycle, limit, zero: self.clears(page_list) }
     }
 
-    /// Calls `with` for every page in use. The world is stopped.
+    /// Calls `with` for every page in use, page list by page list. The world is stopped.
     pub(super) fn each_page(&self, mut with: impl FnMut(&Page) -> bool) -> bool {
         for page_list in 0..PAGE_LISTS {
             let mut number = self.lists.lock().first(page_list);
@@ -238,7 +238,7 @@ impl Space {
         }
         let page = self.pages.make()?;
         // Does not ask for `Dense`: under a new heap, huge pages cost more to clear than they save
-        // in marking.
+        // in marking. (ci/gc.sh: splay takes 1.5 to 1.8 times as long, gcbench 0.85 times.)
         let Some(run) = runs::take(1, 1, Want::Any, wanted.entry(), |_| Entry::FREE) else {
             self.pages.give(page);
             return None;
@@ -279,8 +279,8 @@ impl Space {
         bits::clear_words(page.marks(), page.words());
     }
 
-    /// Gives back a claimed page without live objects (see `sweep`). A page with more bytes than
-    /// the heap may allocate before its next collection goes to the kernel.
+    /// Gives back a claimed page without live objects, which is not to wait (see `sweep`). A page
+    /// with more bytes than the heap may allocate before its next collection goes to the kernel.
     pub(super) fn release(&self, page: &Page) {
         let mut lists = self.lists.lock();
         lists.remove(&self.pages, page);
@@ -304,7 +304,7 @@ impl Space {
         true
     }
 
-    /// Gives the kernel a page that has waited long enough, and is in no list.
+    /// Gives a page to the kernel. The page has waited long enough, and is in no list any more.
     pub(super) fn purge(&self, page: &Page) {
         Self::close(page);
         // SAFETY: the page is this heap's, has no objects and is in no list. So nobody uses it.
@@ -312,9 +312,9 @@ impl Space {
         self.pages.give(page);
     }
 
-    /// Gives up to `most` pages to the kernel, as long as more than `keep` bytes are left: empty
-    /// pages, then waiting pages of large objects. Returns their bytes. Releases the lock after a
-    /// few pages.
+    /// Gives up to `most` pages to the kernel, as long as more than `keep` bytes are left. Empty
+    /// pages go first, and then waiting pages of large objects. Returns their bytes. Gives up the
+    /// lock after a few pages, for other threads.
     fn purge_some(&self, keep: usize, most: usize) -> usize {
         let (mut given, mut pages) = (0, 0);
         while pages < most {
@@ -337,8 +337,8 @@ impl Space {
         given
     }
 
-    /// Gives the kernel empty pages that were not needed for a while. Any thread may call this,
-    /// even one that has nothing to do with the heap. So the call does not wait for the lock.
+    /// Gives the kernel empty pages that nobody needed for a while. Any thread may call this, even
+    /// a thread that has nothing to do with the heap. So the call does not wait for the lock.
     pub(super) fn decay(&self) {
         let Some(delay) = purge_delay::purge_delay().map(purge_delay::interval) else { return };
         let now = os::coarse_ms();
@@ -359,7 +359,7 @@ impl Space {
         lists.note_look(now);
     }
 
-    /// The sweep is over: pages that are empty now count as not needed from now on.
+    /// Notes that the sweep is over: pages that are empty now count as not needed from now on.
     pub(super) fn end_sweep(&self) {
         let mut lists = self.lists.lock();
         lists.note_look(os::coarse_ms());
@@ -373,8 +373,8 @@ impl Space {
         }
     }
 
-    /// Gives the kernel all empty pages, and the process's free runs, which may have memory of dead
-    /// large objects. Returns the bytes of the heap's pages that the kernel took.
+    /// Gives the kernel all empty pages, and the process's free runs, because these may have memory
+    /// of dead large objects. Returns the bytes of the heap's pages that the kernel took.
     pub(super) fn trim(&self) -> usize {
         let mut lists = self.lists.lock();
         let bytes = lists.empty_bytes();
@@ -384,7 +384,7 @@ impl Space {
         bytes.min(chunk::purge_all(0))
     }
 
-    /// Forgets the empty pages as the heap ends, so that no other thread gives one back.
+    /// Forgets the empty pages, at the heap's end. So no other thread gives such a page back.
     pub(super) fn forget_empty(&self) {
         self.lists.lock().forget_empty();
     }

@@ -30,7 +30,6 @@ use super::mutator::Mutator;
 use super::page::Page;
 use super::pauses::Began;
 
-/// The data of an event beyond its span.
 #[derive(Clone, Copy)]
 struct Said {
     time: u64,
@@ -46,7 +45,6 @@ impl Said {
 }
 
 impl Heap {
-    /// Finds the listeners of a new heap.
     pub(super) fn begin_events(&self) {
         let heard = self.events.timeline.begin() || self.runtime().event.is_some();
         self.events.heard.set(usize::from(heard));
@@ -83,7 +81,6 @@ impl Heap {
         }
     }
 
-    /// Reports that the trace ends: all live objects are marked.
     pub(super) fn trace_ends(&self, me: &Mutator) {
         if self.is_heard() {
             let bytes = self.marked_so_far();
@@ -98,7 +95,6 @@ impl Heap {
         }
     }
 
-    /// Reports that a pause of `ns` nanoseconds ends: the world goes on.
     pub(super) fn pause_ends(&self, me: &Mutator, began: &Began, ns: u64) {
         if self.is_heard() {
             let said = Said { time: began.stood() + ns, ns, ..Said::now() };
@@ -124,7 +120,6 @@ impl Heap {
         }
     }
 
-    /// Reports that a page is one large object from now on.
     pub(super) fn large_begins(&self, me: &Mutator, page: &Page) {
         self.large(BEGINS, 0, Some(me), page);
     }
@@ -134,7 +129,6 @@ impl Heap {
         self.large(BEGINS, STOPPED, Some(me), page);
     }
 
-    /// Reports that a page is no large object any more.
     pub(super) fn large_ends(&self, page: &Page) {
         self.large(ENDS, 0, None, page);
     }

@@ -43,7 +43,6 @@ pub(super) const HAS_CONTEXTS: usize = 1;
 pub(super) const HAS_GUARDED: usize = 2;
 
 impl Settling {
-    /// Returns whether settling has begun. Then marked objects are looked up.
     pub(super) fn is_begun(&self) -> bool {
         self.stage.get() != NOT_BEGUN
     }

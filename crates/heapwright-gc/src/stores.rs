@@ -21,8 +21,8 @@ use super::phase::Phase;
 use super::remembered::PLACE;
 use super::tracer::{TraceSlot, Tracer};
 
-/// A place in a large object that was stored into (null: it counts no more), and its trace
-/// function.
+/// A place in a large object that was stored into, and the function that traces it. If the place is
+/// null, it counts no more.
 type Place = (*mut u8, TraceSlot);
 
 const _: () = assert!(size_of::<Place>() == PLACE);
@@ -40,8 +40,9 @@ impl Tracer {
         }
     }
 
-    /// Remembers a place in `parent`, or all of `parent` if the place is null or `parent` itself,
-    /// if `parent` is small, or if very many places are remembered.
+    /// Remembers a place in `parent`. Remembers all of `parent` if the place is null or `parent`
+    /// itself, if `parent` is small, or if very many places are remembered. (The bound is checked
+    /// when a place is read, because a large object may be made smaller.)
     fn remember_place(&self, head: usize, parent: *mut u8, place: *mut u8, trace: TraceSlot) {
         let (space, of) = (self.space(), self.of());
         let large = |(_, page_list): (usize, usize)| page_list / KINDS == LARGE;
@@ -62,7 +63,6 @@ impl Tracer {
         }
     }
 
-    /// Returns whether a page's marks say which objects are old, and not only which live.
     fn has_marks_that_stay(&self, head: usize) -> bool {
         let space = self.space();
         let swept = |page: &Page| page.held.is_swept(space.cycle.number());
@@ -83,8 +83,8 @@ impl Tracer {
         }
     }
 
-    /// Notes that something was, or will be before the next safepoint, stored into a place of
-    /// `parent`. `trace` traces the place, which may be all of `parent`.
+    /// Remembers a place of `parent`, if `parent` is old: something was stored there, or will be
+    /// before the next safepoint. `trace` traces the place, which may be all of `parent`.
     pub(super) fn touch(&self, parent: *mut u8, place: *mut u8, trace: TraceSlot) {
         let space = self.space();
         let Some((head, page_list)) = find::list_of(parent.addr(), space.tag()) else { return };
@@ -137,8 +137,8 @@ impl Tracer {
             // so it exists, and the place lies in it.
             unsafe { trace(place, self) };
         } else {
-            // The object was new at the store. The next collection gets the place, too, so the
-            // object must live.
+            // The object was new at the store, so it is not known to be old. The next collection
+            // gets the place as well, so the object must live until then.
             self.look_again(page.base().addr() + start);
         }
     }
@@ -150,7 +150,7 @@ impl Tracer {
             return;
         }
         if parent.is_null() {
-            // The parent is a root, and its slot may not be reported.
+            // The parent is a root. Nobody knows whether the root's slot will be reported.
             return space.keep_in_place(child);
         }
         if slot.is_null() {

@@ -44,7 +44,6 @@ impl Heap {
         page.sweep(self.space.cycle.number(), sticky)
     }
 
-    /// Puts a swept page on the right list, or gives it back.
     pub(super) fn put_swept(&self, page: &Page, found: Found) {
         let mut lists = self.space.lists.lock();
         lists.note_swept(page, found, self.space.pacing.allowance());
@@ -91,8 +90,8 @@ impl Heap {
         }
     }
 
-    /// Sweeps up to `most` pages until about `deadline`, nanoseconds of the clock (0: no limit).
-    /// Returns how many pages were swept, or `most` if nothing is left.
+    /// Sweeps up to `most` pages, of any page list, until about `deadline`, nanoseconds of the
+    /// clock (0: no limit). Returns how many pages were swept, or `most` if nothing is left.
     pub(super) fn sweep_some(&self, most: usize, deadline: u64) -> usize {
         self.pauses.while_sweeping(|| {
             for swept in 0..most {
@@ -112,8 +111,8 @@ impl Heap {
         self.sweep_some(MORE, 0);
     }
 
-    /// Sweeps until about `deadline`, nanoseconds of the clock (0: no limit). Returns whether
-    /// nothing is left.
+    /// Sweeps until nothing is left, or until `deadline`, nanoseconds of the clock (0: no limit).
+    /// Returns whether nothing is left.
     pub(super) fn sweep_until(&self, deadline: u64) -> bool {
         self.sweep_some(usize::MAX, deadline) == usize::MAX
             || self.space.cycle.phase() != Phase::Sweeping
@@ -123,8 +122,8 @@ impl Heap {
         self.sweep_some(usize::MAX, 0);
     }
 
-    /// Sweeps until empty pages and freed large objects have `bytes`. Returns whether this call
-    /// swept a page and any bytes are empty now. (Otherwise the caller would try again for ever.)
+    /// Sweeps until empty pages and freed large objects have `bytes`. Returns true only if this
+    /// call swept a page and any bytes are empty now: else the caller would try again for ever.
     pub(super) fn sweep_for(&self, bytes: usize) -> bool {
         let before = self.space.lists.lock().bytes();
         let found = || {

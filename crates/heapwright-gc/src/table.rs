@@ -32,8 +32,8 @@ impl<T: Zeroed, const FIRST: usize, const SEGMENTS: usize> Table<T, FIRST, SEGME
         Some(unsafe { &*at.wrapping_add(index) })
     }
 
-    /// Returns entry `number`: zero, if new. `None` without memory. Only one thread at a time may
-    /// call this.
+    /// Returns entry `number`: zero, if it is new. `None` without memory, or for an invalid number.
+    /// Only one thread at a time may call this.
     pub(super) fn get_or_make(&self, number: usize) -> Option<&T> {
         let (segment, _) = segments::place(number, FIRST);
         let place = self.segments.get(segment)?;

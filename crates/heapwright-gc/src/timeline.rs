@@ -31,7 +31,6 @@ pub(super) struct Timeline {
     kept: Lock<Kept>,
 }
 
-/// Events that are not yet written.
 struct Kept {
     bytes: [u8; KEPT * record::EVENT_BYTES],
     length: usize,
@@ -54,7 +53,6 @@ impl Timeline {
         self.wanted.set(0);
     }
 
-    /// Adds an event of a heap.
     pub(super) fn note(&self, heap: u32, event: &Event) {
         if self.wanted.get() == 0 {
             return;
@@ -99,8 +97,8 @@ impl Timeline {
 }
 
 impl Kept {
-    /// Appends the events to the process's file. Events that cannot be written are lost, with one
-    /// line of text.
+    /// Appends the events to the process's file. Events that cannot be written are lost. One line
+    /// of text reports that.
     fn write(&mut self) {
         let length = core::mem::take(&mut self.length);
         if length == 0 || self.process != forks::forks() {

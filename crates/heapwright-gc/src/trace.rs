@@ -85,13 +85,12 @@ impl Trace {
         unsafe { runtime.assume_init_ref() }
     }
 
-    /// Returns whether tracers note slots that lead to candidates.
+    /// Returns whether tracers note slots that lead to pages whose objects are to be moved.
     #[inline]
     pub(super) fn is_noting(&self) -> bool {
         self.noting.get() != 0
     }
 
-    /// Sets whether tracers note such slots.
     pub(super) fn note_references(&self, noting: bool) {
         self.noting.set(usize::from(noting));
     }

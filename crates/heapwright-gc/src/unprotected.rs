@@ -28,7 +28,6 @@ struct Objects(Array<*mut u8>);
 unsafe impl Send for Objects {}
 
 impl Unprotected {
-    /// Adds an object. Returns false without memory.
     pub(super) fn add(&self, object: *mut u8) -> bool {
         self.objects.lock().0.push(object)
     }

@@ -51,14 +51,13 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Returns false if the object was reached before.
+    /// Notes that an object was reached. Returns false if the object was reached before.
     fn see(&self, number: usize, offset: usize) -> bool {
         let bits = self.seen.at().cast::<Bits>().wrapping_add(number - 1);
         // SAFETY: the side has a bitmap for each page, zeroed at first.
         bits::set(unsafe { &*bits }, offset)
     }
 
-    /// Visits a reference, from the object on top of the path or from a root.
     fn reach(&mut self, reference: *mut u8) {
         if reference.is_null() || reference.addr() & 7 != 0 {
             return;
@@ -95,7 +94,6 @@ impl Walk<'_> {
         line.text(" (").bytes(unsafe { CStr::from_ptr(name) }.to_bytes()).text(")")
     }
 
-    /// Reports that the object on top of the path leads to `reference`.
     #[cold]
     fn report(&mut self, reference: *mut u8, why: &str) {
         self.found += 1;
@@ -132,8 +130,8 @@ impl Walk<'_> {
         })
     }
 
-    /// Visits the objects that guardians and finalizers keep for reached objects, until nothing is
-    /// new.
+    /// Visits the objects that guardians and finalizers keep for reached objects, and all objects
+    /// that these lead to, until nothing is new.
     fn follow_kept(&mut self, tracer: &Tracer) {
         let Some(mut kept) = self.heap.all_kept() else {
             self.out_of_memory = true;
@@ -171,8 +169,8 @@ impl Walk<'_> {
 }
 
 impl Heap {
-    /// Walks from the roots. Returns the number of errors. Ends the program on an error if `stops`.
-    /// The world is stopped.
+    /// Walks from the roots. Returns the number of errors. Ends the program if references are wrong
+    /// and `stops` is set. The world is stopped.
     fn look_over(&self, me: &Mutator, marked: bool, stops: bool) -> usize {
         me.tracer.publish();
         let pages = self.space.pages.all().count();

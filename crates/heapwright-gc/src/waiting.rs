@@ -27,8 +27,8 @@ pub(super) enum Then {
     SleepFor(u64),
 }
 
-/// Waits while `word` is `expected`, at most as long as `limit` says. If it has changed, acquires
-/// what the other thread did before.
+/// Waits while `word` is `expected`, at most as long as `limit` says. If the word has changed,
+/// acquires what the other thread did before.
 #[cfg(not(loom))]
 pub(super) fn wait(word: &AtomicU32, expected: u32, limit: WaitLimit) {
     use heapwright_substrate::sync::atomic::Ordering;
@@ -51,7 +51,6 @@ pub(super) fn wait(word: &AtomicU32, expected: u32, _limit: WaitLimit) {
     heapwright_substrate::sync::futex_wait(word, expected);
 }
 
-/// Wakes all threads that sleep at `word`.
 pub(super) fn wake(word: &AtomicU32) {
     #[cfg(not(loom))]
     heapwright_substrate::os::futex_wake_all(word);

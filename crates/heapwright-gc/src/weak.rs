@@ -14,19 +14,18 @@
 //! ```
 //!
 //! A finalizer finds its object whole, with the ephemerons that have the object as their key. A
-//! weak reference never leads to an object whose finalizer is due, not even in objects that
-//! finalizers keep. So once finalizers are due, every reported weak slot is noted. In step 2 the
-//! finalizers' objects count as dead, although they are marked. If marking goes in steps,
-//! finalizers may become due long before marking ends. They run only after its end (see
-//! `finalizers`).
+//! weak reference never leads to an object whose finalizer is due. This rule also holds for weak
+//! slots in objects that finalizers keep. So once finalizers are due, every reported weak slot is
+//! noted. In step 2 the finalizers' objects count as dead, although they are marked. If marking
+//! goes in steps, finalizers may become due long before marking ends. They run only after its end
+//! (see `finalizers`).
 //!
 //! **Ephemerons** are visited when nothing else is left to mark. From then on each newly marked
 //! object is looked up in a table of their keys (see `ephemerons`).
 //!
 //! **Generations.** An object with a weak reference to a young object is traced like any other.
-//! Minor collections look only at some of the handles (see `weak_cells`).
-//!
-//! Filled by `tracer`; processed by `settling`.
+//! Minor collections look only at some of the handles (see `weak_cells`). Filled by `tracer`;
+//! processed by `settling`.
 
 use heapwright_substrate::sync::Lock;
 
@@ -46,7 +45,6 @@ pub(super) struct Weak {
     watching: Num,
     /// Whether finalizers became due in the marking under way.
     resurrects: Num,
-    /// References that were made null, ever.
     pub(super) cleared: Num,
 }
 
@@ -60,7 +58,6 @@ impl Weak {
         &self.ephemerons
     }
 
-    /// Returns whether each newly marked object is looked up.
     pub(super) fn is_watching(&self) -> bool {
         self.watching.get() != 0
     }

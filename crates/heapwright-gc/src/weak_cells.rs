@@ -9,7 +9,7 @@
 //!
 //! The runtime reads a cell as it likes. It stores an object through
 //! [`Mutator::set_weak`](super::raw::Mutator::set_weak), or into a cell that the heap made null. So
-//! a collection knows which cells may hold a young object, or no object, and looks at these.
+//! a collection knows which cells may hold a young object, or no object. It looks at these cells.
 //!
 //! - A *major* collection visits all cells, a few in each step ([`WeakCells::visit`]). Afterwards
 //!   it looks at cells whose object had no mark, and at new cells.
@@ -52,7 +52,6 @@ const _: () = assert!(size_of::<Block>() <= UNIT);
 struct Inner {
     blocks: Array<*mut Block>,
     free: *mut Cell,
-    /// Cells of the newest block that were handed out.
     used: usize,
 }
 
@@ -61,9 +60,7 @@ unsafe impl Send for Inner {}
 
 pub(super) struct WeakCells {
     inner: Lock<Inner>,
-    /// Cells that were ever made.
     made: AtomicUsize,
-    /// For tests: how many cells collections have looked at.
     #[cfg(test)]
     pub(super) looked: AtomicUsize,
 }
@@ -85,14 +82,12 @@ fn place(cell: *mut Cell) -> (&'static Block, usize) {
     (unsafe { &*block }, within / size_of::<Cell>())
 }
 
-/// Makes collections look at a cell.
 fn look_at(block: &Block, number: usize) {
     block.look[number].store(1, Relaxed);
     block.groups[number / GROUP].store(1, Relaxed);
 }
 
 impl WeakCells {
-    /// Makes a cell that leads to `object`. Returns `None` without memory.
     pub(super) fn make(&self, own: &Own, object: *mut u8) -> Option<*mut Cell> {
         if own.free.get().is_null() {
             own.free.set(self.take_batch()?);
@@ -153,14 +148,13 @@ impl WeakCells {
         own.free.set(ptr::null_mut());
     }
 
-    /// Returns the number of cells, free ones included.
     pub(super) fn count(&self) -> usize {
         self.made.load(Relaxed)
     }
 
-    /// Visits up to `most` cells from number `at` on, in whole groups, and advances `at`. From now
-    /// on the collection looks only at cells whose object has no mark. Returns whether no cell is
-    /// left. The world is stopped.
+    /// Visits up to `most` cells from number `at` on, in a major collection, and advances `at`.
+    /// From now on the collection looks at cells whose object has no mark, and not at the others.
+    /// Visits whole groups. Returns whether no cell is left. The world is stopped.
     pub(super) fn visit(
         &self,
         at: &mut u32,
@@ -189,8 +183,8 @@ impl WeakCells {
     }
 
     /// Calls `with` for each cell with an object that this collection looks at. `with` may change
-    /// the cell. Later collections look at the cell if `with` returns true, or if it holds no
-    /// object. The world is stopped.
+    /// the cell. From now on, collections look at the cell only if `with` returns true, or if the
+    /// cell holds no object. The world is stopped.
     pub(super) fn each_looked_at(&self, mut with: impl FnMut(&Cell) -> bool) {
         let inner = self.inner.lock();
         let few = self.count() <= FEW;

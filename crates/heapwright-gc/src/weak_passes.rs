@@ -22,7 +22,6 @@ use heapwright_substrate::sync::Lock;
 use super::array::Array;
 use super::locks::With;
 
-/// Functions of type `F`, with the context of each.
 struct Passes<F>(Array<(F, *mut c_void)>);
 
 // SAFETY: a context is the runtime's. The runtime promises that any thread may call its function.

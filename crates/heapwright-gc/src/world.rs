@@ -12,11 +12,11 @@
 //!
 //! One word, `stop`, stops the world. The thread that changes it from 0 to 1 is the collector. It
 //! sets every mutator's `poll`, which the fast paths test, and waits until no mutator is `IN`. A
-//! thread that enters while `stop` is set waits. The two sides meet as in Dekker's algorithm. A
-//! mutator writes its state and then reads `stop`; the collector writes `stop` and then reads the
-//! states. Each has a fence between, so one side sees the other. The same words order accesses to
-//! objects: a stopping thread releases its state to the collector, and the collector releases
-//! `stop` to entering threads.
+//! thread that enters while `stop` is set waits. The collector need not wait for a thread that left
+//! before. The two sides meet as in Dekker's algorithm. A mutator writes its state and then reads
+//! `stop`. The collector writes `stop` and then reads the states. Each has a fence between, so one
+//! side sees the other. The same words order accesses to objects: a stopping thread releases its
+//! state to the collector, and the collector releases `stop` to entering threads.
 //!
 //! The collector is a mutator. The mutators that it stopped mark with it (see `gang`), and so do
 //! helpers, which have no handshake. Mutators that are `OUT` may join and part while the world is
@@ -43,8 +43,8 @@ const ELSEWHERE: u32 = 3;
 const UNTIL_IT_GOES_ON: WaitLimit = WaitLimit { looks: 200, then: Then::Sleep };
 /// How long the collector waits. Mutators mostly stop within a few microseconds.
 const UNTIL_ALL_STOPPED: WaitLimit = WaitLimit { looks: 1000, then: Then::SleepFor(1_000_000) };
-/// Helping threads first wait this long, `MOMENTS` times. A step is short, and a sleeping thread
-/// wakes too late for it. Then they wait for `A_WHILE`.
+/// How long helping threads wait, at first. A step is short, and a sleeping thread wakes too late
+/// for it.
 const A_MOMENT: WaitLimit = WaitLimit { looks: 8, then: Then::Return };
 const MOMENTS: u32 = 500;
 const A_WHILE: WaitLimit = WaitLimit { looks: 0, then: Then::SleepFor(1_000_000) };
@@ -73,7 +73,6 @@ impl Handshake {
         }
     }
 
-    /// The mutator of this handshake, as given to `join`.
     pub(crate) fn owner(&self) -> *mut () {
         self.owner.load(Ordering::Relaxed)
     }
@@ -245,7 +244,6 @@ pub(crate) fn stop_all<'w, P: FnMut() -> bool>(
 }
 
 impl World {
-    /// A world without mutators, which goes on. Zeroed memory is such a world.
     #[cfg(loom)]
     pub(crate) fn new() -> Self {
         Self {
@@ -302,8 +300,8 @@ impl World {
         }
     }
 
-    /// Calls `with` for every handshake, under the list's lock. Ends and returns false if `with`
-    /// does.
+    /// Calls `with` for every handshake, under the list's lock, until `with` returns false. Returns
+    /// false in that case.
     pub(crate) fn each(&self, mut with: impl FnMut(&Handshake) -> bool) -> bool {
         let members = self.members.lock();
         let mut at = members.0;
@@ -376,7 +374,7 @@ impl World {
         {}
     }
 
-    /// Makes the mutator enter and returns true, unless the world is stopped.
+    /// Makes the mutator enter, unless the world is stopped. Returns whether it entered.
     pub(crate) fn try_enter(&self, handshake: &Handshake) -> bool {
         self.try_enter_or(handshake, OUT)
     }

@@ -87,7 +87,6 @@ impl Scene {
         }
     }
 
-    /// Joins the gang as long as it is open.
     fn help(&self, most: usize) {
         while self.gang.come() {
             if !self.drain(most) {
@@ -112,7 +111,6 @@ impl Scene {
         through && self.gang.is_empty()
     }
 
-    /// Processes the remaining items. The calling thread works alone.
     fn finish(&self) {
         while let Some(chunk) = self.gang.take_now() {
             let mut own = items(chunk);

@@ -78,13 +78,11 @@ impl Scene {
         });
     }
 
-    /// A mutator takes the page, which is free from byte `from` on.
     fn take(&self, from: usize) {
         self.region.page.set(PAGE);
         self.region.open(at(from), at(4 * SLOT));
     }
 
-    /// The mutator allocates a slot.
     fn allocate(&self) {
         self.region.next.set(self.region.next.get().wrapping_add(SLOT));
     }
@@ -161,7 +159,6 @@ fn meanwhile(
     }
 }
 
-/// Gives the page `count` settled objects.
 fn settled(scene: &Scene, count: usize) {
     scene.take(0);
     (0..count).for_each(|_| scene.allocate());
@@ -176,7 +173,6 @@ fn sweep_twice(scene: &Scene, sticky: StickyMarks) {
     }
 }
 
-/// Gives the page one object, which only a region records.
 fn fresh(scene: &Scene) {
     scene.take(0);
     scene.allocate();
@@ -274,7 +270,6 @@ fn loom_an_object_is_found_while_its_page_is_prepared_for_moving() {
     meanwhile(|scene| settled(scene, 1), does, |scene| scene.holds(0), true);
 }
 
-/// Gives the page two large slots, which are free.
 fn with_large_slots(scene: &Scene) {
     scene.held.close(State::Empty);
     scene.open(2 * SLOT);

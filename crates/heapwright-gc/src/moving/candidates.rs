@@ -6,8 +6,7 @@
 //! ```
 //!
 //! The choice itself is arithmetic, in `plan`. Pages with a resized object are always chosen, those
-//! with a pinned object never. Called by `cycle` before marking begins, and by `sweep` when it is
-//! over.
+//! with a pinned object never. Called by `cycle` before marking begins, and by `sweep` at its end.
 
 use heapwright_substrate::chunk::Side;
 use heapwright_substrate::os;
@@ -113,8 +112,8 @@ impl Moving {
     }
 
     /// Calls `with` for some of the pages that may be in a plan, and their page lists, until `with`
-    /// returns false. Returns whether none is left for this round. The next call then begins with
-    /// the first again.
+    /// returns false. Returns whether no page is left for this round. Then the next call begins
+    /// with the first page again.
     fn survey(
         space: &Space,
         plan: &mut Plan,

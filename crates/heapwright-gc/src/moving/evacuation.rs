@@ -26,15 +26,15 @@ use super::super::trace::Trace;
 use super::super::tracer::{Slots, Tracer};
 use super::{Moving, NO_PLAN, SETTLING};
 
-/// In a step with a deadline, a page stays if more slots than this lead to it: each costs a cache
-/// miss.
+/// In a step with a deadline, a page stays if more slots than this lead to it. Each slot costs a
+/// cache miss or two.
 const POPULAR: usize = 4096;
 /// In a step with a deadline, an object with more bytes than this stays.
 const LONG: usize = 1 << 20;
 
 impl Moving {
-    /// Moves objects until `deadline`; 0: no limit. Returns whether all have moved. The world is
-    /// stopped, and mutators are settled.
+    /// Moves objects until `deadline`; 0: until all have moved. Returns whether all have moved. The
+    /// world is stopped, and mutators are settled.
     pub(crate) fn step(&self, tracer: &Tracer, deadline: u64, around: &impl Around) -> bool {
         let is_over = || deadline != 0 && os::now_ns() >= deadline;
         let step = Step { moving: self, space: tracer.space(), trace: tracer.of(), tracer, around };
@@ -68,8 +68,8 @@ impl Moving {
     /// Takes a page that the sweep passed over while objects moved, to sweep it now.
     pub(crate) fn next_passed<'a>(&self, space: &'a Space) -> Option<&'a Page> {
         let mut plan = self.plan.lock();
-        // Under the lock: another thread may sweep the last page and begin the next plan, which
-        // must not end.
+        // Checks under the lock: another thread may sweep the last page and begin the next plan.
+        // That plan must not end here.
         if self.stage.get() != SETTLING {
             return None;
         }
@@ -141,8 +141,8 @@ impl<A: Around> Step<'_, A> {
         if !self.trace.runtime().updates() {
             self.tracer.looking_at(Slots::Plain, report, &mut keep);
         }
-        // Weak slots need no pins, because they follow their objects. No barrier has noted stores
-        // into these objects, so their slots are noted here.
+        // The first look shows no weak slots. They need no pins, because they follow their objects.
+        // Nobody else has noted stores into these objects, so their slots are noted here.
         self.tracer.looking_at(Slots::Note, report, &mut keep);
     }
 
@@ -233,7 +233,6 @@ impl<A: Around> Step<'_, A> {
         page.incoming.forget();
     }
 
-    /// Changes a slot that led to an object of a page whose objects have moved.
     fn change_slot(&self, page: &Page, slot: *mut *mut u8, granule: usize) {
         let Some(slot) = self.slot_now(slot) else { return };
         let offset = page.start_at(granule);
@@ -263,7 +262,6 @@ impl<A: Around> Step<'_, A> {
         (within + size_of::<usize>() <= size).then(|| to.wrapping_add(within).cast())
     }
 
-    /// Ends the last step: all objects have moved.
     fn end(&self) {
         // Tracers still hold notes for the next minor collection.
         self.around.each_tracer(&mut |tracer| tracer.give_notes());
@@ -336,7 +334,6 @@ mod tests {
         }
     }
 
-    /// Every object is two references.
     unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, _: *mut c_void) {
         // SAFETY: every object of these tests has two slots.
         unsafe { tracer.mark_range(object.cast(), 2) };

@@ -77,7 +77,6 @@ impl Scene {
         self.world.leave(handshake);
     }
 
-    /// Does a collector's work while the world is stopped.
     fn collect(&self) {
         self.world.each(|handshake| {
             let place = self.place_of(handshake);
@@ -328,7 +327,6 @@ impl Scenes {
         self.each_seat(me, &mut |world, handshake| world.leave(handshake));
     }
 
-    /// Collects in one world, while at work in all, as `Heap::stop_world` does.
     fn collect(&self, me: usize, of: usize) {
         let scene = &self.worlds[of];
         let own = &scene.places[me].handshake;
