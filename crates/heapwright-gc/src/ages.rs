@@ -16,8 +16,7 @@ use super::page::Page;
 use super::phase::Phase;
 
 impl Heap {
-    /// Gives remembered objects, which are old, their marks while `with` runs. The world is
-    /// stopped.
+    /// Gives remembered objects their marks while `with` runs. The world is stopped.
     pub(super) fn with_marks_of_remembered<R>(&self, with: impl FnOnce() -> R) -> R {
         let generations = &self.trace.generations;
         if !generations.has_ages() {
@@ -27,9 +26,8 @@ impl Heap {
         generations.remembered.with_marks(&self.space, with)
     }
 
-    /// Returns whether an object is old: the next collection, if it is a minor one, takes the
-    /// object for live. Stops the world for a survivor without a mark. Such an object is young, or
-    /// something was stored into it.
+    /// Returns whether the next collection, if it is a minor one, takes the object for live. Stops
+    /// the world for a survivor without a mark: it is young, or something was stored into it.
     pub(super) fn is_old(&self, me: &Mutator, object: *mut u8) -> bool {
         let Some(page) = self.space.page_of(object.addr()) else { return false };
         let offset = object.addr() - page.base().addr();
@@ -43,8 +41,7 @@ impl Heap {
                 })
     }
 
-    /// Returns whether the object that begins at byte `offset` of a page is old. False for
-    /// remembered objects, whose marks were cleared.
+    /// Returns whether an object is old. False for remembered objects, whose marks were cleared.
     pub(super) fn is_seen_old(&self, page: &Page, offset: usize) -> bool {
         let all = self.trace.generations.sticky_marks() == StickyMarks::Everything
             && self.space.cycle.phase() != Phase::Marking;

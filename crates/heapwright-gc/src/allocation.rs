@@ -7,9 +7,7 @@
 //!   8  collections, unless several in a row freed hardly anything (see `overhead`)
 //! ```
 //!
-//! A mutator pays for each page that it claims (see `payment`).
-//!
-//! Called by `raw`.
+//! A mutator pays for each page that it claims (see `payment`). Called by `raw`.
 
 use core::ptr;
 
@@ -22,14 +20,12 @@ use super::mutator::Mutator;
 use super::page::Page;
 use super::phase::Phase;
 
-/// Collections before an allocation is refused. Other mutators may take the memory that a
-/// collection frees.
+/// Collections before an allocation is refused: other mutators may take the freed memory.
 pub(super) const ATTEMPTS: usize = 4;
 /// A mutator pays for external bytes once it owes this many.
 const OWES: usize = 256 << 10;
 
 impl Mutator {
-    /// Allocates memory for an object. Returns null without memory.
     #[inline]
     pub(super) fn alloc(&self, size: usize, kind: usize) -> *mut u8 {
         let Some(place) = self.places.get(size.div_ceil(8)) else {
@@ -50,7 +46,6 @@ impl Mutator {
         }
     }
 
-    /// Refills a region. Returns false without memory.
     #[cold]
     #[inline(never)]
     fn refill(&self, page_list: usize) -> bool {
@@ -75,7 +70,6 @@ impl Mutator {
         }
     }
 
-    /// Allocates memory for an object that is larger than any slot.
     #[cold]
     #[inline(never)]
     fn alloc_large(&self, size: usize, kind: usize) -> *mut u8 {

@@ -13,10 +13,8 @@ use super::tracer::Tracer;
 
 /// Stopped threads. By default there are none.
 pub(super) trait Around {
-    /// Calls `with` for the tracer of each thread.
     fn each_tracer(&self, _with: &mut dyn FnMut(&Tracer)) {}
 
-    /// Reports the objects that the threads' stacks lead to.
     fn scan_stacks(&self, _tracer: &Tracer) {}
 
     /// Returns how many stopped threads help when they are called.
@@ -24,7 +22,6 @@ pub(super) trait Around {
         0
     }
 
-    /// Calls the stopped threads for help.
     fn call(&self) {}
 
     /// Returns how many bytes are probably still to be marked.

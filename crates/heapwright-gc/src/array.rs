@@ -4,12 +4,8 @@
 //!   side memory  | T | T | T | ... room for more |       doubles when it is full; never shrinks
 //! ```
 //!
-//! Items are read and written as a slice. Without memory, [`Array::push`] returns false, and the
-//! array keeps its items. [`Array::end`] gives the memory back. Dropping does not, because the
-//! heaps that have arrays are never dropped. All-zero bytes are an empty array.
-//!
-//! Used for the lists of the collector that grow: `by_object`, `ephemerons`, `kept`, `tracer` and
-//! others.
+//! Without memory, [`Array::push`] returns false, and the array keeps its items. [`Array::end`]
+//! gives the memory back. Dropping does not. All-zero bytes are an empty array.
 
 use core::ops::{Deref, DerefMut};
 use core::ptr::{self, NonNull};
@@ -17,7 +13,6 @@ use core::slice;
 
 use heapwright_substrate::chunk::Side;
 
-/// Items that fit at first.
 const FIRST: usize = 1024;
 
 /// An array that grows.
@@ -29,7 +24,6 @@ pub(super) struct Array<T> {
 }
 
 impl<T: Copy> Array<T> {
-    /// An empty array.
     pub(super) const fn new() -> Self {
         Self { side: Side::NONE, length: 0, room: 0, of: core::marker::PhantomData }
     }
@@ -56,7 +50,6 @@ impl<T: Copy> Array<T> {
         true
     }
 
-    /// Adds an item. Returns false without memory.
     #[must_use]
     pub(super) fn push(&mut self, item: T) -> bool {
         if !self.reserve(1) {
@@ -69,7 +62,6 @@ impl<T: Copy> Array<T> {
         true
     }
 
-    /// Takes the last item.
     pub(super) fn pop(&mut self) -> Option<T> {
         let last = self.last().copied()?;
         self.length -= 1;
@@ -91,12 +83,10 @@ impl<T: Copy> Array<T> {
         before - kept
     }
 
-    /// Keeps the first `length` items.
     pub(super) fn truncate(&mut self, length: usize) {
         self.length = self.length.min(length);
     }
 
-    /// Gives the memory back.
     pub(super) fn end(&mut self) {
         self.side.give();
         *self = Self::new();

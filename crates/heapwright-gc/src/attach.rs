@@ -89,8 +89,7 @@ impl Mutator {
         me.first_list.store(Entry::collected(heap.space.id(), 0).word(), Ordering::Relaxed);
         me.tracer.belong(&heap.trace);
         for (page_list, region) in me.regions.iter().enumerate() {
-            // If a pool does not exist, its region is empty. Its slot size is 1, because a size of
-            // 0 would always fit.
+            // A missing pool's region is empty. Its slot size is 1: a size of 0 would always fit.
             region.slot.set(heap.space.sizes().slot(page_list / KINDS).max(1));
         }
         // SAFETY: mutators are never freed.
@@ -108,7 +107,6 @@ impl Mutator {
         Some(slot)
     }
 
-    /// Detaches the calling thread from the heap.
     pub(super) fn detach(slot: &'static Slot<Self>) {
         let me = &slot.value;
         let heap = me.heap();

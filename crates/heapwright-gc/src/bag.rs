@@ -7,12 +7,9 @@
 //!   bag, the heap's       chunk --> chunk --> chunk    a lock for each chunk
 //! ```
 //!
-//! A collection notes weak slots, ephemerons, and old objects that were stored into. The number of
-//! notes is unknown beforehand. They lie in chunks like the mark stack's items, in no order.
-//! Without memory for a chunk, [`Buffer::push`] returns false, and the caller copes without the
-//! note.
-//!
-//! Used by `remembered`, `dirty_slots` and `weak`. The buffers belong to tracers.
+//! A collection notes weak slots, ephemerons, and old objects that were stored into, in chunks like
+//! the mark stack's items, in no order. Without memory for a chunk, [`Buffer::push`] returns false,
+//! and the caller copes without the note. Used by `remembered`, `dirty_slots` and `weak`.
 
 use core::ptr;
 
@@ -74,7 +71,6 @@ impl Buffer {
         self.chunk.get().is_null()
     }
 
-    /// Gives the words to a bag.
     pub(super) fn give(&self, bag: &Bag) {
         let chunk = self.chunk.get();
         if chunk.is_null() {
@@ -106,7 +102,6 @@ impl Recent {
         known.address.replace(address) == address && same_kind
     }
 
-    /// As [`Buffer::push`].
     #[must_use]
     pub(super) fn push<T: Copy>(&self, marking: &Marking, bag: &Bag, together: T) -> bool {
         let pushed = self.buffer.push(marking, bag, together);
@@ -116,7 +111,6 @@ impl Recent {
         pushed
     }
 
-    /// Gives the words to a bag, and forgets the recent entries.
     pub(super) fn give(&self, bag: &Bag) {
         if !self.buffer.is_empty() {
             self.buffer.give(bag);
@@ -140,12 +134,10 @@ impl Bag {
         unsafe { self.chunks.lock().0.push(chunk) };
     }
 
-    /// Counts the words, in time linear in the number of chunks.
     pub(super) fn words(&self) -> usize {
         self.chunks.lock().0.items()
     }
 
-    /// Takes a chunk.
     pub(super) fn take(&self) -> Option<*mut Chunk> {
         self.chunks.lock().0.pop()
     }
@@ -181,12 +173,10 @@ impl Bag {
         all.0 = changed;
     }
 
-    /// Forgets all chunks. Their memory goes back with the heap's.
     pub(super) fn end(&self) {
         self.chunks.lock().0 = Chunks::none();
     }
 
-    /// Hands its lock to `with`.
     pub(super) fn each_lock(&self, with: With<'_>) {
         with(&self.chunks);
     }

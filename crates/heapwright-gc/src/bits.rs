@@ -13,11 +13,9 @@
 //! *Taken*, beside the page's record, is the result of the last sweep (see `page`). Words are
 //! relaxed atomics, because several threads may mark at once.
 //!
-//! If a page has only a few large slots, the bit of each is in a word of its own ([`Words`]). The
-//! other words are neither cleared nor read, because touching cold memory is the main cost of a
-//! large object.
-//!
-//! Arithmetic alone; used by `held`, `page`, `marks`, `tracer` and others.
+//! If a page has only a few large slots, each slot's bit is in a word of its own ([`Words`]). The
+//! other words are neither cleared nor read: touching cold memory is the main cost of a large
+//! object.
 #![forbid(unsafe_code)]
 
 #[cfg(not(loom))]
@@ -33,14 +31,12 @@ pub(super) const WORDS: usize = UNIT / GRANULE / 64;
 #[cfg(loom)]
 pub(super) const WORDS: usize = 1;
 
-/// A bitmap of one page.
 pub(super) type Bits = [AtomicU64; WORDS];
 
 /// A page has *few* slots if it has at most this many. Then the bit of each is in its own word.
 const FEW: usize = 8;
 /// Bytes of a page that a word's bits stand for.
 const WORD_BYTES: usize = 64 * GRANULE;
-/// Bytes of a page.
 const PAGE_BYTES: usize = WORDS * WORD_BYTES;
 
 /// The words of a page's bitmaps that hold its slots' bits.
@@ -52,11 +48,9 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// All words.
     pub(super) const ALL: Self = Self { step: WORD_BYTES, count: WORDS };
 
-    /// The words for slots of `size` bytes. The page holds as many slots as fit, or part of one
-    /// larger slot.
+    /// The words for slots of `size` bytes: as many as fit in the page, or part of one larger slot.
     pub(super) fn of(size: usize) -> Self {
         if are_few(size) {
             Self { step: size, count: (PAGE_BYTES / size).max(1) }
@@ -65,7 +59,6 @@ impl Words {
         }
     }
 
-    /// Returns whether these are all words.
     fn are_all(self) -> bool {
         self.step == WORD_BYTES
     }
@@ -75,7 +68,6 @@ impl Words {
     }
 }
 
-/// Returns whether a page's slots of `size` bytes are few.
 fn are_few(size: usize) -> bool {
     size.saturating_mul(FEW + 1) > PAGE_BYTES
 }
@@ -178,8 +170,7 @@ impl Starts {
     fn of(size: usize, word: usize) -> Option<Self> {
         let pairs = !size.is_multiple_of(GRANULE);
         let step = if pairs { size / (GRANULE / 2) } else { size / GRANULE };
-        // (`step` is at least 64 from 1024 bytes on, or from 512 bytes for pairs. Few slots are
-        // always larger.)
+        // (`step` is at least 64 from 1024 bytes on, 512 for pairs. Few slots are always larger.)
         if step >= 64 || !size.is_multiple_of(GRANULE / 2) {
             return None;
         }
@@ -354,12 +345,10 @@ pub(super) fn merge(from: &Bits, to: &Bits) -> usize {
     twice
 }
 
-/// Clears all bits.
 pub(super) fn clear(bits: &Bits) {
     bits.iter().for_each(|word| word.store(0, Ordering::Relaxed));
 }
 
-/// Clears the bits in `words`.
 pub(super) fn clear_words(bits: &Bits, words: Words) {
     if words.are_all() {
         return clear(bits);
@@ -367,7 +356,6 @@ pub(super) fn clear_words(bits: &Bits, words: Words) {
     words.each().for_each(|n| bits[n].store(0, Ordering::Relaxed));
 }
 
-/// Returns how many bits are set.
 #[cfg(all(test, not(loom)))]
 pub(super) fn count(bits: &Bits) -> usize {
     bits.iter().map(|word| word.load(Ordering::Relaxed).count_ones() as usize).sum()

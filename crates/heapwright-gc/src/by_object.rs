@@ -9,11 +9,9 @@
 //! ```
 //!
 //! Adding, finding and removing an entry takes constant time, even if its object has many. A minor
-//! collection visits only entries with an object that is not old. A new entry is young. A
-//! collection clears the entry's bit when it finds all objects of the entry old. A collection
-//! visits a few entries at a time. Between these visits, entries may come and go.
-//!
-//! Part of `finalizers` and `guardians`.
+//! collection visits only young entries: new ones, and those with an object that was not old when a
+//! collection last visited the entry. A collection visits a few entries at a time. Between these
+//! visits, entries may come and go. Part of `finalizers` and `guardians`.
 
 use heapwright_substrate::chunk::Side;
 
@@ -22,8 +20,7 @@ use super::array::Array;
 /// Places of the first table.
 const FIRST: usize = 1024;
 
-/// The object and links of an entry. The object of a free entry is null, and `next` is the next
-/// free entry.
+/// The object and links of an entry. A free entry has no object, and `next` is the next free one.
 #[derive(Clone, Copy)]
 pub(super) struct Node {
     object: *mut u8,
@@ -32,12 +29,10 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// The node of an entry to be added.
     pub(super) const fn of(object: *mut u8) -> Self {
         Self { object, next: 0, previous: 0 }
     }
 
-    /// The entry's object.
     pub(super) fn object(self) -> *mut u8 {
         self.object
     }
@@ -45,24 +40,19 @@ impl Node {
 
 /// An entry with a node.
 pub(super) trait Linked: Copy {
-    /// The entry's node.
     fn node(&mut self) -> &mut Node;
 
     /// Changes the address of each other object of the entry to the result of `with`.
     fn change(&mut self, _with: &dyn Fn(*mut u8) -> *mut u8) {}
 }
 
-/// Entries by number.
 pub(super) struct ByObject<T> {
     items: Array<T>,
     young: Array<u64>,
     heads: Side,
-    /// Places of the table, less one.
     mask: usize,
-    /// The first free number.
     free: u32,
     count: usize,
-    /// For tests: how many entries were visited.
     #[cfg(test)]
     pub(super) visited: usize,
 }
@@ -79,12 +69,10 @@ impl<T: Linked> ByObject<T> {
         visited: 0,
     };
 
-    /// Returns the number of entries.
     pub(super) fn count(&self) -> usize {
         self.count
     }
 
-    /// The entry with a number, if there is one.
     pub(super) fn get(&mut self, number: u32) -> Option<&mut T> {
         let item = self.items.get_mut((number as usize).checked_sub(1)?)?;
         (!item.node().object.is_null()).then_some(item)
@@ -157,7 +145,6 @@ impl<T: Linked> ByObject<T> {
         Some(number)
     }
 
-    /// Removes an entry.
     pub(super) fn remove(&mut self, number: u32) -> Option<T> {
         let item = *self.get(number)?;
         let Node { object, next, previous } = *self.node(number)?;
@@ -214,12 +201,10 @@ impl<T: Linked> ByObject<T> {
         }
     }
 
-    /// Makes minor collections visit an entry.
     pub(super) fn make_young(&mut self, number: u32) {
         self.set_young(number, true);
     }
 
-    /// Makes minor collections pass an entry over, because all its objects are old.
     pub(super) fn make_old(&mut self, number: u32) {
         self.set_young(number, false);
     }
@@ -250,7 +235,6 @@ impl<T: Linked> ByObject<T> {
         None
     }
 
-    /// Calls `with` for each entry.
     pub(super) fn each(&mut self, mut with: impl FnMut(&mut T)) {
         let mut number = 0;
         while let Some(next) = self.next(number, false) {
@@ -261,7 +245,6 @@ impl<T: Linked> ByObject<T> {
         }
     }
 
-    /// Changes the address of each object to the result of `with`.
     pub(super) fn each_object(&mut self, with: &dyn Fn(*mut u8) -> *mut u8) {
         let mut moved = false;
         self.each(|item| {
@@ -276,7 +259,6 @@ impl<T: Linked> ByObject<T> {
         }
     }
 
-    /// Gives all memory back.
     pub(super) fn end(&mut self) {
         self.items.end();
         self.young.end();

@@ -1,8 +1,7 @@
 //! Numbers and pointers that several threads may read, and one thread at a time changes.
 //!
-//! The declaration of a field says which thread changes the field. It also says what orders the
-//! changes: a lock, the claim of a page, or the stop of the world. Loads and stores are relaxed,
-//! which costs no more than plain accesses. A late reader may see an old value, but no torn value.
+//! The declaration of a field says which thread changes the field, and what orders the changes.
+//! Loads and stores are relaxed. A late reader may see an old value, but no torn value.
 
 use heapwright_substrate::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
@@ -17,20 +16,17 @@ impl Num {
         Self(AtomicUsize::new(value))
     }
 
-    /// Returns the value.
     #[inline(always)]
     pub(crate) fn get(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Changes the value.
     #[inline(always)]
     pub(crate) fn set(&self, value: usize) {
         self.0.store(value, Ordering::Relaxed);
     }
 
-    /// Returns the number. The reader then sees everything that was done before
-    /// [`Num::set_released`].
+    /// The reader sees everything that was done before [`Num::set_released`].
     #[inline]
     pub(crate) fn get_acquired(&self) -> usize {
         self.0.load(Ordering::Acquire)
@@ -73,7 +69,6 @@ impl Num {
         _ = self.0.compare_exchange(value, 0, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Sets the number, and returns the old value.
     #[inline(always)]
     pub(crate) fn replace(&self, value: usize) -> usize {
         let was = self.get();
@@ -81,7 +76,6 @@ impl Num {
         was
     }
 
-    /// Sets the number to 0, and returns the old value.
     #[inline]
     pub(crate) fn take(&self) -> usize {
         self.replace(0)
@@ -99,13 +93,11 @@ impl Small {
         Self(AtomicU32::new(value as u32))
     }
 
-    /// Returns the value.
     #[inline(always)]
     pub(crate) fn get(&self) -> usize {
         self.0.load(Ordering::Relaxed) as usize
     }
 
-    /// Changes the value.
     #[inline(always)]
     pub(crate) fn set(&self, value: usize) {
         debug_assert!(u32::try_from(value).is_ok());
@@ -124,13 +116,11 @@ impl<T> Ptr<T> {
         Self(AtomicPtr::new(value))
     }
 
-    /// Returns the value.
     #[inline(always)]
     pub(crate) fn get(&self) -> *mut T {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Changes the value.
     #[inline(always)]
     pub(crate) fn set(&self, value: *mut T) {
         self.0.store(value, Ordering::Relaxed);

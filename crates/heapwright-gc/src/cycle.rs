@@ -10,15 +10,13 @@
 //! **Marking** is tri-colour. White objects have no mark. Grey ones are marked and in some chunk.
 //! Black ones are marked, and their references were reported. Marking runs only while the world is
 //! stopped: all stopped mutators and helpers mark together. Between steps mutators run. New objects
-//! are white. So they need no report, and are not kept if they die before marking ends. A store
-//! into a black object shades the stored object (Dijkstra, Lamport, Martin, Scholten, Steffens:
+//! are white: they need no report, and are not kept if they die before marking ends. A store into a
+//! black object shades the stored object (Dijkstra, Lamport, Martin, Scholten, Steffens:
 //! "On-the-fly garbage collection", 1978). Roots are never black: they are reported again when
 //! nothing else is left, until a report finds nothing new. A step ends when its budget is spent.
-//! The next step continues from there.
 //!
-//! If a runtime does not report stores, one step does all marking.
-//!
-//! The thread that stops the world is the collector. The cycle needs no other lock.
+//! If a runtime does not report stores, one step does all marking. The thread that stops the world
+//! is the collector. The cycle needs no other lock.
 
 use heapwright_substrate::os;
 use heapwright_substrate::sync;
@@ -40,20 +38,17 @@ use super::tracer::{Budget, Tracer};
 pub(super) const STEP: usize = 128 << 10;
 
 impl Heap {
-    /// Returns whether a collection may begin or go on. None may in the program's own fork
-    /// handlers, because there the thread holds every lock.
+    /// None may in the program's own fork handlers, because there the thread holds every lock.
     fn may_collect(&self) -> bool {
         !self.fork.is_poisoned() && !self.space.cycle.is_held() && !sync::holds_all()
     }
 
-    /// Returns whether objects are to be moved: there is a plan, or a compaction was requested and
-    /// no scope defers it.
+    /// Returns whether there is a plan, or a compaction was requested and no scope defers it.
     pub(super) fn is_to_compact(&self) -> bool {
         self.moving.is_begun()
             || self.moving.is_asked() && !self.trace.generations.are_majors_deferred()
     }
 
-    /// Begins a cycle: a step, or all of its marking if stores are not reported.
     pub(super) fn collect_or_begin(&self, me: &Mutator) {
         let budget = if self.space.options().incremental {
             Budget { deadline: self.deadline(), bytes: self.first_step() }
@@ -64,19 +59,16 @@ impl Heap {
     }
 
     /// Returns the bytes to mark when a cycle begins. A small heap grows with each allocation until
-    /// the cycle ends, so its first step has no limit. In larger heaps the first step is like all
-    /// others, so that no step is much longer.
+    /// the cycle ends, so its first step has no limit.
     fn first_step(&self) -> usize {
         let small = self.space.pacing.allowance() <= self.space.target().least.saturating_mul(2);
         if small { usize::MAX } else { STEP }
     }
 
-    /// Runs a whole cycle, and all of its sweep, in one pause.
     pub(super) fn collect(&self, me: &Mutator) {
         self.collect_whole(me, self.space.options().generations, false);
     }
 
-    /// As [`Heap::collect`], but in steps if the heap marks in steps.
     pub(super) fn collect_in_steps(&self, me: &Mutator) {
         let options = self.space.options();
         self.collect_whole(me, options.generations, options.incremental);
@@ -142,9 +134,8 @@ impl Heap {
             return;
         }
         let began = Began::now(asked);
-        // Another mutator may have advanced the cycle while this mutator stopped the world. Or an
-        // object could not be remembered since `ready` checked the sticky marks. Then the sticky
-        // marks must be cleared first.
+        // Another mutator may have advanced the cycle meanwhile. Or an object could not be
+        // remembered since `ready` checked the sticky marks. Then these must be cleared first.
         let lost = self.space.cycle.phase() == Phase::Idle
             && self.trace.generations.sticky_marks() != StickyMarks::Nothing
             && self.trace.generations.remembered.has_lost();
@@ -188,7 +179,6 @@ impl Heap {
             && !self.is_to_compact()
     }
 
-    /// Begins marking.
     fn begin(&self, me: &Mutator) {
         self.space.cycle.enter(Phase::Marking);
         self.trace.settling.clear();
@@ -236,8 +226,7 @@ impl Heap {
         let slots = old_bytes + marked;
         let first = self.space.cycle.number() == 0;
         let survival = self.trace.generations.end_marking(first, allocated, marked, young_bytes);
-        // Only the end of the sweep tells how many external bytes belong to dead objects. Until
-        // then the dead share of the slots' bytes is the estimate.
+        // Only the end of the sweep tells how many external bytes belong to dead objects.
         let all = self.space.pacing.estimate_live(slots, allocated);
         let measured = Measured {
             live: all,
@@ -289,10 +278,9 @@ impl Heap {
         }
     }
 
-    /// Clears sticky marks if the next cycle is to be a major one. Clears a few pages at a time,
-    /// until `deadline` (0: no limit). Once begun, the clearing cannot be undone. Returns whether
-    /// nothing is left to clear. No cycle is marking, and every page has been claimed for the
-    /// sweep.
+    /// Clears sticky marks, a few pages at a time, until `deadline` (0: no limit), if the next
+    /// cycle is to be a major one. Returns whether nothing is left to clear. No cycle is marking,
+    /// and every page has been claimed for the sweep.
     fn clear_sticky_marks(&self, me: &Mutator, deadline: u64) -> bool {
         let generations = &self.trace.generations;
         if generations.sticky_marks() == StickyMarks::Nothing {
@@ -316,7 +304,6 @@ impl Heap {
         generations.clear_some(&self.space, deadline)
     }
 
-    /// Moves objects until `deadline`; 0: until all have moved.
     pub(super) fn move_some(&self, me: &Mutator, deadline: u64) {
         me.stack.note();
         let asked = os::now_ns();
@@ -334,7 +321,6 @@ impl Heap {
         self.pause_ends(me, &began, pause);
     }
 
-    /// As [`Heap::move_some`], while the world is stopped.
     fn move_stopped(&self, me: &Mutator, deadline: u64) {
         let through = self.moving.step(&me.tracer, deadline, &Stopped(self, me));
         while let Some(number) = self.moving.next_large() {
@@ -373,10 +359,9 @@ impl Heap {
         os::now_ns().saturating_add(self.space.options().step())
     }
 
-    /// Returns the expected bytes still to be marked. A major cycle is expected to mark the bytes
-    /// that the last cycle found live. The first cycle is expected to mark the allocated bytes. A
-    /// minor cycle is expected to mark as many bytes as the last cycle marked, but at most the
-    /// bytes allocated before that cycle.
+    /// Returns the expected bytes still to be marked: a major cycle marks the bytes that the last
+    /// cycle found live, the first cycle the allocated bytes. A minor cycle marks as many as the
+    /// last cycle, but at most the bytes allocated before that cycle.
     pub(super) fn left(&self) -> usize {
         let expected = match self.space.cycle.number() {
             _ if self.trace.generations.is_minor() => self.trace.generations.young(),
@@ -386,7 +371,6 @@ impl Heap {
         expected.saturating_sub(self.work_so_far())
     }
 
-    /// Returns whether a cycle is due, or under way.
     pub(super) fn is_owed(&self) -> bool {
         matches!(self.space.cycle.phase(), Phase::Marking | Phase::Moving)
             || self.space.pacing.is_due(&self.space.target())
@@ -395,7 +379,6 @@ impl Heap {
     }
 }
 
-/// The stopped world of a heap, while one of its mutators marks and moves.
 struct Stopped<'a>(&'a Heap, &'a Mutator);
 
 impl Around for Stopped<'_> {
@@ -406,8 +389,7 @@ impl Around for Stopped<'_> {
     fn scan_stacks(&self, tracer: &Tracer) {
         self.0.each_mutator(|mutator| {
             // Each stack's references go into a chunk of their own. The objects of one mutator lie
-            // together, in its processor's caches. So marking threads rarely meet in the same cache
-            // lines of marks.
+            // together. So marking threads rarely meet in the same cache lines of marks.
             tracer.publish();
             mutator.stack.scan(tracer);
             tracer.publish_for(&mutator.tracer);

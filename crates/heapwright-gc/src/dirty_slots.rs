@@ -9,14 +9,11 @@
 //!
 //! If a store is reported with its value, the value is shaded at once (see `cycle`), or the slot is
 //! noted (see `moving`). If only the place is reported, before the store, the place is traced
-//! afterwards, while the world is stopped. The whole object is not traced, because it may be a
-//! large array. The same place is often reported again and again. Each mutator recognises the last
-//! few dozen places ([`Recent`](super::bag::Recent)).
+//! afterwards, while the world is stopped, but not the whole object, which may be a large array.
+//! Each mutator recognises the last few dozen places ([`Recent`](super::bag::Recent)).
 //!
-//! The place's object was traced already: it was marked, or is new. So it lives until the sweep
-//! after next.
-//!
-//! Filled by `raw` and `stores`, emptied by `mark` and `moving`.
+//! The place's object was marked, or is new, so it lives until the sweep after next. Filled by
+//! `raw` and `stores`, emptied by `mark` and `moving`.
 
 use super::bag;
 use super::find;
@@ -24,7 +21,6 @@ use super::layout;
 use super::phase::Phase;
 use super::tracer::{TraceSlot, Tracer};
 
-/// A place, and the function that traces it.
 type Place = (*mut u8, TraceSlot);
 
 /// Traces a whole object. The changed place is not known.

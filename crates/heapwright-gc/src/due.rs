@@ -7,7 +7,6 @@
 //!
 //! The thread that collected calls the function, once a collection, after the other threads have
 //! resumed. So the function may take a lock that a mutator holds. It may not allocate or collect.
-//!
 //! Noted by `settling`, told by `cycle`.
 
 use core::ffi::c_void;
@@ -21,7 +20,6 @@ use super::locks::With;
 /// objects.
 pub type SomeAreDue = unsafe extern "C" fn(context: *mut c_void);
 
-/// The runtime's function. All-zero bytes: no function is set.
 pub(super) struct Due {
     noted: Num,
     whom: Lock<Whom>,
@@ -39,19 +37,16 @@ impl Due {
         self.noted.set(1);
     }
 
-    /// Sets or removes the function.
     pub(super) fn choose(&self, whom: Option<SomeAreDue>, context: *mut c_void) {
         *self.whom.lock() = Whom(whom, context);
     }
 
-    /// Calls the function if something was noted. The thread that noted it calls this, after the
-    /// world has resumed.
+    /// The thread that noted something calls this, after the world has resumed.
     pub(super) fn tell(&self) {
         if self.noted.take() == 0 {
             return;
         }
-        // Holds the lock during the call: when `choose` returns, the old function is not running
-        // any more.
+        // Locked during the call: when `choose` returns, the old function is not running any more.
         let asked = self.whom.lock();
         if let Whom(Some(whom), context) = *asked {
             // SAFETY: the runtime promised a valid function and context (`Heap::tell_when_due`).
@@ -59,13 +54,11 @@ impl Due {
         }
     }
 
-    /// Forgets all.
     pub(super) fn end(&self) {
         self.noted.set(0);
         self.choose(None, core::ptr::null_mut());
     }
 
-    /// Hands its lock to `with`.
     pub(super) fn each_lock(&self, with: With<'_>) {
         with(&self.whom);
     }

@@ -5,11 +5,9 @@
 //! ```
 //!
 //! The world is stopped during a dump. The format and its writer are in `heapwright-record`. This
-//! file decides what is written. It numbers the runtime's type names by the addresses of the
-//! strings, in a table of side memory with room for a few thousand types. A dump changes nothing of
-//! the heap, except that remembered objects have their marks meanwhile
-//! ([`Heap::with_marks_of_remembered`]). An object's references include the objects that guardians
-//! and finalizers keep for it (see `kept`).
+//! file numbers the runtime's type names by the addresses of the strings, in a table with room for
+//! a few thousand types. A dump changes nothing of the heap, except that remembered objects have
+//! their marks meanwhile ([`Heap::with_marks_of_remembered`]).
 //!
 //! An object is **old** if the next minor collection takes it for live. On an unswept page, the
 //! coming sweep decides that. While a minor collection marks, the old objects are those marked
@@ -61,7 +59,6 @@ impl Names<'_> {
     }
 }
 
-/// The word for a layout.
 const fn word(layout: Layout) -> &'static str {
     match layout {
         Layout::Fine => "fine",

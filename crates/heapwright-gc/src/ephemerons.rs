@@ -8,16 +8,13 @@
 //!   table    a number for each hash of a key: 4 bytes
 //! ```
 //!
-//! Tracers put ephemerons into chunks ([`bag`](super::bag)). The same chunks then hold the waiting
+//! Tracers put ephemerons into chunks ([`bag`](super::bag)), which then hold the waiting
 //! ephemerons. During marking, an ephemeron costs 16 bytes, and 4 to 8 more if the table is needed.
-//! Afterwards an ephemeron costs nothing: chunks go back, and so does their memory if there is much
-//! of it (see `mark_chunks`).
+//! Afterwards the chunks go back (see `mark_chunks`).
 //!
-//! A chain of ephemerons takes time in proportion to its length, in any order of reports. The idea
-//! is from Hayes, "Ephemerons: a new finalization mechanism", 1997. The table is as in Racket CS
-//! and V8. Without memory for the table, all ephemerons are visited again and again.
-//!
-//! Part of `weak`.
+//! A chain of ephemerons takes time in proportion to its length, in any order of reports (Hayes,
+//! "Ephemerons: a new finalization mechanism", 1997). The table is as in Racket CS and V8. Without
+//! memory for it, all ephemerons are visited again and again. Part of `weak`.
 
 use heapwright_substrate::chunk::Side;
 
@@ -25,11 +22,9 @@ use super::array::Array;
 use super::bag;
 use super::gang::{Chunk, ITEMS};
 
-/// Ephemerons of a chunk.
 const IN_CHUNK: usize = ITEMS / 2;
 const WORD: isize = size_of::<usize>() as isize;
 
-/// An ephemeron as reported: see the picture.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(super) struct Noted {
@@ -56,13 +51,11 @@ impl Noted {
         self.key.wrapping_offset(self.value as isize)
     }
 
-    /// The key.
     pub(super) fn key(self) -> *mut u8 {
         // SAFETY: `trace` of a marked object reported the slot, so the slot exists until the sweep.
         unsafe { self.key.read() }
     }
 
-    /// The value.
     pub(super) fn value(self) -> *mut u8 {
         // SAFETY: `trace` of a marked object reported the slot, so the slot exists until the sweep.
         unsafe { self.value_slot().read() }
@@ -73,7 +66,6 @@ impl Noted {
         self.next
     }
 
-    /// Makes both slots null, because the key is dead.
     pub(super) fn clear(self) {
         for slot in [self.key, self.value_slot()] {
             // SAFETY: `trace` of a marked object reported the slot, and the world is stopped.
@@ -82,14 +74,11 @@ impl Noted {
     }
 }
 
-/// Ephemerons whose keys had no mark when they were visited.
 pub(super) struct Waiting {
     chunks: Array<*mut Chunk>,
     count: usize,
-    /// How many ephemerons are in the table.
     indexed: usize,
-    /// How many ephemerons were visited when nothing was left to mark. `dying`: those of them with
-    /// dead keys.
+    /// Ephemerons that were visited when nothing was left to mark. `dying`: those with dead keys.
     visited: usize,
     dying: Array<u32>,
     /// For each hash of a key: the number of the first ephemeron, from 1.
@@ -112,7 +101,6 @@ impl Waiting {
         mask: 0,
     };
 
-    /// Returns how many ephemerons wait.
     pub(super) fn count(&self) -> usize {
         self.count
     }
@@ -162,7 +150,6 @@ impl Waiting {
         kept
     }
 
-    /// Calls `with` for all ephemerons.
     pub(super) fn each(&self, with: impl FnMut(Noted)) {
         (0..self.count).map(|number| self.get(number)).for_each(with);
     }
@@ -181,7 +168,6 @@ impl Waiting {
         end == self.count
     }
 
-    /// Calls `with` for the noted ephemerons, and for those that were not visited.
     pub(super) fn each_dying(&self, mut with: impl FnMut(Noted)) {
         self.dying.iter().for_each(|&number| with(self.get(number as usize)));
         (self.visited..self.count).for_each(|number| with(self.get(number)));
@@ -210,7 +196,6 @@ impl Waiting {
         true
     }
 
-    /// Puts new ephemerons into the table. Returns false without memory for a table.
     pub(super) fn index(&mut self) -> bool {
         let small = self.heads.at().is_null() || self.count > 4 * (self.mask + 1);
         if small && !self.expect(2 * self.count) {
@@ -229,7 +214,6 @@ impl Waiting {
         true
     }
 
-    /// Returns whether all ephemerons are in the table.
     pub(super) fn is_indexed(&self) -> bool {
         self.indexed == self.count
     }
@@ -243,14 +227,12 @@ impl Waiting {
         unsafe { self.place(key).read() }
     }
 
-    /// The ephemeron with a number.
     pub(super) fn entry(&self, number: u32) -> Option<Noted> {
         let number = number.checked_sub(1)? as usize;
         (number < self.count).then(|| self.get(number))
     }
 
-    /// Gives the memory of its lists and its table back. The chunks were given back, or go with the
-    /// heap's memory.
+    /// The chunks were given back, or go with the heap's memory.
     pub(super) fn end(&mut self) {
         self.chunks.end();
         self.dying.end();

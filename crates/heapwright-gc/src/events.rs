@@ -5,7 +5,6 @@ use super::timeline::Timeline;
 
 /// The listeners, and the collection that they hear of. All-zero bytes: no listener.
 pub(super) struct Events {
-    /// Whether there is a listener.
     pub(super) heard: Num,
     /// The number of the collection that began last, and its flags.
     pub(super) collection: Num,
@@ -14,7 +13,6 @@ pub(super) struct Events {
 }
 
 impl Events {
-    /// Forgets all.
     pub(super) fn end(&self) {
         self.timeline.end();
         clear!(self: heard collection flags);

@@ -38,7 +38,6 @@ use super::kept::Kept;
 /// A function that is called with the object and the context.
 pub type Finalizer = unsafe extern "C" fn(object: *mut c_void, context: *mut c_void);
 
-/// A registered finalizer.
 #[derive(Clone, Copy)]
 pub(super) struct Entry {
     node: Node,
@@ -64,7 +63,6 @@ impl Entry {
         Self { node: Node::of(object), run, context, serial }
     }
 
-    /// The finalizer's object.
     pub(super) fn object(&self) -> *mut u8 {
         self.node.object()
     }
@@ -73,7 +71,6 @@ impl Entry {
         (self.serial & (TRACED - 1)) as usize
     }
 
-    /// The finalizer's context, if that is an object of the heap.
     pub(super) fn traced_context(&self) -> Option<*mut u8> {
         (self.serial & TRACED != 0).then(|| self.context.cast())
     }
@@ -91,15 +88,12 @@ impl Linked for Entry {
     }
 }
 
-/// The finalizers of one priority.
 struct Level {
-    /// How many finalizers wait.
     waiting: usize,
     due: Array<Entry>,
     /// How many due finalizers were taken.
     taken: usize,
-    /// How many due finalizers may be taken. The other due finalizers became due in the marking
-    /// under way.
+    /// Due finalizers that may be taken. The others became due in the marking under way.
     ready: usize,
     /// How many due finalizers were marked, or became due earlier.
     marked: usize,
@@ -112,9 +106,8 @@ impl Level {
         &self.due[self.taken..]
     }
 
-    /// The due finalizers that are roots. A due finalizer is no root while it is still to be
-    /// marked. Otherwise the finalizers of objects that its object leads to would not become due
-    /// with it.
+    /// A due finalizer is no root while it is still to be marked. Otherwise the finalizers of
+    /// objects that its object leads to would not become due with it.
     fn roots(&self) -> &[Entry] {
         &self.due[self.taken..self.ready.max(self.marked)]
     }
@@ -124,13 +117,11 @@ impl Level {
     }
 }
 
-/// A heap's finalizers.
 pub(super) struct Finalizers {
     waiting: ByObject<Entry>,
     levels: [Level; PRIORITIES],
     /// How many of the waiting finalizers have a context that is an object.
     traced: usize,
-    /// Finalizers registered so far.
     serial: u64,
 }
 
@@ -139,7 +130,6 @@ pub(super) struct Finalizers {
 unsafe impl Send for Finalizers {}
 
 impl Finalizers {
-    /// No finalizers.
     pub(super) const fn new() -> Self {
         let levels = [const { Level::NONE }; PRIORITIES];
         Self { waiting: ByObject::NONE, levels, traced: 0, serial: 0 }
@@ -166,8 +156,7 @@ impl Finalizers {
         Some(entry)
     }
 
-    /// Removes all finalizers of an object, except due ones, in constant time for each. Returns how
-    /// many were removed.
+    /// Removes all finalizers of an object, except due ones. Returns how many.
     pub(super) fn cancel(&mut self, object: *mut u8) -> usize {
         let mut count = 0;
         while let number @ 1.. = self.waiting.first(object) {
@@ -177,7 +166,6 @@ impl Finalizers {
         count
     }
 
-    /// Returns whether a waiting finalizer has a context that is an object.
     pub(super) fn has_contexts(&self) -> bool {
         self.traced > 0
     }
@@ -201,7 +189,6 @@ impl Finalizers {
         false
     }
 
-    /// Returns whether a finalizer of this priority waits.
     pub(super) fn has_priority(&self, priority: usize) -> bool {
         self.levels[priority].waiting > 0
     }
@@ -252,8 +239,7 @@ impl Finalizers {
         self.levels.iter().flat_map(Level::fresh).for_each(|entry| with(entry.object()));
     }
 
-    /// Ends marking: finalizers that became due meanwhile may be taken. Returns whether any became
-    /// due.
+    /// Ends marking: finalizers that became due may be taken. Returns whether any became due.
     pub(super) fn end_marking(&mut self) -> bool {
         let mut any = false;
         for level in &mut self.levels {
@@ -263,7 +249,6 @@ impl Finalizers {
         any
     }
 
-    /// Calls `with` for the contexts of an object's finalizers that wait.
     pub(super) fn contexts_of(&mut self, object: *mut u8, mut with: impl FnMut(*mut u8)) {
         if self.traced == 0 {
             return;
@@ -275,13 +260,11 @@ impl Finalizers {
         }
     }
 
-    /// Makes minor collections pass over a waiting finalizer, because its object and context are
-    /// old.
+    /// Makes minor collections pass over a waiting finalizer.
     pub(super) fn make_old(&mut self, number: u32) {
         self.waiting.make_old(number);
     }
 
-    /// Calls `with` for the objects and contexts of all due finalizers: roots.
     pub(super) fn each_due(&self, mut with: impl FnMut(*mut u8)) {
         for entry in self.levels.iter().flat_map(Level::roots) {
             with(entry.object());
@@ -295,7 +278,6 @@ impl Finalizers {
         self.waiting.visited
     }
 
-    /// Calls `with` for the contexts of finalizers that are not due.
     pub(super) fn each_kept(&mut self, with: &mut impl FnMut(Kept)) {
         self.waiting.each(|entry| {
             if let Some(object) = entry.traced_context() {
@@ -315,7 +297,6 @@ impl Finalizers {
         }
     }
 
-    /// Takes the next due finalizer.
     pub(super) fn next(&mut self) -> Option<Entry> {
         let level = self.levels.iter_mut().find(|level| level.taken < level.ready)?;
         let entry = *level.left().first()?;
@@ -327,12 +308,10 @@ impl Finalizers {
         Some(entry)
     }
 
-    /// Returns how many finalizers are due.
     pub(super) fn pending(&self) -> usize {
         self.levels.iter().map(|level| level.ready - level.taken).sum()
     }
 
-    /// Forgets all.
     pub(super) fn end(&mut self) {
         self.waiting.end();
         self.levels.iter_mut().for_each(|level| level.due.end());

@@ -7,9 +7,7 @@
 //! ```
 //!
 //! Every lookup takes constant time and no lock, for any address: a conservative stack scan looks
-//! up every word that it finds. If a page is made or goes at the same time, nothing is found.
-//!
-//! Part of `space`. Called by `tracer`, `moving`, `dump` and `verify`, and for `describe`.
+//! up every word. If a page is made or goes at the same time, nothing is found. Part of `space`.
 
 use heapwright_substrate::address_map::{Entry, Kind as UnitKind, MAP};
 
@@ -17,12 +15,9 @@ use super::layout::{KINDS, LARGE, PAGE_LISTS};
 use super::page::Page;
 use super::space::Space;
 
-/// A slot of a page, as it was seen.
 pub(super) struct PageSlot {
-    /// The slot's offset in the page.
     pub(super) start: usize,
     pub(super) size: usize,
-    /// Whether it holds an object.
     pub(super) holds: bool,
 }
 
@@ -50,14 +45,12 @@ impl Space {
         self.pages.at_unit(self.head_of(address)?)
     }
 
-    /// Returns the object that an address lies in. Objects that a mutator has allocated in a region
-    /// since the region was last written to its page (`Mutator::settle`) are not found.
+    /// Objects that were allocated in a region since `Mutator::settle` are not found.
     pub(super) fn find(&self, address: *const u8) -> Option<*mut u8> {
         self.find_if(address, |page, start| self.holds(page, start))
     }
 
-    /// As [`Space::find`], but also finds objects that only a mutator's region knows. `is_fresh`
-    /// says whether a region has handed out the slot of a page that begins at an address.
+    /// Also finds objects in regions: `is_fresh` says whether a region has handed out a slot.
     pub(super) fn find_or(
         &self,
         address: *const u8,
@@ -80,9 +73,8 @@ impl Space {
         slot.holds.then(|| MAP.address_of(head).wrapping_add(slot.start))
     }
 
-    /// Returns the slot that an address lies in. The slot's page begins at unit `head`. `holds`
-    /// says whether the slot holds an object. `None` if the page is made, or goes, at the same
-    /// time.
+    /// Returns the slot of an address in the page that begins at unit `head`. `holds` says whether
+    /// the slot holds an object. `None` if the page is made, or goes, at the same time.
     pub(super) fn slot_at(
         &self,
         head: usize,
@@ -112,8 +104,7 @@ impl Space {
         page.slot_of(address.checked_sub(MAP.address_of(head).addr())?)
     }
 
-    /// Returns whether the slot that begins at byte `offset` of a page holds an object. Objects
-    /// that a sweep has yet to free do not count. May run during the sweep of the page.
+    /// Objects that a sweep has yet to free do not count. May run during the sweep of the page.
     pub(super) fn holds(&self, page: &Page, offset: usize) -> bool {
         page.held.holds(page.marks(), self.cycle.counter(), offset)
     }
@@ -128,13 +119,11 @@ impl Space {
         }
     }
 
-    /// Bytes of the large object that begins at `unit`.
     #[cold]
     pub(super) fn large_size(&self, unit: usize) -> usize {
         self.pages.at_unit(unit).map_or(0, |page| page.slot.get())
     }
 
-    /// Bytes of the memory of the large object that begins at `unit`.
     #[cold]
     pub(super) fn large_footprint(&self, unit: usize) -> usize {
         self.pages.at_unit(unit).map_or(0, Page::footprint)

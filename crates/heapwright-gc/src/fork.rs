@@ -28,7 +28,6 @@ use super::world::{self, Handshake, WithWorld};
 
 static HANDLERS: Handlers = Handlers { before, unlock, in_child };
 
-/// How long a mutator may take to stop, in nanoseconds.
 const WAIT_LIMIT: u64 = 1_000_000_000;
 
 /// The heap takes no part in the fork under way: it was not open when the fork began.
@@ -49,7 +48,6 @@ pub(super) fn join() {
     }
 }
 
-/// The handshake of the calling thread in a heap's world.
 fn own_handshake(heap: &Heap) -> Option<&'static Handshake> {
     Mutator::of_this_thread(heap).map(|mutator| &mutator.handshake)
 }
@@ -68,8 +66,7 @@ fn each_world(with: WithWorld<'_, 'static>) {
     }
 }
 
-/// Returns a function that returns true for [`WAIT_LIMIT`] from now on. A thread waits that long
-/// for others.
+/// Returns a function that returns true for [`WAIT_LIMIT`] from now on.
 pub(super) fn wait_limit() -> impl FnMut() -> bool {
     let until = os::now_ns() + WAIT_LIMIT;
     move || os::now_ns() < until
@@ -118,8 +115,7 @@ fn in_child(alone: bool) {
         return;
     }
     for heap in heap::all().filter(|heap| heap.fork.part.get() != NO_PART) {
-        // (The parent's heap is whole.) A poisoned heap stays poisoned, also in children of this
-        // child.
+        // A poisoned heap stays poisoned, also in children of this child.
         if heap.fork.part.get() == MOVES {
             heap.fork.poisoned.set(1);
         }

@@ -6,8 +6,7 @@ use heapwright_substrate::sync::atomic::{AtomicUsize, Ordering};
 
 use super::cell::Num;
 
-/// The number of forks from the first process to this one. Facts about threads and processes hold
-/// only until this number changes.
+/// The number of forks so far. Facts about threads and processes hold until it changes.
 static FORKS: AtomicUsize = AtomicUsize::new(0);
 
 /// Returns how many forks led to this process. Any thread may call this.
@@ -20,21 +19,17 @@ pub(super) fn note() {
     FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// A heap's part in forks. All-zero bytes: no part.
 pub(super) struct ForkPart {
-    /// The heap's part in the fork under way.
     pub(super) part: Num,
     /// Whether the heap was copied while a mutator was at work. Then nothing is collected any more.
     pub(super) poisoned: Num,
 }
 
 impl ForkPart {
-    /// Returns whether the heap is poisoned.
     pub(super) fn is_poisoned(&self) -> bool {
         self.poisoned.get() != 0
     }
 
-    /// Forgets all, at the heap's end.
     pub(super) fn end(&self) {
         self.poisoned.set(0);
     }

@@ -21,12 +21,10 @@ pub(super) const MOST: usize = 64;
 /// A page may have more memory than its object needs, by one part in this many.
 pub(super) const WASTE: usize = 8;
 
-/// Free pages of one slot, by footprint.
 pub(super) struct FreeLarge {
     first: [usize; MOST],
     /// Which lists have pages, as bits.
     any: u64,
-    /// Bytes of all waiting pages.
     bytes: usize,
     /// The fewest bytes since the last call of `unneeded`.
     low: usize,
@@ -44,12 +42,10 @@ fn lists(from: usize, to: usize) -> u64 {
 impl FreeLarge {
     pub(super) const NONE: Self = Self { first: [0; MOST], any: 0, bytes: 0, low: 0 };
 
-    /// Returns the bytes of all waiting pages.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Returns whether a page may wait here.
     pub(super) fn suits(page: &Page) -> bool {
         page.units.get() <= MOST / GRAINS
     }

@@ -11,18 +11,15 @@
 //! ```
 //!
 //! Marking is not recursive. Objects still to be traced are items of chunks, which the heap owns.
-//! If no memory is left for a chunk, `tracer` notes the object's page and scans the page later. So
+//! Without memory for a chunk, `tracer` notes the object's page and scans the page later. So
 //! marking never fails half-way.
 //!
 //! A chunk may have a *home*: the mutator whose stack led to its items. Their objects are probably
-//! in the cache of its processor. A thread first takes a chunk of its own home, then a chunk
-//! without a home, then any chunk.
+//! in the cache of its processor.
 //!
 //! Work ends when no worker is active and no full chunk is left, or when a worker's time is up and
-//! it calls `stop`. Threads join as they stop at safepoints. An idle worker waits until there is
-//! work, or all is done.
-//!
-//! Used by `tracer`, `mark` and `help`; loom-checked (`gang/loom_tests.rs`).
+//! it calls `stop`. Threads join as they stop at safepoints. Used by `tracer`, `mark` and `help`;
+//! loom-checked (`gang/loom_tests.rs`).
 
 use core::ptr;
 
@@ -31,10 +28,8 @@ use heapwright_substrate::sync::atomic::{AtomicU32, Ordering};
 
 use super::waiting::{Then, WaitLimit, wait, wake};
 
-/// How long an idle worker waits for the signal.
 const UNTIL_SIGNALLED: WaitLimit = WaitLimit { looks: 2000, then: Then::SleepFor(200_000) };
 
-/// Items of a chunk.
 pub(crate) const ITEMS: usize = if cfg!(loom) { 2 } else { 1021 };
 
 /// Some of the objects still to be traced.
@@ -61,17 +56,14 @@ pub(crate) struct Chunks(*mut Chunk);
 unsafe impl Send for Chunks {}
 
 impl Chunks {
-    /// An empty stack.
     pub(crate) const fn none() -> Self {
         Self(ptr::null_mut())
     }
 
-    /// Returns whether the stack is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_null()
     }
 
-    /// Counts the items of all chunks.
     #[cfg(not(loom))]
     pub(crate) fn items(&self) -> usize {
         let (mut items, mut at) = (0, self.0);
@@ -96,7 +88,6 @@ impl Chunks {
         self.0 = chunk;
     }
 
-    /// Takes the top chunk.
     pub(crate) fn pop(&mut self) -> Option<*mut Chunk> {
         // SAFETY: the pointer is null, or leads to a chunk that only this list has.
         let next = unsafe { self.0.as_ref() }?.next;
@@ -182,7 +173,6 @@ impl Gang {
         self.open.store(1, Ordering::Relaxed);
     }
 
-    /// Joins as a worker. Returns false if there is no work.
     pub(crate) fn come(&self) -> bool {
         // Avoids the lock in the common case.
         if self.open.load(Ordering::Relaxed) == 0 {
@@ -197,13 +187,11 @@ impl Gang {
         comes
     }
 
-    /// Returns whether a worker is idle.
     #[inline]
     pub(crate) fn has_idle(&self) -> bool {
         self.idle.load(Ordering::Relaxed) != 0
     }
 
-    /// Returns whether a worker's time is up.
     #[inline]
     pub(crate) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed) != 0
@@ -236,9 +224,8 @@ impl Gang {
         self.announce();
     }
 
-    /// Takes a full chunk. If there is none, waits while another worker may still push. Returns
-    /// `None` if no chunk will come, or work was stopped. The caller is an active worker at `home`,
-    /// with no items left.
+    /// Takes a full chunk, or waits while another worker may still push. Returns `None` if no chunk
+    /// will come, or work was stopped. The caller is an active worker at `home` without items.
     pub(crate) fn take(&self, home: usize) -> Option<*mut Chunk> {
         let mut waits = false;
         loop {
@@ -300,7 +287,6 @@ impl Gang {
         self.inner.lock().full.is_empty()
     }
 
-    /// Takes an empty chunk, if one was kept.
     pub(crate) fn take_empty(&self) -> Option<*mut Chunk> {
         self.inner.lock().empty.pop()
     }
@@ -335,7 +321,6 @@ impl Gang {
         inner.done = true;
     }
 
-    /// Hands its lock to `with`.
     #[cfg(not(loom))]
     pub(crate) fn each_lock(&self, with: super::locks::With<'_>) {
         with(&self.inner);

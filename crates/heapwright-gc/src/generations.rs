@@ -9,17 +9,14 @@
 //!          not be remembered: then no marks stay, or they are cleared, a few pages at a time
 //! ```
 //!
-//! If minor collections do not pay, the heap skips them for a while (see `minors`). An example is a
-//! heap with little memory beyond its live bytes.
+//! A heap skips minor collections for a while if they do not pay (see `minors`).
 //!
 //! A runtime may have scopes, such as requests, within which collections are minor. In such a heap
 //! marks stay, although a major collection is due, because a scope may begin at any time.
 //!
-//! [`Generations`] owns the remembered set and the state that decides between minor and major
-//! collections. (Demers, Weiser, Hayes, Boehm, Bobrow, Shenker: "Combining generational and
-//! conservative garbage collection", 1990: sticky mark bits.)
-//!
-//! Part of `trace`. Called by `cycle`, `sweep`, `moving`, `tracer` and `raw`.
+//! (Demers, Weiser, Hayes, Boehm, Bobrow, Shenker: "Combining generational and conservative garbage
+//! collection", 1990: sticky mark bits.) Part of `trace`. Called by `cycle`, `sweep`, `moving`,
+//! `tracer` and `raw`.
 
 use core::sync::atomic::{Ordering::Release, fence};
 
@@ -36,17 +33,14 @@ use super::space::Space;
 /// Pages whose marks are cleared under one lock.
 const CLEARED_AT_A_TIME: usize = 64;
 
-/// The ages of one heap's objects. All-zero bytes: no ages are known.
 pub(super) struct Generations {
     pub(super) remembered: Remembered,
-    /// Whether the last cycle, or the one under way, is a minor one.
     minor: Num,
     /// The marks that the last cycle's sweep leaves: a [`StickyMarks`].
     sticky: Num,
     /// Whether the next cycle is to be a major one, although marks stayed.
     pub(super) wants_major: Num,
-    /// The number of scopes within which cycles are minor. `has_scopes`: whether there ever was
-    /// one.
+    /// Scopes within which cycles are minor. `has_scopes`: whether there ever was one.
     scopes: Num,
     has_scopes: Num,
     /// The number of the next page whose sticky marks are to be cleared; 0: none.
@@ -55,7 +49,6 @@ pub(super) struct Generations {
     /// at most the bytes allocated before it.
     live_at_major: Num,
     young: Num,
-    /// Bytes that were allocated before the last cycle.
     allocated_last: Num,
     /// The number of minor cycles. `pay`: whether they pay.
     minors: Num,
@@ -70,22 +63,18 @@ pub(super) struct Survival {
 }
 
 impl Generations {
-    /// Returns whether the last cycle, or the one under way, is a minor one.
     pub(super) fn is_minor(&self) -> bool {
         self.minor.get() != 0
     }
 
-    /// Returns the number of minor cycles.
     pub(super) fn minors(&self) -> usize {
         self.minors.get()
     }
 
-    /// Returns how many bytes the last cycle marked, but at most the bytes allocated before it.
     pub(super) fn young(&self) -> usize {
         self.young.get()
     }
 
-    /// Begins a cycle: a minor one if marks stayed. Returns whether the cycle is minor.
     pub(super) fn begin(&self) -> bool {
         let minor = self.sticky_marks() != StickyMarks::Nothing;
         self.minor.set(usize::from(minor));
@@ -95,7 +84,6 @@ impl Generations {
         minor
     }
 
-    /// The marks that the last cycle's sweep leaves.
     pub(super) fn sticky_marks(&self) -> StickyMarks {
         match self.sticky.get() {
             0 => StickyMarks::Nothing,
@@ -108,8 +96,7 @@ impl Generations {
         self.sticky.set(sticky as usize);
     }
 
-    /// Returns whether marks say which objects are old, or will say so when the collection under
-    /// way has ended.
+    /// Returns whether marks say which objects are old, or will when the collection has ended.
     pub(super) fn has_ages(&self) -> bool {
         self.sticky_marks() != StickyMarks::Nothing && !self.is_clearing()
     }
@@ -119,12 +106,10 @@ impl Generations {
         self.clearing.get() != 0
     }
 
-    /// Makes the next cycle a major one.
     pub(super) fn want_major(&self) {
         self.wants_major.set(1);
     }
 
-    /// Returns whether the next cycle is to be a major one although marks stayed.
     pub(super) fn is_major_owed(&self) -> bool {
         self.wants_major.get() != 0 || self.remembered.has_lost()
     }
@@ -135,12 +120,10 @@ impl Generations {
         self.scopes.add_shared(1);
     }
 
-    /// Ends a scope.
     pub(super) fn resume_majors(&self) {
         self.scopes.sub_shared(1);
     }
 
-    /// Returns whether there is a scope within which cycles are minor.
     pub(super) fn are_majors_deferred(&self) -> bool {
         self.scopes.get() != 0
     }
@@ -209,7 +192,6 @@ impl Generations {
         }
     }
 
-    /// Forgets all.
     pub(super) fn end(&self) {
         self.remembered.end();
         self.pay.end();
@@ -219,9 +201,8 @@ impl Generations {
         }
     }
 
-    /// Clears sticky marks, a few pages at a time, until `deadline` (0: no limit). Begins with the
-    /// first page, or continues where it stopped. Returns whether no sticky mark is left. No cycle
-    /// is marking, and every page has been claimed for the sweep.
+    /// Clears sticky marks, a few pages at a time, until `deadline` (0: no limit). Returns whether
+    /// none is left. No cycle is marking, and every page has been claimed for the sweep.
     pub(super) fn clear_some(&self, space: &Space, deadline: u64) -> bool {
         loop {
             // Under the lock no page comes or goes. Another mutator that clears continues here.

@@ -11,8 +11,7 @@
 //! ```
 //!
 //! One number tunes this: `factor`. The live bytes may grow by the factor before the next cycle
-//! ends, up to a limit in bytes. All pools and the runtime's own blocks share the one allowance, so
-//! an unused pool costs nothing.
+//! ends, up to a limit in bytes. All pools and the runtime's blocks share the one allowance.
 //!
 //! As in Ruby's Feature #18045, each pool is judged when its sweep has ended:
 //!
@@ -26,13 +25,10 @@
 //! Otherwise a pool whose objects all survive would cause one collection after the other. Many
 //! pools that each lack a little would grow the heap together. So a pool grows only below 7/8 of
 //! the 20 %, and all grants together stay within the allowance.
-//!
-//! Arithmetic alone.
 #![forbid(unsafe_code)]
 
 use heapwright_substrate::size_class::UNIT;
 
-/// The memory that a heap may use.
 #[derive(Clone, Copy)]
 pub(super) struct Target {
     /// Percent of the live bytes.
@@ -78,14 +74,11 @@ impl Target {
 /// major one.
 pub(super) const LEAST_OF_ALLOWANCE: usize = 8;
 
-/// The state of the heap when a cycle has ended, in bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Outcome {
     /// The bytes that the cycle found live, old garbage included.
     pub(super) live: usize,
-    /// The bytes that the last major cycle found live.
     pub(super) live_at_major: usize,
-    /// How many live and garbage bytes there may be when the next cycle ends.
     pub(super) goal: usize,
     /// Bytes allocated between two cycles. `survived`: how many of them the second cycle found
     /// live. These are the last two cycles for which that is known.
@@ -93,14 +86,12 @@ pub(super) struct Outcome {
     pub(super) survived: usize,
 }
 
-/// Fewer allocated bytes than this say nothing about survival.
 const MEASURABLE: usize = 64 << 10;
 
-/// Returns whether the next cycle of a heap with generations is to be a major one. A major cycle is
-/// due if old garbage may have taken half of the allowance, or if minor cycles do not pay. A minor
-/// cycle marks the young survivors to free the other young objects. A major cycle marks all live
-/// objects to free all dead ones. (The estimate is for the long run, in which as many bytes die old
-/// as become old. If none died old, minor cycles would pay sooner.)
+/// Returns whether the next cycle of a heap with generations is to be a major one: if old garbage
+/// may have taken half of the allowance, or if minor cycles do not pay. A minor cycle marks the
+/// young survivors to free the other young objects. A major cycle marks all live objects to free
+/// all dead ones. (The estimate is for the long run, in which as many bytes die old as become old.)
 pub(super) fn is_major_due(outcome: Outcome) -> bool {
     let Outcome { live, live_at_major, goal, allocated, survived } = outcome;
     let room = goal.saturating_sub(live_at_major);
@@ -129,21 +120,15 @@ pub enum Decision {
     Shrinks = 4,
 }
 
-/// The fewest pages that are swept for each page that is taken.
 const SWEPT_FOR_A_PAGE: usize = 4;
 
-/// The state of a pool at the end of its sweep.
 #[derive(Clone, Copy)]
 pub(super) struct Swept {
-    /// Slots in its pages.
     pub(super) slots: usize,
-    /// Free slots in its pages.
     pub(super) free: usize,
-    /// Slots in a page.
     pub(super) in_page: usize,
     /// Pages that mutators took since the last sweep ended.
     pub(super) taken: usize,
-    /// Pages that became wholly free.
     pub(super) freed: usize,
 }
 
@@ -176,8 +161,7 @@ pub(super) fn step_factor(used: usize, allowance: usize) -> u64 {
 }
 
 /// Returns the pages to sweep for `bytes` allocated bytes: at least four for each allocated page.
-/// At this rate, `unswept` pages are swept before three eighths of the allowance are used. `used`
-/// bytes are used now. A delay is made up for gradually.
+/// At this rate, `unswept` pages are swept before three eighths of the allowance are used.
 pub(super) fn sweep_share(unswept: usize, bytes: usize, allowance: usize, used: usize) -> usize {
     let room = (allowance / 8 * 3).saturating_sub(used).max(allowance / 16).max(UNIT);
     let share = (unswept as u128 * bytes as u128).div_ceil(room as u128);

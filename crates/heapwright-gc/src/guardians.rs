@@ -39,8 +39,6 @@ pub(super) struct Guardians {
     inner: Lock<Inner>,
 }
 
-/// The guardians themselves. All-zero bytes: no guardians.
-///
 /// **In steps.** A collection judges and marks a few registrations at a time (see `settling`). If
 /// an object is marked later, its representatives are marked, too. If a guardian is marked later,
 /// its retrievable objects are marked, and its registrations are visited. So a chain of guardians
@@ -67,7 +65,6 @@ pub(super) struct Inner {
     buried: usize,
 }
 
-/// A guardian.
 #[derive(Clone, Copy)]
 struct Guardian {
     node: Node,
@@ -125,7 +122,6 @@ fn place<T>(of: &mut [T], number: u32) -> Option<&mut T> {
 pub(super) struct Judge<U, M> {
     /// Returns whether a reference leads to an object without a mark.
     pub(super) is_unmarked: U,
-    /// Marks an object.
     pub(super) mark: M,
 }
 
@@ -298,9 +294,8 @@ impl Inner {
         false
     }
 
-    /// Visits an object that was marked. Marks the representatives that are kept with it. If it is
-    /// a guardian, marks the objects that can be retrieved from it, and notes its registrations for
-    /// a visit.
+    /// Visits an object that was marked. Marks the representatives that are kept with it, and, if
+    /// it is a guardian, its retrievable objects. Notes its registrations for a visit.
     pub(super) fn marked<U: Fn(*mut u8) -> bool, M: FnMut(*mut u8)>(
         &mut self,
         object: *mut u8,
@@ -346,7 +341,6 @@ impl Inner {
         true
     }
 
-    /// Returns whether registrations wait to be judged.
     pub(super) fn is_queued(&self) -> bool {
         !self.queue.is_empty()
     }
@@ -431,9 +425,8 @@ impl Inner {
         false
     }
 
-    /// Makes minor collections pass over guardians that `is_old` accepts and that have nothing to
-    /// retrieve. Visits up to `most` guardians behind the number `at`. Returns whether no guardian
-    /// is left.
+    /// Makes minor collections pass over old guardians that have nothing to retrieve. Visits up to
+    /// `most` guardians behind the number `at`. Returns whether none is left.
     pub(super) fn age_guardians(
         &mut self,
         at: &mut u32,
@@ -513,7 +506,6 @@ impl Guardians {
         self.inner.lock().make(object)
     }
 
-    /// Calls `with` for the guardians, under their lock.
     pub(super) fn with<R>(&self, with: impl FnOnce(&mut Inner) -> R) -> R {
         with(&mut self.inner.lock())
     }
@@ -528,12 +520,10 @@ impl Guardians {
         self.with(|inner| inner.take(number))
     }
 
-    /// Returns how many objects can be retrieved, from all guardians.
     pub(super) fn pending(&self) -> usize {
         self.with(|inner| inner.pending)
     }
 
-    /// Returns whether an object is registered, or can be retrieved.
     pub(super) fn has_any(&self) -> bool {
         self.with(|inner| inner.registered.count() + inner.pending > 0)
     }
@@ -548,7 +538,6 @@ impl Guardians {
         self.with(|inner| inner.each_object(&with));
     }
 
-    /// Forgets all.
     pub(super) fn end(&self) {
         self.with(|inner| {
             inner.guardians.end();
@@ -561,7 +550,6 @@ impl Guardians {
         });
     }
 
-    /// Hands its lock to `with`.
     pub(super) fn each_lock(&self, with: With<'_>) {
         with(&self.inner);
     }

@@ -25,13 +25,10 @@ use super::cell::{Num, Ptr};
 use super::locks::With;
 use super::table::Table;
 
-/// Cells that a mutator takes at a time.
 const BATCH: usize = 64;
 
-/// A root.
 pub(super) type Cell = AtomicPtr<u8>;
 
-/// A chain of free cells: the first cell, or null.
 struct Chain(*mut Cell);
 
 // SAFETY: free cells belong to the owner of their chain.
@@ -42,7 +39,6 @@ struct Inner {
     made: usize,
 }
 
-/// All cells of one heap. All-zero bytes: no cells.
 pub(super) struct Handles {
     cells: Table<Cell, 512, 20>,
     inner: Lock<Inner>,
@@ -52,7 +48,6 @@ pub(super) struct Handles {
     balance: Num,
 }
 
-/// A mutator's free cells. All-zero bytes: no cells.
 pub(super) struct Own {
     free: Ptr<Cell>,
     /// Cells made minus cells freed, by this mutator.
@@ -101,7 +96,6 @@ pub(super) unsafe fn put_all(mut free: *mut Cell, mut cell: *mut Cell) -> *mut C
 }
 
 impl Handles {
-    /// Makes a cell that keeps `object`. Returns `None` without memory.
     pub(super) fn make(&self, own: &Own, object: *mut u8) -> Option<*mut Cell> {
         if own.free.get().is_null() {
             own.free.set(self.take_batch()?);
@@ -148,7 +142,6 @@ impl Handles {
         (!chain.is_null()).then_some(chain)
     }
 
-    /// Takes a mutator's free cells back.
     pub(super) fn take_back(&self, own: &Own) {
         let mut inner = self.inner.lock();
         // SAFETY: both chains have free cells of this heap. The mutator forgets its chain below.
@@ -156,12 +149,10 @@ impl Handles {
         own.free.set(ptr::null_mut());
     }
 
-    /// Keeps the balance of made and freed handles of a mutator that leaves.
     pub(super) fn keep_balance(&self, own: &Own) {
         self.balance.add_shared(own.balance.get());
     }
 
-    /// Returns handles made minus handles freed, by mutators that have left.
     pub(super) fn balance(&self) -> usize {
         self.balance.get()
     }
@@ -193,7 +184,6 @@ impl Handles {
         self.balance.set(0);
     }
 
-    /// Hands its lock to `with`.
     pub(super) fn each_lock(&self, with: With<'_>) {
         with(&self.inner);
     }

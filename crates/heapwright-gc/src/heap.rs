@@ -50,9 +50,7 @@ pub(super) struct Heap {
     pub(super) world: World,
     pub(super) moving: Moving,
 
-    /// The heap's part in a fork.
     pub(super) fork: ForkPart,
-    /// Whether the heap is in use.
     pub(super) open: Num,
     pub(super) pauses: Pauses,
     pub(super) events: Events,
@@ -61,15 +59,12 @@ pub(super) struct Heap {
 // SAFETY: all threads may use each part. The other fields are atomics and locks.
 unsafe impl Sync for Heap {}
 
-/// All heaps.
 pub(super) static HEAPS: Recycled<Heap> = Recycled::new();
 
-/// The heap of an id.
 pub(super) fn of(id: u32) -> Option<&'static Heap> {
     HEAPS.get(id)
 }
 
-/// All heaps that were ever made.
 pub(super) fn all() -> impl Iterator<Item = &'static Heap> {
     HEAPS.all()
 }
@@ -95,18 +90,15 @@ impl Heap {
         self.trace.runtime()
     }
 
-    /// Returns how many bytes the heap's pages and external bytes may have together.
     pub(super) fn page_limit(&self) -> usize {
         self.space.target().most.saturating_sub(self.trace.marking.chunks.beyond_a_few())
     }
 
-    /// Makes a new page for a page list, if the heap then has at most `most` bytes.
     pub(super) fn new_page(&self, page_list: usize, most: usize) -> Option<&'static Page> {
         let wanted = self.space.wanted(page_list, self.space.slot(page_list), self.page_limit());
         self.whole().space.new_page(wanted, most)
     }
 
-    /// Takes an empty page for a page list.
     pub(super) fn take_empty(&self, page_list: usize) -> Option<&'static Page> {
         self.whole().space.take_empty(self.space.wanted(
             page_list,
@@ -115,7 +107,6 @@ impl Heap {
         ))
     }
 
-    /// Makes a page for one large object.
     pub(super) fn new_large(&self, size: usize, page_list: usize) -> Option<&'static Page> {
         let wanted = self.space.wanted(page_list, size, self.page_limit());
         let page = self.whole().space.new_large(wanted)?;
@@ -124,18 +115,15 @@ impl Heap {
         Some(page)
     }
 
-    /// Returns the heap with the lifetime of the process, because heaps are never freed.
     pub(super) fn whole(&self) -> &'static Self {
         // SAFETY: heaps are made in memory that lives as long as the process.
         unsafe { &*ptr::from_ref(self) }
     }
 
-    /// Returns whether the heap is in use.
     pub(super) fn is_open(&self) -> bool {
         self.open.get() != 0
     }
 
-    /// Hands the heap's locks to `with`, except the world's, in the order in which they are taken.
     pub(super) fn each_lock(&self, with: With<'_>) {
         self.moving.each_lock(with);
         self.trace.each_lock(with);

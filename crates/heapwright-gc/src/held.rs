@@ -8,10 +8,9 @@
 //!   from the end of marking until the page is swept, the object also needs its mark
 //! ```
 //!
-//! Any thread may call [`Heap::find`](super::raw::Heap::find). The call neither stops the world nor
-//! waits for the thread that sweeps. Otherwise a signal handler that interrupted the sweep could
-//! not make the call. The values may change from one load to the next, so readers and writers keep
-//! an order.
+//! Any thread may call [`Heap::find`](super::raw::Heap::find), also a signal handler that
+//! interrupted the sweep. So the call neither stops the world nor waits for the thread that sweeps.
+//! Values may change from one load to the next, so readers and writers keep an order.
 //!
 //! - *The record of an object only moves to the right.* Each step writes the new place before it
 //!   clears the old one, with a release between. A reader loads the places from left to right, with
@@ -35,18 +34,14 @@ use heapwright_substrate::sync::atomic::{Ordering, fence};
 use super::bits::{self, Bits, WORDS, Words};
 use super::cell::Num;
 
-/// The state of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// No page: the record waits for one.
     None = 0,
-    /// In use: objects may lie in the page.
     InUse = 1,
     /// Wholly free, and may go to any pool.
     Empty = 2,
 }
 
-/// Which marks a sweep leaves: those of objects that the next, minor collection takes for live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StickyMarks {
     /// No marks: the next collection looks at everything.
@@ -64,15 +59,13 @@ const STATE: usize = 3;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Seen(usize);
 
-/// The result of a sweep: live objects, those that had survived before, and those whose marks
-/// stayed.
+/// Live objects, those that had survived before, and those whose marks stayed.
 pub(super) struct Counts {
     pub(super) live: usize,
     pub(super) survivors: usize,
     pub(super) old: usize,
 }
 
-/// The objects of a page. All-zero bytes: no page.
 #[repr(C)]
 pub(super) struct Held {
     /// A [`State`], and the number of its changes.
@@ -86,7 +79,6 @@ pub(super) struct Held {
 
 /// The state of the page.
 impl Held {
-    /// Returns the page's state.
     pub(super) fn state(&self) -> State {
         match self.state.get() & STATE {
             0 => State::None,
@@ -95,7 +87,6 @@ impl Held {
         }
     }
 
-    /// Returns the page as it is now, if it is in use.
     pub(super) fn look(&self) -> Option<Seen> {
         let word = self.state.get_acquired();
         (word & STATE == State::InUse as usize).then_some(Seen(word))
@@ -183,13 +174,11 @@ impl Held {
         self.cursor.set_released(next);
     }
 
-    /// Returns the cursor: every slot below this byte is taken.
     pub(super) fn cursor(&self) -> usize {
         self.cursor.get()
     }
 
-    /// The bits of objects that were here at the last sweep, that were moved here, or that are
-    /// about to move.
+    /// The bits of objects that were here at the last sweep, were moved here, or are about to move.
     pub(super) fn taken(&self) -> &Bits {
         &self.taken
     }
@@ -207,7 +196,6 @@ impl Held {
         self.swept.set_released(2 * cycle + 1);
     }
 
-    /// Returns the last cycle whose sweep has begun here.
     fn swept(&self) -> usize {
         self.swept.get_acquired() / 2
     }

@@ -19,12 +19,9 @@ use super::waiting::{Then, WaitLimit, wait};
 /// The most threads that mark, if the options do not say. More threads would wait for memory.
 const MARKERS: usize = 4;
 /// Helpers are called for at least this many expected bytes of marking, a few milliseconds' work.
-/// With fewer, one thread is soon done, and a helper takes a processor from other work. (Two
-/// processes with 4 MiB each, on two processors, took 1.15 times as long.)
+/// With fewer, one thread is soon done, and a helper takes a processor from other work.
 const WORTH: usize = 8 << 20;
-/// How long a helper waits for a call.
 const A_SECOND: WaitLimit = WaitLimit { looks: 0, then: Then::SleepFor(1_000_000_000) };
-/// The body of a helper.
 extern "C" fn run(trace: *mut c_void) -> *mut c_void {
     // SAFETY: `call_helpers` passed a trace, and traces are never freed.
     let trace: &'static Trace = unsafe { &*trace.cast::<Trace>() };
@@ -56,8 +53,7 @@ impl Trace {
         if left >= WORTH { self.markers().saturating_sub(1 + others) } else { 0 }
     }
 
-    /// Returns the most threads that mark: at most as many as the processors that the caller may
-    /// use.
+    /// The most threads that mark: at most as many as the processors that the caller may use.
     fn markers(&self) -> usize {
         match self.space().options().markers as usize {
             0 => os::cpus().min(MARKERS),
@@ -114,7 +110,6 @@ mod tests {
 
     const WIDTH: usize = 32;
 
-    /// Every traced object is `WIDTH` references.
     unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, _data: *mut c_void) {
         let object: *mut *mut u8 = object.cast();
         for n in 0..WIDTH {

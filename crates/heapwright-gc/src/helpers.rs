@@ -8,18 +8,14 @@
 //!                    +-- no call for a second, or the heap ends: the thread ends
 //! ```
 //!
-//! Stopped mutators mark with their collector, but a program with one mutator has no other mutator.
-//! So a heap that has a long marking ahead calls helpers. It calls so many that a thread marks on
-//! each processor, up to the limit of its options. Helpers are started at their first call, and end
-//! when they have slept for a second. So a program that collects nothing has no thread of
-//! heapwright, and neither has the child of a fork. Steps with a deadline end before a thread
-//! wakes, so they call no helpers.
+//! Stopped mutators mark with their collector. A heap that has a long marking ahead also calls
+//! helpers, so that a thread marks on each processor, up to the limit of its options. Helpers are
+//! started at their first call, and end when they have slept for a second. Steps with a deadline
+//! end before a thread wakes, so they call no helpers.
 //!
 //! A helper is no mutator. It has a tracer, and joins the gang while the gang is open: only while
 //! the world is stopped. All signals except faults are blocked in a helper. A runtime's fault
-//! handlers run on helpers too.
-//!
-//! A helper's work is in `help`.
+//! handlers run on helpers too. A helper's work is in `help`.
 
 use core::ffi::c_void;
 
@@ -28,19 +24,14 @@ use heapwright_substrate::sync::atomic::{AtomicU32, Ordering};
 
 use super::waiting::{Then, WaitLimit, wait, wake};
 
-/// How long the heap waits for a helper to end.
 const UNTIL_ONE_ENDS: WaitLimit = WaitLimit { looks: 100, then: Then::SleepFor(1_000_000) };
 
-/// The function that a helper runs.
 pub(super) type Life = extern "C" fn(*mut c_void) -> *mut c_void;
 
-/// The helpers of one heap. All-zero bytes: no helpers.
 pub(super) struct Helpers {
-    /// The number of threads.
     pub(super) count: AtomicU32,
     /// Incremented when helpers are called, or are to end. Helpers sleep on this.
     pub(super) calls: AtomicU32,
-    /// Whether the helpers are to end.
     pub(super) ending: AtomicU32,
     /// The process of the helpers. A child that was made without `fork`'s handlers has no helpers.
     process: AtomicU32,

@@ -6,15 +6,11 @@
 //!   finalizer    the object            --> its context               while the object lives
 //! ```
 //!
-//! No object holds these references. Marking finds them where they are registered. A dump lists
-//! them with the object for which they are kept. The verifier follows them when it has reached that
-//! object. (The objects of due finalizers are roots.)
-//!
-//! Called by `dump` and `verify`, while the world is stopped.
+//! Marking finds these references where they are registered. A dump lists them with the object for
+//! which they are kept. The verifier follows them when it has reached that object.
 
 use super::array::Array;
 
-/// One object that is kept for as long as two others live.
 #[derive(Clone, Copy)]
 pub(super) struct Kept {
     pub(super) by: *mut u8,
@@ -36,12 +32,10 @@ impl AllKept {
         whole.then_some(all)
     }
 
-    /// Keeps the entries for which `keep` is true.
     pub(super) fn retain(&mut self, keep: impl FnMut(Kept) -> bool) {
         self.0.retain(keep);
     }
 
-    /// Returns the entries of one object.
     pub(super) fn by(&self, object: *mut u8) -> &[Kept] {
         let from = self.0.partition_point(|kept| kept.by.addr() < object.addr());
         let rest = &self.0[from..];

@@ -14,17 +14,13 @@
 //! that the chunk used before may have memory everywhere. The memory behind the object goes back at
 //! once if it is at least an eighth of the object, or if the limit leaves no room.
 //!
-//! When the object of a page of up to `MOST` grains has died, the page stays with the heap, in a
-//! list by footprint. A new object takes a page whose footprint is at most an eighth larger than
-//! needed. Otherwise it takes a page with less memory and the same number of units, which grows, or
-//! else a new run. If the limit does not let the heap grow, the object takes any larger page with
-//! that number of units. Waiting pages count like empty pages, and are given back to make room for
-//! pages of small objects.
-//!
-//! (These are segregated fits, as in Wilson et al., 1995, by memory instead of addresses.
-//! docs/decisions.md compares slots in pages of several units.)
-//!
-//! Part of `space` and `page_lists`.
+//! When the object of a page of up to `MOST` grains has died, the page waits in a list by
+//! footprint. A new object takes a page whose footprint is at most an eighth larger than needed.
+//! Otherwise it takes a page with less memory and the same number of units, or else a new run. If
+//! the limit does not let the heap grow, it takes any larger page with that number of units.
+//! Waiting pages count like empty pages, and are given back to make room for pages of small
+//! objects. (Segregated fits, Wilson et al., 1995, by memory instead of addresses.) Part of `space`
+//! and `page_lists`.
 
 use core::ptr;
 
@@ -41,19 +37,16 @@ use super::page::Page;
 use super::page_lists::PageLists;
 use super::space::{Space, Wanted};
 
-/// Returns the memory of an object of `size` bytes: whole system pages.
 pub(super) fn footprint(size: usize) -> usize {
     size.checked_next_multiple_of(SYSTEM.page_size()).unwrap_or(usize::MAX)
 }
 
-/// Returns whether a heap of at most `most` bytes can never hold an object of `size` bytes,
-/// whatever it collects.
+/// Returns whether a heap of at most `most` bytes can never hold an object of `size` bytes.
 pub(super) fn is_too_large(size: usize, most: usize) -> bool {
     size / UNIT >= MAX_UNITS || footprint(size) > most
 }
 
 impl Space {
-    /// Takes a page for one large object: a waiting page, or a new one.
     pub(super) fn new_large(&self, wanted: Wanted) -> Option<&Page> {
         let size = wanted.slot;
         let units = size.checked_add(UNIT - 1)? / UNIT;
@@ -66,7 +59,6 @@ impl Space {
         Some(page)
     }
 
-    /// Reuses a waiting page, as `take` chooses it.
     fn reuse(
         &self,
         wanted: Wanted,
@@ -87,8 +79,7 @@ impl Space {
         page.zero_from.set(needs.max(dirty));
         MAP.set_entries(page.unit.get(), 1, wanted.entry());
         page.assign(wanted.page_list, wanted.slot, wanted.cycle);
-        // Nobody looks at the object before it is whole. The first to look would be the sweep of a
-        // later collection.
+        // The first to look at the object is the sweep of a later collection. By then it is whole.
         lists.add(&self.pages, page);
         self.pacing.note_pages(lists.bytes());
         drop(lists);
@@ -98,8 +89,7 @@ impl Space {
         Some(page)
     }
 
-    /// Takes a new run. If the limit forbids it and `give_way` is set, first gives free pages back,
-    /// one by one.
+    /// Takes a new run. If the limit forbids it and `give_way` is set, first gives free pages back.
     fn take_new(&self, wanted: Wanted, units: usize, give_way: bool) -> Option<&Page> {
         let needs = footprint(wanted.slot);
         let want = if wanted.zero { Want::Zero } else { Want::Any };
@@ -121,8 +111,7 @@ impl Space {
         };
         wanted.open(page, &run, units);
         let rest = units * UNIT - needs;
-        // The memory behind the object stays if it is too small to be worth a system call, and if
-        // the limit allows it.
+        // A small rest stays if the limit allows it: it is not worth a system call.
         let keeps_rest = !run.zero
             && rest < needs / WASTE
             && self.pacing.is_below(lists.bytes().saturating_add(units * UNIT), wanted.limit);
@@ -134,8 +123,7 @@ impl Space {
         drop(lists);
         if !run.zero {
             if !keeps_rest && !gives_rest(page, needs) {
-                // The kernel refuses. So the memory behind the object stays, whatever the limit
-                // says.
+                // The kernel refuses. So the memory stays, whatever the limit says.
                 let mut lists = self.lists.lock();
                 page.zero_from.set(usize::MAX);
                 lists.large_grows(page, rest);
@@ -203,12 +191,10 @@ impl Space {
         size <= page.slot.get()
     }
 
-    /// Returns whether an object of `size` bytes is a large one of `units` units.
     pub(super) fn is_large_of(&self, size: usize, units: usize) -> bool {
         self.sizes().pool(size) == LARGE && size.div_ceil(UNIT) == units
     }
 
-    /// Gives one waiting page back. Returns false if there is none.
     pub(super) fn give_free_large(&self, lists: &mut PageLists) -> bool {
         let Some(page) = lists.free_large.take_any(&self.pages) else { return false };
         Self::give_units(page);
@@ -235,8 +221,7 @@ fn zero(page: &Page, dirty: usize) {
     unsafe { ptr::write_bytes(page.base(), 0, dirty.min(page.slot.get())) };
 }
 
-/// Gives the kernel the memory of a page that its object does not need. Returns whether all of that
-/// memory went.
+/// Gives the kernel the memory behind a page's object. Returns whether all of it went.
 fn gives_rest(page: &Page, needs: usize) -> bool {
     let rest = page.units.get() * UNIT - needs;
     // SAFETY: whole system pages at the end of a run that was just taken, which nobody uses.

@@ -12,17 +12,15 @@
 //! The table makes the choice one load for any layout. An entry is a place in a mutator (see
 //! `mutator`) instead of a pool's number, which saves an allocation two shifts. The table covers
 //! all sizes up to 32 KiB. Sizes too large for a layout lead to the regions of large objects. These
-//! are always empty, so no comparison comes first. An object above the largest slot gets a page of
-//! one slot (see `large`), in the last pool.
+//! are always empty, so no comparison comes first. A large object gets a page of one slot (see
+//! `large`).
 //!
 //! A pool and a kind (traced or leaf, to be freed or not, and a bit of the runtime's) together are
-//! a *page list*. Objects of one size and kind lie in pages of their own, so neither marking nor
-//! sweeping reads an object's type.
+//! a *page list*. So neither marking nor sweeping reads an object's type.
 //!
 //! Slots begin at a page's first byte. Sizes are multiples of 8 and at least 16. So no two slots
-//! begin in the same granule of 16 bytes, which one mark bit stands for.
-//!
-//! Arithmetic alone; any caller may use it.
+//! begin in the same granule of 16 bytes, which one mark bit stands for. Arithmetic alone; any
+//! caller may use it.
 #![forbid(unsafe_code)]
 
 use heapwright_substrate::size_class::UNIT;
@@ -31,15 +29,11 @@ use super::{FREED, LEAF};
 
 /// The most pools of a heap. The last is the pool of large objects.
 pub(super) const POOLS: usize = 64;
-/// The pool of large objects.
 pub(super) const LARGE: usize = POOLS - 1;
-/// Kinds of objects.
 pub(super) const KINDS: usize = 8;
 /// Pools times kinds.
 pub(super) const PAGE_LISTS: usize = POOLS * KINDS;
-/// The largest slot that any layout has.
 pub(super) const LARGEST_SLOT: usize = 32 << 10;
-/// Bytes of a mutator's region.
 pub(super) const REGION_BYTES: usize = 32;
 /// Entries of the table: requests in steps of 8 bytes.
 pub(super) const STEPS: usize = LARGEST_SLOT / 8 + 1;
@@ -76,7 +70,6 @@ pub(super) const fn is_freed(page_list: usize) -> bool {
     page_list & FREED as usize != 0
 }
 
-/// The slot sizes of one heap.
 pub(super) struct Sizes {
     slots: [u32; POOLS],
     pools: usize,
@@ -84,7 +77,6 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    /// The sizes of a layout.
     pub(super) fn of(layout: Layout) -> Self {
         let mut sizes = Self { slots: [0; POOLS], pools: 0, table: [0; STEPS] };
         match layout {
@@ -123,7 +115,6 @@ impl Sizes {
         }
     }
 
-    /// The number of pools, except that of large objects.
     pub(super) fn pools(&self) -> usize {
         self.pools
     }
@@ -134,7 +125,6 @@ impl Sizes {
         self.slots[pool] as usize
     }
 
-    /// The largest slot.
     pub(super) fn largest(&self) -> usize {
         self.slot(self.pools - 1)
     }
@@ -152,7 +142,6 @@ impl Sizes {
     }
 }
 
-/// Slots of `size` bytes in a page.
 pub(super) const fn slots_in_page(size: usize) -> usize {
     UNIT / size
 }
@@ -161,7 +150,6 @@ pub(super) const fn slots_in_page(size: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// Every size, except under slow Miri.
     const STEP: usize = if cfg!(miri) { 97 } else { 1 };
     const ALL: [Layout; 4] = [Layout::Fine, Layout::Ruby, Layout::Powers, Layout::Single];
 

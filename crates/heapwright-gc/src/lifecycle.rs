@@ -19,9 +19,8 @@ use super::space::Space;
 /// The longest time between two calls of `tend_all`, in milliseconds.
 const SECONDS: u32 = 5_000;
 
-/// For each heap, gives back the pages that have waited long enough. The slow paths of the
-/// process's other heaps call this, because a heap may be idle. Returns the milliseconds until the
-/// next call.
+/// Gives back pages of all heaps that have waited long enough, because a heap may be idle. Returns
+/// the milliseconds until the next call.
 fn tend_all(_now: u32) -> u32 {
     heap::all().filter(|heap| heap.is_open() && !heap.fork.is_poisoned()).for_each(|heap| {
         heap.space.decay();
@@ -42,7 +41,6 @@ impl Heap {
         }
     }
 
-    /// Makes a new heap. `None` without memory.
     pub(super) fn make(options: Options, runtime: Runtime) -> Option<&'static Slot<Self>> {
         if !substrate::open_and_begin() {
             return None;

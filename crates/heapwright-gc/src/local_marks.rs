@@ -9,19 +9,15 @@
 //! ```
 //!
 //! A bit that two threads may set at once needs a locked instruction, which waits for all earlier
-//! stores. These waits take half of the time of marking objects in a processor's caches. So each of
-//! the two threads has a bitmap that only it writes. An object is marked if either bitmap has its
-//! mark. If both threads reach an object at the same moment, each may miss the other's mark, and
-//! both trace the object. That costs only time: the merge of local marks finds such objects and
-//! counts them once.
+//! stores. So each of the two threads has a bitmap that only it writes. An object is marked if
+//! either bitmap has its mark. If both threads reach an object at the same moment, each may miss
+//! the other's mark, and both trace the object. That costs only time: the merge finds such objects
+//! and counts them once.
 //!
 //! More than two threads share the map's bitmaps, with locked instructions. So do threads that have
 //! much to mark, and threads that mark in steps, because the merge visits each of the heap's pages.
 //! The local bitmap has its own address space, as long as the map. It takes memory only for units
-//! where the second thread has marked: less than a hundredth of a small heap. If there is no
-//! address space for it, threads mark with locked instructions.
-//!
-//! Opened by `mark`; `tracer` marks in it.
+//! where the second thread has marked. Opened by `mark`; `tracer` marks in it.
 
 use core::ptr;
 
@@ -45,15 +41,13 @@ const A_UNIT: usize = SIDE_BITMAP + 1;
 /// The local bitmap of one heap. All-zero bytes: it has no memory.
 pub(super) struct LocalMarks {
     at: AtomicPtr<u8>,
-    /// Units that have a local bitmap.
     units: Num,
     /// Whether a second thread marks there.
     used: Num,
 }
 
 impl LocalMarks {
-    /// Makes sure that there is a local bitmap for all units. The collector calls this, while
-    /// nobody marks.
+    /// Makes sure that there is a local bitmap for all units. Nobody marks meanwhile.
     fn prepare(&self) -> bool {
         let units = MAP.limit();
         if units <= self.units.get() {
@@ -91,7 +85,6 @@ impl LocalMarks {
         ready
     }
 
-    /// Ends the use of local marks.
     pub(super) fn close(&self) {
         self.used.set(0);
     }
@@ -105,12 +98,10 @@ impl LocalMarks {
         self.at.load(Ordering::Relaxed).cast()
     }
 
-    /// The dirty bytes, one for each unit.
     pub(super) fn dirty(&self) -> *mut AtomicU8 {
         self.at.load(Ordering::Relaxed).wrapping_add(self.units.get() * SIDE_BITMAP).cast()
     }
 
-    /// Returns whether the thread that comes to help is to mark in the local bitmap.
     pub(super) fn is_used(&self) -> bool {
         self.used.get() != 0
     }
@@ -131,7 +122,6 @@ impl LocalMarks {
         Some(unsafe { &*self.words().cast::<Bits>().wrapping_add(unit) })
     }
 
-    /// Gives the memory back. Nobody marks meanwhile.
     pub(super) fn end(&self) {
         let at = self.at.swap(ptr::null_mut(), Ordering::Relaxed);
         if !at.is_null() {

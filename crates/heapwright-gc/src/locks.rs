@@ -5,9 +5,7 @@
 
 use heapwright_substrate::sync::Lock;
 
-/// A lock over any data.
 pub(super) trait AnyLock {
-    /// Takes the lock without a guard.
     fn acquire(&self);
 
     /// Releases the lock.

@@ -12,9 +12,7 @@
 //! ```
 //!
 //! Marking needs a trace, a tracer and its [surroundings](Around), but no heap and no mutator.
-//! Without surroundings, one thread marks the objects that handles and the runtime's roots lead to.
-//!
-//! Called by `cycle`. `tracer` does the work. `settling` follows when nothing else is left.
+//! Called by `cycle`. `settling` follows when nothing else is left.
 
 use heapwright_substrate::sync::atomic::Ordering;
 
@@ -27,8 +25,7 @@ use super::tracer::{Budget, Marks, Tracer};
 
 /// Bytes of work that a step may do past its deadline, once all roots are reported.
 const LITTLE: usize = 32 << 10;
-/// A step may report all roots and still not end the cycle. After this many such steps, later steps
-/// may do more.
+/// After this many steps that report all roots but do not end the cycle, later steps may do more.
 const ATTEMPTS: usize = 4;
 
 impl Trace {
@@ -80,7 +77,6 @@ impl Trace {
         }
     }
 
-    /// Marks the known work, with all stopped threads and with helpers.
     fn drain(&self, tracer: &Tracer, budget: Budget, around: &impl Around) -> bool {
         let parked = around.parked();
         // A step with a budget marks little, and often. Helpers and local marks would not pay.
@@ -119,8 +115,7 @@ impl Trace {
         through && gang.is_empty()
     }
 
-    /// Merges the local bitmap into the map's bitmaps, after two threads have marked. Objects that
-    /// both marked were counted twice.
+    /// Merges the local bitmap into the map's, and uncounts objects that both threads marked.
     pub(super) fn merge_local_marks(&self) {
         self.marking.local_marks.close();
         for page in self.space().pages.all() {
@@ -178,7 +173,6 @@ mod tests {
 
     impl Around for Nobody {}
 
-    /// Every object is two references.
     unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, _: *mut c_void) {
         // SAFETY: every object of these tests has two words.
         unsafe { *object.cast::<[*mut u8; 2]>() }.into_iter().for_each(|to| tracer.mark(to));

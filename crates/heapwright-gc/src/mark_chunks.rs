@@ -6,11 +6,8 @@
 //!        the gang's empty chunks <---+---> reserve: one, for use when there is no memory
 //! ```
 //!
-//! Chunks (see `gang`) hold items that are still to be marked, and the contents of bags. An empty
-//! chunk goes back to the gang's list. When marking ends, wholly empty runs go back, except a few.
-//! So a heap that once had a million ephemerons keeps no memory for them. The runs count against
-//! the heap's limit.
-//!
+//! Chunks (see `gang`) hold items that are still to be marked, and the contents of bags. When
+//! marking ends, wholly empty runs go back, except a few. The runs count against the heap's limit.
 //! Called by `marking`, for `tracer` and `bag`.
 
 use core::ptr;
@@ -25,7 +22,6 @@ use super::cell::Num;
 use super::gang::{Chunk, Chunks, Gang};
 use super::locks::With;
 
-/// The memory of one heap's chunks. All-zero bytes: no memory.
 pub(super) struct MarkChunks {
     /// The chunk for use when there is no memory.
     reserve: AtomicPtr<Chunk>,
@@ -38,7 +34,6 @@ pub(super) struct MarkChunks {
     pub(super) starved: Num,
 }
 
-/// Runs that chunks were cut from, linked through their first words.
 struct Runs(*mut Run);
 
 /// The head of a run, in the place of its first chunk.
@@ -48,7 +43,6 @@ struct Run {
     empty: usize,
 }
 
-/// Chunks of a run.
 const CHUNKS: usize = UNIT / size_of::<Chunk>() - 1;
 /// Bytes of runs that are always kept.
 const KEPT: usize = 4 * UNIT;
@@ -57,14 +51,12 @@ const KEPT: usize = 4 * UNIT;
 unsafe impl Send for Runs {}
 
 impl MarkChunks {
-    /// Makes the reserve. Returns false without memory.
     pub(super) fn begin(&self, gang: &Gang) -> bool {
         let reserve = self.make(gang);
         self.reserve.store(reserve.unwrap_or(ptr::null_mut()), Ordering::Relaxed);
         reserve.is_some()
     }
 
-    /// Takes an empty chunk. `None` without memory.
     pub(super) fn take(&self, gang: &Gang) -> Option<*mut Chunk> {
         #[cfg(test)]
         if self.starved.get() != 0 {
@@ -89,7 +81,6 @@ impl MarkChunks {
         }
     }
 
-    /// Cuts side memory into chunks. Returns the first, which is the caller's.
     #[cold]
     fn make(&self, gang: &Gang) -> Option<*mut Chunk> {
         let side = Side::take(UNIT)?;
@@ -109,7 +100,6 @@ impl MarkChunks {
         Some(chunks.wrapping_add(1))
     }
 
-    /// Returns the bytes of all runs, and their peak.
     pub(super) fn bytes(&self) -> [usize; 2] {
         [self.bytes.get(), self.peak.get()]
     }
@@ -126,7 +116,6 @@ impl MarkChunks {
         if self.bytes.get() <= most {
             return;
         }
-        /// The run of a chunk.
         fn run_of(chunk: *mut Chunk) -> *mut Run {
             chunk.cast::<u8>().map_addr(|at| at & !(UNIT - 1)).cast()
         }
@@ -138,8 +127,7 @@ impl MarkChunks {
             // SAFETY: the chunk was taken just now.
             unsafe { chunks.push(chunk) };
         }
-        // Unlinks the runs that go, and gives them an impossible count. All their chunks are in
-        // `chunks`, and go with them.
+        // Unlinks the runs that go, with an impossible count. All their chunks are in `chunks`.
         let mut link = &raw mut runs.0;
         // SAFETY: the link is in the list, which is used under the lock.
         while let run = unsafe { link.read() }
@@ -177,7 +165,6 @@ impl MarkChunks {
         }
     }
 
-    /// Gives all memory back. No chunk is in use any more.
     pub(super) fn end(&self) {
         let mut runs = self.runs.lock();
         while !runs.0.is_null() {
@@ -190,7 +177,6 @@ impl MarkChunks {
         self.peak.set(0);
     }
 
-    /// Hands its lock to `with`.
     pub(super) fn each_lock(&self, with: With<'_>) {
         with(&self.runs);
     }

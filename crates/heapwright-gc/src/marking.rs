@@ -6,8 +6,6 @@
 //!   counted    objects by page list, of tracers that have given their counts
 //! ```
 //!
-//! The mark of an object is a bit of the map's side bitmap.
-//!
 //! Part of `trace`.
 
 use heapwright_substrate::sync::atomic::{AtomicU32, Ordering};
@@ -21,7 +19,6 @@ use super::locks::With;
 use super::mark_chunks::MarkChunks;
 use super::page::Page;
 
-/// The state that the marking threads of one heap share. All-zero bytes: nothing to mark.
 pub(super) struct Marking {
     pub(super) gang: Gang,
     pub(super) helpers: Helpers,
@@ -29,10 +26,8 @@ pub(super) struct Marking {
     pub(super) chunks: MarkChunks,
     /// Whether a page is to be looked through, because there was no chunk for one of its objects.
     pub(super) overflowed: AtomicU32,
-    /// The deadline of the step under way, for threads that help.
     deadline: Num,
-    /// Objects marked in this cycle by helpers, and by mutators that have left. `counted_bytes`:
-    /// the bytes of these objects.
+    /// Objects marked by helpers, and by mutators that have left. `counted_bytes`: their bytes.
     counted: [Num; PAGE_LISTS],
     counted_bytes: Num,
     /// The work of these helpers and mutators (see `tracer`). `attempts`: the steps of this cycle
@@ -42,12 +37,10 @@ pub(super) struct Marking {
 }
 
 impl Marking {
-    /// Takes memory for the first chunks. Returns false without memory.
     pub(super) fn begin(&self) -> bool {
         self.chunks.begin(&self.gang)
     }
 
-    /// Takes an empty chunk. `None` without memory.
     pub(super) fn take_chunk(&self) -> Option<*mut Chunk> {
         self.chunks.take(&self.gang)
     }
@@ -57,12 +50,10 @@ impl Marking {
         self.chunks.last_resort(&self.gang)
     }
 
-    /// The deadline of the step under way, nanoseconds of the clock; 0: none.
     pub(super) fn deadline(&self) -> u64 {
         self.deadline.get() as u64
     }
 
-    /// Sets the deadline of a step.
     pub(super) fn set_deadline(&self, deadline: u64) {
         self.deadline.set(deadline as usize);
     }
@@ -72,14 +63,12 @@ impl Marking {
         self.chunks.trim(&self.gang, heap);
     }
 
-    /// Notes that a page is to be looked through.
     pub(super) fn note_overflow(&self, page: &Page) {
         page.overflowed.set(1);
         self.overflowed.store(1, Ordering::Release);
     }
 
-    /// Adds the objects that a tracer has marked, by page list, their bytes, and its work. Zeroes
-    /// the tracer's counts.
+    /// Adds a tracer's counts, and zeroes them.
     pub(super) fn keep_counts(&self, marked: &[Num; PAGE_LISTS], bytes: usize, work: usize) {
         for (kept, count) in self.counted.iter().zip(marked) {
             if count.get() != 0 {
@@ -90,12 +79,10 @@ impl Marking {
         self.counted_work.add_shared(work);
     }
 
-    /// The work of tracers that have given their counts.
     pub(super) fn counted_work(&self) -> usize {
         self.counted_work.get()
     }
 
-    /// Bytes of the counted objects.
     pub(super) fn counted_bytes(&self) -> usize {
         self.counted_bytes.get()
     }
@@ -128,7 +115,6 @@ impl Marking {
         self.counted_bytes.take()
     }
 
-    /// Gives all memory back. Nobody marks meanwhile.
     pub(super) fn end(&self) {
         self.chunks.end();
         self.gang.forget();
@@ -141,7 +127,6 @@ impl Marking {
         self.attempts.set(0);
     }
 
-    /// Hands its locks to `with`, in the order in which they are taken.
     pub(super) fn each_lock(&self, with: With<'_>) {
         self.chunks.each_lock(with);
         self.gang.each_lock(with);

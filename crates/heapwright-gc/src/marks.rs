@@ -26,12 +26,10 @@ impl Space {
         find::list_of(reference.addr(), self.tag()).is_some()
     }
 
-    /// Returns whether an object of the heap has its mark.
     pub(super) fn is_marked(&self, object: *mut u8) -> bool {
         self.mark_of(object).is_some_and(|(marks, at)| bits::is_set(marks, at))
     }
 
-    /// Returns whether a reference leads to an object of the heap that has no mark.
     pub(super) fn is_unmarked(&self, reference: *mut u8) -> bool {
         !reference.is_null()
             && reference.addr() & 7 == 0
@@ -43,7 +41,6 @@ impl Space {
         self.mark_of(object).is_some_and(|(marks, at)| bits::take(marks, at))
     }
 
-    /// Sets an object's mark again.
     pub(super) fn give_mark(&self, object: *mut u8) {
         if let Some((marks, at)) = self.mark_of(object) {
             bits::set_shared(marks, at);

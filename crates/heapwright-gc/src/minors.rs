@@ -8,30 +8,25 @@
 //! ```
 //!
 //! In a heap with hardly more memory than its live bytes, a minor collection frees scattered slots.
-//! Other pools cannot use them, and a nearly full page yields little. Then a major collection
-//! follows at once, and the minor one was useless. The number of freed bytes does not show that.
-//! The bytes allocated before the next major collection do. A collection's work is the bytes that
-//! it marks, plus a part of the live bytes for the sweep and the stop of the world.
+//! Other pools cannot use them. Then a major collection follows at once, and the minor one was
+//! useless. The number of freed bytes does not show that. The bytes allocated before the next major
+//! collection do. A collection's work is the bytes that it marks, plus a part of the live bytes for
+//! the sweep and the stop of the world.
 //!
 //! Sums are judged, not single intervals. Each judgement halves the sums first. Each rest is twice
-//! as long as the rest before, up to [`LONGEST_REST`] major collections, until minor ones pay
-//! again.
-//!
-//! Part of `generations`.
+//! as long as the rest before, up to [`LONGEST_REST`]. Part of `generations`.
 
 use super::cell::{Num, clear};
 
-/// A collection that marks nothing costs one part in this many of the cost of marking the live
-/// bytes.
+/// A collection costs at least one part in this many of the cost of marking the live bytes.
 const SWEEP_OF_MARKING: usize = 16;
 /// The longest rest, in major collections.
 const LONGEST_REST: usize = 16;
 
 /// The account of a heap's minor collections. All-zero bytes: an empty account.
 pub(super) struct Minors {
-    /// Since the last major collection. `first`: bytes allocated before the first minor one.
-    /// `gained`: bytes allocated afterwards. `work`: the work of minor ones, in bytes. `count`:
-    /// their number.
+    /// Since the last major collection: bytes allocated before the first minor one (`first`) and
+    /// afterwards (`gained`), the work of minor ones in bytes, and their number.
     first: Num,
     gained: Num,
     work: Num,
@@ -82,12 +77,10 @@ impl Minors {
         gained as f64 * major as f64 >= first as f64 * self.sum_work.get() as f64
     }
 
-    /// Returns whether the next collection is to be a major one, because minor ones did not pay.
     pub(super) fn rest(&self) -> bool {
         self.left.get() != 0
     }
 
-    /// Forgets all.
     pub(super) fn end(&self) {
         clear!(self: first gained work count sum_first sum_gained sum_work rest left);
     }

@@ -53,7 +53,6 @@ const COUNTED: usize = 4;
 /// As `URGENT`, but all pages that may go are evacuated.
 const ALL: usize = 5;
 
-/// The stages of the plan.
 const NO_PLAN: usize = 0;
 const COUNTING: usize = 1;
 const CHOOSING: usize = 2;
@@ -74,8 +73,7 @@ const SETTLING: usize = 4;
 /// fits, and the heap tells the runtime ([`moved`](super::raw::Runtime#structfield.moved)). A page
 /// with a resized object is always in the plan.
 ///
-/// **With generations** only major collections move. All their live objects are old, and stay old
-/// when they move.
+/// **With generations** only major collections move. All their live objects are old, and stay old.
 ///
 /// **A runtime that changes references itself**
 /// ([`update`](super::raw::Runtime#structfield.update)) may report them by value, from any place,
@@ -88,14 +86,12 @@ pub(super) struct Moving {
     plan: Lock<Plan>,
     /// Pages that may hold unscanned objects.
     fresh: Lock<Fresh>,
-    /// Numbers of the pages that a step has made for moved large objects. The collector tells the
-    /// runtime when nothing is locked.
+    /// Pages of moved large objects. The collector tells the runtime when nothing is locked.
     larges: Lock<Fresh>,
     /// Bytes of pages after the last compaction. `swept`: whether its sweep has ended.
     left: Num,
     swept: Num,
-    /// Since the heap was made: objects moved, their bytes, evacuated pages, and pages of plans
-    /// that stayed.
+    /// Ever: objects moved, their bytes, evacuated pages, and pages of plans that stayed.
     pub(super) objects: Num,
     pub(super) bytes: Num,
     pub(super) evacuated: Num,
@@ -165,7 +161,6 @@ impl Moving {
         self.larges.lock().0.pop()
     }
 
-    /// Returns whether the next collection is to be a major one, because a compaction is wanted.
     pub(super) fn wants_major(&self) -> bool {
         self.wanted.get() != 0
     }
@@ -175,7 +170,6 @@ impl Moving {
         matches!(self.wanted.get(), DUE | URGENT | ALL)
     }
 
-    /// Returns whether a caller has requested a compaction.
     pub(super) fn is_asked(&self) -> bool {
         self.wanted.get() > DUE
     }
@@ -196,19 +190,16 @@ impl Moving {
         }
     }
 
-    /// Requests a compaction.
     pub(super) fn ask(&self) {
         self.wanted.set(ASKED);
     }
 
-    /// Notes that a major collection begins.
     pub(super) fn note_begin(&self) {
         if self.wanted.get() == ASKED {
             self.wanted.set(COUNTED);
         }
     }
 
-    /// Gives all memory back.
     pub(super) fn end(&self) {
         self.plan.lock().end();
         self.fresh.lock().0.end();
@@ -216,7 +207,6 @@ impl Moving {
         clear!(self: wanted stage left swept objects bytes evacuated stayed rounds);
     }
 
-    /// Hands its locks to `with`, in the order in which they are taken.
     pub(super) fn each_lock(&self, with: With<'_>) {
         with(&self.plan);
         with(&self.fresh);

@@ -6,8 +6,7 @@
 //! ```
 //!
 //! A mutator has a region for every page list (see `region`): stretches of free slots, zeroed if
-//! their objects are traced. A region has at most 8 KiB, so that it is in the nearest cache when it
-//! is used. `regions`, `page_search` and `allocation` refill it.
+//! their objects are traced. A region has at most 8 KiB, so that it stays in the nearest cache.
 //!
 //! The C interface uses the first line of the picture: see `heapwright_gc.h`.
 
@@ -59,7 +58,6 @@ pub(super) struct Mutator {
     pub(super) unpaid: Num,
     /// External bytes that the runtime has added, and that are not paid for yet.
     pub(super) owed: Num,
-    /// The thread's C stack, which may be scanned.
     pub(super) stack: NativeStack,
     /// The mutator's thread. `how`: how the thread got the mutator (`CAME`, `ATTACHED`, `ENDED`).
     pub(super) thread: Num,
@@ -91,7 +89,6 @@ pub(super) unsafe fn after_fork() {
 }
 
 impl Mutator {
-    /// Resets the mutator to zero, for its next use.
     pub(super) fn clear(&self) {
         self.poll.store(0, Ordering::Relaxed);
         self.barrier.store(0, Ordering::Relaxed);
@@ -120,7 +117,6 @@ impl Mutator {
         }
     }
 
-    /// Notes that the calling thread has the mutator from now on.
     pub(super) fn note_thread(&self) {
         let thread = os::thread_token();
         if self.thread.replace(thread) != thread {
@@ -131,7 +127,6 @@ impl Mutator {
         }
     }
 
-    /// Returns the system's number of the calling thread, which owns this mutator.
     pub(super) fn system_thread(&self) -> u32 {
         let (known, process) = (self.system_thread.get(), forks::forks() + 1);
         if known >> 32 == process {
@@ -152,7 +147,6 @@ impl Mutator {
         unsafe { &*handshake.owner().cast() }
     }
 
-    /// The mutator's heap.
     #[inline]
     pub(super) fn heap(&self) -> &'static Heap {
         // SAFETY: `join` set the pointer, and heaps are never freed.

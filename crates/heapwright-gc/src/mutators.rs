@@ -19,7 +19,6 @@ impl Heap {
         });
     }
 
-    /// Bytes marked in this cycle.
     pub(super) fn marked_so_far(&self) -> usize {
         let mut bytes = self.trace.marking.counted_bytes();
         self.each_mutator(|mutator| bytes = mutator.tracer.bytes.get().wrapping_add(bytes));
@@ -33,7 +32,6 @@ impl Heap {
         work
     }
 
-    /// Gives the notes of all tracers to the heap.
     pub(super) fn give_notes(&self) {
         self.each_mutator(|mutator| mutator.tracer.give_notes());
     }
@@ -61,8 +59,7 @@ impl Heap {
         self.set_goal(self.space.pacing.know_live());
     }
 
-    /// Changes the limits of the heap's memory, and decides again how much may be allocated before
-    /// the next cycle ends. Any thread may call this.
+    /// Changes the limits of the heap's memory, and its goal. Any thread may call this.
     pub(super) fn set_target(&self, factor: usize, least: usize, most: usize) {
         self.space.sizing.set_target(factor, least, most);
         self.set_goal(self.space.pacing.live());

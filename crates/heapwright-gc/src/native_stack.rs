@@ -9,11 +9,9 @@
 //! keep no object. Callee-saved registers are noted too: they may hold the only copy of a
 //! reference.
 //!
-//! A program may run on a stack of its own (`makecontext`, `sigaltstack`). The memory between such
-//! a stack's top and another stack's base is no stack. So a scan looks up once how far the memory
-//! below the base can be read. If the top is not there, the scan ends the program.
-//!
-//! Part of `mutator`.
+//! A program may run on a stack of its own (`makecontext`, `sigaltstack`). So a scan looks up once
+//! how far the memory below the base can be read. If the top is not there, the scan ends the
+//! program. Part of `mutator`.
 
 use heapwright_substrate::address_map::MAP;
 use heapwright_substrate::misuse;
@@ -36,10 +34,8 @@ pub(super) struct NativeStack {
 }
 
 impl NativeStack {
-    /// Notes the current top of the stack, if the stack is scanned and no outer frame has noted the
-    /// top.
-    ///
-    /// Inlined: the note holds for as long as the caller's frame exists.
+    /// Notes the top of the stack, if it is scanned and no outer frame has noted it. Inlined: the
+    /// note holds for as long as the caller's frame exists.
     #[inline(always)]
     pub(super) fn note(&self) {
         if self.base.get().is_null() || self.noted.get() != 0 {
@@ -91,7 +87,6 @@ impl NativeStack {
         start != 0 && start <= top.addr()
     }
 
-    /// Reports objects that the thread's stack and registers may lead to.
     pub(super) fn scan(&self, tracer: &Tracer) {
         let (top, base) = (self.top.get(), self.base.get());
         if base.is_null() || top.is_null() {
@@ -111,7 +106,6 @@ impl NativeStack {
         unsafe { tracer.scan(top, base) };
     }
 
-    /// From now on, scans no stack.
     pub(super) fn clear(&self) {
         self.name(core::ptr::null_mut());
         self.top.set(core::ptr::null_mut());
@@ -119,7 +113,6 @@ impl NativeStack {
     }
 }
 
-/// The guard of [`NativeStack::enter`].
 pub(super) struct Noted<'a> {
     stack: &'a NativeStack,
     outer: usize,

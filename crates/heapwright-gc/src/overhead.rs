@@ -5,38 +5,29 @@
 //!     futile: each marks all live objects      8 in a row, which marked 1 GiB --> refuse
 //! ```
 //!
-//! Such a heap would run a collection for every few objects. It would go on until an object is
-//! refused after all, or for ever if all objects die. So after 8 such cycles in a row, an
+//! Such a heap would run a collection for every few objects. So after 8 such cycles in a row, an
 //! allocation that needs another cycle is refused. Each later allocation may try one cycle, because
 //! the runtime may have dropped references. The heap recovers when mutators can allocate more than
 //! hardly anything between two cycles again.
 //!
-//! The measure is the number of bytes that mutators got between two cycles. The bytes that a cycle
-//! found free are no measure, because they may be unusable. The measure is not a time, so a program
-//! behaves the same in each run. (The JVM's collectors give up by time: `GCTimeLimit`,
-//! `GCHeapFreeLimit`. Go limits the processor time of its collector, and lets the heap exceed the
-//! limit.)
+//! The measure is the bytes that mutators got between two cycles. The bytes that a cycle found free
+//! may be unusable. A measure of time would make a program behave differently in each run.
 //!
 //! Minor cycles do not count, because they do not mark all live objects. Requested cycles do not
-//! count either.
-//!
-//! Part of `pacing`.
+//! count either. Part of `pacing`.
 
 use super::cell::Num;
 
-/// A heap is given up after this many futile major cycles in a row, if they marked `LOOKED_AT`
-/// bytes.
+/// A heap is given up after this many futile major cycles in a row that marked `LOOKED_AT` bytes.
 const FUTILE: usize = 8;
 const LOOKED_AT: usize = 1 << 30;
 /// Bytes are hardly anything if they are less than one part in this many of the limit.
 const HARDLY: usize = 32;
 
-/// The account of one heap. All-zero bytes: an empty account.
 pub(super) struct Overhead {
     /// Bytes allocated in minor cycles since the last major one.
     before_minors: Num,
-    /// Major cycles in a row between which hardly anything was allocated. `looked_at`: the bytes
-    /// that they marked.
+    /// Major cycles in a row that gained hardly anything. `looked_at`: the bytes that they marked.
     futile: Num,
     looked_at: Num,
 }
@@ -47,8 +38,7 @@ fn is_hardly_anything(bytes: usize, most: usize) -> bool {
 }
 
 impl Overhead {
-    /// Notes a cycle that has ended. `allocated` bytes were allocated since the cycle before.
-    /// `live`: the live bytes, for a major cycle.
+    /// Notes an ended cycle. `allocated`: bytes since the cycle before. `live`: for a major cycle.
     pub(super) fn note_cycle(&self, most: usize, allocated: usize, live: usize, minor: bool) {
         let allocated = self.before_minors.get() + allocated;
         self.before_minors.set(if minor { allocated } else { 0 });
@@ -62,15 +52,13 @@ impl Overhead {
         }
     }
 
-    /// Returns whether another cycle would be in vain. `used` bytes were allocated since the last
-    /// cycle.
+    /// Returns whether another cycle would be in vain, after `used` allocated bytes.
     pub(super) fn is_in_vain(&self, most: usize, used: usize) -> bool {
         self.futile.get() >= FUTILE
             && self.looked_at.get() >= LOOKED_AT
             && is_hardly_anything(used, most)
     }
 
-    /// Notes a refused allocation. The next allocation may try a cycle.
     pub(super) fn note_refusal(&self) {
         self.futile.set(self.futile.get().min(FUTILE - 1));
     }
@@ -81,7 +69,6 @@ impl Overhead {
         self.looked_at.set(0);
     }
 
-    /// Forgets all.
     pub(super) fn end(&self) {
         self.before_minors.set(0);
         self.forget();

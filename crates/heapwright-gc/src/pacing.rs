@@ -10,18 +10,16 @@
 //! ```
 //!
 //! A heap of `live` bytes may grow to its goal. Once marking has begun, each allocated byte is paid
-//! for with enough bytes of marking to finish at the goal. The debt is paid in steps of a useful
-//! length, because stopping the world has a price of its own. The debt is not paid all at once,
-//! because a step delays the mutator. A mutator pays whenever it needs another stretch of free
-//! slots. In a page that was in use, that happens many times.
+//! for with enough bytes of marking to finish at the goal. The debt is paid in steps, because
+//! stopping the world has a price of its own, and not all at once, because a step delays the
+//! mutator. A mutator pays whenever it needs another stretch of free slots. In a page that was in
+//! use, that happens many times.
 //!
 //! External bytes are malloc blocks that the runtime holds for objects of the heap. They count like
 //! bytes of slots. Only the end of the sweep tells how many of them belong to dead objects.
 //!
-//! [`Pacing`] keeps the accounts. The decisions are arithmetic, in `growth`. The payments of an
-//! allocation (a share of the sweep, a step) are in `payment`.
-//!
-//! Part of `space`.
+//! [`Pacing`], part of `space`, keeps the accounts. The decisions are arithmetic, in `growth`.
+//! `payment` has the payments of an allocation (a share of the sweep, a step).
 
 use super::cell::{Num, clear};
 use super::growth::{self, Target};
@@ -45,11 +43,9 @@ pub(super) struct Pacing {
     /// the sweep ends. `external_added`: the bytes that were added since marking ended.
     external_live: Num,
     external_added: Num,
-    /// The number of threads that free dead objects. Such a thread subtracts only dead objects'
-    /// bytes from `external`.
+    /// Threads that free dead objects now. They subtract only dead objects' bytes from `external`.
     freeing: Num,
-    /// The bytes that mutators still have to mark for their allocations. `unswept`: the pages that
-    /// they still have to sweep.
+    /// Bytes that mutators still have to mark for their allocations. `unswept`: pages to sweep.
     pub(super) debt: Num,
     pub(super) unswept: Num,
     /// Bytes of pages, when a page was last taken. `peak`: the most bytes of pages and malloc
@@ -59,7 +55,6 @@ pub(super) struct Pacing {
     overhead: Overhead,
 }
 
-/// The bytes that a cycle found live.
 #[derive(Clone, Copy)]
 pub(super) struct Live {
     pub(super) all: usize,
@@ -85,7 +80,6 @@ impl Pacing {
         self.allowance.set(goal.saturating_sub(live.all).max(least));
     }
 
-    /// Returns the bytes that the last cycle found live, external bytes included.
     pub(super) fn live(&self) -> usize {
         self.live.get()
     }
@@ -95,14 +89,12 @@ impl Pacing {
         self.goal.get()
     }
 
-    /// Returns how many bytes may be allocated between two cycles.
     pub(super) fn allowance(&self) -> usize {
         self.allowance.get()
     }
 
-    /// Returns the bytes that the runtime has in malloc, at least 0. (The sum is negative if the
-    /// runtime has freed more bytes than it reported: by mistake, or because one thread is ahead of
-    /// another.)
+    /// At least 0. (The sum is negative if the runtime has freed more bytes than it reported, by
+    /// mistake or because one thread is ahead of another.)
     pub(super) fn external(&self) -> usize {
         self.external.get().cast_signed().max(0).cast_unsigned()
     }
@@ -139,8 +131,7 @@ impl Pacing {
         pages.saturating_add(external) <= most && self.is_below(pages, limit)
     }
 
-    /// Returns whether a heap whose pages have `pages` bytes does not exceed `limit`, with the
-    /// external bytes.
+    /// Returns whether the pages' `pages` bytes and the external bytes do not exceed `limit`.
     pub(super) fn is_below(&self, pages: usize, limit: usize) -> bool {
         self.with_external(pages) <= limit
     }
@@ -180,19 +171,16 @@ impl Pacing {
         self.freeing.sub_shared(1);
     }
 
-    /// Makes a cycle due from now on.
     pub(super) fn ask(&self) {
         self.wanted.set(1);
     }
 
-    /// Returns whether a cycle is to begin.
     pub(super) fn is_due(&self, target: &Target) -> bool {
         self.wanted.get() != 0
             || self.used() >= target.trigger(self.allowance.get()) && !self.is_in_vain(target)
     }
 
-    /// Returns whether enough was allocated since the last cycle that another cycle may find
-    /// garbage.
+    /// Returns whether enough was allocated that another cycle may find garbage.
     pub(super) fn is_worth_collecting(&self, target: &Target) -> bool {
         self.used() >= self.allowance.get() / 4 && !self.is_in_vain(target)
     }
@@ -214,12 +202,10 @@ impl Pacing {
         self.overhead.note_refusal();
     }
 
-    /// Notes that the runtime has requested a collection.
     pub(super) fn note_request(&self) {
         self.overhead.forget();
     }
 
-    /// Notes that marking begins.
     pub(super) fn note_begin(&self) {
         self.debt.set(0);
         self.unswept.set(0);
@@ -236,9 +222,8 @@ impl Pacing {
 
     /// Estimates the live external bytes, if `slots` bytes of slots are live and `allocated` bytes
     /// were allocated. Returns all live bytes. External bytes from before shrink in the same ratio
-    /// as the live bytes of slots. Of the external bytes added since, the same share is live as of
-    /// the allocated bytes. (One share for both would count buffers of old objects as garbage, and
-    /// buffers of dead objects as live.)
+    /// as the live bytes of slots. Of those added since, the same share is live as of the allocated
+    /// bytes.
     pub(super) fn estimate_live(&self, slots: usize, allocated: usize) -> usize {
         let (was, external) = (self.live_slots(), self.external());
         let added = self.external_added.get().min(external);
@@ -261,7 +246,6 @@ impl Pacing {
         slots.saturating_add(external)
     }
 
-    /// Forgets all.
     pub(super) fn end(&self) {
         clear! { self:
             wanted live goal allowance allocated allocated_before external external_live

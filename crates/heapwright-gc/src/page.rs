@@ -16,15 +16,11 @@
 //! mutator's region knows its newest objects.
 //!
 //! A sweep makes exactly the marked slots taken, and resets the cursor. It copies 64 words for 64
-//! KiB, whatever the page contains. It makes no free list, and touches no object unless the runtime
-//! must free it.
+//! KiB, makes no free list, and touches no object unless the runtime must free it.
 //!
-//! At any time, any thread may query which objects a page holds: see `held`.
-//!
-//! Two threads may change a record. The first is the thread that took the page from its lists,
-//! under the heap's lock. The second is the collector, while the world is stopped.
-//!
-//! Used by all of the collected heap.
+//! Any thread may query which objects a page holds (see `held`). Two threads may change a record:
+//! the thread that took the page from its lists, under the heap's lock, and the collector, while
+//! the world is stopped.
 
 use heapwright_substrate::address_map::{Kind, MAP};
 use heapwright_substrate::os;
@@ -36,22 +32,18 @@ use super::held::{Held, State, StickyMarks};
 use super::layout::{KINDS, LARGE};
 use super::references::Incoming;
 
-/// The state of a page in a move of objects (see `moving`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Evacuation {
     /// The page takes no part.
     No = 0,
     /// Its objects are to be moved elsewhere.
     Candidate = 1,
-    /// Its objects were moved. The first word of each slot without a mark has its object's new
-    /// place.
+    /// Its objects were moved. The first word of each slot without a mark has the new address.
     Evacuated = 2,
 }
 
-/// The result of a page's sweep.
 #[derive(Clone, Copy)]
 pub(super) struct Found {
-    /// Objects.
     pub(super) live: usize,
     /// How many of these are old.
     pub(super) old: usize,
@@ -119,7 +111,6 @@ pub fn object_kind(object: *const u8) -> Option<u32> {
     }
 }
 
-/// The marks of the unit's objects.
 #[inline]
 pub(super) fn marks(unit: usize) -> &'static Bits {
     let bits: *const Bits = MAP.side_bitmap(unit).cast();
@@ -169,12 +160,10 @@ impl Page {
         });
     }
 
-    /// The page's state.
     pub(super) fn state(&self) -> State {
         self.held.state()
     }
 
-    /// The page's state in a move of objects.
     #[inline]
     pub(super) fn evacuation(&self) -> Evacuation {
         match self.evacuation.get() {
@@ -189,19 +178,16 @@ impl Page {
         self.evacuation.set(evacuation as usize);
     }
 
-    /// The marks of the page's objects.
     #[inline]
     pub(super) fn marks(&self) -> &'static Bits {
         marks(self.unit.get())
     }
 
-    /// The page's first byte.
     #[inline]
     pub(super) fn base(&self) -> *mut u8 {
         MAP.address_of(self.unit.get())
     }
 
-    /// The page's pool.
     pub(super) fn pool(&self) -> usize {
         self.page_list.get() / KINDS
     }
@@ -211,12 +197,10 @@ impl Page {
         self.page_list.get() % KINDS
     }
 
-    /// Returns whether the page holds one large object.
     pub(super) fn is_large(&self) -> bool {
         self.pool() == LARGE
     }
 
-    /// Returns the memory of one of the page's objects, in bytes.
     pub(super) fn footprint(&self) -> usize {
         if self.is_large() {
             self.zero_from.get().min(self.units.get() * UNIT)
@@ -225,28 +209,23 @@ impl Page {
         }
     }
 
-    /// Returns how many slots the page has.
     pub(super) fn slots(&self) -> usize {
         if self.is_large() { 1 } else { UNIT / self.slot.get().max(1) }
     }
 
-    /// The words that hold the bits of the page's slots.
     pub(super) fn words(&self) -> Words {
         Words::of(self.slot.get())
     }
 
-    /// The end of the page's last slot, in bytes from the page's start.
     pub(super) fn end(&self) -> usize {
         self.end.get()
     }
 
-    /// Returns the bounds of the first stretch of free slots at or behind byte `from`, of at most
-    /// `most` bytes.
+    /// Returns the first stretch of free slots at or behind byte `from`, of at most `most` bytes.
     pub(super) fn next_free(&self, from: usize, most: usize) -> Option<(usize, usize)> {
         bits::next_clear(self.held.taken(), from, self.slot.get(), self.end(), most)
     }
 
-    /// Bytes of free slots at or behind byte `from`.
     pub(super) fn free_from(&self, mut from: usize) -> usize {
         let mut free = 0;
         while let Some((at, stop)) = self.next_free(from, usize::MAX / 2) {
@@ -267,7 +246,6 @@ impl Page {
         (start < UNIT / slot * slot).then_some(start)
     }
 
-    /// The offsets of the slots that hold objects.
     pub(super) fn objects(&self) -> impl Iterator<Item = usize> + '_ {
         let slot = self.slot.get();
         (0..self.slots()).map(move |n| n * slot).filter(|&offset| self.held.is_taken(offset))
@@ -297,7 +275,6 @@ impl Page {
         }
     }
 
-    /// Calls `with` for each marked object, until `with` returns false.
     pub(super) fn each_marked(&self, with: impl FnMut(usize) -> bool) {
         bits::each_set(self.marks(), self.slot.get(), with);
     }
@@ -324,9 +301,8 @@ impl Page {
         bits::reset(self.held.taken(), offset);
     }
 
-    /// Returns the new place of an object that was marked at byte `offset`, if the object has
-    /// moved. The first word of its old slot has the new place, until the sweep. The page is
-    /// evacuated, or about to be.
+    /// Returns the new address of an object that was marked at byte `offset`, if it has moved. The
+    /// page is evacuated, or about to be.
     pub(super) fn moved_to(&self, offset: usize) -> Option<*mut u8> {
         let first = self.base().wrapping_add(offset).cast::<*mut u8>();
         if bits::is_set(self.held.taken(), offset) {
@@ -350,7 +326,6 @@ impl Page {
         self.old.add(1);
     }
 
-    /// Returns how many objects were old when the page was swept.
     pub(super) fn old(&self) -> usize {
         self.old.get()
     }
@@ -360,26 +335,22 @@ impl Page {
         self.old.set(old);
     }
 
-    /// Returns whether all objects in the page are old. Then nothing was allocated since the page
-    /// was swept.
+    /// Returns whether all objects are old. Then nothing was allocated here since the sweep.
     pub(super) fn is_settled(&self) -> bool {
         self.live.get() == self.old.get()
     }
 
-    /// Passes the page over in the sweep of a minor collection, which frees nothing here. Free
-    /// slots stay free.
+    /// Passes the page over in the sweep of a minor collection, which frees nothing here.
     pub(super) fn pass(&self, cycle: usize) -> Found {
         self.held.set_swept(cycle);
         Found { live: self.live.get(), old: self.old.get(), young: 0, evacuated: false }
     }
 
-    /// Returns whether an object was at byte `offset` at the last sweep. Such an object has
-    /// survived a sweep.
+    /// Returns whether the object at byte `offset` has survived a sweep.
     pub(super) fn has_survived(&self, offset: usize) -> bool {
         bits::is_set(self.held.taken(), offset)
     }
 
-    /// Returns whether the object that begins at byte `offset` is marked.
     pub(super) fn is_marked(&self, offset: usize) -> bool {
         bits::is_set(self.marks(), offset)
     }

@@ -14,9 +14,7 @@
 //!
 //! When a cycle ends, every list of available pages is dropped, and every cursor is set to its page
 //! list's start. That changes 512 words, however large the heap. New pages go in front of the
-//! cursor.
-//!
-//! Part of `space`. Called by `page_search`, `regions`, `cycle` and `sweep`.
+//! cursor. Part of `space`. Called by `page_search`, `regions`, `cycle` and `sweep`.
 
 use heapwright_substrate::size_class::UNIT;
 
@@ -27,7 +25,6 @@ use super::layout::{KINDS, LARGE, PAGE_LISTS, POOLS, slots_in_page};
 use super::page::{Found, Page};
 use super::pages::Pages;
 
-/// Pages of one pool and kind.
 #[derive(Clone, Copy)]
 struct PageList {
     first: usize,
@@ -35,7 +32,6 @@ struct PageList {
     available: usize,
 }
 
-/// The counts of a pool.
 #[derive(Clone, Copy)]
 pub(super) struct Pool {
     pub(super) pages: usize,
@@ -56,29 +52,24 @@ pub(super) struct Pool {
     pub(super) grown: usize,
     pub(super) borrowed: usize,
     pub(super) decision: Decision,
-    /// Bytes of a slot.
     pub(super) slot: usize,
     /// Live objects when the last cycle ended.
     pub(super) live: usize,
 }
 
-/// All lists of one heap.
 pub(super) struct PageLists {
     page_list: [PageList; PAGE_LISTS],
     pub(super) pool: [Pool; POOLS],
     empty: usize,
-    /// The number of empty pages.
     pub(super) empty_pages: usize,
     /// The fewest empty pages since the last decay.
     pub(super) empty_low: usize,
     pub(super) empty_since: u32,
-    /// Pages in use, except for large objects.
     pub(super) in_use: usize,
     /// Bytes of large objects, in whole system pages.
     pub(super) large: usize,
     /// Empty pages of large objects.
     pub(super) free_large: FreeLarge,
-    /// Pages that have not been swept in this cycle.
     pub(super) unswept: usize,
     /// The page lists that have unswept pages, as bits.
     to_sweep: [u64; PAGE_LISTS / 64],
@@ -94,7 +85,6 @@ pub(super) struct PageLists {
 }
 
 impl PageLists {
-    /// No page on any page list.
     pub(super) const fn new() -> Self {
         const PAGE_LIST: PageList = PageList { first: 0, sweep: 0, available: 0 };
         const POOL: Pool = Pool {
@@ -132,7 +122,6 @@ impl PageLists {
         }
     }
 
-    /// Forgets all pages.
     pub(super) fn clear(&mut self) {
         const FRESH: PageLists = PageLists::new();
         self.page_list.copy_from_slice(&FRESH.page_list);
@@ -145,12 +134,10 @@ impl PageLists {
         (self.old_bytes, self.young_bytes) = (0, 0);
     }
 
-    /// The bytes that the heap has.
     pub(super) fn bytes(&self) -> usize {
         self.in_use * UNIT + self.large + self.empty_bytes()
     }
 
-    /// Bytes of the pages that are empty.
     pub(super) fn empty_bytes(&self) -> usize {
         self.empty_pages * UNIT + self.free_large.bytes()
     }
@@ -178,7 +165,6 @@ impl PageLists {
         }
     }
 
-    /// Takes a claimed page off its page list.
     pub(super) fn remove(&mut self, pages: &Pages, page: &Page) {
         let page_list = &mut self.page_list[page.page_list.get()];
         let (next, prev) = (page.next.get(), page.prev.get());
@@ -210,7 +196,6 @@ impl PageLists {
         Some(page)
     }
 
-    /// Releases a page that has free slots.
     pub(super) fn put_available(&mut self, page: &Page) {
         let page_list = &mut self.page_list[page.page_list.get()];
         page.next_available.set(page_list.available);
@@ -270,7 +255,6 @@ impl PageLists {
         }
     }
 
-    /// Notes that `count` old objects were moved to a page list.
     pub(super) fn add_old(&mut self, page_list: usize, count: usize, bytes: usize) {
         self.old[page_list] += count;
         self.old_bytes += bytes;
@@ -293,7 +277,6 @@ impl PageLists {
         pool.granted = pages.min(allowance / UNIT + 1);
     }
 
-    /// Moves a claimed page without objects from its page list to the empty pages.
     pub(super) fn put_empty(&mut self, pages: &Pages, page: &Page) {
         self.remove(pages, page);
         page.held.close(State::Empty);
@@ -311,25 +294,21 @@ impl PageLists {
         Some(page)
     }
 
-    /// Notes the fewest empty pages from now on.
     pub(super) fn note_look(&mut self, now: u32) {
         self.empty_low = self.empty_pages;
         self.empty_since = now;
     }
 
-    /// Forgets the pages without objects.
     pub(super) fn forget_empty(&mut self) {
         (self.empty, self.empty_pages, self.empty_low) = (0, 0, 0);
         self.free_large = FreeLarge::NONE;
     }
 
-    /// The first page of each page list: for walks.
     pub(super) fn first(&self, page_list: usize) -> usize {
         self.page_list[page_list].first
     }
 
-    /// Begins a sweep, after a cycle: every page is to be swept. `live`: the objects of each page
-    /// list.
+    /// Every page is to be swept. `live`: the objects of each page list.
     pub(super) fn begin_sweep(&mut self, live: &[usize; PAGE_LISTS]) {
         self.unswept = 0;
         for (pool, live) in self.pool.iter_mut().zip(live.chunks(KINDS)) {

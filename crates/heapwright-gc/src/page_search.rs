@@ -7,9 +7,7 @@
 //!   5  on credit, while the pool's sweep is under way; the free slots of a larger pool
 //! ```
 //!
-//! The next step is a collection, which `allocation` begins.
-//!
-//! Called by `allocation`, and by `cycle` for objects that move.
+//! The next step is a collection. Called by `allocation`, and by `cycle` for objects that move.
 
 use super::growth;
 use super::layout::{self, KINDS, LARGE};
@@ -74,8 +72,7 @@ impl Mutator {
             .find_map(|other| lists.take_available(&heap.space.pages, other))
     }
 
-    /// Claims a swept page with free slots from a page list. Sweeps a few pages if needed, and adds
-    /// their number to `swept`.
+    /// Sweeps a few pages if needed, and adds their number to `swept`.
     fn take_page(&self, page_list: usize, swept: &mut usize) -> Option<&'static Page> {
         let heap = self.heap();
         let mut lists = heap.space.lists.lock();

@@ -18,7 +18,6 @@ use super::table::Table;
 // SAFETY: all-zero bytes are a record without a page.
 unsafe impl Zeroed for Page {}
 
-/// All records of one heap. All-zero bytes: no records.
 pub(super) struct Pages {
     records: Table<Page, 64, 19>,
     /// The number of records that were ever made. Changed under the heap's lock.
@@ -60,7 +59,6 @@ impl Pages {
         self.vacant.set(page.number.get());
     }
 
-    /// All records, also those without a page.
     pub(super) fn all(&self) -> impl Iterator<Item = &Page> {
         (1..=self.made.get()).filter_map(|number| self.get(number))
     }

@@ -16,7 +16,6 @@ pub(super) struct Pauses {
     sweep: Num,
 }
 
-/// The sum, the maximum and the histogram of some times, in nanoseconds.
 pub(super) struct Times {
     pub(super) sum: Num,
     pub(super) most: Num,
@@ -39,7 +38,6 @@ impl Times {
     }
 }
 
-/// The times at which a pause was requested and began.
 pub(super) struct Began {
     asked: u64,
     stood: u64,
@@ -52,25 +50,21 @@ impl Began {
         Self { asked, stood: os::now_ns(), cpu: os::thread_cpu_ns() }
     }
 
-    /// CPU time of the collector's thread since the pause began, in nanoseconds.
     pub(super) fn cpu(&self) -> u64 {
         os::thread_cpu_ns().saturating_sub(self.cpu)
     }
 
-    /// The time at which all mutators were stopped.
     pub(super) fn stood(&self) -> u64 {
         self.stood
     }
 
-    /// Nanoseconds from the collector's call until all mutators were stopped.
     pub(super) fn waited(&self) -> u64 {
         self.stood.saturating_sub(self.asked)
     }
 }
 
 impl Pauses {
-    /// Notes a pause, which ends now. Returns how long it was by the clock, and in CPU time of the
-    /// collector's thread.
+    /// Notes a pause, which ends now. Returns its time by the clock, and the thread's CPU time.
     pub(super) fn add(&self, began: &Began) -> (u64, u64) {
         let (wall, cpu) = (os::now_ns().saturating_sub(began.stood), began.cpu());
         self.count.add(1);
@@ -88,12 +82,10 @@ impl Pauses {
         result
     }
 
-    /// Nanoseconds of sweeping so far.
     pub(super) fn swept_ns(&self) -> usize {
         self.sweep.get()
     }
 
-    /// Forgets all.
     pub(super) fn clear(&self) {
         [&self.count, &self.sweep].into_iter().for_each(|n| n.set(0));
         [&self.wall, &self.cpu, &self.stopping].into_iter().for_each(Times::clear);

@@ -4,9 +4,7 @@
 //!   pay --> sweep a share --> idle: begin a cycle if due; marking, moving: a step for the debt
 //! ```
 //!
-//! The accounts are in `pacing`.
-//!
-//! Called by `allocation` and `raw`.
+//! The accounts are in `pacing`. Called by `allocation` and `raw`.
 
 use heapwright_substrate::os;
 
@@ -61,8 +59,7 @@ impl Heap {
         self.pay_marking(me);
     }
 
-    /// Returns how many times more work than usual a step on the allocation path may do. Its time
-    /// stays the same.
+    /// How many times more work than usual a step on the allocation path may do, in the same time.
     fn step_factor(&self) -> u64 {
         growth::step_factor(self.space.pacing.used(), self.space.pacing.allowance())
     }
@@ -102,7 +99,6 @@ impl Heap {
         }
     }
 
-    /// Marks for the debt, if the debt is worth a step.
     fn pay_marking(&self, me: &Mutator) {
         let pacing = &self.space.pacing;
         if pacing.debt.get() < STEP || self.space.cycle.phase() != Phase::Marking {
@@ -113,8 +109,7 @@ impl Heap {
         }
         let step_factor = self.step_factor();
         let deadline = self.deadline();
-        // Only this mutator's work counts here, because another mutator subtracts the work of its
-        // own step. (In a step with a budget one thread marks alone.)
+        // Only this mutator's work counts: another mutator subtracts the work of its own step.
         let worked = me.tracer.work.get();
         let bytes = pacing.debt.get().min(STEP.saturating_mul(step_factor as usize));
         self.advance(me, Budget { deadline, bytes }, false);

@@ -21,14 +21,10 @@ pub(super) const STORES: u32 = 2;
 /// Mutators report all stores, whatever the marks: objects will move, or the heap is verified.
 pub(super) const MOVING: u32 = 4;
 
-/// The phase of a heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// No collection is under way.
     Idle = 0,
-    /// The heap marks.
     Marking = 1,
-    /// The heap has marked, and pages are still to be swept.
     Sweeping = 2,
     /// The heap has marked, and objects are still to be moved. Then it sweeps.
     Moving = 3,
@@ -36,7 +32,6 @@ pub(super) enum Phase {
 
 /// The state of a heap's collections. All-zero bytes: no cycle has begun.
 pub(super) struct Cycle {
-    /// A [`Phase`].
     phase: AtomicU32,
     /// Which stores mutators report: `MARKING`, `STORES`, `MOVING`.
     pub(super) barrier: AtomicU32,
@@ -48,7 +43,6 @@ pub(super) struct Cycle {
 }
 
 impl Cycle {
-    /// Returns the phase.
     #[inline]
     pub(super) fn phase(&self) -> Phase {
         match self.phase.load(Relaxed) {
@@ -70,12 +64,10 @@ impl Cycle {
         self.phase.compare_exchange(sweeping, idle, Relaxed, Relaxed).is_ok()
     }
 
-    /// Returns which stores mutators must report.
     pub(super) fn barrier(&self) -> u32 {
         self.barrier.load(Relaxed)
     }
 
-    /// The number of cycles whose marking has ended.
     pub(super) fn number(&self) -> usize {
         self.number.get()
     }
@@ -86,14 +78,12 @@ impl Cycle {
         &self.number
     }
 
-    /// Counts a cycle whose marking has ended. A thread that reads the new number sees all marks,
-    /// even if it has not stopped.
+    /// A thread that reads the new number sees all marks, even if it has not stopped.
     pub(super) fn end_marking(&self) {
         self.number.set_released(self.number.get() + 1);
     }
 
-    /// Returns whether no collection may run now, because the runtime keeps references outside the
-    /// roots.
+    /// Returns whether no collection may run now.
     pub(super) fn is_held(&self) -> bool {
         self.held.get() != 0
     }
@@ -103,7 +93,6 @@ impl Cycle {
         self.held.set(usize::from(held));
     }
 
-    /// Forgets all.
     pub(super) fn end(&self) {
         self.enter(Phase::Idle);
         self.barrier.store(0, Relaxed);

@@ -25,8 +25,7 @@ impl Space {
             .then(|| (page, object.addr() - MAP.address_of(unit).addr()))
     }
 
-    /// Keeps an object, and its page, in place, because a reference to the object cannot be
-    /// changed.
+    /// Keeps an object, and its page, in place, because a reference to it cannot be changed.
     pub(super) fn keep_in_place(&self, object: *mut u8) {
         if let Some((page, _)) = self.candidate(object) {
             page.set_evacuation(Evacuation::No);
@@ -54,7 +53,6 @@ impl Space {
         object
     }
 
-    /// Drops the plan: nothing moves any more.
     #[cold]
     pub(super) fn abandon_plan(&self) {
         for page in self.pages.all().filter(|page| page.evacuation() == Evacuation::Candidate) {
@@ -62,8 +60,7 @@ impl Space {
         }
     }
 
-    /// Keeps an object in place until it is unpinned. Returns false for an object that is not of
-    /// this heap.
+    /// Keeps an object in place until it is unpinned. Returns false for an object of another heap.
     pub(super) fn pin(&self, object: *mut u8) -> bool {
         let Some(page) = self.page_of(object.addr()) else { return false };
         page.pins.add_shared(1);
@@ -71,7 +68,6 @@ impl Space {
         true
     }
 
-    /// Ends a [`Space::pin`].
     pub(super) fn unpin(&self, object: *mut u8) {
         if let Some(page) = self.page_of(object.addr()) {
             page.pins.sub_shared(1);

@@ -8,11 +8,9 @@
 //! ```
 //!
 //! Of a page list, only as many pages stay as its objects need: the fullest ones. So few objects
-//! move, and they find room in pages that are there (two-finger compaction, after Saunders, 1974,
-//! by pages). Pages that are nearly full stay in any case. So do pages with pinned objects, and
-//! moved objects fill their free slots.
-//!
-//! Arithmetic alone; used by `moving`.
+//! move, and into pages that are there (two-finger compaction, after Saunders, 1974, by pages).
+//! Nearly full pages and pages with pinned objects stay in any case. Arithmetic alone; used by
+//! `moving`.
 #![forbid(unsafe_code)]
 
 /// The number of levels of fullness, less one.
@@ -41,7 +39,6 @@ fn level(live: usize, slots: usize) -> usize {
 }
 
 impl Census {
-    /// Counts a page.
     pub(super) fn count(&mut self, live: usize, slots: usize, pinned: bool) {
         self.live += live.min(slots);
         if pinned {
@@ -70,7 +67,6 @@ impl Census {
 }
 
 impl Choice {
-    /// Every page goes.
     pub(super) const ALL: Self = Self { level: STEPS + 2, spared: 0 };
 
     /// Returns whether a page goes. Spares the first pages of the level for which it is called.
@@ -88,8 +84,7 @@ impl Choice {
     }
 }
 
-/// Returns whether a heap is to be compacted, because its pages exceed its goal by far. `left`: the
-/// bytes of pages after the last attempt.
+/// Returns whether the pages exceed the goal by far. `left`: bytes of pages after the last attempt.
 pub(super) fn is_due(pages: usize, goal: usize, left: usize) -> bool {
     const WORTH: usize = 1 << 20;
     pages > goal.saturating_add(goal / 8 + WORTH) && pages > left.saturating_add(left / 4)

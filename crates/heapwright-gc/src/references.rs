@@ -9,14 +9,11 @@
 //! While a compacting collection marks, each reported slot that leads to a page of the plan is
 //! noted with that page. Any number of tracers do so at once. Each has its own memory for notes,
 //! and links a note in front of the page's list. When the page's objects have moved, the list names
-//! all slots to change. (Noting references to an area while marking: Ben-Yitzhak et al., "An
-//! algorithm for parallel incremental compaction", 2002.)
+//! all slots to change (Ben-Yitzhak et al., "An algorithm for parallel incremental compaction",
+//! 2002).
 //!
-//! A reference records the object that the slot led to. If the slot has changed since, the
-//! reference is skipped. No reference is ever removed. All memory goes back when the last page is
-//! done.
-//!
-//! Filled by `tracer`, read by `moving`.
+//! If a slot no longer leads to the recorded object, its reference is skipped. No reference is ever
+//! removed. Filled by `tracer`, read by `moving`.
 
 use core::ptr::{self, NonNull};
 
@@ -30,10 +27,8 @@ use super::bits::GRANULE;
 use super::cell::{Num, Ptr};
 use super::locks::With;
 
-/// Bits of an address.
 const ADDRESS: u32 = 48;
 
-/// A slot that led to an object.
 #[repr(C)]
 struct Reference {
     /// The slot's address; above it the granule where the object begins in its page.
@@ -56,7 +51,6 @@ pub(super) struct Room {
     round: Num,
 }
 
-/// The memory for all references of one heap. All-zero bytes: no memory.
 pub(super) struct References {
     blocks: Lock<Blocks>,
     round: Num,
@@ -68,7 +62,6 @@ struct Blocks(*mut u8);
 unsafe impl Send for Blocks {}
 
 impl References {
-    /// Takes memory for one more reference.
     fn take(&self, room: &Room) -> Option<NonNull<Reference>> {
         if room.next.get() == room.end.get() || room.round.get() != self.round.get() {
             let side = Side::take(UNIT)?;
@@ -99,7 +92,6 @@ impl References {
         self.round.add(1);
     }
 
-    /// Hands its lock to `with`.
     pub(super) fn each_lock(&self, with: With<'_>) {
         with(&self.blocks);
     }
@@ -146,12 +138,10 @@ impl Incoming {
         true
     }
 
-    /// Returns the number of references.
     pub(super) fn count(&self) -> usize {
         self.count.get()
     }
 
-    /// Forgets all.
     pub(super) fn forget(&self) {
         self.first.store(ptr::null_mut(), Ordering::Relaxed);
         self.count.set(0);

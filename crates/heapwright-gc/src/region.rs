@@ -8,16 +8,13 @@
 //!
 //! The mutator allocates by moving `next`, and writes nothing else, so only the region records
 //! recent objects. When `next` meets `end`, the mutator continues with the stretch at `hole`. The
-//! hole's first two words are the end of its stretch and the next hole. If a page's free slots lie
-//! singly among objects, the step to the next stretch takes some instructions and no call.
-//! Stretches are linked when the region is opened, up to a number of bytes that fits the nearest
-//! cache. They are handed out in address order, so all slots of the page below `next` are taken.
-//! Before a region closes, its progress is written to its page (see `held`), in an order that any
-//! other thread can follow. (Free lists through the holes of a block are as old as Lisp. Immix,
-//! Blackburn and McKinley, PLDI 2008, and Whippet's Nofl, Wingo, 2025, describe holes of several
-//! slots in the holes, and bump through them.)
-//!
-//! Part of `mutator` and of the C interface; loom-checked with `held`.
+//! hole's first two words are the end of its stretch and the next hole. So the step to the next
+//! stretch takes some instructions and no call. Stretches are linked when the region is opened, up
+//! to a number of bytes that fits the nearest cache. They are handed out in address order, so all
+//! slots of the page below `next` are taken. Before a region closes, its progress is written to its
+//! page (see `held`). (Holes that hold their links: Immix, Blackburn and McKinley, PLDI 2008;
+//! Whippet's Nofl, Wingo, 2025.) Part of `mutator` and of the C interface; loom-checked with
+//! `held`.
 
 use core::ptr;
 
@@ -25,8 +22,7 @@ use heapwright_substrate::sync::atomic::{Ordering, fence};
 
 use super::cell::{Ptr, Small};
 
-/// Stretches of free slots. Part of the C interface. All-zero bytes: an empty region without a
-/// page.
+/// Stretches of free slots. Part of the C interface. All-zero bytes: a region without a page.
 #[repr(C)]
 pub(super) struct Region {
     pub(super) next: Ptr<u8>,
@@ -38,8 +34,7 @@ pub(super) struct Region {
     pub(super) page: Small,
 }
 
-/// The first two words of a free stretch, except of the first in its region. The smallest slot has
-/// two words.
+/// The first two words of a free stretch, except of a region's first.
 #[repr(C)]
 pub(super) struct Hole {
     pub(super) end: *mut u8,
@@ -56,7 +51,6 @@ impl Region {
         self.end.set(end);
     }
 
-    /// Returns the region's next slot. Null if the region is used up.
     #[inline(always)]
     pub(super) fn take(&self) -> *mut u8 {
         let object = self.next.get();
@@ -86,17 +80,14 @@ impl Region {
         object
     }
 
-    /// Hands out no more slots, so that the next allocation takes the slow path.
     pub(super) fn cut_off(&self) {
         self.end.set(self.next.get());
         self.hole.set(ptr::null_mut());
     }
 
-    /// Closes the region, which hands out no more slots. The page has the region's progress
-    /// already.
+    /// Closes the region. The page has its progress already.
     pub(super) fn close(&self) {
-        // A thread that sees the region closed, or reused, sees the region's last writes to its
-        // page.
+        // A thread that sees the region closed, or reused, sees its last writes to its page.
         fence(Ordering::Release);
         self.next.set(ptr::null_mut());
         self.end.set(ptr::null_mut());

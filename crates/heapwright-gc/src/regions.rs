@@ -14,11 +14,9 @@ use super::mutator::Mutator;
 use super::page::Page;
 use super::region::{Hole, Region};
 
-/// Bytes of a region.
 const REGION: usize = 8 << 10;
 
-/// Zeroes the part of a page's bytes from `at` to `stop` that lies below `dirty`. The bytes are
-/// free slots of a page that the caller's mutator has claimed.
+/// Zeroes the free slots from `at` to `stop` of a claimed page, up to `dirty`.
 #[inline]
 fn clean(base: *mut u8, at: usize, stop: usize, dirty: usize) {
     /// Up to this many bytes, a loop is faster than a call. (The compiler turns a plain loop into a
@@ -42,8 +40,7 @@ impl Mutator {
     pub(super) fn next_stretch(&self, page_list: usize) -> bool {
         let region = &self.regions[page_list];
         let Some(page) = self.heap().space.pages.get(region.page.get()) else { return false };
-        // If the region is used up, `next` is its end. `next` is elsewhere if objects were moved
-        // into the region meanwhile.
+        // A used-up region ends at `next`, unless objects were moved into it meanwhile.
         let from = region.next.get().addr() - page.base().addr();
         self.open_stretch(page_list, page, from) || self.leave_page(page_list, page)
     }
@@ -111,7 +108,6 @@ impl Mutator {
         self.used[page_list / 64].set(self.used[page_list / 64].get() & !(1 << (page_list % 64)));
     }
 
-    /// Calls `with` for each region in use and its page.
     pub(super) fn each_region(&self, mut with: impl FnMut(usize, &Region, &Page)) {
         for (word, used) in self.used.iter().enumerate() {
             let mut rest = used.get();
@@ -126,13 +122,11 @@ impl Mutator {
         }
     }
 
-    /// Calls `with` for each page that the mutator allocates from.
     pub(super) fn each_page_in_use(&self, mut with: impl FnMut(&Page)) {
         self.each_region(|_, _, page| with(page));
     }
 
-    /// Returns whether the mutator has allocated the slot that begins at `start` in a page, from a
-    /// region in use.
+    /// Returns whether the mutator allocated the slot at `start` from a region in use.
     pub(super) fn has_used(&self, page: &Page, start: *mut u8) -> bool {
         let (number, end) = (page.number.get(), page.base().addr() + page.end());
         let mut used = false;

@@ -10,8 +10,6 @@
 //! object that leads to a young one. An object becomes old when it survives a second time. A new
 //! object that was stored into an old object survives once as young, so the old object is reported
 //! twice. An object that becomes old may lead to younger objects, so it is reported once more.
-//! Afterwards all objects that a remembered object led to are old or dead. After a major collection
-//! all objects are old.
 //!
 //! An object is remembered once between two collections. The store that remembers an object clears
 //! the object's mark. A store into an object without a mark reports nothing (`stores`). The
@@ -21,12 +19,10 @@
 //!
 //! If a store into a large object names the *place*, only the place is remembered, and a minor
 //! collection looks at the place alone. The object keeps its mark. If places take an eighth of the
-//! object's bytes, the whole object is remembered instead, so the set stays small.
+//! object's bytes, the whole object is remembered instead.
 //!
 //! Without memory to remember an object, the set is dropped, and the next collection is a major
-//! one.
-//!
-//! Called by `cycle` and `stores`; filled by `tracer`, and by stores.
+//! one. Called by `cycle` and `stores`; filled by `tracer`, and by stores.
 
 use heapwright_substrate::address_map::MAP;
 
@@ -39,25 +35,18 @@ use super::space::Space;
 /// Bytes of a remembered place: its address, and the function that traces it. (See `stores`.)
 pub(super) const PLACE: usize = 2 * size_of::<usize>();
 
-/// The objects remembered for one minor collection.
 struct Bags {
-    /// Objects with a reported store.
     stores: Bag,
     /// Objects that were reported to the last minor collection, because of an earlier store.
     again: Bag,
-    /// Objects that have become old.
     survivors: Bag,
 }
 
-/// The remembered set of a heap. All-zero bytes: an empty set.
 pub(super) struct Remembered {
-    /// For the next minor collection.
     next: Bags,
-    /// Objects still to be reported to the collection under way.
     now: Bags,
-    /// Places for the next minor collection. The first bag has places of new stores, the second bag
-    /// places that the last minor collection got, too. `places_now`: places still to be reported to
-    /// the collection under way.
+    /// Places for the next minor collection: of new stores, and those that the last minor
+    /// collection got. `places_now`: places still to be reported to the collection under way.
     places: [Bag; 2],
     places_now: [Bag; 2],
     /// How many places were remembered since the last collection began.
@@ -73,17 +62,14 @@ impl Bags {
 }
 
 impl Remembered {
-    /// The bag for stores.
     pub(super) fn stores(&self) -> &Bag {
         &self.next.stores
     }
 
-    /// The bag for objects that become old.
     pub(super) fn survivors(&self) -> &Bag {
         &self.next.survivors
     }
 
-    /// The bag for places of stores.
     pub(super) fn places(&self) -> &Bag {
         &self.places[0]
     }
@@ -96,8 +82,7 @@ impl Remembered {
         few
     }
 
-    /// Takes a chunk of places to be reported. Also returns whether the next collection gets the
-    /// chunk, too.
+    /// Takes a chunk of places. Also returns whether the next collection gets the chunk, too.
     pub(super) fn take_places(&self) -> Option<(*mut Chunk, bool)> {
         let [stores, again] = &self.places_now;
         stores
@@ -122,12 +107,10 @@ impl Remembered {
         })
     }
 
-    /// Notes that an object could not be remembered.
     pub(super) fn lose(&self) {
         self.lost.set(1);
     }
 
-    /// Returns whether an object was not remembered.
     pub(super) fn has_lost(&self) -> bool {
         self.lost.get() != 0
     }
@@ -144,11 +127,9 @@ impl Remembered {
         all.for_each(|bag| bag.change_each(&mut change));
     }
 
-    /// Gives remembered objects, which are old, their marks while `with` runs. The world is
-    /// stopped.
+    /// Gives remembered objects their marks while `with` runs. The world is stopped.
     pub(super) fn with_marks<R>(&self, space: &Space, with: impl FnOnce() -> R) -> R {
-        /// A bit in the word of an object that gets its mark back for a while. (Objects' addresses
-        /// are multiples of 8.)
+        /// A bit in the address of an object that gets its mark back for a while.
         const GIVEN: usize = 1;
         /// Clears the marks again, even if `with` panics.
         struct Given<'a>(&'a Remembered, &'a Space);
@@ -207,7 +188,6 @@ impl Remembered {
         self.now.all().into_iter().chain(self.next.all()).for_each(with);
     }
 
-    /// Forgets all. The memory goes back with the heap's.
     pub(super) fn end(&self) {
         self.each_bag(Bag::end);
         self.places_now.iter().chain(&self.places).for_each(Bag::end);
@@ -215,7 +195,6 @@ impl Remembered {
         self.lost.set(0);
     }
 
-    /// Hands its locks to `with`, in the order in which they are taken.
     pub(super) fn each_lock(&self, with: With<'_>) {
         self.each_bag(|bag| bag.each_lock(with));
         self.places_now.iter().chain(&self.places).for_each(|bag| bag.each_lock(with));

@@ -3,8 +3,6 @@
 //! The duties in [`raw`](super::raw) say which thread calls which callback. Any thread may call
 //! callbacks that read objects. The thread that sweeps or ends the heap calls `free`. `wanted` and
 //! `moved` run while the world is stopped. `event` runs while the thread holds no lock.
-//!
-//! Called by `tracer`, `cycle`, `sweep`, `moving`, `dump`, `verify` and `spans`.
 
 use core::ffi::{c_char, c_void};
 use core::ptr;
@@ -116,7 +114,6 @@ impl Runtime {
         }
     }
 
-    /// Reports the references of an object. Returns false if the runtime has no function for it.
     #[inline]
     pub(crate) fn trace(&self, tracer: &Tracer, object: *mut u8) -> bool {
         if let Some(trace) = self.trace {
@@ -134,12 +131,10 @@ impl Runtime {
         true
     }
 
-    /// Returns whether the runtime hears of references that lead to no object of the heap.
     pub(crate) fn hears_of_outside(&self) -> bool {
         self.outside.is_some()
     }
 
-    /// Tells the runtime that a reference leads to no object of the heap.
     pub(crate) fn outside(&self, tracer: &Tracer, reference: *mut u8) {
         if let Some(outside) = self.outside {
             // SAFETY: the runtime keeps its functions valid as long as the heap.
@@ -169,7 +164,6 @@ impl Runtime {
         }
     }
 
-    /// Returns the new size of an object that is about to move, if the runtime gives one.
     pub(crate) fn wanted(&self, object: *mut u8) -> Option<usize> {
         // SAFETY: the object is the heap's. The runtime keeps its functions valid as long as the
         // heap.
@@ -177,7 +171,6 @@ impl Runtime {
         (wanted != 0).then_some(wanted)
     }
 
-    /// Tells the runtime that an object has moved.
     pub(crate) fn moved(&self, to: *mut u8, from: *mut u8, size: usize) {
         if let Some(moved) = self.moved {
             // SAFETY: the object is the heap's, at its new address. The runtime keeps its functions
@@ -186,12 +179,10 @@ impl Runtime {
         }
     }
 
-    /// Returns whether the runtime changes references itself when objects have moved.
     pub(crate) fn updates(&self) -> bool {
         self.update.is_some() && self.update_roots.is_some()
     }
 
-    /// Calls the runtime to change an object's references to moved objects.
     pub(crate) fn update(&self, object: *mut u8) {
         if let Some(update) = self.update {
             // SAFETY: the object is the heap's, at its new address. The runtime keeps its functions
@@ -200,7 +191,6 @@ impl Runtime {
         }
     }
 
-    /// Calls the runtime to change the references of its roots.
     pub(crate) fn update_roots(&self) {
         if let Some(update) = self.update_roots {
             // SAFETY: the runtime keeps its functions valid as long as the heap.
@@ -208,7 +198,6 @@ impl Runtime {
         }
     }
 
-    /// Tells the runtime that a span begins or ends.
     pub(crate) fn event(&self, of: &Event) {
         if let Some(event) = self.event {
             // SAFETY: the runtime keeps its functions valid as long as the heap.

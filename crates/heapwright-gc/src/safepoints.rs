@@ -5,9 +5,8 @@
 //!                     --stop_world--> the collector --go_on-->
 //! ```
 //!
-//! If a thread waits for one heap, its mutators in all other heaps leave (see `world`).
-//!
-//! Called by `cycle`, `allocation`, `attach` and `raw`.
+//! If a thread waits for one heap, its mutators in all other heaps leave (see `world`). Called by
+//! `cycle`, `allocation`, `attach` and `raw`.
 
 use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
@@ -20,7 +19,6 @@ use super::heap::{self, Heap};
 use super::mutator::Mutator;
 use super::world::{self, Handshake, Stop, World};
 
-/// Nanoseconds that a collector waits before it looks for threads that have ended.
 const LONG: u64 = 1_000_000_000;
 
 /// The mutator's thread attached the mutator, or entered by itself. It is at work until it leaves.
@@ -31,7 +29,6 @@ pub(super) const ATTACHED: usize = 2;
 pub(super) const ENDED: usize = 4;
 
 impl Heap {
-    /// Rests, if the world is stopped.
     #[inline]
     pub(super) fn at_safepoint(&self, me: &Mutator) {
         if me.poll.load(Relaxed) != 0 {
@@ -39,8 +36,7 @@ impl Heap {
         }
     }
 
-    /// As [`Heap::at_safepoint`], for a thread that may have done nothing for long. Also gives back
-    /// pages that waited.
+    /// For a thread that may have done nothing for long. Also gives back pages that waited.
     pub(super) fn at_rare_safepoint(&self, me: &Mutator) {
         self.at_safepoint(me);
         self.tend();
@@ -107,8 +103,7 @@ impl Heap {
 }
 
 impl Mutator {
-    /// Enters. Waits while the world is stopped. (Does not wait in the program's own fork handlers,
-    /// where the world is stopped for this thread's fork.)
+    /// Enters. Waits while the world is stopped, except in the program's own fork handlers.
     pub(super) fn enter(&self) {
         if !self.try_enter() {
             self.heap().world.come_later(&self.handshake);
@@ -118,7 +113,6 @@ impl Mutator {
         }
     }
 
-    /// Enters, unless the world is stopped. Returns whether the mutator entered.
     pub(super) fn try_enter(&self) -> bool {
         if sync::holds_all() {
             World::come_in(&self.handshake);
@@ -174,8 +168,7 @@ impl Mutator {
         }
     }
 
-    /// Notes that the mutator belongs to the calling thread from now on. The thread is about to
-    /// enter.
+    /// The calling thread is about to enter, and has the mutator from now on.
     pub(super) fn note_coming(&self) {
         self.note_thread();
         if self.how.get() & (CAME | ENDED) != CAME {
@@ -183,7 +176,6 @@ impl Mutator {
         }
     }
 
-    /// Notes that the calling thread has attached the mutator.
     pub(super) fn note_attached(&self) {
         self.watch(CAME | ATTACHED);
     }
@@ -194,8 +186,7 @@ impl Mutator {
         os::watch_this_thread(Exit::Mutators, ptr::without_provenance_mut(1));
     }
 
-    /// Returns whether the mutator's thread has ended at work, and no other thread has entered
-    /// since.
+    /// Returns whether the mutator's thread has ended at work, and no other has entered since.
     pub(super) fn is_forgotten(&self) -> bool {
         self.handshake.is_in() && self.how.get() & ENDED != 0
     }

@@ -48,25 +48,18 @@ use super::stages::{
 use super::trace::Trace;
 use super::tracer::{Budget, Marks, Tracer};
 
-/// Entries that are visited before the clock is read.
 const VISITS: usize = 256;
-/// The most weak cells that the verifier reports.
 const REPORTED: usize = 10;
 
-/// The result of a call of [`Trace::settle`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Settled {
-    /// Nothing is left to mark, and everything is judged.
     All,
-    /// Objects are to be marked.
     More,
-    /// The step's time is up.
     Over,
 }
 
 impl Trace {
-    /// Settles weak references, ephemerons, guardians and finalizers, when nothing else is left to
-    /// mark. The runtime's weak passes run once in a step. `passed`: whether they have run.
+    /// The runtime's weak passes run once in a step. `passed`: whether they have run.
     pub(super) fn settle(
         &self,
         tracer: &Tracer,
@@ -151,8 +144,7 @@ impl Trace {
             }
             waits
         };
-        // Without memory for a note, nobody would empty the ephemeron. So its key and value live
-        // this time.
+        // Without memory for a note, the ephemeron would not be emptied. So its key and value live.
         let refused = |ephemeron: Noted| {
             keep(ephemeron.key());
             keep(ephemeron.value());
@@ -190,8 +182,7 @@ impl Trace {
         |object| self.space().is_unmarked(object)
     }
 
-    /// Calls `with` with the number of the last visited entry, and stores the number that `with`
-    /// leaves.
+    /// Calls `with` with the number of the last visited entry, which `with` advances.
     fn visiting(&self, with: impl FnOnce(&mut u32) -> bool) -> bool {
         let mut at = self.settling.at.get() as u32;
         let through = with(&mut at);
@@ -199,7 +190,6 @@ impl Trace {
         through
     }
 
-    /// Does a part of the first stages: marks objects that are kept with already marked objects.
     fn visit_first(&self, tracer: &Tracer) {
         let minor = self.generations.is_minor();
         let stage = self.settling.stage.get();
@@ -227,8 +217,7 @@ impl Trace {
     }
 
     /// Visits registrations of guardians that were marked late. When nothing is left to mark,
-    /// retrieves dead objects, or judges queued registrations. Returns whether there was anything
-    /// to do.
+    /// retrieves dead objects, or judges queued registrations. Returns whether anything was to do.
     fn follow_guardians(&self, tracer: &Tracer) -> bool {
         let mut judge =
             Judge { is_unmarked: self.is_unmarked(), mark: |object| tracer.edge(object) };
@@ -256,7 +245,6 @@ impl Trace {
         busy
     }
 
-    /// Does a part of the stages after the first ones.
     fn visit_later(&self, tracer: &Tracer, passed: &mut bool) {
         let (settling, minor) = (&self.settling, self.generations.is_minor());
         let stage = settling.stage.get();
@@ -465,8 +453,7 @@ impl Trace {
         self.settling.clear();
     }
 
-    /// Traces marked objects without barriers again, with the roots: old objects, and objects that
-    /// an earlier step traced. Returns their bytes.
+    /// Traces marked objects without barriers again, with the roots. Returns their bytes.
     pub(super) fn trace_unprotected(&self, tracer: &Tracer) -> usize {
         let mut bytes = 0;
         self.unprotected.each(|object| {

@@ -10,16 +10,13 @@
 //!
 //! **Balance** is MemBalancer's square-root rule (Kirisame, Shenoy, Panchekha: "Optimal heap limits
 //! for reducing browser memory use", OOPSLA 2022). Heaps with the same `balance` save time evenly:
-//! a byte moved from one heap to another costs more time than it saves. A fixed factor gives much
-//! to a large idle heap, and little to a small busy one. `balance` is in bytes. A heap with
-//! `balance` live bytes that allocates as fast as it is marked may double.
+//! a byte moved from one heap to another costs more time than it saves. `balance` is in bytes. A
+//! heap with `balance` live bytes that allocates as fast as it is marked may double.
 //!
 //! Measurements go into sums that are halved at each collection. The collector's time is the
 //! marking thread's CPU time plus the time of the sweep. All other time is the program's, by the
 //! clock, so an idle heap gives memory up at its next collection. Minor collections decide nothing
-//! here: the decision of the last major one holds.
-//!
-//! Called by `cycle` when marking has ended. Whatever the answer, `least` and `most` hold.
+//! here. Called by `cycle` when marking has ended. Whatever the answer, `least` and `most` hold.
 
 use core::ffi::c_void;
 
@@ -35,7 +32,6 @@ use super::locks::With;
 /// may be when the next collection ends. 0: the heap's own rule decides.
 pub type Policy = unsafe extern "C" fn(outcome: *const Outcome, context: *mut c_void) -> usize;
 
-/// The sizing of one heap. All-zero bytes: the factor decides.
 pub(super) struct Sizing {
     policy: Lock<Asked>,
     /// The only number of the square-root rule. 0: the factor decides.
@@ -47,12 +43,10 @@ pub(super) struct Sizing {
     swept: Num,
     /// CPU time of this cycle's finished marking steps.
     marking: Num,
-    /// Sums, in which older cycles count less.
     allocated: Num,
     marked: Num,
     collector: Num,
     mutator: Num,
-    /// The limits of the heap's memory (see `growth::Target`).
     factor: Num,
     least: Num,
     most: Num,
@@ -64,7 +58,6 @@ struct Asked(Option<Policy>, *mut c_void);
 // SAFETY: a context is the runtime's. The runtime promises that any thread may call its function.
 unsafe impl Send for Asked {}
 
-/// Returns the bytes that may be allocated by the square-root rule.
 fn room(live: usize, balance: usize, sums: [usize; 4]) -> usize {
     let [allocated, marked, collector, mutator] = sums.map(|sum| sum.max(1) as f64);
     // g / s: bytes allocated while one byte is marked.
@@ -73,12 +66,10 @@ fn room(live: usize, balance: usize, sums: [usize; 4]) -> usize {
 }
 
 impl Sizing {
-    /// Begins the measurements of a heap.
     pub(super) fn begin(&self) {
         self.ended.set(os::now_ns() as usize);
     }
 
-    /// Returns the limits. `incremental`: whether the heap marks in steps.
     pub(super) fn target(&self, incremental: bool) -> Target {
         let (factor, least, most) = (self.factor.get(), self.least.get(), self.most.get());
         Target { factor, least, most, incremental }
@@ -91,7 +82,6 @@ impl Sizing {
         self.most.set(most);
     }
 
-    /// Sets or removes the policy.
     pub(super) fn choose(&self, policy: Option<Policy>, context: *mut c_void) {
         *self.policy.lock() = Asked(policy, context);
         self.room.set(0);
@@ -103,8 +93,7 @@ impl Sizing {
         self.room.set(0);
     }
 
-    /// Returns the bytes that may be allocated until the next collection ends. `None`: the factor
-    /// decides.
+    /// Bytes that may be allocated until the next collection ends. `None`: the factor decides.
     pub(super) fn room(&self) -> Option<usize> {
         self.room.get().checked_sub(1)
     }
@@ -114,19 +103,16 @@ impl Sizing {
         self.marking.add(cpu as usize);
     }
 
-    /// Forgets all.
     pub(super) fn end(&self) {
         self.choose(None, core::ptr::null_mut());
         clear!(self: balance room ended swept marking allocated marked collector mutator);
     }
 
-    /// Hands its lock to `with`.
     pub(super) fn each_lock(&self, with: With<'_>) {
         with(&self.policy);
     }
 }
 
-/// The measurements of a collection whose marking has ended.
 pub(super) struct Measured {
     pub(super) live: usize,
     pub(super) allocated: usize,
@@ -140,19 +126,16 @@ pub(super) struct Measured {
 }
 
 impl Sizing {
-    /// Decides how much the heap may grow, when marking has ended.
     pub(super) fn size(&self, target: &Target, measured: &Measured) {
         let Measured { live, allocated, marked, step, swept, cycle, minor } = *measured;
-        // Holds the lock during the call: when `choose` returns, the old policy is not running any
-        // more.
+        // Locked during the call: when `choose` returns, the old policy is not running any more.
         let asked = self.policy.lock();
         let Asked(policy, context) = *asked;
         if policy.is_none() && self.balance.get() == 0 {
             return;
         }
         let now = os::now_ns() as usize;
-        // The time of this step from now on counts for the next cycle: `end_step` adds the whole
-        // step.
+        // This step's time from now on counts for the next cycle: `end_step` adds the whole step.
         let marking = self.marking.replace(step.wrapping_neg()).wrapping_add(step);
         let collector = marking + (swept - self.swept.replace(swept).min(swept));
         let mutator = now.saturating_sub(self.ended.replace(now)).saturating_sub(collector);

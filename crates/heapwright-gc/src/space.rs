@@ -11,10 +11,8 @@
 //! (`pacing`, `sizing`), and the phase of collections (`phase`). Records and lists change under the
 //! lock of the lists. The thread that has claimed a page may also change its record.
 //!
-//! The space is the lowest part of a heap: it knows no other part. `find` and `marks` map addresses
-//! to objects, `placement` decides which objects move, `large` serves large objects.
-//!
-//! Called by all other parts.
+//! The lowest part of a heap: it knows no other part, and all others call it. `find` and `marks`
+//! map addresses to objects, `placement` decides which objects move, `large` serves large objects.
 
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
@@ -58,7 +56,6 @@ const IDLE: usize = 8;
 /// Pages that are given to the kernel under one lock.
 const PURGED_AT_A_TIME: usize = 32;
 
-/// The setup of a space.
 struct Setup {
     options: Options,
     sizes: Sizes,
@@ -80,10 +77,8 @@ pub(super) struct Space {
 // forgotten it. All else is atomics and locks.
 unsafe impl Sync for Space {}
 
-/// The properties of a page to be made.
 #[derive(Clone, Copy)]
 pub(super) struct Wanted {
-    /// The heap's id.
     pub(super) heap: u32,
     pub(super) page_list: usize,
     /// Bytes of a slot; for a large object, the requested size.
@@ -145,7 +140,6 @@ impl Space {
         unsafe { setup.assume_init_ref() }
     }
 
-    /// The options of the heap.
     pub(super) fn options(&self) -> &Options {
         &self.setup().options
     }
@@ -155,13 +149,11 @@ impl Space {
         self.sizing.target(self.options().incremental)
     }
 
-    /// The layout's sizes.
     #[inline]
     pub(super) fn sizes(&self) -> &Sizes {
         &self.setup().sizes
     }
 
-    /// Bytes of a slot of a page list.
     #[inline]
     pub(super) fn slot(&self, page_list: usize) -> usize {
         self.sizes().slot(page_list / KINDS)
@@ -172,7 +164,6 @@ impl Space {
         self.id.get() as u32
     }
 
-    /// The bits of the id in the entries of the heap's pages.
     #[inline]
     pub(super) fn tag(&self) -> u32 {
         self.tag.load(Ordering::Relaxed)
@@ -195,8 +186,7 @@ impl Space {
         layout::is_traced(page_list) && !self.options().uncleared
     }
 
-    /// Describes a page for a page list, with slots of `slot` bytes, in a heap of at most `limit`
-    /// bytes.
+    /// Describes a page with slots of `slot` bytes, in a heap of at most `limit` bytes.
     pub(super) fn wanted(&self, page_list: usize, slot: usize, limit: usize) -> Wanted {
         let cycle = self.cycle.number();
         Wanted { heap: self.id(), page_list, slot, cycle, limit, zero: self.clears(page_list) }
@@ -216,7 +206,6 @@ impl Space {
         true
     }
 
-    /// Returns the heap's bytes now, in pages and in malloc.
     pub(super) fn bytes_now(&self) -> usize {
         self.pacing.with_external(self.lists.lock().bytes())
     }
@@ -229,8 +218,7 @@ impl Space {
         page.live.set(page.slots());
     }
 
-    /// Notes that a claimed page is released. Its slots from byte `from` on were not used, and no
-    /// longer count as allocated.
+    /// Notes that a claimed page is released: its slots from byte `from` on were not used.
     pub(super) fn note_released(&self, page: &Page, from: usize) {
         let free = page.free_from(from);
         page.live.set(page.slots() - free / page.slot.get().max(1));
@@ -359,8 +347,7 @@ impl Space {
         if waited < delay {
             return;
         }
-        // Gives more pages if the last decay was long ago, or if the heap is idle: nobody took a
-        // page.
+        // Gives more pages if the last decay was long ago, or if the heap took no page since.
         let looks = usize::try_from(waited / delay.max(1)).unwrap_or(1).clamp(1, LOOKS);
         let idle = if lists.empty_low == lists.empty_pages { IDLE } else { 1 };
         let most = DECAYS * looks.max(idle);
@@ -402,7 +389,6 @@ impl Space {
         self.lists.lock().forget_empty();
     }
 
-    /// Hands its locks to `with`, in the order in which they are taken.
     pub(super) fn each_lock(&self, with: With<'_>) {
         self.sizing.each_lock(with);
         with(&self.lists);

@@ -12,15 +12,13 @@
 //!   large object    |======================= - - -            from its allocation to its death
 //! ```
 //!
-//! Everything is a span, and an event is one of the two ends of a span. Without a listener, an
-//! event costs a load and a test, and each step has a few events. An allocation from a region, a
-//! report of a reference and a store have no event. The clock is read only for listeners.
+//! Everything is a span, and an event is one of its two ends. Without a listener, an event costs a
+//! load and a test. An allocation from a region, a report of a reference and a store have no event.
 //!
 //! A listener is called while the thread holds no lock of the heap's, and outside of the runtime's
 //! other callbacks. It may call nothing that could collect: see
-//! [`Runtime::event`](super::raw::Runtime#structfield.event).
-//!
-//! Called by `cycle`, `sweep` and `allocation`. The listeners are the runtime and `timeline`.
+//! [`Runtime::event`](super::raw::Runtime#structfield.event). The listeners are the runtime and
+//! `timeline`. Called by `cycle`, `sweep` and `allocation`.
 
 use core::ptr;
 
@@ -32,7 +30,6 @@ use super::mutator::Mutator;
 use super::page::Page;
 use super::pauses::Began;
 
-/// The data of an event beyond its span.
 #[derive(Clone, Copy)]
 struct Said {
     time: u64,
@@ -48,13 +45,11 @@ impl Said {
 }
 
 impl Heap {
-    /// Finds the listeners of a new heap.
     pub(super) fn begin_events(&self) {
         let heard = self.events.timeline.begin() || self.runtime().event.is_some();
         self.events.heard.set(usize::from(heard));
     }
 
-    /// Returns whether there is a listener.
     #[inline]
     fn is_heard(&self) -> bool {
         self.events.heard.get() != 0
@@ -74,7 +69,6 @@ impl Heap {
         result
     }
 
-    /// Reports that a collection and its trace begin.
     pub(super) fn collection_begins(&self, me: &Mutator) {
         if self.is_heard() {
             let minor = if self.trace.generations.is_minor() { MINOR } else { 0 };
@@ -87,7 +81,6 @@ impl Heap {
         }
     }
 
-    /// Reports that the trace ends: all live objects are marked.
     pub(super) fn trace_ends(&self, me: &Mutator) {
         if self.is_heard() {
             let bytes = self.marked_so_far();
@@ -95,7 +88,6 @@ impl Heap {
         }
     }
 
-    /// Reports that a pause begins: all mutators are stopped.
     pub(super) fn pause_begins(&self, me: &Mutator, began: &Began) {
         if self.is_heard() {
             let said = Said { time: began.stood(), ns: began.waited(), ..Said::now() };
@@ -103,7 +95,6 @@ impl Heap {
         }
     }
 
-    /// Reports that a pause of `ns` nanoseconds ends: the world goes on.
     pub(super) fn pause_ends(&self, me: &Mutator, began: &Began, ns: u64) {
         if self.is_heard() {
             let said = Said { time: began.stood() + ns, ns, ..Said::now() };
@@ -129,7 +120,6 @@ impl Heap {
         }
     }
 
-    /// Reports that a page is one large object from now on.
     pub(super) fn large_begins(&self, me: &Mutator, page: &Page) {
         self.large(BEGINS, 0, Some(me), page);
     }
@@ -139,7 +129,6 @@ impl Heap {
         self.large(BEGINS, STOPPED, Some(me), page);
     }
 
-    /// Reports that a page is no large object any more.
     pub(super) fn large_ends(&self, page: &Page) {
         self.large(ENDS, 0, None, page);
     }
@@ -158,7 +147,6 @@ impl Heap {
         }
     }
 
-    /// Reports to all listeners.
     #[cold]
     #[inline(never)]
     fn tell(&self, span: Span, edge: u32, flags: u32, me: Option<&Mutator>, said: Said) {

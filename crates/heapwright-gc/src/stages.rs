@@ -1,14 +1,11 @@
 //! The stages of settling: how far a collection has judged weak references, guardians and
 //! finalizers.
 //!
-//! Between two steps, a collection keeps nothing else of its visits. `settling` goes through the
-//! stages.
-//!
-//! Part of `trace`; read by `tracer`, which looks marked objects up, and by mutators.
+//! Between two steps, a collection keeps nothing else of its visits. Part of `trace`; read by
+//! `tracer`, which looks marked objects up, and by mutators.
 
 use super::cell::Num;
 
-/// The stages.
 pub(super) const NOT_BEGUN: usize = 0;
 pub(super) const CONTEXTS: usize = 1;
 pub(super) const GUARDIANS: usize = 2;
@@ -46,7 +43,6 @@ pub(super) const HAS_CONTEXTS: usize = 1;
 pub(super) const HAS_GUARDED: usize = 2;
 
 impl Settling {
-    /// Returns whether settling has begun. Then marked objects are looked up.
     pub(super) fn is_begun(&self) -> bool {
         self.stage.get() != NOT_BEGUN
     }
@@ -61,7 +57,6 @@ impl Settling {
         self.missed.set(1);
     }
 
-    /// Begins a stage.
     pub(super) fn enter(&self, stage: usize) {
         self.stage.set(stage);
         self.at.set(0);

@@ -7,10 +7,8 @@
 //!   note_store child in a candidate's page  --> the slot is noted with the page (see `references`)
 //! ```
 //!
-//! An object is remembered once between two collections: the store that remembers it clears its
-//! mark (see `remembered`).
-//!
-//! Called by `raw`, and by `mark`, which traces remembered objects.
+//! An object is remembered once between two collections (see `remembered`). Called by `raw`, and by
+//! `mark`, which traces remembered objects.
 
 use heapwright_substrate::address_map::MAP;
 
@@ -65,7 +63,6 @@ impl Tracer {
         }
     }
 
-    /// Returns whether a page's marks say which objects are old, and not only which live.
     fn has_marks_that_stay(&self, head: usize) -> bool {
         let space = self.space();
         let swept = |page: &Page| page.held.is_swept(space.cycle.number());
@@ -86,9 +83,8 @@ impl Tracer {
         }
     }
 
-    /// Notes that something was stored into a place of `parent`, or will be before the next
-    /// safepoint. Remembers the place if `parent` is old. `trace` traces the place, which may be
-    /// all of `parent`.
+    /// Remembers a place of `parent`, if `parent` is old: something was stored there, or will be
+    /// before the next safepoint. `trace` traces the place, which may be all of `parent`.
     pub(super) fn touch(&self, parent: *mut u8, place: *mut u8, trace: TraceSlot) {
         let space = self.space();
         let Some((head, page_list)) = find::list_of(parent.addr(), space.tag()) else { return };
@@ -103,8 +99,7 @@ impl Tracer {
         let Some((chunk, again)) = trace.generations.remembered.take() else {
             return self.trace_places();
         };
-        // If an object is there twice, it is traced once, because only its first visit finds no
-        // mark.
+        // An object that is there twice is traced once: only its first visit finds no mark.
         bag::each(chunk, |object: usize| _ = space.take_mark(MAP.base().with_addr(object)));
         bag::each(chunk, |object: usize| self.look_again(object));
         if again {
@@ -148,8 +143,7 @@ impl Tracer {
         }
     }
 
-    /// Notes a store of a reference to `child` into a slot of `parent`. The slot is null if it is
-    /// not known.
+    /// Notes a store of a reference to `child` into a slot of `parent`, or null if it is not known.
     pub(super) fn note_store(&self, parent: *mut u8, slot: *mut *mut u8, child: *mut u8) {
         let space = self.space();
         if space.candidate(child).is_none() {

@@ -10,12 +10,9 @@
 //!   full                stays on its page list
 //! ```
 //!
-//! A page is claimed under the lock and swept outside it. The runtime's `free` is called here, for
-//! objects of freed kinds.
-//!
-//! A mutator's share is such that the sweep ends before three eighths of the allowance are used. So
-//! the next cycle need not begin with the remaining pages of this sweep. With incremental marking,
-//! a long share is swept in pieces (see `pacing`).
+//! A page is claimed under the lock and swept outside it. A mutator's share is such that the sweep
+//! ends before three eighths of the allowance are used. With incremental marking, a long share is
+//! swept in pieces (see `pacing`).
 
 use heapwright_substrate::os;
 
@@ -29,7 +26,6 @@ use super::phase::Phase;
 const MORE: usize = 16;
 
 impl Heap {
-    /// Sweeps a claimed page.
     pub(super) fn sweep_page(&self, page: &Page) -> Found {
         let sticky = self.trace.generations.sticky_marks();
         if page.evacuation() != Evacuation::No && self.space.cycle.phase() == Phase::Moving {
@@ -48,7 +44,6 @@ impl Heap {
         page.sweep(self.space.cycle.number(), sticky)
     }
 
-    /// Puts a swept page on the right list, or gives it back.
     pub(super) fn put_swept(&self, page: &Page, found: Found) {
         let mut lists = self.space.lists.lock();
         lists.note_swept(page, found, self.space.pacing.allowance());
@@ -68,7 +63,6 @@ impl Heap {
         }
     }
 
-    /// Sweeps the next page of the page list whose turn it is. Returns false if none is left.
     fn sweep_next(&self) -> bool {
         let mut lists = self.space.lists.lock();
         let Some(page) = lists.take_unswept_in_turn(&self.space.pages) else {
@@ -124,14 +118,12 @@ impl Heap {
             || self.space.cycle.phase() != Phase::Sweeping
     }
 
-    /// Sweeps all pages.
     pub(super) fn sweep_all(&self) {
         self.sweep_some(usize::MAX, 0);
     }
 
-    /// Sweeps until empty pages and freed large objects have `bytes`. Returns whether this call
-    /// swept a page and any bytes are empty now. If `bytes` were empty before, the result is false,
-    /// because otherwise the caller would try again for ever.
+    /// Sweeps until empty pages and freed large objects have `bytes`. Returns true only if this
+    /// call swept a page and any bytes are empty now: else the caller would try again for ever.
     pub(super) fn sweep_for(&self, bytes: usize) -> bool {
         let before = self.space.lists.lock().bytes();
         let found = || {

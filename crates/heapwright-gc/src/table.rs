@@ -6,10 +6,8 @@
 //! ```
 //!
 //! As [`heapwright_substrate::segments`], but in side memory. Entries never move while the table
-//! lives, and finding one takes no lock. Segments are made under the owner's lock, and given back
-//! when nobody reads any more.
-//!
-//! Used by `pages` and `handles`.
+//! lives, and finding one takes no lock. Segments are made under the owner's lock. Used by `pages`
+//! and `handles`.
 
 use core::ptr;
 
@@ -23,7 +21,6 @@ pub(super) struct Table<T, const FIRST: usize, const SEGMENTS: usize> {
 }
 
 impl<T: Zeroed, const FIRST: usize, const SEGMENTS: usize> Table<T, FIRST, SEGMENTS> {
-    /// Returns entry `number`, if its segment was made.
     #[inline]
     pub(super) fn get(&self, number: usize) -> Option<&T> {
         let (segment, index) = segments::place(number, FIRST);

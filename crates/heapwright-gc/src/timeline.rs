@@ -4,12 +4,9 @@
 //!   events --note--> | event | event | up to 32 | --flush--> PREFIX.<pid>  option timeline=PREFIX
 //! ```
 //!
-//! Events are kept while the world is stopped and written when it resumes. So no pause includes the
-//! writing, and a killed program loses only the last step. The file is opened for each piece, and
-//! is not open in between. Each process has its own file, and so has a forked child. The format is
-//! `heapwright-record`'s.
-//!
-//! Filled by `spans`.
+//! Events are kept while the world is stopped and written when it resumes. The file is opened for
+//! each piece. Each process has its own file, also a forked child. The format is
+//! `heapwright-record`'s. Filled by `spans`.
 
 use heapwright_record::timeline as record;
 use heapwright_substrate::files::Prefix;
@@ -29,24 +26,20 @@ static HAS_SAID: AtomicBool = AtomicBool::new(false);
 /// The most events that are kept: a step has a few.
 const KEPT: usize = 32;
 
-/// A heap's part of the time line. All-zero bytes: no time line.
 pub(super) struct Timeline {
     wanted: Num,
     kept: Lock<Kept>,
 }
 
-/// Events that are not yet written.
 struct Kept {
     bytes: [u8; KEPT * record::EVENT_BYTES],
     length: usize,
-    /// The process of the events, as a number of forks (see `forks`). `prefix`: the start of its
-    /// file's name.
+    /// The process of the events, as a number of forks (see `forks`). `prefix`: of its file's name.
     process: usize,
     prefix: Prefix,
 }
 
 impl Timeline {
-    /// Begins the time line of a new heap. Returns whether a time line is wanted.
     pub(super) fn begin(&self) -> bool {
         let Some(prefix) = options::timeline_file() else { return false };
         self.kept.lock().prefix.set(prefix);
@@ -54,14 +47,12 @@ impl Timeline {
         true
     }
 
-    /// Writes the kept events, at the heap's end.
     pub(super) fn end(&self) {
         self.flush();
         self.kept.lock().prefix = Prefix::none();
         self.wanted.set(0);
     }
 
-    /// Adds an event of a heap.
     pub(super) fn note(&self, heap: u32, event: &Event) {
         if self.wanted.get() == 0 {
             return;
@@ -100,7 +91,6 @@ impl Timeline {
         }
     }
 
-    /// Hands its lock to `with`.
     pub(super) fn each_lock(&self, with: With<'_>) {
         with(&self.kept);
     }

@@ -7,11 +7,9 @@
 //!                      notes         weak slots, ephemerons, dirty slots, references to candidates
 //! ```
 //!
-//! [`Trace`] owns these parts. Each has a file of its own, and knows no tracer. The trace uses the
-//! space whose objects it marks, and knows no mutator: `mark` gets its surroundings from the
-//! caller.
-//!
-//! Called by `tracer` and all above it.
+//! Each part has a file of its own, and knows no tracer. The trace uses the space whose objects it
+//! marks, and knows no mutator: `mark` gets its surroundings from the caller. Called by `tracer`
+//! and all above it.
 
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
@@ -36,7 +34,6 @@ use super::unprotected::Unprotected;
 use super::weak::Weak;
 use super::weak_passes::WeakPasses;
 
-/// The state that the marking threads of one heap share. All-zero bytes: nothing to mark.
 pub(super) struct Trace {
     runtime: UnsafeCell<MaybeUninit<Runtime>>,
     space: Ptr<Space>,
@@ -50,10 +47,8 @@ pub(super) struct Trace {
     pub(super) weak_passes: WeakPasses<WeakPass>,
     pub(super) settling: Settling,
     pub(super) unprotected: Unprotected,
-    /// Places to be traced again: see `dirty_slots`.
     pub(super) dirty_slots: Bag,
-    /// Slots that lead to pages whose objects are to be moved. `noting`: whether such slots are
-    /// noted.
+    /// Slots that lead to candidates. `noting`: whether such slots are noted.
     pub(super) references: References,
     noting: Num,
 }
@@ -76,14 +71,12 @@ impl Trace {
         self.marking.begin()
     }
 
-    /// The space whose objects the trace marks.
     #[inline]
     pub(super) fn space(&self) -> &'static Space {
         // SAFETY: `begin` set the pointer before any use, and spaces are never freed.
         unsafe { &*self.space.get() }
     }
 
-    /// The runtime.
     #[inline]
     pub(super) fn runtime(&self) -> &Runtime {
         // SAFETY: `begin` wrote the runtime before any other thread knew the trace.
@@ -98,12 +91,10 @@ impl Trace {
         self.noting.get() != 0
     }
 
-    /// Sets whether tracers note such slots.
     pub(super) fn note_references(&self, noting: bool) {
         self.noting.set(usize::from(noting));
     }
 
-    /// Gives all memory back. Nobody marks meanwhile.
     pub(super) fn end(&self) {
         self.handles.end();
         self.weak.end();
@@ -120,8 +111,6 @@ impl Trace {
         self.generations.end();
     }
 
-    /// Hands the locks that are taken before the space's locks to `with`, in the order in which
-    /// they are taken.
     pub(super) fn each_lock(&self, with: With<'_>) {
         self.references.each_lock(with);
         self.dirty_slots.each_lock(with);
@@ -132,8 +121,6 @@ impl Trace {
         self.unprotected.each_lock(with);
     }
 
-    /// Hands the locks that are taken after the space's locks to `with`, in the order in which they
-    /// are taken.
     pub(super) fn each_later_lock(&self, with: With<'_>) {
         self.weak.each_lock(with);
         self.marking.each_lock(with);

@@ -9,18 +9,14 @@
 //!   moving               their objects stay in place, unless the runtime changes references itself
 //! ```
 //!
-//! These are objects that foreign code writes into (Ruby's WB-unprotected objects, Koichi Sasada's
-//! RGenGC, 2013). A runtime may have barriers for most of its types and declare the others
-//! unprotected. Each such object costs a call of `trace` in each minor collection.
-//!
-//! Called by `settling` and `moving`.
+//! Foreign code writes into these objects (Ruby's WB-unprotected objects, Koichi Sasada's RGenGC,
+//! 2013). Each costs a call of `trace` in each minor collection. Called by `settling` and `moving`.
 
 use heapwright_substrate::sync::Lock;
 
 use super::array::Array;
 use super::locks::With;
 
-/// A heap's objects without barriers. All-zero bytes: no objects.
 pub(super) struct Unprotected {
     objects: Lock<Objects>,
 }
@@ -32,12 +28,10 @@ struct Objects(Array<*mut u8>);
 unsafe impl Send for Objects {}
 
 impl Unprotected {
-    /// Adds an object. Returns false without memory.
     pub(super) fn add(&self, object: *mut u8) -> bool {
         self.objects.lock().0.push(object)
     }
 
-    /// Calls `with` for each object.
     pub(super) fn each(&self, with: impl FnMut(*mut u8)) {
         self.objects.lock().0.iter().copied().for_each(with);
     }
@@ -47,22 +41,18 @@ impl Unprotected {
         self.objects.lock().0.retain(keep);
     }
 
-    /// Returns the number of objects.
     pub(super) fn count(&self) -> usize {
         self.objects.lock().0.len()
     }
 
-    /// Changes each object's address to the result of `with`.
     pub(super) fn each_object(&self, with: impl Fn(*mut u8) -> *mut u8) {
         self.objects.lock().0.iter_mut().for_each(|object| *object = with(*object));
     }
 
-    /// Forgets all.
     pub(super) fn end(&self) {
         self.objects.lock().0.end();
     }
 
-    /// Hands its lock to `with`.
     pub(super) fn each_lock(&self, with: With<'_>) {
         with(&self.objects);
     }

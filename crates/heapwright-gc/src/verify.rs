@@ -7,16 +7,14 @@
 //! ```
 //!
 //! A verifier walks depth-first from the roots. Its stack keeps the path, so each error is reported
-//! with the path to it. The walk uses only the runtime's `trace`, and changes no state of the
-//! collection.
+//! with the path to it. The walk changes no state of the collection.
 //!
 //! - *The heap*: every reference leads to an object's first byte.
-//! - *Barriers*: when marking has ended, every reachable object is marked. If a reachable object is
-//!   not marked, an unreported store has put a reference to it into a black object. (`settling`
-//!   verifies stores into weak cells.)
+//! - *Barriers*: when marking has ended, every reachable object is marked. Otherwise an unreported
+//!   store has put a reference into a black object. (`settling` verifies stores into weak cells.)
 //!
-//! Both verifiers can be enabled in any build ([`super::raw::Options::verify`]). Each costs
-//! another, slower marking in each collection, and 1.6 % of the heap's size.
+//! Any build can enable them ([`super::raw::Options::verify`]). Each costs another, slower marking
+//! in each collection, and 1.6 % of the heap's size.
 
 use core::ffi::CStr;
 
@@ -31,29 +29,23 @@ use super::layout;
 use super::mutator::Mutator;
 use super::tracer::Tracer;
 
-/// The most errors that are reported.
 const REPORTED: usize = 10;
-/// The most objects of a path that are named.
 const PATH: usize = 12;
 /// The tag of an entry whose object was visited: a part of the path.
 const BEEN: usize = 1;
 
-/// The places where paths begin.
 const SOURCES: [&str; 4] =
     ["a handle", "a finalizer that is due", "the runtime's roots", "a stack"];
 /// The source of paths that begin at a kept object, except those of guardians (see `kept`).
 const KEPT: &str = "a guardian, or a finalizer that is not due,";
 
-/// A walk under way.
 struct Walk<'a> {
     heap: &'a Heap,
     stack: Array<*mut u8>,
     seen: Side,
     source: &'static str,
-    /// Whether reached objects must be marked.
     marked: bool,
     found: usize,
-    /// How many of these are references to no object.
     dangling: usize,
     out_of_memory: bool,
 }
@@ -66,7 +58,6 @@ impl Walk<'_> {
         bits::set(unsafe { &*bits }, offset)
     }
 
-    /// Visits a reference, from the object on top of the path or from a root.
     fn reach(&mut self, reference: *mut u8) {
         if reference.is_null() || reference.addr() & 7 != 0 {
             return;
@@ -103,7 +94,6 @@ impl Walk<'_> {
         line.text(" (").bytes(unsafe { CStr::from_ptr(name) }.to_bytes()).text(")")
     }
 
-    /// Reports that the object on top of the path leads to `reference`.
     #[cold]
     fn report(&mut self, reference: *mut u8, why: &str) {
         self.found += 1;
@@ -132,7 +122,6 @@ impl Walk<'_> {
         Line::new().text("  led to by ").text(self.source).write();
     }
 
-    /// Returns whether an object was reached.
     fn has_seen(&self, object: *mut u8) -> bool {
         self.heap.space.object_at(object).is_some_and(|(page, offset)| {
             let bits = self.seen.at().cast::<Bits>().wrapping_add(page.number.get() - 1);
@@ -222,8 +211,7 @@ impl Heap {
         walk.found
     }
 
-    /// Checks that all reachable objects are marked, and ends the program if not: the sweep would
-    /// free objects that are in use.
+    /// Ends the program if a reachable object has no mark: the sweep would free it.
     pub(super) fn verify_barriers(&self, me: &Mutator) {
         if self.look_over(me, true, true) > 0 {
             Self::refuse("a store of a reference was not reported (hw_gc_write)");
@@ -249,7 +237,6 @@ impl Heap {
         }
     }
 
-    /// Ends the program, and says why.
     pub(super) fn refuse(why: &str) -> ! {
         heapwright_substrate::misuse::collected_heap(why)
     }

@@ -5,26 +5,21 @@
 //!   <-- WaitLimit.looks -->          <------------ WaitLimit.then ------------->
 //! ```
 //!
-//! Most waits of a mutator end within microseconds, which is shorter than a sleep and a wake-up. No
-//! protocol relies on the timeout of a sleep: under loom only a wake-up ends a sleep.
-//!
-//! Used by `world`, `gang`, `help` and `helpers`.
+//! Most waits of a mutator are shorter than a sleep and a wake-up. No protocol relies on the
+//! timeout of a sleep: under loom only a wake-up ends it. Used by `world`, `gang`, `help` and
+//! `helpers`.
 
 use heapwright_substrate::sync::atomic::AtomicU32;
 
-/// How often to read the word before a sleep, and how long to sleep.
 #[derive(Clone, Copy)]
 pub(super) struct WaitLimit {
-    /// Reads of the word.
     pub(super) looks: u32,
     /// The action if the word has not changed.
     pub(super) then: Then,
 }
 
-/// The action after the reads.
 #[derive(Clone, Copy)]
 pub(super) enum Then {
-    /// Return: the caller waits again.
     Return,
     /// Sleep, until woken.
     Sleep,
@@ -56,7 +51,6 @@ pub(super) fn wait(word: &AtomicU32, expected: u32, _limit: WaitLimit) {
     heapwright_substrate::sync::futex_wait(word, expected);
 }
 
-/// Wakes all threads that sleep at `word`.
 pub(super) fn wake(word: &AtomicU32) {
     #[cfg(not(loom))]
     heapwright_substrate::os::futex_wake_all(word);

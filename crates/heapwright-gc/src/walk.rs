@@ -14,7 +14,6 @@ impl Heap {
         })
     }
 
-    /// Calls `with` while the world is stopped, and mutators are settled.
     pub(super) fn stopped<R>(&self, me: &Mutator, with: impl FnOnce() -> R) -> R {
         me.stack.note();
         while !self.stop_world(me) {}

@@ -20,14 +20,12 @@
 //! goes in steps, finalizers may become due long before marking ends. They run only after its end
 //! (see `finalizers`).
 //!
-//! **Ephemerons** are visited when nothing else is left to mark. Waiting ephemerons are put into a
-//! table by their keys. From then on each newly marked object is looked up there (see
-//! `ephemerons`).
+//! **Ephemerons** are visited when nothing else is left to mark. From then on each newly marked
+//! object is looked up in a table of their keys (see `ephemerons`).
 //!
 //! **Generations.** An object with a weak reference to a young object is traced like any other.
-//! Minor collections look only at some of the handles (see `weak_cells`).
-//!
-//! Filled by `tracer`; processed by `settling`.
+//! Minor collections look only at some of the handles (see `weak_cells`). Filled by `tracer`;
+//! processed by `settling`.
 
 use heapwright_substrate::sync::Lock;
 
@@ -37,7 +35,6 @@ use super::ephemerons::Waiting;
 use super::locks::With;
 use super::weak_cells::WeakCells;
 
-/// A heap's weak references. All-zero bytes: no weak references.
 pub(super) struct Weak {
     pub(super) cells: WeakCells,
     /// Weak slots, and ephemerons, that were reported in this cycle.
@@ -48,12 +45,10 @@ pub(super) struct Weak {
     watching: Num,
     /// Whether finalizers became due in the marking under way.
     resurrects: Num,
-    /// References that were made null, ever.
     pub(super) cleared: Num,
 }
 
 impl Weak {
-    /// The bag of noted weak slots.
     pub(super) fn slots(&self) -> &Bag {
         &self.slots
     }
@@ -63,17 +58,14 @@ impl Weak {
         &self.ephemerons
     }
 
-    /// Returns whether each newly marked object is looked up.
     pub(super) fn is_watching(&self) -> bool {
         self.watching.get() != 0
     }
 
-    /// Returns whether finalizers became due in the marking under way, which marks their objects.
     pub(super) fn resurrects(&self) -> bool {
         self.resurrects.get() != 0
     }
 
-    /// Notes that finalizers became due, or that the marking has ended.
     pub(super) fn set_resurrects(&self, resurrects: bool) {
         self.resurrects.set(usize::from(resurrects));
     }
@@ -83,12 +75,10 @@ impl Weak {
         self.watching.set(usize::from(watching));
     }
 
-    /// Stops looking up marked objects.
     pub(super) fn stop_watching(&self) {
         self.watch(false);
     }
 
-    /// Gives all memory back.
     pub(super) fn end(&self) {
         self.cells.end();
         self.slots.end();
@@ -99,7 +89,6 @@ impl Weak {
         self.cleared.set(0);
     }
 
-    /// Hands its locks to `with`, in the order in which they are taken.
     pub(super) fn each_lock(&self, with: With<'_>) {
         self.cells.each_lock(with);
         self.slots.each_lock(with);

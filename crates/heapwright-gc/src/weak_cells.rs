@@ -12,13 +12,11 @@
 //! a collection knows which cells may hold a young object, or no object. It looks at these cells.
 //!
 //! - A *major* collection visits all cells, a few in each step ([`WeakCells::visit`]). Afterwards
-//!   it looks at cells whose object had no mark, and at new cells. These are few, unless many
-//!   objects die.
+//!   it looks at cells whose object had no mark, and at new cells.
 //! - A *minor* collection looks at cells whose object was not old after the collection before.
 //!
-//! In a heap with few cells, each collection looks at all of them. So an unreported store does no
-//! harm there. The barrier verifier finds such a store in heaps of any size
-//! ([`WeakCells::each_passed_over`]).
+//! In a heap with few cells, each collection looks at all of them, so an unreported store does no
+//! harm. The barrier verifier finds such a store ([`WeakCells::each_passed_over`]).
 //!
 //! Each mutator has free cells of its own, taken in batches, as for strong handles (`handles`). The
 //! owner of a cell writes the cell's bytes, and so does the collector while the world is stopped.
@@ -38,7 +36,6 @@ use super::locks::With;
 /// Cells of a group, and of a block.
 const GROUP: usize = 64;
 const CELLS: usize = 112 * GROUP;
-/// Cells that a mutator takes at a time.
 const BATCH: usize = 64;
 /// If there are at most this many cells, a collection looks at all of them.
 const FEW: usize = if cfg!(test) { 512 } else { 64 << 10 };
@@ -52,23 +49,18 @@ struct Block {
 
 const _: () = assert!(size_of::<Block>() <= UNIT);
 
-/// The memory of all cells, and the heap's free cells.
 struct Inner {
     blocks: Array<*mut Block>,
     free: *mut Cell,
-    /// Cells of the newest block that were handed out.
     used: usize,
 }
 
 // SAFETY: blocks are memory of the heap. Free cells belong to the owner of their chain.
 unsafe impl Send for Inner {}
 
-/// All weak cells of one heap. All-zero bytes: no cells.
 pub(super) struct WeakCells {
     inner: Lock<Inner>,
-    /// Cells that were ever made.
     made: AtomicUsize,
-    /// For tests: how many cells collections have looked at.
     #[cfg(test)]
     pub(super) looked: AtomicUsize,
 }
@@ -78,7 +70,6 @@ pub(super) struct Own {
     free: Ptr<Cell>,
 }
 
-/// Returns whether a word in a cell may be an object's address.
 fn is_object(word: *mut u8) -> bool {
     !word.is_null() && word.addr() & 7 == 0
 }
@@ -91,14 +82,12 @@ fn place(cell: *mut Cell) -> (&'static Block, usize) {
     (unsafe { &*block }, within / size_of::<Cell>())
 }
 
-/// Makes collections look at a cell.
 fn look_at(block: &Block, number: usize) {
     block.look[number].store(1, Relaxed);
     block.groups[number / GROUP].store(1, Relaxed);
 }
 
 impl WeakCells {
-    /// Makes a cell that leads to `object`. Returns `None` without memory.
     pub(super) fn make(&self, own: &Own, object: *mut u8) -> Option<*mut Cell> {
         if own.free.get().is_null() {
             own.free.set(self.take_batch()?);
@@ -152,7 +141,6 @@ impl WeakCells {
         (!chain.is_null()).then_some(chain)
     }
 
-    /// Takes a mutator's free cells back.
     pub(super) fn take_back(&self, own: &Own) {
         let mut inner = self.inner.lock();
         // SAFETY: both chains have free cells of this heap. The mutator forgets its chain below.
@@ -160,7 +148,6 @@ impl WeakCells {
         own.free.set(ptr::null_mut());
     }
 
-    /// Returns the number of cells, free ones included.
     pub(super) fn count(&self) -> usize {
         self.made.load(Relaxed)
     }
@@ -222,8 +209,7 @@ impl WeakCells {
                     let again = if is_object(word) {
                         with(cell) || cell.load(Relaxed).is_null()
                     } else {
-                        // A free cell needs no look, because the next store into the cell sets its
-                        // byte.
+                        // A free cell needs no look: the next store into the cell sets its byte.
                         word.addr() & 1 == 0
                     };
                     look.store(u8::from(again), Relaxed);
@@ -234,8 +220,7 @@ impl WeakCells {
         }
     }
 
-    /// Calls `with` for each cell with an object that collections do not look at. The world is
-    /// stopped.
+    /// Calls `with` for each cell that collections pass over. The world is stopped.
     pub(super) fn each_passed_over(&self, mut with: impl FnMut(&Cell)) {
         self.each_cell(|cell| {
             let (block, number) = place(ptr::from_ref(cell).cast_mut());
@@ -268,7 +253,6 @@ impl WeakCells {
         self.made.store(0, Relaxed);
     }
 
-    /// Hands its lock to `with`.
     pub(super) fn each_lock(&self, with: With<'_>) {
         with(&self.inner);
     }

@@ -8,15 +8,12 @@
 //!   a step of moving ends --> weak passes again: objects have moved
 //! ```
 //!
-//! Weak passes are for tables of strings, of shapes, of identities by address. A weak handle for
-//! each entry of such a table would cost too much, or the table must be rehashed when addresses
-//! change. The function is called while the world is stopped, and calls nothing of the heap except
+//! For tables of strings, of shapes, of identities by address. The function is called while the
+//! world is stopped, and calls nothing of the heap except
 //! [`Tracer::where_is`](super::raw::Tracer::where_is).
 //!
-//! An object whose finalizer becomes due counts as dead, as for weak slots. An object that a
-//! guardian retrieves does not count as dead.
-//!
-//! Called by `settling` and `moving`.
+//! An object whose finalizer becomes due counts as dead, as for weak slots. One that a guardian
+//! retrieves does not. Called by `settling` and `moving`.
 
 use core::ffi::c_void;
 
@@ -25,13 +22,11 @@ use heapwright_substrate::sync::Lock;
 use super::array::Array;
 use super::locks::With;
 
-/// Functions of type `F`, with the context of each.
 struct Passes<F>(Array<(F, *mut c_void)>);
 
 // SAFETY: a context is the runtime's. The runtime promises that any thread may call its function.
 unsafe impl<F> Send for Passes<F> {}
 
-/// A heap's weak passes. All-zero bytes: no weak passes.
 pub(super) struct WeakPasses<F> {
     passes: Lock<Passes<F>>,
 }
@@ -42,22 +37,18 @@ impl<F: Copy + PartialEq> WeakPasses<F> {
         self.passes.lock().0.push((run, context))
     }
 
-    /// Removes a weak pass. Returns whether there was one.
     pub(super) fn remove(&self, run: F, context: *mut c_void) -> bool {
         self.passes.lock().0.retain(|pass| pass != (run, context)) > 0
     }
 
-    /// Calls `with` for each weak pass.
     pub(super) fn each(&self, mut with: impl FnMut(F, *mut c_void)) {
         self.passes.lock().0.iter().for_each(|&(run, context)| with(run, context));
     }
 
-    /// Forgets all.
     pub(super) fn end(&self) {
         self.passes.lock().0.end();
     }
 
-    /// Hands its lock to `with`.
     pub(super) fn each_lock(&self, with: With<'_>) {
         with(&self.passes);
     }

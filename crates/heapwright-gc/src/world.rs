@@ -18,10 +18,9 @@
 //! side sees the other. The same words order accesses to objects: a stopping thread releases its
 //! state to the collector, and the collector releases `stop` to entering threads.
 //!
-//! The collector is a mutator. The mutators that it stopped mark with it (see `gang`). Helpers
-//! mark, too. They have no handshake, and touch objects only while the world is stopped. Mutators
-//! that are `OUT` may join and part while the world is stopped. They hold the list's lock for a few
-//! instructions, and the collector holds it while it walks the list.
+//! The collector is a mutator. The mutators that it stopped mark with it (see `gang`), and so do
+//! helpers, which have no handshake. Mutators that are `OUT` may join and part while the world is
+//! stopped: under the list's lock, which the collector holds while it walks the list.
 //!
 //! *Several worlds.* A thread may have a mutator in each world. While the thread waits in one
 //! world, its mutators in all other worlds are [`ELSEWHERE`]. So no collector waits for a thread
@@ -36,35 +35,26 @@ use heapwright_substrate::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Orde
 
 use super::waiting::{Then, WaitLimit, wait, wake};
 
-/// Away: touches no object.
 const OUT: u32 = 0;
-/// At work.
 const IN: u32 = 1;
-/// Waits until the world goes on.
 const PARKED: u32 = 2;
-/// Away, because its thread waits for another world. It comes back before the thread goes on.
 const ELSEWHERE: u32 = 3;
 
-/// How long a mutator waits if it enters while the world is stopped.
 const UNTIL_IT_GOES_ON: WaitLimit = WaitLimit { looks: 200, then: Then::Sleep };
 /// How long the collector waits. Mutators mostly stop within a few microseconds.
 const UNTIL_ALL_STOPPED: WaitLimit = WaitLimit { looks: 1000, then: Then::SleepFor(1_000_000) };
 /// How long helping threads wait, at first. A step is short, and a sleeping thread wakes too late
 /// for it.
 const A_MOMENT: WaitLimit = WaitLimit { looks: 8, then: Then::Return };
-/// How many such waits come first.
 const MOMENTS: u32 = 500;
-/// How long helping threads wait, afterwards.
 const A_WHILE: WaitLimit = WaitLimit { looks: 0, then: Then::SleepFor(1_000_000) };
 
-/// A mutator's place in the world.
 pub(crate) struct Handshake {
     state: AtomicU32,
     /// The next handshake of the list. Changed under the list's lock.
     next: AtomicPtr<Handshake>,
     /// The word that tells the mutator to stop.
     poll: AtomicPtr<AtomicU32>,
-    /// The mutator.
     owner: AtomicPtr<()>,
     /// Visits of the mutator that are under way. It does not part until they end.
     visits: AtomicU32,
@@ -83,12 +73,10 @@ impl Handshake {
         }
     }
 
-    /// The mutator of this handshake, as given to `join`.
     pub(crate) fn owner(&self) -> *mut () {
         self.owner.load(Ordering::Relaxed)
     }
 
-    /// Returns whether the mutator is at work.
     pub(crate) fn is_in(&self) -> bool {
         // Acquire: the caller sees all that the mutator did until it stopped.
         self.state.load(Ordering::Acquire) == IN
@@ -103,7 +91,6 @@ impl Handshake {
         self.state.load(Ordering::Relaxed) == ELSEWHERE
     }
 
-    /// Returns whether the mutator waits until the world goes on, and can help.
     pub(crate) fn is_parked(&self) -> bool {
         self.state.load(Ordering::Acquire) == PARKED
     }
@@ -134,7 +121,6 @@ impl Drop for Visit<'_> {
     }
 }
 
-/// All mutators of a heap.
 pub(crate) struct World {
     stop: AtomicU32,
     /// Changes when a mutator stops. The collector sleeps on it.
@@ -146,10 +132,8 @@ pub(crate) struct World {
     members: Lock<Members>,
 }
 
-/// The result of stopping a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// The world is stopped.
     Done,
     /// Another thread was first, and may have stopped the world.
     Another,
@@ -164,7 +148,6 @@ pub(crate) type Seats<'a, 'w> = &'a dyn Fn(&mut dyn FnMut(&'w World, &'w Handsha
 /// calls.
 pub(crate) type WithWorld<'a, 'w> = &'a mut dyn FnMut(&'w World, Option<&'w Handshake>) -> bool;
 
-/// Calls the closure for each world.
 pub(crate) type Worlds<'a, 'w> = &'a dyn Fn(WithWorld<'_, 'w>);
 
 /// The calling thread is about to wait: makes its mutators that are at work leave, except `but`.
@@ -199,10 +182,9 @@ pub(crate) fn come_back(seats: Seats<'_, '_>) {
     }
 }
 
-/// Stops all worlds for a fork of the calling thread, `forker`, which has a mutator in some of
-/// them. `worlds` calls the closure for each world, always in the same order, until the closure
-/// returns false. `wait_limit` makes a function for each world, which returns whether to wait
-/// longer. If it returns false, this world goes on.
+/// Stops all worlds for a fork of the calling thread, `forker`. `worlds` calls the closure for each
+/// world, always in the same order, until the closure returns false. `wait_limit` makes a function
+/// for each world. If the function returns false, this world goes on.
 pub(crate) fn stop_all<'w, P: FnMut() -> bool>(
     forker: usize,
     worlds: Worlds<'_, 'w>,
@@ -262,7 +244,6 @@ pub(crate) fn stop_all<'w, P: FnMut() -> bool>(
 }
 
 impl World {
-    /// A world without mutators, which goes on. Zeroed memory is such a world.
     #[cfg(loom)]
     pub(crate) fn new() -> Self {
         Self {
@@ -334,9 +315,8 @@ impl World {
         true
     }
 
-    /// Calls `with` for every handshake, under no lock: `with` may call any function of the world.
-    /// Each handshake stays a member during its visit. Handshakes that join meanwhile are not
-    /// visited.
+    /// Calls `with` for every handshake, under no lock. Each handshake stays a member during its
+    /// visit. Handshakes that join meanwhile are not visited.
     pub(crate) fn visit(&self, mut with: impl FnMut(&Handshake)) {
         let mut next = self.begin_visit(None);
         while let Some(visit) = next {
@@ -361,7 +341,6 @@ impl World {
         Some(Visit { world: self, to, forks })
     }
 
-    /// Makes the mutator enter. Waits while the world is stopped.
     #[cfg(loom)]
     pub(crate) fn enter(&self, handshake: &Handshake) {
         while !self.try_enter(handshake) {
@@ -375,8 +354,7 @@ impl World {
         }
     }
 
-    /// Waits until the world goes on, while `worth_waiting` returns true. Returns whether the world
-    /// goes on.
+    /// Waits while `worth_waiting` returns true. Returns whether the world goes on.
     fn goes_on_until(&self, mut worth_waiting: impl FnMut() -> bool) -> bool {
         while self.stop.load(Ordering::Relaxed) != 0 {
             if !worth_waiting() {
@@ -426,7 +404,6 @@ impl World {
         self.stand(handshake, ELSEWHERE);
     }
 
-    /// Makes the mutator leave.
     pub(crate) fn leave(&self, handshake: &Handshake) {
         self.stand(handshake, OUT);
     }
@@ -510,12 +487,10 @@ impl World {
         wake(&self.stop);
     }
 
-    /// Returns whether a fork of the thread `forker` has stopped this world ([`stop_all`]).
     pub(crate) fn is_stopped_by(&self, forker: usize) -> bool {
         self.forker.load(Ordering::Relaxed) == forker
     }
 
-    /// Lets the world go on if a fork of the thread `forker` has stopped it.
     pub(crate) fn let_go(&self, forker: usize) {
         if self.is_stopped_by(forker) {
             self.forker.store(0, Ordering::Relaxed);
@@ -540,8 +515,7 @@ impl World {
             at = handshake.next.load(Ordering::Relaxed);
             handshake.visits.store(0, Ordering::Relaxed);
             if me.is_some_and(|me| ptr::eq(me, handshake)) {
-                // Another thread may have set the mutator's `poll`. In this process that thread
-                // cannot clear it.
+                // Another thread, which is not in this process, may have set the mutator's `poll`.
                 let poll = handshake.poll.load(Ordering::Relaxed);
                 // SAFETY: the handshake stays in the list, and its mutator's word lives as long.
                 unsafe { &*poll }.store(0, Ordering::Relaxed);

@@ -8,9 +8,8 @@
 //!   canary of the work     read by workers, written by the thread that closed the gang
 //! ```
 //!
-//! At the end, the canary of a lost item is untouched, and the canary of an item taken twice is
-//! touched twice. A worker that is not woken for work, or for the end of the work, sleeps for ever.
-//! Loom reports that (see `sync::modelled`).
+//! A lost item's canary is untouched at the end, that of an item taken twice is touched twice. A
+//! worker that is not woken sleeps for ever, which loom reports (see `sync::modelled`).
 
 extern crate std;
 
@@ -47,7 +46,6 @@ impl Scene {
         Arc::new(Self { gang: Gang::new(), items, work: UnsafeCell::new(0) })
     }
 
-    /// Gives items to the gang, a chunk at a time.
     fn give(&self, given: &[usize]) {
         for some in given.chunks(ITEMS) {
             // SAFETY: the chunk was just made.
@@ -65,8 +63,7 @@ impl Scene {
         (2 * item + 1..2 * item + 3).filter(|&item| item < self.items.len()).collect()
     }
 
-    /// Processes items until there are none, or until the gang is stopped. Stops the gang after
-    /// `most` items. Returns whether no item is left.
+    /// Stops the gang after `most` items. Returns whether no item is left.
     fn drain(&self, mut most: usize) -> bool {
         let mut own = Vec::new();
         loop {
@@ -90,7 +87,6 @@ impl Scene {
         }
     }
 
-    /// Joins the gang as long as it is open.
     fn help(&self, most: usize) {
         while self.gang.come() {
             if !self.drain(most) {
@@ -100,7 +96,6 @@ impl Scene {
         }
     }
 
-    /// Works as the first worker. Returns whether all work was done.
     fn lead(&self, most: usize) -> bool {
         self.gang.open(8);
         let through = self.drain(most);
@@ -116,7 +111,6 @@ impl Scene {
         through && self.gang.is_empty()
     }
 
-    /// Processes the remaining items. The calling thread works alone.
     fn finish(&self) {
         while let Some(chunk) = self.gang.take_now() {
             let mut own = items(chunk);

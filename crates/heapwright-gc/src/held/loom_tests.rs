@@ -6,9 +6,8 @@
 //!   query    is there an object in this slot?
 //! ```
 //!
-//! For an object that lives throughout, the answer is always yes. For an object that was dead
-//! before the query, the answer is always no. One thread collects, or threads take turns, as the
-//! world and the lock of the lists ensure.
+//! For an object that lives throughout, the answer is always yes; for one that was dead before, no.
+//! One thread collects, or threads take turns, as the world and the lock of the lists ensure.
 
 extern crate std;
 
@@ -23,7 +22,6 @@ use super::super::region::Region;
 use super::*;
 use heapwright_substrate::sync::atomic::AtomicU64;
 
-/// Bytes of a slot.
 const SLOT: usize = 16;
 /// The page's number, its place, and its end.
 const PAGE: usize = 7;
@@ -46,13 +44,11 @@ struct Scene {
     same_slot: Num,
     region: Region,
     cycles: Num,
-    /// A lock of the heap. A thread that takes the lock sees all that was done under the lock
-    /// before.
+    /// A lock of the heap.
     lists: Mutex<()>,
 }
 
 impl Scene {
-    /// An empty page.
     fn new() -> Self {
         let number = Num::new;
         let pointer = || super::super::cell::Ptr::new(ptr::null_mut());
@@ -75,7 +71,6 @@ impl Scene {
         scene
     }
 
-    /// Makes the page one of slots of this size.
     fn open(&self, slot: usize) {
         self.held.open(&self.marks, Words::ALL, 0, || {
             self.slot.set(slot);
@@ -83,18 +78,15 @@ impl Scene {
         });
     }
 
-    /// A mutator takes the page, which is free from byte `from` on.
     fn take(&self, from: usize) {
         self.region.page.set(PAGE);
         self.region.open(at(from), at(4 * SLOT));
     }
 
-    /// The mutator allocates a slot.
     fn allocate(&self) {
         self.region.next.set(self.region.next.get().wrapping_add(SLOT));
     }
 
-    /// The mutator releases the page.
     fn let_go(&self) {
         self.held.settle(self.region.next.get().addr() - BASE);
         self.region.close();
@@ -167,7 +159,6 @@ fn meanwhile(
     }
 }
 
-/// Gives the page `count` settled objects.
 fn settled(scene: &Scene, count: usize) {
     scene.take(0);
     (0..count).for_each(|_| scene.allocate());
@@ -182,7 +173,6 @@ fn sweep_twice(scene: &Scene, sticky: StickyMarks) {
     }
 }
 
-/// Gives the page one object, which only a region records.
 fn fresh(scene: &Scene) {
     scene.take(0);
     scene.allocate();
@@ -280,7 +270,6 @@ fn loom_an_object_is_found_while_its_page_is_prepared_for_moving() {
     meanwhile(|scene| settled(scene, 1), does, |scene| scene.holds(0), true);
 }
 
-/// Gives the page two large slots, which are free.
 fn with_large_slots(scene: &Scene) {
     scene.held.close(State::Empty);
     scene.open(2 * SLOT);

@@ -5,10 +5,8 @@
 //!                       <------- some pages at a time, until the deadline ------->
 //! ```
 //!
-//! The choice itself is arithmetic, in `plan`. A page with a resized object is always chosen. A
-//! page with a pinned object is never chosen.
-//!
-//! Called by `cycle` before marking begins, and by `sweep` when the sweep is over.
+//! The choice itself is arithmetic, in `plan`. Pages with a resized object are always chosen, those
+//! with a pinned object never. Called by `cycle` before marking begins, and by `sweep` at its end.
 
 use heapwright_substrate::chunk::Side;
 use heapwright_substrate::os;
@@ -44,9 +42,8 @@ impl Moving {
         }
     }
 
-    /// Chooses the pages whose objects are to be moved, if the heap is to compact. Looks at a few
-    /// pages at a time, until `deadline` (0: no limit). Returns whether nothing is left to choose.
-    /// No cycle is marking.
+    /// Chooses the pages, if the heap is to compact, a few at a time, until `deadline` (0: no
+    /// limit). Returns whether nothing is left to choose. No cycle is marking.
     pub(crate) fn plan(&self, trace: &Trace, deadline: u64) -> bool {
         let (moving, space) = (self, trace.space());
         let wanted = moving.is_wanted() || moving.is_begun();

@@ -8,9 +8,7 @@
 //! ```
 //!
 //! A step runs while the world is stopped. So mutators see an object either at its old place, with
-//! all references leading there, or at the new place.
-//!
-//! Called by `cycle` and `sweep`.
+//! all references leading there, or at the new place. Called by `cycle` and `sweep`.
 
 use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
@@ -67,8 +65,7 @@ impl Moving {
         through
     }
 
-    /// Takes a page that the sweep passed over while objects moved, to sweep it now. `None` if no
-    /// such page is left.
+    /// Takes a page that the sweep passed over while objects moved, to sweep it now.
     pub(crate) fn next_passed<'a>(&self, space: &'a Space) -> Option<&'a Page> {
         let mut plan = self.plan.lock();
         // Checks under the lock: another thread may sweep the last page and begin the next plan.
@@ -89,7 +86,6 @@ impl Moving {
     }
 }
 
-/// A step under way.
 struct Step<'a, A> {
     moving: &'a Moving,
     space: &'a Space,
@@ -128,7 +124,6 @@ impl<A: Around> Step<'_, A> {
         true
     }
 
-    /// Pins objects that roots report by value, or that stacks may lead to.
     fn pin_roots(&self) {
         let report = |tracer: &Tracer| {
             self.trace.runtime().roots(tracer);
@@ -138,7 +133,6 @@ impl<A: Around> Step<'_, A> {
         self.tracer.looking_at(Slots::PassOver, report, &mut keep);
     }
 
-    /// Pins objects that objects without barriers lead to.
     fn pin_what_unprotected_lead_to(&self) {
         let report =
             |tracer: &Tracer| self.trace.unprotected.each(|object| tracer.trace_all(object));
@@ -152,7 +146,6 @@ impl<A: Around> Step<'_, A> {
         self.tracer.looking_at(Slots::Note, report, &mut keep);
     }
 
-    /// Changes the roots, so that they lead to the new places of objects.
     fn change_roots(&self) {
         let change = |cell: &Cell| {
             if let Some(to) = self.space.forwarded(cell.load(Relaxed)) {
@@ -176,7 +169,6 @@ impl<A: Around> Step<'_, A> {
         );
     }
 
-    /// Calls the runtime to change the references of each object of the heap, and of the roots.
     fn have_references_updated(&self) {
         // Settles the mutators, because moved objects are in regions.
         self.around.settle();
@@ -189,7 +181,6 @@ impl<A: Around> Step<'_, A> {
         self.trace.runtime().update_roots();
     }
 
-    /// Moves the objects of a page, and changes the slots that lead to them.
     fn evacuate(&self, page: &Page, steps: bool) {
         if page.state() != State::InUse || page.evacuation() != Evacuation::Candidate {
             return self.moving.stayed.add(1);
@@ -242,7 +233,6 @@ impl<A: Around> Step<'_, A> {
         page.incoming.forget();
     }
 
-    /// Changes a slot that led to an object of a page whose objects have moved.
     fn change_slot(&self, page: &Page, slot: *mut *mut u8, granule: usize) {
         let Some(slot) = self.slot_now(slot) else { return };
         let offset = page.start_at(granule);
@@ -259,8 +249,7 @@ impl<A: Around> Step<'_, A> {
         }
     }
 
-    /// Returns where a slot is now, if its object has moved. `None` if the object has become too
-    /// small for the slot.
+    /// Returns where a slot is now. `None` if its object moved and became too small for the slot.
     fn slot_now(&self, slot: *mut *mut u8) -> Option<*mut *mut u8> {
         let head = self.space.head_of(slot.addr())?;
         let (page, start) = self.space.slot_in(head, slot.addr())?;
@@ -273,7 +262,6 @@ impl<A: Around> Step<'_, A> {
         (within + size_of::<usize>() <= size).then(|| to.wrapping_add(within).cast())
     }
 
-    /// Ends the last step: all objects have moved.
     fn end(&self) {
         // Tracers still hold notes for the next minor collection.
         self.around.each_tracer(&mut |tracer| tracer.give_notes());
@@ -335,7 +323,6 @@ mod tests {
     use super::super::super::tracer::Marks;
     use super::*;
 
-    /// The place that objects move to.
     struct Into(&'static Ground, &'static Page);
 
     impl Around for Into {
@@ -347,7 +334,6 @@ mod tests {
         }
     }
 
-    /// Every object is two references.
     unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, _: *mut c_void) {
         // SAFETY: every object of these tests has two slots.
         unsafe { tracer.mark_range(object.cast(), 2) };

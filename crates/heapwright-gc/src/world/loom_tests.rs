@@ -5,10 +5,8 @@
 //!   collector                                 everybody's canaries
 //! ```
 //!
-//! A canary is loom's cell, which two threads may not touch without an order between them. So a
-//! canary shows a collector that meets a mutator at work, and a mutator that misses the last
-//! collector's writes. A sleep ends only when another thread ends it (`sync::modelled`). A thread
-//! that is not woken sleeps for ever, which loom reports.
+//! A canary is loom's cell, which two threads may not touch without an order between them. A thread
+//! that is not woken sleeps for ever, which loom reports (`sync::modelled`).
 
 extern crate std;
 
@@ -29,7 +27,6 @@ struct Place {
     membership: UnsafeCell<usize>,
 }
 
-/// A world and places in it.
 struct Scene {
     world: World,
     places: Vec<Place>,
@@ -43,7 +40,6 @@ fn touch(canary: &UnsafeCell<usize>) {
 }
 
 impl Scene {
-    /// A world whose first `joined` mutators have joined.
     fn new(places: usize, joined: usize) -> Arc<Self> {
         let place = |_| Place {
             handshake: Handshake::new(),
@@ -81,7 +77,6 @@ impl Scene {
         self.world.leave(handshake);
     }
 
-    /// Does a collector's work while the world is stopped.
     fn collect(&self) {
         self.world.each(|handshake| {
             let place = self.place_of(handshake);
@@ -332,7 +327,6 @@ impl Scenes {
         self.each_seat(me, &mut |world, handshake| world.leave(handshake));
     }
 
-    /// Collects in one world, while at work in all, as `Heap::stop_world` does.
     fn collect(&self, me: usize, of: usize) {
         let scene = &self.worlds[of];
         let own = &scene.places[me].handshake;
@@ -349,7 +343,6 @@ impl Scenes {
         come_back(&|with| self.each_seat(me, with));
     }
 
-    /// Forks, as `fork::before` and the code after it do.
     fn fork(&self, me: usize) {
         stop_all(
             me + 1,
@@ -369,8 +362,7 @@ impl Scenes {
     }
 }
 
-/// Runs threads that are at work in all worlds and make one call each. The number of preemptions is
-/// bounded, because there are many orders.
+/// Runs threads that are at work in all worlds and make one call each, with few preemptions.
 fn at_work(worlds: usize, does: &'static [fn(&Scenes, usize)]) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(2);
