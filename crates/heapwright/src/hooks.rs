@@ -10,10 +10,10 @@
 //!              debug_at_exit(signal)             the checks at the process's end
 //! ```
 //!
-//! While the process debugs, threads' fast words lead to a front (`heap::modes`). So every call
+//! While the process debugs, threads' fast words lead to a front (`heap::modes`), so every call
 //! reaches the front's table, which calls these hooks first. After "not mine" the call continues as
-//! in fast mode: the block is older than the options, or another allocator's. While the process
-//! does not debug, no hook is called.
+//! in fast mode: the block is older than the options, or another allocator's. Otherwise no hook is
+//! called.
 //!
 //! Without the feature `debug` the flag is never set, and every answer is "not mine". Tests observe
 //! the calls through `observe`, which is compiled only for them.
@@ -39,8 +39,8 @@ pub(crate) fn is_debugging() -> bool {
     DEBUGGING.load(Ordering::Relaxed)
 }
 
-/// Returns whether the process runs with the debug heap. Reads the options if that was not done
-/// before, because the C layer calls this when it is loaded.
+/// Returns whether the process runs with the debug heap. Reads the options if necessary, because
+/// the C layer calls this when it is loaded.
 ///
 /// ```
 /// assert!(!heapwright::heap::debugging());
@@ -55,8 +55,8 @@ pub fn debugging() -> bool {
     is_debugging()
 }
 
-/// Returns whether some blocks of fast mode get guard pages. Reads the options if that was not done
-/// before, because the C layer calls this when it is loaded, to catch faults.
+/// Returns whether some blocks of fast mode get guard pages. Reads the options if necessary,
+/// because the C layer calls this when it is loaded.
 ///
 /// ```
 /// assert!(!heapwright::heap::guarding());
@@ -70,7 +70,6 @@ pub fn guarding() -> bool {
     false
 }
 
-/// Starts debugging if the options select it. Called once, while the heap starts.
 #[cfg(feature = "debug")]
 pub(crate) fn start() {
     if crate::debug::start() {
@@ -131,7 +130,6 @@ pub(crate) unsafe fn realloc(block: *mut u8, size: usize, what: Return) -> Optio
     }
 }
 
-/// Returns the request for the new block of `realloc`.
 #[cfg(feature = "debug")]
 #[inline(always)]
 fn resized(what: Return, size: usize) -> Request {
@@ -331,20 +329,14 @@ pub fn keep_new(kept: bool) {
 }
 
 /// Records the loaded libraries before one may be unloaded, because stacks refer to them. The
-/// caller holds no lock.
-///
-/// Only a C layer that interposes `dlclose` calls this, and only while
-/// [`debugging`].
+/// caller holds no lock. Only a C layer that interposes `dlclose` calls this, while [`debugging`].
 pub fn remember_code() {
     #[cfg(feature = "debug")]
     crate::debug::remember_code();
 }
 
-/// Forgets the code of a library that was unloaded. The caller is the thread that unloaded it, and
-/// holds no lock.
-///
-/// Only a C layer that interposes `dlclose` calls this, and only while
-/// [`debugging`].
+/// Forgets the code of a library that the calling thread has unloaded. The caller holds no lock.
+/// Only a C layer that interposes `dlclose` calls this, while [`debugging`].
 pub fn forget_code() {
     #[cfg(any(test, feature = "observe"))]
     observe::forget();
@@ -399,7 +391,7 @@ pub fn debug_has_stack(at: usize) -> bool {
 }
 
 /// Returns whether the caller is a signal handler that interrupted the debug heap in its own
-/// thread, so that no check is possible now.
+/// thread. Then no check is possible.
 #[must_use]
 pub fn debug_is_interrupted() -> bool {
     #[cfg(feature = "debug")]
@@ -410,8 +402,7 @@ pub fn debug_is_interrupted() -> bool {
 
 #[cfg(any(test, feature = "observe"))]
 pub mod observe {
-    //! For tests: a function that observes the hooks. Not part of the interface; no shipped library
-    //! has the feature `observe`.
+    //! For tests: observes the hooks. No shipped library has the feature `observe`.
 
     use core::ffi::c_void;
     use core::sync::atomic::{AtomicPtr, Ordering};

@@ -22,7 +22,7 @@
 //!
 //! docs/hardened.md tells which attacks each property stops. The ideas are those of hardened_malloc
 //! (out-of-line metadata, quarantine, canaries, zero on free), scudo and snmalloc (sampled guards,
-//! random order). The combination in one library, chosen at start beside other modes, is new.
+//! random order).
 //!
 //! Invariants: no metadata that the heap trusts lies in the window, or at a known distance from it.
 //! The settings are read-only.
@@ -67,11 +67,9 @@ use word::{CANARY, IN_RING, MOST_SLACK};
 /// The block that contains an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Extent {
-    /// The block's first byte.
     pub(crate) block: usize,
     /// The bytes requested. If the slot is free: the bytes of the slot.
     pub(crate) size: usize,
-    /// Whether the block is live.
     pub(crate) is_live: bool,
 }
 
@@ -110,8 +108,7 @@ pub(crate) fn start(options: &Options, guards: Guards) {
     unsafe { settings::set(settings) };
 }
 
-/// Serves a request of 1 to `LINEAR_MAX` bytes of a thread whose hot part is a hardened stub,
-/// `FULL` or light.
+/// Serves a request of 1 to `LINEAR_MAX` bytes. `hot` is a hardened stub, `FULL` or light.
 #[inline(always)]
 pub(crate) fn malloc<const FROM: u8, const FULL: bool>(size: usize, hot: &Hot) -> *mut u8 {
     match Cache::of(hot).malloc::<FROM, FULL>(size) {
@@ -136,8 +133,7 @@ fn malloc_few<const FROM: u8, const FULL: bool>(size: usize, hot: &Hot) -> *mut 
     malloc_cold::<FROM>(size, hot)
 }
 
-/// Serves a request of `LINEAR_MAX + 1` to `SLAB_MAX` bytes of a thread whose hot part is a
-/// hardened stub.
+/// Serves a request of `LINEAR_MAX + 1` to `SLAB_MAX` bytes. `hot` is a hardened stub.
 #[inline(never)]
 pub(crate) fn malloc_medium<const FROM: u8>(size: usize, hot: &Hot) -> *mut u8 {
     debug_assert!((LINEAR_MAX + 1..=SLAB_MAX).contains(&size));
@@ -153,9 +149,8 @@ pub(crate) fn malloc_medium<const FROM: u8>(size: usize, hot: &Hot) -> *mut u8 {
     malloc_cold::<FROM>(size, hot)
 }
 
-/// Returns whether [`malloc`] and [`malloc_medium`] serve requests with this alignment. (They serve
-/// no `new` with an explicit alignment: the maker of its block differs, because `delete` must name
-/// the alignment, too.)
+/// Returns whether [`malloc`] and [`malloc_medium`] serve this alignment. They serve no `new` with
+/// an explicit alignment, because its `delete` must name the alignment, too.
 #[inline(always)]
 pub(crate) fn is_plain(origin: Origin, align: usize) -> bool {
     let most = if matches!(origin, Origin::New | Origin::NewArray) { 1 } else { MIN_ALIGN };
@@ -184,8 +179,8 @@ fn malloc_changed<const FROM: u8>(size: usize, hot: &Hot, changed: *mut u8) -> *
     }
 }
 
-/// Frees a block of `unit` if all checks pass. The thread's hot part is a hardened stub. The call
-/// names a size in `told`. False: the slow path must decide.
+/// Frees a block of `unit` if all checks pass. `hot` is a hardened stub, and `told` the size that
+/// the call names. False: the slow path must decide.
 ///
 /// # Safety
 ///
@@ -201,8 +196,7 @@ pub(crate) unsafe fn free<const FROM: u8, const FULL: bool>(
     unsafe { Cache::of(hot).free::<FROM, FULL>(block, unit, told) }
 }
 
-/// Frees a block that [`free`] does not take because it is long or its ring is full, if all checks
-/// pass. False: the slow path must decide.
+/// Frees a long block, or a block whose ring is full, like [`free`].
 ///
 /// # Safety
 ///
@@ -242,7 +236,6 @@ pub(crate) fn allocate(cache: Option<&'static Cache>, request: Request) -> *mut 
     }
 }
 
-/// Returns the maker of a requested block.
 fn maker_of(request: Request) -> u16 {
     word::maker(request.origin, request.align > 1)
 }
@@ -260,7 +253,6 @@ fn allocate_empty(request: Request) -> *mut u8 {
     slot.block
 }
 
-/// Returns whether blocks of different tokens lie in different slabs.
 #[inline]
 pub(crate) fn has_groups() -> bool {
     is_on() && settings::get().full
@@ -285,7 +277,6 @@ fn group(token: usize) -> usize {
     if token >> 32 != 0 { token >> 62 } else { token & 3 }
 }
 
-/// Serves a request in a group, like [`allocate`].
 fn allocate_in(group: usize, request: Request) -> *mut u8 {
     let Request { size, align, .. } = request;
     let is_small = size != 0 && size <= isize::MAX as usize && align <= isize::MAX as usize;
@@ -391,7 +382,6 @@ fn mend(block: *mut u8, request: Request) -> Option<*mut u8> {
     Some(make_live(slot, request))
 }
 
-/// Returns the name of the call that makes a request.
 fn request_name(request: Request) -> &'static str {
     match request.origin {
         _ if request.zero => "calloc",
@@ -399,7 +389,6 @@ fn request_name(request: Request) -> &'static str {
     }
 }
 
-/// Makes a block of a slot that the caller holds.
 fn make_live(slot: Slot, request: Request) -> *mut u8 {
     slot.make_live(maker_of(request), request.size);
     zeroed(slot.block, request)
@@ -417,8 +406,8 @@ fn zeroed(block: *mut u8, request: Request) -> *mut u8 {
     block
 }
 
-/// Compares the claims of a call with a live block. `made_align` is the block's alignment if known.
-/// Slots do not keep the alignment.
+/// Compares the claims of a call with a live block. `made_align`: the block's alignment if known;
+/// slots do not keep it.
 fn compare(
     made: u16,
     made_align: Option<usize>,
@@ -467,7 +456,6 @@ fn known_align(made: u16, align: usize) -> Option<usize> {
     is_named.contains(&made).then_some(align)
 }
 
-/// Returns whether blocks of these lengths are in different size classes.
 fn is_other(told: usize, asked: usize) -> bool {
     class_of(told.max(1), 1) != class_of(asked.max(1), 1)
 }
@@ -658,8 +646,7 @@ fn resize_slot(slot: Slot, asked: usize, request: Request) -> bool {
     true
 }
 
-/// Returns the usable bytes of a block: as many as were requested. `None`: the block is not this
-/// heap's.
+/// Returns the bytes requested for a block. `None`: the block is not this heap's.
 #[cold]
 pub(crate) fn usable_size(block: *const u8, what: Return) -> Option<usize> {
     let address = block.addr();
@@ -670,8 +657,7 @@ pub(crate) fn usable_size(block: *const u8, what: Return) -> Option<usize> {
 }
 
 /// Returns the bytes from an address in a slab of this heap to the end of its block. 0: the address
-/// is behind the block, or the block is free. Bounds checks before copies call this function. It
-/// takes one load more than the lookup of the slot.
+/// is behind the block, or the block is free.
 #[inline(always)]
 pub(crate) fn room(unit: usize, entry: Entry, class: usize, address: usize) -> usize {
     let offset = address & (UNIT - 1);
@@ -691,8 +677,7 @@ pub(crate) fn reports_misuse() -> bool {
     is_on() && settings::get().reports
 }
 
-/// Returns the block that contains an address, in constant time. `None`: the address is not in a
-/// block of this heap.
+/// Returns the block, live or free, that contains an address, in constant time.
 pub(crate) fn extent(address: usize) -> Option<Extent> {
     match Slot::of(address) {
         Some((slot, _)) => Some(slot.extent(slot.read())),
@@ -700,7 +685,6 @@ pub(crate) fn extent(address: usize) -> Option<Extent> {
     }
 }
 
-/// Lets `describe` read a slab.
 static READER: Reader = Reader {
     read: |_, address| {
         let mut found = describe::nothing(describe::Kind::Small);
@@ -720,7 +704,6 @@ static READER: Reader = Reader {
     },
 };
 
-/// Returns the contents of slot `index` of this heap's slab at `unit` with this entry and class.
 pub(crate) fn in_slot(unit: usize, entry: Entry, class: usize, index: usize) -> Extent {
     let slot = Slot::at(unit, class, index, entry.owner() == HARDENED_EMPTY);
     slot.extent(slot.read())
@@ -758,7 +741,7 @@ pub(crate) fn at_exit() {
     }
 }
 
-/// Returns the number of slots in threads' rings, and their bytes.
+/// Returns the slots in threads' rings, and their bytes.
 pub(crate) fn cached() -> (usize, usize) {
     if is_on() { Cache::held_by_all() } else { (0, 0) }
 }
@@ -772,7 +755,6 @@ pub(crate) fn trim(cache: Option<&'static Cache>) -> usize {
     slabs::trim()
 }
 
-/// Holds all locks across a fork.
 pub(crate) fn before_fork() {
     if is_on() {
         cache::before_fork();
@@ -797,7 +779,6 @@ pub(crate) unsafe fn after_fork() {
     }
 }
 
-/// Makes a forked child choose differently from its parent.
 pub(crate) fn choose_anew_after_fork() {
     if is_on() {
         random::choose_anew();

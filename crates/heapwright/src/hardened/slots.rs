@@ -8,10 +8,10 @@
 //! No slot is smaller than 16 bytes, so a unit has a word for each slot. An extent's words are
 //! committed with the extent (`slabs`). They read as zero, which means "in a ring".
 //!
-//! Invariants: only the holder of a slot changes the slot's word. The holder is the owner of the
-//! live block, the thread of the ring, or the holder of the class's lock. The change is a plain
-//! store. If two threads free a block at once, the heap finds the mistake when the slot returns to
-//! its slab or is handed out.
+//! Invariants: only the holder of a slot changes the slot's word, by a plain store. The holder is
+//! the owner of the live block, the thread of the ring, or the holder of the class's lock. If two
+//! threads free a block at once, the heap finds that when the slot returns to its slab or is handed
+//! out.
 //!
 //! Called by the other files of `hardened`.
 
@@ -24,17 +24,12 @@ use crate::os::{Memory, SYSTEM};
 use crate::size_class::{self, UNIT};
 use crate::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 
-/// The number of words of a unit.
 pub(super) const A_UNIT: usize = UNIT / 16;
 
-/// A slot.
 #[derive(Clone, Copy)]
 pub(super) struct Slot {
-    /// The first byte.
     pub(super) block: *mut u8,
-    /// The slot's word.
     pub(super) word: *const AtomicU16,
-    /// The size class.
     pub(super) class: usize,
     /// Whether the slot holds blocks of size 0.
     pub(super) is_empty: bool,
@@ -43,9 +38,7 @@ pub(super) struct Slot {
 /// A free slot as rings store it.
 #[derive(Clone, Copy)]
 pub(super) struct Free {
-    /// The first byte.
     pub(super) block: *mut u8,
-    /// The slot's word.
     pub(super) word: *const AtomicU16,
 }
 
@@ -60,8 +53,7 @@ pub(super) fn commit(first: usize, units: usize) -> bool {
     if settings::get().is_limited {
         return commit_range(first, first + units);
     }
-    // Continues from the last commit, so that all words form one mapping. Untouched words cost
-    // nothing.
+    // Continues from the last commit, so that all words form one mapping. Untouched words are free.
     let (from, to) = (COMMITTED.load(Ordering::Relaxed), (first + units).next_multiple_of(STEP));
     let done = to <= from || commit_range(from, to.min(chunk::most_units()));
     if done {
@@ -87,8 +79,8 @@ fn commit_range(first: usize, end: usize) -> bool {
     unsafe { SYSTEM.commit(from, length) }
 }
 
-/// Finds a place for the window's words, and reserves it. If address space is limited, each extent
-/// reserves its own part later. Null: there is no place.
+/// Reserves the window's words. If address space is limited, each extent reserves its part later.
+/// Null: there is no place.
 pub(super) fn reserve(is_limited: bool) -> *mut AtomicU16 {
     let size = chunk::most_units() * A_UNIT * size_of::<u16>();
     let at = chunk::reserve_anywhere(size);
@@ -99,14 +91,12 @@ pub(super) fn reserve(is_limited: bool) -> *mut AtomicU16 {
     at.cast()
 }
 
-/// Returns the word of slot `index` of `unit`.
 #[inline(always)]
 pub(super) fn word_of(unit: usize, index: usize) -> *const AtomicU16 {
     settings::get().words.wrapping_add(unit * A_UNIT + index)
 }
 
 impl Slot {
-    /// Returns the slot `index` of the slab at `unit`.
     pub(super) fn at(unit: usize, class: usize, index: usize, is_empty: bool) -> Self {
         let block = MAP.address_of(unit).wrapping_add(index * size_class::size(class));
         Self { block, word: word_of(unit, index), class, is_empty }
@@ -119,7 +109,6 @@ impl Slot {
         Self::in_unit(unit, entry, address)
     }
 
-    /// Does the same as [`Slot::of`] for a known unit.
     pub(super) fn in_unit(unit: usize, entry: Entry, address: usize) -> Option<(Self, usize)> {
         let Kind::Slab(class) = entry.kind() else { return None };
         if !entry.is_hardened() {
@@ -134,12 +123,10 @@ impl Slot {
         Some((slot, offset - index * size_class::size(class)))
     }
 
-    /// Returns the slot as rings store it.
     pub(super) fn as_free(&self) -> Free {
         Free { block: self.block, word: self.word }
     }
 
-    /// Reads the slot's word.
     pub(super) fn read(&self) -> u16 {
         // SAFETY: the words of a slab are committed, and only atomics write them.
         unsafe { &*self.word }.load(Ordering::Relaxed)
@@ -172,7 +159,6 @@ impl Slot {
         unsafe { self.block.wrapping_add(asked).cast::<u64>().read_unaligned() != 0 }
     }
 
-    /// Returns the slot's bytes.
     pub(super) fn size(&self) -> usize {
         size_class::size(self.class)
     }
@@ -184,7 +170,6 @@ impl Slot {
         Extent { block: self.block.addr(), size, is_live }
     }
 
-    /// Returns the bytes requested for a live block with this word.
     pub(super) fn asked(&self, word: u16) -> usize {
         if self.is_empty {
             return 0;
@@ -321,7 +306,6 @@ pub(super) unsafe fn long_bits(block: *const u8, size: usize) -> u64 {
     u64::from(!is_none(or(or(one, two), or(three, four))))
 }
 
-/// Reads a word.
 #[inline(always)]
 pub(super) fn read(word: &AtomicU16) -> u64 {
     // The compiler would extend an atomic load's result a second time.

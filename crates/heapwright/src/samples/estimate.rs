@@ -9,7 +9,6 @@
 
 use crate::paged_table::Keyed;
 
-/// Blocks and bytes, estimated.
 #[derive(Clone, Copy)]
 pub(super) struct Estimate {
     pub(super) samples: u64,
@@ -32,7 +31,6 @@ impl Estimate {
     pub(super) fn take_away(&mut self, sample: &Sample) {
         self.samples -= 1;
         if self.samples == 0 {
-            // Removes the errors of rounding.
             *self = Self::ZERO;
             return;
         }
@@ -41,8 +39,7 @@ impl Estimate {
         self.variance -= sample.variance();
     }
 
-    /// Replaces a changed sample. (A profile that began after the sample was made does not count
-    /// the sample as allocated.)
+    /// Replaces a changed sample, unless the profile began after the sample was made.
     pub(super) fn replace(&mut self, before: &Sample, now: &Sample) {
         if self.samples != 0 {
             self.take_away(before);
@@ -50,7 +47,6 @@ impl Estimate {
         }
     }
 
-    /// Returns one standard deviation of the bytes.
     pub(super) fn error(&self) -> u64 {
         deviation(self.variance)
     }
@@ -60,17 +56,15 @@ impl Estimate {
     }
 }
 
-/// Returns one standard deviation.
 pub(super) fn deviation(variance: f64) -> u64 {
     u64::try_from((variance.max(0.0) as u128).isqrt()).unwrap_or(u64::MAX)
 }
 
-/// An estimate at an earlier moment, in 16 bytes. Each site has three.
+/// An estimate at an earlier moment, in few bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Copied {
     pub(super) bytes: f64,
     pub(super) blocks: f32,
-    /// The variance of the bytes.
     pub(super) variance: f32,
 }
 
@@ -78,18 +72,14 @@ impl Copied {
     pub(super) const ZERO: Self = Self { bytes: 0.0, blocks: 0.0, variance: 0.0 };
 }
 
-/// A live sample.
 #[derive(Clone, Copy)]
 pub(super) struct Sample {
     pub(super) address: u64,
-    /// The key of its site.
     pub(super) site: u64,
     pub(super) thread: u32,
-    /// Bytes requested.
     pub(super) size: u64,
     /// The bytes that decide the sample's probability: the most that were counted for it.
     pub(super) counted: u64,
-    /// The number of blocks that the sample stands for.
     pub(super) weight: f64,
     pub(super) born_ns: u64,
 }

@@ -10,7 +10,6 @@ use super::*;
 use crate::debug::Detect;
 use crate::debug::tests::Sent;
 
-/// The system's allocator, and the number of its blocks in use.
 struct Counted(AtomicIsize);
 
 // SAFETY: the methods pass all calls on to the system's allocator.

@@ -7,11 +7,9 @@
 //!   multipleinheritance  | vtable | fields ... | vtable | fields ...    a second base
 //! ```
 //!
-//! The heuristics are memcheck's (`--leak-check-heuristics`). Two of them accept more than memcheck
-//! does. The length may be at any offset, because allocators put it behind their headers. The
-//! cookie of an over-aligned type is as long as the alignment.
-//!
-//! A vtable is in a module's data, and its first two entries lead to code.
+//! The heuristics are memcheck's (`--leak-check-heuristics`), but the length may be at any offset,
+//! because allocators put it behind their headers, and the cookie of an over-aligned type is as
+//! long as the alignment. A vtable is in a module's data, and its first two entries lead to code.
 //!
 //! Called by `mark`, for a pointer to the middle of a block that no better pointer has led to yet.
 
@@ -30,7 +28,6 @@ const LEAST_VTABLE: usize = 4096;
 /// The words read of a vtable. The first two that are not zero lead to code.
 const VTABLE_WORDS: usize = 20;
 
-/// Returns whether one of the chosen heuristics holds for a pointer to the middle of a block.
 #[cold]
 pub(super) fn holds(
     chosen: Heuristics,
@@ -63,7 +60,6 @@ pub(super) fn holds(
         || chosen.multiple_inheritance && has_vtable(offset) && has_vtable(0)
 }
 
-/// Reads the word at an offset in a block, if it is wholly inside.
 fn word_of(block: &Block, offset: usize, proc_mem: &ProcMem) -> Option<usize> {
     if offset.checked_add(WORD)? > block.size {
         return None;
@@ -79,7 +75,6 @@ fn word_of(block: &Block, offset: usize, proc_mem: &ProcMem) -> Option<usize> {
     (got == 1).then_some(words[0])
 }
 
-/// Returns whether a vtable is at an address.
 fn is_vtable(address: usize, proc_mem: &ProcMem, roots: &Roots) -> bool {
     if address < LEAST_VTABLE || !address.is_multiple_of(WORD) {
         return false;
