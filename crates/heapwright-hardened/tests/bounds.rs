@@ -15,8 +15,7 @@ fn hardened() -> PathBuf {
         .clone()
 }
 
-/// Compiles a program or library of this crate, once, so that no test writes to a file that another
-/// test runs.
+/// Compiles a program or library once, so that no test writes to a file that another one runs.
 fn compile(name: &'static str, flags: &[&str]) -> PathBuf {
     static COMPILED: Mutex<BTreeMap<&str, PathBuf>> = Mutex::new(BTreeMap::new());
     let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -315,7 +314,7 @@ fn set_uid_programs_stay_hardened() {
     outcome.was_refused("set-uid", &["memset writes 14 bytes", "has 13 left (block of 13 bytes"]);
 }
 
-/// It is also bound when it is loaded, and never unloaded.
+/// The library is also bound when it is loaded, and never unloaded.
 #[test]
 fn it_needs_the_c_library_alone() {
     let output =

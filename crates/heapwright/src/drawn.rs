@@ -17,11 +17,9 @@
 //! that holds all locks. If such a handler frees a drawn block, the free is *put off* until the
 //! next drawn block is made or freed.
 //!
-//! The hardened heap asks for guarded blocks when it refills a thread's ring.
-//!
-//! In a build without the feature `debug` there are no stacks, and nothing is ever drawn.
-//!
-//! Called by `heap`, where `modes` decides which call gets a drawn block.
+//! The hardened heap asks for guarded blocks when it refills a thread's ring. In a build without
+//! the feature `debug` there are no stacks, and nothing is ever drawn. Called by `heap`, where
+//! `modes` decides which call gets a drawn block.
 
 #[cfg(feature = "debug")]
 pub(crate) use with_stacks::*;
@@ -117,8 +115,7 @@ mod with_stacks {
     }
 
     static BY: AtomicU8 = AtomicU8::new(0);
-    /// Whether the program began or ended a profile by a call. A tracer's would discard its
-    /// samples.
+    /// The program began or ended a profile by a call. A tracer would discard its samples.
     static PROGRAM_DECIDES: AtomicBool = AtomicBool::new(false);
 
     pub(crate) fn samples_by(by: By) -> bool {
@@ -336,8 +333,7 @@ mod with_stacks {
         }
     }
 
-    /// Notes that the large block at `unit`, of no heap, has grown by `by` bytes to `size`. It may
-    /// become a sample.
+    /// Notes that the large block at `unit`, of no heap, has grown. It may become a sample.
     #[cold]
     pub(crate) fn note_grown(
         unit: usize,
@@ -363,21 +359,18 @@ mod with_stacks {
         samples::made(block, size, size);
     }
 
-    /// Takes the sample of a block that may move out of the records. The block is of a first-class
-    /// heap or of the samples' heap.
+    /// Takes out the sample of a block that may move, of a first-class heap or the samples' heap.
     pub(crate) fn take(block: *mut u8) -> Option<samples::Moving> {
         let may_be_one = OWNER.load(Ordering::Relaxed) != 0 || HEAPS_HAVE.load(Ordering::Relaxed);
         if may_be_one && !sync::is_interrupted() { samples::take(block) } else { None }
     }
 
-    /// Puts a sample back at its block's present address, with a new size if one is given.
     pub(crate) fn put_back(sample: Option<samples::Moving>, block: *mut u8, size: Option<usize>) {
         if let Some(sample) = sample {
             samples::put_back(sample, block, size);
         }
     }
 
-    /// Forgets the samples of a first-class heap that is about to be destroyed.
     pub(crate) fn note_destroyed(owner: u32) {
         if HEAPS_HAVE.load(Ordering::Relaxed) {
             samples::forget(|address| owner_at(address) == owner);
@@ -393,8 +386,7 @@ mod with_stacks {
         }
     }
 
-    /// Returns a guarded block, if one is drawn, for a refill by about `blocks` blocks of the
-    /// hardened heap.
+    /// Returns a guarded block, if one is drawn, for a hardened refill by about `blocks` blocks.
     #[cold]
     pub(crate) fn draw_for_hardened(request: Request, blocks: usize) -> Option<NonNull<u8>> {
         let draw = draw::draws_apart(blocks)?;
@@ -406,8 +398,7 @@ mod with_stacks {
     }
 
     /// Returns a block between guards. `None`: too many are live, the request is too large, there
-    /// is no memory, the caller must not wait, or the draw requires a new stack and this stack is
-    /// known.
+    /// is no memory, the caller must not wait, or the stack must be new and is not.
     pub(crate) fn make_guarded(request: Request, draw: Draw) -> Option<NonNull<u8>> {
         if sync::is_interrupted() || sync::holds_all() || memory_limit::is_in_sandbox() {
             return None;
@@ -433,8 +424,7 @@ mod with_stacks {
         block
     }
 
-    /// Returns a guarded block, if one is drawn, for a shared cache's refill by about `blocks`
-    /// blocks.
+    /// Returns a guarded block, if one is drawn, for a shared cache's refill by `blocks` blocks.
     #[cold]
     pub(crate) fn draw_for_shared(size: usize, blocks: usize) -> Option<NonNull<u8>> {
         if sync::is_interrupted() || !draw::draws_shared(blocks) {
@@ -472,8 +462,7 @@ mod with_stacks {
         guards::size(block, plain(call))
     }
 
-    /// Returns a call that names only the block, because fast mode does not check the claims of
-    /// calls.
+    /// Fast mode checks no claims of calls, so the call names only the block.
     const fn plain(call: Call) -> Return {
         Return::new(call, Origin::Malloc, None, None)
     }

@@ -12,11 +12,10 @@
 //!
 //! While the process debugs, threads' fast words lead to a front (`heap::modes`), so every call
 //! reaches the front's table, which calls these hooks first. After "not mine" the call continues as
-//! in fast mode: the block is older than the options, or another allocator's. Otherwise no hook is
-//! called.
-//!
-//! Without the feature `debug` the flag is never set, and every answer is "not mine". Tests observe
-//! the calls through `observe`, which is compiled only for them.
+//! in fast mode: the block is older than the options, or another allocator's. While the process
+//! does not debug, no hook is called. Without the feature `debug` the flag is never set, and every
+//! answer is "not mine". Tests observe the calls through `observe`, which is compiled only for
+//! them.
 
 use core::ffi::c_void;
 
@@ -153,8 +152,7 @@ pub(crate) fn usable_size(block: *const u8) -> Option<usize> {
     }
 }
 
-/// Returns whether the debug heap's block at an address belongs to a pool, an arena or a
-/// first-class heap of C.
+/// Returns whether the block at an address belongs to a pool, an arena or a heap of C.
 #[cfg(feature = "debug")]
 pub(crate) fn is_owned(address: usize) -> bool {
     crate::debug::is_owned(address)
@@ -172,8 +170,7 @@ pub(crate) fn holds(unit: usize, entry: Entry, address: usize, bytes: usize) -> 
     false
 }
 
-/// Returns the bytes from an address in a debug heap's unit to its block's end. 0: the address is
-/// in no live block.
+/// Returns the bytes from an address in a debug heap's unit to its live block's end, or 0.
 pub(crate) fn room(unit: usize, entry: Entry, address: usize) -> usize {
     #[cfg(feature = "debug")]
     return crate::debug::room(unit, entry, address);
@@ -247,11 +244,9 @@ pub(crate) fn out_of_bounds(function: &str, access: Access, address: usize, byte
     false
 }
 
-/// Judges a fault at an address. The caller is a signal handler with all signals blocked.
-/// `is_write` is `None` if the machine does not tell; `context` is the `ucontext_t` of the
-/// instruction.
-///
-/// Only a C layer that catches the signal calls this.
+/// Judges a fault at an address, for a C layer that catches the signal. The caller is a signal
+/// handler with all signals blocked. `is_write` is `None` if the machine does not tell; `context`
+/// is the `ucontext_t` of the instruction.
 #[doc(hidden)]
 #[must_use]
 pub fn fault(address: usize, is_write: Option<bool>, context: *mut c_void) -> Verdict {
@@ -352,11 +347,10 @@ pub fn debug_prepare() {
     crate::debug::prepare();
 }
 
-/// Runs the debug heap's checks at the end of the process. The thread that ends the process calls
-/// this once, if possible after the program's own handlers and destructors. Other threads may still
-/// run and allocate. `signal` is the signal that ends the process, or 0.
-///
-/// Only a C layer that sees the end calls this, and only while [`debugging`] or [`guarding`].
+/// Runs the debug heap's checks at the end of the process, for a C layer that sees the end, only
+/// while [`debugging`] or [`guarding`]. The thread that ends the process calls this once, if
+/// possible after the program's own handlers and destructors. Other threads may still run and
+/// allocate. `signal` is the signal that ends the process, or 0.
 #[cfg_attr(not(feature = "debug"), allow(unused_variables, reason = "there is no debug heap"))]
 pub fn debug_at_exit(signal: u32) {
     #[cfg(any(test, feature = "observe"))]

@@ -10,9 +10,8 @@
 //! ```
 //!
 //! Each listed block is passed on to the C library once. No header is trusted afterwards, because a
-//! program can forge one.
-//!
-//! Called by `heap::foreign`, and by the debug heap, which leaves these blocks alone.
+//! program can forge one. Called by `heap::foreign`, and by the debug heap, which leaves these
+//! blocks alone.
 
 use core::ptr;
 
@@ -120,8 +119,7 @@ fn record_mapped(mut left: usize) {
     });
 }
 
-/// Returns the bytes of the mapped chunk whose header is at an address, `before` bytes into its
-/// mapping. The header can be read.
+/// Returns the bytes of the mapped chunk with a readable header `before` bytes into its mapping.
 fn mapped_bytes(at: usize, before: usize) -> Option<usize> {
     // SAFETY: the address can be read, as the caller promises.
     let is_before = unsafe { word(at) } == before;

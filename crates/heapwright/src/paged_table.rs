@@ -7,9 +7,7 @@
 //!
 //! The kernel provides the memory, because a table grows while the heap allocates. A full table is
 //! copied into one of twice the size. A removal moves the following slots up, so there are no
-//! tombstones.
-//!
-//! Called by `samples`, under its lock, and by `tallies`.
+//! tombstones. Called by `samples`, under its lock, and by `tallies`.
 
 use core::{ptr, slice};
 

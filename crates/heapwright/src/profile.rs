@@ -13,12 +13,10 @@
 //! some more instructions, as does `malloc` in threads that share caches.
 //!
 //! `heapwright profile -- PROGRAM`, or the options `sample` and `profile` of the preloaded library,
-//! need no change to the program.
-//!
-//! The profile covers blocks of `malloc` and first-class heaps, and also segments of pools, chunks
-//! of arenas and pages of collected heaps, each as a block of its length (`runs.rs`). The idea is
-//! TCMalloc's (Google, "Sampling"), and jemalloc has it, too. heapwright counts blocks when a
-//! thread's lists are filled (`cache/sampling.rs`).
+//! need no change to the program. The profile covers blocks of `malloc` and first-class heaps, and
+//! also segments of pools, chunks of arenas and pages of collected heaps, each as a block of its
+//! length (`runs.rs`). The idea is TCMalloc's (Google, "Sampling"), and jemalloc has it, too.
+//! heapwright counts blocks when a thread's lists are filled (`cache/sampling.rs`).
 
 use core::ffi::c_int;
 

@@ -14,9 +14,8 @@
 //!
 //! If the process loses the file (by a change of its user, a `chroot`, a full disk, or a deletion),
 //! the record continues in the run's shared memory (`spill`). The first write there repeats the
-//! beginning, the stacks and the findings, for a command that finds no file.
-//!
-//! A module's number derives from its address, so two concurrent writers give it the same number.
+//! beginning, the stacks and the findings, for a command that finds no file. A module's number
+//! derives from its address, so two concurrent writers give it the same number.
 //!
 //! The user of a recorder holds its lock. Called by `debug` (`report`, `leaks`) and `samples`.
 
@@ -32,8 +31,7 @@ use crate::stacks::{self, Stack};
 use crate::sync::atomic::{AtomicU32, Ordering};
 
 const MODULES: usize = 256;
-/// Places for stacks known to be in the record, by the low bits of a stack's number. So some stacks
-/// are written twice.
+/// Stacks known to be in the record, by the low bits of their numbers. Some are written twice.
 const STACKS: usize = 2048;
 const PENDING: usize = 32 << 10;
 const FINDINGS: usize = 100;
@@ -48,8 +46,7 @@ pub(crate) struct Recorder {
     /// Whether the file is in the folder for a root process's new user.
     is_of_user: bool,
     file: Option<i32>,
-    /// Whether the record continues in the spill, and whether the entries added now are
-    /// repetitions.
+    /// Whether the record continues in the spill, and whether entries are repetitions.
     spills: bool,
     repeats: bool,
     /// The start of the process in nanoseconds since 1970; 0: the start of its record counts.
@@ -105,7 +102,6 @@ impl Recorder {
         self.began = began;
     }
 
-    /// Starts a new record in a forked child.
     pub(crate) fn in_child(&mut self) {
         self.process = 0;
         self.length = 0;
@@ -225,8 +221,7 @@ impl Recorder {
         }
     }
 
-    /// Repeats the file's stacks and findings in the spill, because the file may be gone. A note
-    /// tells if the disk is full.
+    /// Repeats the file's stacks and findings in the spill. A note tells if the disk is full.
     #[cold]
     fn repeat(&mut self, why: NotAppended) {
         self.repeats = true;

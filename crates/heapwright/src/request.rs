@@ -11,9 +11,7 @@
 //! ```
 //!
 //! The kind is a constant of each slow path, and the block's facts stay in the registers of the
-//! call. So the kind costs the fast paths nothing.
-//!
-//! Called by `heap` and `debug`.
+//! call. So the kind costs the fast paths nothing. Called by `heap` and `debug`.
 
 use heapwright_record::debug as record;
 
@@ -144,8 +142,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// Rounds the alignment up to a power of two. If none is large enough, the request is
-    /// impossible.
+    /// If no power of two is large enough for the alignment, the request is impossible.
     #[inline(always)]
     pub(crate) const fn new(size: usize, align: usize, zero: bool, origin: Origin) -> Self {
         let align = match align.checked_next_power_of_two() {

@@ -19,9 +19,8 @@
 //!
 //! A process that no command watches reports rarely: at once, then after each eighth of its age,
 //! and finally once a second. Reports take at most a thousandth of the time. While a command
-//! watches, or while the heap changes by eighths, they take at most a two-hundredth.
-//!
-//! The idea of a page shared between a process and its observers comes from the JVM's `hsperfdata`.
+//! watches, or while the heap changes by eighths, they take at most a two-hundredth. The idea of a
+//! page shared between a process and its observers comes from the JVM's `hsperfdata`.
 //!
 //! Invariant: `SLOT` is the slot of the process `OWNER`. Only a tick, or [`withdraw`] at the end,
 //! changes them.
@@ -53,8 +52,7 @@ const OFTEN_SHARE: u64 = 200;
 /// A report counts as at most this long, because a longer one was interrupted, or was the first.
 const LONGEST_NS: u64 = 20_000;
 const LONGEST_OF_UNIT_NS: u64 = 50;
-/// A report is due after this share of the process's age since the last report, and at once when
-/// this share of the bytes in use has changed.
+/// These shares of the process's age, or of the bytes in use, make a report due.
 const AGE_SHARE: u64 = 8;
 const CHANGED_SHARE: usize = 8;
 
@@ -75,7 +73,6 @@ unsafe impl Sync for Folder {}
 
 static FOLDER: Folder = Folder(UnsafeCell::new(Path::none()));
 
-/// The most bytes of a file's name in a path.
 const NAME: usize = 64;
 
 /// When ordered samples end, also a forked child's; 0: there are none.
@@ -330,8 +327,7 @@ fn follow(order: Order, until: u64) -> Answer {
             true
         }
         Order::Write => {
-            // SAFETY: the folder was written before `STATUS` was stored, which this thread has
-            // read.
+            // SAFETY: the folder was written before `STATUS` was stored, which this thread read.
             let folder = unsafe { *FOLDER.0.get() };
             let common = Path::none().with(PROFILE_FOLDER.as_bytes());
             let write = |folder| crate::samples::write_to(profile_in(folder).as_bytes());

@@ -19,7 +19,6 @@
 //!
 //! A thread's counter lies at the thread's index, and belongs to the holder that began the count.
 //! If a signal handler interrupts the thread in the counter, the handler's calls do not count.
-//!
 //! Called by `heap`.
 
 use core::cell::UnsafeCell;
@@ -37,7 +36,6 @@ use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Orderin
 pub use crate::tally::Allocations;
 
 const LEVELS: usize = 16;
-/// Frames of each stack.
 const DEPTH: usize = 32;
 
 static COUNTING: AtomicUsize = AtomicUsize::new(0);
@@ -238,8 +236,8 @@ fn made_place() -> Option<&'static Place> {
             }
             let at = at.cast::<Place>();
             slot.store(at, Ordering::Release);
-            // SAFETY: the memory has room for a place, and begins at a page. Zero is a valid place,
-            // and places are never freed.
+            // SAFETY: room for a place, at a page's start. Zero is a valid place, which is never
+            // freed.
             unsafe { &*at }
         }
     };

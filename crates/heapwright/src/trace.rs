@@ -20,9 +20,8 @@
 //! block. A realloc is written in two halves, because other threads may get the old block before
 //! the new block exists. The heap's own steps in between are not written.
 //!
-//! A signal handler that interrupted the writing thread cannot write. The trace ends there.
-//!
-//! Called by `heap::observed`, `heap::start`, and the C layer at the process's end.
+//! A signal handler that interrupted the writing thread cannot write. The trace ends there. Called
+//! by `heap::observed`, `heap::start`, and the C layer at the process's end.
 
 use core::ffi::c_void;
 use core::ptr;
@@ -119,8 +118,7 @@ pub(crate) fn freed(block: *mut u8) {
     }
 }
 
-/// Writes the start of a resize. True: the call is the program's own, and [`realloc_ends`] must
-/// follow.
+/// Writes the start of a resize. True: the program's own call, so [`realloc_ends`] must follow.
 #[inline(always)]
 pub(crate) fn realloc_begins(block: *mut u8) -> bool {
     is_on() && write_realloc(block)
@@ -231,7 +229,6 @@ fn new_word() -> usize {
     word
 }
 
-/// Runs at the end of a thread with a word.
 unsafe extern "C" fn thread_ends(token: *mut c_void) {
     let word = token.addr();
     // The word is set again, because later destructors may allocate.
@@ -284,7 +281,6 @@ struct Recorder {
     began_ms: u32,
     chunk_ms: u32,
     last_ms: u32,
-    /// Operations since the process began.
     operations: u64,
     /// The thread of the last operation; 0: none in this chunk.
     thread: u64,

@@ -21,9 +21,8 @@
 //! machine. After the advance, the process's CPU time decides, so a busy machine guards as much as
 //! a quiet one. The cost of a guard is measured: the thread's CPU clock times one guarded block in
 //! [`TIMED`]. A guard takes two system calls and a fault. If a bucket or large block could have
-//! been filled instead, its guard also costs its pages, which fault at the next use.
-//!
-//! Called by `heap`, one budget a heap.
+//! been filled instead, its guard also costs its pages, which fault at the next use. Called by
+//! `heap`, one budget a heap.
 
 use crate::memory_limit;
 use crate::os;
@@ -35,12 +34,10 @@ const FIRST: u32 = 256;
 const SHARE: u64 = 3;
 /// The most time that a heap saves up, for a program that allocates in bursts.
 const MOST_NS: i64 = 5_000_000;
-/// Above this debt even due blocks wait, except those that `module_advance` allows. It is 1 ms more
-/// than the first 256 blocks cost.
+/// Above this debt even due blocks wait, except those that `module_advance` allows.
 const DEBT_MOST_NS: i64 = 2_500_000;
 /// Milliseconds between two readings of the process's CPU time.
 const STEP_MS: u32 = 8;
-/// One guarded block in this many is timed.
 const TIMED: u32 = 16;
 /// The estimated cost of a page that a guard drops and the program touches again.
 const FAULT_NS: i64 = 2_000;
@@ -65,10 +62,8 @@ impl Allowance {
 }
 
 /// The time that a heap may spend on guards. The zero value has no time, and nothing is charged to
-/// it.
-///
-/// A forked child continues with the time that its parent had left. In a sandbox that forbids the
-/// clocks' system calls no time is earned.
+/// it. A forked child continues with the time that its parent had left. In a sandbox that forbids
+/// the clocks' system calls no time is earned.
 pub(super) struct GuardBudget {
     first: AtomicU32,
     /// The time left in nanoseconds; negative until the advance is paid.
@@ -76,7 +71,6 @@ pub(super) struct GuardBudget {
     ran: AtomicU64,
     looked: AtomicU32,
     counted: AtomicU32,
-    /// The cost of making a guarded block, and of retiring one.
     made: Cost,
     retired: Cost,
 }
@@ -160,8 +154,7 @@ impl GuardBudget {
     }
 
     fn add(&self, ns: i64) {
-        // Guards that ignore the budget (flagged sites, large freed blocks) could make a debt of
-        // seconds.
+        // Guards that ignore the budget (flagged sites) could make a debt of seconds.
         let sum = |left: i64| Some(left.saturating_add(ns).clamp(-DEBT_MOST_NS, MOST_NS));
         let _ = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum);
     }
@@ -177,8 +170,7 @@ impl GuardBudget {
         self.pay(&self.made, spending);
     }
 
-    /// Pays for a retired block or bucket, and for faults in `pages` pages that a fill would have
-    /// kept.
+    /// Pays for a retired block or bucket, and for faults in pages that a fill would have kept.
     pub(super) fn retired(&self, spending: &Spending, pages: usize) {
         self.pay(&self.retired, spending);
         self.add(-(pages as i64).saturating_mul(FAULT_NS));
@@ -196,8 +188,7 @@ impl GuardBudget {
 mod tests {
     use super::*;
 
-    /// Makes and retires one guarded block at the assumed cost, because the true cost depends on
-    /// the machine.
+    /// One guarded block at the assumed cost, because the true cost depends on the machine.
     fn spend(budget: &GuardBudget) {
         let spending = Spending { began: 0 };
         budget.made(&spending);

@@ -24,8 +24,7 @@ use super::HEAPS;
 use super::reach::Suspects;
 use super::scope::{Entered, MOST};
 
-/// The longest wait for threads to end, in milliseconds. Scoped threads free their last blocks
-/// after `std::thread::scope` returned.
+/// The longest wait for threads to end, in ms. Scoped threads free their last blocks late.
 const PATIENCE: usize = 2000;
 /// The longest wait for an outside thread to free a block it received, in milliseconds.
 const HURRY: usize = 100;

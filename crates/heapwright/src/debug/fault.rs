@@ -66,7 +66,6 @@ pub(crate) fn judge(
     }
 }
 
-/// Returns the block that an address is in or beside.
 fn nearest(span: &'static Span, address: usize) -> Option<Place> {
     match span.locate(address) {
         Found::Slot(place) => Some(place),

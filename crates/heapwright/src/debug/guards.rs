@@ -20,9 +20,7 @@
 //!
 //! **Cost.** Live blocks take at most half of `memory` in addresses. Blocks up to an eighth of
 //! `memory` are guarded. Metadata adds 24 KiB for each thread that had a guarded block, 1 KiB for
-//! seven blocks, and up to [`STACKS`] for stacks.
-//!
-//! Called by `drawn`, and by `stats`.
+//! seven blocks, and up to [`STACKS`] for stacks. Called by `drawn`, and by `stats`.
 
 use core::ptr::{self, NonNull};
 
@@ -70,8 +68,6 @@ pub(super) fn before_fork() {
     MAKING.acquire();
 }
 
-/// Releases the lock.
-///
 /// # Safety
 ///
 /// The call follows [`before_fork`] in the forking thread or its copy.
@@ -121,9 +117,8 @@ fn make() -> Option<&'static Heap> {
     Some(heap)
 }
 
-/// Returns a guarded block for a request. `None`: none is available now, or the draw requires a new
-/// stack and this stack is known. The caller has not interrupted the heap and holds none of its
-/// locks.
+/// Returns a guarded block. `None`: none is available now, or the stack must be new and is not. The
+/// caller has not interrupted the heap and holds none of its locks.
 pub(crate) fn sample(request: Request, draw: Draw) -> Option<NonNull<u8>> {
     let most = MOST.load(Ordering::Relaxed);
     if request.size > most / 4 || request.align > most / 4 {

@@ -81,8 +81,8 @@ impl History {
                 filled_runs(bucket).map(|(_, size)| size).sum()
             }
             Stage::Filled => bucket.span.bucket_bytes(),
-            // A guard costs a word for each page in the page tables. Buckets share the unit's
-            // record and entry.
+            // A guard costs a word for each page in the page tables. Buckets share a unit's other
+            // costs.
             _ => {
                 let (units, buckets) = (bucket.span.units(), bucket.span.bucket_count().max(1));
                 bucket.span.bucket_bytes() / (PAGE / 8) + (units * UNIT_COST).div_ceil(buckets)
@@ -92,7 +92,6 @@ impl History {
     }
 }
 
-/// Returns the range of a bucket that a guard covers.
 pub(crate) fn guarded_range(bucket: BucketRef) -> (*mut u8, usize) {
     match bucket.span.form() {
         Form::Sampled => (bucket.start().wrapping_add(PAGE), PAGE),
@@ -114,8 +113,7 @@ pub(crate) unsafe fn leave(bucket: BucketRef, guard: bool) -> Memory {
     }
     if bucket.span.form() != Form::Small {
         let (from, length) = extent(bucket);
-        // The whole span is decommitted, because an earlier, longer block may have left the pattern
-        // behind this block. Guards stay.
+        // The whole span, because an earlier, longer block may have left the pattern. Guards stay.
         let (start, all) = (bucket.start(), bucket.span.bucket_bytes());
         // SAFETY: the pages are the bucket's, and no code uses them.
         if !is_to_be_filled(bucket) && unsafe { SYSTEM.decommit(start, all) } {
@@ -157,8 +155,7 @@ fn touched_pages(from: *mut u8, length: usize) -> u64 {
     resident.iter().enumerate().fold(0, |pages, (at, page)| pages | u64::from(page & 1) << at)
 }
 
-/// Returns the runs of ones in `pages`, as byte offset and length. All ones stand for `length`
-/// bytes.
+/// Returns the runs of ones, as byte offset and length. All ones stand for `length` bytes.
 fn runs(pages: u64, length: usize) -> impl Iterator<Item = (usize, usize)> {
     let mut at = 0;
     core::iter::from_fn(move || {

@@ -163,8 +163,7 @@ fn before() {
 /// The call follows [`before`] in the forking thread or its copy in the child.
 unsafe fn unlock() {
     for heap in HEAPS.all() {
-        // SAFETY: this thread, or the one that it is a copy of, took the heap's locks before the
-        // fork.
+        // SAFETY: this thread, or the one that it is a copy of, took the locks before the fork.
         unsafe { heap.after_fork() };
     }
     // SAFETY: this thread, or the one that it is a copy of, took these locks before the fork.

@@ -295,8 +295,7 @@ impl<S: Subject> World<S> {
                     self.heap.sweep();
                     self.live.push(block);
                 }
-                // Damage at the next block's start, but not at this block's end, may belong to
-                // either.
+                // Damage at the next block's start, but not at this block's end, may be either's.
                 let either = [FindingKind::Overflow, FindingKind::Underflow];
                 let kinds = if distance == 0 { &either[..1] } else { &either };
                 let finding = self.expect(kinds);
@@ -372,8 +371,7 @@ pub(crate) fn run_with(bytes: &[u8], config: Config) {
     let slots = if first / 24 % 2 == 0 { 4096 } else { 3 };
     let config = Config { guard, retain, traces, slots, quiet: true, ..config };
     // Without guards the heap misses writes to the page before a span's first block or behind its
-    // last. (Miri's runs are too short for that. The fuzzer includes this file without the crate's
-    // constant.)
+    // last. (The fuzzer includes this file without the crate's constant.)
     let has_guards =
         cfg!(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")));
     if first >= 192 || !(has_guards || cfg!(miri)) {

@@ -13,9 +13,8 @@
 //!
 //! A site belongs to a module if one of its [`FRAMES`] innermost calls is in the module, because an
 //! extension allocates through its interpreter. A module's range is looked up once. After
-//! [`LOOKUPS`] addresses in no module (code made at run time), no module is added.
-//!
-//! Called by `sample` through `heap`, and when code is unmapped.
+//! [`LOOKUPS`] addresses in no module (code made at run time), no module is added. Called by
+//! `sample` through `heap`, and when code is unmapped.
 
 use core::ops::Range;
 

@@ -13,9 +13,8 @@
 //!
 //! Bits of a live block are set under the store's lock. The free of a block clears its bits without
 //! the lock, and a neighbour may set a bit in a word that the free makes zero. So the word is read
-//! again after its summary bit was cleared.
-//!
-//! Called by `store` and `heap`. Any thread may read at any time.
+//! again after its summary bit was cleared. Called by `store` and `heap`. Any thread may read at
+//! any time.
 
 use core::ptr;
 
@@ -90,8 +89,7 @@ impl Piece {
     }
 }
 
-/// Poisons bytes of a live block of `span`, if there is memory. The caller holds the lock of the
-/// store that owns `side`.
+/// Poisons bytes, if there is memory. The caller holds the lock of the store that owns `side`.
 pub(crate) fn set(side: &mut Side, span: &Span, piece: Piece) {
     let row = row(piece.unit);
     if row.bits().is_none() {
@@ -175,8 +173,8 @@ pub(crate) fn forget(side: &mut Side, span: &Span) {
         let bits = row.bits.swap(ptr::null_mut(), Ordering::Relaxed);
         row.summary.iter().for_each(|word| word.store(0, Ordering::Relaxed));
         if !bits.is_null() {
-            // SAFETY: `set` took the memory, and no block of the unit is live, so no code writes
-            // the bits.
+            // SAFETY: `set` took the memory, and the unit has no live block, so no code writes
+            // here.
             unsafe { side.give_bits(bits.cast()) };
         }
     }

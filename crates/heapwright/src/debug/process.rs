@@ -64,7 +64,6 @@ pub fn check_leaks() -> Option<LeakCheck> {
     leaks::check(heap()?, Occasion::Call)
 }
 
-/// Prepares a process in debug mode before `main`; see `leaks`.
 pub(crate) fn prepare() {
     if let Some(heap) = heap() {
         heap.leave_out_own_block();
@@ -86,8 +85,7 @@ pub(super) fn check_at_signal() -> bool {
     heap().is_none_or(|heap| leaks::begin(heap, Occasion::Signal))
 }
 
-/// Makes the process's debug heap if the options want one. The substrate is open, and no other
-/// thread runs.
+/// Makes the process's debug heap if the options want one. No other thread runs.
 #[cold]
 #[inline(never)]
 pub(crate) fn start() -> bool {
@@ -209,7 +207,6 @@ fn report_if_foreign(address: usize, what: Return) -> bool {
     true
 }
 
-/// Returns the region of an address that is no block of this heap.
 pub(super) fn region(address: usize) -> Region {
     region_unless_block(address).unwrap_or(Region::OtherHeap)
 }

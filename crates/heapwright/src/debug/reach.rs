@@ -9,9 +9,8 @@
 //! ```
 //!
 //! The search is conservative: a number that looks like an address counts as an address. The stack
-//! below the caller is not read: it holds the stale pointers of the closure.
-//!
-//! Called by `check`. The search reads live blocks under their heap's lock.
+//! below the caller is not read: it holds the stale pointers of the closure. Called by `check`. The
+//! search reads live blocks under their heap's lock.
 
 use core::{ptr, slice};
 
@@ -89,8 +88,7 @@ impl Suspects {
         self.list().iter().filter(|suspect| !suspect.is_reached).copied()
     }
 
-    /// Follows all references to suspects. `stack` lies below the frames of the calling thread's
-    /// callers.
+    /// Follows references to suspects. `stack` lies below the frames of the thread's callers.
     pub(super) fn follow(&mut self, scope: u32, stack: usize) {
         if self.count == 0 {
             return;

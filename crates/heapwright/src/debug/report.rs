@@ -35,9 +35,7 @@ use super::threads::Threads;
 /// All heaps of the process share the record.
 static RECORDER: Lock<Recorder> = Lock::new(Recorder::new());
 
-/// The most different findings that are reported.
 const MOST_REPORTED: usize = 100;
-/// The longest report in bytes.
 const PAGE: usize = 24 << 10;
 
 pub(crate) struct Reporter {

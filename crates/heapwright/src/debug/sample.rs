@@ -58,7 +58,6 @@ pub(crate) enum Side {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Why {
     Due,
-    /// The budget has time for a guard.
     Spare,
 }
 
@@ -66,8 +65,7 @@ fn is_due(word: u32) -> bool {
     (word & !(TURN | WAITS)) >> 8 == 0 && word & 255 != FLAGGED
 }
 
-/// Returns the next word of a site, with the turn unchanged, and the reason for a guard of its next
-/// block, if that is guarded.
+/// Returns the next word of a site, with the turn unchanged, and why its next block is guarded.
 fn next(word: u32, allowance: Allowance) -> (u32, Option<Why>) {
     let (to_go, due) = ((word & !(TURN | WAITS)) >> 8, word & 255);
     if due == FLAGGED {

@@ -10,9 +10,7 @@
 //! to the check. A scope that ends leaves its threads and blocks to the outer scope, or to none.
 //!
 //! Numbers are reused after some hundred checks. A thread that outlives so many checks, and then
-//! enters a new heap, would be assigned to a later check.
-//!
-//! Called by `heap`, `report` and `check`.
+//! enters a new heap, would be assigned to a later check. Called by `heap`, `report` and `check`.
 
 use heapwright_record::debug::{Finding, FindingKind};
 
@@ -64,7 +62,6 @@ pub(super) fn is_running(id: u32) -> bool {
     get(id).is_some()
 }
 
-/// Returns whether a scope is `outer`, or runs inside `outer`.
 pub(super) fn is_within(mut id: u32, outer: u32) -> bool {
     while id != outer {
         match get(id) {

@@ -18,7 +18,6 @@ pub(crate) const PAGE: usize = 4096;
 pub(crate) const BUCKETS: usize = UNIT / PAGE;
 /// Slots up to this size share buckets.
 pub(crate) const SLOT_MAX: usize = 28 << 10;
-/// The largest alignment that buckets serve.
 pub(crate) const ALIGN_MAX: usize = 1024;
 /// The checked bytes at a bucket's ends, and before a large block. They are next to the slots,
 /// because a lead or a tail may be pages long.
@@ -61,16 +60,14 @@ impl Shape {
         if lead < WATCHED { lead } else { WATCHED }
     }
 
-    /// Returns the bytes of the pages that are touched if all slots are in use. A lead and a tail
-    /// may be longer, because address space costs nothing.
+    /// The pages touched if all slots are in use. A lead and a tail may be longer.
     const fn touched(&self) -> usize {
         let first = (self.lead as usize - self.lead_watched()) / PAGE;
         let (end, watched) = self.tail();
         (end + watched).div_ceil(PAGE) * PAGE - first * PAGE
     }
 
-    /// Larger slots may waste more, because one live block would pin more memory in a larger
-    /// bucket.
+    /// Larger slots may waste more, because one live block would pin more memory.
     const fn spills_little(&self) -> bool {
         let slot = self.slot as usize;
         let used = self.slots as usize * slot;

@@ -11,9 +11,8 @@
 //!
 //! The memory is not in the window, because a write far beyond a large block could reach it there.
 //! It is excluded from core dumps. A freed record keeps its pages, cleared, while such pages are at
-//! most 256 KiB, or a 32nd of the bytes in use. Other whole pages go back.
-//!
-//! Called by `span` and `store`, under the store's lock.
+//! most 256 KiB, or a 32nd of the bytes in use. Other whole pages go back. Called by `span` and
+//! `store`, under the store's lock.
 
 use core::ptr;
 
@@ -53,7 +52,6 @@ pub(crate) struct Side {
 unsafe impl Send for Side {}
 
 const OF_BITS: usize = ORDERS;
-/// Bytes that [`Side::take_bits`] returns.
 pub(crate) const BITS: usize = 8 << 10;
 
 const fn order(size: usize) -> usize {

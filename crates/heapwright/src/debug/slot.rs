@@ -31,7 +31,6 @@ const KEPT: u64 = 1 << 12;
 /// The size in a word if the span holds the block's true size.
 pub(crate) const SIZE_IN_SPAN: usize = 0xffff;
 
-/// One slot's first word, unpacked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Word(u64);
 
@@ -129,8 +128,8 @@ impl Slot {
         Word(self.word.load(Ordering::Acquire))
     }
 
-    /// Only the slot's owner may do this: the thread that hands the slot out, won the exchange, or
-    /// opens the bucket.
+    /// Only the owner may: the thread that hands the slot out, won the exchange, or opens the
+    /// bucket.
     #[inline]
     pub(crate) fn set(&self, word: Word) {
         self.word.store(word.0, Ordering::Release);

@@ -23,9 +23,8 @@
 //! ```
 //!
 //! `live` counts slots that are not freed, also those not handed out yet. So it reaches zero once,
-//! and the thread that frees the last slot retires the bucket.
-//!
-//! Called by `store` and `heap`. Links and states change under the store's lock.
+//! and the thread that frees the last slot retires the bucket. Called by `store` and `heap`. Links
+//! and states change under the store's lock.
 
 use core::ptr;
 
@@ -41,7 +40,6 @@ use super::slot::{SIZE_IN_SPAN, Slot, State, Word};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Form {
-    /// An ended span.
     Gone = 0,
     /// Buckets of several slots.
     Small = 1,
@@ -54,7 +52,6 @@ pub(crate) enum Form {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Stage {
-    /// Never used.
     Unopened = 0,
     /// Some or all slots are handed out.
     Open = 1,
@@ -72,7 +69,6 @@ pub(crate) enum Stage {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Memory {
-    /// The pattern.
     Pattern = 0,
     /// Zeros: the memory was never used, or its pages went back.
     Zero = 1,
@@ -214,14 +210,12 @@ impl Place {
         }
     }
 
-    /// Returns whether a live block begins at `address`. The slot has this word, and contains
-    /// `address`.
+    /// Returns whether a live block begins at `address`, which is in this slot with this word.
     #[inline]
     pub(crate) fn is_live_at(self, word: Word, address: usize) -> bool {
         word.state() == State::Live && self.block().addr() == address
     }
 
-    /// Returns the bytes from the slot's start to the block's.
     fn offset(self) -> usize {
         match self.bucket.span.form() {
             Form::Small => 0,
@@ -230,7 +224,6 @@ impl Place {
         }
     }
 
-    /// Sets the start of a block that is alone in its slot.
     pub(crate) fn set_offset(self, offset: usize) {
         match self.bucket.span.form() {
             Form::Large => self.bucket.span.offset.store(offset, Ordering::Relaxed),
@@ -266,7 +259,6 @@ impl Place {
         }
     }
 
-    /// Returns the bytes requested, by the slot's word.
     #[inline]
     pub(crate) fn size(self, word: Word) -> usize {
         match word.size() {
@@ -276,7 +268,6 @@ impl Place {
     }
 }
 
-/// The part of a span that contains an address.
 pub(crate) enum Found {
     Slot(Place),
     /// A gap between slots, or a guard, of this bucket.
@@ -359,8 +350,7 @@ impl Span {
         (0..self.bucket_count()).map(move |index| BucketRef { span: self, index })
     }
 
-    /// Returns the slot that begins at an address in a span of small blocks; `None`: no slot does.
-    /// (A fast case of [`Span::locate`].)
+    /// A fast case of [`Span::locate`]: the small slot that begins at an address.
     #[inline(always)]
     pub(crate) fn small_slot_at(&'static self, address: usize) -> Option<Place> {
         if self.form.load(Ordering::Acquire) != Form::Small as u8 {
@@ -544,9 +534,8 @@ impl Span {
 static GONE: Slot = Slot::unused();
 
 impl Bucket {
-    /// Counts a slot as freed. True: it was the last. `alone`: the process has one thread, so no
-    /// locked instruction is needed. The release order makes all records and fills visible to the
-    /// thread that frees the last slot.
+    /// Counts a slot as freed. True: it was the last. `alone`: the process has one thread. The
+    /// release order makes all records and fills visible to the thread that frees the last slot.
     #[inline]
     pub(crate) fn free_one(&self, alone: bool) -> bool {
         if alone {

@@ -21,9 +21,8 @@
 //!   retired meanwhile. A bucket whose count is zero is being retired, and is left alone.
 //!
 //! A cursor searches [`STEPS`] buckets for each bucket opened, and records candidates of all
-//! classes. So a request's work does not grow with the number of buckets.
-//!
-//! Called by `store`, under the heap's lock.
+//! classes. So a request's work does not grow with the number of buckets. Called by `store`, under
+//! the heap's lock.
 
 use core::ptr;
 
@@ -39,7 +38,6 @@ use super::store::{Units, Verify};
 const AGE: i32 = if cfg!(miri) { 1 << 6 } else { 1 << 16 };
 const STEPS: usize = 64;
 const MOST_SLOTS: usize = UNIT / 16;
-/// Candidates recorded for each class.
 const NOTED: usize = 8;
 const SPARED_LEAST: usize = if cfg!(miri) { 64 << 10 } else { 16 << 20 };
 

@@ -32,8 +32,7 @@ use super::slot::Word;
 use super::span::{BucketRef, Form, Memory, Span, Stage};
 use super::sparse::{self, SparseBuckets};
 
-/// Lists of spans with a bucket to open: for each class, for sampled spans, for large spans by
-/// units.
+/// Lists of spans with a bucket to open: by class, of sampled spans, of large spans by units.
 const SAMPLED: usize = CLASSES;
 const LARGE: usize = CLASSES + 1;
 /// Large spans up to this many units are reused whole.
@@ -64,8 +63,7 @@ pub(crate) struct Limits {
     pub(crate) retain: bool,
 }
 
-/// The range of units of a heap's spans, for sweeps. Written under the store's lock, and read
-/// without it.
+/// The units of a heap's spans, for sweeps. Written under the store's lock, read without it.
 pub(crate) struct Units {
     first: AtomicUsize,
     end: AtomicUsize,
@@ -103,7 +101,6 @@ impl Units {
 
 static NO_UNITS: Units = Units::new();
 
-/// All spans of one heap.
 pub(crate) struct Store {
     heap: u32,
     /// None before the heap begins: a static's address would cost each process a page.
@@ -332,8 +329,7 @@ impl Store {
         Some(opened)
     }
 
-    /// Returns whether resized large blocks may stay in place. False if each end must stand at a
-    /// guard, or if no address is reused.
+    /// False if each end must stand at a guard, or if no address is reused.
     fn may_stay(&self) -> bool {
         self.limits.guard != Guard::All && !self.limits.retain
     }
@@ -363,7 +359,7 @@ impl Store {
             // Without a guard the pages go back, because the pattern is only checked in the room.
             if !is_guarded {
                 // SAFETY: unused pages behind the room. (If the kernel refuses, no check reads
-                // their bytes.)
+                // them.)
                 unsafe { SYSTEM.decommit(at(room), had - room) };
             }
         }

@@ -11,7 +11,6 @@
 //!
 //! The lookup of names allocates, perhaps from the debug heap. By then the check's own scope has
 //! ended, and cached data of the program's files is released, so an outer check sees no leak.
-//!
 //! Called by `report` and `check`.
 #![expect(clippy::disallowed_types, reason = "it is used where nothing of the heap is held")]
 
@@ -56,7 +55,6 @@ pub(super) fn note(scope: u32, finding: &Finding) {
     }
 }
 
-/// Returns whether two findings are the same mistake.
 fn is_same(one: &Finding, other: &Finding) -> bool {
     let key = |finding: &Finding| {
         (finding.kind, finding.here.stack, finding.freed.stack, finding.allocated.stack)
@@ -91,7 +89,6 @@ pub(super) fn tell(taken: &Taken) {
     }
 }
 
-/// Returns whether a source file is heapwright's or std's.
 fn is_of_library(file: &str) -> bool {
     file.starts_with(concat!(env!("CARGO_MANIFEST_DIR"), "/src/"))
         || file.contains("/heapwright-stacks")
@@ -119,8 +116,7 @@ impl Text {
         }
     }
 
-    /// Adds a line for each function at an address, with inlined ones, but without heapwright's and
-    /// std's.
+    /// Adds a line for each function at an address, but none for heapwright's and std's.
     fn frame(&mut self, number: usize, at: usize) {
         let mut is_known = false;
         backtrace::resolve(ptr::without_provenance_mut::<c_void>(at), |symbol| {

@@ -13,9 +13,8 @@
 //!
 //! `GONE` blocks went back to their allocator, and are remembered so that a late double free is
 //! reported as a double free. The table stores the complement of a block's address, so that a
-//! search for pointers does not find it here.
-//!
-//! Called by `checked` and `check`, under the heap's lock on the table.
+//! search for pointers does not find it here. Called by `checked` and `check`, under the heap's
+//! lock on the table.
 
 use core::ptr;
 
@@ -34,7 +33,6 @@ const GONE_MOST: usize = if cfg!(miri) { 32 } else { 4096 };
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(super) enum State {
-    /// A record without a block.
     Unused = 0,
     Live,
     Freeing,
@@ -121,7 +119,6 @@ pub(super) enum Claim {
     Unknown,
 }
 
-/// All blocks of one [`Checked`](super::Checked).
 pub(super) struct Table {
     chains: *mut u32,
     chain_bits: u32,
@@ -260,8 +257,7 @@ impl Table {
         }
     }
 
-    /// Doubles the chains, so that there are at least as many as records. False: there are no
-    /// chains.
+    /// Doubles the chains, to at least one for each record. False: there are none.
     fn grow(&mut self) -> bool {
         let bits = (self.chain_bits + 1).max(9);
         let chains: *mut u32 = room(size_of::<u32>() << bits).cast();
@@ -414,7 +410,6 @@ impl Table {
         Some(index)
     }
 
-    /// Quarantines a claimed and filled block.
     pub(super) fn quarantine(&mut self, index: u32, cost: usize) {
         // The block's allocator may have handed the block out again meanwhile.
         if self.get(index).state == State::Freeing {

@@ -544,8 +544,7 @@ fn a_large_span_serves_every_size_whatever_guards_it() {
                 let block = alloc(&heap, size, 16);
                 // SAFETY: the block has this many bytes.
                 unsafe { block.write_bytes(0x41, size) };
-                // With guards, the pages before and behind the block are guarded, however the span
-                // was.
+                // With guards, the pages around the block are guarded, however the span was.
                 #[cfg(target_os = "linux")]
                 {
                     let has_ends = detect.guard
@@ -700,7 +699,6 @@ fn whatever_threads_do_all_buckets_but_the_current_ones_are_full() {
         assert!(with_slots <= open);
         assert_eq!(unknown, 0, "of {with_slots} with slots, of {open} open");
     }
-    // Some operations were checked.
     assert!(seen.iter().any(|&(open, with_slots, _)| 0 < with_slots && with_slots < open));
     for (block, size) in shared.lock().unwrap().drain(..) {
         free(heap, core::ptr::with_exposed_provenance_mut(block), size, 8);

@@ -102,8 +102,7 @@ impl ThreadState {
         self.owed.store(ptr::from_ref(lock).cast_mut(), Ordering::Relaxed);
     }
 
-    /// Enters the state until [`ThreadState::leave`]. False: the caller is a signal handler that
-    /// interrupted the state's thread in it.
+    /// False: the caller is a signal handler that interrupted the state's thread in it.
     #[inline]
     pub(crate) fn enter(&self) -> bool {
         // Only one thread uses the state, so no exchange is needed.

@@ -110,8 +110,7 @@ impl Threads {
         self.entry(number).map_or(0, |entry| entry.scope.load(Ordering::Relaxed))
     }
 
-    /// Calls `visit` with the system's number of each thread of a check, and the place of its
-    /// check.
+    /// Visits the system's number of each thread of a check, and the place of its check.
     pub(super) fn each_of(&self, scope: u32, mut visit: impl FnMut(u32, &AtomicU32)) {
         for number in 1..=self.count() {
             if let Some(entry) = self.entry(number)

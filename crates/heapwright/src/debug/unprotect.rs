@@ -47,7 +47,6 @@ pub(super) fn unprotect(heap: &'static Heap, span: &'static Span, address: usize
     is_guard(&store, span, page) && unsafe { os::unguard(at(span, page), PAGE) }
 }
 
-/// Restores the guard of an address's page, unless the page has been reused.
 pub(super) fn put_back(heap: &'static Heap, address: usize) {
     put_range_back(heap, address, 1);
 }
@@ -86,8 +85,7 @@ pub(super) fn is_guarded(heap: &'static Heap, address: usize) -> bool {
     is
 }
 
-/// Calls `found` for each run of the range's pages that must be guarded, up to the first gap
-/// between spans.
+/// Calls `found` for the range's pages to guard, up to the first gap between spans.
 fn each_guard(
     heap: &Heap,
     store: &Store,

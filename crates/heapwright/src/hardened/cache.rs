@@ -18,16 +18,12 @@
 //! changes places with a random one of the newest entries.
 //!
 //! A forked child shuffles each ring before it takes the first entry. So parent and children hand
-//! out slots in different orders.
-//!
-//! Signal handlers may interrupt any call, and allocate: see [`PENDING`]. The slot's word and
-//! canary reveal misuse: see [`Cache`].
+//! out slots in different orders. Signal handlers may interrupt any call, and allocate: see
+//! [`PENDING`]. The slot's word and canary reveal misuse: see [`Cache`].
 //!
 //! Invariants: the word of each slot in a ring says that the slot is in a ring, and each slot is in
 //! one place. Places of pending calls are excepted. Only a cache's own thread changes the cache.
-//! The cache of an ended thread has no thread. A cache is never freed.
-//!
-//! Called by `mod`.
+//! The cache of an ended thread has no thread. A cache is never freed. Called by `mod`.
 
 use core::cell::{Cell, UnsafeCell};
 use core::iter;
@@ -94,10 +90,9 @@ pub(super) struct Ring {
 }
 
 const PLACE: u32 = size_of::<Place>() as u32;
-/// The most calls of one thread that may be pending at a time.
-///
-/// A call is *pending* if a signal handler interrupted it after it read the counters, but before it
-/// took its place (`step`) or read it. Handlers may allocate, and interrupt one another.
+/// The most calls of one thread that may be pending at a time. Signal handlers may interrupt a
+/// call, one another, and allocate. An interrupted call is *pending* if it has read the counters,
+/// but has not taken its place (`step`), or has not read the place.
 ///
 /// - The fast path does not use the last [`PENDING`] entries and the last [`PENDING`] free places.
 /// - A slow path (a refill, or slots that go back) may run in a handler. It does not write to the
@@ -106,21 +101,18 @@ const PLACE: u32 = size_of::<Place>() as u32;
 ///   Handlers do not use a shut ring, but go to the slabs directly (`mod`). `free` shuts the ring,
 ///   too, while it writes a place, so no slow path moves that place.
 const PENDING: i32 = 3;
-/// The fewest entries that wait in a ring with pending calls.
 const LEAST_WAIT: i32 = 2 * PENDING + 1;
 const FAR: u32 = 1 << 30;
 /// The most entries that go back to the slabs at a time to make room, times [`PLACE`].
 const MOST_GOES: i32 = 256 * PLACE as i32;
 /// [`Ring::reach`] with `hardened:full`, if enough entries wait. (Not times [`PLACE`].)
 const REACH: i32 = 256;
-/// Values of [`Ring::most`] if the slots are too long for the fast path, and while the ring is
-/// shut.
+/// [`Ring::most`] if the slots are too long for the fast path, and while the ring is shut.
 const NONE_COMES: i32 = -1;
 const SHUT: i32 = -2;
 /// The longest slots that the fast path clears.
 const QUICK: u32 = 1024;
-/// All bytes of slots of at least this length are verified before they are handed out, also with
-/// `hardened:light`.
+/// Slots of at least this length are verified whole, also with `hardened:light`.
 pub(super) const LONG: usize = 1 << 10;
 /// The longest slots that the fast path hands out or takes. Only their rings have pending calls.
 const SHORT: usize = size_class::size(size_class::of(LINEAR_MAX + CANARY));
@@ -136,11 +128,9 @@ const RINGS: usize = offset_of!(Cache, rings);
 const RING_STEP: usize = size_of::<Ring>() / CLASS_STEP;
 const _: () = assert!(size_of::<Ring>() == 64);
 
-/// The cache of one thread.
-///
-/// `malloc` hands out a slot only if its word says "in a ring" and its first 16 bytes are zero.
-/// `free` takes a slot only if its canary is intact and its word says "live", with a matching
-/// maker.
+/// The cache of one thread. `malloc` hands out a slot only if its word says "in a ring" and its
+/// first 16 bytes are zero. `free` takes a slot only if its canary is intact and its word says
+/// "live", with a matching maker.
 #[repr(C, align(64))]
 pub(crate) struct Cache {
     /// The stub that the thread's fast word leads to.
@@ -164,7 +154,6 @@ unsafe impl Sync for Cache {}
 
 const _: () = assert!(offset_of!(Cache, stub) == 0);
 
-/// The settings that decide the lengths of rings.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Shape {
     full: bool,
@@ -189,7 +178,6 @@ const fn most_drawn(class: usize, shape: Shape) -> usize {
     if shape.full { most * 2 } else { most }
 }
 
-/// Returns how many entries wait in a ring at first.
 const fn first_stays(class: usize, shape: Shape) -> usize {
     let most = (8 << 10) / size_class::size(class);
     let stays = if most > 16 { 16 } else { most };
@@ -197,7 +185,6 @@ const fn first_stays(class: usize, shape: Shape) -> usize {
     if stays == 0 { 1 } else { stays }
 }
 
-/// Returns how many entries may wait in the ring of a class, if [`budget`] has room for them.
 const fn last_stays(class: usize, shape: Shape) -> usize {
     let first = first_stays(class, shape);
     let (slots, bytes) = (if shape.full { 1984 } else { 320 }, budget(shape));
@@ -224,7 +211,6 @@ const fn spare(class: usize, shape: Shape) -> usize {
     renewed(class, shape) + most_drawn(class, shape) * 3 / 2
 }
 
-/// Returns the places of a ring in which `stays` entries wait: a power of two.
 const fn room(class: usize, shape: Shape, stays: usize) -> usize {
     (stays + spare(class, shape) + 1 + PENDING as usize).next_power_of_two()
 }
@@ -238,8 +224,7 @@ const fn last_room(class: usize, shape: Shape) -> usize {
     room(class, shape, last_stays(class, shape))
 }
 
-// In a ring with pending calls at least [`LEAST_WAIT`] entries wait. A refill has room for one
-// entry.
+// At least [`LEAST_WAIT`] entries wait in a ring with pending calls. A refill has room.
 const _: () = {
     let mut class = 0;
     while class < CLASSES {
@@ -258,7 +243,6 @@ const _: () = {
     }
 };
 
-/// Returns the bytes of a cache with its places.
 const fn bytes(shape: Shape) -> usize {
     let mut places = 0;
     let mut class = 0;
@@ -270,8 +254,7 @@ const fn bytes(shape: Shape) -> usize {
     size_of::<Cache>() + (places + 1) * size_of::<Place>()
 }
 
-/// The reservation that holds all caches, at a random address. Each cache lies between guards. No
-/// overflow of a block reaches a cache.
+/// The reservation for all caches, at a random address. Each cache lies between guards.
 struct Area {
     at: *mut u8,
     size: usize,
@@ -285,13 +268,12 @@ struct Area {
 // SAFETY: the pointers lead to caches, which are never freed.
 unsafe impl Send for Area {}
 
-/// Bytes of address space for the caches of some 16,000 threads, or of 150 threads if address space
-/// is limited. Further threads have no cache.
+/// Address space for the caches of some 16,000 threads (limited: 150). Others have no cache.
 const AREA: usize = 8 << 30;
 const FULL_AREA: usize = 32 << 30;
 const LIMITED_AREA: usize = 8 << 20;
-/// At twice this number of caches with threads, and at each further doubling, the limit of waiting
-/// slots in a ring is halved. So the sum over all threads stays about the same.
+/// Twice this many caches with threads, and each further doubling, halve the limit of waiting
+/// slots.
 const MANY: usize = 16;
 /// The most caches without a thread in which slots wait for the next thread.
 const MOST_FILLED: usize = 4;
@@ -304,7 +286,6 @@ static CACHES: Lock<Area> = Lock::new(Area {
     unused: ptr::null(),
     filled: 0,
 });
-/// The number of caches that have a thread.
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
 static NEWEST: AtomicPtr<Cache> = AtomicPtr::new(ptr::null_mut());
 
@@ -316,8 +297,7 @@ impl Cache {
         unsafe { &*ptr::from_ref(hot).cast::<Self>() }
     }
 
-    /// Returns a cache for the calling thread, whose calls `serve` serves: an ended thread's, or a
-    /// new one. `None`: there is no memory.
+    /// Returns a cache for the calling thread: an ended thread's, or a new one, if there is memory.
     pub(crate) fn adopt_or_make(serve: &'static Serve) -> Option<&'static Self> {
         let mut area = CACHES.lock();
         // SAFETY: the pointer is null or leads to a cache, which is never freed.
@@ -347,13 +327,12 @@ impl Cache {
         if !unsafe { SYSTEM.commit(at, size) } {
             return None;
         }
-        // SAFETY: the pages were just committed. (Without huge pages, a thread that uses few
-        // classes touches few pages.)
+        // SAFETY: the pages were just committed. (So a thread that uses few classes touches few
+        // pages.)
         unsafe { os::advise_huge_pages(at, size, false) };
         area.used += page + size;
         let made = at.cast::<Self>();
-        // SAFETY: fresh memory reads as zero, which is a cache without places. No other thread
-        // knows the memory.
+        // SAFETY: fresh memory reads as zero, a cache without places. No other thread knows it.
         let cache = unsafe { &mut *made };
         cache.begin(serve, at.wrapping_add(size_of::<Self>()).cast(), shape);
         IN_USE.fetch_add(1, Ordering::Relaxed);
@@ -411,8 +390,7 @@ impl Cache {
         IN_USE.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Gives the oldest slots of a class back until at most `leave` are left, if the class's lock
-    /// is available. The ring is shut.
+    /// Gives the oldest slots back down to `leave`, if the class's lock is free. The ring is shut.
     fn give_back(class: usize, ring: &Ring, ready: &mut u32, leave: i32) {
         let count = ring.count();
         if count <= leave {
@@ -464,8 +442,7 @@ impl Cache {
         Some(done)
     }
 
-    /// Makes slots ready that have waited long enough. False: too few slots wait, or the caller is
-    /// a signal handler that interrupted a slow path.
+    /// Makes slots ready that waited long enough. False: too few wait, or `slowly` refused.
     #[inline]
     pub(super) fn renew(&self, class: usize) -> bool {
         let ring = &self.rings[class];
@@ -526,8 +503,7 @@ impl Cache {
         *ready = head;
     }
 
-    /// Draws slots into the ring of a class, so that some are ready. False: there is no memory, or
-    /// the caller is a signal handler that interrupted a slow path.
+    /// Draws slots into a ring, so that some are ready. False: no memory, or `slowly` refused.
     pub(super) fn refill(&self, class: usize) -> bool {
         self.slowly(class, |ring, ready| self.refill_slowly(class, ring, ready)).unwrap_or(false)
     }
@@ -591,8 +567,7 @@ impl Cache {
         drawn > 0
     }
 
-    /// Takes a slot of any length like [`Cache::pop`]. `None`: the caller is a signal handler that
-    /// interrupted a slow path.
+    /// Takes a slot of any length like [`Cache::pop`]. `None`: as for `slowly`.
     #[inline]
     pub(super) fn pop_busily(
         &self,
@@ -603,11 +578,10 @@ impl Cache {
         let ring = &self.rings[class];
         let size = ring.room as usize + CANARY;
         self.busily(|| {
-            // Long slots are handed out only here. To verify all their bytes costs as much as to
-            // clear them.
+            // Long slots are handed out only here. Verifying them costs as much as clearing them.
             if size >= LONG {
-                // SAFETY: the bytes are those of a slot, which is this thread's. The sizes of long
-                // slots are multiples of 128 bytes.
+                // SAFETY: the bytes are a slot, which is this thread's. Long sizes are multiples of
+                // 128.
                 self.pop(ring, asked, maker, |block| unsafe { slots::long_bits(block, size) })
             } else if settings::get().full {
                 // SAFETY: the bytes are those of a slot, which is this thread's.
@@ -641,8 +615,7 @@ impl Cache {
         if bits(block) | (slots::read(word) ^ u64::from(IN_RING)) != 0 {
             return Err(Refused::Changed(block));
         }
-        // SAFETY: the next place belongs to this ring or to the next. One more place follows the
-        // last ring.
+        // SAFETY: the next place belongs to this ring or the next. One more follows the last ring.
         let next = unsafe { &*at.wrapping_add(1) };
         prefetch(next.block.load(Ordering::Relaxed));
         let more = u32::from(word::live(maker, 0)) - LEAST_LIVE;
@@ -744,8 +717,7 @@ impl Cache {
         let word_at = settings::get().words.wrapping_add(unit * A_UNIT + index);
         // SAFETY: a unit has a word for every 16 bytes, and the words of a slab are committed.
         let word = unsafe { &*word_at };
-        // If the block's maker fits the call, `slack` is the block's slack. Otherwise it is more
-        // than any slack.
+        // If the maker does not fit the call, the result is more than any slack.
         let slack = (slots::read(word) as u32)
             .wrapping_sub(const { word::live(word::maker(Origin::of::<FROM>(), false), 0) as u32 });
         if slack > MOST_SLACK as u32 {
@@ -813,8 +785,7 @@ impl Cache {
         }
     }
 
-    /// Takes back a slot that was just freed. False: there is no room, or the caller is a signal
-    /// handler that interrupted a slow path.
+    /// Takes back a slot that was just freed. False: there is no room, or `slowly` refused.
     pub(super) fn keep(&self, class: usize, slot: Free) -> bool {
         self.slowly(class, |ring, ready| Self::take_in(class, ring, ready, slot)) == Some(true)
     }
@@ -849,9 +820,7 @@ impl Cache {
     }
 }
 
-/// The reason why a ring gives no usable slot.
 pub(super) enum Refused {
-    /// No entry is ready.
     TooFew,
     /// The slot that was taken out has a wrong word, or bytes other than zero, and is in no ring.
     Changed(*mut u8),
@@ -967,8 +936,7 @@ impl Ring {
     #[inline(always)]
     fn is_full(&self) -> bool {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: the code only loads aligned fields of a ring. The loads of its counters equal
-        // relaxed atomic loads.
+        // SAFETY: the code only loads aligned fields of a ring, like relaxed atomic loads.
         unsafe {
             core::arch::asm!(
                 "mov {count:e}, dword ptr [{ring} + {tail}]",
@@ -1014,8 +982,7 @@ impl Ring {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         {
             let mut at = PLACE;
-            // SAFETY: the code adds to a counter that only this thread changes. Other threads may
-            // read it.
+            // SAFETY: the code adds to a counter that only this thread changes and others may read.
             unsafe {
                 core::arch::asm!(
                     "xadd dword ptr [{ring} + {counter}], {at:e}",
@@ -1128,8 +1095,6 @@ pub(super) fn before_fork() {
     CACHES.acquire();
 }
 
-/// Releases the lock on either side of a fork.
-///
 /// # Safety
 ///
 /// The call follows [`before_fork`] in the forking thread or its copy in the child.
@@ -1138,8 +1103,7 @@ pub(super) unsafe fn after_fork() {
     unsafe { CACHES.release() };
 }
 
-/// Makes a forked child choose differently from its parent. (Each ring is shuffled at the next call
-/// of its class, and not here. The forking thread may be a signal handler in the middle of a call.)
+/// The rings are shuffled later, because the forking thread may be a signal handler in a call.
 pub(super) fn choose_anew() {
     all().flat_map(|cache| &cache.rings).for_each(Ring::forget_order);
 }

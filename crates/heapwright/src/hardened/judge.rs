@@ -5,9 +5,7 @@
 //! ```
 //!
 //! With `on_misuse=report` the process continues and loses at most the block, if its reuse is not
-//! safe.
-//!
-//! Called by the other files of `hardened`, sometimes with the lock of a size class held.
+//! safe. Called by the other files of `hardened`, sometimes with the lock of a size class held.
 
 use super::Extent;
 use super::settings;
@@ -22,7 +20,6 @@ pub(super) enum Wrong {
     Overflow,
     /// The block was changed after its free.
     WriteAfterFree,
-    /// Another function made the block.
     Maker {
         made: u16,
         given: u16,

@@ -15,9 +15,7 @@
 //!
 //! Invariants: the holder of a block owns its record. A free sets `requested` to [`Record::KEPT`]
 //! by an exchange. If two threads free a block, one of them fails. A thread takes the queue's lock
-//! with no other lock of this heap, and before the chunk's.
-//!
-//! Called by `mod`.
+//! with no other lock of this heap, and before the chunk's. Called by `mod`.
 
 use super::Extent;
 use super::judge::{self, Wrong};
@@ -247,7 +245,6 @@ fn allocate_with_room(request: Request, room: usize) -> *mut u8 {
 
 fn take(units: usize, align: usize) -> Option<Run> {
     let (before, after) = if chunk::is_limited() { (1, 1) } else { QUEUE.lock().guards() };
-    // The block has the run's alignment.
     let step = align.div_ceil(UNIT).max(1);
     let before = if step > 1 { step } else { before };
     if before > u16::MAX as usize {
@@ -257,8 +254,7 @@ fn take(units: usize, align: usize) -> Option<Run> {
     let taken = chunk::take(all, step, Want::Zero, Entry::GUARD, |_| Entry::GUARD)?;
     let run = Run { first: taken.unit, before, units, after };
     if !taken.zero {
-        // The guards' bytes, too: the kernel may refuse guards, and the chunk takes only zeros
-        // back.
+        // The guards, too: the kernel may refuse them, and the chunk takes back only zeros.
         let at = MAP.address_of(run.first);
         // SAFETY: the new run is committed, and no other code knows it.
         unsafe { SYSTEM.make_zero(at, all * UNIT) };
@@ -337,8 +333,7 @@ pub(super) fn free(block: *mut u8, what: Return) -> bool {
     }
     let place = run.place();
     if is_lost || !place.free() {
-        // SAFETY: the caller gives up the block. (The bytes behind its pages are guarded or read as
-        // zero.)
+        // SAFETY: the caller gives up the block. (The bytes behind it are guarded or zero.)
         unsafe { take_away(block, usable) };
         chunk::note_purged(usable);
         if is_lost || !place.cool_live() {
@@ -432,18 +427,14 @@ pub(super) fn before_fork() {
     QUEUE.acquire();
 }
 
-/// Releases the lock on either side of a fork.
-///
 /// # Safety
 ///
 /// The call follows [`before_fork`] in the forking thread or its copy in the child.
 pub(super) unsafe fn after_fork() {
-    // SAFETY: the caller promises that this thread, or the thread that it is a copy of, holds the
-    // lock.
+    // SAFETY: this thread, or the thread that it is a copy of, took the lock before the fork.
     unsafe { QUEUE.release() };
 }
 
-/// Releases the addresses of all freed blocks.
 pub(super) fn trim() {
     let mut out = [Run::NONE; QUEUED];
     {

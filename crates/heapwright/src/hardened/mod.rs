@@ -19,15 +19,13 @@
 //!
 //! **Blocks.** A block is exactly as long as requested. Behind it lies a secret word with a first
 //! byte of zero (`word`), and then zeros. A new block reads as zero, because the free cleared it.
-//!
 //! docs/hardened.md tells which attacks each property stops. The ideas are those of hardened_malloc
 //! (out-of-line metadata, quarantine, canaries, zero on free), scudo and snmalloc (sampled guards,
 //! random order).
 //!
 //! Invariants: no metadata that the heap trusts lies in the window, or at a known distance from it.
-//! The settings are read-only.
-//!
-//! Called by `heap`: its tables for hardened stubs (`modes`), its start and its fork handlers.
+//! The settings are read-only. Called by `heap`: its tables for hardened stubs (`modes`), its start
+//! and its fork handlers.
 
 mod cache;
 mod judge;
@@ -64,7 +62,6 @@ use settings::Settings;
 use slots::Slot;
 use word::{CANARY, IN_RING, MOST_SLACK};
 
-/// The block that contains an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Extent {
     pub(crate) block: usize,
@@ -73,8 +70,7 @@ pub(crate) struct Extent {
     pub(crate) is_live: bool,
 }
 
-/// Makes a guarded block for a request, if this request is chosen for one. The arguments are the
-/// request and the number of slots that the next refill draws.
+/// Makes a guarded block if the request is chosen. The number: slots that the next refill draws.
 pub(crate) type Guards = fn(Request, usize) -> Option<NonNull<u8>>;
 
 /// Starts the heap if the options select it. The caller has opened the window, and no thread
@@ -118,7 +114,6 @@ pub(crate) fn malloc<const FROM: u8, const FULL: bool>(size: usize, hot: &Hot) -
     }
 }
 
-/// Serves [`malloc`] if no slot is ready.
 #[cold]
 #[inline(never)]
 fn malloc_few<const FROM: u8, const FULL: bool>(size: usize, hot: &Hot) -> *mut u8 {
@@ -316,7 +311,6 @@ fn renew(cache: &Cache, class: usize) -> bool {
     is_ready
 }
 
-/// Does the periodic work of slow paths.
 fn pass() {
     if !sync::is_interrupted() {
         let now = os::coarse_ms();
@@ -436,8 +430,7 @@ fn compare(
     }
 }
 
-/// Compares the claims of a call with a live block between guards, as if the block were in a slot.
-/// A request of this origin and alignment made the block, for `asked` bytes.
+/// Like `compare`, for a block of `asked` bytes between guards, made by this origin and alignment.
 #[cfg(feature = "debug")]
 pub(crate) fn compare_guarded(
     origin: Origin,
@@ -460,8 +453,7 @@ fn is_other(told: usize, asked: usize) -> bool {
     class_of(told.max(1), 1) != class_of(asked.max(1), 1)
 }
 
-/// Returns the bytes requested for the live block in a slot, if the address that a call names is
-/// its start. Checks the claims of the call.
+/// Checks a call's claims. Returns the bytes requested if the call names a live block's start.
 fn checked(slot: Slot, offset: usize, what: Return) -> Option<usize> {
     let (call, address) = (what.call.word(), slot.block.addr());
     let known = slot.read();
@@ -486,12 +478,9 @@ fn checked(slot: Slot, offset: usize, what: Return) -> Option<usize> {
     Some(asked)
 }
 
-/// Frees a block, which is not null. False: the block is not this heap's. `cache` is the calling
-/// thread's, if it has one.
-///
-/// Slabs and large blocks of this heap have their own owner in the address map, so any thread frees
-/// them. Blocks made before the options were read, or by first-class heaps, are freed as in fast
-/// mode.
+/// Frees a block, which is not null. False: the block is not this heap's. Any thread frees blocks
+/// of this heap, because they have their own owner in the address map. Blocks made before the
+/// options were read, or by first-class heaps, are freed as in fast mode.
 ///
 /// # Safety
 ///
@@ -511,8 +500,7 @@ pub(crate) unsafe fn give_back(
         return true;
     }
     slot.write(IN_RING);
-    // (If a signal handler that interrupted the holder of the class's lock frees the slot, the slot
-    // is lost.)
+    // (A signal handler that interrupted the holder of the class's lock loses the slot.)
     if slot.is_empty {
         slabs::put(slabs::EMPTY, iter::once(slot.as_free()));
         return true;
@@ -530,8 +518,7 @@ pub(crate) unsafe fn give_back(
     true
 }
 
-/// Reports a pointer that leads into this heap, but not to a block. False: the pointer leads
-/// elsewhere.
+/// Reports a pointer into this heap, but not to a block. False: it leads elsewhere.
 fn is_misplaced(address: usize, unit: usize, entry: Entry, what: Return) -> bool {
     let call = what.call.word();
     if let Some(found) = large::find(address) {
@@ -609,12 +596,10 @@ pub(crate) unsafe fn realloc(
         }
     };
     let mut new = make();
-    // SAFETY: both blocks have this many bytes. The old block is the caller's, the new block is
-    // ours.
+    // SAFETY: both blocks have this many bytes, the old one is the caller's, the new one ours.
     let moved =
         |new| unsafe { os::move_bytes(block, new, asked.min(size), large::MOVE_PAGES) }.is_some();
-    // If pages could not be moved, the new block may have a hole and is not used again. From then
-    // on no pages move in this process, so the second try copies the bytes.
+    // If pages could not be moved, the new block may have a hole. The second try copies the bytes.
     if !new.is_null() && !moved(new) {
         new = make();
         if !new.is_null() && !moved(new) {
@@ -672,7 +657,6 @@ pub(crate) fn room(unit: usize, entry: Entry, class: usize, address: usize) -> u
     end.saturating_sub(offset)
 }
 
-/// Returns whether the program continues after a report of misuse.
 pub(crate) fn reports_misuse() -> bool {
     is_on() && settings::get().reports
 }
@@ -729,8 +713,8 @@ pub(crate) fn at_exit() {
                 let size = size_class::size(class);
                 // SAFETY: the bytes are those of a free slot, and there is no other thread.
                 let is_changed = !unsafe { slots::is_zero(slot.block, size) };
-                // (Otherwise a call holds the slot: a signal handler interrupted the call and ends
-                // the process.)
+                // (Otherwise a signal handler interrupted a call that holds the slot, and ends the
+                // process.)
                 if is_changed && (slab.is_returned(index) || cache::holds(slot.block)) {
                     judge::report(Wrong::WriteAfterFree, "exit", address, size);
                 }
@@ -741,7 +725,6 @@ pub(crate) fn at_exit() {
     }
 }
 
-/// Returns the slots in threads' rings, and their bytes.
 pub(crate) fn cached() -> (usize, usize) {
     if is_on() { Cache::held_by_all() } else { (0, 0) }
 }
@@ -763,8 +746,6 @@ pub(crate) fn before_fork() {
     }
 }
 
-/// Releases the locks on either side of a fork.
-///
 /// # Safety
 ///
 /// The call follows [`before_fork`] in the forking thread or its copy in the child.

@@ -8,9 +8,8 @@
 //!
 //! Each thread (its cache) and each size class has a stream. The heap asks the kernel for the key
 //! when it starts. A forked child asks again. In a sandbox it does not, and the process's number
-//! makes its keys differ from the parent's.
-//!
-//! Called by the other files of `hardened`, which draw slots and place runs.
+//! makes its keys differ from the parent's. Called by the other files of `hardened`, which draw
+//! slots and place runs.
 #![forbid(unsafe_code)]
 
 use crate::os;
@@ -72,11 +71,9 @@ impl Random {
     }
 
     /// Puts `count` things, at most [`MOST_SHUFFLED`], into random order (Fisher and Yates). Passes
-    /// pairs of places to `change`, which exchanges them.
-    ///
-    /// 64 random bits are a fraction between 0 and 1. The integer part of its product with a bound
-    /// is a choice, and the fractional part the next fraction. The bias of a choice is at most
-    /// 2^-22.
+    /// pairs of places to `change`, which exchanges them. 64 random bits are a fraction between 0
+    /// and 1. The integer part of its product with a bound is a choice, and the fractional part the
+    /// next fraction. The bias of a choice is at most 2^-22.
     #[inline]
     pub(super) fn shuffle(&mut self, count: u32, mut change: impl FnMut(u32, u32)) {
         debug_assert!(count <= MOST_SHUFFLED);
@@ -98,7 +95,6 @@ impl Random {
 static PROCESS_KEY: [AtomicU32; 8] = [const { AtomicU32::new(0) }; 8];
 static DRAWN: AtomicU32 = AtomicU32::new(0);
 
-/// Asks the kernel for the process's key.
 pub(super) fn begin() {
     let mut bytes = [0; 32];
     os::random(&mut bytes);
@@ -147,7 +143,6 @@ fn block(key: &[u32; 8], counter: u64) -> [u32; WORDS] {
     words
 }
 
-/// Does a quarter round of each column.
 #[inline(always)]
 fn quarters([mut a, mut b, mut c, mut d]: [Row; 4]) -> [Row; 4] {
     for (left, right) in [(16, 12), (8, 7)] {

@@ -19,14 +19,12 @@
 //!
 //! With `hardened:full`, calls with a token (`__alloc_token_*`) have their own classes, in four
 //! groups. Blocks of two groups never share a slab, now or later. They use no ring: a freed slot
-//! waits in its class.
-//!
-//! One more class serves blocks of size 0. All of its extents are guarded, so every access fails.
+//! waits in its class. One more class serves blocks of size 0. All of its extents are guarded, so
+//! every access fails.
 //!
 //! Invariants: the class's lock protects all of this state. A thread takes it with no other lock of
-//! this heap, and before the chunk's. A slab is listed while it has free or unopened slots.
-//!
-//! Called by `cache` and `mod`.
+//! this heap, and before the chunk's. A slab is listed while it has free or unopened slots. Called
+//! by `cache` and `mod`.
 
 use core::iter;
 use core::ptr;
@@ -78,7 +76,6 @@ const LEAST_OPENED: usize = 8;
 /// Units of a class's first extent, and of its longest.
 const FIRST_EXTENT: usize = 4;
 const MOST_EXTENT: usize = 256;
-/// The most units of a gap.
 const MOST_GAP: usize = 16;
 /// One unit in this many is a guard.
 const GUARD_EVERY_LIGHT: usize = 8;
@@ -117,8 +114,7 @@ pub(super) struct Class {
     /// Free opened slots, and slots that are out.
     free: usize,
     out: usize,
-    /// The number of idle slabs (with memory, without a slot out), and its minimum since the last
-    /// look.
+    /// Idle slabs (with memory, without a slot out), and their minimum since the last look.
     idle: usize,
     spared: usize,
     random: Random,
@@ -163,8 +159,7 @@ pub(super) fn put(class: usize, slots: impl Iterator<Item = Free>) -> bool {
     true
 }
 
-/// Takes a freed slot of a grouped class, which waits until [`WAITING`] others were freed. False:
-/// as for [`put`].
+/// Takes a freed slot of a grouped class, which waits until [`WAITING`] others were freed.
 pub(super) fn put_to_wait(class: usize, slot: Slot) -> bool {
     let Some(mut it) = lock(class) else { return false };
     let at = it.waits;
@@ -176,8 +171,7 @@ pub(super) fn put_to_wait(class: usize, slot: Slot) -> bool {
     true
 }
 
-/// Releases up to [`MOST_PURGED`] idle slabs, if it is time. The caller is a slow path without a
-/// lock.
+/// Releases up to [`MOST_PURGED`] idle slabs, if it is time. The caller holds no lock.
 pub(super) fn pass(now: u32) {
     let due = DUE.load(Ordering::Relaxed);
     let is_time = due != NEVER && now.wrapping_sub(due) < u32::MAX / 2;
@@ -223,15 +217,12 @@ pub(super) fn before_fork() {
     }
 }
 
-/// Releases the locks on either side of a fork.
-///
 /// # Safety
 ///
 /// The call follows [`before_fork`] in the forking thread or its copy in the child.
 pub(super) unsafe fn after_fork() {
     for class in &ALL {
-        // SAFETY: the caller promises that this thread, or the thread that it is a copy of, holds
-        // the lock.
+        // SAFETY: this thread, or the thread that it is a copy of, took the lock before the fork.
         unsafe { class.release() };
     }
 }
@@ -417,8 +408,7 @@ impl Class {
         Slab::at(&MAP, unit, 0).set_listed(false);
     }
 
-    /// Makes the next unit of the class's extent a slab, or of a new extent if the class
-    /// `may_grow`.
+    /// Makes a unit of the extent a slab, or of a new extent if the class `may_grow`.
     fn new_slab(&mut self, class: usize, may_grow: bool) -> Option<usize> {
         loop {
             if self.extent.left == 0 && !(may_grow && self.new_extent(class)) {

@@ -11,9 +11,7 @@
 //! Invariants: only the holder of a slot changes the slot's word, by a plain store. The holder is
 //! the owner of the live block, the thread of the ring, or the holder of the class's lock. If two
 //! threads free a block at once, the heap finds that when the slot returns to its slab or is handed
-//! out.
-//!
-//! Called by the other files of `hardened`.
+//! out. Called by the other files of `hardened`.
 
 use super::Extent;
 use super::settings;
@@ -42,8 +40,7 @@ pub(super) struct Free {
     pub(super) word: *const AtomicU16,
 }
 
-/// If all words are reserved at once: the number of units with committed words, from the first unit
-/// on.
+/// The units with committed words, from the first on, if all words are reserved at once.
 static COMMITTED: AtomicUsize = AtomicUsize::new(0);
 /// Words are committed for this many units at a time.
 const STEP: usize = 64;
@@ -102,8 +99,7 @@ impl Slot {
         Self { block, word: word_of(unit, index), class, is_empty }
     }
 
-    /// Returns the slot that contains an address, and the offset in it. `None`: no slab of the
-    /// hardened heap is there, or the address is behind the slab's last slot.
+    /// Returns the slot of an address in a slab of this heap, and the offset in the slot.
     pub(super) fn of(address: usize) -> Option<(Self, usize)> {
         let (unit, entry) = MAP.lookup(address);
         Self::in_unit(unit, entry, address)
@@ -138,8 +134,7 @@ impl Slot {
         unsafe { &*self.word }.store(word, Ordering::Relaxed);
     }
 
-    /// Makes the slot a live block of `asked` bytes, which leave room for a canary. The caller
-    /// holds the slot.
+    /// Makes the slot, which the caller holds, a live block with room for a canary.
     pub(super) fn make_live(&self, maker: u16, asked: usize) {
         self.write(word::live(maker, self.size() - CANARY - asked));
         // SAFETY: the caller holds the slot.
@@ -152,8 +147,7 @@ impl Slot {
         unsafe { is_whole(self.block, asked, self.size()) }
     }
 
-    /// Returns whether a live block has its canary. `malloc` makes the block live before it writes
-    /// the canary.
+    /// Returns whether a live block has its canary, which `malloc` writes after the word.
     pub(super) fn has_end(&self, asked: usize) -> bool {
         // SAFETY: the slot has room for the requested bytes and the canary.
         unsafe { self.block.wrapping_add(asked).cast::<u64>().read_unaligned() != 0 }
@@ -206,7 +200,6 @@ pub(super) unsafe fn is_whole(block: *const u8, asked: usize, room: usize) -> bo
         }
         used += CANARY;
     }
-    // Reads bytes up to a whole word, then words.
     let aligned = used.next_multiple_of(8);
     for at in used..aligned {
         // SAFETY: the byte is in the block's room, which ends at a multiple of 16.
@@ -218,8 +211,6 @@ pub(super) unsafe fn is_whole(block: *const u8, asked: usize, room: usize) -> bo
     unsafe { is_zero(block.wrapping_add(aligned), room - aligned) }
 }
 
-/// Returns whether all of `size` bytes are zero.
-///
 /// # Safety
 ///
 /// The bytes are the caller's, and `block` is aligned to 8.
@@ -393,8 +384,6 @@ pub(super) unsafe fn clear_quick(block: *mut u8, size: usize) {
     }
 }
 
-/// Clears `size` bytes.
-///
 /// # Safety
 ///
 /// The bytes are the caller's to change.

@@ -17,9 +17,7 @@
 //! commit it. The kernel tells which pages are touched (`mincore`), until all are.
 //!
 //! Invariants: a record's warmth is set if and only if the run's guards are read-only. Only the
-//! holder of the block, or of the run taken from the queue, changes the warmth.
-//!
-//! Called by `large`.
+//! holder of the block, or of the run taken from the queue, changes the warmth. Called by `large`.
 
 use super::slots;
 use crate::address_map::MAP;
@@ -29,7 +27,6 @@ use crate::size_class::UNIT;
 use crate::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 const LONGEST: usize = 1 << 20;
-/// The most bytes of freed warm blocks.
 const MOST_BYTES: usize = 8 << 20;
 /// The most warm runs. Each is up to four mappings.
 const MOST_RUNS: usize = 128;
@@ -40,7 +37,6 @@ const LEAST_PAGE: usize = 4 << 10;
 const FRESH: u8 = 0;
 /// The run is cold, and came from the queue.
 const REUSED: u8 = 1;
-/// The run is warm.
 const WARM: u8 = 2;
 /// The run is warm, and all of its block's pages were touched.
 const FULL: u8 = 3;

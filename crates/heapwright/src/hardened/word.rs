@@ -9,7 +9,6 @@
 //!
 //! The word of a slot lies in a separate table (`slots`), so no block leads to it. It reveals a
 //! double free, a free by the wrong function, and a free of a block that was never handed out.
-//!
 //! Called by the other files of `hardened`.
 #![forbid(unsafe_code)]
 

@@ -3,9 +3,7 @@
 //! A sample of `n` bytes stands for `1/p` blocks, where `p` is the probability of a sample at its
 //! size (`poisson`). Sums of `1/p` estimate counts, and sums of `n/p` estimate bytes. The sum of
 //! `(1-p)/p^2` estimates the variance of a count. For bytes, each term is multiplied by `n^2`
-//! (Horvitz and Thompson).
-//!
-//! Called by the other files of `samples`, under its lock.
+//! (Horvitz and Thompson). Called by the other files of `samples`, under its lock.
 
 use crate::paged_table::Keyed;
 
@@ -14,7 +12,6 @@ pub(super) struct Estimate {
     pub(super) samples: u64,
     pub(super) blocks: f64,
     pub(super) bytes: f64,
-    /// The variance of the bytes.
     pub(super) variance: f64,
 }
 

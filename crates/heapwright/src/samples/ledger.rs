@@ -7,9 +7,7 @@
 //! *Growth* counts from an earlier moment. Each stack's bytes are copied 67 ms after the start, and
 //! each time the age has doubled. The last two copies are kept, and growth counts from the older
 //! one: it covers the last half to three quarters of the time. A copy may be made late, just before
-//! the first change after its moment.
-//!
-//! Called by the other files of `samples`, under its lock.
+//! the first change after its moment. Called by the other files of `samples`, under its lock.
 
 use heapwright_record::debug::Memory;
 
@@ -66,8 +64,7 @@ pub(super) struct Samples {
     pub(super) scratch: Scratch,
     /// The files of the profile, without the process's id.
     pub(super) prefix: Prefix,
-    /// The process that saves its profile near the memory limit, and the random part of the file's
-    /// name.
+    /// The process with a profile near the memory limit, and the random part of the file's name.
     pub(super) limit_file: (u32, u64),
     pub(super) save_ns: u64,
     pub(super) recorder: Recorder,
@@ -268,8 +265,7 @@ impl Samples {
         now
     }
 
-    /// Returns the process's resident bytes. 0: no file is saved, or a sandbox forbids the reading
-    /// of the kernel's file.
+    /// 0: no file is saved, or a sandbox forbids the reading of the kernel's file.
     fn resident(&self) -> u64 {
         let may_ask = self.prefix.is_given() && !memory_limit::is_in_sandbox();
         if may_ask { os::resident_bytes().0 } else { 0 }

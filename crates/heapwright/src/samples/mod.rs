@@ -15,9 +15,8 @@
 //!
 //! One lock protects all records. A thread takes it when a sample is made, resized or freed. The
 //! callers ensure that no signal handler calls these functions after it interrupted the lock's
-//! holder. For runs of units see `runs`, for tracers of the whole machine `probes`.
-//!
-//! Called by `heap`, by the substrate's `runs`, and by `profile`.
+//! holder. For runs of units see `runs`, for tracers of the whole machine `probes`. Called by
+//! `heap`, by the substrate's `runs`, and by `profile`.
 
 mod estimate;
 mod ledger;
@@ -56,8 +55,7 @@ pub(crate) fn begin(period: usize) {
     SAMPLES.lock().begin(period);
 }
 
-/// Registers for forks before the first use of the lock, so that no fork finds it held. The caller
-/// holds no lock.
+/// Registers for forks before the first use of the lock. The caller holds no lock.
 pub(crate) fn join() {
     if !HAS_JOINED.load(Ordering::Acquire) {
         fork::join(Part::Samples, &HANDLERS);
@@ -120,7 +118,6 @@ pub(crate) fn forget(is_gone: impl Fn(usize) -> bool) {
     }
 }
 
-/// Saves the present profile in the file of [`save_in`].
 pub(crate) fn save() -> bool {
     if sync::holds_all() {
         return SAMPLES.lock().save();

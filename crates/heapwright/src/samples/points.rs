@@ -11,7 +11,6 @@
 //! The first change after a point makes the point, with the live bytes since the previous change.
 //! So the point is exact, and a time without changes takes two points. When the room is full, cells
 //! double, and each keeps its last point. From the 64th point on, there are always at least 64.
-//!
 //! Called by the other files of `samples`, under its lock.
 
 const MOST: usize = 256;
@@ -45,7 +44,6 @@ impl Points {
         FIRST_STEP_NS << self.doublings
     }
 
-    /// Returns the end of the cell of the last change.
     fn next_ns(&self) -> u64 {
         self.cell_ns.saturating_add(self.step_ns())
     }

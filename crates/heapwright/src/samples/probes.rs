@@ -15,9 +15,7 @@
 //! probes cost one instruction for each sample. A `realloc` that moves is a free and an allocation.
 //!
 //! While a tracer is attached, `status` starts samples, if the process is published and is in no
-//! sandbox of its own.
-//!
-//! Called by `samples`, and by `status`.
+//! sandbox of its own. Called by `samples`, and by `status`.
 
 use crate::sync::atomic::{AtomicU16, Ordering};
 

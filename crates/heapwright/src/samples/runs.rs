@@ -24,7 +24,6 @@ static SAMPLER: Sampler = Sampler { took, gave };
 /// Skipped runs, because the lock was held too long.
 static MISSED: AtomicU64 = AtomicU64::new(0);
 
-/// Starts or stops samples of runs.
 pub(crate) fn sample_runs(are: bool) {
     runs::sample(are.then_some(&SAMPLER));
 }

@@ -1,7 +1,6 @@
 //! The written profile: a complete record of every stack and thread with samples.
 //!
 //! With the option `profile`, the profile is saved now and then, so a killed process leaves one.
-//!
 //! Called by the other files of `samples`, under its lock.
 
 use heapwright_record::debug::{

@@ -226,8 +226,7 @@ fn leaks_are_counted_the_limit_is_kept_and_all_goes_back() {
             unsafe { self.0.alloc(layout) }
         }
         unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-            // SAFETY: the block came from this allocator with this layout, as the caller
-            // promises.
+            // SAFETY: the caller promises that the block came from here with this layout.
             unsafe { self.0.dealloc(block, layout) }
         }
     }

@@ -13,9 +13,8 @@
 //! finding is reported before the function runs, so its stack is the caller's.
 //!
 //! A write beyond a block leaves damage that a later check also finds. So the heap remembers
-//! reported blocks ([`Told`]), and repairs their damage without a second report.
-//!
-//! Called by `debug`'s entry points; `judge` and `late` use [`Told`].
+//! reported blocks ([`Told`]), and repairs their damage without a second report. Called by
+//! `debug`'s entry points; `judge` and `late` use [`Told`].
 
 use heapwright_record::debug::{Access, Call, Finding, FindingKind, Function, Region};
 
@@ -45,7 +44,7 @@ pub(in crate::debug) fn room(span: &'static Span, address: usize) -> usize {
     if span.has_poison() { poisoned::clean_bytes(address, left) } else { left }
 }
 
-/// Like [`room`], without poison.
+/// Like [`room`], but ignores poison.
 pub(in crate::debug) fn left(span: &'static Span, address: usize) -> usize {
     let Found::Slot(place) = span.locate(address) else { return 0 };
     let word = place.record().word();
@@ -136,7 +135,7 @@ impl Heap {
         self.report_asked(kind, block, asked, asked.address);
     }
 
-    /// Reports an argument. `first` is the first invalid byte, or before an overflow in the block.
+    /// Reports an argument. `first` is the first invalid byte, but the block's end for an overflow.
     fn report_asked(&'static self, kind: FindingKind, block: Finding, asked: Asked, first: usize) {
         let (address, end) = (asked.address as u64, block.block + block.size);
         let first = match kind {
@@ -189,8 +188,8 @@ fn nearest(span: &'static Span, asked: Asked) -> Option<(FindingKind, Place)> {
         State::Live if address < block => Some((FindingKind::Underflow, place)),
         State::Live => {
             let next = Place { slot: place.slot + 1, ..place };
-            // An access in the slack that reaches the next block, or is nearer to it, is that
-            // block's underflow.
+            // An access that reaches the next block, or is nearer to it, is the next block's
+            // underflow.
             let reaches_next = span.form() == Form::Small
                 && address > end
                 && next.slot < span.slots_a_bucket()

@@ -1,7 +1,6 @@
 //! Counts: a heap's operations and live bytes, summed over its states.
 //!
 //! Only a state's thread writes its counts. While threads run, a sum mixes different moments.
-//!
 //! Called by `place`, `deallocate`, and `debug`'s entry points.
 
 use crate::sync::atomic::Ordering;
@@ -70,8 +69,7 @@ impl Heap {
         let (mut captures, mut memo_hits, mut depot_hits, mut rules) = (0, 0, 0, 0);
         let (mut stacks, mut stack_bytes) = (0, 0);
         for state in self.all_states() {
-            // SAFETY: other threads may be in their states, but only counts are read, and the
-            // process is about to end.
+            // SAFETY: only counts are read, and the process is about to end.
             let counts = unsafe { state.mine() }.scratch.counts();
             captures += counts.captures as usize;
             memo_hits += counts.memo_hits as usize;

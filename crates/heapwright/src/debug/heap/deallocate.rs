@@ -190,10 +190,9 @@ impl Heap {
         }
     }
 
-    /// Returns the bytes requested for the block at `address`. A pointer to no live block is a
-    /// finding.
-    ///
-    /// A block of size 0 gets size 1, because callers write as many bytes as the usable size.
+    /// Returns the bytes requested for the block at `address`, or reports that no live block is
+    /// there. A block of size 0 gets size 1, because callers write as many bytes as the usable
+    /// size.
     pub(crate) fn size_of(
         &'static self,
         span: &'static Span,

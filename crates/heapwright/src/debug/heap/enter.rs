@@ -19,7 +19,7 @@ use super::super::scope;
 use super::super::thread_state::{Mine, ThreadState, system_thread};
 use super::Heap;
 
-/// Exclusive access to a state, in one word, because every call makes one.
+/// Exclusive access to a state. The value is one word, because every call makes one.
 pub(crate) struct EnteredState {
     state: &'static ThreadState,
 }
@@ -101,8 +101,7 @@ impl Heap {
         if let Some(index) = index {
             let Some(state) = self.state_of(index) else {
                 let state = Self::make_state()?;
-                // The count comes first: a child forked in between must not have an uncounted
-                // state.
+                // Before the state: a child forked in between must not have an uncounted state.
                 self.indices_used.fetch_max(index + 1, Ordering::Release);
                 self.states[index].store(state, Ordering::Release);
                 return self.enter();
@@ -153,7 +152,6 @@ impl Heap {
         (!state.is_null()).then_some(state.cast())
     }
 
-    /// The heap may know the thread.
     #[cold]
     fn assign_known(&self, entered: &mut EnteredState, thread: u32) {
         match self.threads.known(thread) {
@@ -168,8 +166,7 @@ impl Heap {
         entered.mine().assign(holder, number);
     }
 
-    /// Counts the calling thread's further blocks for the check `scope`: the thread gets a new
-    /// number.
+    /// Gives the calling thread a new number, which belongs to the check `scope`.
     pub(in crate::debug) fn enter_scope(&'static self, scope: u32) {
         let index = thread_index::mine();
         let Some(state) = self.state_of(index) else { return };

@@ -65,8 +65,8 @@ impl Heap {
         (at != 0).then(|| (at, parent, self.forked_sequence.load(Ordering::Relaxed)))
     }
 
-    /// Begins an epoch, which tells the child's own buckets from inherited ones. Its current
-    /// buckets with slots left are its own, including the blocks in them. If a signal handler forks
+    /// Begins an epoch, which tells the child's own buckets from inherited ones. The child owns its
+    /// current buckets with slots left, including the blocks in them. If a signal handler forks
     /// after it interrupted the heap, no epoch begins: all blocks count as the child's own.
     fn begin_epoch(&self, index: usize) {
         let Some(mut store) = self.store.try_lock() else { return };

@@ -12,9 +12,8 @@
 //! its highest bit clear. The next seed inverts all bits. So a word is positive and odd, or
 //! negative and even: no word is an address, and no byte is zero.
 //!
-//! Only the first 16 MiB of a block are filled, because programs request more than they use.
-//!
-//! Called by `place` and `resize` if the process's heap has the option.
+//! Only the first 16 MiB of a block are filled, because programs request more than they use. Called
+//! by `place` and `resize` if the process's heap has the option.
 
 use core::ptr;
 

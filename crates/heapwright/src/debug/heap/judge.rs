@@ -7,9 +7,7 @@
 //! ```
 //!
 //! A free checks bytes that are probably in its cache lines: the block's slack, and the last bytes
-//! before it. The neighbour's free or a sweep checks the other bytes.
-//!
-//! Called by `deallocate`.
+//! before it. The neighbour's free or a sweep checks the other bytes. Called by `deallocate`.
 
 use heapwright_record::debug::{Access, Finding, FindingKind, Origin};
 
@@ -189,7 +187,7 @@ impl Heap {
     ) -> Finding {
         let end = place.block().wrapping_add(size);
         let (_, _, behind) = place.parts(size);
-        // Damage up to the next block's start, but not from this block's end on, is that block's
+        // Damage up to the next block, but not from this block's end on, is the next one's
         // underflow.
         let gap_behind = behind - (damage.first + damage.length);
         let next = Place { slot: place.slot + 1, ..place };
@@ -217,8 +215,7 @@ impl Heap {
         }
     }
 
-    /// Returns the finding for a write `near - damage.first` bytes before a block. Repairs the
-    /// bytes.
+    /// Returns the finding for a write before a block, at `damage.first - near`. Repairs the bytes.
     #[cold]
     fn underflow(
         &'static self,
@@ -230,8 +227,7 @@ impl Heap {
         here: Here,
     ) -> Finding {
         let from = place.block().wrapping_sub(near);
-        // SAFETY: the bytes before the block are ours. (After the repair the damage is not reported
-        // again.)
+        // SAFETY: the bytes before the block are ours.
         unsafe { bytes::fill(from, near) };
         Finding {
             kind: FindingKind::Underflow,

@@ -23,9 +23,7 @@
 //! block of a bucket owns the bucket.
 //!
 //! After a finding the program continues: the heap ignores a wrong free, corrects a mismatched
-//! free, and repairs damaged bytes.
-//!
-//! Called by `debug`'s entry points.
+//! free, and repairs damaged bytes. Called by `debug`'s entry points.
 
 pub(in crate::debug) mod bounds;
 mod counts;
@@ -228,7 +226,6 @@ impl Heap {
         *self.config.lock()
     }
 
-    /// Returns whether the heap made a block since its start.
     pub(in crate::debug) fn is_in_use(&'static self) -> bool {
         self.made() > 0 || self.table.lock().handed_out > 0
     }
@@ -251,8 +248,7 @@ impl Heap {
         self.rules.is_process_heap.load(Ordering::Relaxed)
     }
 
-    /// Returns the moment of an operation on another allocator's block. `None`: there is no memory
-    /// for the thread's state.
+    /// Returns the moment of an operation on another allocator's block, if there is memory.
     #[inline(always)]
     pub(in crate::debug) fn moment(&'static self) -> Option<Moment> {
         let mut entered = self.enter()?;

@@ -96,7 +96,6 @@ impl Heap {
         }
     }
 
-    /// Frees the advances of unmapped modules, for new modules.
     pub(in crate::debug) fn forget_modules(&self) {
         self.advances.forget(stacks::module_range);
     }
@@ -112,8 +111,7 @@ impl Heap {
     }
 
     /// Serves a request with a guarded block. `None`: no guard is due or possible, the stack must
-    /// be new and is not, open buckets would exceed `most` bytes of addresses, or there is no
-    /// memory.
+    /// be new and is not, or open buckets would exceed `most` bytes of addresses.
     #[cold]
     #[inline(never)]
     pub(in crate::debug) fn allocate_guarded(
@@ -348,8 +346,7 @@ impl Heap {
         self.place_in_room(entered, request, stack, Side::Into(into), (into, spare))
     }
 
-    /// Places a block in its own span, with `before` more bytes of room than the request needs and
-    /// `spare` bytes behind it.
+    /// Places a block in its own span: `before` more bytes of room, and `spare` bytes behind it.
     fn place_in_room(
         &'static self,
         entered: &mut EnteredState,

@@ -2,9 +2,7 @@
 //!
 //! A poisoned range ends with the block in which it begins. Memory outside of the heap cannot be
 //! poisoned, because no call would tell when it is reused. A free or a resize removes a block's
-//! poison.
-//!
-//! Called by `debug`'s entry points, and by `deallocate` and `resize` for blocks that end.
+//! poison. Called by `debug`'s entry points, and by `deallocate` and `resize` for blocks that end.
 
 use crate::sync;
 

@@ -13,11 +13,10 @@
 //! ```
 //!
 //! A block that grows in small steps would be copied each time. So a block that grows for the
-//! second time at one place, or a large block, gets room for half as much again, and stays until it
-//! has outgrown the room. Other resizes move the block, so a stale pointer leads to a freed block.
-//! With `guard=all`, or if freed blocks are kept for ever, every resize moves the block.
-//!
-//! Called by `debug`'s entry points.
+//! second time at one place gets room for half as much again. A large block gets such room when it
+//! first grows. Other resizes move the block, so a stale pointer leads to a freed block. With
+//! `guard=all`, or if freed blocks are kept for ever, every resize moves the block. Called by
+//! `debug`'s entry points.
 
 use core::ptr;
 
@@ -132,12 +131,11 @@ impl Heap {
             return new;
         }
         let spare = if request.size > had { request.size / 2 } else { 0 };
-        // If pages could not be moved, the new block is abandoned, and the second try copies the
-        // bytes.
+        // If pages could not be moved, the second try copies the bytes.
         for _ in 0..2 {
             let new = self.place_like(entered, request, here.stack, into, spare);
-            // SAFETY: both blocks have this many bytes. The old block is the caller's, and the new
-            // block is ours.
+            // SAFETY: both blocks have this many bytes; the old one is the caller's, the new one
+            // ours.
             if new.is_null() || unsafe { os::move_bytes(old, new, size, LARGE) }.is_some() {
                 return new;
             }
@@ -217,16 +215,14 @@ impl Heap {
         true
     }
 
-    /// Returns whether a block of `had` bytes may stay: it has the alignment, and grows or shrinks
-    /// by less than half, within the limit.
+    /// The block has the alignment, and grows or shrinks by less than half, within the limit.
     fn may_stay(&self, place: Place, had: usize, request: Request) -> bool {
         had.min(request.size) > had.max(request.size) / 2
             && !self.is_over_limit(request.size.saturating_sub(had))
             && place.block().addr().is_multiple_of(request.align.max(1))
     }
 
-    /// Claims a block for a resize. False: another thread is freeing it, which `deallocate`
-    /// reports.
+    /// Claims a block. False: another thread is freeing it, which `deallocate` reports.
     fn begin_resize(
         &'static self,
         entered: &mut EnteredState,

@@ -59,7 +59,7 @@ impl Heap {
                 (place.block(), size, behind)
             };
             let look = |from: *mut u8, length: usize| {
-                // SAFETY: while the store is locked, an open bucket's slots and its lead are not
+                // SAFETY: while the store is locked, an open bucket's slots and lead are not
                 // guarded.
                 unsafe { bytes::check(from, length) }.map(|damage| (from, damage))
             };
@@ -78,8 +78,7 @@ impl Heap {
                 && record.made.load(Ordering::Relaxed) == sequence
                 && late.push(bucket, from.addr() + damage.first, damage)
             {
-                // SAFETY: bytes of the pattern. (After the repair the damage is not reported
-                // again.)
+                // SAFETY: bytes of the pattern, which are ours to repair.
                 unsafe { bytes::fill(from.wrapping_add(damage.first), damage.length) };
             }
         }

@@ -27,8 +27,7 @@ impl Heap {
         buckets.filter(|bucket| bucket.record().stage() == Stage::Open)
     }
 
-    /// Calls `visit` with the memory of the live block at `address`, which cannot be reused
-    /// meanwhile. False: there is no such block.
+    /// Visits the live block at `address`, which cannot be reused meanwhile. False: there is none.
     pub(in crate::debug) fn with_live(
         &'static self,
         address: usize,
@@ -57,8 +56,7 @@ impl Heap {
         }
     }
 
-    /// Visits the address, size and thread number of every live block, also in another allocator's
-    /// memory.
+    /// Visits the address, size and thread number, also of blocks in another allocator's memory.
     pub(in crate::debug) fn each_block(&'static self, visit: &mut dyn FnMut(usize, usize, u32)) {
         self.each_live(|place, word, _| {
             visit(place.block().addr(), place.size(word), u32::from(word.made_by()));

@@ -62,8 +62,7 @@ pub(super) struct Groups {
 
 impl Groups {
     pub(super) fn new() -> Option<Self> {
-        // The table is small at first, because groups lie in it at random, and each page costs two
-        // faults.
+        // The table is small at first, because each page costs two faults.
         Some(Self { table: ZeroedArray::new(1 << 7)?, count: 0 })
     }
 

@@ -7,11 +7,10 @@
 //!   multipleinheritance  | vtable | fields ... | vtable | fields ...    a second base
 //! ```
 //!
-//! The heuristics are memcheck's (`--leak-check-heuristics`), but the length may be at any offset,
-//! because allocators put it behind their headers, and the cookie of an over-aligned type is as
-//! long as the alignment. A vtable is in a module's data, and its first two entries lead to code.
-//!
-//! Called by `mark`, for a pointer to the middle of a block that no better pointer has led to yet.
+//! The heuristics are memcheck's (`--leak-check-heuristics`), with two differences. The length may
+//! be at any offset, because allocators put it behind their headers. The cookie of an over-aligned
+//! type is as long as the alignment. Called by `mark`, for a pointer to the middle of a block that
+//! no better pointer has led to yet.
 
 use heapwright_record::debug::{Origin, Root};
 
@@ -66,8 +65,7 @@ fn word_of(block: &Block, offset: usize, proc_mem: &ProcMem) -> Option<usize> {
     }
     if block.size < BY_KERNEL {
         let place = block.place.block().wrapping_add(offset).cast::<usize>();
-        // SAFETY: the word is inside a live block, which cannot be freed now, at a multiple of its
-        // size; a concurrent write yields some word.
+        // SAFETY: an aligned word of a live block, which stays live; any value is valid.
         return Some(unsafe { place.read_volatile() });
     }
     let mut words = [0; 1];

@@ -56,7 +56,6 @@ pub(super) struct Live {
 }
 
 impl Index {
-    /// Builds the index. `None`: there is no memory.
     pub(super) fn new(heap: &'static Heap) -> Option<Self> {
         let id = heap.id();
         let limit = MAP.limit();

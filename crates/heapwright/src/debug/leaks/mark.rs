@@ -20,9 +20,8 @@
 //! lost with it. A definitely lost block that another lost block leads to becomes indirectly lost.
 //!
 //! The search is breadth first, so `via` follows a shortest path from the first kind of root with a
-//! path. Marking stops when every live block is reachable.
-//!
-//! Called by `leaks`, in the copy of the process.
+//! path. Marking stops when every live block is reachable. Called by `leaks`, in the copy of the
+//! process.
 
 use core::slice;
 
@@ -254,8 +253,7 @@ impl<'a> Marks<'a> {
             let count = end.saturating_sub(from) / size_of::<usize>();
             let words = block.place.block().wrapping_add(from - start).cast::<usize>();
             for index in 0..count {
-                // SAFETY: the word is aligned in a live block, which cannot be freed now; a
-                // concurrent write yields some word.
+                // SAFETY: an aligned word of a live block, which stays live; any value is valid.
                 let word = unsafe { words.wrapping_add(index).read_volatile() };
                 if self.index.may_hold(word) {
                     self.found(word, from + index * size_of::<usize>(), proof);

@@ -119,14 +119,12 @@ fn own_module() -> Option<Range<usize>> {
     (start < end).then_some(start..end)
 }
 
-/// Checks the process's heap and waits for the result. `None`: no check is possible now, or it did
-/// not finish.
+/// Checks the process's heap and waits. `None`: not possible now, or it did not finish.
 pub(in crate::debug) fn check(heap: &'static Heap, occasion: Occasion) -> Option<LeakCheck> {
     run(heap, occasion).ok()?
 }
 
-/// Checks the process's heap at its end. Reports why a worthwhile check was not possible, because
-/// an unchecked program is not clean.
+/// Reports why a worthwhile check was not possible: an unchecked program is not clean.
 pub(in crate::debug) fn check_at_exit(heap: &'static Heap) {
     let why = match run(heap, Occasion::Exit) {
         Ok(Some(_)) | Err("") => return,
@@ -197,8 +195,7 @@ fn run_locked(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakChec
     let mut room =
         ZeroedArray::<Answer>::new(if others == 0 { 0 } else { others * 2 + 64 }).ok_or(MEMORY)?;
     let (at, length) = (room.as_mut_ptr(), room.len());
-    // SAFETY: the array lives as long as a thread may read it. If that never ends, the array is
-    // leaked.
+    // SAFETY: the array lives as long as a thread may read it, and is else leaked.
     let asked: &'static [Answer] = unsafe { slice::from_raw_parts(at, length) };
 
     let store = heap.hold_store().ok_or(LOCKED)?;
@@ -292,15 +289,13 @@ fn since(heap: &'static Heap, occasion: Occasion) -> Option<Option<u32>> {
     Some((os::parent_id() == parent).then_some(sequence))
 }
 
-/// Returns the start of the calling thread's stack at exit: above the frames of `exit`, which
-/// overwrote some of the program's frames.
+/// Returns the start of the stack at exit, above the frames of `exit`, which overwrote others.
 fn below_exit(scratch: &mut stacks::Scratch, proc_mem: &ProcMem, here: usize) -> usize {
     const WORD: usize = size_of::<usize>();
     let frames = stacks::frames(stacks::here(scratch, stacks::MAX_DEPTH));
     let Some(exit) = frames.iter().position(|&pc| is_exit(pc)) else { return here };
     let Some(&[within, caller]) = frames.get(exit..exit + 2) else { return here };
-    // The return address into `exit` comes first. The kernel reads, because a stack may have
-    // inaccessible pages.
+    // The kernel reads, because a stack may have inaccessible pages.
     let mut words = [0; 4096 / WORD];
     let mut wanted = within;
     let mut at = here.next_multiple_of(WORD);

@@ -9,9 +9,7 @@
 //!
 //! A check is *brief* if it is the process's only one, under the option `reachable=none`. It leaves
 //! out live blocks by stack, size and time. Without losses it consists of two sums and a few
-//! blocks.
-//!
-//! Called by `leaks`, in the copy of the process.
+//! blocks. Called by `leaks`, in the copy of the process.
 
 use heapwright_record::debug::{self as record, Entry, Occasion, Origin, Reach, Root};
 

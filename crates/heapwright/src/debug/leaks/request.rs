@@ -8,9 +8,8 @@
 //!                       between two doubles
 //! ```
 //!
-//! A copy of the process counts a large heap.
-//!
-//! Called by `process`, and by `heap` when a bucket is opened.
+//! A copy of the process counts a large heap. Called by `process`, and by `heap` when a bucket is
+//! opened.
 
 use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
@@ -87,8 +86,7 @@ pub(super) fn in_child() {
     }
 }
 
-/// Makes a due check or count. The caller may hold only the common state's lock, so no state is
-/// entered.
+/// The caller may hold the common state's lock, so no state is entered.
 #[inline]
 pub(in crate::debug) fn tick(heap: &'static Heap) {
     if WANTED.load(Ordering::Relaxed) && heap.is_process_heap() {

@@ -18,9 +18,8 @@
 //!
 //! An ended thread's stack is recognised by the C library's struct at its end, behind a guard page.
 //! The struct contains its own address twice and belongs to no running thread. (This works only on
-//! x86-64, by its ABI.) Only the address of the loader's table of variables is read there.
-//!
-//! Called by `leaks`, in the copy of the process.
+//! x86-64, by its ABI.) Only the address of the loader's table of variables is read there. Called
+//! by `leaks`, in the copy of the process.
 
 use heapwright_record::debug::Root;
 
@@ -40,7 +39,6 @@ const SHARED_FILE_MOST: usize = 64 << 20;
 const THREAD_STRUCT: usize = 16 << 10;
 /// The least room for regions: most processes have fewer, and untouched room costs nothing.
 const ROOM: usize = 8192;
-/// Bytes of the thread struct.
 const STRUCT: usize = 4096;
 /// The place in the struct of the address of the loader's table of thread-local variables.
 const TABLE: usize = 8;
@@ -125,7 +123,6 @@ impl Roots {
         }
     }
 
-    /// Returns no roots, because there are no blocks to reach.
     pub(super) fn none(caller: Caller, answers: &'static [Answer]) -> Option<Self> {
         let regions = ZeroedArray::new(1)?;
         Some(Self { regions, count: 0, is_full: false, caller, answers, thread_local: (0, 0) })
@@ -189,7 +186,7 @@ impl Roots {
             private: !mapping.shared,
             thread: 0,
         };
-        // A look-up may read all mappings.
+        // The look-up of a module may read all mappings, so it is left out for heapwright's own.
         if is_file
             || ours(mapping.start).is_none() && crate::stacks::module_range(mapping.start).is_some()
         {
@@ -234,7 +231,6 @@ impl Roots {
         }
     }
 
-    /// Returns the place of an ended thread's struct in a mapping.
     #[cfg(target_arch = "x86_64")]
     fn ended_thread(&self, proc_mem: &ProcMem, mapping: &Mapping) -> Option<usize> {
         const GRAIN: usize = 64;
@@ -266,7 +262,6 @@ impl Roots {
         None
     }
 
-    /// Adds the parts of a range that are not heapwright's.
     fn add_between_ours(&mut self, region: Region) {
         let mut at = region.start;
         while at < region.end {

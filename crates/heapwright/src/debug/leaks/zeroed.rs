@@ -5,9 +5,8 @@
 //! ```
 //!
 //! A check may need a byte and a word for each block, and must not allocate from the heap that it
-//! checks. Small arrays are cut from one piece ([`Shelf`]), to save system calls.
-//!
-//! Called by the rest of `leaks`.
+//! checks. Small arrays are cut from one piece ([`Shelf`]), to save system calls. Called by the
+//! rest of `leaks`.
 
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
@@ -31,8 +30,7 @@ static CUT: AtomicUsize = AtomicUsize::new(0);
 pub(super) struct Shelf(());
 
 impl Shelf {
-    /// Maps the piece, if there is memory. The caller holds the lock of checks, or is the copy of
-    /// the process that does the check.
+    /// The caller holds the lock of checks, or is the copy of the process that does the check.
     pub(super) fn take() -> Self {
         CUT.store(0, Ordering::Relaxed);
         PIECE.store(room(SHELF), Ordering::Relaxed);
@@ -55,8 +53,7 @@ impl Drop for Shelf {
     fn drop(&mut self) {
         let piece = PIECE.swap(core::ptr::null_mut(), Ordering::Relaxed);
         if !piece.is_null() {
-            // SAFETY: `take` mapped this many bytes; no array is left, because a shelf outlives its
-            // arrays.
+            // SAFETY: `take` mapped this many bytes, and no array outlives the shelf.
             unsafe { give_room(piece, SHELF) };
         }
     }
