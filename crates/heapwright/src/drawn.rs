@@ -115,7 +115,7 @@ mod with_stacks {
     }
 
     static BY: AtomicU8 = AtomicU8::new(0);
-    /// The program began or ended a profile by a call. A tracer would discard its samples.
+    /// The program began or ended a profile by a call, which no tracer may discard.
     static PROGRAM_DECIDES: AtomicBool = AtomicBool::new(false);
 
     pub(crate) fn samples_by(by: By) -> bool {

@@ -327,8 +327,8 @@ impl Cache {
         if !unsafe { SYSTEM.commit(at, size) } {
             return None;
         }
-        // SAFETY: the pages were just committed. (So a thread that uses few classes touches few
-        // pages.)
+        // SAFETY: the pages were just committed. (Without huge pages, a thread that uses few
+        // classes touches few pages.)
         unsafe { os::advise_huge_pages(at, size, false) };
         area.used += page + size;
         let made = at.cast::<Self>();
@@ -580,8 +580,8 @@ impl Cache {
         self.busily(|| {
             // Long slots are handed out only here. Verifying them costs as much as clearing them.
             if size >= LONG {
-                // SAFETY: the bytes are a slot, which is this thread's. Long sizes are multiples of
-                // 128.
+                // SAFETY: the bytes are those of a slot, which is this thread's. The sizes of long
+                // slots are multiples of 128 bytes.
                 self.pop(ring, asked, maker, |block| unsafe { slots::long_bits(block, size) })
             } else if settings::get().full {
                 // SAFETY: the bytes are those of a slot, which is this thread's.

@@ -69,7 +69,7 @@ impl Heap {
         let (mut captures, mut memo_hits, mut depot_hits, mut rules) = (0, 0, 0, 0);
         let (mut stacks, mut stack_bytes) = (0, 0);
         for state in self.all_states() {
-            // SAFETY: only counts are read, and the process is about to end.
+            // SAFETY: other threads may be in their states, but only counts are read, at the end.
             let counts = unsafe { state.mine() }.scratch.counts();
             captures += counts.captures as usize;
             memo_hits += counts.memo_hits as usize;

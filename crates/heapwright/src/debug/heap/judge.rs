@@ -187,8 +187,8 @@ impl Heap {
     ) -> Finding {
         let end = place.block().wrapping_add(size);
         let (_, _, behind) = place.parts(size);
-        // Damage up to the next block, but not from this block's end on, is the next one's
-        // underflow.
+        // Damage that reaches the next block, but does not begin at this block's end, is the next
+        // block's underflow.
         let gap_behind = behind - (damage.first + damage.length);
         let next = Place { slot: place.slot + 1, ..place };
         if damage.first > gap_behind

@@ -215,7 +215,7 @@ impl Heap {
         true
     }
 
-    /// The block has the alignment, and grows or shrinks by less than half, within the limit.
+    /// Whether the block has the alignment, and changes by less than half, within the limit.
     fn may_stay(&self, place: Place, had: usize, request: Request) -> bool {
         had.min(request.size) > had.max(request.size) / 2
             && !self.is_over_limit(request.size.saturating_sub(had))

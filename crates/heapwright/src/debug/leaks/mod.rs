@@ -195,7 +195,7 @@ fn run_locked(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakChec
     let mut room =
         ZeroedArray::<Answer>::new(if others == 0 { 0 } else { others * 2 + 64 }).ok_or(MEMORY)?;
     let (at, length) = (room.as_mut_ptr(), room.len());
-    // SAFETY: the array lives as long as a thread may read it, and is else leaked.
+    // SAFETY: the array lives as long as a thread may read it, or is leaked.
     let asked: &'static [Answer] = unsafe { slice::from_raw_parts(at, length) };
 
     let store = heap.hold_store().ok_or(LOCKED)?;
