@@ -468,7 +468,7 @@ impl Span {
         }
     }
 
-    /// Returns the span's size class; for large spans the number of units.
+    /// The size class. Of large spans that are reused whole, the units; of others, 0.
     pub(crate) fn class(&self) -> usize {
         self.class.load(Ordering::Relaxed) as usize
     }
