@@ -1,5 +1,4 @@
-//! `libheapwright-check.so`: an access out of bounds by a function of the C library is a finding of
-//! the debug heap. A correct access is none.
+//! `libheapwright-check.so`: an access out of bounds by a function of the C library is a finding.
 #[path = "../../heapwright-malloc/tests/support/mod.rs"]
 mod support;
 use heapwright_record::debug::Function;
@@ -9,13 +8,13 @@ use std::process::Command;
 use std::sync::OnceLock;
 use support::{How, Outcome, command_with, run};
 
-/// The library as it is shipped: from a variable (`HEAPWRIGHT_CHECK_SO`), or built once.
+/// The library as shipped: from a variable, or built once.
 fn library() -> PathBuf {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| support::shipped("heapwright-check", "HEAPWRIGHT_CHECK_SO")).clone()
 }
 
-/// Compiles a program of this crate. The compiler replaces and inlines no function.
+/// The compiler replaces and inlines no function.
 fn compile(name: &'static str) -> PathBuf {
     let headers = support::root().join("crates/heapwright-malloc/tests/programs");
     let include = format!("-I{}", headers.display());
@@ -32,7 +31,6 @@ fn checked(options: &str, words: &[&str]) -> Outcome {
     run_on(&program(), options, words)
 }
 
-/// Runs a program with the library.
 fn run_on(program: &PathBuf, options: &str, words: &[&str]) -> Outcome {
     let mut command = command_with(program, How::Preload, library());
     run(command.env("HEAPWRIGHT", options).args(words))
@@ -63,7 +61,7 @@ fn plain(name: &str) -> &str {
     name.strip_suffix("64").or(name.strip_suffix("64v2")).unwrap_or(name)
 }
 
-/// Here the functions' results are shorter than the size that the call names, and fit the block.
+/// These results are shorter than the size that the call names, and fit the block.
 const SHORT: [&str; 4] = ["getcwd", "getdents64", "gethostname", "readlink"];
 
 /// There is one finding, with this heading, by this function.
@@ -121,7 +119,7 @@ fn the_switch_is_bounds() {
     }
 }
 
-/// Beside a guard the function faults after its finding. The access is not reported again.
+/// The function faults after its finding. The access is not reported again.
 #[test]
 fn a_fault_is_not_said_again() {
     let outcome = checked("mode=debug,guard=all", &["beyond", "memcmp"]);
@@ -132,7 +130,6 @@ fn a_fault_is_not_said_again() {
     assert!(!outcome.status.success(), "{outcome:?}");
 }
 
-/// LeakSanitizer's annotations mean the same as under LeakSanitizer.
 #[test]
 fn annotations_are_kept_to() {
     let program = compile("annotated.c");
@@ -154,8 +151,7 @@ fn annotations_are_kept_to() {
     run_on(&program, "mode=fast", &["lost"]).is_fine("mode=fast");
 }
 
-/// AddressSanitizer's interface: poison is exact to the byte and ends with its block. If a function
-/// accesses a poisoned byte, the access is a finding.
+/// Poison is exact to the byte and ends with its block.
 #[test]
 fn poisoned_bytes_are_not_accessed() {
     let program = compile("poisoned.c");
@@ -163,7 +159,7 @@ fn poisoned_bytes_are_not_accessed() {
     for options in &options[..2] {
         run_on(&program, options, &[]).is_fine(options);
     }
-    // In other modes nothing is poisoned, and the queries have other answers.
+    // In other modes nothing is poisoned.
     for options in ["mode=fast", "mode=hardened"] {
         run_on(&program, options, &["beyond"]).is_fine(options);
     }
@@ -218,7 +214,6 @@ fn containers_that_are_annotated_end_where_their_elements_do() {
     assert!(outcome.status.success() && outcome.stderr.contains(line), "{outcome:?}");
 }
 
-/// Runs `calls.c` in a folder that is made anew for each run.
 fn call(how: How, options: &str, words: &[&str]) -> Outcome {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     let program = PROGRAM.get_or_init(|| compile("calls.c"));
@@ -229,7 +224,7 @@ fn call(how: How, options: &str, words: &[&str]) -> Outcome {
     run(command.env("HEAPWRIGHT", options).args(words).current_dir(folder))
 }
 
-/// A call returns the same as without heapwright. A mistake is one finding, with or without guard.
+/// A mistake is one finding, with or without guard.
 #[test]
 fn calls_of_the_kernel_go_through() {
     let list = call(How::Plain, "", &["list"]).stdout;
@@ -268,8 +263,8 @@ fn the_kernel_refuses_what_it_refused() {
     assert_eq!(outcome.stderr.matches("ERROR").count(), 1, "{outcome:?}");
 }
 
-/// `readlink` reads an unterminated path from a block and writes its answer over the path. There is
-/// one finding, for the read, and the block has the answer.
+/// `readlink` reads an unterminated path from a block and writes its answer over the path. Only the
+/// read is a finding.
 #[test]
 fn a_path_may_be_overwritten_by_the_answer() {
     for options in ["mode=debug,guard=all", "mode=debug,guard=never"] {
@@ -311,7 +306,6 @@ fn each_function_has_a_name_in_findings() {
     assert!(found > 400, "{found}");
 }
 
-/// The library exports all functions that the test knows, and imports none that it exports.
 #[test]
 fn the_names_are_those_that_are_tested() {
     let shown = exported();

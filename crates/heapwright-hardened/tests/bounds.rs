@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use support::{How, Outcome, command_with, run};
 
-/// The library as it is shipped: from a variable (`HEAPWRIGHT_HARDENED_SO`), or built once.
+/// The library as shipped: from a variable, or built once.
 fn hardened() -> PathBuf {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY
@@ -15,8 +15,7 @@ fn hardened() -> PathBuf {
         .clone()
 }
 
-/// Compiles a program of this crate, or a library if the flags say so. Each is compiled once in
-/// this process, so that no test writes to a file that another test runs.
+/// Compiles a program or library once, so that no test writes to a file that another one runs.
 fn compile(name: &'static str, flags: &[&str]) -> PathBuf {
     static COMPILED: Mutex<BTreeMap<&str, PathBuf>> = Mutex::new(BTreeMap::new());
     let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -33,7 +32,6 @@ fn program(name: &'static str) -> PathBuf {
     compile(name, &[])
 }
 
-/// Runs a program with the library.
 fn hardened_run(program: &PathBuf, options: &str, words: &[&str]) -> Outcome {
     let mut command = command_with(program, How::Preload, hardened());
     if !options.is_empty() {
@@ -42,10 +40,10 @@ fn hardened_run(program: &PathBuf, options: &str, words: &[&str]) -> Outcome {
     run(command.args(words))
 }
 
-/// With these options only the checks of bounds make findings, and the program continues.
+/// Only the checks of bounds make findings, and the program continues.
 const DEBUG: &str = "mode=debug,guard=never";
 
-/// The debug heap reported the mistake: the first line contains all of the words.
+/// The first line of the report contains all of the words.
 #[track_caller]
 fn was_found(outcome: &Outcome, words: &[&str]) {
     let first = outcome.stderr.lines().next().unwrap_or_default();
@@ -55,7 +53,7 @@ fn was_found(outcome: &Outcome, words: &[&str]) {
     }
 }
 
-/// The functions of a list that `writers` prints, with the bytes of a character.
+/// The functions of a list that `writers` prints, and the bytes of a character.
 fn listed(list: &str) -> Vec<(String, usize)> {
     let printed = run(support::command(program("writers.c"), How::Plain).arg(list));
     let lines =
@@ -142,7 +140,6 @@ fn freed_blocks_are_not_written_to() {
     }
 }
 
-/// In blocks of all sizes, the room is right from each tried byte on.
 #[test]
 fn a_block_ends_where_its_heap_says() {
     let sizes = program("sizes.c");
@@ -165,7 +162,7 @@ fn a_program_may_go_on() {
     assert!(!outcome.stderr.contains("memset writes"), "{outcome:?}");
 }
 
-/// In debug mode the second form of each function runs, from the same table: it checks reads, too.
+/// The second form of each function runs, from the same table: it checks reads, too.
 #[test]
 fn in_debug_mode_sources_are_looked_at_too() {
     let writers = program("writers.c");
@@ -206,8 +203,7 @@ fn constructors_of_other_libraries_are_checked() {
     outcome.was_refused("early", &["memset writes 33 bytes", "has 32 left (block of 32 bytes"]);
 }
 
-/// A thread looks up the real functions while the constructor makes the slots read-only. The thread
-/// writes nothing there, and the functions for the mode stay.
+/// A thread looks up the real functions while the constructor makes the slots read-only.
 #[test]
 fn a_thread_that_began_before_the_library_does_no_harm() {
     let early = compile("early_threads.c", &["-shared", "-fPIC", "-pthread"]);
@@ -218,7 +214,6 @@ fn a_thread_that_began_before_the_library_does_no_harm() {
     was_found(&outcome, &["read at offset 32 of a 32-byte block", ", by memcpy of "]);
 }
 
-/// The library exports the names of `libheapwright.so`, and the functions that the tests know.
 #[test]
 fn the_names_are_those_that_are_tested() {
     let shown = symbols(&hardened(), &["-D", "--defined-only"]);
@@ -231,8 +226,7 @@ fn the_names_are_those_that_are_tested() {
     assert!(!base.contains("memcpy"), "libheapwright.so interposes none of them");
 }
 
-/// Heapwright's own calls bypass the checks: no call, and no word of the offset table, leads to an
-/// entry.
+/// No call, and no word of the offset table, leads to an entry.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn nothing_of_its_own_is_checked() {
@@ -297,8 +291,7 @@ fn it_is_installed() {
     run(command.arg("exact")).is_fine("installed");
 }
 
-/// A set-uid program is hardened under every environment of its caller. (The dynamic linker ignores
-/// `LD_PRELOAD` there, and a test does not write to /etc/ld.so.preload: the library is linked in.)
+/// The dynamic linker ignores `LD_PRELOAD` for set-uid programs, so the library is linked in.
 #[test]
 fn set_uid_programs_stay_hardened() {
     use std::os::unix::fs::{PermissionsExt, chown};
@@ -321,7 +314,7 @@ fn set_uid_programs_stay_hardened() {
     outcome.was_refused("set-uid", &["memset writes 14 bytes", "has 13 left (block of 13 bytes"]);
 }
 
-/// The library needs only the C library, is bound when it is loaded, and is never unloaded.
+/// The library is also bound when it is loaded, and never unloaded.
 #[test]
 fn it_needs_the_c_library_alone() {
     let output =

@@ -11,37 +11,31 @@
 //! ```
 //!
 //! The entry of a block's unit tells whether the block is drawn. Each `free` of a drawn block takes
-//! the slow path of remote frees. Other frees look nothing up.
+//! the slow path of remote frees, so other frees look nothing up.
 //!
 //! A signal handler that interrupted its thread in a slow operation draws no block, nor does a fork
 //! that holds all locks. If such a handler frees a drawn block, the free is *put off* until the
 //! next drawn block is made or freed.
 //!
-//! The hardened heap asks for guarded blocks when it refills a thread's ring. Large blocks of the
-//! hardened heap have guards in any case.
-//!
-//! In a build without the feature `debug` there are no stacks, and nothing is ever drawn.
-//!
-//! Called by `heap`, where `modes` decides which call gets a drawn block.
+//! The hardened heap asks for guarded blocks when it refills a thread's ring. In a build without
+//! the feature `debug` there are no stacks, and nothing is ever drawn. Called by `heap`, where
+//! `modes` decides which call gets a drawn block.
 
 #[cfg(feature = "debug")]
 pub(crate) use with_stacks::*;
 #[cfg(not(feature = "debug"))]
 pub(crate) use without_stacks::*;
 
-/// Returns whether some calls are checked, for a sample or a guarded block.
 #[inline(always)]
 pub(crate) fn is_watched() -> bool {
     cfg!(feature = "debug") && crate::cache::draw::is_watched()
 }
 
-/// Returns whether blocks are sampled.
 #[inline(always)]
 pub(crate) fn is_sampling() -> bool {
     cfg!(feature = "debug") && crate::cache::draw::period() != 0
 }
 
-/// Returns whether some blocks stand between guards.
 #[inline(always)]
 pub(crate) fn is_guarding() -> bool {
     cfg!(feature = "debug") && crate::cache::draw::rate() != 0
@@ -70,16 +64,13 @@ mod with_stacks {
 
     pub(crate) use guards::has;
 
-    /// The samples' heap, and its id. No cache has the id 0.
     static HEAP: AtomicPtr<Cache> = AtomicPtr::new(ptr::null_mut());
     static OWNER: AtomicU32 = AtomicU32::new(0);
-    /// Whether first-class heaps have samples.
     static HEAPS_HAVE: AtomicBool = AtomicBool::new(false);
     /// Blocks whose frees were put off. While all places are taken, a further block is never freed.
     static PUT_OFF: [AtomicPtr<u8>; 64] = [const { AtomicPtr::new(ptr::null_mut()) }; 64];
     static HAS_PUT_OFF: AtomicBool = AtomicBool::new(false);
 
-    /// Bytes of the calls that no thread's own cache counts.
     pub(crate) static COUNTED: Shared = Shared::new();
 
     /// Starts guards as the options say. The heap is starting, and no thread has a cache yet.
@@ -99,7 +90,6 @@ mod with_stacks {
         }
     }
 
-    /// Begins the options' profile. The heap has started, and the caller holds no lock.
     #[cold]
     pub(crate) fn begun(options: &Options) {
         if options.sample == 0 {
@@ -113,7 +103,6 @@ mod with_stacks {
         begin(options.sample);
     }
 
-    /// The party that requested samples.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     #[repr(u8)]
     pub(crate) enum By {
@@ -126,23 +115,20 @@ mod with_stacks {
     }
 
     static BY: AtomicU8 = AtomicU8::new(0);
-    /// Whether the program has begun or ended a profile by a call. Then no tracer begins one,
-    /// because that would discard the program's samples.
+    /// The program began or ended a profile by a call, which no tracer may discard.
     static PROGRAM_DECIDES: AtomicBool = AtomicBool::new(false);
 
-    /// Returns whether blocks are sampled for this party.
     pub(crate) fn samples_by(by: By) -> bool {
         is_sampling() && BY.load(Ordering::Relaxed) == by as u8
     }
 
-    /// Calls [`begin`] if the heap can be started and serves `malloc`. Returns false if not, if the
-    /// program decides, or if forks do not know the samples' lock yet.
+    /// Calls [`begin`] if the heap can be started and serves `malloc`. False: not so, or the
+    /// program decides, or forks do not know the samples' lock yet.
     pub(crate) fn begin_if(is_possible: impl FnOnce() -> bool, period: usize, by: By) -> bool {
         match by {
             By::Program => PROGRAM_DECIDES.store(true, Ordering::Relaxed),
             By::Tracer if PROGRAM_DECIDES.load(Ordering::Relaxed) => return false,
-            // Otherwise `begin` would join the forks' handlers, and a tick must not wait for a
-            // fork.
+            // `begin` would join the forks' handlers, and a tick must not wait for a fork.
             _ if !samples::has_joined() => return false,
             _ => {}
         }
@@ -170,7 +156,6 @@ mod with_stacks {
         end_all();
     }
 
-    /// Ends sampling, if blocks are sampled for this party.
     pub(crate) fn end_sampling_by(on_behalf: By) {
         if samples_by(on_behalf) {
             end_all();
@@ -182,8 +167,7 @@ mod with_stacks {
         sample_runs();
     }
 
-    /// Samples runs of units if blocks are sampled. One thread may begin sampling while another
-    /// thread ends it. The last setting counts for blocks and runs.
+    /// Samples runs of units if blocks are sampled, also if threads begin and end sampling at once.
     fn sample_runs() {
         loop {
             let are_blocks = is_sampling();
@@ -199,7 +183,6 @@ mod with_stacks {
         COUNTED.counts_out_here(bytes, draw::period())
     }
 
-    /// Returns the bytes that a request counts for.
     pub(crate) fn counted(request: Request) -> usize {
         request.class().map_or(request.size, size_class::size)
     }
@@ -245,8 +228,6 @@ mod with_stacks {
         }
     }
 
-    /// Frees a slot of the samples' heap.
-    ///
     /// # Safety
     ///
     /// The block is of `class` and that heap, and in use.
@@ -264,8 +245,7 @@ mod with_stacks {
     ///
     /// As [`free_slot`].
     unsafe fn free_settled(class: usize, block: *mut Block) {
-        // The sample's record goes first, because after the free the address may be another
-        // block's.
+        // The record goes first: after the free the address may be another block's.
         samples::freed(block.cast());
         if let Some(heap) = heap() {
             // SAFETY: the block is of the class and this heap, as the caller promises.
@@ -332,8 +312,7 @@ mod with_stacks {
         }
     }
 
-    /// Notes the coming free of a block of `owner`, which is a first-class heap or the samples'
-    /// heap.
+    /// Notes the coming free of a block of `owner`, a first-class heap or the samples' heap.
     #[inline]
     pub(crate) fn note_freed(owner: u32, block: *mut u8) {
         if (OWNER.load(Ordering::Relaxed) == owner || HEAPS_HAVE.load(Ordering::Relaxed))
@@ -354,8 +333,7 @@ mod with_stacks {
         }
     }
 
-    /// Notes that the large block at `unit`, of no heap, has grown by `by` bytes to `size`. The
-    /// block may become a sample. `cache` is the calling thread's.
+    /// Notes that the large block at `unit`, of no heap, has grown. It may become a sample.
     #[cold]
     pub(crate) fn note_grown(
         unit: usize,
@@ -381,28 +359,24 @@ mod with_stacks {
         samples::made(block, size, size);
     }
 
-    /// Takes a block's sample, if it has one, out of the records, because the block may move. The
-    /// block is of a first-class heap or of the samples' heap.
+    /// Takes out the sample of a block that may move, of a first-class heap or the samples' heap.
     pub(crate) fn take(block: *mut u8) -> Option<samples::Moving> {
         let may_be_one = OWNER.load(Ordering::Relaxed) != 0 || HEAPS_HAVE.load(Ordering::Relaxed);
         if may_be_one && !sync::is_interrupted() { samples::take(block) } else { None }
     }
 
-    /// Puts a sample back at its block's present address, with a new size if one is given.
     pub(crate) fn put_back(sample: Option<samples::Moving>, block: *mut u8, size: Option<usize>) {
         if let Some(sample) = sample {
             samples::put_back(sample, block, size);
         }
     }
 
-    /// Forgets the samples of a first-class heap that is about to be destroyed.
     pub(crate) fn note_destroyed(owner: u32) {
         if HEAPS_HAVE.load(Ordering::Relaxed) {
             samples::forget(|address| owner_at(address) == owner);
         }
     }
 
-    /// Returns the owner of the block that begins at `address`.
     fn owner_at(address: usize) -> u32 {
         let (unit, entry) = MAP.lookup(address);
         match MAP.kind_of(unit, entry) {
@@ -412,8 +386,7 @@ mod with_stacks {
         }
     }
 
-    /// Returns a guarded block for a request of the hardened heap, whose refill is about to bring
-    /// `blocks` blocks. `None`: no block is drawn, or none is possible.
+    /// Returns a guarded block, if one is drawn, for a hardened refill by about `blocks` blocks.
     #[cold]
     pub(crate) fn draw_for_hardened(request: Request, blocks: usize) -> Option<NonNull<u8>> {
         let draw = draw::draws_apart(blocks)?;
@@ -424,9 +397,8 @@ mod with_stacks {
         block
     }
 
-    /// Returns a block between guards. `None`: too many guarded blocks are live, the request is too
-    /// large, there is no memory, or the caller must not wait. Or the draw requires a new stack,
-    /// and this stack is known.
+    /// Returns a block between guards. `None`: too many are live, the request is too large, there
+    /// is no memory, the caller must not wait, or the stack must be new and is not.
     pub(crate) fn make_guarded(request: Request, draw: Draw) -> Option<NonNull<u8>> {
         if sync::is_interrupted() || sync::holds_all() || memory_limit::is_in_sandbox() {
             return None;
@@ -438,8 +410,8 @@ mod with_stacks {
         Some(block)
     }
 
-    /// Serves a request with the guarded block that is due in a thread's own cache. `None`: no
-    /// block is due, or none can be made. If none can be made, the next refill skips the draw.
+    /// Serves a request with the guarded block that is due in a thread's own cache. If none can be
+    /// made, the next refill skips the draw.
     #[cold]
     pub(crate) fn make_pending(request: Request, cache: OwnCache) -> Option<NonNull<u8>> {
         let draw = &cache.guard_draw;
@@ -452,8 +424,7 @@ mod with_stacks {
         block
     }
 
-    /// Returns a guarded block for a request to a shared cache, whose refill is about to bring
-    /// about `blocks` blocks. `None`: no block is drawn, or none is possible.
+    /// Returns a guarded block, if one is drawn, for a shared cache's refill by `blocks` blocks.
     #[cold]
     pub(crate) fn draw_for_shared(size: usize, blocks: usize) -> Option<NonNull<u8>> {
         if sync::is_interrupted() || !draw::draws_shared(blocks) {
@@ -462,8 +433,7 @@ mod with_stacks {
         make_guarded(Request { size, align: 1, zero: false, origin: Origin::Malloc }, Draw::Drawn)
     }
 
-    /// Checks, for the hardened heap, the claims of a call about a guarded block. Ignores other
-    /// blocks.
+    /// Checks, for the hardened heap, the claims of a call about a guarded block.
     pub(crate) fn compare(address: usize, what: Return) {
         if let Some(Made { origin, align, size }) = guards::made(address) {
             hardened::compare_guarded(origin, align, size, address, what);
@@ -485,16 +455,14 @@ mod with_stacks {
         unsafe { guards::free(block, plain(call)) };
     }
 
-    /// Returns the bytes requested for a guarded block. A pointer to no block in use is reported,
-    /// and may end the process.
+    /// Returns the bytes requested for a guarded block. Reports a pointer to no block in use.
     #[cold]
     #[inline(never)]
     pub(crate) fn size_of_guarded(call: Call, block: *const u8) -> usize {
         guards::size(block, plain(call))
     }
 
-    /// Returns a call that names only the block. As in all of fast mode, the call's size, alignment
-    /// and origin are not checked.
+    /// Fast mode checks no claims of calls, so the call names only the block.
     const fn plain(call: Call) -> Return {
         Return::new(call, Origin::Malloc, None, None)
     }

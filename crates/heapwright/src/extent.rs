@@ -8,12 +8,10 @@
 //! ```
 //!
 //! An address outside of the window costs a subtraction and a compare. An address in a slab costs
-//! two more loads and two multiplications. An address in a large block costs two loads of its
-//! record. The copy does not wait for these loads.
+//! two more loads and two multiplications. The copy does not wait for these loads.
 //!
 //! The end is as exact as the block's heap knows it. The fast heap knows a slot's size, but neither
-//! the requested size nor whether the slot is free. The hardened heap (for one more load) and the
-//! debug heap know both facts.
+//! the requested size nor whether the slot is free. The hardened heap and the debug heap know both.
 //!
 //! Any caller may pass any address at any time, also in a signal handler. No lock is taken, nothing
 //! is allocated, and the memory is not touched.
@@ -60,8 +58,8 @@ pub fn room(address: usize) -> usize {
     }
 }
 
-/// Returns whether `bytes` bytes at `address` are certainly in bounds. Skips the rare and slow
-/// cases of [`room`], so false proves nothing.
+/// Returns whether `bytes` bytes at `address` are certainly in bounds, in the frequent and fast
+/// cases of [`room`]. False proves nothing.
 #[inline(always)]
 #[must_use]
 pub fn has_room(address: usize, bytes: usize) -> bool {
@@ -77,7 +75,7 @@ pub fn has_room(address: usize, bytes: usize) -> bool {
     }
 }
 
-/// Does [`has_room`] in debug mode, where nearly all blocks are the debug heap's.
+/// Like [`has_room`], for debug mode, where nearly all blocks are the debug heap's.
 #[inline(always)]
 #[must_use]
 pub fn has_debugged_room(address: usize, bytes: usize) -> bool {
@@ -92,7 +90,6 @@ pub fn is_outside(address: usize) -> bool {
     MAP.unit_of(address) >= MAP.limit()
 }
 
-/// Returns the room in a slab, as exactly as its heap knows.
 #[inline(always)]
 fn room_in_slab(unit: usize, entry: Entry, class: usize, address: usize) -> usize {
     if entry.is_hardened() {
@@ -108,11 +105,9 @@ fn room_in_slot(class: usize, address: usize) -> usize {
     let offset = address & (UNIT - 1);
     let size = size_class::size(class);
     let end = (size_class::slot_of(class, offset) + 1) * size;
-    // The bytes behind the last slot are too few for another slot.
     if end > UNIT { 0 } else { end - offset }
 }
 
-/// Returns the room in memory that is neither foreign nor a slab.
 #[cold]
 #[inline(never)]
 fn room_elsewhere(unit: usize, entry: Entry, address: usize) -> usize {
@@ -159,8 +154,8 @@ pub fn checks_limits() -> bool {
     options::get().detect.limit
 }
 
-/// Reports that a function of the C library would access more bytes than [`room`], in debug mode as
-/// a finding. Returns only if the program continues (`on_misuse=report`, `mode=debug`).
+/// Reports that a function of the C library would access more bytes than [`room`]. Returns only if
+/// the program continues (`on_misuse=report`, `mode=debug`).
 #[cold]
 #[inline(never)]
 pub fn out_of_bounds(function: &str, access: Access, address: usize, bytes: usize) {

@@ -10,13 +10,12 @@
 //!              debug_at_exit(signal)             the checks at the process's end
 //! ```
 //!
-//! While the process debugs, threads' fast words lead to a front (`heap::modes`). So every call
+//! While the process debugs, threads' fast words lead to a front (`heap::modes`), so every call
 //! reaches the front's table, which calls these hooks first. After "not mine" the call continues as
 //! in fast mode: the block is older than the options, or another allocator's. While the process
-//! does not debug, no hook is called.
-//!
-//! Without the feature `debug` the flag is never set, and every answer is "not mine". Tests observe
-//! the calls through `observe`, which is compiled only for them.
+//! does not debug, no hook is called. Without the feature `debug` the flag is never set, and every
+//! answer is "not mine". Tests observe the calls through `observe`, which is compiled only for
+//! them.
 
 use core::ffi::c_void;
 
@@ -39,8 +38,8 @@ pub(crate) fn is_debugging() -> bool {
     DEBUGGING.load(Ordering::Relaxed)
 }
 
-/// Returns whether the process runs with the debug heap. Reads the options if that was not done
-/// before, because the C layer calls this when it is loaded.
+/// Returns whether the process runs with the debug heap. Reads the options if necessary, because
+/// the C layer calls this when it is loaded.
 ///
 /// ```
 /// assert!(!heapwright::heap::debugging());
@@ -55,8 +54,8 @@ pub fn debugging() -> bool {
     is_debugging()
 }
 
-/// Returns whether some blocks of fast mode get guard pages. Reads the options if that was not done
-/// before, because the C layer calls this when it is loaded, to catch faults.
+/// Returns whether some blocks of fast mode get guard pages. Reads the options if necessary,
+/// because the C layer calls this when it is loaded.
 ///
 /// ```
 /// assert!(!heapwright::heap::guarding());
@@ -70,7 +69,6 @@ pub fn guarding() -> bool {
     false
 }
 
-/// Starts debugging if the options select it. Called once, while the heap starts.
 #[cfg(feature = "debug")]
 pub(crate) fn start() {
     if crate::debug::start() {
@@ -131,7 +129,6 @@ pub(crate) unsafe fn realloc(block: *mut u8, size: usize, what: Return) -> Optio
     }
 }
 
-/// Returns the request for the new block of `realloc`.
 #[cfg(feature = "debug")]
 #[inline(always)]
 fn resized(what: Return, size: usize) -> Request {
@@ -155,8 +152,7 @@ pub(crate) fn usable_size(block: *const u8) -> Option<usize> {
     }
 }
 
-/// Returns whether the debug heap's block at an address belongs to a pool, an arena or a
-/// first-class heap of C.
+/// Returns whether the block at an address belongs to a pool, an arena or a heap of C.
 #[cfg(feature = "debug")]
 pub(crate) fn is_owned(address: usize) -> bool {
     crate::debug::is_owned(address)
@@ -174,8 +170,7 @@ pub(crate) fn holds(unit: usize, entry: Entry, address: usize, bytes: usize) -> 
     false
 }
 
-/// Returns the bytes from an address in a debug heap's unit to its block's end. 0: the address is
-/// in no live block.
+/// Returns the bytes from an address in a debug heap's unit to its live block's end, or 0.
 pub(crate) fn room(unit: usize, entry: Entry, address: usize) -> usize {
     #[cfg(feature = "debug")]
     return crate::debug::room(unit, entry, address);
@@ -249,11 +244,9 @@ pub(crate) fn out_of_bounds(function: &str, access: Access, address: usize, byte
     false
 }
 
-/// Judges a fault at an address. The caller is a signal handler with all signals blocked.
-/// `is_write` is `None` if the machine does not tell; `context` is the `ucontext_t` of the
-/// instruction.
-///
-/// Only a C layer that catches the signal calls this.
+/// Judges a fault at an address, for a C layer that catches the signal. The caller is a signal
+/// handler with all signals blocked. `is_write` is `None` if the machine does not tell; `context`
+/// is the `ucontext_t` of the instruction.
 #[doc(hidden)]
 #[must_use]
 pub fn fault(address: usize, is_write: Option<bool>, context: *mut c_void) -> Verdict {
@@ -331,20 +324,14 @@ pub fn keep_new(kept: bool) {
 }
 
 /// Records the loaded libraries before one may be unloaded, because stacks refer to them. The
-/// caller holds no lock.
-///
-/// Only a C layer that interposes `dlclose` calls this, and only while
-/// [`debugging`].
+/// caller holds no lock. Only a C layer that interposes `dlclose` calls this, while [`debugging`].
 pub fn remember_code() {
     #[cfg(feature = "debug")]
     crate::debug::remember_code();
 }
 
-/// Forgets the code of a library that was unloaded. The caller is the thread that unloaded it, and
-/// holds no lock.
-///
-/// Only a C layer that interposes `dlclose` calls this, and only while
-/// [`debugging`].
+/// Forgets the code of a library that the calling thread has unloaded. The caller holds no lock.
+/// Only a C layer that interposes `dlclose` calls this, while [`debugging`].
 pub fn forget_code() {
     #[cfg(any(test, feature = "observe"))]
     observe::forget();
@@ -360,11 +347,10 @@ pub fn debug_prepare() {
     crate::debug::prepare();
 }
 
-/// Runs the debug heap's checks at the end of the process. The thread that ends the process calls
-/// this once, if possible after the program's own handlers and destructors. Other threads may still
-/// run and allocate. `signal` is the signal that ends the process, or 0.
-///
-/// Only a C layer that sees the end calls this, and only while [`debugging`] or [`guarding`].
+/// Runs the debug heap's checks at the end of the process, for a C layer that sees the end, only
+/// while [`debugging`] or [`guarding`]. The thread that ends the process calls this once, if
+/// possible after the program's own handlers and destructors. Other threads may still run and
+/// allocate. `signal` is the signal that ends the process, or 0.
 #[cfg_attr(not(feature = "debug"), allow(unused_variables, reason = "there is no debug heap"))]
 pub fn debug_at_exit(signal: u32) {
     #[cfg(any(test, feature = "observe"))]
@@ -399,7 +385,7 @@ pub fn debug_has_stack(at: usize) -> bool {
 }
 
 /// Returns whether the caller is a signal handler that interrupted the debug heap in its own
-/// thread, so that no check is possible now.
+/// thread. Then no check is possible.
 #[must_use]
 pub fn debug_is_interrupted() -> bool {
     #[cfg(feature = "debug")]
@@ -410,8 +396,7 @@ pub fn debug_is_interrupted() -> bool {
 
 #[cfg(any(test, feature = "observe"))]
 pub mod observe {
-    //! For tests: a function that observes the hooks. Not part of the interface; no shipped library
-    //! has the feature `observe`.
+    //! For tests: observes the hooks. No shipped library has the feature `observe`.
 
     use core::ffi::c_void;
     use core::sync::atomic::{AtomicPtr, Ordering};

@@ -225,9 +225,8 @@ pub mod process {
 
     /// Notes in the record that a program starts without heapwright, because it gets other
     /// environment variables. The report then names the program. `process`: 0 if it is not known
-    /// yet. Does nothing without a record (option `record`).
-    ///
-    /// The function takes no lock and keeps `errno`: a child of `vfork` may call it.
+    /// yet. Does nothing without a record (option `record`). The function takes no lock and keeps
+    /// `errno`: a child of `vfork` may call it.
     ///
     /// ```
     /// heapwright::process::note_unchecked(77, b"/usr/bin/env");
@@ -275,11 +274,9 @@ pub use heapwright_record::Stats;
 /// Describes the block that contains an address.
 ///
 /// Takes constant time and never touches memory at the address, so any value is allowed: null,
-/// freed, unmapped or invalid. The answer holds at the time of the call; other threads may change
-/// it.
-///
-/// The idea comes from snmalloc's pagemap and Zig's address masking. The metadata is out of band,
-/// so pointers into a block have an answer, too.
+/// freed, unmapped or invalid. Other threads may change the answer at any time. The idea comes from
+/// snmalloc's pagemap and Zig's address masking. The metadata is out of band, so pointers into a
+/// block have an answer, too.
 ///
 /// ```
 /// let block = heapwright::heap::malloc(100);

@@ -1,8 +1,7 @@
 //! Blocks that the C library's own allocator made before heapwright took over.
 //!
-//! A preloaded `malloc` serves the process from its first call on. Only code that calls
-//! `__libc_malloc` by this name before heapwright's constructor has blocks of the C library. These
-//! blocks are few. The constructor lists their addresses:
+//! Only code that calls `__libc_malloc` by this name before heapwright's constructor has such
+//! blocks, so they are few. The constructor lists their addresses:
 //!
 //! ```text
 //!   glibc's heap   | chunk | chunk | ... | top |     from the first chunk to the program break
@@ -11,22 +10,19 @@
 //! ```
 //!
 //! Each listed block is passed on to the C library once. No header is trusted afterwards, because a
-//! program can forge one.
-//!
-//! Called by `heap::foreign`, which passes these blocks on, and by the debug heap, which leaves
-//! them alone.
+//! program can forge one. Called by `heap::foreign`, and by the debug heap, which leaves these
+//! blocks alone.
 
 use core::ptr;
 
 use crate::os::{self, Contents};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
-/// The most blocks that are listed. Others are refused, like addresses that no allocator returned.
+/// The most blocks that are listed. Others are refused, like unknown addresses.
 const MOST: usize = 512;
 
 /// Addresses of the listed blocks. 0: none, or a block that was passed on.
 static BLOCKS: [AtomicUsize; MOST] = [const { AtomicUsize::new(0) }; MOST];
-/// The number of written places of [`BLOCKS`].
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 const HEADER: usize = 16;
@@ -35,7 +31,7 @@ const MAPPED: usize = 2;
 /// The most pages of all mappings that are searched for mapped chunks.
 const MOST_PAGES: usize = 1 << 16;
 
-/// Lists the existing blocks. The constructor calls this once, while the process has one thread.
+/// The constructor calls this once, while the process has one thread.
 pub(crate) fn record() {
     let Some(heap) = os::libc_heap() else { return };
     record_heap(heap.start, heap.end);
@@ -52,8 +48,6 @@ fn add(block: usize) {
     }
 }
 
-/// Returns the word at an address.
-///
 /// # Safety
 ///
 /// The word can be read.
@@ -62,12 +56,12 @@ unsafe fn word(address: usize) -> usize {
     unsafe { ptr::with_exposed_provenance::<usize>(address).read() }
 }
 
-/// Lists the live chunks of the main heap. Lists none if the chunks do not lead to the heap's end.
-/// Then other code moved the program break, or a thread's own heap made the start wrong.
+/// Lists the live chunks of the main heap. Lists none if the chunks do not lead to the heap's end:
+/// other code moved the program break, or a thread's own heap made the start wrong.
 #[cold]
 #[inline(never)]
 fn record_heap(start: usize, end: usize) {
-    // The last chunk reaches to the end. It is memory that glibc has not handed out yet.
+    // The last chunk, up to the end, is memory that glibc has not handed out yet.
     let next = |at: usize| {
         if end - at < HEADER || !os::is_readable(at + 8) {
             return None;
@@ -89,7 +83,6 @@ fn record_heap(start: usize, end: usize) {
     }
 }
 
-/// Lists `left` mapped chunks.
 #[cold]
 #[inline(never)]
 fn record_mapped(mut left: usize) {
@@ -101,7 +94,7 @@ fn record_mapped(mut left: usize) {
         let mut at = mapping.start;
         while is_memory && at < mapping.end && left > 0 && pages > 0 {
             pages -= 1;
-            // (Guard marks make a page unreadable, and the list of mappings does not show them.)
+            // Guard marks make a page unreadable, and the list of mappings does not show them.
             if !os::is_readable(at) {
                 at += page;
                 continue;
@@ -126,8 +119,7 @@ fn record_mapped(mut left: usize) {
     });
 }
 
-/// Returns the bytes of the mapped chunk with a header at an address, `before` bytes into its
-/// mapping. The header can be read. `None`: there is no such chunk.
+/// Returns the bytes of the mapped chunk with a readable header `before` bytes into its mapping.
 fn mapped_bytes(at: usize, before: usize) -> Option<usize> {
     // SAFETY: the address can be read, as the caller promises.
     let is_before = unsafe { word(at) } == before;
@@ -141,20 +133,17 @@ fn place_of(address: usize) -> Option<&'static AtomicUsize> {
     written.iter().find(|place| address != 0 && place.load(Ordering::Relaxed) == address)
 }
 
-/// Returns whether a listed block begins at an address.
 #[cfg(feature = "debug")]
 pub(crate) fn has(address: usize) -> bool {
     place_of(address).is_some()
 }
 
-/// Takes a block off the list, to pass it on to the C library. False: it is not listed, or was
-/// passed on.
+/// Takes a block off the list, to pass it on to the C library once.
 pub(crate) fn take(address: usize) -> bool {
     let order = Ordering::Relaxed;
     place_of(address).is_some_and(|at| at.compare_exchange(address, 0, order, order).is_ok())
 }
 
-/// Returns the usable bytes of a listed block. `None`: no listed block begins at the address.
 pub(crate) fn usable_size(address: usize) -> Option<usize> {
     place_of(address)?;
     // SAFETY: the C library made this block, which was not passed on.

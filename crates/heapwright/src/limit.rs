@@ -9,11 +9,10 @@
 //!
 //! The kernel ends a process whose control group has used up its memory, even if some of that
 //! memory is free. So a preloaded library reads the group's use now and then, once the process has
-//! 16 MiB and a sixteenth of the limit. It reads each 100 ms, or when the heap has grown by a
-//! quarter of the bytes left. Near the limit it reads each 8 ms.
+//! 16 MiB and a sixteenth of the limit: each 100 ms, each 8 ms near the limit, or when the heap has
+//! grown by a quarter of the bytes left.
 //!
-//! The option `limit=BYTES`, or [`set`], sets a limit for the process alone. It is soft: no request
-//! fails because of it.
+//! The option `limit=BYTES`, or [`set`], sets a soft limit for the process alone.
 
 use crate::chunk;
 use crate::files::{self, PATH};
@@ -37,13 +36,12 @@ struct State {
     said: u32,
     /// The process that saved a profile because of a block larger than the limit.
     saved: u32,
-    /// The earliest time of the next release in nanoseconds, and the least time between two
-    /// releases.
+    /// The earliest time of the next release, and the least time between two releases, in ns.
     give_back_ns: u64,
     distance_ns: u64,
 }
 
-/// The least and the greatest value of `distance_ns`, which doubles when little was released.
+/// Bounds of `distance_ns`, which doubles when little was released.
 const SOONEST_NS: u64 = 8_000_000;
 const LATEST_NS: u64 = 1_000_000_000;
 
@@ -59,8 +57,7 @@ static STATE: Kept<State> = Kept::new(State {
 static SET: AtomicUsize = AtomicUsize::new(0);
 
 /// Makes the heap respect the process's memory limit, as the option `limit` says (`auto`: the limit
-/// of its control groups). A preloaded library calls this by itself; a program that links
-/// heapwright may.
+/// of its control groups). A preloaded library calls this by itself.
 ///
 /// ```
 /// heapwright::limit::respect();
@@ -70,10 +67,10 @@ pub fn respect() {
     ticks::begin(Whose::Limit, begin);
 }
 
-/// Sets a limit for this process's own resident memory, in bytes, at least 1 MiB; 0 restores the
-/// limit of its control groups. Near the limit free memory goes back to the kernel sooner. The
-/// limit is soft: no allocation fails because of it. It takes effect at the heap's next slow path,
-/// and not after [`enter_sandbox`].
+/// Sets a soft limit for this process's own resident memory, in bytes, at least 1 MiB; 0 restores
+/// the limit of its control groups. Near the limit free memory goes back to the kernel sooner, but
+/// no allocation fails. The limit takes effect at the heap's next slow path, and not after
+/// [`enter_sandbox`].
 ///
 /// ```
 /// heapwright::limit::set(512 << 20);
@@ -116,8 +113,7 @@ pub fn begin_sandbox(sandbox: Sandbox) -> SandboxEntry {
     os::enter_sandbox(sandbox)
 }
 
-/// Notes that the process may soon enter a sandbox unseen by heapwright. From now on heapwright
-/// reads no file with the group's use.
+/// Notes that the process may soon enter a sandbox unseen. From now on no file is read.
 #[doc(hidden)]
 pub fn expect_sandbox() {
     const PATIENCE_NS: u64 = 5_000_000;
@@ -145,7 +141,7 @@ fn begin(now: u32) -> u32 {
     tick(now)
 }
 
-/// Reads how near the limit is. Returns the time to the next reading in milliseconds.
+/// Reads how near the limit is. Returns the milliseconds to the next reading.
 fn tick(now: u32) -> u32 {
     const SOON_MS: u32 = 8;
     let Some(usage) = chunk::usage_now() else { return SOON_MS };
@@ -175,7 +171,7 @@ fn tick(now: u32) -> u32 {
         (first, is_beyond, next)
     });
     let Some((first, is_beyond, next)) = looked else { return SOON_MS };
-    // If a sandbox began during this reading, the reading may have noted a limit.
+    // The reading may have noted a limit after the sandbox began.
     if memory_limit::is_in_sandbox() {
         memory_limit::forget();
         ticks::end(Whose::Limit);
@@ -183,15 +179,13 @@ fn tick(now: u32) -> u32 {
     if let Some(look) = first {
         say(&look);
     } else if is_beyond {
-        // The program may fill only a part of the block, so there is no message.
         _ = save_profile();
     }
     next
 }
 
 /// Releases all free memory that no thread owns, if there is time for it. If little is released,
-/// because other processes use the group's memory, releases become less frequent: the program soon
-/// needs that memory again.
+/// because other processes use the group's memory, releases become less frequent.
 fn give_back(state: &mut State, look: &Look) {
     let began = os::now_ns();
     if began < state.give_back_ns {
@@ -205,7 +199,6 @@ fn give_back(state: &mut State, look: &Look) {
     state.give_back_ns = began + (took * SHARE).max(distance);
 }
 
-/// Prints that the limit is near, and saves the heap profile, if there is one.
 #[cold]
 fn say(look: &Look) {
     const MIB: usize = 1 << 20;
@@ -233,7 +226,6 @@ fn say(look: &Look) {
     }
 }
 
-/// The state of the heap profile.
 #[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "there is none then"))]
 #[expect(
     clippy::large_enum_variant,

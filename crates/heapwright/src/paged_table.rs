@@ -6,16 +6,13 @@
 //! ```
 //!
 //! The kernel provides the memory, because a table grows while the heap allocates. A full table is
-//! copied into a table of twice the size. A removal moves the following slots up, so there are no
-//! tombstones.
-//!
-//! Called by `samples`, under its lock, and by `tallies` for a thread's counts.
+//! copied into one of twice the size. A removal moves the following slots up, so there are no
+//! tombstones. Called by `samples`, under its lock, and by `tallies`.
 
 use core::{ptr, slice};
 
 use crate::os::{Memory, SYSTEM};
 
-/// The number of slots of the smallest table with pages.
 const FIRST: usize = if cfg!(miri) { 16 } else { 256 };
 
 /// The elements of a table.
@@ -24,11 +21,10 @@ const FIRST: usize = if cfg!(miri) { 16 } else { 256 };
 ///
 /// All-zero bytes are a valid value with key 0, and the type needs no drop.
 pub(crate) unsafe trait Keyed: Copy {
-    /// Returns the key; 0: the slot is vacant.
+    /// 0: the slot is vacant.
     fn key(&self) -> u64;
 }
 
-/// A table.
 pub(crate) struct Table<T> {
     at: *mut T,
     capacity: usize,
@@ -39,7 +35,6 @@ pub(crate) struct Table<T> {
 unsafe impl<T: Send> Send for Table<T> {}
 
 impl<T: Keyed> Table<T> {
-    /// Creates an empty table without pages.
     pub(crate) const fn new() -> Self {
         Self { at: ptr::null_mut(), capacity: 0, count: 0 }
     }
@@ -60,17 +55,15 @@ impl<T: Keyed> Table<T> {
         unsafe { slice::from_raw_parts_mut(self.at, self.capacity) }
     }
 
-    /// Returns all elements.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.slots().iter().filter(|slot| slot.key() != 0)
     }
 
-    /// Returns all elements, mutable except for their keys.
+    /// The keys must not change.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.slots_mut().iter_mut().filter(|slot| slot.key() != 0)
     }
 
-    /// Returns the first place for a key.
     fn home(&self, key: u64) -> usize {
         (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20) as usize & (self.capacity - 1)
     }
@@ -85,7 +78,7 @@ impl<T: Keyed> Table<T> {
         at
     }
 
-    /// Returns the element with a key, which is not 0.
+    /// The key is not 0.
     pub(crate) fn get_mut(&mut self, key: u64) -> Option<&mut T> {
         if self.capacity == 0 {
             return None;
@@ -107,7 +100,6 @@ impl<T: Keyed> Table<T> {
         self.slots_mut().get_mut(at)
     }
 
-    /// Removes the element with a key.
     pub(crate) fn remove(&mut self, key: u64) -> Option<T> {
         if self.capacity == 0 {
             return None;
@@ -138,8 +130,8 @@ impl<T: Keyed> Table<T> {
         Some(removed)
     }
 
-    /// Returns the first key that `is_wanted` from slot `from` on, and its slot. After its removal
-    /// the search continues at that slot.
+    /// Returns the first key that `is_wanted` from slot `from` on, and its slot, where a search may
+    /// continue after the key's removal.
     pub(crate) fn key_from(
         &self,
         from: usize,
@@ -175,7 +167,6 @@ impl<T: Keyed> Table<T> {
         true
     }
 
-    /// Removes all elements and releases the pages.
     pub(crate) fn clear(&mut self) {
         if self.capacity != 0 {
             let bytes = pages(self.capacity * size_of::<T>());
@@ -210,8 +201,7 @@ mod tests {
     proptest! {
         #![proptest_config(crate::cases::cases(200))]
 
-        /// There are few keys, so that homes collide. Each step must have the same result as in
-        /// std's map.
+        /// Few keys, so that homes collide.
         #[test]
         fn it_is_a_map(steps in prop::collection::vec((0..3u8, 1u64..600), 0..1500)) {
             let (mut table, mut map) = (Table::<Pair>::new(), BTreeMap::new());

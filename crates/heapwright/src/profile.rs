@@ -9,17 +9,14 @@
 //!
 //! Samples are a Poisson process over allocated bytes. A block of `n` bytes is a *sample* with
 //! probability `1 - exp(-n / period)`, independent of earlier blocks. A sample's stack is kept, and
-//! its free is noticed in any thread. So the estimates cover live and allocated bytes. Between
-//! [`begin`] and [`end`], `free` of other blocks takes some more instructions, as does `malloc` in
-//! threads that share caches.
+//! its free is noticed in any thread. Between [`begin`] and [`end`], `free` of other blocks takes
+//! some more instructions, as does `malloc` in threads that share caches.
 //!
 //! `heapwright profile -- PROGRAM`, or the options `sample` and `profile` of the preloaded library,
-//! need no change to the program. `heapwright report` reads the output of [`write()`].
-//!
-//! The profile covers blocks of `malloc` and first-class heaps. The profile also covers segments of
-//! pools, chunks of arenas and pages of collected heaps, each as a block of its length (`runs.rs`).
-//! The idea is TCMalloc's (Google, "Sampling"), and jemalloc has it, too. Both count bytes in each
-//! `malloc`. heapwright counts blocks when a thread's lists are filled (`cache/sampling.rs`).
+//! need no change to the program. The profile covers blocks of `malloc` and first-class heaps, and
+//! also segments of pools, chunks of arenas and pages of collected heaps, each as a block of its
+//! length (`runs.rs`). The idea is TCMalloc's (Google, "Sampling"), and jemalloc has it, too.
+//! heapwright counts blocks when a thread's lists are filled (`cache/sampling.rs`).
 
 use core::ffi::c_int;
 
@@ -35,8 +32,8 @@ use crate::text::Line;
 /// `bytes` is clamped to 1 KiB to 1 GiB. Earlier samples that are live stay in the profile. Each
 /// thread follows at its next slow path, soon in a program that allocates.
 ///
-/// Returns false if there is no memory, or if this heap does not serve `malloc` in this process.
-/// Then another copy of heapwright serves it, or the mode is `debug`.
+/// Returns false if there is no memory, if another copy of heapwright serves `malloc` in this
+/// process, or if the mode is `debug`.
 ///
 /// ```
 /// use heapwright::{heap, profile};
@@ -73,9 +70,8 @@ pub fn is_on() -> bool {
 }
 
 /// Writes the present profile to an open file, pipe or socket, as a complete record for `heapwright
-/// report`. Takes time in proportion to the samples; other threads that make or free a sample wait.
-///
-/// Returns false if the record was not written whole.
+/// report`. Returns false if the record was not written whole. Takes time in proportion to the
+/// samples; other threads that make or free a sample wait.
 ///
 /// ```
 /// use std::os::fd::AsRawFd;
@@ -87,10 +83,8 @@ pub fn write(file: c_int) -> bool {
     samples::write_in(file)
 }
 
-/// Saves the profile before the process ends, if the options name a file (`profile=PREFIX`). (It is
-/// also saved now and then, for processes that are killed.)
-///
-/// Only a C layer that sees the end calls this.
+/// Saves the profile before the process ends, if the options name a file (`profile=PREFIX`). It is
+/// also saved now and then. Only a C layer that sees the end calls this.
 ///
 /// ```
 /// heapwright::profile::write_at_exit();
@@ -113,9 +107,7 @@ pub fn is_wanted() -> bool {
     crate::options::profile_file().is_some()
 }
 
-/// Forgets the code of a library that was unloaded.
-///
-/// Only a C layer that interposes `dlclose` calls this.
+/// Forgets the code of a library that was unloaded, for a C layer that interposes `dlclose`.
 ///
 /// ```
 /// heapwright::profile::forget_code();

@@ -7,20 +7,17 @@
 //!   | entry | entry | ......... pending  |  -->  PREFIX.<pid>
 //! ```
 //!
-//! The file is made at the process's start (in a forked child, with the first entry). The file is
-//! opened and closed for each write, because a program may close unknown files. Entries that belong
-//! together are one write. So a process that dies leaves all or none of them, and a copy of the
-//! process (`leaks`) may write, too. After `exec` the new program continues the file with a
-//! beginning of its own.
+//! The file is made at the process's start (in a forked child, with the first entry). It is opened
+//! and closed for each write, because a program may close unknown files. Entries that belong
+//! together are one write, so a process that dies leaves all or none of them, and a copy of the
+//! process (`leaks`) may write, too. After `exec` the new program continues the file.
 //!
-//! The process may lose the file: by a change of its user, a `chroot`, a full disk, or a deletion.
-//! Then the record continues in the run's shared memory (`spill`). The first write there repeats
-//! the beginning, the stacks and the findings, for a command that finds no file.
+//! If the process loses the file (by a change of its user, a `chroot`, a full disk, or a deletion),
+//! the record continues in the run's shared memory (`spill`). The first write there repeats the
+//! beginning, the stacks and the findings, for a command that finds no file. A module's number
+//! derives from its address, so two concurrent writers give it the same number.
 //!
-//! A module's number derives from its address, so two concurrent writers give it the same number.
-//!
-//! The user of a recorder holds its lock. Called by `debug` (`report`, `leaks`) for findings, and
-//! by `samples` for profiles.
+//! The user of a recorder holds its lock. Called by `debug` (`report`, `leaks`) and `samples`.
 
 use core::ops::Range;
 
@@ -33,35 +30,27 @@ use crate::spill;
 use crate::stacks::{self, Stack};
 use crate::sync::atomic::{AtomicU32, Ordering};
 
-/// The most modules that are known to be in the record.
 const MODULES: usize = 256;
-/// The places for stacks known to be in the record. A stack's place is the low bits of its number,
-/// so some stacks are written twice.
+/// Stacks known to be in the record, by the low bits of their numbers. Some are written twice.
 const STACKS: usize = 2048;
-/// The most bytes of one write.
 const PENDING: usize = 32 << 10;
-/// The most findings that are repeated in the spill.
 const FINDINGS: usize = 100;
 
 /// The last process that began a record in this memory; 0: none. A child that borrows or copies the
 /// memory adds its notes to that record.
 static OWNER: AtomicU32 = AtomicU32::new(0);
 
-/// The writer of a record; see the module.
 pub(crate) struct Recorder {
     /// The file's name without the process's id; empty: no record is wanted.
     path: Prefix,
-    /// Whether the file is in the folder of a user that a root process changed to.
+    /// Whether the file is in the folder for a root process's new user.
     is_of_user: bool,
-    /// An open file that replaces the named one.
     file: Option<i32>,
-    /// Whether the record continues in the spill, and whether the entries added now are
-    /// repetitions.
+    /// Whether the record continues in the spill, and whether entries are repetitions.
     spills: bool,
     repeats: bool,
     /// The start of the process in nanoseconds since 1970; 0: the start of its record counts.
     began: u64,
-    /// The process whose record has begun; 0: none yet.
     process: u32,
     broken: bool,
     has_map: bool,
@@ -70,15 +59,13 @@ pub(crate) struct Recorder {
     stacks: [u32; STACKS],
     findings: [Finding; FINDINGS],
     finding_count: usize,
-    /// The findings that the file has.
     findings_written: usize,
     pending: [u8; PENDING],
     length: usize,
 }
 
 impl Recorder {
-    /// Creates a recorder without a file. It is all zeros, so it takes no room in the library's
-    /// file.
+    /// All zeros, which take no room in the library's file.
     pub(crate) const fn new() -> Self {
         Self {
             path: Prefix::none(),
@@ -101,41 +88,34 @@ impl Recorder {
         }
     }
 
-    /// Writes to the file `prefix.<pid>` from now on.
     pub(crate) fn begin(&mut self, prefix: &[u8]) {
         self.path.set(prefix);
     }
 
-    /// Writes a new record to the open file `file` from now on.
     pub(crate) fn begin_in(&mut self, file: i32) {
         self.file = Some(file);
         self.process = 0;
         self.broken = false;
     }
 
-    /// Sets the start of the process in nanoseconds since 1970.
     pub(crate) fn set_beginning(&mut self, began: u64) {
         self.began = began;
     }
 
-    /// Starts a new record in a forked child.
     pub(crate) fn in_child(&mut self) {
         self.process = 0;
         self.length = 0;
     }
 
-    /// Returns whether a record is wanted and possible.
     pub(crate) fn is_wanted(&self) -> bool {
         (self.path.is_given() || self.file.is_some()) && !self.broken
     }
 
-    /// Returns whether this process has a record.
     pub(crate) fn has_begun(&self) -> bool {
         self.process == os::process_id()
     }
 
-    /// Begins the record, if a record is wanted and this process has none. False: there is no
-    /// record.
+    /// Begins the record, if one is wanted and this process has none. False: there is no record.
     pub(crate) fn begins(&mut self) -> bool {
         if self.is_wanted() && !self.has_begun() {
             self.process = os::process_id();
@@ -149,14 +129,13 @@ impl Recorder {
         self.is_wanted()
     }
 
-    /// Makes the file and writes its header.
     fn write_beginning(&mut self) {
         (self.is_of_user, self.spills) = (false, false);
         let mut is_made = self.append(&HEADER, true).is_ok();
         if !is_made && self.file.is_none() {
             self.is_of_user = true;
             is_made = self.append(&HEADER, true).is_ok();
-            // (The command adds the header.)
+            // The command adds the header.
             self.spills = !is_made;
             is_made |= spill::append(self.process, &[], Kind::Next);
         }
@@ -177,7 +156,6 @@ impl Recorder {
         self.flush();
     }
 
-    /// Adds the facts about the process.
     fn put_process(&mut self) {
         let mut exe = [0; PATH];
         let exe_length = os::program_path(&mut exe);
@@ -197,7 +175,6 @@ impl Recorder {
         }));
     }
 
-    /// Adds an entry. (It is written at [`Recorder::flush`], or when the buffer is full.)
     pub(crate) fn put(&mut self, entry: &Entry<'_>) {
         if let Entry::Finding(finding) = entry
             && !self.repeats
@@ -244,8 +221,7 @@ impl Recorder {
         }
     }
 
-    /// Repeats the file's stacks and findings in the spill, because the file may be gone. If the
-    /// disk is full, a note says so.
+    /// Repeats the file's stacks and findings in the spill. A note tells if the disk is full.
     #[cold]
     fn repeat(&mut self, why: NotAppended) {
         self.repeats = true;
@@ -268,7 +244,6 @@ impl Recorder {
         }
     }
 
-    /// Writes to the file, which is made if `make`, or to the spill.
     fn append(&self, bytes: &[u8], make: bool) -> Result<(), NotAppended> {
         let path = match self.file {
             Some(file) if os::write_all(file, bytes) => return Ok(()),
@@ -284,7 +259,6 @@ impl Recorder {
         os::append_whole(&path, bytes, make)
     }
 
-    /// Adds a stack and its modules.
     pub(crate) fn put_stack(&mut self, stack: u32) {
         let slot = stack as usize % STACKS;
         if stack == 0 || self.stacks[slot] == stack {
@@ -303,10 +277,8 @@ impl Recorder {
         }
     }
 
-    /// Adds the module of an address.
     pub(crate) fn put_module(&mut self, address: usize) {
-        // (Most frames are in modules that were added before. The names of these modules are not
-        // read again.)
+        // The names of modules that were added before are not read again.
         let Some(Range { start, .. }) = stacks::module_range(address) else { return };
         let count = self.module_count;
         if self.modules[..count].contains(&start) {
@@ -328,15 +300,13 @@ impl Recorder {
         }));
     }
 
-    /// Adds a thread: its number in the record, the kernel's number, and its name up to a zero
-    /// byte.
+    /// Adds a thread: its number in the record, the kernel's number, and its name.
     pub(crate) fn put_thread(&mut self, number: u32, tid: u32, name: &[u8]) {
         let end = name.iter().position(|&b| b == 0).unwrap_or(name.len());
         let name = record::Text::from(&name[..end]);
         self.put(&Entry::Thread(record::Thread { number, tid, name }));
     }
 
-    /// Adds the memory map at the first finding.
     pub(crate) fn put_map(&mut self) {
         if self.has_map {
             return;

@@ -1,8 +1,7 @@
 //! Requests and returns: the facts that a call passes to a heap, and the call's kind.
 //!
-//! The fast heap ignores the kind. A debug heap does not, because some calls are errors: `free` of
-//! a block of `new[]`, a sized delete with another size, a Rust `Layout` with another alignment.
-//! Only the entry point knows the call.
+//! The fast heap ignores the kind. For a debug heap some calls are errors: `free` of a block of
+//! `new[]`, a sized delete with another size, a Rust `Layout` with another alignment.
 //!
 //! ```text
 //!   malloc(n)          -> miss -> table: malloc(n)                         \
@@ -11,19 +10,15 @@
 //!   GlobalAlloc        -> miss -> table: give_back(p, Said::free(Rust), n)  /
 //! ```
 //!
-//! The fast paths do not carry the kind. The kind is a constant of each slow path, and the block's
-//! facts stay in the registers of the call. So the kind costs the fast paths nothing.
-//!
-//! Called by `heap` and `debug`, which share these types.
+//! The kind is a constant of each slow path, and the block's facts stay in the registers of the
+//! call. So the kind costs the fast paths nothing. Called by `heap` and `debug`.
 
 use heapwright_record::debug as record;
 
 use crate::misuse::Call;
 use crate::size_class;
 
-/// The kind of call that makes or frees a block.
-///
-/// One call may free blocks of two kinds; see [`Origin::is_freed_by`].
+/// The kind of call that makes or frees a block; see [`Origin::is_freed_by`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Origin {
@@ -63,8 +58,8 @@ pub const RUST: u8 = Origin::Rust as u8;
 pub const POSIX_MEMALIGN: u8 = Origin::PosixMemalign as u8;
 
 impl Origin {
-    /// Returns the origin for the parameter `FROM` of a function: one of [`MALLOC`], [`ALIGNED`],
-    /// [`NEW`], [`NEW_ARRAY`], [`RUST`], [`POSIX_MEMALIGN`]. Other numbers do not compile.
+    /// Returns the origin for the parameter `FROM` of a function, for example [`NEW`]. Other
+    /// numbers than these constants do not compile.
     ///
     /// ```
     /// use heapwright::heap::{NEW, Origin};
@@ -102,7 +97,6 @@ impl Origin {
         family(self) == family(other)
     }
 
-    /// Returns the origin as records write it.
     #[cfg(feature = "debug")]
     #[inline(always)]
     pub(crate) const fn record(self) -> record::Origin {
@@ -120,7 +114,6 @@ impl Origin {
         }
     }
 
-    /// Returns the origin that this heap's records write as `record`.
     #[cfg(feature = "debug")]
     pub(crate) const fn of_record(record: record::Origin) -> Self {
         match record {
@@ -138,22 +131,18 @@ impl Origin {
     }
 }
 
-/// A request for a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Request {
     /// The bytes requested; may be 0, or impossibly many.
     pub(crate) size: usize,
     /// The alignment requested, a power of two; 1 if the call has none.
     pub(crate) align: usize,
-    /// Whether the bytes must be zero.
     pub(crate) zero: bool,
-    /// The kind of call.
     pub(crate) origin: Origin,
 }
 
 impl Request {
-    /// Creates a request with any alignment, rounded up to a power of two. If no power is large
-    /// enough, the request is impossible.
+    /// If no power of two is large enough for the alignment, the request is impossible.
     #[inline(always)]
     pub(crate) const fn new(size: usize, align: usize, zero: bool, origin: Origin) -> Self {
         let align = match align.checked_next_power_of_two() {
@@ -163,13 +152,12 @@ impl Request {
         Self { size, align, zero, origin }
     }
 
-    /// Returns whether such a block can exist.
     #[inline(always)]
     pub(crate) const fn is_possible(self) -> bool {
         self.size <= isize::MAX as usize && self.align <= isize::MAX as usize
     }
 
-    /// Returns the size class for the request; `None`: a large block.
+    /// `None`: a large block.
     #[inline]
     pub(crate) fn class(self) -> Option<usize> {
         if self.align <= size_class::MIN_ALIGN {
@@ -182,7 +170,6 @@ impl Request {
 
 #[cfg(feature = "debug")]
 impl Request {
-    /// Returns the call that makes a new block, as in records.
     #[inline(always)]
     pub(crate) const fn call(self) -> record::Call {
         match self.origin {
@@ -193,7 +180,7 @@ impl Request {
         }
     }
 
-    /// Returns the function that makes the block, as in records.
+    /// The function that makes the block, as in records.
     #[inline(always)]
     pub(crate) const fn maker(self) -> record::Origin {
         match self.origin {
@@ -205,31 +192,22 @@ impl Request {
     }
 }
 
-/// A free, or the old block of a resize, with the facts that the caller passes. `None`: the call
-/// does not pass this fact.
+/// A free, or the old block of a resize, with the facts that the caller passes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Return {
-    /// The call, as in records.
     pub(crate) call: record::Call,
     /// The kind of call that must have made the block.
     pub(crate) origin: Origin,
-    /// The size requested when the block was made.
     pub(crate) size: Option<usize>,
-    /// The alignment requested.
     pub(crate) align: Option<usize>,
 }
 
-/// The call that frees a block, and the facts that it passes. A `Said` is one word, so the facts
-/// stay in registers.
+/// The call that frees a block, and the facts that it passes, in one word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Said {
-    /// The call, as in records.
     pub(crate) call: record::Call,
-    /// The kind of call that must have made the block.
     pub(crate) origin: Origin,
-    /// Whether the call passes the requested size.
     pub(crate) size: bool,
-    /// Whether the call passes the requested alignment.
     pub(crate) align: bool,
 }
 
@@ -239,7 +217,6 @@ impl Said {
     /// A call of `free`, which passes only the block.
     pub(crate) const PLAIN: Self = Self::free(Origin::Malloc, false, false);
 
-    /// Returns the facts of a call of `origin` that frees a block.
     #[inline(always)]
     pub(crate) const fn free(origin: Origin, size: bool, align: bool) -> Self {
         let call = if size { Call::FreeSized } else { Call::Free };
@@ -248,8 +225,7 @@ impl Said {
 }
 
 impl Return {
-    /// Returns the facts of a call. `call` is the call in a report of misuse, which does not
-    /// distinguish origins.
+    /// `call` is the call in a report of misuse, which does not distinguish origins.
     #[inline(always)]
     pub(crate) const fn new(
         call: Call,
@@ -271,7 +247,6 @@ impl Return {
         Self { call, origin, size, align }
     }
 
-    /// Returns the facts of a call. `said` tells which of the facts the call passes.
     #[inline(always)]
     pub(crate) const fn of(said: Said, size: usize, align: usize) -> Self {
         Self {
@@ -282,10 +257,8 @@ impl Return {
         }
     }
 
-    /// A call of `free`, which passes only the block.
     pub(crate) const PLAIN: Self = Self::new(Call::Free, Origin::Malloc, None, None);
 
-    /// Returns the call in a report of misuse.
     pub(crate) const fn misused(&self) -> Call {
         match self.call {
             record::Call::Realloc | record::Call::RustRealloc => Call::Realloc,

@@ -2,10 +2,7 @@
 //!
 //! `heapwright_record::spill` has the layout. The memory is mapped at the process's start, and is
 //! the same after `fork`, `setuid`, `chroot` and in a sandbox. A write needs no system call and no
-//! lock, so a child of `vfork` may write, too.
-//!
-//! Under a limit of address space there is no spill: its mapping would count.
-//!
+//! lock, so a child of `vfork` may write, too. Under a limit of address space there is no spill.
 //! Called by `recorder` and by `process`.
 
 use core::ffi::CStr;
@@ -25,7 +22,6 @@ pub(crate) fn share(path: &CStr) {
     }
 }
 
-/// Returns the first word of a block of the spill at `place`.
 fn head(place: *mut u8, block: u64) -> &'static AtomicU64 {
     let head = place.wrapping_add(block as usize * BLOCK).cast::<AtomicU64>();
     // SAFETY: the block lies in the mapping, which stays for good. It begins with a word that all
@@ -33,8 +29,7 @@ fn head(place: *mut u8, block: u64) -> &'static AtomicU64 {
     unsafe { &*head }
 }
 
-/// Adds bytes of a process's record. False: there is no spill, or no room. Takes time in proportion
-/// to the bytes.
+/// Adds bytes of a process's record. False: there is no spill, or no room.
 pub(crate) fn append(process: u32, bytes: &[u8], kind: Kind) -> bool {
     let place = PLACE.load(Ordering::Acquire);
     if place.is_null() {
@@ -78,7 +73,6 @@ mod tests {
         let lengths: std::vec::Vec<_> = blocks(spill).map(|(p, k, b)| (p, k, b.len())).collect();
         let again = |bytes| (2, Kind::Again, bytes);
         assert_eq!(lengths, [(1, Kind::Next, 3), again(ROOM), again(ROOM), again(3000 - 2 * ROOM)]);
-        // A full spill takes nothing more.
         head(PLACE.load(Ordering::Relaxed), 0).store(BLOCKS, Ordering::Relaxed);
         assert!(!append(1, b"x", Kind::Next));
     }

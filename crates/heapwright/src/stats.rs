@@ -13,9 +13,9 @@
 //!
 //! The kernel tells which pages are resident (`mincore`), so the parts add up to the resident size.
 //! For the status memory, residency is *reckoned* from touched and released memory, without a
-//! system call. Bytes held by caches and remote frees are known as sums, not by slab. These sums
-//! are subtracted from the slabs' resident bytes. Rounding is known if every call is counted
-//! (`stats=exit`), from each class's average request.
+//! system call. Bytes in caches and remote frees are known as sums, and subtracted from the slabs'
+//! resident bytes. Rounding is known if every call is counted (`stats=exit`), from each class's
+//! average request.
 //!
 //! Other threads run meanwhile, so the figures may mix different moments. Nothing is allocated.
 
@@ -40,7 +40,6 @@ use crate::unit_record::Record;
 
 const _: () = assert!(TOLD == CLASSES);
 
-/// Returns the bytes of the range that are in memory.
 fn resident(at: usize, size: usize) -> u64 {
     const PAGES: usize = 256;
     let page = os::kernel_page_size();
@@ -58,18 +57,15 @@ fn resident(at: usize, size: usize) -> u64 {
     bytes
 }
 
-/// The source of residency.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Residency {
-    /// The kernel.
     Asked,
-    /// Memory that was handed out counts as touched. (Large blocks may be untouched, and huge pages
-    /// may hold more.)
+    /// Memory that was handed out counts as touched.
     Reckoned,
 }
 
 impl Residency {
-    /// Returns the resident bytes of `length` units of `kind` that begin at `unit`.
+    /// Returns the resident bytes of `length` bytes of `kind` that begin at `unit`.
     fn of(self, kind: Kind, unit: usize, length: usize) -> u64 {
         match (self, kind) {
             (Self::Asked, _) => resident(MAP.address_of(unit).addr(), length),
@@ -83,28 +79,23 @@ impl Residency {
     }
 }
 
-/// Takes up to `want` from `pot`.
 fn take(pot: &mut u64, want: u64) -> u64 {
     let taken = want.min(*pot);
     *pot -= taken;
     taken
 }
 
-/// Returns the live blocks of the process's debug heap, or of fast mode's guards, and their bytes.
 #[cfg(feature = "debug")]
 fn debug_live() -> (u64, u64) {
-    // A process has at most one of these two heaps.
     let ((blocks, bytes), guarded) = (crate::debug::live(), crate::debug::guards::live());
     (blocks + guarded.0, bytes + guarded.1)
 }
 
-/// This build has no debug heap.
 #[cfg(not(feature = "debug"))]
 fn debug_live() -> (u64, u64) {
     (0, 0)
 }
 
-/// Adds the debug heap's counts.
 #[cfg(feature = "debug")]
 fn debug_counts(stats: &mut Stats) {
     for (made, freed, bytes) in [crate::debug::counts(), crate::debug::guards::counts()] {
@@ -114,11 +105,10 @@ fn debug_counts(stats: &mut Stats) {
     }
 }
 
-/// This build has no debug heap.
 #[cfg(not(feature = "debug"))]
 fn debug_counts(_stats: &mut Stats) {}
 
-/// Returns the blocks and bytes in shared caches; adds their other figures to `stats`.
+/// Returns the blocks and bytes in shared caches. Adds the caches' other figures to `stats`.
 fn shared_caches(stats: &mut Stats) -> (u64, u64) {
     let held = [central::waiting(), arrays::holding(), hardened::cached()];
     let mut blocks: usize = held.iter().map(|(blocks, _)| blocks).sum();
@@ -144,9 +134,9 @@ fn shared_caches(stats: &mut Stats) -> (u64, u64) {
 
 /// Fills `stats` with the present use of the process's memory, in bytes and blocks.
 ///
-/// Takes time in proportion to the address space in use, with a system call for each mebibyte. So
-/// call this for reports, not in loops. Returns false, and fills nothing in, if the heap stays
-/// locked: the caller may be a signal handler that interrupted the heap.
+/// For reports, not for loops: takes time in proportion to the address space in use, with a system
+/// call for each mebibyte. Returns false, and fills nothing in, if the heap stays locked: the
+/// caller may be a signal handler that interrupted the heap.
 ///
 /// ```
 /// let mut stats = heapwright::Stats::zero();
@@ -158,9 +148,9 @@ fn shared_caches(stats: &mut Stats) -> (u64, u64) {
 /// ```
 pub fn snapshot(stats: &mut Stats) -> bool {
     let Some(usage) = chunk::usage() else { return false };
-    // (This waits for shared caches, which a slow path may hold.)
+    // This waits for shared caches, which a slow path may hold.
     heap::publish();
-    // (A sandbox may kill the process for the system call.)
+    // A sandbox may kill the process for the system call.
     let residency = if os::is_filtered() { Residency::Reckoned } else { Residency::Asked };
     measure(stats, &usage, residency, |_, _, _| {});
     stats.pid = u64::from(os::process_id());
@@ -175,8 +165,8 @@ pub fn snapshot(stats: &mut Stats) -> bool {
 
 /// Fills `stats` with the present use of the heap's memory, without a system call. Memory that was
 /// handed out and not released counts as resident. Figures that only the kernel knows are 0. Other
-/// threads' caches count as last published. The function suits frequent calls: it takes some 20 ns
-/// for each 64 KiB of the heap. Returns false, and fills nothing in, if the heap is locked.
+/// threads' caches count as last published. Takes some 20 ns for each 64 KiB of the heap. Returns
+/// false, and fills nothing in, if the heap is locked.
 ///
 /// ```
 /// let mut stats = heapwright::Stats::zero();
@@ -192,9 +182,7 @@ pub fn estimate(stats: &mut Stats) -> bool {
     true
 }
 
-/// Fills `stats` without a system call, for slow paths of a program in a sandbox. Residency is
-/// reckoned, and figures that only the kernel knows are 0. Takes some nanoseconds for each unit in
-/// use.
+/// Fills `stats` like [`estimate`], for slow paths of a program in a sandbox.
 pub(crate) fn reckon(stats: &mut Stats, classes: &mut [Class; CLASSES], usage: &Usage) {
     for told in classes.iter_mut() {
         *told = Class::default();
@@ -209,8 +197,8 @@ pub(crate) fn reckon(stats: &mut Stats, classes: &mut [Class; CLASSES], usage: &
     }
 }
 
-/// Does the common part of the functions above. Calls `slab` for each slab: with its class, the
-/// resident bytes of the slots that it handed out, and those of its other slots.
+/// Calls `slab` for each slab: with its class, the resident bytes of the slots that it handed out,
+/// and those of its other slots.
 fn measure(
     stats: &mut Stats,
     usage: &Usage,
@@ -277,7 +265,6 @@ fn measure(
         units = units.min(usage.frontier - unit);
         let length = match kind {
             Kind::Foreign | Kind::Guard => 0,
-            // Memory behind the usable bytes may be absent.
             Kind::LargeHead => large_block::usable(MAP.record(unit)).min(units * UNIT),
             _ => units * UNIT,
         };
@@ -335,7 +322,6 @@ fn measure(
 
     stats.rss_live = take(&mut large_resident, large_asked);
     stats.rss_rounding = large_resident;
-    // Returns the requested share of bytes in the program's slots.
     let share = |bytes: u64| {
         let part = (u128::from(bytes) * u128::from(asked)).checked_div(out_bytes.into());
         u64::try_from(part.unwrap_or(0)).unwrap_or(bytes)

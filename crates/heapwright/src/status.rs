@@ -9,20 +9,18 @@
 //! ```
 //!
 //! `heapwright top` shows the slot; `profile PID` and `trim PID` of the command give orders. See
-//! `heapwright_record::status` for the memory. All this needs no thread, no signal and no ptrace.
+//! `heapwright_record::status` for the memory. No thread, signal or ptrace is needed.
 //!
-//! The memory is made when the heap starts, or the library is loaded. Later ticks make no system
-//! call, because the program may be in a sandbox by then. Only an order to write a file or to
-//! sample leads to system calls. A forked child takes a slot of its own at its first tick. A
-//! process whose slot was taken by another process takes a new slot. A hardened process shows no
-//! address, and follows no order, because other processes can write into a slot.
+//! After the start, ticks make no system call, because the program may be in a sandbox by then.
+//! Only an order to write a file or to sample leads to system calls. A forked child takes a slot of
+//! its own at its first tick. A process whose slot was taken by another process takes a new slot. A
+//! hardened process shows no address, and follows no order, because other processes can write into
+//! a slot.
 //!
 //! A process that no command watches reports rarely: at once, then after each eighth of its age,
-//! and finally once a second. (The process may become idle at any moment, and then its last changes
-//! are not seen.) Reports take at most a thousandth of the time. While a command watches, or while
-//! the heap changes by eighths, they take at most a two-hundredth.
-//!
-//! The idea of a page shared between a process and its observers comes from the JVM's `hsperfdata`.
+//! and finally once a second. Reports take at most a thousandth of the time. While a command
+//! watches, or while the heap changes by eighths, they take at most a two-hundredth. The idea of a
+//! page shared between a process and its observers comes from the JVM's `hsperfdata`.
 //!
 //! Invariant: `SLOT` is the slot of the process `OWNER`. Only a tick, or [`withdraw`] at the end,
 //! changes them.
@@ -44,7 +42,6 @@ use crate::ticks::{self, Kept, Whose};
 use core::cell::UnsafeCell;
 use core::ptr;
 
-/// Milliseconds between two looks for orders.
 const LOOK_MS: u32 = 4;
 /// The most nanoseconds between two reports, and the part of the time that reports may take.
 const SELDOM_NS: u64 = 1_000_000_000;
@@ -52,25 +49,21 @@ const SELDOM_SHARE: u64 = 1000;
 /// The same while a command watches.
 const OFTEN_NS: u64 = 100_000_000;
 const OFTEN_SHARE: u64 = 200;
-/// A report counts as at most `LONGEST_NS`, plus `LONGEST_OF_UNIT_NS` for each unit of the heap. A
-/// longer report was interrupted, or was the first.
+/// A report counts as at most this long, because a longer one was interrupted, or was the first.
 const LONGEST_NS: u64 = 20_000;
 const LONGEST_OF_UNIT_NS: u64 = 50;
-/// A report is due when one part in `AGE_SHARE` of the process's age has passed since the last
-/// report. It is due at once when one part in `CHANGED_SHARE` of the bytes in use has changed.
+/// These shares of the process's age, or of the bytes in use, make a report due.
 const AGE_SHARE: u64 = 8;
 const CHANGED_SHARE: usize = 8;
 
 static STATUS: AtomicPtr<Status> = AtomicPtr::new(ptr::null_mut());
 static NAMESPACE: AtomicU32 = AtomicU32::new(0);
-/// The process that has a slot, and the slot.
 static OWNER: AtomicU32 = AtomicU32::new(0);
 static SLOT: AtomicUsize = AtomicUsize::new(0);
-/// The times of taking the slot and of the last report, in nanoseconds; the report's duration.
+/// When the slot was taken, and when the last report was made; the report's duration.
 static BEGAN_NS: AtomicU64 = AtomicU64::new(0);
 static REPORTED_NS: AtomicU64 = AtomicU64::new(0);
 static TOOK_NS: AtomicU64 = AtomicU64::new(0);
-/// Bytes of runs that were in use at the last report.
 static REPORTED_BYTES: AtomicUsize = AtomicUsize::new(0);
 /// The folder for ordered profiles: from the environment, else `PROFILE_FOLDER`.
 struct Folder(UnsafeCell<Path>);
@@ -80,21 +73,18 @@ unsafe impl Sync for Folder {}
 
 static FOLDER: Folder = Folder(UnsafeCell::new(Path::none()));
 
-/// The most bytes of a file's name in a path.
 const NAME: usize = 64;
 
-/// The time when ordered samples end; 0: there are none. (A forked child continues the samples
-/// until then.)
+/// When ordered samples end, also a forked child's; 0: there are none.
 static SAMPLES_UNTIL_NS: AtomicU64 = AtomicU64::new(0);
 
 /// Shows this process to the same user's `heapwright top` and `heapwright profile PID`, in System V
-/// shared memory. The process is shown at once if the heap has started, else when the heap starts.
-/// A preloaded library does this by itself; a program that links heapwright may. The caller holds
-/// no lock.
+/// shared memory, as soon as the heap has started. A preloaded library does this by itself; a
+/// program that links heapwright may. The caller holds no lock.
 ///
 /// Takes some microseconds, for six system calls. A process is not shown if it is set-uid or has
-/// the option `publish=no`. A process is not shown, either, if the kernel gives no shared memory,
-/// or if the system has a thousand segments.
+/// the option `publish=no`, nor if the kernel gives no shared memory or the system has a thousand
+/// segments.
 ///
 /// ```
 /// heapwright::status::publish();
@@ -112,7 +102,7 @@ pub fn publish() {
     }
 }
 
-/// Runs the first tick: makes the status memory. Returns the time to the next tick in milliseconds.
+/// The first tick: makes the status memory. Returns the milliseconds to the next tick.
 fn begin(now: u32) -> u32 {
     if !substrate::is_original_process() {
         return LOOK_MS;
@@ -195,12 +185,10 @@ fn status() -> Option<&'static Status> {
     unsafe { STATUS.load(Ordering::Acquire).as_ref() }
 }
 
-/// Returns whether this process shows no address and follows no order.
 fn is_hardened() -> bool {
     options::get().hardening != Hardening::Off
 }
 
-/// Takes a slot for this process. False: no slot is free.
 #[inline(never)]
 fn take_slot(status: &Status) -> bool {
     let process = substrate::process();
@@ -212,7 +200,7 @@ fn take_slot(status: &Status) -> bool {
     taken.is_some()
 }
 
-/// Does the work of a tick. Returns the time to the next tick in milliseconds.
+/// Returns the milliseconds to the next tick.
 fn tick(_now: u32) -> u32 {
     let Some(status) = status() else { return LOOK_MS };
     let me = Owner { process: substrate::process(), namespace: namespace() };
@@ -261,16 +249,13 @@ fn tick(_now: u32) -> u32 {
     LOOK_MS
 }
 
-/// Returns the bytes of runs that are neither free nor released.
 fn in_use(usage: &chunk::Usage) -> usize {
     usage.resident_bytes.saturating_sub(usage.dirty_bytes)
 }
 
-/// The report, which one thread at a time fills. It is not on the stack, which may be a
-/// coroutine's.
+/// Filled by one thread at a time. Not on the stack, which may be a coroutine's.
 static REPORT: Kept<Report> = Kept::new(Report::ZERO);
 
-/// Writes the present use of memory to the slot.
 #[inline(never)]
 fn report(slot: &Slot, usage: &chunk::Usage, now: u64) {
     REPORT.with(|report| {
@@ -304,7 +289,6 @@ fn report(slot: &Slot, usage: &chunk::Usage, now: u64) {
     });
 }
 
-/// Returns this version's number, with 16 bits for each part.
 const fn version() -> u64 {
     const fn number(text: &str) -> u64 {
         let (bytes, mut value, mut at) = (text.as_bytes(), 0, 0);
@@ -319,7 +303,6 @@ const fn version() -> u64 {
         | number(env!("CARGO_PKG_VERSION_PATCH"))
 }
 
-/// Executes an order of the command, which is valid until a time.
 #[cfg(feature = "debug")]
 #[inline(never)]
 fn follow(order: Order, until: u64) -> Answer {
@@ -344,8 +327,7 @@ fn follow(order: Order, until: u64) -> Answer {
             true
         }
         Order::Write => {
-            // SAFETY: the folder was written before `STATUS` was stored, which this thread has
-            // read.
+            // SAFETY: the folder was written before `STATUS` was stored, which this thread read.
             let folder = unsafe { *FOLDER.0.get() };
             let common = Path::none().with(PROFILE_FOLDER.as_bytes());
             let write = |folder| crate::samples::write_to(profile_in(folder).as_bytes());
@@ -357,8 +339,8 @@ fn follow(order: Order, until: u64) -> Answer {
     if is_done { Answer::Done } else { Answer::Failed }
 }
 
-/// Samples while a tracer is attached to the probes, unless another user of samples is active. Does
-/// not sample in a sandbox, because a sample makes system calls.
+/// Samples while a tracer is attached to the probes, unless another user of samples is active. Not
+/// in a sandbox, because a sample makes system calls.
 #[cfg(feature = "debug")]
 fn follow_tracer() {
     use crate::cache::draw::period;
@@ -374,11 +356,10 @@ fn follow_tracer() {
     }
 }
 
-/// This build has no samples.
 #[cfg(not(feature = "debug"))]
 fn follow_tracer() {}
 
-/// Ends the samples of an order or a tracer, because no later tick will end them.
+/// Called when no later tick will end them.
 #[cfg(feature = "debug")]
 fn end_samples() {
     use crate::drawn::{self, By};
@@ -388,11 +369,9 @@ fn end_samples() {
     drawn::end_sampling_by(By::Tracer);
 }
 
-/// This build has no samples.
 #[cfg(not(feature = "debug"))]
 fn end_samples() {}
 
-/// Returns the path of the file for an ordered heap profile in a folder.
 #[cfg(feature = "debug")]
 fn profile_in(folder: Path) -> Path {
     let [before, between, behind] = heapwright_record::status::PROFILE_NAME.map(str::as_bytes);
@@ -400,7 +379,6 @@ fn profile_in(folder: Path) -> Path {
     path.with_number(substrate::process()).with(behind)
 }
 
-/// This build has no samples.
 #[cfg(not(feature = "debug"))]
 fn follow(_order: Order, _until: u64) -> Answer {
     Answer::Unknown

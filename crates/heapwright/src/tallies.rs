@@ -11,18 +11,14 @@
 //!                | blocks: address -> bytes requested       of all blocks made since the outermost begin
 //! ```
 //!
-//! So threads that do not count pay nothing.
-//!
 //! A block counts with its requested size. An older block, or another thread's block, counts with
 //! the size that the heap knows. In `mode=debug` and `mode=hardened` that is the requested size,
 //! else the usable size. Another thread may free a counted block unnoticed, and its address may be
-//! reused. So the heap's size is stored, too. If the heap later reports another size, that size
-//! counts. (In `mode=fast` two blocks of one size class look the same.)
+//! reused. So the heap's size is stored, too: if the heap later reports another size, that size
+//! counts.
 //!
 //! A thread's counter lies at the thread's index, and belongs to the holder that began the count.
-//! Only that thread uses the counter. If a signal handler interrupts the thread in the counter, the
-//! handler's calls do not count. A thread that ends stops counting.
-//!
+//! If a signal handler interrupts the thread in the counter, the handler's calls do not count.
 //! Called by `heap`.
 
 use core::cell::UnsafeCell;
@@ -39,12 +35,9 @@ use crate::stacks::{self, Scratch, Stack};
 use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 pub use crate::tally::Allocations;
 
-/// The most open begins of a thread.
 const LEVELS: usize = 16;
-/// Frames of each stack.
 const DEPTH: usize = 32;
 
-/// The number of threads that count.
 static COUNTING: AtomicUsize = AtomicUsize::new(0);
 static PLACES: [AtomicPtr<Place>; MOST_THREADS] =
     [const { AtomicPtr::new(ptr::null_mut()) }; MOST_THREADS];
@@ -61,7 +54,6 @@ pub enum CannotCount {
     TooDeep,
 }
 
-/// Returns whether any thread counts.
 #[inline(always)]
 fn is_on() -> bool {
     COUNTING.load(Ordering::Relaxed) != 0
@@ -71,7 +63,6 @@ fn is_on() -> bool {
 #[derive(Clone, Copy)]
 struct Block {
     address: u64,
-    /// The requested size.
     size: u64,
     /// The size that the heap reported.
     known: u64,
@@ -84,7 +75,6 @@ unsafe impl Keyed for Block {
     }
 }
 
-/// The allocations of one stack.
 #[derive(Clone, Copy)]
 struct Site {
     /// The stack's number plus 1.
@@ -100,7 +90,6 @@ unsafe impl Keyed for Site {
     }
 }
 
-/// A begin without an end so far.
 struct Level {
     counted: Allocations,
     sites: Table<Site>,
@@ -117,11 +106,9 @@ struct Counter {
     is_resizing: bool,
     /// The size of the block that is being resized. `None`: the block does not count.
     resized: Option<usize>,
-    /// Whether data was lost for lack of memory.
     has_lost: bool,
 }
 
-/// The place of a thread's counter.
 struct Place {
     /// The holder of the index that uses the counter.
     holder: AtomicU32,
@@ -130,7 +117,6 @@ struct Place {
 }
 
 impl Counter {
-    /// Returns the innermost level, if there is one and the call is the program's.
     fn innermost(&mut self) -> Option<&mut Level> {
         let level = self.depth.checked_sub(1).filter(|_| !self.is_resizing)?;
         self.levels.get_mut(level)
@@ -142,7 +128,6 @@ impl Counter {
         }
     }
 
-    /// Adds an allocation to its stack, if stacks are kept.
     fn add_to_site(&mut self, allocations: u64, bytes: u64) {
         if !self.levels[..self.depth].iter().any(|level| level.keeps_sites) {
             return;
@@ -163,7 +148,7 @@ impl Counter {
         }
     }
 
-    /// Forgets a freed block and returns its size. `None`: the block is not known.
+    /// Forgets a freed block and returns its size, if known.
     fn forget(&mut self, address: usize) -> Option<usize> {
         let made = self.blocks.remove(address as u64);
         let size = size_of_block(address)?;
@@ -181,7 +166,6 @@ impl Counter {
 }
 
 impl Level {
-    /// Adds to a site's sums. False: there is no memory.
     fn add_to_site(&mut self, new: Site) -> bool {
         let empty = Site { allocations: 0, bytes: 0, ..new };
         let Some(site) = self.sites.get_or_put(empty) else { return false };
@@ -191,8 +175,8 @@ impl Level {
     }
 }
 
-/// Returns the size of a block as the heap knows it. `None`: a `free` of the address does not
-/// count, because no block is there, or the block is a first-class heap's.
+/// Returns the size of a block as the heap knows it. `None`: a `free` does not count, because no
+/// block is there, or it is a first-class heap's.
 fn size_of_block(address: usize) -> Option<usize> {
     let found = describe::describe(ptr::without_provenance(address));
     match found.kind {
@@ -210,7 +194,6 @@ fn size_of_block(address: usize) -> Option<usize> {
     is_block.then_some(found.size)
 }
 
-/// Returns the calling thread's place, if it has one.
 fn place() -> Option<&'static Place> {
     let index = thread_index::mine();
     // SAFETY: null, or a place, which is never freed.
@@ -231,7 +214,6 @@ impl Place {
     }
 }
 
-/// Returns the calling thread's place; the first call makes it.
 fn made_place() -> Option<&'static Place> {
     if let Some(place) = place() {
         return Some(place);
@@ -254,8 +236,8 @@ fn made_place() -> Option<&'static Place> {
             }
             let at = at.cast::<Place>();
             slot.store(at, Ordering::Release);
-            // SAFETY: the memory has room for a place, and begins at a page. Zero is a valid place,
-            // and places are never freed.
+            // SAFETY: room for a place, at a page's start. Zero is a valid place, which is never
+            // freed.
             unsafe { &*at }
         }
     };
@@ -264,7 +246,6 @@ fn made_place() -> Option<&'static Place> {
     Some(place)
 }
 
-/// Ends the counts of a thread that ends and still has this index.
 fn thread_ends(index: usize) {
     // SAFETY: null, or a place, which is never freed.
     let place = unsafe { PLACES[index].load(Ordering::Acquire).as_ref() };
@@ -273,7 +254,7 @@ fn thread_ends(index: usize) {
     else {
         return;
     };
-    // The thread may end (`pthread_exit`) in a signal handler, or in a visitor of sites.
+    // The thread may end in a signal handler, or in a visitor of sites.
     place.is_busy.store(false, Ordering::Relaxed);
     place.with(|counter| {
         if counter.depth > 0 {
@@ -285,8 +266,7 @@ fn thread_ends(index: usize) {
     });
 }
 
-/// Forgets, in a forked child, the counts of all threads but the caller. (The other threads'
-/// indices stay taken.)
+/// Forgets the counts of all other threads in a forked child. Their indices stay taken.
 pub(crate) fn forget_after_fork() {
     if is_on() {
         COUNTING.store(counts_here_slowly().into(), Ordering::Relaxed);
@@ -301,11 +281,10 @@ pub(crate) fn counts_here() -> bool {
 
 #[cold]
 fn counts_here_slowly() -> bool {
-    // (`None`: this signal handler interrupted the counter, so the thread counts.)
+    // `None`: this signal handler interrupted the counter, so the thread counts.
     place().is_some_and(|place| place.with(|counter| counter.depth > 0).unwrap_or(true))
 }
 
-/// Begins a count in the calling thread, whose calls are observed from now on.
 pub(crate) fn begin(keeps_sites: bool) -> Result<(), CannotCount> {
     let place = made_place().ok_or(CannotCount::NoMemory)?;
     let begun = place.with(|counter| {
@@ -321,8 +300,8 @@ pub(crate) fn begin(keeps_sites: bool) -> Result<(), CannotCount> {
     begun.unwrap_or(Err(CannotCount::TooDeep))
 }
 
-/// Ends the innermost count of the calling thread. Returns its sums, whether they are complete (no
-/// memory ran out), and whether the thread still counts. `None`: the thread counts nothing.
+/// Ends the innermost count. Returns its sums, whether no memory ran out, and whether the thread
+/// still counts. `None`: the thread counts nothing.
 pub(crate) fn end() -> Option<(Allocations, bool, bool)> {
     place()?.with(|counter| {
         let depth = counter.depth.checked_sub(1)?;
@@ -349,8 +328,8 @@ pub(crate) fn end() -> Option<(Allocations, bool, bool)> {
 
 /// Visits the stacks of the calling thread's innermost count, those with the most bytes first,
 /// until `visit` returns false. `visit` gets the return addresses (innermost first), the
-/// allocations and the bytes. Allocations of `visit` do not count. Returns the number of stacks; 0
-/// if stacks are not kept.
+/// allocations and the bytes. Its own allocations do not count. Returns the number of stacks; 0 if
+/// stacks are not kept.
 pub fn count_sites(visit: &mut dyn FnMut(&'static [usize], u64, u64) -> bool) -> usize {
     let shown = place().and_then(|place| {
         place.with(|counter| {
@@ -370,7 +349,6 @@ pub fn count_sites(visit: &mut dyn FnMut(&'static [usize], u64, u64) -> bool) ->
     shown.flatten().unwrap_or(0)
 }
 
-/// Counts the block of a request. (Null: there was no memory, and nothing is counted.)
 #[inline(always)]
 pub(crate) fn allocated(request: Request, block: *mut u8) {
     if is_on() && !block.is_null() {
@@ -386,7 +364,6 @@ fn count_allocated(size: usize, address: usize) {
     }
 }
 
-/// Counts the free of a block, which is not null, before it happens.
 #[inline(always)]
 pub(crate) fn freed(block: *mut u8) {
     if is_on() {
@@ -408,8 +385,7 @@ fn count_freed(address: usize) {
     }
 }
 
-/// Notes that a block, which is not null, is about to be resized. True: the resize is counted, and
-/// [`realloc_ends`] must follow.
+/// Notes the coming resize of a block. True: it is counted, and [`realloc_ends`] must follow.
 #[inline(always)]
 pub(crate) fn realloc_begins(block: *mut u8) -> bool {
     is_on() && count_realloc(block.addr())
@@ -429,7 +405,7 @@ fn count_realloc(address: usize) -> bool {
     begun.flatten().is_some()
 }
 
-/// Counts the resize. `new` is null if it failed and the block is unchanged.
+/// `new` is null if the resize failed and the block is unchanged.
 #[cold]
 #[inline(never)]
 pub(crate) fn realloc_ends(old: *mut u8, new: *mut u8, size: usize) {
@@ -437,7 +413,7 @@ pub(crate) fn realloc_ends(old: *mut u8, new: *mut u8, size: usize) {
     place.with(|counter| {
         counter.is_resizing = false;
         let Some(before) = counter.resized else {
-            // The old block is a first-class heap's, and did not count. The new block may count.
+            // The old block is a first-class heap's, and did not count.
             if !new.is_null() && size_of_block(new.addr()).is_some() {
                 counter.made(new.addr(), size);
             }

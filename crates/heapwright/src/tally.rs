@@ -6,10 +6,8 @@
 //!   peak        the highest value in between                      ^
 //! ```
 //!
-//! Two counts are joined as if one piece of code had followed the other.
-//!
-//! Called by `heap`, which counts a thread's calls, and by `testing`, which counts the calls of a
-//! global allocator.
+//! Two counts are joined as if one piece of code had followed the other. Called by `heap` (a
+//! thread's calls) and by `testing` (the calls of a global allocator).
 
 /// The allocations of a piece of code on its thread. Sizes are in bytes, as requested.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,7 +28,6 @@ pub struct Allocations {
 }
 
 impl Allocations {
-    /// Joins a count with one that follows it.
     pub(crate) fn then(self, next: &Self) -> Self {
         let peak = self.kept_bytes.saturating_add_unsigned(next.peak_bytes);
         Self {
@@ -43,7 +40,6 @@ impl Allocations {
         }
     }
 
-    /// Returns the count of one allocation.
     pub(crate) fn of_allocation(size: usize) -> Self {
         let bytes = size as u64;
         Self {
@@ -55,13 +51,11 @@ impl Allocations {
         }
     }
 
-    /// Returns the count of one free.
     pub(crate) fn of_free(size: usize) -> Self {
         let kept_bytes = -(size as u64).cast_signed();
         Self { frees: 1, kept_bytes, ..Self::default() }
     }
 
-    /// Returns the count of one resize.
     pub(crate) fn of_reallocation(before: usize, after: usize) -> Self {
         let added = after.saturating_sub(before) as u64;
         Self {

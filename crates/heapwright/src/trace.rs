@@ -15,19 +15,13 @@
 //! While the trace is on (`trace=PREFIX`), threads' fast words lead to a front (see
 //! `options::detailed`), so every call is observed (`heap::observed`).
 //!
-//! One buffer and one lock serve all threads. If each thread had a buffer, each operation would
-//! need a shared number, whose cache line is as contended as the lock. A killed process would lose
-//! a different part of each thread's trace, and the parts would have to be merged. Here the file's
-//! order is the order in which memory changed hands. A free is written before its block is reused,
-//! and an allocation once it has its block. So recording slows the program, but not the replay.
+//! One buffer and one lock serve all threads, so the file's order is the order in which memory
+//! changed hands. A free is written before its block is reused, and an allocation once it has its
+//! block. A realloc is written in two halves, because other threads may get the old block before
+//! the new block exists. The heap's own steps in between are not written.
 //!
-//! A realloc is written in two halves, because other threads may get the old block before the new
-//! block exists. The heap's own steps in between (allocate, copy, free) are not written.
-//!
-//! A signal handler that interrupted the writing thread cannot write. The trace ends there, with a
-//! note.
-//!
-//! Called by `heap::observed`, `heap::start`, and the C layer at the process's end.
+//! A signal handler that interrupted the writing thread cannot write. The trace ends there. Called
+//! by `heap::observed`, `heap::start`, and the C layer at the process's end.
 
 use core::ffi::c_void;
 use core::ptr;
@@ -46,15 +40,14 @@ use heapwright_record::trace::{
 use crate::request::Request;
 use crate::size_class::MIN_ALIGN;
 
-/// The most bytes of one write.
 const CHUNK: usize = 64 << 10;
-/// The most bytes of an operation, of the time and the thread before it, and of the chunk's end.
+/// The most bytes of an operation, with its time and thread, and of the chunk's end.
 const ROOM: usize = 3 * Coder::MOST + BEHIND;
-/// The longest time that an operation waits in the buffer, if another operation follows.
+/// The longest time that an operation waits in the buffer, if another follows.
 const PATIENCE_MS: u32 = 1000;
 
-/// The bits of a thread's word, which a pthread key holds. The key's destructor writes the thread's
-/// end. Operations of the thread in later destructors are still written.
+/// The bits of a thread's word, which a pthread key holds. Operations in destructors that run after
+/// the key's are still written.
 ///
 /// ```text
 ///   number | busy: it writes | late: its end was written | quiet: in a realloc   0: no number yet
@@ -62,26 +55,21 @@ const PATIENCE_MS: u32 = 1000;
 /// ```
 const QUIET: usize = 1;
 const LATE: usize = 2;
-/// The thread is writing, or about to write.
 const BUSY: usize = 4;
 const ONE: usize = 8;
 
 static ON: AtomicBool = AtomicBool::new(false);
-/// Whether this is a forked child that has not begun its file.
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
-/// Whether an operation could not be written, so that the trace ends.
 static IS_LOST: AtomicBool = AtomicBool::new(false);
 /// The token of the thread that forks and holds the recorder's lock, or is about to. 0: none.
 static FORKER: AtomicUsize = AtomicUsize::new(0);
 static RECORDER: Lock<Recorder> = Lock::new(Recorder::new());
 
-/// Returns whether calls are traced.
 #[inline(always)]
 pub(crate) fn is_on() -> bool {
     ON.load(Ordering::Relaxed)
 }
 
-/// Starts the trace if the options ask for it. Called once, while the heap starts.
 pub(crate) fn start() {
     let Some(prefix) = options::trace_file() else { return };
     if !os::on_thread_exit(Exit::Trace, thread_ends) {
@@ -95,7 +83,6 @@ pub(crate) fn start() {
     ON.store(true, Ordering::Relaxed);
 }
 
-/// Registers the handlers for a fork. The caller holds no lock.
 pub(crate) fn begun() {
     if is_on() {
         fork::join(Part::Trace, &HANDLERS);
@@ -104,7 +91,6 @@ pub(crate) fn begun() {
     }
 }
 
-/// Writes the allocation of a block. (Null: there was no memory, and nothing is written.)
 #[inline(always)]
 pub(crate) fn allocated(request: Request, block: *mut u8) {
     if is_on() && !block.is_null() {
@@ -125,7 +111,6 @@ fn write_allocated(Request { size, align, zero, .. }: Request, block: *mut u8) {
     });
 }
 
-/// Writes the coming free of a block, which is not null.
 #[inline(always)]
 pub(crate) fn freed(block: *mut u8) {
     if is_on() {
@@ -133,8 +118,7 @@ pub(crate) fn freed(block: *mut u8) {
     }
 }
 
-/// Writes the start of a resize of a block, which is not null. True: the call is the program's own,
-/// and [`realloc_ends`] must follow.
+/// Writes the start of a resize. True: the program's own call, so [`realloc_ends`] must follow.
 #[inline(always)]
 pub(crate) fn realloc_begins(block: *mut u8) -> bool {
     is_on() && write_realloc(block)
@@ -164,10 +148,8 @@ pub(crate) fn realloc_ends(block: *mut u8, size: usize) {
     });
 }
 
-/// Writes the operations in the buffer and the trace's end, before the process ends. The thread
-/// that ends the process calls this once; later operations of other threads are not written.
-///
-/// Only a C layer that sees the end calls this.
+/// Writes the operations in the buffer and the trace's end, before the process ends. Later
+/// operations of other threads are not written. Only a C layer that sees the end calls this, once.
 ///
 /// ```
 /// heapwright::heap::trace_at_exit();
@@ -202,10 +184,9 @@ fn write(operation: Operation) {
     }
 }
 
-/// Runs `with` on the recorder for the calling thread, whose word is `word`.
 fn record(word: usize, with: impl FnOnce(&mut Recorder)) {
-    // A signal handler that interrupted the writing in its own thread cannot wait for its end. (No
-    // handler interrupts a thread that forks while it holds all locks.)
+    // A signal handler that interrupted the writing in its own thread cannot wait for its end. No
+    // handler interrupts a thread that forks while it holds all locks.
     let is_forking = FORKER.load(Ordering::Relaxed) == os::thread_token();
     if (word & BUSY != 0 || is_forking) && !sync::holds_all() {
         return IS_LOST.store(true, Ordering::Relaxed);
@@ -215,7 +196,6 @@ fn record(word: usize, with: impl FnOnce(&mut Recorder)) {
     set_word(word);
 }
 
-/// Returns the calling thread's word.
 fn word() -> usize {
     match os::watched(Exit::Trace).addr() {
         0 => new_word(),
@@ -227,11 +207,10 @@ fn set_word(word: usize) {
     os::watch_this_thread(Exit::Trace, ptr::without_provenance_mut(word));
 }
 
-/// The token of the thread that is getting its word now, and the word.
+/// The thread that is getting its word now, and the word.
 static GIVEN_TO: AtomicUsize = AtomicUsize::new(0);
 static GIVEN: AtomicUsize = AtomicUsize::new(0);
 
-/// Gives the calling thread its word.
 #[cold]
 fn new_word() -> usize {
     static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -250,7 +229,6 @@ fn new_word() -> usize {
     word
 }
 
-/// Runs at the end of a thread with a word.
 unsafe extern "C" fn thread_ends(token: *mut c_void) {
     let word = token.addr();
     // The word is set again, because later destructors may allocate.
@@ -261,8 +239,8 @@ unsafe extern "C" fn thread_ends(token: *mut c_void) {
 }
 
 /// The forking thread holds the lock across the fork. The child's own file begins with its first
-/// operation. The parent writes its pending operations. Inherited blocks have no allocation in the
-/// child's file, and readers know that. A child of `vfork` shares its parent's memory and trace.
+/// operation, without the allocations of inherited blocks. A child of `vfork` shares its parent's
+/// memory and trace.
 static HANDLERS: fork::Handlers = fork::Handlers { before: before_fork, unlock, in_child };
 
 fn before_fork() {
@@ -292,7 +270,6 @@ unsafe extern "C" fn in_parent() {
 
 unsafe extern "C" fn nothing() {}
 
-/// The writer of the trace; see the module.
 struct Recorder {
     prefix: Prefix,
     /// The process of the file; 0: there is none yet.
@@ -300,11 +277,10 @@ struct Recorder {
     forked: bool,
     /// Whether nothing more is written, after a failure or at the end.
     over: bool,
-    /// The start times of the process, this chunk and its last operation.
+    /// The start times of the process and this chunk, and the time of the last operation.
     began_ms: u32,
     chunk_ms: u32,
     last_ms: u32,
-    /// Operations since the process began.
     operations: u64,
     /// The thread of the last operation; 0: none in this chunk.
     thread: u64,
@@ -315,7 +291,7 @@ struct Recorder {
 }
 
 impl Recorder {
-    /// Creates a recorder of zeros, which takes no room in the library's file.
+    /// Zeros, which take no room in the library's file.
     const fn new() -> Self {
         Self {
             prefix: Prefix::none(),
@@ -333,7 +309,6 @@ impl Recorder {
         }
     }
 
-    /// Makes the process's file and writes its header.
     fn begin(&mut self) {
         self.process = os::process_id();
         (self.operations, self.payload) = (0, 0);
@@ -367,21 +342,19 @@ impl Recorder {
         self.prefix.of(self.process)
     }
 
-    /// Ends the trace after a short write.
     fn fail(&mut self, path: &[u8]) {
         self.over = true;
         let line = Line::new().text("cannot write the trace \"").bytes(files::shown(path));
         line.text("\": it ends here; is the disk full?").write();
     }
 
-    /// Starts a new file in a forked child.
     fn notice_fork(&mut self) {
         if IS_CHILD.load(Ordering::Relaxed) && IS_CHILD.swap(false, Ordering::Relaxed) {
             (self.process, self.forked, self.payload) = (0, true, 0);
         }
     }
 
-    /// Ends the trace at a missing operation. Later operations would not fit without it.
+    /// Ends the trace at a missing operation, because later ones would not fit without it.
     fn notice_loss(&mut self) {
         if IS_LOST.load(Ordering::Relaxed) && self.process != 0 && !self.over {
             self.flush();
@@ -391,7 +364,6 @@ impl Recorder {
         }
     }
 
-    /// Adds an operation of a thread.
     fn put(&mut self, thread: u64, operation: Operation) {
         self.notice_fork();
         if self.process == 0 && !self.over {

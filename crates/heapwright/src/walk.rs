@@ -17,8 +17,8 @@ pub struct Block {
     pub size: usize,
     /// The id of the block's cache or heap; 0 for large blocks of the process's heap.
     pub owner: u32,
-    /// Whether the block is handed out. A free block in a thread's cache counts as handed out,
-    /// because the walk does not read caches.
+    /// Whether the block is handed out, to the program or to a thread's cache, which the walk does
+    /// not read.
     pub in_use: bool,
 }
 
@@ -51,7 +51,6 @@ pub fn walk(visit: &mut dyn FnMut(Block) -> bool) -> bool {
                 let step = size_class::size(class);
                 for slot in 0..slab.carved() {
                     let (size, in_use) = if entry.is_hardened() {
-                        // The hardened heap knows more.
                         let Extent { size, is_live, .. } =
                             hardened::in_slot(unit, entry, class, slot);
                         (size, is_live)
@@ -77,7 +76,7 @@ pub fn walk(visit: &mut dyn FnMut(Block) -> bool) -> bool {
                     return false;
                 }
             }
-            // Of the guarded blocks, the walk visits those in use.
+            // The walk visits the guarded blocks in use.
             #[cfg(feature = "debug")]
             Kind::Debug => {
                 let mut each =

@@ -13,90 +13,68 @@
 //!                       (to 256 KiB) are filled, except the first four of a length and one in 64
 //! ```
 //!
-//! A program with few or slow allocations behaves as under `guard=all`, except for emptied buckets
-//! of small blocks once 4 MiB are open. In a program that only allocates, only due blocks are
-//! guarded. The budget pays for these, too, and they wait while the debt is large. Without that
-//! wait, two guarded blocks for each of a compiler's 20,000 sites took 28 % of its time.
+//! In a program with few or slow allocations all blocks are guarded, except emptied buckets of
+//! small blocks once 4 MiB are open. In a program that only allocates, only due blocks are guarded.
+//! The budget pays for these, too, and they wait while the debt is large.
 //!
 //! **The advance is a count**, so a small program's reports on live blocks do not depend on the
-//! machine. The advance is small, because a build is a thousand processes of 20 ms. With 512
-//! blocks, guards took an eighth of a short compiler run, and found no more in the corpus than with
-//! 160. After the advance, the process's CPU time decides, so a busy machine guards as much as a
-//! quiet one. The cost of a guard is measured: the thread's CPU clock times one guarded block in
-//! [`TIMED`]. A guard takes two system calls and a fault: 3 to 6 us, or more with split mappings or
-//! many threads. If a bucket or large block could have been filled instead, its guard also costs
-//! its pages, which fault at the next use. These faults are the largest part of its cost.
-//!
-//! Called by `heap`, one budget a heap.
+//! machine. After the advance, the process's CPU time decides, so a busy machine guards as much as
+//! a quiet one. The cost of a guard is measured: the thread's CPU clock times one guarded block in
+//! [`TIMED`]. A guard takes two system calls and a fault. If a bucket or large block could have
+//! been filled instead, its guard also costs its pages, which fault at the next use. Called by
+//! `heap`, one budget a heap.
 
 use crate::memory_limit;
 use crate::os;
 use crate::sync;
 use crate::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
-/// The number of blocks that a heap guards before time decides.
 const FIRST: u32 = 256;
 /// The share of the process's CPU time that guards may take, in hundredths.
 const SHARE: u64 = 3;
 /// The most time that a heap saves up, for a program that allocates in bursts.
 const MOST_NS: i64 = 5_000_000;
-/// Above this debt even due blocks wait, except those that `module_advance` allows. It is 1 ms more
-/// than the first 256 blocks cost. A compiler run of 28 ms took 2.39 times as long with a limit of
-/// 8 ms, and 2.17 times as long with this one.
+/// Above this debt even due blocks wait, except those that `module_advance` allows.
 const DEBT_MOST_NS: i64 = 2_500_000;
 /// Milliseconds between two readings of the process's CPU time.
 const STEP_MS: u32 = 8;
-/// One guarded block in this many is timed.
 const TIMED: u32 = 16;
-/// The cost of a page that a guard drops and the program touches again. It is an estimate, because
-/// the fault happens in the program.
+/// The estimated cost of a page that a guard drops and the program touches again.
 const FAULT_NS: i64 = 2_000;
 /// The cost of a call before the first one is timed.
 const COST_NS: u32 = 3_000;
 /// A longer call was interrupted, and counts as this long.
 const COST_MOST_NS: u64 = 200_000;
 
-/// The blocks that the heap may guard now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Allowance {
-    /// All blocks are guarded.
     All,
-    /// Many blocks are guarded.
     Some,
-    /// Due blocks are guarded.
     Due,
     /// Only blocks of sites with findings, and of modules with an advance left, are guarded.
     None,
 }
 
 impl Allowance {
-    /// Returns whether there is time for guards of blocks that are not due.
     pub(super) fn is_generous(self) -> bool {
         matches!(self, Self::All | Self::Some)
     }
 }
 
 /// The time that a heap may spend on guards. The zero value has no time, and nothing is charged to
-/// it.
-///
-/// A forked child continues with the time that its parent had left. A sandbox may forbid the
-/// clocks' system calls. Then no time is earned, and sites get their due blocks.
+/// it. A forked child continues with the time that its parent had left. In a sandbox that forbids
+/// the clocks' system calls no time is earned.
 pub(super) struct GuardBudget {
-    /// The blocks left of the advance.
     first: AtomicU32,
     /// The time left in nanoseconds; negative until the advance is paid.
     left: AtomicI64,
-    /// The process's CPU time at the last reading, and the time of that reading.
     ran: AtomicU64,
     looked: AtomicU32,
-    /// Guarded blocks so far, to time one in [`TIMED`].
     counted: AtomicU32,
-    /// The cost of making a guarded block, and of retiring one.
     made: Cost,
     retired: Cost,
 }
 
-/// The running mean of a call's cost in nanoseconds, over about the last dozen calls.
 struct Cost(AtomicU32);
 
 impl Cost {
@@ -111,12 +89,11 @@ impl Cost {
     fn learn(&self, ns: u64) {
         let ns = ns.min(COST_MOST_NS) as u32;
         let before = self.get();
-        // A concurrent thread's sample may be lost. There are many samples.
+        // A concurrent thread's sample may be lost.
         self.0.store(before - before / 8 + ns / 8, Ordering::Relaxed);
     }
 }
 
-/// A call that the budget pays for. One call in [`TIMED`] is timed.
 #[must_use]
 pub(super) struct Spending {
     /// The thread's CPU time at the start; 0 if the call is not timed.
@@ -136,7 +113,6 @@ impl GuardBudget {
         }
     }
 
-    /// Starts the budget of a heap that guards.
     pub(super) fn begin(&self) {
         self.ran.store(os::process_cpu_ns(), Ordering::Relaxed);
         self.looked.store(os::coarse_ms(), Ordering::Relaxed);
@@ -144,7 +120,6 @@ impl GuardBudget {
         self.first.store(FIRST, Ordering::Relaxed);
     }
 
-    /// Returns the allowance for the next block.
     #[inline]
     pub(super) fn allowance(&self) -> Allowance {
         if self.first.load(Ordering::Relaxed) > 0 {
@@ -160,7 +135,7 @@ impl GuardBudget {
         }
     }
 
-    /// Earns the share of the CPU time since the last reading, if [`STEP_MS`] have passed.
+    /// Earns the share of the CPU time, if [`STEP_MS`] have passed.
     pub(super) fn earn(&self) {
         let (now, looked) = (os::coarse_ms(), self.looked.load(Ordering::Relaxed));
         if now.wrapping_sub(looked) < STEP_MS
@@ -179,27 +154,23 @@ impl GuardBudget {
     }
 
     fn add(&self, ns: i64) {
-        // The debt is bounded. Guards that ignore the budget (flagged sites, freed blocks over 256
-        // KiB) could make a debt of seconds.
+        // Guards that ignore the budget (flagged sites) could make a debt of seconds.
         let sum = |left: i64| Some(left.saturating_add(ns).clamp(-DEBT_MOST_NS, MOST_NS));
         let _ = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum);
     }
 
-    /// Starts the account of one guarded block that is made or retired.
     pub(super) fn begins(&self) -> Spending {
         let number = self.counted.fetch_add(1, Ordering::Relaxed);
         let is_timed = number.is_multiple_of(TIMED) && !memory_limit::is_in_sandbox();
         Spending { began: if is_timed { os::thread_cpu_ns() } else { 0 } }
     }
 
-    /// Pays for a guarded block that was made.
     pub(super) fn made(&self, spending: &Spending) {
         sync::take_one(&self.first);
         self.pay(&self.made, spending);
     }
 
-    /// Pays for a block or bucket that was retired behind a guard. Its next use faults in `pages`
-    /// pages that a fill would have kept.
+    /// Pays for a retired block or bucket, and for faults in pages that a fill would have kept.
     pub(super) fn retired(&self, spending: &Spending, pages: usize) {
         self.pay(&self.retired, spending);
         self.add(-(pages as i64).saturating_mul(FAULT_NS));
@@ -217,9 +188,7 @@ impl GuardBudget {
 mod tests {
     use super::*;
 
-    /// Makes and retires one guarded block at the cost assumed before a call is timed. The true
-    /// cost depends on the machine: an interpreter takes a hundred times as long and reaches the
-    /// debt that stops all guards.
+    /// One guarded block at the assumed cost, because the true cost depends on the machine.
     fn spend(budget: &GuardBudget) {
         let spending = Spending { began: 0 };
         budget.made(&spending);
@@ -257,7 +226,6 @@ mod tests {
         budget.retired(&Spending { began: 0 }, 16);
         let left = budget.left.load(Ordering::Relaxed);
         assert_eq!(left, MOST_NS - 16 * FAULT_NS - i64::from(COST_NS));
-        // A large number of pages makes no larger debt than any other spending.
         for _ in 0..2 {
             budget.retired(&Spending { began: 0 }, usize::MAX >> 1);
             assert_eq!(budget.left.load(Ordering::Relaxed), -DEBT_MOST_NS);

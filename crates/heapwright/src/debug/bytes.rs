@@ -9,14 +9,11 @@
 //! a changed byte tells the mistake: inside the block a write after free, behind it an overflow,
 //! and before it an underflow.
 //!
-//! A word of this value is an address that no processor accepts, so a pointer read from a freed
-//! block leads nowhere. The value is no letter and not zero. Its lowest bit is clear, because a
+//! A word of this value is an address that no processor accepts. The lowest bit is clear, because a
 //! bitmap that is one bit too long sets that bit first.
 
-/// The value of these bytes.
 pub(crate) const PATTERN: u8 = 0xda;
 
-/// Changed bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Damage {
     /// Bytes from the start of the checked range to the first changed byte.
@@ -38,9 +35,8 @@ pub(crate) unsafe fn fill(at: *mut u8, size: usize) {
     unsafe { at.write_bytes(PATTERN, size) };
 }
 
-/// Compares all of `[at, at + size)` with the pattern. `None`: nothing is changed.
-///
-/// The program may write to the bytes during the check, so the reads are volatile.
+/// Compares `[at, at + size)` with the pattern. `None`: nothing is changed. The reads are volatile,
+/// because the program may write meanwhile.
 ///
 /// # Safety
 ///

@@ -10,9 +10,8 @@
 //!   tell    with the feature `symbols`: the same with functions and lines (see `symbols`)
 //! ```
 //!
-//! A leak is a block that nothing outside the closure leads to. A block is no leak if a `static`, a
-//! thread-local, a variable of the caller or the closure's result leads to it. A block that std
-//! keeps for later (a stream's buffer, captured output) is no leak, either.
+//! A leak is a block that nothing outside the closure leads to: no `static`, thread-local, variable
+//! of the caller, or result of the closure. Blocks that std keeps for later are no leaks, either.
 
 use core::fmt;
 use core::mem::ManuallyDrop;
@@ -25,15 +24,13 @@ use super::HEAPS;
 use super::reach::Suspects;
 use super::scope::{Entered, MOST};
 
-/// The longest wait for threads to end, in milliseconds. `std::thread::scope` returns when their
-/// closures have returned, but a thread frees its last blocks after that.
+/// The longest wait for threads to end, in ms. Scoped threads free their last blocks late.
 const PATIENCE: usize = 2000;
 /// The longest wait for an outside thread to free a block it received, in milliseconds.
 const HURRY: usize = 100;
 
 /// Runs `closure` and returns its result; panics if the closure misuses a block or leaks one. The
-/// check covers the calling thread, the threads that the closure starts, and further threads that
-/// these threads start.
+/// check covers the calling thread, and all threads that the closure and these threads start.
 ///
 /// `check` watches every [`DebugHeap`](super::DebugHeap) and [`Checked`](super::Checked) of the
 /// program, so make such a heap the `#[global_allocator]`. Mistakes of other threads do not count,
@@ -42,8 +39,8 @@ const HURRY: usize = 100;
 /// # Complexity
 ///
 /// The closure's time, plus time in proportion to the heap for a sweep. If blocks are left, `check`
-/// also reads the whole heap. Then `check` waits at most two seconds for threads of the closure.
-/// For other threads, which may have received a block, `check` waits at most a tenth of a second.
+/// also reads the whole heap. Then it waits at most two seconds for threads of the closure, and a
+/// tenth of a second for other threads, which may have received a block.
 ///
 /// # Limits of the search
 ///
@@ -53,10 +50,10 @@ const HURRY: usize = 100;
 ///
 /// # Panics
 ///
-/// `check` panics if it found a mistake or a leak. `check` reports each mistake or leak on standard
-/// error, unless the configuration is `quiet`. With the feature `symbols`, `check` reports them
-/// again, with functions and lines. `check` also panics if no debug heap is in use, or if more than
-/// 127 checks run at a time. A panic of the closure passes through unchanged.
+/// Panics if it found a mistake or a leak, after a report on standard error (unless the
+/// configuration is `quiet`). With the feature `symbols`, `check` reports again, with functions and
+/// lines. Also panics if no debug heap is in use, or if more than 127 checks run at a time. A panic
+/// of the closure passes through.
 ///
 /// ```
 /// use heapwright::debug::{Config, DebugHeap, check};
@@ -86,8 +83,7 @@ pub fn check<R>(closure: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Runs a copy of the closure in a frame of its own, so its captured variables lie below the
-/// result.
+/// Runs a copy of the closure in its own frame, so its captured variables lie below the result.
 ///
 /// # Safety
 ///
@@ -120,7 +116,7 @@ fn judge(entered: Entered, stack: usize) {
     let mistakes = findings - u32::try_from(blocks).unwrap_or(0).min(findings);
     #[cfg(feature = "symbols")]
     let taken = super::symbols::take(entered.id);
-    // The scope ends here, so blocks of the panic itself belong to no scope.
+    // Blocks of the panic itself belong to no scope.
     drop(entered);
     #[cfg(feature = "symbols")]
     super::symbols::tell(&taken);
@@ -129,7 +125,6 @@ fn judge(entered: Entered, stack: usize) {
         "heapwright::debug::check: no debug heap is in use: make a DebugHeap the #[global_allocator]"
     );
     let left = Left { blocks, bytes, threads };
-    // If blocks were left, the last finding is about one of these blocks.
     let last = (blocks == 0).then(|| last.word());
     let found = Mistakes { count: mistakes, last };
     match (mistakes, blocks) {
@@ -140,7 +135,6 @@ fn judge(entered: Entered, stack: usize) {
     }
 }
 
-/// Describes blocks that were not freed.
 struct Left {
     blocks: usize,
     bytes: usize,
@@ -157,7 +151,6 @@ impl fmt::Display for Left {
     }
 }
 
-/// Describes mistakes.
 struct Mistakes {
     count: u32,
     last: Option<&'static str>,
@@ -191,7 +184,7 @@ fn left(entered: &Entered, stack: usize) -> (usize, usize) {
             return (0, 0);
         }
     }
-    // Searches again: a thread may have stored its blocks where they are reachable.
+    // Searches again: a thread may have stored its blocks in reach.
     let Some(mut suspects) = found() else { return (0, 0) };
     let (mut blocks, mut bytes) = (0, 0);
     for suspect in suspects.unreached() {

@@ -7,14 +7,13 @@
 //!   record (see `table`)  stacks, threads, size, alignment, state: by the block's address
 //! ```
 //!
-//! The memory comes from the other allocator, but the records do not: no metadata lies beside the
-//! program's bytes. Pointers are looked up and not followed, so a pointer that no allocation
-//! returned is reported and not touched.
+//! The memory comes from the other allocator, but no metadata lies beside the program's bytes.
+//! Pointers are looked up and not followed, so a pointer that no allocation returned is not
+//! touched.
 //!
 //! A freed block is filled and quarantined. The oldest block leaves when the quarantine costs more
-//! than the configuration's `memory` (by default a quarter of the live bytes, at least 2 MiB). The
-//! block is verified once more before it is returned. Guard pages are not available here: the pages
-//! belong to the other allocator.
+//! than the configuration's `memory`. It is verified once more before it is returned. There are no
+//! guard pages, because the pages belong to the other allocator.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::ptr;
@@ -31,7 +30,6 @@ use super::{DebugHeap, Leaks};
 
 const FRONT: usize = 32;
 const BACK: usize = 32;
-/// The most checked bytes before a block.
 const NEAR: usize = 64;
 const QUARANTINE_LEAST: usize = 2 << 20;
 /// The cost of a quarantined block besides its memory, in bytes.
@@ -40,8 +38,8 @@ const ENTRY_COST: usize = 64;
 /// An allocator that checks the blocks of another one.
 ///
 /// Each block costs 64 to 80 bytes of the other allocator's memory, or twice the block's alignment
-/// if that is more. Each block also costs 52 bytes of records. Each operation takes constant time
-/// and one lock. Freed memory is quarantined before it goes back to the other allocator.
+/// if that is more, and 52 bytes of records. Each operation takes constant time and one lock. Freed
+/// memory is quarantined before it goes back to the other allocator.
 ///
 /// `Checked` is a `GlobalAlloc`, so it can be the `#[global_allocator]`. A reference to it is an
 /// `Allocator` if a feature for that is enabled.
@@ -73,7 +71,6 @@ impl<A: core::fmt::Debug> core::fmt::Debug for Checked<A> {
     }
 }
 
-/// The place of a block in the memory of the other allocator.
 #[derive(Clone, Copy)]
 struct Shape {
     /// The bytes before the block, and the number of them that are checked.
@@ -288,8 +285,7 @@ impl<A: GlobalAlloc> Checked<A> {
         true
     }
 
-    /// Returns the oldest quarantined blocks to the other allocator while the quarantine is above
-    /// the budget.
+    /// Returns the oldest quarantined blocks to the other allocator down to the budget.
     fn give_oldest(&self, heap: &'static Heap, by: Moment) {
         let config = self.heap.config();
         loop {
@@ -317,7 +313,6 @@ impl<A: GlobalAlloc> Checked<A> {
     }
 }
 
-/// The arguments of a call, and the call's moment.
 #[derive(Clone, Copy)]
 struct Passed {
     address: usize,
@@ -354,12 +349,10 @@ fn not_a_block(heap: &'static Heap, claim: &Claim, given: Passed) {
     });
 }
 
-/// Reports a block that was never freed.
 pub(super) fn report_leak(heap: &'static Heap, entry: &Entry) {
     heap.report(Finding { kind: FindingKind::Leak, call: Call::Exit, ..known(entry) });
 }
 
-/// Returns a finding filled in with the record of a block.
 fn known(entry: &Entry) -> Finding {
     Finding {
         origin: Origin::Rust,
@@ -374,8 +367,8 @@ fn known(entry: &Entry) -> Finding {
     }
 }
 
-/// Checks the bytes around a block. `found` receives the changed bytes with their offset from the
-/// block's start. The bytes are repaired, so each change is reported once.
+/// Checks the bytes around a block, and repairs them. `found` receives the changed bytes with their
+/// offset from the block's start.
 fn edges(entry: &Entry, shape: Shape, found: &mut dyn FnMut(&Entry, (isize, Damage))) {
     let before = (entry.block().wrapping_sub(shape.near), shape.near);
     let behind = (entry.block().wrapping_add(shape.size), shape.back);
@@ -384,7 +377,6 @@ fn edges(entry: &Entry, shape: Shape, found: &mut dyn FnMut(&Entry, (isize, Dama
     }
 }
 
-/// Checks a freed block and the bytes around it, like [`edges`].
 fn filled(entry: &Entry, shape: Shape, found: &mut dyn FnMut(&Entry, (isize, Damage))) {
     let from = entry.block().wrapping_sub(shape.near);
     look(entry, from, shape.near + shape.size + shape.back, found);
@@ -398,8 +390,7 @@ fn look(
 ) {
     // SAFETY: the bytes belong to the block's shape, which the other allocator returned.
     if let Some(damage) = unsafe { bytes::check(from, length) } {
-        // SAFETY: the damaged bytes belong to the block's shape, which the other allocator
-        // returned.
+        // SAFETY: the damaged bytes belong to the block's shape, as above.
         unsafe { bytes::fill(from.wrapping_add(damage.first), damage.length) };
         let first = from.addr().wrapping_add(damage.first);
         found(entry, (first.wrapping_sub(entry.block().addr()).cast_signed(), damage));
@@ -432,7 +423,6 @@ fn damaged(
     });
 }
 
-/// Checks all blocks.
 pub(super) fn sweep(heap: &'static Heap, call: Call) {
     let Some(by) = heap.moment() else { return };
     let detect = heap.config().detect;

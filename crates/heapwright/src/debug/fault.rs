@@ -6,9 +6,9 @@
 //!                                   \-> anything else is not ours
 //! ```
 //!
-//! The C layer's signal handler calls [`judge`] in the thread that made the access. The signal
-//! normally interrupts the program and not the heap. If the heap itself made the access, its thread
-//! state is busy. Then [`judge`] uses the common state without waiting, and the process ends.
+//! The C layer's signal handler calls [`judge`] in the thread that made the access. If the heap
+//! itself made the access, its thread state is busy. Then [`judge`] uses the common state without
+//! waiting, and the process ends.
 
 use core::ffi::c_void;
 
@@ -21,7 +21,6 @@ use super::slot::State;
 use super::span::{BucketRef, Form, Found, Place, Span, Stage};
 use super::unprotect;
 
-/// Judges a fault at an address in a span.
 pub(crate) fn judge(
     heap: &'static Heap,
     span: &'static Span,
@@ -67,7 +66,6 @@ pub(crate) fn judge(
     }
 }
 
-/// Returns the block that an address is in or beside.
 fn nearest(span: &'static Span, address: usize) -> Option<Place> {
     match span.locate(address) {
         Found::Slot(place) => Some(place),
@@ -84,8 +82,7 @@ fn nearest(span: &'static Span, address: usize) -> Option<Place> {
     }
 }
 
-/// Finds the used block on either side of the guard between two sampled pages. A live block is
-/// preferred, then the nearer one.
+/// Finds the used block on either side of a guard. A live block is preferred, then the nearer one.
 fn beside(bucket: BucketRef, address: usize) -> Option<Place> {
     let used = |place: &Place| place.record().word().state() != State::Unused;
     let live = |place: &Place| place.record().word().state() == State::Live;

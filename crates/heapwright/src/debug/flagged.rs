@@ -8,9 +8,7 @@
 //! ```
 //!
 //! Addresses change from run to run, so a key is made of each frame's module build and offset. The
-//! lowest bit of a key tells at which end of the page the site's blocks stand.
-//!
-//! Called by `heap`.
+//! lowest bit of a key tells at which end of the page the site's blocks stand. Called by `heap`.
 
 use heapwright_record::debug::{Entry, FindingKind, Reader};
 
@@ -20,10 +18,9 @@ use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::sample::Side;
 
-/// The number of keys kept; further sites of a record are ignored.
+/// The most keys; further sites of a record are ignored.
 const KEYS: usize = 512;
 
-/// The flagged sites of an earlier run.
 pub(crate) struct FlaggedSites {
     keys: [AtomicU64; KEYS],
     count: AtomicUsize,
@@ -56,13 +53,12 @@ impl FlaggedSites {
         true
     }
 
-    /// Returns whether there are no keys.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.count.load(Ordering::Relaxed) == 0
     }
 
-    /// Returns the end at which blocks of the site with this key stand, if it is flagged.
+    /// Returns the end of the page for blocks of the site with this key, if it is flagged.
     pub(crate) fn side(&self, key: u64) -> Option<Side> {
         let count = self.count.load(Ordering::Acquire);
         let known = self.keys[..count].iter().map(|known| known.load(Ordering::Relaxed));
@@ -76,7 +72,7 @@ pub(crate) fn end_for(kind: FindingKind) -> Side {
     if kind == FindingKind::Underflow { Side::Left } else { Side::Right }
 }
 
-/// Returns the key of a stack, equal in every run.
+/// The key is equal in every run.
 pub(crate) fn key(stack: u32) -> u64 {
     let mix =
         |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31);

@@ -10,22 +10,17 @@
 //! ```
 //!
 //! This is a debug heap beside the fast heap. The process is not in debug mode, so only calls on
-//! guarded blocks arrive here. Findings use the debug heap's texts, on standard error and in the
-//! record (`record=`), which `heapwright report` reads.
+//! guarded blocks arrive here. Findings use the debug heap's texts and record.
 //!
 //! **Ends of the process.** An invalid free, or an access to a guard, ends the process after a full
-//! report. Changed bytes beside a block are reported at the free or at exit. Then the program
-//! continues, because fast mode without guards would not notice these bytes. Fast mode does not
-//! judge the call that made a block or the size given to a free. Hardened mode judges this call and
-//! this size ([`made`]), and every finding ends the process. With `on_misuse=report` only a fault
-//! ends the process.
+//! report. After a report of changed bytes beside a block, the program continues, because fast mode
+//! without guards would not notice these bytes. Fast mode does not judge the call that made a block
+//! or the size given to a free. Hardened mode judges both ([`made`]), and every finding ends the
+//! process. With `on_misuse=report` only a fault ends the process.
 //!
-//! **Cost.** Live blocks take at most half of `memory` in addresses. A block in a page has memory
-//! for half of its addresses. Blocks up to an eighth of `memory` are guarded. Metadata adds 24 KiB
-//! for each thread that had a guarded block, 1 KiB for seven blocks, and up to [`STACKS`] for
-//! stacks.
-//!
-//! Called by `drawn`, and by `stats`.
+//! **Cost.** Live blocks take at most half of `memory` in addresses. Blocks up to an eighth of
+//! `memory` are guarded. Metadata adds 24 KiB for each thread that had a guarded block, 1 KiB for
+//! seven blocks, and up to [`STACKS`] for stacks. Called by `drawn`, and by `stats`.
 
 use core::ptr::{self, NonNull};
 
@@ -48,16 +43,13 @@ use super::span::{Found, Span, Stage};
 use super::take_heap;
 use crate::options::debug::{Config, Detect, Guard};
 
-/// Bytes for guarded blocks and their metadata if `memory=` is not given.
 const MEMORY: usize = 4 << 20;
-/// Bytes that stacks may take.
 const STACKS: usize = 32 << 20;
 
 static HEAP: AtomicPtr<Slot<Heap>> = AtomicPtr::new(ptr::null_mut());
 static MAKING: Lock<()> = Lock::new(());
 /// The most bytes of addresses for live blocks.
 static MOST: AtomicUsize = AtomicUsize::new(0);
-/// The id of the process that ran the check at exit.
 static ENDED: AtomicU32 = AtomicU32::new(0);
 
 fn heap() -> Option<&'static Heap> {
@@ -65,21 +57,17 @@ fn heap() -> Option<&'static Heap> {
     unsafe { HEAP.load(Ordering::Acquire).as_ref() }.map(|slot| &slot.value)
 }
 
-/// Reads the options. The caller starts the fast heap, and no other thread runs.
 #[cold]
 pub(crate) fn start(options: &Options) {
     let memory = if options.debug.memory == 0 { MEMORY } else { options.debug.memory };
     MOST.store(memory / 2, Ordering::Relaxed);
 }
 
-/// Waits until no thread makes the heap. Otherwise the lock would stay held in the child, which
-/// could never make a heap.
+/// Waits until no thread makes the heap: the lock would stay held in the child.
 pub(super) fn before_fork() {
     MAKING.acquire();
 }
 
-/// Releases the lock.
-///
 /// # Safety
 ///
 /// The call follows [`before_fork`] in the forking thread or its copy.
@@ -88,8 +76,8 @@ pub(super) unsafe fn after_fork() {
     unsafe { MAKING.release() };
 }
 
-/// Makes the heap when the first block is drawn. This takes some 100 page faults, which a process
-/// without guarded blocks avoids. `None`: there is no memory, or another thread is making the heap.
+/// Makes the heap when the first block is drawn, because it costs some 100 page faults. `None`:
+/// there is no memory, or another thread makes the heap.
 #[cold]
 #[inline(never)]
 fn make() -> Option<&'static Heap> {
@@ -108,7 +96,7 @@ fn make() -> Option<&'static Heap> {
     let config = Config {
         traces: options.debug.traces,
         guard: Guard::All,
-        // (Fast mode does not check these properties. The hardened heap checks them itself.)
+        // The hardened heap checks these properties itself.
         detect: Detect { mismatch: false, size: false, ..detect },
         // The other half of `memory`.
         memory: MOST.load(Ordering::Relaxed),
@@ -129,10 +117,8 @@ fn make() -> Option<&'static Heap> {
     Some(heap)
 }
 
-/// Returns a guarded block for a request. `None`: no block is available now, or the draw requires a
-/// new stack and this stack is known.
-///
-/// The caller has not interrupted the heap and holds none of its locks.
+/// Returns a guarded block. `None`: none is available now, or the stack must be new and is not. The
+/// caller has not interrupted the heap and holds none of its locks.
 pub(crate) fn sample(request: Request, draw: Draw) -> Option<NonNull<u8>> {
     let most = MOST.load(Ordering::Relaxed);
     if request.size > most / 4 || request.align > most / 4 {
@@ -170,17 +156,13 @@ pub(crate) unsafe fn free(block: *mut u8, what: Return) {
     }
 }
 
-/// The record of a live block.
 #[derive(Clone, Copy)]
 pub(crate) struct Made {
-    /// The call that made the block, and the alignment requested.
     pub(crate) origin: Origin,
     pub(crate) align: usize,
-    /// The bytes requested.
     pub(crate) size: usize,
 }
 
-/// Returns the record of the live block that begins at an address, if there is one.
 pub(crate) fn made(address: usize) -> Option<Made> {
     let (_, span) = span(address)?;
     let Found::Slot(place) = span.locate(address) else { return None };
@@ -192,15 +174,14 @@ pub(crate) fn made(address: usize) -> Option<Made> {
     Some(Made { origin, align: word.align(), size: place.size(word) })
 }
 
-/// Returns a block's requested bytes. A pointer to no block in use is reported, and may end the
-/// process ([`Ends`]).
+/// Returns a block's requested bytes. Reports a pointer to no block in use ([`Ends`]).
 pub(crate) fn size(block: *const u8, what: Return) -> usize {
     let size = span(block.addr()).and_then(|(heap, span)| heap.size_of(span, block.addr(), what));
     size.unwrap_or(0)
 }
 
-/// Calls `visit` for each live block of the debug span that begins at `unit`, until a call returns
-/// false. Passes the address, the bytes and the heap's number. Returns false if a call did.
+/// Calls `visit` with the address, the bytes and the heap's number of each live block of the debug
+/// span at `unit`, until a call returns false. Returns false if a call did.
 pub(crate) fn each_live_at(unit: usize, visit: &mut dyn FnMut(usize, usize, u32) -> bool) -> bool {
     let Some(heap) = heap() else { return true };
     let Some(span) = Span::heading(unit, heap.id()) else { return true };
@@ -217,12 +198,10 @@ pub(crate) fn each_live_at(unit: usize, visit: &mut dyn FnMut(usize, usize, u32)
     true
 }
 
-/// Returns the number of live blocks, and their bytes.
 pub(crate) fn live() -> (u64, u64) {
     heap().map_or((0, 0), |heap| (heap.made().wrapping_sub(heap.freed()), heap.live_bytes()))
 }
 
-/// Returns the numbers of blocks made and freed so far, and the bytes requested.
 pub(crate) fn counts() -> (u64, u64, u64) {
     heap().map_or((0, 0, 0), |heap| (heap.made(), heap.freed(), heap.made_bytes()))
 }

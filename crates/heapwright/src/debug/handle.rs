@@ -31,9 +31,8 @@ pub struct Leaks {
 /// A heap that reports misuse of its blocks.
 ///
 /// The idea comes from Zig's `DebugAllocator`. Every operation takes constant time, besides system
-/// calls. A heap takes about 100 KiB, and each block a record of 24 bytes beside its own bytes.
-///
-/// Mistakes are reported on standard error as they happen, and counted.
+/// calls. A heap takes about 100 KiB, and each block a record of 24 bytes. Mistakes are counted,
+/// and reported on standard error as they happen.
 ///
 /// ```
 /// use heapwright::debug::{Config, DebugHeap, FindingKind};
@@ -69,7 +68,6 @@ impl DebugHeap {
         Self { config, heap: AtomicPtr::new(ptr::null_mut()), starting: Lock::new(()) }
     }
 
-    /// Returns the heap, which the first call makes. `None`: there is no memory.
     #[inline]
     pub(super) fn heap(&self) -> Option<&'static Heap> {
         // SAFETY: the pointer is null or a heap, which is never freed.
@@ -127,8 +125,8 @@ impl DebugHeap {
         leaks
     }
 
-    /// Returns the most bytes in use at once, as requested. This is updated when a bucket is opened
-    /// or a large block is made, so it may miss one current bucket of each thread.
+    /// Returns the most bytes in use at once, as requested. It may miss one current bucket of each
+    /// thread, because it is updated when a bucket is opened or a large block is made.
     ///
     /// ```
     /// use heapwright::debug::{Config, DebugHeap};
@@ -166,17 +164,14 @@ impl DebugHeap {
         &self.config
     }
 
-    /// Returns the heap, if it was made.
     pub(super) fn made(&self) -> Option<&'static Heap> {
         // SAFETY: the pointer is null or a heap, which is never freed.
         unsafe { self.heap.load(Ordering::Acquire).as_ref() }.map(|slot| &slot.value)
     }
 
     /// Ends the heap: reports live blocks as leaks, once for each place, and releases all memory.
-    /// Takes time in proportion to the heap.
-    ///
-    /// The call consumes the handle, so no collection can still borrow it. Blocks that are still in
-    /// use become invalid.
+    /// Takes time in proportion to the heap. Blocks that are still in use become invalid. No
+    /// collection can still borrow the heap, because the call consumes the handle.
     ///
     /// ```
     /// use heapwright::debug::{Config, DebugHeap, Leaks};
@@ -251,7 +246,6 @@ unsafe impl GlobalAlloc for DebugHeap {
 }
 
 impl DebugHeap {
-    /// Returns the span of this heap that contains a block.
     fn span(&self, block: *mut u8) -> Option<&'static Span> {
         let id = self.heap()?.id();
         Span::of(block.addr()).filter(|span| span.heap.load(Ordering::Relaxed) == id)

@@ -7,21 +7,17 @@
 //!              filled   the pattern, checked when the bucket leaves (large: in touched pages)
 //! ```
 //!
-//! An emptied bucket is *guarded* or stays *filled*. The pages of a guarded bucket go back to the
-//! kernel, and any access is caught. A write to a filled bucket is found when the bucket leaves the
-//! history. A guard costs two system calls and faults, 2.4 us for each page. A fill and its later
-//! check cost 0.4 us. By default the heap guards large blocks, the first buckets of each class, and
-//! then one in 64. Large blocks up to 256 KiB are guarded only if the budget's debt is small.
-//! `guard=all` guards all.
+//! The pages of a *guarded* bucket go back to the kernel. A guard costs two system calls and
+//! faults, several times as much as a fill and its later check. By default the heap guards large
+//! blocks, the first buckets of each class, and then one in 64. Large blocks up to 256 KiB are
+//! guarded only if the budget's debt is small. `guard=all` guards all.
 //!
-//! The history keeps addresses out of use. The slots' records stay with the bucket, so a late
-//! `free` of a block is reported with the block and the call that freed it. The budget is a
-//! sixteenth to a quarter of the open buckets' bytes (see `sparse`), or `memory=`. The oldest
-//! buckets leave first.
+//! The slots' records stay with the bucket, so a late `free` of a block is reported with the block
+//! and the call that freed it. The budget is a sixteenth to a quarter of the open buckets' bytes
+//! (see `sparse`), or `memory=`.
 //!
 //! [`History`] belongs to `store`, under the heap's lock. `heap` also calls the functions for one
-//! bucket. It does so without the lock, because these functions make system calls, and no other
-//! code uses the bucket.
+//! bucket, without the lock, because they make system calls and no other code uses the bucket.
 
 use core::ptr;
 
@@ -34,17 +30,14 @@ use super::shape::PAGE;
 use super::slot::Slot;
 use super::span::{BucketRef, Form, Memory, Span, Stage};
 
-/// The cost of an entry of the history besides its memory, in bytes.
 const ENTRY_COST: usize = 64;
 /// The cost of a unit of a remembered span, in bytes.
 const UNIT_COST: usize = 700;
 /// An unguarded large block up to this size stays filled.
 const FILLED_MOST: usize = u64::BITS as usize * PAGE;
-/// Blocks up to this size (a sampled page, a large block with large alignment) are filled whole,
-/// without a query for touched pages.
+/// Blocks up to this size are filled whole, without a query for touched pages.
 const ASKED_FROM: usize = 2 * PAGE;
 
-/// The queue of emptied buckets.
 pub(super) struct History {
     newest: *mut Span,
     oldest: *mut Span,
@@ -56,12 +49,10 @@ impl History {
         Self { newest: ptr::null_mut(), oldest: ptr::null_mut(), bytes: 0 }
     }
 
-    /// Returns the cost of the buckets in the history, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Adds a bucket as it is.
     pub(super) fn push(&mut self, bucket: BucketRef) {
         bucket.record().next.store(ptr::null_mut(), Ordering::Relaxed);
         let this = bucket.pack();
@@ -73,7 +64,6 @@ impl History {
         self.bytes += Self::cost(bucket);
     }
 
-    /// Removes the oldest bucket.
     pub(super) fn pop(&mut self) -> Option<BucketRef> {
         let bucket = BucketRef::unpack(self.oldest)?;
         self.oldest = bucket.record().next.load(Ordering::Relaxed);
@@ -91,8 +81,8 @@ impl History {
                 filled_runs(bucket).map(|(_, size)| size).sum()
             }
             Stage::Filled => bucket.span.bucket_bytes(),
-            // A guard costs a word for each page in the page tables. All buckets in a unit share
-            // the unit's row, record and entry.
+            // A guard costs a word for each page in the page tables. Buckets share a unit's other
+            // costs.
             _ => {
                 let (units, buckets) = (bucket.span.units(), bucket.span.bucket_count().max(1));
                 bucket.span.bucket_bytes() / (PAGE / 8) + (units * UNIT_COST).div_ceil(buckets)
@@ -102,7 +92,6 @@ impl History {
     }
 }
 
-/// Returns the range of a bucket that a guard covers; empty if it is not guarded.
 pub(crate) fn guarded_range(bucket: BucketRef) -> (*mut u8, usize) {
     match bucket.span.form() {
         Form::Sampled => (bucket.start().wrapping_add(PAGE), PAGE),
@@ -110,8 +99,8 @@ pub(crate) fn guarded_range(bucket: BucketRef) -> (*mut u8, usize) {
     }
 }
 
-/// Prepares an emptied bucket for the history. Guards the bucket if `guard` is set and the kernel
-/// can. Else releases the pages of a large block above [`FILLED_MOST`], or fills the bucket.
+/// Prepares an emptied bucket for the history: guards it if `guard` is set and the kernel can, else
+/// releases the pages of a large block above [`FILLED_MOST`], or fills the bucket.
 ///
 /// # Safety
 ///
@@ -124,8 +113,7 @@ pub(crate) unsafe fn leave(bucket: BucketRef, guard: bool) -> Memory {
     }
     if bucket.span.form() != Form::Small {
         let (from, length) = extent(bucket);
-        // The whole span is decommitted. An earlier, longer block may have left the pattern behind
-        // this block, if the kernel refused its guard. Guards stay.
+        // The whole span, because an earlier, longer block may have left the pattern. Guards stay.
         let (start, all) = (bucket.start(), bucket.span.bucket_bytes());
         // SAFETY: the pages are the bucket's, and no code uses them.
         if !is_to_be_filled(bucket) && unsafe { SYSTEM.decommit(start, all) } {
@@ -153,8 +141,7 @@ pub(super) fn is_to_be_filled(bucket: BucketRef) -> bool {
 }
 
 /// Returns the pages of a large block that have memory, one bit each. All bits are set for a long
-/// block or if the kernel does not tell. Other pages need not be zero: they may be in swap. (The
-/// system call takes 0.4 us for 16 pages, and may save a fault for each page.)
+/// block or if the kernel does not tell. Other pages need not be zero: they may be in swap.
 fn touched_pages(from: *mut u8, length: usize) -> u64 {
     let mut resident = [0; FILLED_MOST / PAGE];
     let is_asked = length > ASKED_FROM
@@ -168,8 +155,7 @@ fn touched_pages(from: *mut u8, length: usize) -> u64 {
     resident.iter().enumerate().fold(0, |pages, (at, page)| pages | u64::from(page & 1) << at)
 }
 
-/// Returns the runs of ones in `pages`, as byte offset and length, for a block of `length` bytes.
-/// All ones stand for a block of any length.
+/// Returns the runs of ones, as byte offset and length. All ones stand for `length` bytes.
 fn runs(pages: u64, length: usize) -> impl Iterator<Item = (usize, usize)> {
     let mut at = 0;
     core::iter::from_fn(move || {
@@ -193,8 +179,6 @@ fn filled_runs(bucket: BucketRef) -> impl Iterator<Item = (usize, usize)> {
     runs(pages, extent(bucket).1)
 }
 
-/// Repairs the damage that [`verify`] found.
-///
 /// # Safety
 ///
 /// The bucket is filled, not guarded and unused.
@@ -210,8 +194,7 @@ pub(crate) unsafe fn repair(bucket: BucketRef, damage: bytes::Damage) {
     }
 }
 
-/// Returns the range of an emptied bucket that holds the pattern when filled. In a large block only
-/// the touched pages hold the pattern.
+/// Returns the range of an emptied bucket whose (touched) pages hold the pattern when filled.
 pub(crate) fn extent(bucket: BucketRef) -> (*mut u8, usize) {
     let span = bucket.span;
     match span.form() {
@@ -240,7 +223,6 @@ pub(crate) unsafe fn verify(bucket: BucketRef) -> Option<bytes::Damage> {
         let damage = unsafe { bytes::check(from.wrapping_add(at), size) }?;
         Some(bytes::Damage { first: at + damage.first, ..damage })
     });
-    // The damage reaches from the first changed byte to the last.
     damaged.reduce(|one, other| bytes::Damage {
         length: other.first + other.length - one.first,
         ..one

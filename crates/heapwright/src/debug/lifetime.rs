@@ -8,43 +8,36 @@
 //!   many   it is one of a collection       current bucket of long lifetimes
 //! ```
 //!
-//! Slots are handed out forward only, so one long-lived block pins its whole bucket. If a program
-//! makes a thousand short-lived blocks per long-lived block, each long-lived block would pin a
-//! bucket of its own. The earlier blocks of a site predict the next one. So each class has two
-//! current buckets, and a block's bucket depends on the number of live blocks with its key. (Redis
-//! under load used 24 % less memory at the peak. The idea is from Barrett and Zorn, "Using Lifetime
-//! Predictors to Improve Memory Allocation Performance", 1993.)
+//! Slots are handed out forward only, so one long-lived block pins its whole bucket. The earlier
+//! blocks of a site predict the next one. So each class has two current buckets, and a block's
+//! bucket depends on the number of live blocks with its key. (The idea is from Barrett and Zorn,
+//! "Using Lifetime Predictors to Improve Memory Allocation Performance", 1993.)
 //!
-//! A wrong guess does little harm: blocks share buckets, as they would without predictions. So
-//! colliding keys share counters, and a free by another thread uses that thread's counters.
+//! A wrong guess does little harm. So colliding keys share counters, and a free by another thread
+//! uses that thread's counters.
 //!
-//! The predictor is pure arithmetic. Each thread has one in its `thread_state`; `heap` calls it.
+//! Each thread has a predictor in its `thread_state`; `heap` calls it.
 #![forbid(unsafe_code)]
 
-/// The number of counters; keys may collide.
+/// Keys may collide.
 const COUNTERS: usize = 4096;
 /// This many live blocks of one key are a collection.
 const MANY: u8 = 64;
 
-/// The predicted lifetime of a block, which selects its current bucket.
+/// Selects a block's current bucket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Lifetime {
-    /// Freed soon.
     Short = 0,
-    /// One of many that stay live.
     Long = 1,
 }
 
-/// The number of lifetimes.
 pub(crate) const LIFETIMES: usize = 2;
 
-/// The number of a thread's live blocks by key.
 pub(crate) struct LifetimePredictor {
     live: [u8; COUNTERS],
 }
 
 impl LifetimePredictor {
-    /// Counts a new block, and predicts its lifetime.
     #[inline]
     pub(crate) fn made(&mut self, stack: u32, class: usize) -> Lifetime {
         let live = &mut self.live[counter(stack, class)];
@@ -52,12 +45,10 @@ impl LifetimePredictor {
         if *live > MANY { Lifetime::Long } else { Lifetime::Short }
     }
 
-    /// Resets all counters.
     pub(crate) fn forget(&mut self) {
         self.live.fill(0);
     }
 
-    /// Counts a block of the key that was freed.
     #[inline]
     pub(crate) fn gone(&mut self, stack: u32, class: usize) {
         let live = &mut self.live[counter(stack, class)];
@@ -65,7 +56,6 @@ impl LifetimePredictor {
     }
 }
 
-/// Returns the counter of a key.
 #[inline]
 const fn counter(stack: u32, class: usize) -> usize {
     // The golden ratio's bits spread similar stack numbers.

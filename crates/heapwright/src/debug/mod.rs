@@ -32,9 +32,8 @@
 //!
 //! The design follows Zig's `GeneralPurposeAllocator` and its pull request 17383. A bucket hands
 //! out its slots forward only. A new bucket replaces a full one, and no other bucket is searched.
-//! Zig finds a freed address's bucket in a tree. Here the address map finds it in two loads, for
-//! any address, even after the bucket's memory went back. All metadata is in side memory: only
-//! pattern bytes lie beside the program's bytes.
+//! The address map finds a freed address's bucket in two loads, even after the bucket's memory went
+//! back. Only pattern bytes lie beside the program's bytes.
 //!
 //! | mistake | found by |
 //! |---|---|
@@ -129,13 +128,11 @@ use crate::fork::{self, Part};
 use crate::ids::{Recycled, Slot};
 use heap::Heap;
 
-/// All debug heaps, by the id in their spans.
 static HEAPS: Recycled<Heap> = Recycled::new();
 
-/// The initial value of a heap. The value is copied, because it is too large for a stack.
+/// The initial value of a heap, copied because it is too large for a stack.
 static FRESH: Heap = Heap::new();
 
-/// Returns an unused heap. `None`: there is no memory.
 fn take_heap() -> Option<&'static Slot<Heap>> {
     describe::read_with(Front::Debug, &READER);
     // SAFETY: no thread uses `FRESH`. A heap holds no pointer to itself and has no states, and zero
@@ -143,14 +140,12 @@ fn take_heap() -> Option<&'static Slot<Heap>> {
     unsafe { HEAPS.take_copy(&FRESH, Heap::STATES) }
 }
 
-/// The functions that describe an address in a span.
 static READER: Reader = Reader {
     read: |_head, address| {
         process::find_block(address.addr()).unwrap_or(describe::nothing(describe::Kind::Debug))
     },
 };
 
-/// The functions of debug heaps around a fork.
 static HANDLERS: fork::Handlers = fork::Handlers { before, unlock, in_child };
 
 fn join_forks() {
@@ -168,8 +163,7 @@ fn before() {
 /// The call follows [`before`] in the forking thread or its copy in the child.
 unsafe fn unlock() {
     for heap in HEAPS.all() {
-        // SAFETY: this thread, or the one that it is a copy of, took the heap's locks before the
-        // fork.
+        // SAFETY: this thread, or the one that it is a copy of, took the locks before the fork.
         unsafe { heap.after_fork() };
     }
     // SAFETY: this thread, or the one that it is a copy of, took these locks before the fork.

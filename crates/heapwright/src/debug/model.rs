@@ -3,9 +3,8 @@
 //!
 //! Bytes encode valid and invalid operations on a [`DebugHeap`] or a [`Checked`]. After each
 //! operation the number of findings must match, and the last finding must have the right kind and
-//! byte. The model also checks contents, zeros, alignment, and the live blocks at the end. An
-//! invalid write happens only if it cannot fault. A free or a sweep follows at once, so the time of
-//! the finding is known.
+//! byte. An invalid write happens only if it cannot fault. A free or a sweep follows at once, so
+//! the time of the finding is known.
 
 extern crate std;
 
@@ -19,14 +18,13 @@ use super::{Checked, Config, DebugHeap, Finding, FindingKind, Guard, Leaks};
 /// Bytes of one operation: its kind, a block, a number, a small number, another small number.
 pub(crate) const STEP: usize = 6;
 
-/// A heap under test.
 trait Subject: GlobalAlloc {
     fn findings(&self) -> u32;
     fn last(&self) -> Option<Finding>;
     fn sweep(&self);
     fn live(&self) -> Leaks;
     fn end(self) -> Leaks;
-    /// Returns the unused bytes behind and before a block of `size` bytes.
+    /// The unused bytes behind and before a block of `size` bytes.
     fn room(&self, size: usize) -> (usize, usize);
 }
 
@@ -75,7 +73,6 @@ impl Block {
     }
 }
 
-/// Returns whether bytes can be read without a fault.
 #[cfg(all(target_os = "linux", not(miri)))]
 fn is_readable(at: *const u8, count: usize) -> bool {
     use std::os::unix::fs::FileExt;
@@ -86,7 +83,6 @@ fn is_readable(at: *const u8, count: usize) -> bool {
     memory.read_at(&mut bytes[..count], at.addr() as u64).is_ok_and(|read| read == count)
 }
 
-/// Returns true, because nothing is guarded.
 #[cfg(not(all(target_os = "linux", not(miri))))]
 fn is_readable(_at: *const u8, _count: usize) -> bool {
     true
@@ -103,13 +99,11 @@ struct World<S> {
 }
 
 impl<S: Subject> World<S> {
-    /// Expects no new finding.
     #[track_caller]
     fn expect_nothing(&mut self) {
         assert_eq!(self.heap.findings(), self.findings, "{:?}", self.heap.last());
     }
 
-    /// Expects one new finding.
     #[track_caller]
     fn expect(&mut self, kinds: &[FindingKind]) -> Finding {
         self.findings += 1;
@@ -160,7 +154,7 @@ impl<S: Subject> World<S> {
         unsafe { self.heap.realloc(at, layout, size) }
     }
 
-    /// Writes `length` forbidden bytes; false if that would fault.
+    /// False: the write would fault.
     fn damage(at: *mut u8, length: usize) -> bool {
         let possible = is_readable(at, length);
         if possible {
@@ -198,7 +192,7 @@ impl<S: Subject> World<S> {
                 let Some(block) = self.take(which) else { return };
                 let wanted = Layout::from_size_align(size, block.layout.align()).unwrap();
                 let at = self.realloc(block.at, block.layout, size);
-                // (A block that was resized here before may stay in its slot, for small steps.)
+                // A block that was resized here before may stay in its slot.
                 assert!(!at.is_null());
                 let moved = at != block.at;
                 assert!(moved || size.min(block.layout.size()) > size.max(block.layout.size()) / 2);
@@ -301,8 +295,7 @@ impl<S: Subject> World<S> {
                     self.heap.sweep();
                     self.live.push(block);
                 }
-                // Damage that touches the next block's start, but not this block's end, may belong
-                // to either block.
+                // Damage at the next block's start, but not at this block's end, may be either's.
                 let either = [FindingKind::Overflow, FindingKind::Underflow];
                 let kinds = if distance == 0 { &either[..1] } else { &either };
                 let finding = self.expect(kinds);
@@ -319,7 +312,7 @@ impl<S: Subject> World<S> {
                 }
                 self.free(block.at, block.layout);
                 self.forget(block);
-                // If the preceding block has one spare byte, that byte belongs to it.
+                // The preceding block may have one spare byte.
                 let finding = self.expect(&[FindingKind::Underflow, FindingKind::Overflow]);
                 assert_eq!((finding.pointer, finding.length), (at.addr() as u64, 1));
             }
@@ -370,18 +363,15 @@ pub(crate) fn run(bytes: &[u8]) {
     run_with(bytes, Config::DEFAULT);
 }
 
-/// Runs the operations on heaps with some settings of `config`.
 pub(crate) fn run_with(bytes: &[u8], config: Config) {
     let Some((&first, bytes)) = bytes.split_first() else { return };
     let guard = [Guard::Never, Guard::Sample, Guard::All][usize::from(first % 3)];
-    // Blocks are remembered only in some runs.
     let retain = first / 3 % 4 != 0;
     let traces = if first / 12 % 2 == 0 { 0 } else { 4 };
     let slots = if first / 24 % 2 == 0 { 4096 } else { 3 };
     let config = Config { guard, retain, traces, slots, quiet: true, ..config };
-    // Without the system's guards the heap misses writes to the page before a span's first block or
-    // behind its last block. This model does not know spans. (Miri's runs are too short for that.
-    // The fuzzer includes this file without the crate, so the constant is not available.)
+    // Without guards the heap misses writes to the page before a span's first block or behind its
+    // last. (The fuzzer includes this file without the crate's constant.)
     let has_guards =
         cfg!(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")));
     if first >= 192 || !(has_guards || cfg!(miri)) {

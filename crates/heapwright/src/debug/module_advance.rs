@@ -6,42 +6,34 @@
 //!                         an extension | 31 left     its sites get their due blocks
 //! ```
 //!
-//! A debt bounds the cost of guards (see `budget`). The code that runs first would use the whole
-//! budget: an interpreter has thousands of sites before it loads the extension under test. So each
-//! module has an advance: [`ADVANCE`] of its blocks are guarded in spite of the debt, at a cost of
-//! 0.2 ms. An advance is not repaid. All modules together have [`ALL`] such blocks, 9 ms in the
-//! worst case.
+//! The code that runs first would use the whole budget: an interpreter has thousands of sites
+//! before it loads the extension under test. So each module has an advance: [`ADVANCE`] of its
+//! blocks are guarded in spite of the debt. An advance is not repaid. All modules together have
+//! [`ALL`] such blocks.
 //!
 //! A site belongs to a module if one of its [`FRAMES`] innermost calls is in the module, because an
 //! extension allocates through its interpreter. A module's range is looked up once. After
-//! [`LOOKUPS`] addresses in no module (code made at run time), no module is added.
-//!
-//! Called by `sample` through `heap`, for due sites while the budget is in debt, and when code is
-//! unmapped.
+//! [`LOOKUPS`] addresses in no module (code made at run time), no module is added. Called by
+//! `sample` through `heap`, and when code is unmapped.
 
 use core::ops::Range;
 
 use crate::sync;
 use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-/// The most modules with an advance.
 const MODULES: usize = 128;
-/// Blocks of each module.
 const ADVANCE: u32 = 32;
-/// Blocks of all modules.
 const ALL: u32 = 48 * ADVANCE;
-/// The number of innermost calls whose modules count.
 const FRAMES: usize = 4;
 /// The most look-ups that find no module.
 const LOOKUPS: u32 = 256;
 /// The start of a place whose module was unmapped.
 const VACANT: usize = 1;
 
-/// A place for a module; used places come first.
 struct Module {
-    /// The start of the range; 0: never used.
+    /// The range's start; 0: the place was never used.
     start: AtomicUsize,
-    /// The end of the range, written last; 0: the place is not valid.
+    /// The range's end, written last; 0: the place is not valid.
     end: AtomicUsize,
     left: AtomicU32,
 }
@@ -56,7 +48,6 @@ impl Module {
     }
 }
 
-/// The advances of a heap.
 pub(super) struct ModuleAdvances {
     modules: [Module; MODULES],
     left: AtomicU32,
@@ -73,8 +64,7 @@ impl ModuleAdvances {
     }
 
     /// Returns whether a module's advance pays for a guarded block of a site with these calls, the
-    /// innermost first. `find` returns the range of an address's module. Takes time in proportion
-    /// to the modules.
+    /// innermost first. `find` returns the range of an address's module.
     pub(super) fn advance(
         &self,
         calls: &[usize],
@@ -109,7 +99,6 @@ impl ModuleAdvances {
         self.used().find(|module| module.has(pc))
     }
 
-    /// Adds the module of an address. `None`: the address is in no module, or there is no room.
     fn add(&self, pc: usize, find: &impl Fn(usize) -> Option<Range<usize>>) -> Option<&Module> {
         if self.lookups.load(Ordering::Relaxed) == 0 {
             return None;
@@ -126,7 +115,7 @@ impl ModuleAdvances {
                     .compare_exchange(start, range.start, Ordering::Acquire, Ordering::Relaxed)
                     .is_ok()
             {
-                // (If two threads add one module at once, it has two advances.)
+                // If two threads add one module at once, it has two advances.
                 module.left.store(ADVANCE, Ordering::Relaxed);
                 module.end.store(range.end, Ordering::Release);
                 return Some(module);
@@ -210,7 +199,6 @@ mod tests {
         advances.forget(other);
         assert!(advances.advance(&[5001], other) && advances.advance(&[4001], other));
         assert_eq!(advances.used().count(), 2);
-        // The module that stays keeps what is left of its advance.
         let more = (0..100).filter(|_| advances.advance(&[7001], other)).count();
         assert_eq!(more, ADVANCE as usize - 1);
     }

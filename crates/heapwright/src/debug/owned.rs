@@ -1,8 +1,7 @@
 //! Blocks that pools, arenas and first-class heaps of C hand out, in the process's debug heap.
 //!
 //! In `mode=debug` the C layer takes each object from here, so that it is checked as a block of
-//! `malloc` is. The block's record has its owner's kind: `free` of a pool's object is a mismatch.
-//! The C layer knows each pool's objects, so a pool refuses the objects of another pool.
+//! `malloc` is. The record has the owner's kind: `free` of a pool's object is a mismatch.
 
 use core::ptr::NonNull;
 
@@ -42,8 +41,8 @@ impl Owner {
     }
 }
 
-/// Makes a block for an owner: `size` bytes at a multiple of `align`, zeroed if `zero`. Constant
-/// time, besides system calls. `None`: the mode is not `mode=debug`, or there is no memory.
+/// Makes a block for an owner: `size` bytes at a multiple of `align`, zeroed if `zero`. `None`: the
+/// mode is not `mode=debug`, or there is no memory. Constant time, besides system calls.
 ///
 /// ```
 /// use heapwright::debug::{Owner, allocate_owned};
@@ -79,8 +78,7 @@ pub unsafe fn free_owned(owner: Owner, block: *mut u8) {
     }
 }
 
-/// Reports that an owner was given another owner's block, and leaves the block as it is. Constant
-/// time.
+/// Reports that an owner was given another owner's block, which stays as it is. Constant time.
 ///
 /// ```
 /// use heapwright::debug::{Owner, refuse_owned};

@@ -7,15 +7,14 @@
 //!   side memory                                8 KiB: a bit for each byte of the unit
 //! ```
 //!
-//! A unit gets bits when its first byte is poisoned, and keeps them until its span ends. The span
-//! has a flag for that ([`Span::has_poison`]), so a span without poison costs one load. The summary
-//! lets a search skip 4 KiB without poison at once.
+//! A unit gets bits when its first byte is poisoned, and keeps them until its span ends. A span
+//! without poison costs one load ([`Span::has_poison`]). The summary lets a search skip 4 KiB
+//! without poison at once.
 //!
 //! Bits of a live block are set under the store's lock. The free of a block clears its bits without
-//! the lock. A word that the free makes zero may get a neighbour's bit at the same time. So the
-//! word is read again after its summary bit was cleared.
-//!
-//! Called by `store` and `heap`. Any thread may read at any time.
+//! the lock, and a neighbour may set a bit in a word that the free makes zero. So the word is read
+//! again after its summary bit was cleared. Called by `store` and `heap`. Any thread may read at
+//! any time.
 
 use core::ptr;
 
@@ -26,7 +25,6 @@ use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use super::side::{BITS, Side};
 use super::span::{Poison, Span};
 
-/// The words of bits of a unit.
 const WORDS: usize = UNIT / 64;
 
 const _: () = assert!(size_of::<[AtomicU64; WORDS]>() == BITS);
@@ -34,16 +32,13 @@ const _: () = assert!(size_of::<[AtomicU64; WORDS]>() == BITS);
 /// The row of the side bitmaps of a span's unit.
 #[repr(C)]
 struct Row {
-    /// The unit's span; see `span`.
     _span: AtomicPtr<Span>,
-    /// The unit's bits, if any.
     bits: AtomicPtr<[AtomicU64; WORDS]>,
     summary: [AtomicU64; WORDS / 64],
 }
 
 const _: () = assert!(size_of::<Row>() <= crate::address_map::SIDE_BITMAP);
 
-/// A range of bytes in one unit.
 #[derive(Clone, Copy)]
 pub(crate) struct Piece {
     unit: usize,
@@ -51,7 +46,6 @@ pub(crate) struct Piece {
     pub(crate) bytes: usize,
 }
 
-/// Returns the row of a unit of a span.
 fn row(unit: usize) -> &'static Row {
     // SAFETY: side bitmaps of units below the limit are committed, word-aligned, and zero unless a
     // slab uses them; a span's unit has no slab.
@@ -69,7 +63,6 @@ impl Row {
     }
 }
 
-/// Returns the words with bits of a piece, and a mask for each.
 fn words(piece: Piece) -> impl Iterator<Item = (usize, u64)> {
     let (from, end) = (piece.from, piece.from + piece.bytes);
     (from / 64..end.div_ceil(64)).map(move |word| {
@@ -79,7 +72,6 @@ fn words(piece: Piece) -> impl Iterator<Item = (usize, u64)> {
     })
 }
 
-/// Splits `bytes` bytes at an address in the window by units.
 pub(crate) fn pieces(address: usize, bytes: usize) -> impl Iterator<Item = Piece> {
     let (mut at, mut left) = (address, bytes);
     core::iter::from_fn(move || {
@@ -92,14 +84,12 @@ pub(crate) fn pieces(address: usize, bytes: usize) -> impl Iterator<Item = Piece
 }
 
 impl Piece {
-    /// Returns the address of the first byte.
     pub(crate) fn address(self) -> usize {
         MAP.address_of(self.unit).addr() + self.from
     }
 }
 
-/// Poisons bytes of a live block of `span`. The caller holds the lock of the store that owns
-/// `side`. Does nothing if there is no memory.
+/// Poisons bytes, if there is memory. The caller holds the lock of the store that owns `side`.
 pub(crate) fn set(side: &mut Side, span: &Span, piece: Piece) {
     let row = row(piece.unit);
     if row.bits().is_none() {
@@ -122,8 +112,7 @@ pub(crate) fn set(side: &mut Side, span: &Span, piece: Piece) {
 pub(crate) fn clear(piece: Piece) {
     let row = row(piece.unit);
     let Some(bits) = row.bits() else { return };
-    // This reads the bits and not the summary. Another thread that clears bits of the word clears
-    // the word's summary bit for a moment.
+    // The summary is not read: another thread may clear the word's summary bit for a moment.
     for (word, mask) in words(piece) {
         if bits[word].load(Ordering::Relaxed) & mask == 0 {
             continue;
@@ -173,21 +162,19 @@ pub(crate) fn poisoned_bytes(address: usize, most: usize) -> usize {
     most
 }
 
-/// Returns the place in the unit of a word's lowest bit.
 fn first(word: usize, ones: u64) -> Option<usize> {
     (ones != 0).then(|| word * 64 + ones.trailing_zeros() as usize)
 }
 
-/// Releases the bits of a span's units, which hold no block any more. The caller holds the store's
-/// lock, and the span ends.
+/// Releases the bits of a span that ends. The caller holds the store's lock.
 pub(crate) fn forget(side: &mut Side, span: &Span) {
     for unit in span.unit()..span.unit() + span.units() {
         let row = row(unit);
         let bits = row.bits.swap(ptr::null_mut(), Ordering::Relaxed);
         row.summary.iter().for_each(|word| word.store(0, Ordering::Relaxed));
         if !bits.is_null() {
-            // SAFETY: `set` took the memory, and no block of the unit is live, so no code writes
-            // the bits.
+            // SAFETY: `set` took the memory, and the unit has no live block, so no code writes
+            // here.
             unsafe { side.give_bits(bits.cast()) };
         }
     }
@@ -212,7 +199,7 @@ mod tests {
         room(Span::of(address).expect("a block's"), address)
     }
 
-    /// Slots of sixteen bytes: four blocks have bits in one word.
+    /// Four blocks have bits in one word.
     #[test]
     fn neighbours_in_one_word_keep_theirs() {
         let heap = heap();
@@ -221,7 +208,7 @@ mod tests {
         let blocks: Vec<_> = (0..16).map(|_| unsafe { heap.alloc(layout) }).collect();
         let is_poisoned = |at: usize| find_block(at).is_some_and(|found| found.is_poisoned);
         for (number, block) in blocks.iter().enumerate() {
-            // The call names more bytes than the block has. The poison ends with the block.
+            // The call names more bytes than the block has.
             poison(block.addr() + number % 15, 100, true);
         }
         for (number, &block) in blocks.iter().enumerate() {

@@ -1,8 +1,8 @@
 //! The process's debug heap, which serves `malloc` with `mode=debug`.
 //!
-//! The debug heap's table (`heap::modes`) calls these functions first. The functions serve
-//! requests, free blocks in spans, and report pointers to no block. They leave other blocks (of the
-//! C library, of first-class heaps, from before) to `heap`.
+//! The debug heap's table (`heap::modes`) calls these functions first. They serve requests, free
+//! blocks in spans, and report pointers to no block. Other blocks (of the C library, of first-class
+//! heaps, from before) are left to `heap`.
 
 use core::ffi::c_void;
 use core::ptr;
@@ -39,7 +39,6 @@ use super::{HEAPS, join_forks, take_heap};
 use crate::request::{Origin, Request, Return};
 
 static HEAP: AtomicPtr<Slot<Heap>> = AtomicPtr::new(ptr::null_mut());
-/// The id of the process that ran the check at exit.
 static ENDED: AtomicU32 = AtomicU32::new(0);
 
 fn heap() -> Option<&'static Heap> {
@@ -48,11 +47,11 @@ fn heap() -> Option<&'static Heap> {
 }
 
 /// Runs a leak check now over all blocks of `malloc`. Returns the sums. Leaks also go into the
-/// record (option `record`) with their stacks, and are printed with the findings.
+/// record (option `record`), and are printed with the findings.
 ///
 /// The program stops while its threads publish their registers and the kernel copies its page
-/// tables. A copy of the process does the further work, and this call waits for it. Takes time in
-/// proportion to the live bytes.
+/// tables. Then a copy of the process works, and this call waits. Takes time in proportion to the
+/// live bytes.
 ///
 /// `None`: the mode is not `mode=debug`, another check runs, there is no `/proc`, or no memory.
 ///
@@ -65,7 +64,6 @@ pub fn check_leaks() -> Option<LeakCheck> {
     leaks::check(heap()?, Occasion::Call)
 }
 
-/// Prepares a process in debug mode before `main`; see `leaks`.
 pub(crate) fn prepare() {
     if let Some(heap) = heap() {
         heap.leave_out_own_block();
@@ -74,21 +72,20 @@ pub(crate) fn prepare() {
     leaks::prepare();
 }
 
-/// Begins the record if one is wanted, so that a process that is killed later has one.
+/// A process that is killed later has a record, too.
 fn begin_record() {
     if let Some(heap) = heap() {
         heap.reporter.begun_recorder();
     }
 }
 
-/// Runs a leak check for a signal. False: the check must wait.
+/// False: the check must wait.
 #[cfg_attr(miri, allow(dead_code, reason = "there are no leak checks"))]
 pub(super) fn check_at_signal() -> bool {
     heap().is_none_or(|heap| leaks::begin(heap, Occasion::Signal))
 }
 
-/// Makes the process's debug heap if the options want one. The substrate is open; the caller starts
-/// the heap, and no other thread runs.
+/// Makes the process's debug heap if the options want one. No other thread runs.
 #[cold]
 #[inline(never)]
 pub(crate) fn start() -> bool {
@@ -117,20 +114,17 @@ pub(crate) fn start() -> bool {
     true
 }
 
-/// Does the work that waits until the caller holds no lock.
+/// Called without a lock.
 pub(crate) fn begun() {
     join_forks();
 }
 
-/// Returns the heap of a span.
 #[inline]
 fn of(span: &Span) -> Option<&'static Heap> {
     let id = span.heap.load(Ordering::Relaxed);
-    // The heap is nearly always the process's own.
     heap().filter(|heap| heap.id() == id).or_else(|| HEAPS.get(id))
 }
 
-/// Serves a request. `None`: there is no debug heap.
 #[inline(never)]
 pub(crate) fn allocate(request: Request) -> Option<*mut u8> {
     let heap = heap()?;
@@ -141,8 +135,6 @@ pub(crate) fn allocate(request: Request) -> Option<*mut u8> {
     Some(heap.allocate(request))
 }
 
-/// Frees a block. False: another allocator owns it.
-///
 /// # Safety
 ///
 /// If the block is in use, no code uses it afterwards.
@@ -159,7 +151,6 @@ pub(crate) unsafe fn free(block: *mut u8, what: Return) -> bool {
     report_if_foreign(address, what)
 }
 
-/// Reports that a call was given a block that another pool, arena or heap owns.
 #[cold]
 pub(crate) fn refuse(address: usize, what: Return) {
     if let Some(span) = Span::of(address)
@@ -172,8 +163,6 @@ pub(crate) fn refuse(address: usize, what: Return) {
     }
 }
 
-/// Resizes a block. `None`: another allocator owns it.
-///
 /// # Safety
 ///
 /// As for `realloc`.
@@ -204,8 +193,7 @@ pub(crate) fn usable_size(block: *const u8, what: Return) -> Option<usize> {
     report_if_foreign(address, what).then_some(0)
 }
 
-/// Reports a pointer that is in no span and in no block of another heap or allocator. True: the
-/// pointer was reported.
+/// Reports a pointer that is in no span and in no block of another allocator. True: reported.
 #[cold]
 fn report_if_foreign(address: usize, what: Return) -> bool {
     let Some(heap) = heap() else { return false };
@@ -219,12 +207,10 @@ fn report_if_foreign(address: usize, what: Return) -> bool {
     true
 }
 
-/// Returns the region of an address that is no block of this heap.
 pub(super) fn region(address: usize) -> Region {
     region_unless_block(address).unwrap_or(Region::OtherHeap)
 }
 
-/// Returns the region of an address. `None`: it may be a block of another heap or allocator.
 fn region_unless_block(address: usize) -> Option<Region> {
     let (unit, entry) = MAP.lookup(address);
     match MAP.kind_of(unit, entry) {
@@ -240,7 +226,6 @@ fn region_unless_block(address: usize) -> Option<Region> {
     }
 }
 
-/// Returns the kind of foreign memory at an address.
 fn region_of(address: usize) -> Region {
     let (contents, mapping) = match os::what_is_at(address) {
         Ok(Some(found)) => found,
@@ -260,20 +245,15 @@ fn region_of(address: usize) -> Region {
     }
 }
 
-/// Returns whether a live block without poison contains `bytes` bytes at `address`, in the span
-/// that begins at unit `head`. False: the fast check cannot tell.
 #[inline(always)]
 pub(crate) fn holds(head: usize, is_rest: bool, address: usize, bytes: usize) -> bool {
     Span::holds(head, is_rest, address, bytes)
 }
 
-/// Returns the bytes from an address in a span's unit to its live block's end. 0: the address is in
-/// no live block.
 pub(crate) fn room(unit: usize, entry: Entry, address: usize) -> usize {
     Span::of_entry(unit, entry).map_or(0, |span| bounds::room(span, address))
 }
 
-/// Reports that a function of the C library got memory that no live block holds.
 #[cold]
 pub(crate) fn out_of_bounds(asked: Asked) {
     if let Some(span) = Span::of(asked.address)
@@ -286,7 +266,6 @@ pub(crate) fn out_of_bounds(asked: Asked) {
     }
 }
 
-/// Poisons bytes of the live block at an address, or unpoisons them.
 pub(crate) fn poison(address: usize, bytes: usize, poisons: bool) {
     if let Some(span) = Span::of(address)
         && let Some(heap) = of(span)
@@ -295,16 +274,12 @@ pub(crate) fn poison(address: usize, bytes: usize, poisons: bool) {
     }
 }
 
-/// Returns the number of successive poisoned bytes from an address on, at most `most`. `None`: the
-/// address is in no debug heap's unit.
 pub(crate) fn poisoned_bytes(address: usize, most: usize) -> Option<usize> {
     let span = Span::of(address)?;
     let left = bounds::left(span, address).min(most);
     Some(if span.has_poison() { poisoned::poisoned_bytes(address, left) } else { 0 })
 }
 
-/// Returns the thread number and stack of the call that made, or freed, the block at an address.
-/// `None`: there is no such block, or it was not freed.
 pub(crate) fn block_history(address: usize, was_freed: bool) -> Option<(u32, &'static [usize])> {
     let Found::Slot(place) = Span::of(address)?.locate(address) else { return None };
     let word = place.record().word();
@@ -314,8 +289,6 @@ pub(crate) fn block_history(address: usize, was_freed: bool) -> Option<(u32, &'s
     is_known.then(|| (moment.thread, stacks::frames(Stack(moment.stack))))
 }
 
-/// Returns whether the block in use at an address belongs to a pool, an arena or a first-class heap
-/// of C.
 pub(crate) fn is_owned(address: usize) -> bool {
     let Some(Found::Slot(place)) = Span::of(address).map(|span| span.locate(address)) else {
         return false;
@@ -325,30 +298,24 @@ pub(crate) fn is_owned(address: usize) -> bool {
     word.state() == State::Live && matches!(origin, Origin::Pool | Origin::Arena | Origin::Heap)
 }
 
-/// Declares the block at an address as no leak, or withdraws that.
 pub(crate) fn keep(address: usize, kept: bool) {
     keep::keep(address, kept);
 }
 
-/// Declares the calling thread's further blocks as no leaks, or stops that.
 pub(crate) fn keep_new(kept: bool) {
     if let Some(heap) = heap() {
         heap.keep_new(kept);
     }
 }
 
-/// Returns the number of live blocks, and their bytes.
 pub(crate) fn live() -> (u64, u64) {
     heap().map_or((0, 0), |heap| (heap.made().wrapping_sub(heap.freed()), heap.live_bytes()))
 }
 
-/// Returns the numbers of blocks made and freed so far, and the bytes requested.
 pub(crate) fn counts() -> (u64, u64, u64) {
     heap().map_or((0, 0, 0), |heap| (heap.made(), heap.freed(), heap.made_bytes()))
 }
 
-/// Returns the block of a span at an address. `None`: no span has the address, or the address is
-/// between blocks.
 pub(crate) fn find_block(address: usize) -> Option<Description> {
     let span = Span::of(address)?;
     let Found::Slot(place) = span.locate(address) else { return None };
@@ -369,7 +336,6 @@ pub(crate) fn find_block(address: usize) -> Option<Description> {
     })
 }
 
-/// Judges a fault; see `fault`.
 #[cfg_attr(any(test, feature = "observe"), allow(dead_code, reason = "tests observe faults"))]
 pub(crate) fn fault(address: usize, is_write: Option<bool>, context: *mut c_void) -> Verdict {
     let Some(span) = Span::of(address) else { return Verdict::NotOurs };
@@ -379,31 +345,26 @@ pub(crate) fn fault(address: usize, is_write: Option<bool>, context: *mut c_void
     }
 }
 
-/// Restores the guard of an address's page after the single access.
 pub(crate) fn put_guard_back(address: usize) {
     if let Some(heap) = heap() {
         super::unprotect::put_back(heap, address);
     }
 }
 
-/// Removes the guards in a range for one call of the kernel. False: there are none, or they stay.
 pub(crate) fn lift_guards(address: usize, bytes: usize) -> bool {
     heap().is_some_and(|heap| super::unprotect::unprotect_range(heap, address, bytes))
 }
 
-/// Restores the guards in a range after the call of the kernel.
 pub(crate) fn put_guards_back(address: usize, bytes: usize) {
     if let Some(heap) = heap() {
         super::unprotect::put_range_back(heap, address, bytes);
     }
 }
 
-/// Returns whether the page of an address is a guard.
 pub(crate) fn is_guarded(address: usize) -> bool {
     heap().is_some_and(|heap| super::unprotect::is_guarded(heap, address))
 }
 
-/// Records all modules, if a record is wanted, before code is unmapped.
 pub(crate) fn remember_code() {
     let Some(heap) = heap() else { return };
     if !substrate::is_original_process() {
@@ -415,7 +376,6 @@ pub(crate) fn remember_code() {
     }
 }
 
-/// Forgets unmapped code.
 pub(crate) fn forget_code() {
     crate::stacks::forget_code();
     if let Some(heap) = heap() {
@@ -423,9 +383,7 @@ pub(crate) fn forget_code() {
     }
 }
 
-/// Gives the record to another user, so that the process can continue it. A root process calls this
-/// before or after it changes its user. (This takes no lock, because a child of `vfork` may call
-/// it.)
+/// Takes no lock, because a child of `vfork` may call this.
 pub(crate) fn give_record(from: u32, to: u32) {
     let Some(prefix) = options::record_file().filter(|prefix| prefix.starts_with(b"/")) else {
         return;
@@ -435,7 +393,7 @@ pub(crate) fn give_record(from: u32, to: u32) {
     path.give(os::process_id(), from, to);
 }
 
-/// Notes that a program starts without this library. (Like [`give_record`], this takes no lock.)
+/// Takes no lock, like [`give_record`].
 pub(crate) fn note_unchecked(process: u32, program: &[u8]) {
     const MOST: usize = 256;
     let program = &program[..program.len().min(MOST)];
@@ -443,7 +401,6 @@ pub(crate) fn note_unchecked(process: u32, program: &[u8]) {
     note(&text.with(b" ").with(program));
 }
 
-/// Takes the last note about a process back.
 pub(crate) fn note_not_started(process: u32) {
     note(&Path::none().with(NOT_STARTED.as_bytes()).with_number(process));
 }
@@ -456,12 +413,10 @@ fn note(text: &Path) {
     }
 }
 
-/// Returns whether the process is checked at its end, for findings or leaks.
 pub(crate) fn looks_at_end() -> bool {
     options::get().debugs && (options::leaks().at_exit || options::record_file().is_some())
 }
 
-/// Returns whether the caller is a signal handler that interrupted the heap in its own thread.
 pub(crate) fn is_interrupted() -> bool {
     sync::is_interrupted() || heap().is_some_and(Heap::is_entered_here)
 }

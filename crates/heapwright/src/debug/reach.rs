@@ -8,11 +8,9 @@
 //!   suspect: reached --> its words are roots, too
 //! ```
 //!
-//! The search is conservative: a number that looks like an address counts as an address. A debug
-//! heap fills freed blocks and seldom reuses an address soon, so few words lead to a block by
-//! chance. The stack below the caller is not read: it holds the stale pointers of the closure.
-//!
-//! Called by `check`. The search reads live blocks under their heap's lock.
+//! The search is conservative: a number that looks like an address counts as an address. The stack
+//! below the caller is not read: it holds the stale pointers of the closure. Called by `check`. The
+//! search reads live blocks under their heap's lock.
 
 use core::{ptr, slice};
 
@@ -23,24 +21,21 @@ use super::heap::Heap;
 use super::scope;
 use super::table::{give_room, room};
 
-/// A block that may be a leak.
 #[derive(Clone, Copy)]
 pub(super) struct Suspect {
     pub(super) start: usize,
     pub(super) size: usize,
     heap: &'static Heap,
     is_reached: bool,
-    /// The index plus 1 of the next reached suspect to read; 0 ends the list.
+    /// The next reached suspect to read, plus 1; 0 ends the list.
     next: usize,
 }
 
 impl Suspect {
-    /// Returns whether the block is still live.
     pub(super) fn is_live(&self) -> bool {
         self.heap.with_live(self.start, &mut |_, _| ())
     }
 
-    /// Reports the block as a leak.
     pub(super) fn report(&self) {
         self.heap.report_leak_at(self.start);
     }
@@ -55,7 +50,6 @@ pub(super) struct Suspects {
 }
 
 impl Suspects {
-    /// Returns all live blocks of a scope. `None`: there is no memory for the list.
     pub(super) fn of(scope: u32) -> Option<Self> {
         let mut count = 0;
         each(scope, &mut |_, _, _, is_of_scope| count += usize::from(is_of_scope));
@@ -90,13 +84,11 @@ impl Suspects {
         unsafe { slice::from_raw_parts_mut(self.memory.cast(), self.count) }
     }
 
-    /// Returns the suspects that nothing leads to.
     pub(super) fn unreached(&mut self) -> impl Iterator<Item = Suspect> {
         self.list().iter().filter(|suspect| !suspect.is_reached).copied()
     }
 
-    /// Follows all references to suspects. `stack` is an address in the calling thread's stack,
-    /// below the frames of its callers.
+    /// Follows references to suspects. `stack` lies below the frames of the thread's callers.
     pub(super) fn follow(&mut self, scope: u32, stack: usize) {
         if self.count == 0 {
             return;
@@ -143,7 +135,6 @@ impl Suspects {
         }
     }
 
-    /// Marks the suspect that a word leads to, if any.
     fn reach(&mut self, word: usize) {
         let unread = self.unread;
         let list = self.list();
@@ -177,8 +168,7 @@ impl Drop for Suspects {
     }
 }
 
-/// Calls `visit` with every live block of every heap: the heap, the address, the size, and whether
-/// the block is in the scope.
+/// Visits every live block: the heap, the address, the size, and whether it is in the scope.
 fn each(scope: u32, visit: &mut dyn FnMut(&'static Heap, usize, usize, bool)) {
     for heap in HEAPS.all() {
         heap.each_block(&mut |start, size, thread| {

@@ -8,15 +8,12 @@
 //!     ...
 //! ```
 //!
-//! Each finding is one `write`. The first finding is followed by a line about functions and lines.
-//! The buffer is not on the stack of the failing thread. Under the reporter's lock no memory is
-//! allocated and no lock of the loader is taken. Reports name exported functions only. `heapwright
-//! report` finds lines.
+//! Each finding is one `write`. The buffer is not on the stack of the failing thread. Under the
+//! reporter's lock no memory is allocated and no lock of the loader is taken. Reports name exported
+//! functions only; `heapwright report` finds lines.
 //!
-//! A mistake in a loop is reported once: findings of one kind, at one place, about blocks of one
-//! site, count as the same. After a hundred different findings, further findings are only counted.
-//!
-//! Findings also go into the record (`recorder`), if one is wanted.
+//! Findings of one kind, at one place, about blocks of one site, count as the same, and are
+//! reported once. After a hundred different findings, further ones are only counted.
 
 use core::sync::atomic::compiler_fence;
 
@@ -35,37 +32,30 @@ use crate::sync::{Guard, Lock};
 
 use super::threads::Threads;
 
-/// The process's record. It has its own lock, because all heaps of the process share the file.
+/// All heaps of the process share the record.
 static RECORDER: Lock<Recorder> = Lock::new(Recorder::new());
 
-/// The most different findings that are reported. Further findings are only counted.
 const MOST_REPORTED: usize = 100;
-/// The longest report in bytes.
 const PAGE: usize = 24 << 10;
 
-/// The destination of a heap's findings.
 pub(crate) struct Reporter {
     quiet: AtomicBool,
     stops: AtomicBool,
     /// The findings that end the process: an [`Ends`] as a number.
     ends: AtomicU8,
     logs: AtomicBool,
-    /// Whether findings also go into the record.
     records: AtomicBool,
     began: AtomicU64,
     found: AtomicU32,
     state: Lock<State>,
 }
 
-/// The findings that end the process after their report. (An access to a guard ends the process by
-/// its fault.)
+/// The findings that end the process. An access to a guard ends the process by its fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ends {
-    /// No finding.
     Never,
     /// A free of a pointer to no block in use, as in fast mode.
     AtWrongPointers,
-    /// Every finding.
     Always,
 }
 
@@ -75,12 +65,10 @@ struct State {
     times: [u64; MOST_REPORTED],
     reported_count: usize,
     last: Option<Finding>,
-    /// Whether the hint about names was printed.
     has_hinted: bool,
     text: Text,
 }
 
-/// A text under construction, cut at its room.
 struct Text {
     bytes: [u8; PAGE],
     length: usize,
@@ -96,7 +84,6 @@ impl Text {
         }
     }
 
-    /// Adds a name from outside, escaped.
     fn name(&mut self, name: &[u8]) {
         escaped(name, |piece| self.text(piece));
     }
@@ -105,7 +92,6 @@ impl Text {
         self.bytes(Digits::hexadecimal(number).as_bytes());
     }
 
-    /// Starts a text with the process's id.
     fn begin(&mut self, process: u32) {
         self.length = 0;
         self.text("==");
@@ -126,7 +112,6 @@ impl Text {
         }
     }
 
-    /// Adds an amount: `40 bytes in 1 block`.
     fn amount(&mut self, blocks: u64, bytes: u64) {
         self.number(bytes);
         self.text(if bytes == 1 { " byte in " } else { " bytes in " });
@@ -134,7 +119,6 @@ impl Text {
         self.text(if blocks == 1 { " block" } else { " blocks" });
     }
 
-    /// Adds the hint about functions and lines, once.
     fn hint(&mut self, has_hinted: &mut bool) {
         if !core::mem::replace(has_hinted, true) {
             self.text("    functions and lines: `heapwright check -- PROGRAM`, or `addr2line -Cfpie FILE 0xOFFSET` of (FILE+0xOFFSET)");
@@ -214,7 +198,6 @@ impl Reporter {
         self.began.store(os::now_ns(), Ordering::Relaxed);
     }
 
-    /// Sets the findings that end the process.
     pub(crate) fn end_at(&self, ends: Ends) {
         self.ends.store(ends as u8, Ordering::Relaxed);
     }
@@ -236,18 +219,16 @@ impl Reporter {
                         ))
     }
 
-    /// Writes findings to the file `prefix.<pid>`, too.
     pub(crate) fn record_to(&self, prefix: &[u8]) {
         RECORDER.lock().begin(prefix);
         self.records.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the record, if this heap has one.
     pub(in crate::debug) fn recorder(&self) -> Option<Guard<'static, Recorder>> {
         self.records.load(Ordering::Relaxed).then(|| RECORDER.lock_soon())?
     }
 
-    /// Returns the record, started, if this heap has one and its lock is free.
+    /// Returns the record, started, if this heap has one and the lock is free.
     pub(in crate::debug) fn begun_recorder(&self) -> Option<Guard<'static, Recorder>> {
         let mut recorder = self.recorder()?;
         recorder.begins().then_some(recorder)
@@ -259,34 +240,28 @@ impl Reporter {
         Some(Output { state, recorder: self.recorder(), process: os::process_id() })
     }
 
-    /// Returns whether findings are printed.
     pub(in crate::debug) fn is_loud(&self) -> bool {
         !self.quiet.load(Ordering::Relaxed)
     }
 
-    /// Returns whether each operation is logged.
     #[inline]
     pub(crate) fn logs(&self) -> bool {
         self.logs.load(Ordering::Relaxed)
     }
 
-    /// Returns the nanoseconds since the heap began.
     pub(crate) fn now(&self) -> u64 {
         os::now_ns().saturating_sub(self.began.load(Ordering::Relaxed))
     }
 
-    /// Returns the number of all findings.
     pub(crate) fn found(&self) -> u32 {
         self.found.load(Ordering::Relaxed)
     }
 
-    /// Returns the last finding.
     pub(crate) fn last(&self) -> Option<Finding> {
         self.state.lock().last
     }
 
-    /// Returns whether the last finding is about a function that this thread called and a block
-    /// that begins at `block`.
+    /// Returns whether the last finding is about a function that this thread called and this block.
     #[cfg_attr(any(test, feature = "observe"), allow(dead_code, reason = "tests observe faults"))]
     pub(crate) fn has_told(&self, block: u64, thread: u32) -> bool {
         let state = self.state.lock_soon();
@@ -295,7 +270,6 @@ impl Reporter {
         })
     }
 
-    /// Reports a finding.
     #[cold]
     #[inline(never)]
     pub(crate) fn report(&self, finding: &Finding, threads: &Threads) {
@@ -336,7 +310,7 @@ impl Reporter {
         }
     }
 
-    /// Notes a site in the record. Its blocks get guards in the next run.
+    /// Notes a site whose blocks get guards in the next run.
     #[cold]
     pub(crate) fn record_site(&self, key: u64, last: FindingKind) {
         if let Some(mut recorder) = self.begun_recorder() {
@@ -345,8 +319,7 @@ impl Reporter {
         }
     }
 
-    /// Prints and records the end of the process, if there was a finding or a record. `signal` is
-    /// the signal that ends it, or 0.
+    /// Prints and records the end of the process, by a signal or 0.
     pub(crate) fn end(&self, signal: u32, made: u64, freed: u64, peak: u64) {
         let Some(mut state) = self.state.lock_soon() else { return };
         let found = self.found();
@@ -382,7 +355,6 @@ impl Reporter {
         }
     }
 
-    /// Logs an operation on a line.
     pub(crate) fn log(&self, call: Call, block: usize, size: usize, stack: u32) {
         let mut state = self.state.lock();
         let text = &mut state.text;
@@ -404,7 +376,6 @@ impl Reporter {
         text.emit();
     }
 
-    /// Resets the reporter of an ended heap, for the next heap with this id.
     pub(crate) fn forget(&self) {
         self.in_child();
         self.state.lock().last = None;
@@ -429,7 +400,6 @@ impl Reporter {
         unsafe { self.state.release() };
     }
 
-    /// Gives the child its own findings and record.
     pub(crate) fn in_child(&self) {
         self.found.store(0, Ordering::Relaxed);
         // A signal handler that forks may have interrupted a report.
@@ -466,11 +436,10 @@ impl State {
     }
 }
 
-/// The locked output of a leak check: standard error, and the record if there is one.
 pub(in crate::debug) struct Output<'a> {
     state: Guard<'a, State>,
     recorder: Option<Guard<'static, Recorder>>,
-    /// The process that is reported on; a copy of it writes the output.
+    /// The process that is reported on. A copy of it writes the output.
     process: u32,
 }
 
@@ -484,12 +453,10 @@ pub(in crate::debug) struct Lost {
 }
 
 impl Output<'_> {
-    /// Returns the record, if there is one.
     pub(in crate::debug) fn recorder(&mut self) -> Option<&mut Recorder> {
         self.recorder.as_deref_mut()
     }
 
-    /// Prints a group of lost blocks.
     pub(in crate::debug) fn lost(&mut self, lost: &Lost) {
         let State { text, has_hinted, .. } = &mut *self.state;
         text.begin(self.process);
@@ -510,8 +477,7 @@ impl Output<'_> {
         text.emit();
     }
 
-    /// Prints the sums of a check: definite, indirect, possible, reachable. `more` is the number of
-    /// groups that were not printed.
+    /// Prints the sums of a check. `more`: groups that were not printed.
     pub(in crate::debug) fn summary(&mut self, amounts: &[(u64, u64); 4], more: u64) {
         const WORDS: [&str; 4] =
             ["definitely lost: ", "indirectly lost: ", "possibly lost: ", "still reachable: "];
@@ -533,7 +499,6 @@ impl Output<'_> {
     }
 }
 
-/// Writes a finding with its stacks and threads to the record.
 fn record(recorder: &mut Recorder, finding: &Finding, threads: &Threads) {
     recorder.put_map();
     for (_, moment) in finding.moments() {
@@ -564,7 +529,6 @@ fn whose(text: &mut Text, finding: &Finding) {
     }
 }
 
-/// Adds the place of an address in its module's file.
 fn place(text: &mut Text, module: &Module, address: usize) {
     text.text(" (");
     text.name(module.path());

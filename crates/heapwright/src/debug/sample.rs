@@ -10,18 +10,15 @@
 //! ```
 //!
 //! So a small program's blocks are guarded, and a bug at a site that runs once is seen the first
-//! time. A site that runs a million times costs ten guards, or as many as there is time for. New
-//! and rare sites come before old, hot sites. Blocks stand alternately at the end and at the start
-//! of their page. A block at the end catches accesses beyond it, and a block at the start catches
-//! accesses before it. A late finding (a damaged canary) in this run or an earlier one makes a site
-//! *flagged*. So does a guard hit that may not repeat (`flagged`). All blocks of a flagged site are
-//! guarded from then on, at the end that matters. So the next wrong access is caught at once. The
-//! record notes each flagged site once.
+//! time. A site that runs a million times costs ten guards, or as many as there is time for. Blocks
+//! stand alternately at the end of their page, which catches accesses beyond them, and at its
+//! start, which catches accesses before them. A late finding (a damaged canary), in this run or an
+//! earlier one, makes a site *flagged*. So does a guard hit that may not repeat (`flagged`). All
+//! blocks of a flagged site are guarded from then on, at the end that matters.
 //!
 //! A guarded block takes a page. So guarded pages fill at most a quarter of the open buckets' bytes
 //! (at least 4 MiB). Beyond that a due block waits for frees. Guards for blocks that are not due
-//! fill at most a 64th (at least 2 MiB). Otherwise long-lived blocks would take a quarter more
-//! memory.
+//! fill at most a 64th (at least 2 MiB).
 
 use crate::segments::Segments;
 use crate::sync::atomic::{AtomicU32, Ordering};
@@ -29,15 +26,11 @@ use crate::sync::atomic::{AtomicU32, Ordering};
 use super::budget::Allowance;
 use super::shape::PAGE;
 
-/// The number of first blocks of a site that are due.
 const FIRST: u32 = 2;
-/// Blocks until the next due block: at first `THEN`, then four times as many each time, up to
-/// `MOST`.
+/// Blocks until the next due block: first `THEN`, then four times as many each time, to `MOST`.
 const THEN: u32 = 16;
 const MOST: u32 = 1 << 20;
-/// Guarded pages that are always allowed.
 const PAGES_LEAST: usize = (4 << 20) / PAGE;
-/// Guarded pages that are always allowed for blocks that are not due.
 const SPARE_LEAST: usize = PAGES_LEAST / 2;
 const FLAGGED: u32 = 255;
 /// The record has the flagged site, for the ends of its blocks (`NOTED`) or for their starts.
@@ -48,12 +41,10 @@ const TURN: u32 = 1 << 31;
 /// The site is due a block, but the budget is too deep in debt and no module's advance pays.
 const WAITS: u32 = 1 << 30;
 
-/// The sites of a heap, by the numbers of their stacks.
 pub(crate) struct Sites {
     words: Segments<AtomicU32, 4096, 21>,
 }
 
-/// The place of a guarded block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Side {
     /// The block's end at the end of the page.
@@ -64,22 +55,17 @@ pub(crate) enum Side {
     Into(usize),
 }
 
-/// The reason for a guard.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Why {
-    /// The site is due a guarded block.
     Due,
-    /// The budget has time for a guard.
     Spare,
 }
 
-/// Returns whether the next block of a site that is not flagged is due.
 fn is_due(word: u32) -> bool {
     (word & !(TURN | WAITS)) >> 8 == 0 && word & 255 != FLAGGED
 }
 
-/// Returns the next word of a site, with the turn unchanged, and the reason for a guard of its next
-/// block. `None`: that block is not guarded.
+/// Returns the next word of a site, with the turn unchanged, and why its next block is guarded.
 fn next(word: u32, allowance: Allowance) -> (u32, Option<Why>) {
     let (to_go, due) = ((word & !(TURN | WAITS)) >> 8, word & 255);
     if due == FLAGGED {
@@ -100,7 +86,6 @@ fn next(word: u32, allowance: Allowance) -> (u32, Option<Why>) {
     let due = (due + 1).min(FLAGGED - 1);
     let pause = match due.checked_sub(FIRST) {
         None => 0,
-        // (Bits that are shifted out are lost.)
         Some(times) => THEN << (2 * times).min((MOST / THEN).ilog2()),
     };
     (word & TURN | pause << 8 | due, Some(Why::Due))
@@ -112,13 +97,12 @@ impl Sites {
     }
 
     fn site(&self, stack: u32) -> Option<&AtomicU32> {
-        // Stack numbers are at least two apart.
         self.words.get_or_make(stack as usize / 2)
     }
 
-    /// Decides whether a block of `stack` is guarded, and where. `has_advance` tells whether a
-    /// module pays if the budget does not. `pages` returns the number of guarded pages, and the
-    /// bytes of open buckets.
+    /// Decides whether a block of `stack` is guarded, and where. `has_advance`: whether a module
+    /// pays if the budget does not. `pages`: the number of guarded pages, and the bytes of open
+    /// buckets.
     #[inline]
     pub(crate) fn draw(
         &self,
@@ -128,7 +112,7 @@ impl Sites {
         pages: impl FnOnce() -> (usize, usize),
     ) -> Option<Side> {
         let site = self.site(stack)?;
-        // Two threads at one site may make the same draw. The odds stay the same.
+        // Two threads at one site may make the same draw.
         let word = site.load(Ordering::Relaxed);
         let asks = allowance == Allowance::None && word & WAITS == 0 && is_due(word);
         let (after, why) = next(word, if asks { Allowance::Due } else { allowance });
@@ -160,20 +144,17 @@ impl Sites {
         Some(side)
     }
 
-    /// Returns whether the site of `stack` made no block yet.
     pub(crate) fn is_new(&self, stack: u32) -> bool {
         self.site(stack).is_some_and(|site| site.load(Ordering::Relaxed) == 0)
     }
 
-    /// Returns the end for the next block of `stack`, if all blocks are guarded.
     pub(crate) fn turn(&self, stack: u32) -> Side {
         let Some(site) = self.site(stack) else { return Side::Right };
         let before = site.fetch_xor(TURN, Ordering::Relaxed);
         if before & TURN == 0 { Side::Right } else { Side::Left }
     }
 
-    /// Returns the end for the next block of `stack`, if few blocks are guarded. The site is no
-    /// longer new.
+    /// Returns the end for the next block of `stack`, and makes the site no longer new.
     pub(crate) fn take_turn(&self, stack: u32) -> Side {
         let Some(site) = self.site(stack) else { return Side::Right };
         let before = site.fetch_xor(TURN, Ordering::Relaxed);
@@ -181,7 +162,6 @@ impl Sites {
         if before & TURN == 0 { Side::Right } else { Side::Left }
     }
 
-    /// Returns whether all blocks of `stack` are to be guarded.
     pub(crate) fn is_flagged(&self, stack: u32) -> bool {
         self.site(stack).is_some_and(|site| site.load(Ordering::Relaxed) & 255 == FLAGGED)
     }
@@ -196,12 +176,11 @@ impl Sites {
         }
     }
 
-    /// Flags the site for a finding of this run. Returns whether the record must note the site:
-    /// false if it was flagged for this end before.
+    /// Flags the site for a finding of this run. Returns whether the record must note the site.
     pub(crate) fn flag_anew(&self, stack: u32, side: Side) -> bool {
         self.flag(stack, side);
         let noted = if side == Side::Left { NOTED_LEFT } else { NOTED };
-        // (A concurrent draw may clear the bit; then the site is noted twice.)
+        // A concurrent draw may clear the bit; then the site is noted twice.
         self.site(stack).is_some_and(|site| site.fetch_or(noted, Ordering::Relaxed) & noted == 0)
     }
 }
@@ -212,7 +191,6 @@ mod tests {
     extern crate std;
     use std::vec::Vec;
 
-    /// Returns the numbers of the guarded blocks among `blocks` blocks of one site.
     fn guarded(blocks: u32, allowance: Allowance) -> Vec<u32> {
         let mut word = 0;
         let mut guarded = Vec::new();
@@ -264,7 +242,6 @@ mod tests {
             };
             sites.draw(40_000, allowance, answer, || (pages, 0))
         };
-        // If no page is allowed, no advance is requested.
         assert!(draw(Allowance::None, true, PAGES_LEAST).is_none() && asked.get() == 0);
         for _ in 0..10 {
             assert!(draw(Allowance::None, false, 0).is_none());
@@ -306,7 +283,6 @@ mod tests {
             assert_eq!(why, Some(Why::Due));
             let pause = after >> 8;
             assert!(last <= pause && pause <= MOST, "{due}: {pause} after {last}");
-            // The site now has the state after this many more blocks.
             (last, word) = (pause, after & 255);
         }
         assert_eq!(last, MOST);

@@ -10,9 +10,7 @@
 //! to the check. A scope that ends leaves its threads and blocks to the outer scope, or to none.
 //!
 //! Numbers are reused after some hundred checks. A thread that outlives so many checks, and then
-//! enters a new heap, would be assigned to a later check.
-//!
-//! Called by `heap`, `report` and `check`.
+//! enters a new heap, would be assigned to a later check. Called by `heap`, `report` and `check`.
 
 use heapwright_record::debug::{Finding, FindingKind};
 
@@ -22,20 +20,17 @@ use crate::sync::atomic::{AtomicU32, Ordering};
 use super::HEAPS;
 use super::threads::Threads;
 
-/// The most checks that run at a time.
 pub(super) const MOST: u32 = 128;
 /// The mark of scope 0 (no scope): the usual slack of timers in nanoseconds.
 const UNMARKED: u64 = 50_000;
-/// The number of uses of a place before its scopes' numbers repeat.
+/// The uses of a place before its scopes' numbers repeat.
 const ROUNDS: u32 = 400;
 
-/// A running check.
 pub(super) struct Scope {
     /// 0: the place is free.
     id: AtomicU32,
     parent: AtomicU32,
     findings: AtomicU32,
-    /// The kind of the last finding.
     last: AtomicU32,
 }
 
@@ -49,7 +44,6 @@ static SCOPES: [Scope; MOST as usize] = [const {
 }; MOST as usize];
 static ROUND: AtomicU32 = AtomicU32::new(0);
 
-/// Returns the scope of this number, while it runs.
 fn get(id: u32) -> Option<&'static Scope> {
     let scope = &SCOPES[(id % MOST) as usize];
     (id != 0 && scope.id.load(Ordering::Acquire) == id).then_some(scope)
@@ -63,13 +57,11 @@ pub(super) fn of_this_thread() -> u32 {
     }
 }
 
-/// Returns whether a scope has not ended.
 #[cfg(feature = "symbols")]
 pub(super) fn is_running(id: u32) -> bool {
     get(id).is_some()
 }
 
-/// Returns whether a scope is `outer`, or runs inside `outer`.
 pub(super) fn is_within(mut id: u32, outer: u32) -> bool {
     while id != outer {
         match get(id) {
@@ -80,9 +72,8 @@ pub(super) fn is_within(mut id: u32, outer: u32) -> bool {
     true
 }
 
-/// Counts a finding for its scope and the outer scopes. The scope is the failing thread's. If that
-/// thread has none, the scope is that of the thread that made the block. Damage always counts for
-/// the scope of the thread that made the block. Returns the scope; 0: none.
+/// Counts a finding for its scope and the outer scopes: the failing thread's scope, or else that of
+/// the thread that made the block. Damage always counts for the latter. Returns the scope; 0: none.
 pub(super) fn note(finding: &Finding, threads: &Threads) -> u32 {
     let owner = threads.scope_of(finding.allocated.thread);
     let finder = threads.scope_of(finding.here.thread);
@@ -101,7 +92,7 @@ pub(super) fn note(finding: &Finding, threads: &Threads) -> u32 {
     about
 }
 
-/// A scope that the calling thread has entered. The scope ends when this value is dropped.
+/// A scope that the calling thread has entered, until this value is dropped.
 pub(super) struct Entered {
     pub(super) id: u32,
     parent: u32,
@@ -126,7 +117,6 @@ impl Entered {
         Some(Self { id, parent, mark })
     }
 
-    /// Returns the number of findings, and the kind of the last one.
     pub(super) fn findings(&self) -> (u32, FindingKind) {
         get(self.id).map_or((0, FindingKind::Unknown), |scope| {
             let last = scope.last.load(Ordering::Relaxed) as u16;
@@ -134,7 +124,6 @@ impl Entered {
         })
     }
 
-    /// Returns whether threads started in the scope still run.
     pub(super) fn has_threads(&self) -> bool {
         let me = os::thread_id();
         let mut running = false;

@@ -7,44 +7,34 @@
 //!
 //! A bucket consists of whole pages, because pages go back to the kernel or get guards. One live
 //! block pins its bucket, so buckets are small. At most a sixteenth of the touched pages is waste,
-//! or a third if slots are larger than 1 KiB. A bucket for slots of 8 KiB has only one. The *lead*
-//! is heapwright's memory before the first slot, so that a write before that slot is seen. Its size
-//! is the largest power of two that divides the slot's, up to 1 KiB, so slots stay aligned.
-//!
-//! This module is pure arithmetic.
+//! or a third if slots are larger than 1 KiB. The *lead* is heapwright's memory before the first
+//! slot, so that a write before that slot is seen. Its size is the largest power of two that
+//! divides the slot's, up to 1 KiB, so slots stay aligned.
 #![forbid(unsafe_code)]
 
 use crate::size_class::{self, CLASSES, UNIT};
 
-/// A bucket consists of pages of this size.
 pub(crate) const PAGE: usize = 4096;
-/// The most buckets of a span.
 pub(crate) const BUCKETS: usize = UNIT / PAGE;
 /// Slots up to this size share buckets.
 pub(crate) const SLOT_MAX: usize = 28 << 10;
-/// The largest alignment that buckets serve.
 pub(crate) const ALIGN_MAX: usize = 1024;
-/// The checked bytes with the pattern at a bucket's ends, and before a large block. These bytes are
-/// next to the slots, because a lead or a tail may be pages long.
+/// The checked bytes at a bucket's ends, and before a large block. They are next to the slots,
+/// because a lead or a tail may be pages long.
 pub(crate) const WATCHED: usize = 64;
 
-/// The division of a span of one class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     /// `log2` of the bytes in a bucket.
     pub(crate) shift: u32,
-    /// Bytes before a bucket's first slot.
     pub(crate) lead: u32,
-    /// Bytes in a slot.
     pub(crate) slot: u32,
     /// `ceil(2^32 / slot)`.
     pub(crate) reciprocal: u32,
-    /// Slots in a bucket.
     pub(crate) slots: u32,
 }
 
 impl Shape {
-    /// Returns the bytes in a bucket: a power of two.
     pub(crate) const fn bucket(&self) -> usize {
         1 << self.shift
     }
@@ -59,29 +49,25 @@ impl Shape {
         (bucket, if slot < self.slots as usize { Some(slot) } else { None })
     }
 
-    /// Returns the bytes from a span's start to a slot's.
     #[inline]
     pub(crate) const fn slot_at(&self, bucket: usize, slot: usize) -> usize {
         (bucket << self.shift) + self.lead as usize + slot * self.slot as usize
     }
 
-    /// Returns the checked bytes before a bucket's first slot.
     #[inline]
     pub(crate) const fn lead_watched(&self) -> usize {
         let lead = self.lead as usize;
         if lead < WATCHED { lead } else { WATCHED }
     }
 
-    /// Returns the bytes of the pages that are touched if all slots are in use. A lead and a tail
-    /// may be longer than these pages, because address space costs nothing.
+    /// The pages touched if all slots are in use. A lead and a tail may be longer.
     const fn touched(&self) -> usize {
         let first = (self.lead as usize - self.lead_watched()) / PAGE;
         let (end, watched) = self.tail();
         (end + watched).div_ceil(PAGE) * PAGE - first * PAGE
     }
 
-    /// Returns whether few of the touched bytes are outside of slots. Larger slots may waste more,
-    /// because one live block would pin more memory in a bucket of many slots.
+    /// Larger slots may waste more, because one live block would pin more memory.
     const fn spills_little(&self) -> bool {
         let slot = self.slot as usize;
         let used = self.slots as usize * slot;
@@ -93,14 +79,12 @@ impl Shape {
         }
     }
 
-    /// Returns the start of a bucket's tail, and the number of its checked bytes.
     pub(crate) const fn tail(&self) -> (usize, usize) {
         let end = self.lead as usize + self.slots as usize * self.slot as usize;
         let tail = self.bucket() - end;
         (end, if tail < WATCHED { tail } else { WATCHED })
     }
 
-    /// Returns the buckets in a unit.
     pub(crate) const fn buckets(&self) -> usize {
         UNIT >> self.shift
     }
@@ -125,7 +109,6 @@ pub(crate) const fn of(class: usize, most: usize) -> Shape {
         if now.slots > 0 && now.spills_little() {
             return now;
         }
-        // Take this size if a larger share of the bucket's bytes lies in slots.
         if now.slots as usize * best.bucket() > best.slots as usize * bucket {
             best = now;
         }

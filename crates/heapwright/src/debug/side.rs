@@ -6,44 +6,36 @@
 //! ```
 //!
 //! Records are read without a lock, even after their end. A late read then sees another record of
-//! the same order. So a record's memory is used for records only, and no other memory becomes a
-//! record. Poison's bits have their own list ([`Side::take_bits`]).
+//! the same order. So a record's memory is used for records only. Poison's bits have their own list
+//! ([`Side::take_bits`]).
 //!
 //! The memory is not in the window, because a write far beyond a large block could reach it there.
-//! A piece has guard pages at its ends and is excluded from core dumps. Record sizes are powers of
-//! two; a freed record is reused for its order. A freed record keeps its pages, cleared, while such
-//! pages are at most 256 KiB, or a 32nd of the bytes in use. Other whole pages go back, so side
-//! memory shrinks with the live and remembered blocks.
-//!
-//! Called by `span` and `store`, under the store's lock.
+//! It is excluded from core dumps. A freed record keeps its pages, cleared, while such pages are at
+//! most 256 KiB, or a 32nd of the bytes in use. Other whole pages go back. Called by `span` and
+//! `store`, under the store's lock.
 
 use core::ptr;
 
 use crate::os::SYSTEM;
 use crate::os::{self, Memory};
 
-/// Bytes in the smallest record.
 const SMALLEST: usize = 512;
 const ORDERS: usize = 9;
-/// The largest record: 128 KiB.
 pub(crate) const LARGEST: usize = SMALLEST << (ORDERS - 1);
 /// Address space reserved at a time; halved while it is refused.
 const PIECE: usize = if cfg!(miri) { 1 << 20 } else { 64 << 20 };
-/// The smallest piece: room for a few of the largest records.
 const LEAST: usize = 4 * LARGEST;
-/// Under an address-space limit a piece is this fraction of the limit, because reserved space
-/// counts and blocks need it.
+/// A piece is at most this fraction of an address-space limit.
 const SHARE: usize = 32;
 /// Bytes that become accessible at a time.
 const STEP: usize = 256 << 10;
-/// Set in a free record's link if the record kept its pages. A stale reader sees the link as a
-/// span's first fields. The lowest byte is then the form, and must stay 0 (`Form::Gone`).
+/// Set in a free record's link if the record kept its pages. A stale reader sees the link's lowest
+/// byte as a span's form, so it must stay 0 (`Form::Gone`).
 const KEEPS: usize = SMALLEST / 2;
-/// The share of used bytes that free records may keep in pages, and the least number of bytes.
+/// Free records keep pages up to this share of used bytes, or this many bytes.
 const KEPT_SHARE: usize = 32;
 const KEPT_LEAST: usize = 256 << 10;
 
-/// Memory for records.
 pub(crate) struct Side {
     next: *mut u8,
     committed: *mut u8,
@@ -59,9 +51,7 @@ pub(crate) struct Side {
 // SAFETY: the pointers lead to memory that only the holder uses.
 unsafe impl Send for Side {}
 
-/// The list of freed poison bits.
 const OF_BITS: usize = ORDERS;
-/// Bytes that [`Side::take_bits`] returns.
 pub(crate) const BITS: usize = 8 << 10;
 
 const fn order(size: usize) -> usize {
@@ -70,7 +60,6 @@ const fn order(size: usize) -> usize {
 }
 
 impl Side {
-    /// Creates side memory without pieces.
     pub(crate) const fn new() -> Self {
         Self {
             next: ptr::null_mut(),
@@ -82,7 +71,6 @@ impl Side {
         }
     }
 
-    /// Returns the bytes in records that are in use.
     pub(crate) const fn used(&self) -> usize {
         self.used
     }
@@ -131,8 +119,6 @@ impl Side {
         unsafe { self.give_to(order, at, SMALLEST << order) };
     }
 
-    /// Releases memory from [`Side::take_bits`].
-    ///
     /// # Safety
     ///
     /// As for [`Side::give`].
@@ -167,7 +153,6 @@ impl Side {
         // Large records begin at pages, so that the pages can go back.
         let skip = self.next.align_offset(size.min(SYSTEM.page_size()));
         if self.next.is_null() || skip + size > self.end.addr() - self.next.addr() {
-            // The rest of the piece, less than a record, is abandoned.
             if !self.reserve() {
                 return ptr::null_mut();
             }
@@ -250,7 +235,6 @@ mod tests {
 
     #[test]
     fn a_share_of_what_is_in_use_keeps_its_pages() {
-        // The records consist of whole pages of any size.
         let size = (32 << 10).max(SYSTEM.page_size());
         let mut side = Side::new();
         let taken: Vec<_> = (0..24).map(|_| side.take(size)).collect();
@@ -263,8 +247,7 @@ mod tests {
             // SAFETY: the record's first byte, which stale readers of a span see.
             assert_eq!(unsafe { at.read() }, 0, "a record that has gone has a span's form");
         }
-        // The records released last come first, without pages. The other records kept their pages.
-        // All are clear.
+        // The records released last come first, without pages. All are clear.
         for left in (0..24).rev() {
             let at = side.take(size);
             assert_eq!(at, taken[left]);
@@ -285,7 +268,6 @@ mod tests {
         // SAFETY: taken above with this size.
         unsafe { side.give(record, BITS) };
         assert_eq!(side.used(), 0);
-        // (In one common list the record released last would come first.)
         assert_eq!((side.take_bits(), side.take(BITS)), (bits, record));
         let (more_bits, another) = (side.take_bits(), side.take(BITS));
         assert!(![record, bits].contains(&more_bits) && ![record, bits].contains(&another));

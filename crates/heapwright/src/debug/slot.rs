@@ -13,37 +13,30 @@
 //! exchange fails. In the state `FREEING` the slot's bytes are being filled and must not be judged.
 //! All other fields are written before the word.
 //!
-//! Sequence numbers count operations: their order is meaningful within one thread, and they wrap
-//! after four thousand million. Threads are numbered in order of arrival, up to 65534.
+//! Sequence numbers are ordered within one thread, and wrap. Threads are numbered in order of
+//! arrival, up to 65534.
 
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// The state of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// Not handed out since its bucket was opened.
     Unused,
-    /// In use by the program.
     Live,
-    /// Being freed.
     Freeing,
-    /// Freed.
     Freed,
 }
 
-/// The bit of a block that the program declared as no leak.
 const KEPT: u64 = 1 << 12;
 /// The size in a word if the span holds the block's true size.
 pub(crate) const SIZE_IN_SPAN: usize = 0xffff;
 
-/// One slot's first word, unpacked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Word(u64);
 
 impl Word {
     pub(crate) const UNUSED: Self = Self(0);
 
-    /// Returns the word of a block that was just handed out.
     pub(crate) const fn live(size: usize, align: usize, origin: u8, thread: u16) -> Self {
         let align = if align == 0 { 0 } else { align.trailing_zeros() };
         // Larger alignments are stored as 2^31.
@@ -62,22 +55,18 @@ impl Word {
         Self(self.0 & !(0xffff << 16) | 1 << 16)
     }
 
-    /// Returns the word with the mark of a kept block set or cleared; see [`Word::is_kept`].
     pub(crate) const fn kept(self, kept: bool) -> Self {
         Self(self.0 & !KEPT | if kept { KEPT } else { 0 })
     }
 
-    /// Returns whether the program declared the block as no leak.
     pub(crate) const fn is_kept(self) -> bool {
         self.0 & KEPT != 0
     }
 
-    /// Returns the word while `thread` frees the block.
     pub(crate) const fn freeing(self, thread: u16) -> Self {
         Self(self.0 & 0x0000_ffff_ffff_fff8 | 2 | (thread as u64) << 48)
     }
 
-    /// Returns the word after the free.
     pub(crate) const fn freed(self) -> Self {
         Self(self.0 & !7 | 3)
     }
@@ -112,7 +101,6 @@ impl Word {
     }
 }
 
-/// One slot's record.
 #[repr(C)]
 pub(crate) struct Slot {
     word: AtomicU64,
@@ -125,7 +113,6 @@ pub(crate) struct Slot {
 const _: () = assert!(size_of::<Slot>() == 24);
 
 impl Slot {
-    /// Returns a slot that was not handed out.
     pub(crate) const fn unused() -> Self {
         Self {
             word: AtomicU64::new(0),
@@ -136,27 +123,26 @@ impl Slot {
         }
     }
 
-    /// Returns the slot's present word.
     #[inline]
     pub(crate) fn word(&self) -> Word {
         Word(self.word.load(Ordering::Acquire))
     }
 
-    /// Sets the word. Only the slot's owner may do this: the thread that hands the slot out, won
-    /// the exchange, or opens the bucket.
+    /// Only the owner may: the thread that hands the slot out, won the exchange, or opens the
+    /// bucket.
     #[inline]
     pub(crate) fn set(&self, word: Word) {
         self.word.store(word.0, Ordering::Release);
     }
 
-    /// Changes the word if it is `from`. Only one of several threads succeeds.
+    /// Changes the word if it is `from`.
     #[inline]
     pub(crate) fn exchange(&self, from: Word, to: Word) -> Result<(), Word> {
         let done = self.word.compare_exchange(from.0, to.0, Ordering::AcqRel, Ordering::Acquire);
         done.map(|_| ()).map_err(Word)
     }
 
-    /// Does [`Slot::exchange`], without a locked instruction if there is a single thread.
+    /// Needs no locked instruction if there is a single thread.
     #[inline]
     pub(crate) fn exchange_as(&self, alone: bool, from: Word, to: Word) -> Result<(), Word> {
         if alone {

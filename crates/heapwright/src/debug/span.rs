@@ -22,10 +22,9 @@
 //!                 +------------------ REUSABLE <---evicted------+
 //! ```
 //!
-//! `live` counts slots that are not freed, including those not handed out yet. So it reaches zero
-//! once, and the thread that frees the last slot retires the bucket.
-//!
-//! Called by `store` and `heap`. Links and states change under the store's lock.
+//! `live` counts slots that are not freed, also those not handed out yet. So it reaches zero once,
+//! and the thread that frees the last slot retires the bucket. Called by `store` and `heap`. Links
+//! and states change under the store's lock.
 
 use core::ptr;
 
@@ -38,11 +37,9 @@ use crate::sync::atomic::{
 use super::shape::{BUCKETS, PAGE, Shape, WATCHED};
 use super::slot::{SIZE_IN_SPAN, Slot, State, Word};
 
-/// The kind of a span.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Form {
-    /// An ended span.
     Gone = 0,
     /// Buckets of several slots.
     Small = 1,
@@ -52,11 +49,9 @@ pub(crate) enum Form {
     Large = 3,
 }
 
-/// The stage of a bucket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Stage {
-    /// Never used.
     Unopened = 0,
     /// Some or all slots are handed out.
     Open = 1,
@@ -74,7 +69,6 @@ pub(crate) enum Stage {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Memory {
-    /// The pattern.
     Pattern = 0,
     /// Zeros: the memory was never used, or its pages went back.
     Zero = 1,
@@ -82,7 +76,7 @@ pub(crate) enum Memory {
     Guarded = 2,
 }
 
-/// The poison of a span; see `poisoned`.
+/// See `poisoned`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Poison {
@@ -94,7 +88,6 @@ pub(crate) enum Poison {
     Gone = 2,
 }
 
-/// One bucket's record.
 #[repr(C)]
 pub(crate) struct Bucket {
     pub(crate) live: AtomicU16,
@@ -110,7 +103,6 @@ pub(crate) struct Bucket {
     pub(crate) room: AtomicUsize,
 }
 
-/// The record of a span.
 #[repr(C, align(64))]
 pub(crate) struct Span {
     form: AtomicU8,
@@ -128,11 +120,8 @@ pub(crate) struct Span {
     pub(crate) size: AtomicUsize,
     /// Large: bytes from the slot's start to the block's.
     pub(crate) offset: AtomicUsize,
-    /// The heap's number.
     pub(crate) heap: AtomicU32,
-    /// Whether bytes of the span may be poisoned: a [`Poison`].
     poison: AtomicU32,
-    /// The slots' records.
     records: AtomicPtr<Slot>,
     /// The neighbours in the list of spans of its class with a bucket to open.
     pub(crate) next: AtomicPtr<Span>,
@@ -162,12 +151,10 @@ impl PartialEq for Span {
 impl Eq for Span {}
 
 impl BucketRef {
-    /// Packs the reference into one word.
     pub(crate) fn pack(self) -> *mut Span {
         ptr::from_ref(self.span).cast_mut().map_addr(|at| at | self.index)
     }
 
-    /// Unpacks one word; null is none.
     pub(crate) fn unpack(word: *mut Span) -> Option<Self> {
         let index = word.addr() % 64;
         // SAFETY: the pointer is null or a packed span; spans' memory stays readable for ever.
@@ -184,13 +171,11 @@ impl BucketRef {
         self.span.start().wrapping_add(self.index * self.span.bucket_bytes())
     }
 
-    /// Returns the slots of the bucket.
     pub(crate) fn slots(self) -> impl Iterator<Item = Place> {
         (0..self.span.slots_a_bucket()).map(move |slot| Place { bucket: self, slot })
     }
 }
 
-/// One slot of a bucket.
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
     pub(crate) bucket: BucketRef,
@@ -198,7 +183,6 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Returns the slot's record.
     #[inline]
     pub(crate) fn record(self) -> &'static Slot {
         // SAFETY: side memory was taken for all slots of all buckets; zero is valid.
@@ -211,7 +195,6 @@ impl Place {
         self.bucket.span.slot_record(self.bucket.index, self.slot)
     }
 
-    /// Returns the slot's first byte.
     #[inline]
     pub(crate) fn slot_start(self) -> *mut u8 {
         let shape = self.bucket.span.shape();
@@ -227,14 +210,12 @@ impl Place {
         }
     }
 
-    /// Returns whether a live block begins at `address`, which is in the slot. `word` is the
-    /// slot's.
+    /// Returns whether a live block begins at `address`, which is in this slot with this word.
     #[inline]
     pub(crate) fn is_live_at(self, word: Word, address: usize) -> bool {
         word.state() == State::Live && self.block().addr() == address
     }
 
-    /// Returns the bytes from the slot's start to the block's.
     fn offset(self) -> usize {
         match self.bucket.span.form() {
             Form::Small => 0,
@@ -243,7 +224,6 @@ impl Place {
         }
     }
 
-    /// Sets the start of a block that is alone in its slot.
     pub(crate) fn set_offset(self, offset: usize) {
         match self.bucket.span.form() {
             Form::Large => self.bucket.span.offset.store(offset, Ordering::Relaxed),
@@ -251,7 +231,6 @@ impl Place {
         }
     }
 
-    /// Returns whether the slot can be handed out.
     #[inline]
     pub(crate) fn is_unused(self) -> bool {
         self.record().word() == Word::UNUSED
@@ -280,7 +259,6 @@ impl Place {
         }
     }
 
-    /// Returns the bytes requested, by the slot's word.
     #[inline]
     pub(crate) fn size(self, word: Word) -> usize {
         match word.size() {
@@ -290,9 +268,7 @@ impl Place {
     }
 }
 
-/// The part of a span that contains an address.
 pub(crate) enum Found {
-    /// A slot.
     Slot(Place),
     /// A gap between slots, or a guard, of this bucket.
     #[cfg_attr(any(test, feature = "observe"), allow(dead_code, reason = "tests observe faults"))]
@@ -302,7 +278,6 @@ pub(crate) enum Found {
 }
 
 impl Span {
-    /// Returns the bytes of the record of a span with this many slots.
     pub(crate) const fn bytes_with(slots: usize) -> usize {
         size_of::<Self>() + slots * size_of::<Slot>()
     }
@@ -352,7 +327,6 @@ impl Span {
         Self::of_entry(unit, entry)
     }
 
-    /// Returns the span of a unit whose entry is known.
     #[inline]
     pub(crate) fn of_entry(unit: usize, entry: Entry) -> Option<&'static Self> {
         let head = match entry.kind() {
@@ -372,13 +346,11 @@ impl Span {
         (span.unit() == unit && span.heap.load(Ordering::Relaxed) == heap).then_some(span)
     }
 
-    /// Returns the span's buckets, opened or not.
     pub(crate) fn all_buckets(&'static self) -> impl Iterator<Item = BucketRef> {
         (0..self.bucket_count()).map(move |index| BucketRef { span: self, index })
     }
 
-    /// Returns the slot that begins at an address in a span of small blocks; `None`: no slot does.
-    /// (A fast case of [`Span::locate`].)
+    /// A fast case of [`Span::locate`]: the small slot that begins at an address.
     #[inline(always)]
     pub(crate) fn small_slot_at(&'static self, address: usize) -> Option<Place> {
         if self.form.load(Ordering::Acquire) != Form::Small as u8 {
@@ -395,8 +367,8 @@ impl Span {
     }
 
     /// Returns whether a live block without poison contains `bytes` bytes at `address`, in the span
-    /// that begins at unit `head`. The unit of `address` has the entry [`Entry::DEBUG`], or
-    /// [`Entry::debug_rest`] (`is_rest`). False: the fast check cannot tell.
+    /// that begins at unit `head`. `is_rest`: the entry is [`Entry::debug_rest`], else
+    /// [`Entry::DEBUG`]. False: the fast check cannot tell.
     #[inline(always)]
     pub(crate) fn holds(head: usize, is_rest: bool, address: usize, bytes: usize) -> bool {
         // SAFETY: the pointer is null or a span, whose memory stays readable for ever.
@@ -447,12 +419,10 @@ impl Span {
         self.poison.load(Ordering::Relaxed) != Poison::Never as u32
     }
 
-    /// Sets the state of the poison.
     pub(crate) fn set_poison(&self, poison: Poison) {
         self.poison.store(poison as u32, Ordering::Relaxed);
     }
 
-    /// Returns the part of the span that contains an address.
     #[inline]
     pub(crate) fn locate(&'static self, address: usize) -> Found {
         let Some(offset) = address.checked_sub(self.start().addr()) else { return Found::Nothing };
@@ -498,7 +468,7 @@ impl Span {
         }
     }
 
-    /// Returns the span's size class; for large spans the number of units.
+    /// The size class. Of large spans that are reused whole, the units; of others, 0.
     pub(crate) fn class(&self) -> usize {
         self.class.load(Ordering::Relaxed) as usize
     }
@@ -523,7 +493,6 @@ impl Span {
         }
     }
 
-    /// Returns the bytes in a slot.
     #[inline]
     pub(crate) fn slot_bytes(&self) -> usize {
         self.slot.load(Ordering::Relaxed) as usize
@@ -534,11 +503,9 @@ impl Span {
         self.slots.load(Ordering::Relaxed) as usize
     }
 
-    /// Returns the number of buckets.
     pub(crate) fn bucket_count(&self) -> usize {
         match self.form() {
-            // (Bounded, because a reader during the span's end may see the old form and a new
-            // shape.)
+            // Bounded: during the span's end a reader may see the old form and a new shape.
             Form::Small => self.shape().buckets().min(BUCKETS),
             // The last pair is left out: no guard of the span would follow its page.
             Form::Sampled => BUCKETS / 2 - 1,
@@ -557,8 +524,7 @@ impl Span {
         slots.wrapping_add(bucket * self.slots_a_bucket() + slot)
     }
 
-    /// Returns the pointer to the span's record that side memory returned. It is valid for all
-    /// bytes of the record.
+    /// Returns the record's address as side memory returned it, valid for all bytes of the record.
     pub(crate) fn side_memory(&self) -> *mut u8 {
         self.records.load(Ordering::Relaxed).cast::<u8>().wrapping_sub(size_of::<Self>())
     }
@@ -568,9 +534,8 @@ impl Span {
 static GONE: Slot = Slot::unused();
 
 impl Bucket {
-    /// Counts a slot as freed. True: it was the last. `alone`: the process has one thread, so no
-    /// locked instruction is needed. The release order makes all records and fills visible to the
-    /// thread that frees the last slot.
+    /// Counts a slot as freed. True: it was the last. `alone`: the process has one thread. The
+    /// release order makes all records and fills visible to the thread that frees the last slot.
     #[inline]
     pub(crate) fn free_one(&self, alone: bool) -> bool {
         if alone {
@@ -615,7 +580,6 @@ impl Bucket {
     }
 }
 
-/// Returns the word for the span in a unit's row of the side bitmaps.
 #[inline]
 fn row(unit: usize) -> &'static AtomicPtr<Span> {
     // SAFETY: side bitmaps of units below the limit are committed, word-aligned, and zero unless a

@@ -7,14 +7,11 @@
 //!
 //! A bucket is retired when its last block is freed, so one live block keeps the memory of all its
 //! neighbours. A few such buckets are useful: their freed slots are checked and keep their history.
-//! But some programs make long-lived and short-lived blocks by the same calls. Such a program would
-//! keep several times its live bytes (redis under load: 129 MiB open for 36 MiB live). So when the
-//! open bytes exceed [`spared`], the next bucket of a class is a sparse one, if there is one. At
-//! least half of a sparse bucket's slots are freed, and at least a quarter of its slots for [`AGE`]
-//! operations or longer. The slots of this quarter are verified first, like a bucket that leaves
-//! the history. If there are too many findings to record, the other slots wait. (The peak fell by a
-//! quarter for redis and a tenth for python3. With the history's budget, which also follows
-//! [`spared`], it fell by 32 and 16 %.)
+//! But a program that makes long-lived and short-lived blocks by the same calls would keep several
+//! times its live bytes. So when the open bytes exceed [`spared`], the next bucket of a class is a
+//! sparse one, if there is one. At least half of its slots are freed, and at least a quarter for
+//! [`AGE`] operations or longer. The slots of this quarter are verified first. If there are too
+//! many findings to record, the other slots wait.
 //!
 //! Invariants:
 //!
@@ -23,10 +20,9 @@
 //! - Slots are counted as live in the bucket before they become `UNUSED`, so the bucket cannot be
 //!   retired meanwhile. A bucket whose count is zero is being retired, and is left alone.
 //!
-//! A cursor searches candidates, [`STEPS`] buckets for each bucket opened, and records them for all
-//! classes. So a request's work does not grow with the number of buckets.
-//!
-//! Called by `store`, under the heap's lock.
+//! A cursor searches [`STEPS`] buckets for each bucket opened, and records candidates of all
+//! classes. So a request's work does not grow with the number of buckets. Called by `store`, under
+//! the heap's lock.
 
 use core::ptr;
 
@@ -39,28 +35,20 @@ use super::slot::{Slot, State, Word};
 use super::span::{BucketRef, Form, Place, Span, Stage};
 use super::store::{Units, Verify};
 
-/// The least number of operations that a freed slot waits.
 const AGE: i32 = if cfg!(miri) { 1 << 6 } else { 1 << 16 };
-/// Buckets searched for each one opened.
 const STEPS: usize = 64;
-/// The most slots of a bucket.
 const MOST_SLOTS: usize = UNIT / 16;
-/// Candidates recorded for each class.
 const NOTED: usize = 8;
-/// Open bytes that are always allowed beyond live blocks.
 const SPARED_LEAST: usize = if cfg!(miri) { 64 << 10 } else { 16 << 20 };
 
-/// Returns the bytes that may be open or remembered with `live` bytes in use. Beyond that sparse
-/// buckets are reopened, and the history is short.
+/// Returns the bytes that may be open or remembered with `live` bytes in use.
 pub(super) const fn spared(live: u64) -> usize {
     let live = live as usize;
     SPARED_LEAST.saturating_add(live).saturating_add(live / 2)
 }
 
-/// Candidates of each class, and the position of the search.
 pub(super) struct SparseBuckets {
     noted: [[*mut Span; NOTED]; CLASSES],
-    /// The unit and the bucket in it.
     at: (usize, usize),
 }
 
@@ -69,8 +57,8 @@ impl SparseBuckets {
         Self { noted: [[ptr::null_mut(); NOTED]; CLASSES], at: (0, 0) }
     }
 
-    /// Reopens freed slots of a bucket of the class: they become the only `UNUSED` slots in it.
-    /// `now` is the sequence number; `fills` tells whether freed slots hold the pattern.
+    /// Reopens freed slots of a bucket of the class: they become its only `UNUSED` slots. `now` is
+    /// the sequence number. `fills`: freed slots hold the pattern.
     pub(super) fn reopen(
         &mut self,
         (heap, units): (u32, &Units),
@@ -107,7 +95,6 @@ impl SparseBuckets {
         None
     }
 
-    /// Returns the next bucket of the search, or `None` in a unit without one.
     fn next(&mut self, heap: u32, units: &Units) -> Option<BucketRef> {
         let (unit, index) = self.at;
         if let Some(span) = Span::heading(unit, heap)
@@ -122,7 +109,6 @@ impl SparseBuckets {
     }
 }
 
-/// Returns whether the bucket is a candidate for reuse.
 fn is_sparse(bucket: BucketRef, heap: u32) -> bool {
     let live = usize::from(bucket.record().live.load(Ordering::Relaxed));
     bucket.span.form() == Form::Small
@@ -135,8 +121,7 @@ fn is_sparse(bucket: BucketRef, heap: u32) -> bool {
 
 /// Makes `UNUSED` the slots that were freed long enough ago. False: there are none.
 fn open_freed(bucket: BucketRef, now: u32, fills: bool, found: Verify<'_>) -> bool {
-    // The word is read first. A free writes its sequence number before the word. A live slot still
-    // has the number of an earlier free.
+    // The word is read first, because a free writes its sequence number before the word.
     let is_old = |record: &Slot| {
         record.word().state() == State::Freed && {
             // Another thread's operation may have a later number than `now`.
@@ -154,8 +139,7 @@ fn open_freed(bucket: BucketRef, now: u32, fills: bool, found: Verify<'_>) -> bo
     if count * 4 < bucket.span.slots_a_bucket() {
         return false;
     }
-    // A thread with old sequence numbers may free another slot meanwhile, so the choice is
-    // recorded.
+    // A thread with old sequence numbers may free another slot meanwhile.
     let mut chosen = [0u64; MOST_SLOTS / 64];
     count = 0;
     for place in bucket.slots().filter(|place| is_old(place.record())) {
@@ -177,8 +161,7 @@ fn open_freed(bucket: BucketRef, now: u32, fills: bool, found: Verify<'_>) -> bo
     true
 }
 
-/// Verifies a freed slot, repairs it and records its damage. False: there is no room for the
-/// damage.
+/// Verifies a freed slot, repairs it and records its damage, if there is room for that.
 fn is_verified(place: Place, found: Verify<'_>) -> bool {
     let (bucket, at) = (place.bucket, place.slot_start());
     let slot_bytes = bucket.span.slot_bytes();

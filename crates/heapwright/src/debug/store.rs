@@ -32,15 +32,14 @@ use super::slot::Word;
 use super::span::{BucketRef, Form, Memory, Span, Stage};
 use super::sparse::{self, SparseBuckets};
 
-/// Lists of spans with a bucket to open: for each class, for sampled spans, for large spans by
-/// units.
+/// Lists of spans with a bucket to open: by class, of sampled spans, of large spans by units.
 const SAMPLED: usize = CLASSES;
 const LARGE: usize = CLASSES + 1;
 /// Large spans up to this many units are reused whole.
 const REUSED_UNITS: usize = 16;
 const LISTS: usize = LARGE + REUSED_UNITS + 1;
 /// The history's default budget: `sparse::spared` minus the memory of open buckets, within these
-/// shares of the open bytes, and at least `BUDGET_LEAST`.
+/// shares of the open bytes.
 const BUDGET_LEAST: usize = 2 << 20;
 const BUDGET_LEAST_SHARE: usize = 16;
 const BUDGET_MOST_SHARE: usize = 4;
@@ -50,26 +49,21 @@ const GUARD_ONE_IN: u32 = 64;
 /// Unused spans of a class that are kept.
 const SPARE_SPANS: u32 = 1;
 
-/// The settings of the store.
 #[derive(Clone, Copy)]
 pub(crate) struct Limits {
     pub(crate) guard: Guard,
-    /// Whether the pattern is written and checked.
     pub(crate) touches: bool,
-    /// Whether freed blocks are filled.
     pub(crate) fills: bool,
     /// Whether large blocks have guards at their ends, independent of `guard`.
     pub(crate) ends: bool,
     /// Bytes that the history may cost; 0: decided by the open and live bytes.
     pub(crate) memory: usize,
-    /// The most slots of a bucket.
     pub(crate) slots: usize,
     /// Whether emptied buckets are remembered for ever.
     pub(crate) retain: bool,
 }
 
-/// The range of units of a heap's spans, written under the store's lock and read by walks without
-/// it. Sweeps would otherwise pass every unit of the window.
+/// The units of a heap's spans, for sweeps. Written under the store's lock, read without it.
 pub(crate) struct Units {
     first: AtomicUsize,
     end: AtomicUsize,
@@ -80,7 +74,6 @@ impl Units {
         Self { first: AtomicUsize::new(usize::MAX), end: AtomicUsize::new(0) }
     }
 
-    /// Returns the units from the first span's to the end of the last span.
     pub(crate) fn all(&self) -> Range<usize> {
         let end = self.end.load(Ordering::Acquire);
         self.first.load(Ordering::Relaxed).min(end)..end
@@ -108,7 +101,6 @@ impl Units {
 
 static NO_UNITS: Units = Units::new();
 
-/// All spans of one heap.
 pub(crate) struct Store {
     heap: u32,
     /// None before the heap begins: a static's address would cost each process a page.
@@ -120,33 +112,26 @@ pub(crate) struct Store {
     retired: [u32; LISTS],
     history: History,
     sparse: SparseBuckets,
-    /// Bytes in open buckets, and the number of these.
     pub(crate) open_bytes: usize,
     pub(crate) open_buckets: usize,
     /// The part of `open_bytes` that is guards, or addresses to grow into.
     spare_bytes: usize,
-    /// Live bytes, as the heap last wrote them.
     pub(crate) live_bytes: u64,
-    /// Open pages of sampled spans.
     pub(crate) sampled_pages: usize,
-    /// Forks between the first process and this one, up to 65,535.
     pub(crate) epoch: u16,
-    /// The position of the sweep.
     sweep_at: (usize, usize),
 }
 
 // SAFETY: the memory behind the pointers only changes under the lock around the store.
 unsafe impl Send for Store {}
 
-/// A bucket that was opened.
 pub(crate) struct Opened {
     pub(crate) bucket: BucketRef,
-    /// Whether the bucket's slots read as zero.
     pub(crate) zero: bool,
 }
 
-/// Receives a write after free that was found in a bucket. False: there is no room. Then the write
-/// must be found again, or is lost.
+/// Receives a write after free in a bucket. False: there is no room, so the write must be found
+/// again, or is lost.
 pub(crate) type Verify<'a> = &'a mut dyn FnMut(BucketRef, bytes::Damage) -> bool;
 
 impl Store {
@@ -179,20 +164,17 @@ impl Store {
         }
     }
 
-    /// Sets the heap and the settings.
     pub(crate) fn begin(&mut self, heap: u32, units: &'static Units, limits: Limits) {
         self.heap = heap;
         self.units = Some(units);
         self.limits = limits;
     }
 
-    /// Returns the range of the heap's units.
     fn units(&self) -> &'static Units {
         self.units.unwrap_or(&NO_UNITS)
     }
 
-    /// Opens a bucket of a class. `now` is the sequence number; without it no sparse bucket is
-    /// reopened.
+    /// Opens a bucket of a class. `now`: the sequence number, or none to reopen no sparse bucket.
     pub(crate) fn open_small(
         &mut self,
         class: usize,
@@ -236,7 +218,6 @@ impl Store {
         Some(opened)
     }
 
-    /// Returns a bucket of a class whose freed slots are reused; see `sparse`.
     fn reopen_sparse(&mut self, class: usize, now: u32, found: Verify<'_>) -> Option<BucketRef> {
         if self.limits.retain || self.memory_bytes() <= sparse::spared(self.live_bytes) {
             return None;
@@ -247,12 +228,10 @@ impl Store {
         Some(bucket)
     }
 
-    /// Returns whether large blocks stand between guards.
     pub(crate) fn has_ends(&self) -> bool {
         self.limits.ends
     }
 
-    /// Opens a page between guards.
     pub(crate) fn open_sampled(&mut self, found: Verify<'_>) -> Option<Opened> {
         let shape = Shape {
             shift: (2 * PAGE).trailing_zeros(),
@@ -282,7 +261,7 @@ impl Store {
     }
 
     /// Opens a span for one block: `room` bytes, whole pages, between two guards, and addresses for
-    /// `spare` more (see [`Store::resize_large`]). `align` only matters above a unit.
+    /// `spare` more. `align` only matters above a unit.
     pub(crate) fn open_large(
         &mut self,
         (room, spare): (usize, usize),
@@ -306,8 +285,7 @@ impl Store {
         let part = (span.start().wrapping_add(PAGE), room);
         let (opened, is_bare) = match self.open_part(span, list, part) {
             Some(opened) => (opened, false),
-            // A kernel near its limit of mappings refuses a hole in a guard, so the whole guard is
-            // removed.
+            // A kernel near its limit of mappings refuses a hole in a guard: the whole guard goes.
             None => (self.open(span, list)?, true),
         };
         let record = opened.bucket.record();
@@ -351,8 +329,7 @@ impl Store {
         Some(opened)
     }
 
-    /// Returns whether resized large blocks may stay in place. False if each end must stand at a
-    /// guard, or if no address is reused.
+    /// False if each end must stand at a guard, or if no address is reused.
     fn may_stay(&self) -> bool {
         self.limits.guard != Guard::All && !self.limits.retain
     }
@@ -365,8 +342,8 @@ impl Store {
             && !os::is_more_than_there_is(room.saturating_sub(had))
     }
 
-    /// Changes the room of a large span's block to `room` bytes: whole pages, if
-    /// [`Store::has_room`] allows them. The guard moves to the new end. False: the kernel refused.
+    /// Changes the room of a large span's block to `room` bytes, if [`Store::has_room`] allows
+    /// them. The guard moves to the new end. False: the kernel refused.
     pub(crate) fn resize_large(&mut self, bucket: BucketRef, room: usize) -> bool {
         let span = bucket.span;
         let had = bucket.record().room.load(Ordering::Relaxed);
@@ -382,7 +359,7 @@ impl Store {
             // Without a guard the pages go back, because the pattern is only checked in the room.
             if !is_guarded {
                 // SAFETY: unused pages behind the room. (If the kernel refuses, no check reads
-                // their bytes.)
+                // them.)
                 unsafe { SYSTEM.decommit(at(room), had - room) };
             }
         }
@@ -408,8 +385,7 @@ impl Store {
         Some(made)
     }
 
-    /// Returns the first span of a list, or a new span. If there is no memory, empties the history
-    /// and tries again.
+    /// Returns the first span of a list, or a new span. Without memory, empties the history first.
     fn available(
         &mut self,
         list: usize,
@@ -516,13 +492,12 @@ impl Store {
     }
 
     /// Opens the first free bucket of a span that has one. `None`: the kernel did not remove its
-    /// guard. The bucket is then unchanged, and the sweep does not visit it.
+    /// guard. The bucket is unchanged, and the sweep does not visit it.
     fn open(&mut self, span: &'static Span, list: usize) -> Option<Opened> {
         self.open_part(span, list, guarded_range(first_free(span)))
     }
 
-    /// Does [`Store::open`] for a part of the bucket. The other part of a guarded bucket stays
-    /// guarded.
+    /// Opens a part of the bucket. The other part of a guarded bucket stays guarded.
     fn open_part(
         &mut self,
         span: &'static Span,
@@ -578,9 +553,8 @@ impl Store {
     }
 
     /// Takes a bucket with only freed slots out of use. Returns whether to guard the bucket instead
-    /// of filling it. Guards go to buckets if there is time, to the first buckets of a class, and
-    /// to one in [`GUARD_ONE_IN`]. A large bucket is also guarded unless the budget is deep in
-    /// debt.
+    /// of filling it. Guards go to buckets if there is time, and to some buckets of each class. A
+    /// large bucket is also guarded unless the budget is deep in debt.
     pub(crate) fn empty(&mut self, bucket: BucketRef, allowance: Allowance) -> bool {
         bucket.record().set_stage(Stage::Emptied);
         let span = bucket.span;
@@ -595,8 +569,7 @@ impl Store {
             (_, Form::Sampled) | (Guard::All, _) => true,
             (_, form) => {
                 let has_time = match form {
-                    // A block that is not filled loses its pages. Without a guard no write to it
-                    // would be seen.
+                    // Without fill and guard, no write to a freed block would be seen.
                     Form::Large => allowance != Allowance::None || !is_to_be_filled(bucket),
                     // Beyond this many bytes, new spans use huge pages, which a guard splits.
                     _ => allowance.is_generous() && self.open_bytes < DENSE_FROM,
@@ -606,7 +579,6 @@ impl Store {
         }
     }
 
-    /// Adds an emptied bucket to the history.
     pub(crate) fn retire(&mut self, bucket: BucketRef, left: Memory, found: Verify<'_>) {
         self.close(bucket);
         if bucket.span.form() == Form::Sampled {
@@ -628,7 +600,6 @@ impl Store {
         while self.history.bytes() > budget && self.forget_oldest(found) {}
     }
 
-    /// Removes the oldest bucket from the history, for reuse.
     fn forget_oldest(&mut self, found: Verify<'_>) -> bool {
         let Some(bucket) = self.history.pop() else { return false };
         if self.limits.fills
@@ -644,7 +615,6 @@ impl Store {
         true
     }
 
-    /// Empties the history, because there is no memory.
     fn forget_all(&mut self, found: Verify<'_>) {
         while self.forget_oldest(found) {}
         for list in 0..LISTS {
@@ -681,7 +651,6 @@ impl Store {
         }
     }
 
-    /// Releases a span whose buckets are all free, and which is in no list.
     fn release(&mut self, span: &'static Span) {
         let (unit, units) = (span.unit(), span.units());
         let bytes = Self::record_bytes(span);
@@ -733,7 +702,6 @@ impl Store {
         Span::bytes_with(buckets * span.slots_a_bucket())
     }
 
-    /// Returns the cost of the history's buckets, in bytes.
     pub(crate) fn history(&self) -> usize {
         self.history.bytes()
     }
@@ -754,7 +722,6 @@ impl Store {
     }
 }
 
-/// Returns the bucket of a span that is opened next. The span has one.
 fn first_free(span: &'static Span) -> BucketRef {
     BucketRef { span, index: span.free.load(Ordering::Relaxed).trailing_zeros() as usize }
 }

@@ -11,7 +11,6 @@
 //!
 //! The lookup of names allocates, perhaps from the debug heap. By then the check's own scope has
 //! ended, and cached data of the program's files is released, so an outer check sees no leak.
-//!
 //! Called by `report` and `check`.
 #![expect(clippy::disallowed_types, reason = "it is used where nothing of the heap is held")]
 
@@ -29,11 +28,9 @@ use crate::sync::Lock;
 
 use super::scope;
 
-/// The most findings that wait for the end of their checks. Further findings are printed only
-/// without names.
+/// The most findings that wait for the end of their checks. Others are printed without names.
 const MOST: usize = 32;
 
-/// A finding and its scope.
 #[derive(Clone, Copy)]
 struct Note {
     /// 0: the note is empty.
@@ -43,7 +40,7 @@ struct Note {
 
 static NOTES: Lock<[Option<Note>; MOST]> = Lock::new([None; MOST]);
 
-/// Records a finding for the check of this scope. Any thread may call this, even a signal handler.
+/// Any thread may call this, even a signal handler.
 #[cold]
 pub(super) fn note(scope: u32, finding: &Finding) {
     let Some(mut notes) = NOTES.lock_soon() else { return };
@@ -51,14 +48,13 @@ pub(super) fn note(scope: u32, finding: &Finding) {
     if scope == 0 || notes.iter().flatten().any(same) {
         return;
     }
-    // (A closure that panicked leaves its notes.)
+    // A closure that panicked leaves its notes.
     let is_free = |note: &Option<Note>| note.is_none_or(|note| !scope::is_running(note.scope));
     if let Some(place) = notes.iter_mut().find(|note| is_free(note)) {
         *place = Some(Note { scope, finding: *finding });
     }
 }
 
-/// Returns whether two findings are the same mistake.
 fn is_same(one: &Finding, other: &Finding) -> bool {
     let key = |finding: &Finding| {
         (finding.kind, finding.here.stack, finding.freed.stack, finding.allocated.stack)
@@ -66,10 +62,9 @@ fn is_same(one: &Finding, other: &Finding) -> bool {
     key(one) == key(other)
 }
 
-/// The findings taken from a scope's notes.
 pub(super) struct Taken([Option<Finding>; MOST]);
 
-/// Takes the findings of a scope that still runs; afterwards another check may reuse their places.
+/// Takes the findings of a scope that still runs. Then another check may reuse their places.
 #[cold]
 pub(super) fn take(scope: u32) -> Taken {
     let mut taken = [None; MOST];
@@ -94,14 +89,13 @@ pub(super) fn tell(taken: &Taken) {
     }
 }
 
-/// Returns whether a source file is heapwright's or std's.
 fn is_of_library(file: &str) -> bool {
     file.starts_with(concat!(env!("CARGO_MANIFEST_DIR"), "/src/"))
         || file.contains("/heapwright-stacks")
         || file.starts_with("/rustc/")
 }
 
-/// A text under construction. (Writing to a string cannot fail.)
+/// Writing to a string cannot fail.
 struct Text(String);
 
 impl Text {
@@ -122,8 +116,7 @@ impl Text {
         }
     }
 
-    /// Adds a line for each function at an address: inlined functions and the function around them.
-    /// Functions of heapwright and std are left out.
+    /// Adds a line for each function at an address, but none for heapwright's and std's.
     fn frame(&mut self, number: usize, at: usize) {
         let mut is_known = false;
         backtrace::resolve(ptr::without_provenance_mut::<c_void>(at), |symbol| {

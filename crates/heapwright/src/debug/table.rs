@@ -9,14 +9,12 @@
 //! ```
 //!
 //! The address map does not know such memory, and a header before the block could not be trusted.
-//! So a hash table in guarded memory leads from a block to its record. A pointer that was never
-//! returned is recognised without an access through it.
+//! So a hash table in guarded memory leads from a block to its record.
 //!
-//! The list of quarantined blocks is in order of age. `GONE` blocks went back to their allocator,
-//! and are remembered so that a late double free is reported as a double free. The table stores the
-//! complement of a block's address, so that a search for pointers does not find it here.
-//!
-//! Called by `checked` and `check`, under the heap's lock on the table.
+//! `GONE` blocks went back to their allocator, and are remembered so that a late double free is
+//! reported as a double free. The table stores the complement of a block's address, so that a
+//! search for pointers does not find it here. Called by `checked` and `check`, under the heap's
+//! lock on the table.
 
 use core::ptr;
 
@@ -30,20 +28,14 @@ use crate::segments;
 const FIRST: usize = 256;
 const SEGMENTS: usize = 24;
 const NONE: u32 = u32::MAX;
-/// The most `GONE` blocks that are remembered.
 const GONE_MOST: usize = if cfg!(miri) { 32 } else { 4096 };
 
-/// The state of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(super) enum State {
-    /// A record without a block.
     Unused = 0,
-    /// In use by the program.
     Live,
-    /// Being freed.
     Freeing,
-    /// In the quarantine.
     Quarantined,
     /// Out of the quarantine, in its last check.
     Leaving,
@@ -53,7 +45,6 @@ pub(super) enum State {
     Stale,
 }
 
-/// One block's record.
 #[derive(Clone, Copy)]
 pub(super) struct Entry {
     complement: *mut u8,
@@ -83,12 +74,10 @@ impl Entry {
         1 << self.align
     }
 
-    /// Returns the record with the state before the free.
     pub(super) const fn before(self) -> Self {
         Self { state: State::Live, ..self }
     }
 
-    /// Returns whether the program freed the block.
     pub(super) fn is_freed(&self) -> bool {
         !matches!(self.state, State::Live | State::Unused)
     }
@@ -110,7 +99,6 @@ fn moment(stack: u32, thread: u16, sequence: u32) -> Moment {
     Moment { stack, thread: u32::from(thread), sequence: u64::from(sequence), ns: 0 }
 }
 
-/// A queue that is linked through the records.
 #[derive(Clone, Copy)]
 struct List {
     first: u32,
@@ -124,17 +112,13 @@ impl List {
 
 /// The result of a claim: the block that a freed pointer leads to.
 pub(super) enum Claim {
-    /// A live block, claimed by this call.
     Taken(u32, Entry),
     /// The start of a block that was freed before.
     Freed(Entry),
-    /// Inside a block.
     Inside(Entry),
-    /// No known block.
     Unknown,
 }
 
-/// All blocks of one [`Checked`](super::Checked).
 pub(super) struct Table {
     chains: *mut u32,
     chain_bits: u32,
@@ -186,7 +170,6 @@ pub(super) unsafe fn give_room(at: *mut u8, bytes: usize) {
 }
 
 impl Table {
-    /// Creates an empty table.
     pub(super) const fn new() -> Self {
         Self {
             chains: ptr::null_mut(),
@@ -204,7 +187,7 @@ impl Table {
         }
     }
 
-    /// Returns the number of records ever made. All indices are below this number.
+    /// All indices are below this number.
     pub(super) fn made(&self) -> u32 {
         self.made
     }
@@ -214,7 +197,6 @@ impl Table {
         self.segments[segment].wrapping_add(index)
     }
 
-    /// Returns the record of an index below [`Table::made`].
     pub(super) fn get(&self, index: u32) -> Entry {
         // SAFETY: indices in chains and lists are of records that were made.
         unsafe { self.at(index).read() }
@@ -238,7 +220,6 @@ impl Table {
         unsafe { self.chain_of(address).read() }
     }
 
-    /// Returns the record of the block at `address`.
     fn find(&self, address: usize) -> Option<u32> {
         let mut index = self.first_of(address);
         while index != NONE {
@@ -276,8 +257,7 @@ impl Table {
         }
     }
 
-    /// Doubles the number of chains, at first to 512, so that there are at least as many chains as
-    /// records. False: there are no chains.
+    /// Doubles the chains, to at least one for each record. False: there are none.
     fn grow(&mut self) -> bool {
         let bits = (self.chain_bits + 1).max(9);
         let chains: *mut u32 = room(size_of::<u32>() << bits).cast();
@@ -372,13 +352,11 @@ impl Table {
         true
     }
 
-    /// Returns the live block at `address`.
     pub(super) fn live_at(&self, address: usize) -> Option<Entry> {
         let entry = self.get(self.find(address)?);
         (entry.state == State::Live).then_some(entry)
     }
 
-    /// Claims the block at `address`, if there is one.
     pub(super) fn claim(&mut self, address: usize, by: Moment) -> Claim {
         let Some(index) = self.find(address) else {
             let inside = |entry: &Entry| {
@@ -432,7 +410,6 @@ impl Table {
         Some(index)
     }
 
-    /// Quarantines a claimed and filled block.
     pub(super) fn quarantine(&mut self, index: u32, cost: usize) {
         // The block's allocator may have handed the block out again meanwhile.
         if self.get(index).state == State::Freeing {
@@ -461,7 +438,7 @@ impl Table {
         None
     }
 
-    /// Records that a block out of the quarantine goes back to its allocator.
+    /// Notes that a block out of the quarantine goes back to its allocator.
     pub(super) fn is_gone(&mut self, index: u32) {
         self.change(index, |entry| entry.state = State::Gone);
         self.push(|table| &mut table.gone, index);
@@ -475,7 +452,6 @@ impl Table {
         }
     }
 
-    /// Empties the table and releases its memory.
     pub(super) fn clear(&mut self) {
         if !self.chains.is_null() {
             // SAFETY: made by `grow` with these bytes.

@@ -10,12 +10,11 @@ use std::vec::Vec;
 use super::shape::PAGE;
 use super::*;
 
-/// Creates a heap that prints no finding.
 fn quiet(config: Config) -> DebugHeap {
     DebugHeap::new(Config { quiet: true, ..config })
 }
 
-/// Creates a heap without guards, because a mistake must not end the test.
+/// A mistake must not end the test at a guard.
 fn unguarded() -> DebugHeap {
     quiet(Config { guard: Guard::Never, ..Config::DEFAULT })
 }
@@ -34,7 +33,6 @@ fn free(heap: &DebugHeap, block: *mut u8, size: usize, align: usize) {
     unsafe { heap.dealloc(block, layout) };
 }
 
-/// A block and its size, on their way to another thread.
 pub(super) struct Sent(pub(super) *mut u8, pub(super) usize);
 
 // SAFETY: a block may be given back by any thread.
@@ -110,7 +108,6 @@ fn a_double_free_is_seen_at_once_and_after_the_memory_went_back() {
             let finding = heap.last_finding().unwrap();
             assert_eq!(finding.kind, FindingKind::DoubleFree);
             assert_eq!((finding.size, finding.offset), (size as u64, 0));
-            // Many buckets later the block's own bucket is long empty.
             for _ in 0..if cfg!(miri) { 9 } else { 200 } {
                 let other = alloc(&heap, size, 16);
                 free(&heap, other, size, 16);
@@ -157,7 +154,6 @@ fn sizes_and_alignments_are_compared() {
 
 #[test]
 fn every_byte_beyond_a_block_is_watched() {
-    // (A large block stands against a guard page: see the corpus.)
     let sizes = [0, 1, 8, 15, 16, 23, 40, 100, 1000, 5000, 28_000];
     for &size in &sizes[if cfg!(miri) { 5..8 } else { 0..11 }] {
         for beyond in 0..if cfg!(miri) { 3 } else { 9 } {
@@ -166,8 +162,7 @@ fn every_byte_beyond_a_block_is_watched() {
             assert_eq!(process::find_block(block.addr()).unwrap().size, size);
             // SAFETY: the byte is the heap's own.
             unsafe { block.wrapping_add(size + beyond).write(0x41) };
-            // The next slot, if any, is not handed out. So damage in the slack is an overflow of
-            // this block.
+            // Damage in the next slot's bytes is no overflow of this block.
             let shape = shape::of(shape::class_for(size, 1).unwrap_or(0), 4096);
             let seen = size + beyond < shape.slot as usize;
             free(&heap, block, size, 1);
@@ -254,8 +249,7 @@ fn realloc_moves_and_copies_and_remembers_the_old_block() {
     assert_eq!(heap.deinit().blocks, 0);
 }
 
-/// Grows a block of `step` bytes in steps to `steps` times that size, and shrinks it again. Its
-/// contents stay. Returns the number of changes of its address.
+/// Grows a block in steps, and shrinks it again. Its contents stay. Returns how often it moved.
 fn moves_of_a_growing_block(heap: &DebugHeap, step: usize, steps: usize) -> usize {
     let mut block = alloc(heap, step, 16);
     let (mut size, mut moves) = (step, 0);
@@ -286,8 +280,7 @@ fn large_blocks_that_grow_stay_where_there_is_room() {
         let moves = |config| moves_of_a_growing_block(&quiet(config), step, steps);
         for guard in [Guard::Never, Guard::Sample] {
             let moves = moves(Config { guard, ..Config::DEFAULT });
-            // The block moves at each step in the first half MiB, up and down, and each time that
-            // its room is used up.
+            // It moves at each step in the first half MiB, and when its room is used up.
             assert!(moves < 8 + 8 + 20, "{guard:?}: {moves}");
         }
         assert_eq!(moves(Config { guard: Guard::All, ..Config::DEFAULT }), 2 * (steps - 1));
@@ -295,7 +288,6 @@ fn large_blocks_that_grow_stay_where_there_is_room() {
     }
 }
 
-/// A block that grows step by step at one place is copied once for each half of its size.
 #[test]
 #[cfg(all(target_os = "linux", not(miri), any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn blocks_that_grow_in_small_steps_move_seldom() {
@@ -329,7 +321,6 @@ fn the_end_of_a_small_block_that_stayed_is_watched() {
         let new = unsafe { heap.realloc(block, layout(from), to) };
         stays.push(core::mem::replace(&mut block, new) == new);
     }
-    // The second call gives room, in which the next resizes leave the block.
     assert_eq!(stays, [false, false, true, true, true]);
     // SAFETY: a mistake, in memory of the heap's.
     unsafe { block.wrapping_add(110).write(1) };
@@ -377,7 +368,7 @@ fn leaks_are_counted_and_the_limit_is_kept() {
 
 #[test]
 fn all_buckets_but_the_current_ones_are_full() {
-    // This is the worst case of Zig's heap: one block of each bucket survives.
+    // The worst case of Zig's heap: one block of each bucket survives.
     let heap = quiet(Config { slots: 32, guard: Guard::Never, traces: 0, ..Config::DEFAULT });
     let mut kept = Vec::new();
     let rounds = if cfg!(miri) { 4 } else { 2000 };
@@ -389,7 +380,7 @@ fn all_buckets_but_the_current_ones_are_full() {
         }
     }
     let (buckets, _) = heap.buckets();
-    // There may be one more bucket, opened before the class's blocks were known to stay.
+    // One more bucket may have been opened before the class's blocks were known to stay.
     assert!((rounds..=rounds + 1).contains(&buckets), "{buckets} for {rounds} rounds");
     let (live, peak) = (128 * rounds as u64, heap.peak_bytes());
     assert!((live..=live + 32 * 128).contains(&peak), "{peak} at most, {live} now");
@@ -401,12 +392,11 @@ fn all_buckets_but_the_current_ones_are_full() {
     assert_eq!(heap.deinit().blocks, 0);
 }
 
-/// Makes `count` blocks, frees all but every `stays`th block, and returns the blocks that stay.
+/// Frees all but every `stays`th of `count` blocks. Returns the blocks that stay.
 fn make_sparse(heap: &DebugHeap, count: usize, stays: usize) -> Vec<*mut u8> {
     make_sparse_and_freed(heap, count, stays).0
 }
 
-/// Does [`make_sparse`], and also returns the freed blocks.
 fn make_sparse_and_freed(
     heap: &DebugHeap,
     count: usize,
@@ -427,7 +417,6 @@ fn make_sparse_and_freed(
     (kept, freed)
 }
 
-/// Returns the contents of a block of 100 bytes.
 fn bytes_of(block: *mut u8) -> [u8; 100] {
     // SAFETY: the block's bytes.
     unsafe { block.cast::<[u8; 100]>().read() }
@@ -442,8 +431,7 @@ fn freed_slots_beside_live_ones_are_used_again_once_much_is_idle() {
     let kept = make_sparse(&heap, MANY_BLOCKS, 8);
     let before = heap.buckets().0;
     let more: Vec<_> = (0..MANY_BLOCKS / 4).map(|_| alloc(&heap, 100, 1)).collect();
-    // Without reused slots there would be a quarter more buckets. (With few blocks, some buckets
-    // are new before enough is idle.)
+    // Without reused slots there would be a quarter more buckets.
     assert!(
         heap.buckets().0 < before + before / if cfg!(miri) { 5 } else { 16 },
         "{} to {}",
@@ -470,9 +458,8 @@ fn freed_slots_beside_live_ones_are_used_again_once_much_is_idle() {
 fn a_write_after_free_beside_live_blocks_is_found_before_the_slot_is_used_again() {
     let heap = unguarded();
     let mut kept = make_sparse(&heap, MANY_BLOCKS, 8);
-    // The search for buckets begins at the lowest. (Buckets of other tests lie between.)
+    // The search for buckets begins at the lowest.
     kept.sort_unstable();
-    // A freed block lies beside one that stays.
     let freed = kept[kept.len() / 16].wrapping_add(112 + 7);
     // SAFETY: the mistake, in memory of the heap's.
     unsafe { freed.write(0x41) };
@@ -482,14 +469,12 @@ fn a_write_after_free_beside_live_blocks_is_found_before_the_slot_is_used_again(
     assert_eq!((heap.findings(), heap.deinit().blocks), (1, 0));
 }
 
-/// When a bucket is reopened or swept, it may have more damaged slots than a pass under the lock
-/// can record.
+/// A reopened or swept bucket may have more damaged slots than one pass under the lock records.
 #[test]
 #[cfg_attr(miri, ignore = "many operations, like those of the test above")]
 fn every_write_after_free_beside_live_blocks_is_found() {
     let heap = unguarded();
     let (kept, mut freed) = make_sparse_and_freed(&heap, MANY_BLOCKS, 8);
-    // The search for buckets begins at the lowest. (Buckets of other tests lie between.)
     freed.sort_unstable();
     let damage = |blocks: &[*mut u8]| {
         for block in blocks {
@@ -500,7 +485,6 @@ fn every_write_after_free_beside_live_blocks_is_found() {
     let first = freed.len() / 16;
     damage(&freed[first..first + 42]);
     let more: HashSet<_> = (0..MANY_BLOCKS / 2).map(|_| alloc(&heap, 100, 1)).collect();
-    // A sweep finds the slots that wait, and the slots that were not reached.
     assert!(heap.findings() <= 42, "{}", heap.findings());
     heap.sweep();
     assert_eq!((heap.findings(), kind(&heap)), (42, FindingKind::WriteAfterFree));
@@ -539,7 +523,6 @@ fn threads_use_each_others_sparse_buckets_and_no_slot_twice() {
     assert_eq!((heap.findings(), heap.deinit().blocks), (0, 0));
 }
 
-/// Returns whether the kernel refuses to read a byte.
 #[cfg(target_os = "linux")]
 fn is_inaccessible(address: usize) -> bool {
     // SAFETY: the kernel tries to read a file's name at the address, and reports whether it can.
@@ -555,15 +538,13 @@ fn a_large_span_serves_every_size_whatever_guards_it() {
     for guard in [Guard::Never, Guard::Sample, Guard::All] {
         for detect in [Detect::ALL, ends_off, fill_off] {
             let heap = quiet(Config { guard, detect, memory: 1, ..Config::DEFAULT });
-            // The sizes go up and down through spans of 5 and 6 units. Some blocks stay filled when
-            // freed. The pages of other blocks go back to the system.
+            // Spans of 5 and 6 units. Some blocks stay filled when freed, others lose their pages.
             for step in 0..400 {
                 let size = (200 << 10) + step * 77_777 % (180 << 10);
                 let block = alloc(&heap, size, 16);
                 // SAFETY: the block has this many bytes.
                 unsafe { block.write_bytes(0x41, size) };
-                // With guards, the pages before and behind the block are guarded, whether the span
-                // is new, or was guarded as a whole, filled or emptied.
+                // With guards, the pages around the block are guarded, however the span was.
                 #[cfg(target_os = "linux")]
                 {
                     let has_ends = detect.guard
@@ -662,8 +643,7 @@ fn blocks_that_stay_do_not_pin_the_buckets_of_those_that_go() {
         kept.push(make_one_that_stays(&heap));
         (0..40).for_each(|_| make_one_that_goes(&heap));
     }
-    // Without the prediction each of 2000 buckets would hold one block that stays. (A page has 36
-    // slots of 112 bytes.)
+    // Without the prediction each of 2000 buckets would hold one block that stays.
     let (buckets, _) = heap.buckets();
     assert!(buckets < 200, "{buckets} buckets");
     kept.into_iter().for_each(|block| free(&heap, block, 100, 8));
@@ -678,8 +658,7 @@ fn whatever_threads_do_all_buckets_but_the_current_ones_are_full() {
     let heap = &unguarded();
     let shared = &std::sync::Mutex::new(Vec::<(usize, usize)>::new());
     let still = &std::sync::Barrier::new(threads);
-    // The counts are checked after all threads have ended. A thread that fails alone would leave
-    // the others waiting.
+    // Checked at the end, because a thread that fails alone would leave the others waiting.
     let seen = &std::sync::Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for thread in 0..threads {
@@ -691,8 +670,7 @@ fn whatever_threads_do_all_buckets_but_the_current_ones_are_full() {
                 };
                 for _ in 0..phases {
                     for _ in 0..rounds {
-                        // Most sizes are of few classes, so that buckets fill up. Now and then a
-                        // size is of any class.
+                        // Most sizes are of few classes, so that buckets fill up.
                         let size = if draw(8) == 0 { draw(30_000) } else { 40 + draw(4) * 100 };
                         let block = alloc(heap, size, 8).expose_provenance();
                         let mut blocks = shared.lock().unwrap();
@@ -721,7 +699,6 @@ fn whatever_threads_do_all_buckets_but_the_current_ones_are_full() {
         assert!(with_slots <= open);
         assert_eq!(unknown, 0, "of {with_slots} with slots, of {open} open");
     }
-    // Some operations were checked.
     assert!(seen.iter().any(|&(open, with_slots, _)| 0 < with_slots && with_slots < open));
     for (block, size) in shared.lock().unwrap().drain(..) {
         free(heap, core::ptr::with_exposed_provenance_mut(block), size, 8);
@@ -836,7 +813,7 @@ proptest::proptest! {
     }
 }
 
-/// The model notices a detection that is off, because the finding is missing.
+/// The model notices that the finding is missing.
 #[test]
 #[cfg_attr(miri, ignore = "many operations")]
 fn a_detection_that_is_switched_off_is_missed_by_the_model() {
@@ -854,8 +831,7 @@ fn a_detection_that_is_switched_off_is_missed_by_the_model() {
         |d| d.canary = false,
         |d| d.size = false,
     ];
-    // The first byte selects a debug heap without guards, or a `Checked`. Both remember freed
-    // blocks.
+    // The first byte selects a debug heap without guards, or a `Checked`.
     for first in [3, 195] {
         for (at, switch) in switches.iter().enumerate() {
             let mut detect = Detect::ALL;

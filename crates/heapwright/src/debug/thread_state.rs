@@ -10,7 +10,7 @@
 //! uses the *common state*, under a lock.
 //!
 //! A thread that ends leaves its state to the next holder of its index, which continues in the same
-//! buckets. The index's count of holders distinguishes the holders.
+//! buckets.
 
 use core::cell::UnsafeCell;
 use core::ptr;
@@ -25,20 +25,14 @@ use super::lifetime::{LIFETIMES, LifetimePredictor};
 use super::slot::Slot;
 use super::span::{BucketRef, Found, Span};
 
-/// Sequence numbers that a state takes at a time.
 const SEQUENCE_STEP: u32 = 256;
 
-/// The next slot of a class in a state.
 pub(crate) struct Current {
-    /// The slot; undefined if none is left.
+    /// Undefined if no slot is left.
     pub(crate) at: *mut u8,
-    /// The slot's record.
     pub(crate) record: *const Slot,
-    /// Successive slots left.
     pub(crate) left: u32,
-    /// Bytes in a slot.
     pub(crate) size: u32,
-    /// Whether slots read as zero.
     pub(crate) zero: bool,
     /// Whether the bytes behind a block still need the pattern.
     pub(crate) lacks_pattern: bool,
@@ -60,7 +54,7 @@ impl Current {
         self.has_more = slots.any(|place| place.is_unused());
     }
 
-    /// Continues with free slots of the bucket behind the used-up ones. False: there are none.
+    /// Continues with free slots of the bucket behind the used-up ones.
     pub(crate) fn has_gone_on(&mut self) -> bool {
         if !self.has_more {
             return false;
@@ -76,13 +70,11 @@ impl Current {
     }
 }
 
-/// The part of a state that only its thread uses.
 pub(crate) struct Mine {
     pub(crate) current: [[Current; LIFETIMES]; CLASSES],
     pub(crate) lifetimes: LifetimePredictor,
     next: u32,
     last: u32,
-    /// The thread's number in findings.
     pub(crate) thread: u16,
     holder: u32,
     /// The number of the thread's open requests to keep its blocks; see `heap::keep`.
@@ -93,9 +85,8 @@ pub(crate) struct Mine {
 /// A thread's part of a heap. The zero value is unused.
 pub(crate) struct ThreadState {
     busy: AtomicBool,
-    /// The lock to release when the state is left; only for the common state.
+    /// The lock to release when the common state is left.
     owed: AtomicPtr<Lock<()>>,
-    /// Blocks allocated and freed, and bytes requested and freed.
     pub(crate) made: AtomicU64,
     pub(crate) freed: AtomicU64,
     pub(crate) made_bytes: AtomicU64,
@@ -107,13 +98,11 @@ pub(crate) struct ThreadState {
 unsafe impl Sync for ThreadState {}
 
 impl ThreadState {
-    /// Sets the lock, which is held, to release when the state is left.
     pub(crate) fn owe(&self, lock: &'static Lock<()>) {
         self.owed.store(ptr::from_ref(lock).cast_mut(), Ordering::Relaxed);
     }
 
-    /// Enters the state until [`ThreadState::leave`]. False: the caller is a signal handler, and
-    /// its own thread is in the state.
+    /// False: the caller is a signal handler that interrupted the state's thread in it.
     #[inline]
     pub(crate) fn enter(&self) -> bool {
         // Only one thread uses the state, so no exchange is needed.
@@ -125,12 +114,10 @@ impl ThreadState {
         true
     }
 
-    /// Returns whether the state is entered.
     pub(crate) fn is_entered(&self) -> bool {
         self.busy.load(Ordering::Relaxed)
     }
 
-    /// Ends [`ThreadState::enter`].
     #[inline]
     pub(crate) fn leave(&self) {
         core::sync::atomic::compiler_fence(Ordering::SeqCst);
@@ -162,38 +149,32 @@ impl ThreadState {
         unsafe { &mut *self.mine.get() }
     }
 
-    /// Returns whether `mine` belongs to this state.
     pub(crate) fn is_of(&self, mine: &Mine) -> bool {
         ptr::eq(self.mine.get(), mine)
     }
 
-    /// Counts a block.
     #[inline]
     pub(crate) fn count_made(&self, bytes: usize) {
         bump(&self.made, 1);
         bump(&self.made_bytes, bytes as u64);
     }
 
-    /// Counts the bytes by which a block grew.
     pub(crate) fn count_more(&self, bytes: usize) {
         bump(&self.made_bytes, bytes as u64);
     }
 
-    /// Takes a block of 0 bytes, which was made and freed, out of the counts.
     pub(crate) fn count_one_less(&self) {
         for counter in [&self.made, &self.freed] {
             counter.store(counter.load(Ordering::Relaxed).saturating_sub(1), Ordering::Relaxed);
         }
     }
 
-    /// Resets the counts.
     pub(crate) fn count_nothing(&self) {
         for counter in [&self.made, &self.freed, &self.made_bytes, &self.freed_bytes] {
             counter.store(0, Ordering::Relaxed);
         }
     }
 
-    /// Counts a freed block.
     #[inline]
     pub(crate) fn count_freed(&self, bytes: usize) {
         bump(&self.freed, 1);
@@ -208,13 +189,11 @@ fn bump(counter: &AtomicU64, by: u64) {
 }
 
 impl Mine {
-    /// Returns whether the state has a new holder.
     #[inline]
     pub(crate) fn is_new(&self, holder: u32) -> bool {
         self.holder != holder || self.thread == 0
     }
 
-    /// Assigns the state to thread number `thread`.
     pub(crate) fn assign(&mut self, holder: u32, thread: u16) {
         self.holder = holder;
         self.thread = thread;
@@ -223,19 +202,16 @@ impl Mine {
         self.scratch = Scratch::new();
     }
 
-    /// Forgets the current buckets, and the slots left in them.
     pub(crate) fn forget_buckets(&mut self) {
         for current in self.current.as_flattened_mut() {
             (current.left, current.has_more) = (0, false);
         }
     }
 
-    /// Drops the reserved sequence numbers.
     pub(crate) fn forget_numbers(&mut self) {
         self.last = self.next;
     }
 
-    /// Returns the next sequence number.
     #[inline]
     pub(crate) fn sequence(&mut self, all: &AtomicU32) -> u32 {
         if self.next == self.last {
@@ -246,7 +222,6 @@ impl Mine {
         self.next
     }
 
-    /// Returns the caller's stack.
     #[inline(always)]
     pub(crate) fn stack(&mut self, depth: usize) -> u32 {
         if depth == 0 {
@@ -256,7 +231,6 @@ impl Mine {
     }
 }
 
-/// Returns the system's number of the calling thread.
 pub(crate) fn system_thread() -> u32 {
     os::thread_id()
 }

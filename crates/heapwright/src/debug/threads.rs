@@ -5,22 +5,20 @@
 //! ```
 //!
 //! A block outlives its thread, and the system reuses thread numbers. So threads are numbered in
-//! order of arrival. A record has 16 bits for the number; threads beyond 65534 share the last
-//! number. A thread's name is its name at its first allocation.
+//! order of arrival, with 16 bits; threads beyond 65534 share the last number. A thread's name is
+//! its name at its first allocation.
 
 use crate::os;
 use crate::recorder::Recorder;
 use crate::segments::{Segments, Zeroed};
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// The number that all later threads share.
 const LAST: u32 = 65_534;
 
-/// A thread that used the heap.
 #[repr(C)]
 struct Entry {
     system: AtomicU32,
-    /// The thread's check; see `scope`.
+    /// See `scope`.
     scope: AtomicU32,
     name: [AtomicU64; 2],
 }
@@ -28,7 +26,6 @@ struct Entry {
 // SAFETY: all fields are numbers.
 unsafe impl Zeroed for Entry {}
 
-/// All threads that used a heap.
 pub(crate) struct Threads {
     count: AtomicU32,
     entries: Segments<Entry, 64, 11>,
@@ -43,8 +40,7 @@ impl Threads {
         self.entries.get(number as usize)
     }
 
-    /// Assigns the next number to the calling thread. `system` is the system's number of the
-    /// thread, and `scope` is its check.
+    /// Assigns the next number to the calling thread, which has this system's number and check.
     pub(crate) fn number_of(&self, system: u32, scope: u32) -> u16 {
         let next = |n: u32| (n < LAST).then_some(n + 1);
         let number = match self.count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next) {
@@ -66,19 +62,17 @@ impl Threads {
         number as u16
     }
 
-    /// Returns the number of a recent thread, by the system's number.
     pub(crate) fn known(&self, system: u32) -> Option<u16> {
         const LATELY: u32 = 256;
         u16::try_from(self.last_of(system, LATELY)?).ok()
     }
 
-    /// Returns the number of the last thread with this system's number; 0: there was none.
+    /// 0: there was none.
     #[cfg_attr(miri, allow(dead_code, reason = "for leak checks"))]
     pub(crate) fn number_of_system(&self, system: u32) -> u32 {
         self.last_of(system, LAST).unwrap_or(0)
     }
 
-    /// Returns the last of the latest `within` threads with this system's number.
     fn last_of(&self, system: u32, within: u32) -> Option<u32> {
         let last = self.count();
         let is = |number: &u32| {
@@ -88,14 +82,13 @@ impl Threads {
         (last.saturating_sub(within) + 1..=last).rev().find(is)
     }
 
-    /// Adds a thread to a record, if it used the heap.
     pub(crate) fn record(&self, number: u32, recorder: &mut Recorder) {
         if let Some((system, name)) = self.identity(number) {
             recorder.put_thread(number, system, &name);
         }
     }
 
-    /// Returns the system's number of a thread and its name, 16 bytes ended by a zero.
+    /// Returns the system's number of a thread and its name, which a zero ends.
     pub(crate) fn identity(&self, number: u32) -> Option<(u32, [u8; 16])> {
         if number == 0 {
             return None;
@@ -109,7 +102,7 @@ impl Threads {
         (system != 0).then_some((system, name))
     }
 
-    /// Returns a thread's check; 0: none.
+    /// 0: none.
     pub(super) fn scope_of(&self, number: u32) -> u32 {
         if number == 0 {
             return 0;
@@ -117,8 +110,7 @@ impl Threads {
         self.entry(number).map_or(0, |entry| entry.scope.load(Ordering::Relaxed))
     }
 
-    /// Calls `visit` with the system's number of each thread of a check, and with the place that
-    /// holds its check.
+    /// Visits the system's number of each thread of a check, and the place of its check.
     pub(super) fn each_of(&self, scope: u32, mut visit: impl FnMut(u32, &AtomicU32)) {
         for number in 1..=self.count() {
             if let Some(entry) = self.entry(number)
@@ -129,7 +121,6 @@ impl Threads {
         }
     }
 
-    /// Returns the number of threads.
     pub(crate) fn count(&self) -> u32 {
         self.count.load(Ordering::Relaxed)
     }

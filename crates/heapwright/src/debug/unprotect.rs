@@ -6,14 +6,13 @@
 //! ```
 //!
 //! A guarded page has no contents: the access reads zeros, and its writes are lost when the guard
-//! returns. Meanwhile other threads may access the page unnoticed. The bucket may leave the history
-//! and be reused; then the guard does not return. `unprotect` and `put_back` take the store's lock,
-//! and decide by the page's span and bucket whether the page must be guarded.
+//! returns. Meanwhile other threads may access the page unnoticed. If the bucket is reused, the
+//! guard does not return. `unprotect` and `put_back` take the store's lock, and decide by the
+//! page's span and bucket whether the page must be guarded.
 //!
 //! A guard stays if the heap itself was interrupted, because then the heap made the access. A guard
-//! also stays for an instruction of a traced process: a debugger sees the access as it steps. (For
-//! calls of the kernel guards are removed even then.) Called by `fault` and by the C layer, in
-//! signal handlers.
+//! also stays for an instruction of a traced process, because a debugger sees the access as it
+//! steps. Called by `fault` and by the C layer, in signal handlers.
 
 use crate::os;
 use crate::size_class::UNIT;
@@ -26,8 +25,7 @@ use super::shape::PAGE;
 use super::span::{BucketRef, Form, Memory, Span};
 use super::store::Store;
 
-/// The most single accesses of a process: each takes some 32 us, so a loop over a large freed block
-/// takes seconds at most.
+/// The most single accesses of a process: a loop over a large freed block takes seconds at most.
 const MOST: u32 = 100_032;
 
 /// Removes the guard of an address's page. False: the page has none, or the guard stays.
@@ -49,13 +47,11 @@ pub(super) fn unprotect(heap: &'static Heap, span: &'static Span, address: usize
     is_guard(&store, span, page) && unsafe { os::unguard(at(span, page), PAGE) }
 }
 
-/// Restores the guard of an address's page, unless the page has been reused.
 pub(super) fn put_back(heap: &'static Heap, address: usize) {
     put_range_back(heap, address, 1);
 }
 
-/// Guards beyond a range's first span are removed for calls of up to this many bytes. A longer call
-/// is the program's mistake.
+/// Guards beyond the first span are removed for calls of up to this many bytes.
 const NEIGHBOURS: usize = 1 << 20;
 
 /// Removes the guards of a range's pages. False: the range has none, or they stay.
@@ -81,7 +77,6 @@ pub(super) fn put_range_back(heap: &'static Heap, address: usize, bytes: usize) 
     });
 }
 
-/// Returns whether the page of an address is a guard.
 pub(super) fn is_guarded(heap: &'static Heap, address: usize) -> bool {
     let mut is = false;
     if let Some(store) = heap.hold_store() {
@@ -90,8 +85,7 @@ pub(super) fn is_guarded(heap: &'static Heap, address: usize) -> bool {
     is
 }
 
-/// Calls `found` for each run of pages that the range touches and that must be guarded, up to the
-/// first gap between the heap's spans.
+/// Calls `found` for the range's pages to guard, up to the first gap between spans.
 fn each_guard(
     heap: &Heap,
     store: &Store,
@@ -123,7 +117,6 @@ fn each_guard(
     }
 }
 
-/// Returns a page of a span, as a pointer.
 fn at(span: &Span, page: usize) -> *mut u8 {
     span.start().with_addr(page)
 }
@@ -154,7 +147,6 @@ fn is_guard(store: &Store, span: &'static Span, page: usize) -> bool {
     }
 }
 
-/// Returns whether a debugger or a tracer is attached.
 fn is_traced() -> bool {
     const TRACER: &[u8] = b"TracerPid:\t";
     // The line is among the first ten.

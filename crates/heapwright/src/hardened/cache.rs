@@ -18,16 +18,12 @@
 //! changes places with a random one of the newest entries.
 //!
 //! A forked child shuffles each ring before it takes the first entry. So parent and children hand
-//! out slots in different orders.
-//!
-//! Signal handlers may interrupt any call, and allocate: see [`PENDING`]. The slot's word and
-//! canary reveal misuse: see [`Cache`].
+//! out slots in different orders. Signal handlers may interrupt any call, and allocate: see
+//! [`PENDING`]. The slot's word and canary reveal misuse: see [`Cache`].
 //!
 //! Invariants: the word of each slot in a ring says that the slot is in a ring, and each slot is in
 //! one place. Places of pending calls are excepted. Only a cache's own thread changes the cache.
-//! The cache of an ended thread has no thread. A cache is never freed.
-//!
-//! Called by `mod`.
+//! The cache of an ended thread has no thread. A cache is never freed. Called by `mod`.
 
 use core::cell::{Cell, UnsafeCell};
 use core::iter;
@@ -51,44 +47,38 @@ use crate::sync::atomic::{
     AtomicBool, AtomicI32, AtomicPtr, AtomicU16, AtomicU32, AtomicUsize, Ordering, compiler_fence,
 };
 
-/// A free slot in a ring.
 #[repr(C)]
 struct Place {
     block: AtomicPtr<u8>,
     word: AtomicPtr<AtomicU16>,
 }
 
-/// Free slots of a class, in a circle. The counters of places only grow. They count bytes, and are
-/// taken modulo the room, so the fast path scales nothing. All counts here are multiples of
-/// [`PLACE`].
+/// Free slots of a class, in a circle. The counters of places only grow, and are taken modulo the
+/// room. They count bytes: multiples of [`PLACE`].
 #[repr(C, align(64))]
 pub(super) struct Ring {
-    /// The place of the oldest entry, and the place behind the newest entry.
+    /// The places of the oldest entry and behind the newest entry.
     head: AtomicU32,
     tail: AtomicU32,
-    /// The place behind the last ready entry. While the ring is shut, a place far before the oldest
-    /// entry. (Only slow paths change it. Pending calls may take a few waiting entries.)
+    /// The place behind the last ready entry; [`FAR`] before the oldest while the ring is shut.
+    /// Only slow paths change it. Pending calls may take a few waiting entries.
     ready: AtomicU32,
     /// The fast path puts a freed slot only while the ring has at most this many entries:
-    /// [`Ring::full`]. [`SHUT`] while the ring is shut. [`NONE_COMES`] if the slots are too long.
+    /// [`Ring::full`], [`SHUT`] or [`NONE_COMES`].
     most: AtomicI32,
     /// The room, a power of two, less an entry.
     mask: Cell<u32>,
     /// The word of a block of `malloc` with 0 bytes. The word of a block with n bytes is n less.
     longest: u32,
-    /// The reciprocal of the class's size, kept here so that a free reads no other table. It has 64
-    /// bits, like the offset that it is multiplied by.
+    /// The reciprocal of the class's size, as wide as the offset that it is multiplied by.
     reciprocal: u64,
-    /// Bytes of a slot without the canary.
+    /// Bytes of a slot without its canary.
     room: u32,
-    /// Slots that the next refill draws. 0: the process was forked, and the next slow path
-    /// shuffles all entries.
+    /// Slots that the next refill draws. 0: after a fork; the next slow path shuffles all entries.
     batch: AtomicU16,
-    /// The fewest entries that become ready at a time, and the most entries that need not wait.
-    /// (Both count entries, not bytes.)
+    /// The fewest entries that become ready at a time, and the most that need not wait.
     renewed: u8,
     spare: u8,
-    /// The number that chose the last exchange of entries.
     order: AtomicU32,
     /// The fewest entries that wait.
     stays: Cell<i32>,
@@ -99,39 +89,30 @@ pub(super) struct Ring {
     places: *const Place,
 }
 
-/// Bytes of an entry. Places are counted in bytes.
 const PLACE: u32 = size_of::<Place>() as u32;
-/// The most calls of one thread that may be pending at a time.
-///
-/// Signal handlers may interrupt a thread anywhere, and allocate. `malloc` takes a place by one
-/// instruction (`step`) and then reads the place, which no other call has. An interrupted call is
-/// *pending* if it has read the counters but not taken its place, or has taken its place but not
-/// read it. Handlers may interrupt one another, so several calls may be pending.
+/// The most calls of one thread that may be pending at a time. Signal handlers may interrupt a
+/// call, one another, and allocate. An interrupted call is *pending* if it has read the counters,
+/// but has not taken its place (`step`), or has not read the place.
 ///
 /// - The fast path does not use the last [`PENDING`] entries and the last [`PENDING`] free places.
 /// - A slow path (a refill, or slots that go back) may run in a handler. It does not write to the
 ///   [`PENDING`] places before the oldest entry. At least [`LEAST_WAIT`] entries go on waiting.
 /// - A thread in a slow path makes its cache *busy* and the ring *shut*, so no entry is ready.
-///   Handlers take nothing from a shut ring, put nothing into it, and go to the slabs directly
-///   (`mod`). `free` shuts the ring, too, while it writes a place, so no slow path moves that
-///   place.
+///   Handlers do not use a shut ring, but go to the slabs directly (`mod`). `free` shuts the ring,
+///   too, while it writes a place, so no slow path moves that place.
 const PENDING: i32 = 3;
-/// The fewest entries that wait in a ring with pending calls.
 const LEAST_WAIT: i32 = 2 * PENDING + 1;
-/// While a ring is shut, [`Ring::ready`] is this far before the oldest entry.
 const FAR: u32 = 1 << 30;
 /// The most entries that go back to the slabs at a time to make room, times [`PLACE`].
 const MOST_GOES: i32 = 256 * PLACE as i32;
 /// [`Ring::reach`] with `hardened:full`, if enough entries wait. (Not times [`PLACE`].)
 const REACH: i32 = 256;
-/// Values of [`Ring::most`]. [`NONE_COMES`]: the fast path puts nothing into the ring. [`SHUT`]:
-/// the ring is shut.
+/// [`Ring::most`] if the slots are too long for the fast path, and while the ring is shut.
 const NONE_COMES: i32 = -1;
 const SHUT: i32 = -2;
 /// The longest slots that the fast path clears.
 const QUICK: u32 = 1024;
-/// From this length on, all bytes of a slot are verified before the slot is handed out, also with
-/// `hardened:light`.
+/// Slots of at least this length are verified whole, also with `hardened:light`.
 pub(super) const LONG: usize = 1 << 10;
 /// The longest slots that the fast path hands out or takes. Only their rings have pending calls.
 const SHORT: usize = size_class::size(size_class::of(LINEAR_MAX + CANARY));
@@ -147,23 +128,18 @@ const RINGS: usize = offset_of!(Cache, rings);
 const RING_STEP: usize = size_of::<Ring>() / CLASS_STEP;
 const _: () = assert!(size_of::<Ring>() == 64);
 
-/// The cache of one thread.
-///
-/// `malloc` hands out a slot only if its word says "in a ring" and its first 16 bytes are zero.
-/// `free` takes a slot only if its canary is intact and its word says "live", with a matching
-/// maker. The cold path decides all other cases.
+/// The cache of one thread. `malloc` hands out a slot only if its word says "in a ring" and its
+/// first 16 bytes are zero. `free` takes a slot only if its canary is intact and its word says
+/// "live", with a matching maker.
 #[repr(C, align(64))]
 pub(crate) struct Cache {
     /// The stub that the thread's fast word leads to.
     stub: HotStub,
     rings: [Ring; CLASSES],
-    /// [`REACH`] times [`PLACE`] with `hardened:full`, else 0.
     reach: i32,
     /// Bytes by which the waiting entries of all rings have grown: see [`budget`].
     grown: Cell<usize>,
-    /// The number of times that slots have become ready.
     renewals: Cell<u32>,
-    /// Whether the thread is in a slow path.
     is_busy: AtomicBool,
     random: UnsafeCell<Random>,
     /// The cache made before this cache, and the next cache without a thread.
@@ -178,11 +154,9 @@ unsafe impl Sync for Cache {}
 
 const _: () = assert!(offset_of!(Cache, stub) == 0);
 
-/// The settings that decide the lengths of rings.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Shape {
     full: bool,
-    /// Whether address space is limited.
     is_limited: bool,
 }
 
@@ -194,7 +168,6 @@ impl Shape {
     }
 }
 
-/// Returns the most slots of a class that a refill draws.
 const fn most_drawn(class: usize, shape: Shape) -> usize {
     let most = match size_class::size(class) {
         0..=512 => 32,
@@ -205,8 +178,6 @@ const fn most_drawn(class: usize, shape: Shape) -> usize {
     if shape.full { most * 2 } else { most }
 }
 
-/// Returns the number of entries that wait in a ring at first: 16, but at most 8 KiB of slots.
-/// Twice as many with `full`.
 const fn first_stays(class: usize, shape: Shape) -> usize {
     let most = (8 << 10) / size_class::size(class);
     let stays = if most > 16 { 16 } else { most };
@@ -214,9 +185,6 @@ const fn first_stays(class: usize, shape: Shape) -> usize {
     if stays == 0 { 1 } else { stays }
 }
 
-/// Returns the most entries that may wait in the ring of a class, if [`budget`] has room for them:
-/// 320, but at most 80 KiB of slots. With `full`: 1984, but at most 416 KiB. If address space is
-/// limited: [`first_stays`].
 const fn last_stays(class: usize, shape: Shape) -> usize {
     let first = first_stays(class, shape);
     let (slots, bytes) = (if shape.full { 1984 } else { 320 }, budget(shape));
@@ -225,13 +193,11 @@ const fn last_stays(class: usize, shape: Shape) -> usize {
     if shape.is_limited || last < first { first } else { last }
 }
 
-/// Returns the bytes by which the waiting slots in all rings of a thread may grow together. The
-/// waiting slots of one class have at most as many bytes.
+/// Returns the bytes by which the waiting slots in all rings of a thread may grow together.
 const fn budget(shape: Shape) -> usize {
     if shape.full { 416 << 10 } else { 80 << 10 }
 }
 
-/// Returns the fewest entries that become ready at a time.
 const fn renewed(class: usize, shape: Shape) -> usize {
     let (slots, bytes) = if shape.full { (128, 16 << 10) } else { (96, 12 << 10) };
     let most = bytes / size_class::size(class);
@@ -241,29 +207,24 @@ const fn renewed(class: usize, shape: Shape) -> usize {
     if renewed == 0 { 1 } else { renewed }
 }
 
-/// Returns the most entries of a class that need not wait.
 const fn spare(class: usize, shape: Shape) -> usize {
     renewed(class, shape) + most_drawn(class, shape) * 3 / 2
 }
 
-/// Returns the number of places of a ring in which `stays` entries wait: a power of two.
 const fn room(class: usize, shape: Shape, stays: usize) -> usize {
     (stays + spare(class, shape) + 1 + PENDING as usize).next_power_of_two()
 }
 
-/// Returns the number of places of a ring at first. They are few, so they stay in the processor's
-/// caches.
+/// Few places, so they stay in the processor's caches.
 const fn first_room(class: usize, shape: Shape) -> usize {
     room(class, shape, first_stays(class, shape))
 }
 
-/// Returns the most places that the ring of a class may have.
 const fn last_room(class: usize, shape: Shape) -> usize {
     room(class, shape, last_stays(class, shape))
 }
 
-// In a ring with pending calls at least [`LEAST_WAIT`] entries wait. A refill has room for one
-// entry.
+// At least [`LEAST_WAIT`] entries wait in a ring with pending calls. A refill has room.
 const _: () = {
     let mut class = 0;
     while class < CLASSES {
@@ -282,7 +243,6 @@ const _: () = {
     }
 };
 
-/// Returns the bytes of a cache with its places.
 const fn bytes(shape: Shape) -> usize {
     let mut places = 0;
     let mut class = 0;
@@ -294,8 +254,7 @@ const fn bytes(shape: Shape) -> usize {
     size_of::<Cache>() + (places + 1) * size_of::<Place>()
 }
 
-/// The reservation that holds all caches, at a random address. Each cache lies between guards. No
-/// overflow of a block reaches a cache.
+/// The reservation for all caches, at a random address. Each cache lies between guards.
 struct Area {
     at: *mut u8,
     size: usize,
@@ -309,13 +268,12 @@ struct Area {
 // SAFETY: the pointers lead to caches, which are never freed.
 unsafe impl Send for Area {}
 
-/// Bytes of address space for the caches of some 16,000 threads, or of 150 threads if address space
-/// is limited. Further threads have no cache.
+/// Address space for the caches of some 16,000 threads (limited: 150). Others have no cache.
 const AREA: usize = 8 << 30;
 const FULL_AREA: usize = 32 << 30;
 const LIMITED_AREA: usize = 8 << 20;
-/// At twice this number of caches with threads, and at each further doubling, the limit of waiting
-/// slots in a ring is halved. So the sum over all threads stays about the same.
+/// Twice this many caches with threads, and each further doubling, halve the limit of waiting
+/// slots.
 const MANY: usize = 16;
 /// The most caches without a thread in which slots wait for the next thread.
 const MOST_FILLED: usize = 4;
@@ -328,9 +286,7 @@ static CACHES: Lock<Area> = Lock::new(Area {
     unused: ptr::null(),
     filled: 0,
 });
-/// The number of caches that have a thread.
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
-/// The newest cache, from which [`all`] goes on to the older ones.
 static NEWEST: AtomicPtr<Cache> = AtomicPtr::new(ptr::null_mut());
 
 impl Cache {
@@ -341,8 +297,7 @@ impl Cache {
         unsafe { &*ptr::from_ref(hot).cast::<Self>() }
     }
 
-    /// Returns a cache for the calling thread, whose calls `serve` serves: an ended thread's, or a
-    /// new one. `None`: there is no memory.
+    /// Returns a cache for the calling thread: an ended thread's, or a new one, if there is memory.
     pub(crate) fn adopt_or_make(serve: &'static Serve) -> Option<&'static Self> {
         let mut area = CACHES.lock();
         // SAFETY: the pointer is null or leads to a cache, which is never freed.
@@ -377,8 +332,7 @@ impl Cache {
         unsafe { os::advise_huge_pages(at, size, false) };
         area.used += page + size;
         let made = at.cast::<Self>();
-        // SAFETY: fresh memory reads as zero, which is a cache without places. No other thread
-        // knows the memory.
+        // SAFETY: fresh memory reads as zero, a cache without places. No other thread knows it.
         let cache = unsafe { &mut *made };
         cache.begin(serve, at.wrapping_add(size_of::<Self>()).cast(), shape);
         IN_USE.fetch_add(1, Ordering::Relaxed);
@@ -410,9 +364,8 @@ impl Cache {
         }
     }
 
-    /// Leaves the cache of a thread that ends to the next thread. The slots wait in the cache for
-    /// that thread, or go back to the slabs. (Without these slots, each short-lived thread would
-    /// have to draw a quarantine.)
+    /// Leaves the cache of an ending thread to the next thread. In a few caches the slots go on
+    /// waiting, so that not every short-lived thread has to draw a quarantine.
     pub(crate) fn leave(&'static self) {
         let mut area = CACHES.lock();
         let is_filled = area.filled < MOST_FILLED;
@@ -424,8 +377,7 @@ impl Cache {
                 Self::give_back(class, ring, ready, leave);
             });
             if left.is_none() {
-                // A signal handler ends the thread inside a call, so no other thread gets this
-                // cache.
+                // A signal handler ends the thread inside a call: no other thread gets this cache.
                 let mut area = CACHES.lock();
                 area.filled = area.filled.saturating_sub(is_filled.into());
                 return;
@@ -438,8 +390,7 @@ impl Cache {
         IN_USE.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Gives the oldest slots of a class back until at most `leave` are left, if the class's lock
-    /// is available. The ring is shut.
+    /// Gives the oldest slots back down to `leave`, if the class's lock is free. The ring is shut.
     fn give_back(class: usize, ring: &Ring, ready: &mut u32, leave: i32) {
         let count = ring.count();
         if count <= leave {
@@ -477,8 +428,7 @@ impl Cache {
         })
     }
 
-    /// Runs `run`, which no other slow path of the thread may interrupt. `None`: the caller is a
-    /// signal handler that interrupted a slow path.
+    /// Runs `run`, which no other slow path of the thread may interrupt. `None`: as for `slowly`.
     fn busily<T>(&self, run: impl FnOnce() -> T) -> Option<T> {
         // (A handler that interrupts here ends before this call continues.)
         if self.is_busy.load(Ordering::Relaxed) {
@@ -492,8 +442,7 @@ impl Cache {
         Some(done)
     }
 
-    /// Makes slots ready that have waited long enough. False: too few slots wait, or the caller is
-    /// a signal handler that interrupted a slow path.
+    /// Makes slots ready that waited long enough. False: too few wait, or `slowly` refused.
     #[inline]
     pub(super) fn renew(&self, class: usize) -> bool {
         let ring = &self.rings[class];
@@ -515,8 +464,7 @@ impl Cache {
             }) == Some(true)
     }
 
-    /// Returns whether the periodic work of slow paths follows this renewal. A renewal is short, so
-    /// only one in 32 has this work.
+    /// Returns whether periodic work follows this renewal. Renewals are short, so one in 32 has it.
     pub(super) fn is_time_to_pass(&self) -> bool {
         self.renewals.get().is_multiple_of(32)
     }
@@ -545,8 +493,7 @@ impl Cache {
     fn reorder(&self, class: usize, ring: &Ring, ready: &mut u32) {
         let newest = if size_class::size(class) > SHORT { 0 } else { PENDING };
         let count = (ring.count() / PLACE as i32 - newest).max(0);
-        // SAFETY: only slow paths use the thread's random numbers, and the thread is in one slow
-        // path at a time.
+        // SAFETY: only slow paths use the random numbers, and the thread runs one at a time.
         let random = unsafe { &mut *self.random.get() };
         let head = ring.head.load(Ordering::Relaxed);
         let place = |at: u32| ring.place(head.wrapping_add(at * PLACE));
@@ -556,8 +503,7 @@ impl Cache {
         *ready = head;
     }
 
-    /// Draws slots into the ring of a class, so that some are ready. False: there is no memory, or
-    /// the caller is a signal handler that interrupted a slow path.
+    /// Draws slots into a ring, so that some are ready. False: no memory, or `slowly` refused.
     pub(super) fn refill(&self, class: usize) -> bool {
         self.slowly(class, |ring, ready| self.refill_slowly(class, ring, ready)).unwrap_or(false)
     }
@@ -579,11 +525,10 @@ impl Cache {
         let want = (batch as i32).max(waiting + 1 - count).min(room - PENDING - count);
         let tail = ring.tail.load(Ordering::Relaxed);
         let head = tail.wrapping_sub(count as u32 * PLACE);
-        // Drawn slots come out first: they go just before the oldest entry. This is safe in a ring
-        // of long slots. It is also safe in a ring with at most [`PENDING`] entries, because the
-        // fast path takes none of these. In another ring a pending call may still have to read a
-        // place there. So the drawn slots go behind the newest entry, and swap with the oldest
-        // entries.
+        // Drawn slots come out first, so they go just before the oldest entry. This is safe if no
+        // pending call has to read a place there: in a ring of long slots, or with at most
+        // [`PENDING`] entries. In another ring they go behind the newest entry, and swap with the
+        // oldest entries.
         let is_before = count <= PENDING || is_long;
         let mut drawn = 0u32;
         slabs::draw(class, want.max(0) as usize, |slot| {
@@ -596,8 +541,7 @@ impl Cache {
             };
             ring.place(at).set(slot.block, slot.word);
         });
-        // SAFETY: only slow paths use the thread's random numbers, and the thread is in one slow
-        // path at a time.
+        // SAFETY: only slow paths use the random numbers, and the thread runs one at a time.
         let random = unsafe { &mut *self.random.get() };
         let first = if is_before { head.wrapping_sub(drawn * PLACE) } else { tail };
         let place = |at: u32| ring.place(first.wrapping_add(at * PLACE));
@@ -623,8 +567,7 @@ impl Cache {
         drawn > 0
     }
 
-    /// Takes a slot of any length like [`Cache::pop`]. `None`: the caller is a signal handler that
-    /// interrupted a slow path.
+    /// Takes a slot of any length like [`Cache::pop`]. `None`: as for `slowly`.
     #[inline]
     pub(super) fn pop_busily(
         &self,
@@ -635,8 +578,7 @@ impl Cache {
         let ring = &self.rings[class];
         let size = ring.room as usize + CANARY;
         self.busily(|| {
-            // Long slots are handed out only here. All their bytes are verified, which costs as
-            // much as clearing them.
+            // Long slots are handed out only here. Verifying them costs as much as clearing them.
             if size >= LONG {
                 // SAFETY: the bytes are those of a slot, which is this thread's. The sizes of long
                 // slots are multiples of 128 bytes.
@@ -673,8 +615,7 @@ impl Cache {
         if bits(block) | (slots::read(word) ^ u64::from(IN_RING)) != 0 {
             return Err(Refused::Changed(block));
         }
-        // SAFETY: the next place belongs to this ring or to the next. One more place follows the
-        // last ring.
+        // SAFETY: the next place belongs to this ring or the next. One more follows the last ring.
         let next = unsafe { &*at.wrapping_add(1) };
         prefetch(next.block.load(Ordering::Relaxed));
         let more = u32::from(word::live(maker, 0)) - LEAST_LIVE;
@@ -685,12 +626,10 @@ impl Cache {
         Ok(block)
     }
 
-    /// Returns about how many slots the next refill of a class draws.
     pub(super) fn batch(&self, class: usize) -> usize {
         self.rings[class].batch.load(Ordering::Relaxed).max(1) as usize
     }
 
-    /// Serves a request of 1 to [`LINEAR_MAX`] bytes.
     #[inline(always)]
     pub(super) fn malloc<const FROM: u8, const FULL: bool>(
         &self,
@@ -778,8 +717,7 @@ impl Cache {
         let word_at = settings::get().words.wrapping_add(unit * A_UNIT + index);
         // SAFETY: a unit has a word for every 16 bytes, and the words of a slab are committed.
         let word = unsafe { &*word_at };
-        // If the block's maker fits the call, `slack` is the block's slack. Otherwise it is more
-        // than any slack.
+        // If the maker does not fit the call, the result is more than any slack.
         let slack = (slots::read(word) as u32)
             .wrapping_sub(const { word::live(word::maker(Origin::of::<FROM>(), false), 0) as u32 });
         if slack > MOST_SLACK as u32 {
@@ -797,8 +735,7 @@ impl Cache {
         Some((ring, word, asked))
     }
 
-    /// Frees a block that [`Cache::free`] does not take: a long block, or a block whose ring is
-    /// full.
+    /// Frees a long block, or a block whose ring is full.
     ///
     /// # Safety
     ///
@@ -818,8 +755,8 @@ impl Cache {
         }
     }
 
-    /// Takes back a live block of `asked` bytes with an intact canary. False: the cold path
-    /// decides.
+    /// Takes back a live block of `asked` bytes with an intact canary, or leaves it to the cold
+    /// path.
     ///
     /// # Safety
     ///
@@ -848,8 +785,7 @@ impl Cache {
         }
     }
 
-    /// Takes back a slot that was just freed. False: there is no room, or the caller is a signal
-    /// handler that interrupted a slow path.
+    /// Takes back a slot that was just freed. False: there is no room, or `slowly` refused.
     pub(super) fn keep(&self, class: usize, slot: Free) -> bool {
         self.slowly(class, |ring, ready| Self::take_in(class, ring, ready, slot)) == Some(true)
     }
@@ -884,9 +820,7 @@ impl Cache {
     }
 }
 
-/// The reason why a ring gives no usable slot.
 pub(super) enum Refused {
-    /// No entry is ready.
     TooFew,
     /// The slot that was taken out has a wrong word, or bytes other than zero, and is in no ring.
     Changed(*mut u8),
@@ -964,18 +898,15 @@ impl Ring {
         self.tail.load(Ordering::Relaxed).wrapping_sub(ready) as i32
     }
 
-    /// Returns the entries in the ring, times [`PLACE`].
     #[inline(always)]
     fn count(&self) -> i32 {
         self.waiting(self.head.load(Ordering::Relaxed))
     }
 
-    /// Returns the fewest entries that become ready at a time, times [`PLACE`].
     fn renewed(&self) -> i32 {
         i32::from(self.renewed) * PLACE as i32
     }
 
-    /// Returns whether the oldest entry is ready.
     #[inline(always)]
     fn has_ready(&self) -> bool {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -1005,8 +936,7 @@ impl Ring {
     #[inline(always)]
     fn is_full(&self) -> bool {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: the code only loads aligned fields of a ring. The loads of its counters equal
-        // relaxed atomic loads.
+        // SAFETY: the code only loads aligned fields of a ring, like relaxed atomic loads.
         unsafe {
             core::arch::asm!(
                 "mov {count:e}, dword ptr [{ring} + {tail}]",
@@ -1052,8 +982,7 @@ impl Ring {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         {
             let mut at = PLACE;
-            // SAFETY: the code adds to a counter that only this thread changes. Other threads may
-            // read it.
+            // SAFETY: the code adds to a counter that only this thread changes and others may read.
             unsafe {
                 core::arch::asm!(
                     "xadd dword ptr [{ring} + {counter}], {at:e}",
@@ -1076,8 +1005,8 @@ impl Ring {
     }
 
     /// Writes a slot into the newest place. With `hardened:full`, if enough entries wait, the slot
-    /// changes places with another slot. A quick generator makes each choice from the choice
-    /// before. These choices are not secret, but the order of the drawn slots is.
+    /// changes places with another slot. These choices are not secret, but the order of the drawn
+    /// slots is.
     #[inline(always)]
     fn put(&self, newest: u32, block: *mut u8, word: *const AtomicU16) {
         let order =
@@ -1099,7 +1028,6 @@ impl Ring {
     }
 }
 
-/// Returns the later of two places.
 fn later(one: u32, other: u32) -> u32 {
     if (one.wrapping_sub(other) as i32) < 0 { other } else { one }
 }
@@ -1147,7 +1075,6 @@ impl Place {
     }
 }
 
-/// Returns all caches that were made.
 fn all() -> impl Iterator<Item = &'static Cache> {
     // SAFETY: the pointer is null or leads to a cache, which is never freed.
     let first = unsafe { NEWEST.load(Ordering::Acquire).as_ref() };
@@ -1164,13 +1091,10 @@ pub(super) fn holds(block: *mut u8) -> bool {
     })
 }
 
-/// Holds the lock across a fork.
 pub(super) fn before_fork() {
     CACHES.acquire();
 }
 
-/// Releases the lock on either side of a fork.
-///
 /// # Safety
 ///
 /// The call follows [`before_fork`] in the forking thread or its copy in the child.
@@ -1179,8 +1103,7 @@ pub(super) unsafe fn after_fork() {
     unsafe { CACHES.release() };
 }
 
-/// Makes a forked child choose differently from its parent. (Each ring is shuffled at the next call
-/// of its class, and not here. The forking thread may be a signal handler in the middle of a call.)
+/// The rings are shuffled later, because the forking thread may be a signal handler in a call.
 pub(super) fn choose_anew() {
     all().flat_map(|cache| &cache.rings).for_each(Ring::forget_order);
 }

@@ -4,10 +4,8 @@
 //!   heapwright: free(0x7f..): <what is wrong>; <what to do>; detect=-canary silences this
 //! ```
 //!
-//! With `on_misuse=abort` the process ends. With `on_misuse=report` the process continues and loses
-//! at most the block, if its reuse is not safe.
-//!
-//! Called by the other files of `hardened`, sometimes with the lock of a size class held.
+//! With `on_misuse=report` the process continues and loses at most the block, if its reuse is not
+//! safe. Called by the other files of `hardened`, sometimes with the lock of a size class held.
 
 use super::Extent;
 use super::settings;
@@ -15,30 +13,23 @@ use super::word;
 use crate::misuse;
 use crate::text::Line;
 
-/// The mistake about a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Wrong {
-    /// The block was freed before.
     DoubleFree,
     /// Bytes behind the block's end were changed.
     Overflow,
     /// The block was changed after its free.
     WriteAfterFree,
-    /// Another function made the block.
     Maker {
-        /// The maker.
         made: u16,
-        /// The maker whose blocks the call takes.
         given: u16,
     },
-    /// The call names another size.
     Size(usize),
-    /// The call names another alignment.
+    /// The call names another alignment, or another size.
     Alignment(usize),
 }
 
-/// Reports a mistake about the block of `size` bytes at `address`, found by `call`. Returns only if
-/// the program continues.
+/// Reports a mistake about a block, found by `call`. Returns only if the program continues.
 #[cold]
 #[inline(never)]
 pub(super) fn report(wrong: Wrong, call: &str, address: usize, size: usize) {

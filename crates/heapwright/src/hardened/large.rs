@@ -10,15 +10,12 @@
 //!
 //! A write past the page of the last byte hits the guard. A write within that page is found when
 //! the block is freed or resized. A freed block becomes inaccessible at once, and its pages go back
-//! to the kernel. Up to [`QUEUED`] freed blocks wait in a queue. The queue's older half serves
-//! requests of the same number of units, in random order. A run that leaves the queue returns to
-//! the chunk.
+//! to the kernel. Freed blocks wait in a queue. Its older half serves requests of the same number
+//! of units, in random order. A run that leaves the queue returns to the chunk.
 //!
 //! Invariants: the holder of a block owns its record. A free sets `requested` to [`Record::KEPT`]
 //! by an exchange. If two threads free a block, one of them fails. A thread takes the queue's lock
-//! with no other lock of this heap, and before the chunk's.
-//!
-//! Called by `mod`.
+//! with no other lock of this heap, and before the chunk's. Called by `mod`.
 
 use super::Extent;
 use super::judge::{self, Wrong};
@@ -38,7 +35,6 @@ use crate::unit_record::Record;
 /// The most freed blocks that wait, and the most units of all of them together.
 const QUEUED: usize = 64;
 const QUEUED_UNITS: usize = (256 << 20) / UNIT;
-/// The most units of a guard.
 const MOST_GUARD: usize = 4;
 
 /// A waiting run: its first unit, and the units of the first guard, the block and the second guard.
@@ -61,7 +57,6 @@ impl Run {
         self.first + self.before
     }
 
-    /// Returns the run of the block at a unit, by its record.
     fn of(unit: usize) -> Self {
         let record = MAP.record(unit);
         let before = record.carved.load(Ordering::Relaxed) as usize;
@@ -70,7 +65,6 @@ impl Run {
         Self { first: unit - before, before, units, after }
     }
 
-    /// Returns the run's place, for `warm`.
     fn place(self) -> Place {
         let usable = large_block::usable(MAP.record(self.block()));
         let (block, before, behind) = (self.block(), self.before, self.units + self.after);
@@ -78,7 +72,7 @@ impl Run {
     }
 
     /// Makes a run from the queue usable again for a block of `usable` bytes, which read as zero.
-    /// False: the kernel refused, and the run's addresses are lost.
+    /// False: the kernel refused, and the addresses are lost.
     fn begin_again(self, usable: usize) -> bool {
         let place = self.place();
         if place.is_warm() {
@@ -100,8 +94,7 @@ impl Run {
         if place.is_warm() && !place.cool() {
             return;
         }
-        // Each guard is removed by a call of its own, as it was made: the kernel may limit the
-        // calls.
+        // Guards are removed as they were made, because the kernel may limit the calls.
         let guards = [
             (self.first, self.before),
             (self.block(), self.units),
@@ -134,8 +127,7 @@ static QUEUE: Lock<Queue> =
     Lock::new(Queue { runs: [Run::NONE; QUEUED], next: 0, units: 0, random: Random::new() });
 
 impl Queue {
-    /// Removes a run of `units` units from the older half. The search begins at a random run, so a
-    /// forked child uses another order than its parent.
+    /// Removes a run of `units` units from the older half, from a random run on.
     fn take(&mut self, units: usize) -> Option<Run> {
         let from = self.random.below(QUEUED / 2);
         let at = (from..from + QUEUED / 2)
@@ -167,7 +159,6 @@ impl Queue {
         }
     }
 
-    /// Returns the random lengths of two guards.
     fn guards(&mut self) -> (usize, usize) {
         (1 + self.random.below(MOST_GUARD), 1 + self.random.below(MOST_GUARD))
     }
@@ -186,20 +177,19 @@ fn whole_pages(size: usize) -> usize {
     size.max(1).next_multiple_of(SYSTEM.page_size())
 }
 
-/// Returns the range behind a block's usable bytes: the rest of its units, and the guard.
+/// Returns the rest of the block's units behind its usable bytes, and the guard.
 fn behind(run: Run, usable: usize) -> (*mut u8, usize) {
     let block = MAP.address_of(run.block());
     (block.wrapping_add(usable), (run.units + run.after) * UNIT - usable)
 }
 
-/// Returns a block of `request.size` bytes. The size is 0 only if the alignment exceeds that of
-/// empty slots. Null: there is no memory.
+/// Returns a block. The size is 0 only if the alignment exceeds that of empty slots.
 pub(super) fn allocate(request: Request) -> *mut u8 {
     allocate_with_room(request, 0)
 }
 
-/// Does the same as [`allocate`], for a block that grew and will probably grow again. The run has
-/// half as many units in addition, which stay guarded until the block grows.
+/// Like [`allocate`], for a block that will probably grow again. The run has half as many units in
+/// addition, which stay guarded until then.
 pub(super) fn allocate_to_grow(request: Request) -> *mut u8 {
     let room = request.size.div_ceil(UNIT) / 2;
     let block = allocate_with_room(request, room);
@@ -209,7 +199,7 @@ pub(super) fn allocate_to_grow(request: Request) -> *mut u8 {
 fn allocate_with_room(request: Request, room: usize) -> *mut u8 {
     let Request { size, align, .. } = request;
     let usable = whole_pages(size);
-    // A signal handler that may have interrupted the holder of a lock gets no large block.
+    // A signal handler that may have interrupted the holder of a lock gets no block.
     if sync::is_interrupted() || os::is_more_than_there_is(usable) {
         return core::ptr::null_mut();
     }
@@ -247,17 +237,14 @@ fn allocate_with_room(request: Request, room: usize) -> *mut u8 {
     // SAFETY: the bytes are the usable bytes of a new block, which no other code knows yet.
     unsafe { slots::end(block, size, usable) };
     MAP.set_entries(unit + 1, run.units - 1, Entry::large_rest(unit));
-    // A thread that reads the entry also sees this record, which says that the block has no tail to
-    // cut off.
+    // A reader of the entry sees this record, too: the block has no tail to cut off.
     fence(Ordering::Release);
     MAP.set_entry(unit, Entry::LARGE_HEAD);
     block
 }
 
-/// Takes a run from the chunk. Its bytes read as zero.
 fn take(units: usize, align: usize) -> Option<Run> {
     let (before, after) = if chunk::is_limited() { (1, 1) } else { QUEUE.lock().guards() };
-    // The block has the run's alignment.
     let step = align.div_ceil(UNIT).max(1);
     let before = if step > 1 { step } else { before };
     if before > u16::MAX as usize {
@@ -267,8 +254,7 @@ fn take(units: usize, align: usize) -> Option<Run> {
     let taken = chunk::take(all, step, Want::Zero, Entry::GUARD, |_| Entry::GUARD)?;
     let run = Run { first: taken.unit, before, units, after };
     if !taken.zero {
-        // The guards' bytes become zero, too: the kernel may refuse guards, and a run that goes
-        // back to the chunk must read as zero.
+        // The guards, too: the kernel may refuse them, and the chunk takes back only zeros.
         let at = MAP.address_of(run.first);
         // SAFETY: the new run is committed, and no other code knows it.
         unsafe { SYSTEM.make_zero(at, all * UNIT) };
@@ -276,7 +262,6 @@ fn take(units: usize, align: usize) -> Option<Run> {
     Some(run)
 }
 
-/// Returns the unit of the large block of this heap that begins at an address.
 fn unit_of(address: usize) -> Option<usize> {
     let (unit, entry) = MAP.lookup(address);
     let is_one = entry == Entry::LARGE_HEAD
@@ -303,7 +288,6 @@ pub(super) fn find(address: usize) -> Option<Extent> {
     Some(Extent { block, size: if is_live { asked } else { large_block::usable(record) }, is_live })
 }
 
-/// Returns the bytes requested for the live block that begins at an address.
 pub(super) fn asked(address: usize) -> Option<usize> {
     asked_of(unit_of(address)?)
 }
@@ -341,8 +325,7 @@ pub(super) fn free(block: *mut u8, what: Return) -> bool {
     let run = Run::of(unit);
     let is_lost = sync::is_interrupted();
     if run.all() > QUEUED_UNITS && !is_lost {
-        // A run this long never waits in the queue, so guards on its pages do not pay. The pages
-        // are dropped at once.
+        // A run this long never waits in the queue, so guards on its pages do not pay.
         // SAFETY: the caller gives up the block.
         unsafe { SYSTEM.make_zero(block, usable) };
         run.give(0);
@@ -350,13 +333,11 @@ pub(super) fn free(block: *mut u8, what: Return) -> bool {
     }
     let place = run.place();
     if is_lost || !place.free() {
-        // SAFETY: the caller gives up the block. (The bytes behind its pages are guarded or read as
-        // zero.)
+        // SAFETY: the caller gives up the block. (The bytes behind it are guarded or zero.)
         unsafe { take_away(block, usable) };
         chunk::note_purged(usable);
         if is_lost || !place.cool_live() {
-            // The block's addresses are lost: a signal handler waits for no lock, or the kernel
-            // refused.
+            // The addresses are lost: a signal handler waits for no lock, or the kernel refused.
             return true;
         }
     }
@@ -370,7 +351,6 @@ pub(super) fn free(block: *mut u8, what: Return) -> bool {
     true
 }
 
-/// Checks the end of the live block at `unit` and the call's claims about it.
 fn look_at(unit: usize, asked: usize, what: Return) {
     let record = MAP.record(unit);
     let (block, usable) = (MAP.address_of(unit), large_block::usable(record));
@@ -378,7 +358,6 @@ fn look_at(unit: usize, asked: usize, what: Return) {
     let (made, align) = (made & MAKER, 1 << (made >> ALIGN_SHIFT));
     let align = super::known_align(made, align);
     super::compare(made, align, asked, block.addr(), what, |told| {
-        // (`told` may be any number.)
         told.max(1) <= usable - SYSTEM.page_size() || told > usable
     });
     // SAFETY: the bytes are the usable bytes of a live block: whole pages.
@@ -398,8 +377,7 @@ pub(super) fn checked(address: usize, what: Return) -> Option<usize> {
 /// From this size on, a resize moves pages instead of copying bytes.
 pub(super) const MOVE_PAGES: usize = 1 << 20;
 
-/// Resizes a block in place to `size` bytes, which is more than a slot has. False: the block must
-/// move.
+/// Resizes a block in place to `size` bytes, more than a slot has. False: the block must move.
 pub(super) fn resize(block: *mut u8, size: usize) -> bool {
     let Some(unit) = unit_of(block.addr()) else { return false };
     let record = MAP.record(unit);
@@ -445,23 +423,18 @@ pub(super) fn resize(block: *mut u8, size: usize) -> bool {
     true
 }
 
-/// Holds the lock across a fork.
 pub(super) fn before_fork() {
     QUEUE.acquire();
 }
 
-/// Releases the lock on either side of a fork.
-///
 /// # Safety
 ///
 /// The call follows [`before_fork`] in the forking thread or its copy in the child.
 pub(super) unsafe fn after_fork() {
-    // SAFETY: the caller promises that this thread, or the thread that it is a copy of, holds the
-    // lock.
+    // SAFETY: this thread, or the thread that it is a copy of, took the lock before the fork.
     unsafe { QUEUE.release() };
 }
 
-/// Releases the addresses of all freed blocks.
 pub(super) fn trim() {
     let mut out = [Run::NONE; QUEUED];
     {

@@ -19,15 +19,13 @@
 //!
 //! **Blocks.** A block is exactly as long as requested. Behind it lies a secret word with a first
 //! byte of zero (`word`), and then zeros. A new block reads as zero, because the free cleared it.
-//!
 //! docs/hardened.md tells which attacks each property stops. The ideas are those of hardened_malloc
 //! (out-of-line metadata, quarantine, canaries, zero on free), scudo and snmalloc (sampled guards,
-//! random order). The combination in one library, chosen at start beside other modes, is new.
+//! random order).
 //!
 //! Invariants: no metadata that the heap trusts lies in the window, or at a known distance from it.
-//! The settings are read-only.
-//!
-//! Called by `heap`: its tables for hardened stubs (`modes`), its start and its fork handlers.
+//! The settings are read-only. Called by `heap`: its tables for hardened stubs (`modes`), its start
+//! and its fork handlers.
 
 mod cache;
 mod judge;
@@ -64,19 +62,15 @@ use settings::Settings;
 use slots::Slot;
 use word::{CANARY, IN_RING, MOST_SLACK};
 
-/// The block that contains an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Extent {
-    /// The block's first byte.
     pub(crate) block: usize,
     /// The bytes requested. If the slot is free: the bytes of the slot.
     pub(crate) size: usize,
-    /// Whether the block is live.
     pub(crate) is_live: bool,
 }
 
-/// Makes a guarded block for a request, if this request is chosen for one. The arguments are the
-/// request and the number of slots that the next refill draws.
+/// Makes a guarded block if the request is chosen. The number: slots that the next refill draws.
 pub(crate) type Guards = fn(Request, usize) -> Option<NonNull<u8>>;
 
 /// Starts the heap if the options select it. The caller has opened the window, and no thread
@@ -110,8 +104,7 @@ pub(crate) fn start(options: &Options, guards: Guards) {
     unsafe { settings::set(settings) };
 }
 
-/// Serves a request of 1 to `LINEAR_MAX` bytes of a thread whose hot part is a hardened stub,
-/// `FULL` or light.
+/// Serves a request of 1 to `LINEAR_MAX` bytes. `hot` is a hardened stub, `FULL` or light.
 #[inline(always)]
 pub(crate) fn malloc<const FROM: u8, const FULL: bool>(size: usize, hot: &Hot) -> *mut u8 {
     match Cache::of(hot).malloc::<FROM, FULL>(size) {
@@ -121,7 +114,6 @@ pub(crate) fn malloc<const FROM: u8, const FULL: bool>(size: usize, hot: &Hot) -
     }
 }
 
-/// Serves [`malloc`] if no slot is ready.
 #[cold]
 #[inline(never)]
 fn malloc_few<const FROM: u8, const FULL: bool>(size: usize, hot: &Hot) -> *mut u8 {
@@ -136,8 +128,7 @@ fn malloc_few<const FROM: u8, const FULL: bool>(size: usize, hot: &Hot) -> *mut 
     malloc_cold::<FROM>(size, hot)
 }
 
-/// Serves a request of `LINEAR_MAX + 1` to `SLAB_MAX` bytes of a thread whose hot part is a
-/// hardened stub.
+/// Serves a request of `LINEAR_MAX + 1` to `SLAB_MAX` bytes. `hot` is a hardened stub.
 #[inline(never)]
 pub(crate) fn malloc_medium<const FROM: u8>(size: usize, hot: &Hot) -> *mut u8 {
     debug_assert!((LINEAR_MAX + 1..=SLAB_MAX).contains(&size));
@@ -153,9 +144,8 @@ pub(crate) fn malloc_medium<const FROM: u8>(size: usize, hot: &Hot) -> *mut u8 {
     malloc_cold::<FROM>(size, hot)
 }
 
-/// Returns whether [`malloc`] and [`malloc_medium`] serve requests with this alignment. (They serve
-/// no `new` with an explicit alignment: the maker of its block differs, because `delete` must name
-/// the alignment, too.)
+/// Returns whether [`malloc`] and [`malloc_medium`] serve this alignment. They serve no `new` with
+/// an explicit alignment, because its `delete` must name the alignment, too.
 #[inline(always)]
 pub(crate) fn is_plain(origin: Origin, align: usize) -> bool {
     let most = if matches!(origin, Origin::New | Origin::NewArray) { 1 } else { MIN_ALIGN };
@@ -184,8 +174,8 @@ fn malloc_changed<const FROM: u8>(size: usize, hot: &Hot, changed: *mut u8) -> *
     }
 }
 
-/// Frees a block of `unit` if all checks pass. The thread's hot part is a hardened stub. The call
-/// names a size in `told`. False: the slow path must decide.
+/// Frees a block of `unit` if all checks pass. `hot` is a hardened stub, and `told` the size that
+/// the call names. False: the slow path must decide.
 ///
 /// # Safety
 ///
@@ -201,8 +191,7 @@ pub(crate) unsafe fn free<const FROM: u8, const FULL: bool>(
     unsafe { Cache::of(hot).free::<FROM, FULL>(block, unit, told) }
 }
 
-/// Frees a block that [`free`] does not take because it is long or its ring is full, if all checks
-/// pass. False: the slow path must decide.
+/// Frees a long block, or a block whose ring is full, like [`free`].
 ///
 /// # Safety
 ///
@@ -242,7 +231,6 @@ pub(crate) fn allocate(cache: Option<&'static Cache>, request: Request) -> *mut 
     }
 }
 
-/// Returns the maker of a requested block.
 fn maker_of(request: Request) -> u16 {
     word::maker(request.origin, request.align > 1)
 }
@@ -260,7 +248,6 @@ fn allocate_empty(request: Request) -> *mut u8 {
     slot.block
 }
 
-/// Returns whether blocks of different tokens lie in different slabs.
 #[inline]
 pub(crate) fn has_groups() -> bool {
     is_on() && settings::get().full
@@ -285,7 +272,6 @@ fn group(token: usize) -> usize {
     if token >> 32 != 0 { token >> 62 } else { token & 3 }
 }
 
-/// Serves a request in a group, like [`allocate`].
 fn allocate_in(group: usize, request: Request) -> *mut u8 {
     let Request { size, align, .. } = request;
     let is_small = size != 0 && size <= isize::MAX as usize && align <= isize::MAX as usize;
@@ -325,7 +311,6 @@ fn renew(cache: &Cache, class: usize) -> bool {
     is_ready
 }
 
-/// Does the periodic work of slow paths.
 fn pass() {
     if !sync::is_interrupted() {
         let now = os::coarse_ms();
@@ -391,7 +376,6 @@ fn mend(block: *mut u8, request: Request) -> Option<*mut u8> {
     Some(make_live(slot, request))
 }
 
-/// Returns the name of the call that makes a request.
 fn request_name(request: Request) -> &'static str {
     match request.origin {
         _ if request.zero => "calloc",
@@ -399,7 +383,6 @@ fn request_name(request: Request) -> &'static str {
     }
 }
 
-/// Makes a block of a slot that the caller holds.
 fn make_live(slot: Slot, request: Request) -> *mut u8 {
     slot.make_live(maker_of(request), request.size);
     zeroed(slot.block, request)
@@ -417,8 +400,8 @@ fn zeroed(block: *mut u8, request: Request) -> *mut u8 {
     block
 }
 
-/// Compares the claims of a call with a live block. `made_align` is the block's alignment if known.
-/// Slots do not keep the alignment.
+/// Compares the claims of a call with a live block. `made_align`: the block's alignment if known;
+/// slots do not keep it.
 fn compare(
     made: u16,
     made_align: Option<usize>,
@@ -447,8 +430,7 @@ fn compare(
     }
 }
 
-/// Compares the claims of a call with a live block between guards, as if the block were in a slot.
-/// A request of this origin and alignment made the block, for `asked` bytes.
+/// Like `compare`, for a block of `asked` bytes between guards, made by this origin and alignment.
 #[cfg(feature = "debug")]
 pub(crate) fn compare_guarded(
     origin: Origin,
@@ -467,13 +449,11 @@ fn known_align(made: u16, align: usize) -> Option<usize> {
     is_named.contains(&made).then_some(align)
 }
 
-/// Returns whether blocks of these lengths are in different size classes.
 fn is_other(told: usize, asked: usize) -> bool {
     class_of(told.max(1), 1) != class_of(asked.max(1), 1)
 }
 
-/// Returns the bytes requested for the live block in a slot, if the address that a call names is
-/// its start. Checks the claims of the call.
+/// Checks a call's claims. Returns the bytes requested if the call names a live block's start.
 fn checked(slot: Slot, offset: usize, what: Return) -> Option<usize> {
     let (call, address) = (what.call.word(), slot.block.addr());
     let known = slot.read();
@@ -498,12 +478,9 @@ fn checked(slot: Slot, offset: usize, what: Return) -> Option<usize> {
     Some(asked)
 }
 
-/// Frees a block, which is not null. False: the block is not this heap's. `cache` is the calling
-/// thread's, if it has one.
-///
-/// Slabs and large blocks of this heap have their own owner in the address map, so any thread frees
-/// them. Blocks made before the options were read, or by first-class heaps, are freed as in fast
-/// mode.
+/// Frees a block, which is not null. False: the block is not this heap's. Any thread frees blocks
+/// of this heap, because they have their own owner in the address map. Blocks made before the
+/// options were read, or by first-class heaps, are freed as in fast mode.
 ///
 /// # Safety
 ///
@@ -523,8 +500,7 @@ pub(crate) unsafe fn give_back(
         return true;
     }
     slot.write(IN_RING);
-    // (If a signal handler that interrupted the holder of the class's lock frees the slot, the slot
-    // is lost.)
+    // (A signal handler that interrupted the holder of the class's lock loses the slot.)
     if slot.is_empty {
         slabs::put(slabs::EMPTY, iter::once(slot.as_free()));
         return true;
@@ -542,8 +518,7 @@ pub(crate) unsafe fn give_back(
     true
 }
 
-/// Reports a pointer that leads into this heap, but not to a block. False: the pointer leads
-/// elsewhere.
+/// Reports a pointer into this heap, but not to a block. False: it leads elsewhere.
 fn is_misplaced(address: usize, unit: usize, entry: Entry, what: Return) -> bool {
     let call = what.call.word();
     if let Some(found) = large::find(address) {
@@ -621,12 +596,10 @@ pub(crate) unsafe fn realloc(
         }
     };
     let mut new = make();
-    // SAFETY: both blocks have this many bytes. The old block is the caller's, the new block is
-    // ours.
+    // SAFETY: both blocks have this many bytes, the old one is the caller's, the new one ours.
     let moved =
         |new| unsafe { os::move_bytes(block, new, asked.min(size), large::MOVE_PAGES) }.is_some();
-    // If pages could not be moved, the new block may have a hole and is not used again. From then
-    // on no pages move in this process, so the second try copies the bytes.
+    // If pages could not be moved, the new block may have a hole. The second try copies the bytes.
     if !new.is_null() && !moved(new) {
         new = make();
         if !new.is_null() && !moved(new) {
@@ -658,8 +631,7 @@ fn resize_slot(slot: Slot, asked: usize, request: Request) -> bool {
     true
 }
 
-/// Returns the usable bytes of a block: as many as were requested. `None`: the block is not this
-/// heap's.
+/// Returns the bytes requested for a block. `None`: the block is not this heap's.
 #[cold]
 pub(crate) fn usable_size(block: *const u8, what: Return) -> Option<usize> {
     let address = block.addr();
@@ -670,8 +642,7 @@ pub(crate) fn usable_size(block: *const u8, what: Return) -> Option<usize> {
 }
 
 /// Returns the bytes from an address in a slab of this heap to the end of its block. 0: the address
-/// is behind the block, or the block is free. Bounds checks before copies call this function. It
-/// takes one load more than the lookup of the slot.
+/// is behind the block, or the block is free.
 #[inline(always)]
 pub(crate) fn room(unit: usize, entry: Entry, class: usize, address: usize) -> usize {
     let offset = address & (UNIT - 1);
@@ -686,13 +657,11 @@ pub(crate) fn room(unit: usize, entry: Entry, class: usize, address: usize) -> u
     end.saturating_sub(offset)
 }
 
-/// Returns whether the program continues after a report of misuse.
 pub(crate) fn reports_misuse() -> bool {
     is_on() && settings::get().reports
 }
 
-/// Returns the block that contains an address, in constant time. `None`: the address is not in a
-/// block of this heap.
+/// Returns the block, live or free, that contains an address, in constant time.
 pub(crate) fn extent(address: usize) -> Option<Extent> {
     match Slot::of(address) {
         Some((slot, _)) => Some(slot.extent(slot.read())),
@@ -700,7 +669,6 @@ pub(crate) fn extent(address: usize) -> Option<Extent> {
     }
 }
 
-/// Lets `describe` read a slab.
 static READER: Reader = Reader {
     read: |_, address| {
         let mut found = describe::nothing(describe::Kind::Small);
@@ -720,7 +688,6 @@ static READER: Reader = Reader {
     },
 };
 
-/// Returns the contents of slot `index` of this heap's slab at `unit` with this entry and class.
 pub(crate) fn in_slot(unit: usize, entry: Entry, class: usize, index: usize) -> Extent {
     let slot = Slot::at(unit, class, index, entry.owner() == HARDENED_EMPTY);
     slot.extent(slot.read())
@@ -746,8 +713,8 @@ pub(crate) fn at_exit() {
                 let size = size_class::size(class);
                 // SAFETY: the bytes are those of a free slot, and there is no other thread.
                 let is_changed = !unsafe { slots::is_zero(slot.block, size) };
-                // (Otherwise a call holds the slot: a signal handler interrupted the call and ends
-                // the process.)
+                // (Otherwise a signal handler interrupted a call that holds the slot, and ends the
+                // process.)
                 if is_changed && (slab.is_returned(index) || cache::holds(slot.block)) {
                     judge::report(Wrong::WriteAfterFree, "exit", address, size);
                 }
@@ -758,7 +725,6 @@ pub(crate) fn at_exit() {
     }
 }
 
-/// Returns the number of slots in threads' rings, and their bytes.
 pub(crate) fn cached() -> (usize, usize) {
     if is_on() { Cache::held_by_all() } else { (0, 0) }
 }
@@ -772,7 +738,6 @@ pub(crate) fn trim(cache: Option<&'static Cache>) -> usize {
     slabs::trim()
 }
 
-/// Holds all locks across a fork.
 pub(crate) fn before_fork() {
     if is_on() {
         cache::before_fork();
@@ -781,8 +746,6 @@ pub(crate) fn before_fork() {
     }
 }
 
-/// Releases the locks on either side of a fork.
-///
 /// # Safety
 ///
 /// The call follows [`before_fork`] in the forking thread or its copy in the child.
@@ -797,7 +760,6 @@ pub(crate) unsafe fn after_fork() {
     }
 }
 
-/// Makes a forked child choose differently from its parent.
 pub(crate) fn choose_anew_after_fork() {
     if is_on() {
         random::choose_anew();

@@ -6,18 +6,17 @@
 //!   the stream's key                           | counter          --8 rounds-->  16 words
 //! ```
 //!
-//! Words have 32 bits, and are taken one by one. Each thread (its cache) and each size class has a
-//! stream. The heap asks the kernel for the key when it starts. A forked child asks again, unless
-//! it is in a sandbox. In a sandbox the process's number makes its keys differ from the parent's.
-//!
-//! Called by the other files of `hardened`, which draw slots and place runs.
+//! Each thread (its cache) and each size class has a stream. The heap asks the kernel for the key
+//! when it starts. A forked child asks again. In a sandbox it does not, and the process's number
+//! makes its keys differ from the parent's. Called by the other files of `hardened`, which draw
+//! slots and place runs.
 #![forbid(unsafe_code)]
 
 use crate::os;
 use crate::substrate;
 use crate::sync::atomic::{AtomicU32, Ordering};
 
-/// The number of forks from the first process to this process, counted from 1.
+/// The number of forks from the first process to this one, plus 1.
 static GENERATION: AtomicU32 = AtomicU32::new(1);
 
 /// Makes all streams of a forked child begin anew, with other keys.
@@ -30,22 +29,18 @@ pub(super) fn choose_anew() {
 
 const WORDS: usize = 16;
 const ROUNDS: usize = 8;
-/// The most things that one call shuffles.
 pub(super) const MOST_SHUFFLED: u32 = 4096;
-/// 64 random bits make [`CHOICES`] choices among up to [`FEW`] things, and [`CHOICES_AMONG_MANY`]
-/// choices among more things.
+/// 64 random bits make this many choices among up to [`FEW`] things, and among more things.
 const FEW: u32 = 128;
 const CHOICES: u32 = 6;
 const CHOICES_AMONG_MANY: u32 = 3;
 
 /// A stream of random numbers. The zero value has no key yet.
 pub(super) struct Random {
-    /// The generation of the process that drew the key.
     generation: u32,
     key: [u32; 8],
     counter: u64,
     block: [u32; WORDS],
-    /// Words of `block` that are left.
     left: usize,
 }
 
@@ -54,7 +49,6 @@ impl Random {
         Self { generation: 0, key: [0; 8], counter: 0, block: [0; WORDS], left: 0 }
     }
 
-    /// Returns the next 32 bits.
     pub(super) fn next(&mut self) -> u32 {
         let generation = GENERATION.load(Ordering::Relaxed);
         if self.left == 0 || self.generation != generation {
@@ -77,11 +71,9 @@ impl Random {
     }
 
     /// Puts `count` things, at most [`MOST_SHUFFLED`], into random order (Fisher and Yates). Passes
-    /// pairs of places to `change`, which exchanges them.
-    ///
-    /// 64 random bits are a fraction between 0 and 1. The integer part of its product with a bound
-    /// is a choice. The fractional part is the next fraction, with fewer bits. (So the bias of a
-    /// choice is at most 2^-22.)
+    /// pairs of places to `change`, which exchanges them. 64 random bits are a fraction between 0
+    /// and 1. The integer part of its product with a bound is a choice, and the fractional part the
+    /// next fraction. The bias of a choice is at most 2^-22.
     #[inline]
     pub(super) fn shuffle(&mut self, count: u32, mut change: impl FnMut(u32, u32)) {
         debug_assert!(count <= MOST_SHUFFLED);
@@ -99,22 +91,20 @@ impl Random {
     }
 }
 
-/// The process's key, and the number of keys drawn from it.
+/// The process's key, and the keys drawn from it.
 static PROCESS_KEY: [AtomicU32; 8] = [const { AtomicU32::new(0) }; 8];
 static DRAWN: AtomicU32 = AtomicU32::new(0);
 
-/// Asks the kernel for the process's key.
 pub(super) fn begin() {
     let mut bytes = [0; 32];
     os::random(&mut bytes);
     for (word, bytes) in PROCESS_KEY.iter().zip(bytes.chunks_exact(4)) {
         let bytes = [bytes[0], bytes[1], bytes[2], bytes[3]];
-        // (If the kernel refuses a key, the key drawn before stays in use.)
+        // If the kernel refuses a key, the key drawn before stays in use.
         word.fetch_xor(u32::from_ne_bytes(bytes), Ordering::Relaxed);
     }
 }
 
-/// Returns a key for a stream.
 fn draw_key() -> [u32; 8] {
     let mut key = [0; 8];
     for (word, secret) in key.iter_mut().zip(&PROCESS_KEY) {
@@ -153,7 +143,6 @@ fn block(key: &[u32; 8], counter: u64) -> [u32; WORDS] {
     words
 }
 
-/// Does a quarter round of each column.
 #[inline(always)]
 fn quarters([mut a, mut b, mut c, mut d]: [Row; 4]) -> [Row; 4] {
     for (left, right) in [(16, 12), (8, 7)] {
@@ -179,7 +168,7 @@ fn turn(one: Row, other: Row, by: u32) -> Row {
 mod tests {
     use super::*;
 
-    /// Tests the first vector for 8 rounds, a key of 256 zeros and no nonce
+    /// The first vector for 8 rounds, 256 zeros and no nonce
     /// (draft-strombergson-chacha-test-vectors).
     #[test]
     fn it_is_chacha8() {
@@ -204,7 +193,6 @@ mod tests {
         assert!((0..100).any(|_| random.next() != first));
     }
 
-    /// Each thing gets to each place about equally often.
     #[test]
     fn a_shuffle_is_fair() {
         const THINGS: usize = 8;
@@ -216,7 +204,6 @@ mod tests {
             random.shuffle(THINGS as u32, |at, other| things.swap(at as usize, other as usize));
             things.iter().zip(&mut seen).for_each(|(&thing, seen)| seen[thing] += 1);
         }
-        // The streams are fixed, so the result never varies.
         let mean = rounds / THINGS;
         assert!(seen.iter().flatten().all(|&count| count > mean / 2 && count < mean * 3 / 2));
     }

@@ -4,10 +4,8 @@
 //!   one page of the library's data     | on, secret, table of slots, switches | nothing |
 //! ```
 //!
-//! An attacker who can write anywhere cannot switch a check off here.
-//!
-//! [`set`] writes the settings once, under the lock of the process heap's start. No other code
-//! writes.
+//! An attacker who can write anywhere cannot switch a check off here. Only [`set`] writes, once,
+//! under the lock of the process heap's start.
 
 use core::cell::UnsafeCell;
 use core::ptr;
@@ -16,21 +14,15 @@ use crate::options::Detect;
 use crate::os;
 use crate::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 
-/// The settings.
 pub(super) struct Settings {
-    /// The secret of all canaries.
     pub(super) secret: u64,
     /// The word of the first slot of unit 0: see `slots`.
     pub(super) words: *const AtomicU16,
-    /// The function that makes guarded blocks.
     pub(super) guards: Option<super::Guards>,
-    /// Whether address space is limited. The words are then reserved extent by extent.
+    /// With limited address space the words are reserved extent by extent.
     pub(super) is_limited: bool,
-    /// Whether the mode is `hardened:full`.
     pub(super) full: bool,
-    /// Whether the program continues after a report of misuse.
     pub(super) reports: bool,
-    /// The kinds of misuse that are checked.
     pub(super) detect: Detect,
 }
 
@@ -68,15 +60,12 @@ pub(crate) fn is_on() -> bool {
     THE.on.load(Ordering::Acquire)
 }
 
-/// Returns the settings of a hardened process.
 #[inline(always)]
 pub(super) fn get() -> &'static Settings {
     // SAFETY: only the hardened heap calls this, and it starts after the settings are final.
     unsafe { &*THE.settings.get() }
 }
 
-/// Sets the settings, once.
-///
 /// # Safety
 ///
 /// No other thread uses the hardened heap yet, and no other thread calls this function.

@@ -9,25 +9,22 @@
 //! ```
 //!
 //! A slab's slots are *opened* a few pages at a time (light) or all at once (full), and drawn at
-//! random among the free slots. Free slots read as zero. With `hardened:full`, a new slab is made
-//! if fewer slots are free than an eighth of those that are out. So a freed slot waits among many
-//! free slots.
+//! random among the free slots. Free slots read as zero. With `hardened:full`, a freed slot waits
+//! among many: a new slab is made if fewer slots are free than an eighth of those that are out.
 //!
-//! An unused slab gives its memory back to the kernel after it was idle for a while (`pass`). An
-//! eighth of the class's slabs keep their memory, so a program that frees and allocates in turns
-//! does not fault each time. A slab's addresses are never used for another class, so a dangling
-//! pointer leads at worst to a block of its own class.
+//! A slab gives its memory back to the kernel after it was unused for a while (`pass`). An eighth
+//! of the class's slabs keep their memory, so a program that frees and allocates in turns does not
+//! fault. A slab's addresses never serve another class, so a dangling pointer leads at worst to a
+//! block of its own class.
 //!
 //! With `hardened:full`, calls with a token (`__alloc_token_*`) have their own classes, in four
 //! groups. Blocks of two groups never share a slab, now or later. They use no ring: a freed slot
-//! waits in its class.
-//!
-//! One more class serves blocks of size 0. All of its extents are guarded, so every access fails.
+//! waits in its class. One more class serves blocks of size 0. All of its extents are guarded, so
+//! every access fails.
 //!
 //! Invariants: the class's lock protects all of this state. A thread takes it with no other lock of
-//! this heap, and before the chunk's. A slab is listed while it has free or unopened slots.
-//!
-//! Called by `cache` and `mod`.
+//! this heap, and before the chunk's. A slab is listed while it has free or unopened slots. Called
+//! by `cache` and `mod`.
 
 use core::iter;
 use core::ptr;
@@ -55,12 +52,11 @@ const GROUPED: usize = EMPTY + 1;
 const GROUPS: usize = HARDENED_GROUPS as usize;
 const ALL_CLASSES: usize = GROUPED + GROUPS * CLASSES;
 
-/// Returns the class of a group for slots of `class`.
 pub(super) fn grouped(class: usize, group: usize) -> usize {
     GROUPED + group * CLASSES + class
 }
 
-/// Returns the class whose slots a (grouped or empty) class uses, and the owner of its slabs.
+/// Returns the class of slots that a class uses, and the owner of its slabs.
 fn slots_of(class: usize) -> (usize, u32) {
     match class.checked_sub(GROUPED) {
         Some(at) => (at % CLASSES, HARDENED_GROUP + (at / CLASSES) as u32),
@@ -69,20 +65,17 @@ fn slots_of(class: usize) -> (usize, u32) {
     }
 }
 
-/// Returns the group of a slab, by its unit's entry. `None`: the unit is no slab, or in no group.
+/// Returns the group of the slab whose unit has this entry.
 pub(super) fn group_of(entry: Entry) -> Option<usize> {
     let Kind::Slab(_) = entry.kind() else { return None };
     let group = entry.owner().checked_sub(HARDENED_GROUP)?;
     (group < HARDENED_GROUPS).then_some(group as usize)
 }
-/// Bytes of slots opened at a time.
 const OPENED: usize = 8 << 10;
-/// The fewest slots opened at a time.
 const LEAST_OPENED: usize = 8;
-/// Units of a class's first extent, and of the largest one.
+/// Units of a class's first extent, and of its longest.
 const FIRST_EXTENT: usize = 4;
 const MOST_EXTENT: usize = 256;
-/// The most units of a gap.
 const MOST_GAP: usize = 16;
 /// One unit in this many is a guard.
 const GUARD_EVERY_LIGHT: usize = 8;
@@ -92,7 +85,7 @@ const KEPT: usize = 8;
 /// The other unused slabs keep their memory until no slab was needed for this many milliseconds.
 const DELAY: u32 = 100;
 
-/// The time of the next look at idle slabs in milliseconds, or [`NEVER`].
+/// The time of the next look at idle slabs, or [`NEVER`].
 static DUE: AtomicU32 = AtomicU32::new(NEVER);
 const NEVER: u32 = 0;
 
@@ -113,24 +106,19 @@ struct Extent {
     left: usize,
 }
 
-/// The state of a class.
 pub(super) struct Class {
-    /// Slabs with slots to draw.
     listed: UnitList<BySize>,
     last: usize,
     extent: Extent,
-    /// Units of slabs.
     units: usize,
     /// Free opened slots, and slots that are out.
     free: usize,
     out: usize,
-    /// The number of idle slabs (with memory, without a slot out), and its minimum since the last
-    /// look.
+    /// Idle slabs (with memory, without a slot out), and their minimum since the last look.
     idle: usize,
     spared: usize,
     random: Random,
-    /// In a grouped class: freed slots that wait, in a ring, and the next place. Null: an empty
-    /// place.
+    /// In a grouped class: a ring of freed slots that wait, or nulls, and the next place.
     waiting: [*mut u8; WAITING],
     waits: usize,
 }
@@ -143,14 +131,13 @@ const WAITING: usize = 32;
 
 static ALL: [Lock<Class>; ALL_CLASSES] = [const { Lock::new(Class::new()) }; ALL_CLASSES];
 
-/// Returns the locked class. `None`: the caller is a signal handler that may have interrupted the
-/// holder.
+/// Returns the locked class. `None`: a signal handler may have interrupted the holder.
 fn lock(class: usize) -> Option<Guard<'static, Class>> {
     if sync::is_interrupted() { ALL[class].try_lock() } else { Some(ALL[class].lock()) }
 }
 
-/// Draws up to `most` slots of a class, marks them as in a ring, and passes them to `sink`. Returns
-/// their number. 0: there is no memory, or a handler cannot wait for the lock.
+/// Draws up to `most` slots of a class for `sink`, marks them as in a ring, and returns their
+/// number. 0: there is no memory, or a handler cannot wait for the lock.
 pub(super) fn draw(class: usize, most: usize, mut sink: impl FnMut(Slot)) -> usize {
     // A signal handler does not wait for the chunk's lock either.
     let may_grow = !sync::is_interrupted();
@@ -172,8 +159,7 @@ pub(super) fn put(class: usize, slots: impl Iterator<Item = Free>) -> bool {
     true
 }
 
-/// Takes a freed slot of a grouped class, which waits until [`WAITING`] others were freed. False: a
-/// handler cannot wait for the lock.
+/// Takes a freed slot of a grouped class, which waits until [`WAITING`] others were freed.
 pub(super) fn put_to_wait(class: usize, slot: Slot) -> bool {
     let Some(mut it) = lock(class) else { return false };
     let at = it.waits;
@@ -185,8 +171,7 @@ pub(super) fn put_to_wait(class: usize, slot: Slot) -> bool {
     true
 }
 
-/// Releases the memory of up to [`MOST_PURGED`] idle slabs, if it is time. A slow path calls this
-/// without a lock.
+/// Releases up to [`MOST_PURGED`] idle slabs, if it is time. The caller holds no lock.
 pub(super) fn pass(now: u32) {
     let due = DUE.load(Ordering::Relaxed);
     let is_time = due != NEVER && now.wrapping_sub(due) < u32::MAX / 2;
@@ -204,7 +189,6 @@ pub(super) fn pass(now: u32) {
     }
 }
 
-/// Releases the memory of all slabs without a slot out. Returns the number of bytes.
 pub(super) fn trim() -> usize {
     let mut given = 0;
     for class in (0..ALL_CLASSES).filter(|&class| class != EMPTY) {
@@ -227,22 +211,18 @@ pub(super) fn trim() -> usize {
     given
 }
 
-/// Holds all locks across a fork.
 pub(super) fn before_fork() {
     for class in &ALL {
         class.acquire();
     }
 }
 
-/// Releases the locks on either side of a fork.
-///
 /// # Safety
 ///
 /// The call follows [`before_fork`] in the forking thread or its copy in the child.
 pub(super) unsafe fn after_fork() {
     for class in &ALL {
-        // SAFETY: the caller promises that this thread, or the thread that it is a copy of, holds
-        // the lock.
+        // SAFETY: this thread, or the thread that it is a copy of, took the lock before the fork.
         unsafe { class.release() };
     }
 }
@@ -264,7 +244,6 @@ impl Class {
         }
     }
 
-    /// Returns a slab with a free or unopened slot. Makes a new slab if the class `may_grow`.
     fn slab_to_draw_from(&mut self, class: usize, may_grow: bool) -> Option<usize> {
         let first = self.listed.first();
         if first.is_some() && !(settings::get().full && self.free < self.out / 8) {
@@ -279,7 +258,6 @@ impl Class {
         }
     }
 
-    /// Draws up to `most` slots of the listed slab at `unit`.
     fn draw_from(
         &mut self,
         class: usize,
@@ -312,8 +290,7 @@ impl Class {
                 (first.block.wrapping_add(index * size), first.word.wrapping_add(index));
             let slot = Slot { block, word, ..first };
             slot.write(IN_RING);
-            // The slot is verified when it is handed out. Most drawn slots were freed long ago, so
-            // the processor's caches have lost them.
+            // Most drawn slots were freed long ago, so the processor's caches have lost them.
             prefetch(slot.block);
             sink(slot);
         });
@@ -324,7 +301,6 @@ impl Class {
         drawn
     }
 
-    /// Takes slots back. Successive slots of one slab share one visit to the slab.
     fn put(&mut self, class: usize, mut slots: impl Iterator<Item = Free>) {
         let (slots_class, _) = slots_of(class);
         let way = WayBack::of(&MAP, slots_class, 0);
@@ -372,7 +348,6 @@ impl Class {
         }
     }
 
-    /// Returns the number of idle slabs that keep their memory in any case.
     fn kept(&self) -> usize {
         self.units / KEPT
     }
@@ -400,7 +375,6 @@ impl Class {
         self.idle > self.kept()
     }
 
-    /// Releases the memory of a slab without a slot out. Returns the number of bytes.
     fn purge(&mut self, slab: Slab<'_>) -> usize {
         self.free -= slab.free();
         slab.clear();
@@ -434,8 +408,7 @@ impl Class {
         Slab::at(&MAP, unit, 0).set_listed(false);
     }
 
-    /// Makes the next unit of the class's extent a slab. Takes a new extent if the class
-    /// `may_grow`.
+    /// Makes a unit of the extent a slab, or of a new extent if the class `may_grow`.
     fn new_slab(&mut self, class: usize, may_grow: bool) -> Option<usize> {
         loop {
             if self.extent.left == 0 && !(may_grow && self.new_extent(class)) {
@@ -457,7 +430,6 @@ impl Class {
         }
     }
 
-    /// Takes an extent. False: there is no memory.
     fn new_extent(&mut self, class: usize) -> bool {
         let is_limited = chunk::is_limited();
         let mut units =
@@ -472,7 +444,6 @@ impl Class {
     }
 
     /// Takes an extent of `units` units, with the shortest gaps if address space `is_limited`.
-    /// False: there is no memory.
     fn new_extent_of(&mut self, class: usize, units: usize, is_limited: bool) -> bool {
         let random = &mut self.random;
         let (before, after) = if is_limited {
@@ -513,14 +484,12 @@ impl Class {
     }
 }
 
-/// Returns whether the unit at a place in an extent is a guard.
 fn is_guard(place: usize) -> bool {
     let every = if settings::get().full { GUARD_EVERY_FULL } else { GUARD_EVERY_LIGHT };
     place % every == every - 1
 }
 
-/// Returns the class of a unit, if the unit is a slab of this heap, and whether its blocks have
-/// size 0.
+/// Returns the class of a unit that is a slab of this heap, and whether its blocks have size 0.
 pub(super) fn class_of(unit: usize) -> Option<(usize, bool)> {
     // SAFETY: callers pass units below the frontier, which is below the map's limit.
     let entry = unsafe { MAP.entry(unit) };

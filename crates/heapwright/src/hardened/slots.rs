@@ -8,12 +8,10 @@
 //! No slot is smaller than 16 bytes, so a unit has a word for each slot. An extent's words are
 //! committed with the extent (`slabs`). They read as zero, which means "in a ring".
 //!
-//! Invariants: only the holder of a slot changes the slot's word. The holder is the owner of the
-//! live block, the thread of the ring, or the holder of the class's lock. The change is a plain
-//! store. If two threads free a block at once, the heap finds the mistake when the slot returns to
-//! its slab or is handed out.
-//!
-//! Called by the other files of `hardened`.
+//! Invariants: only the holder of a slot changes the slot's word, by a plain store. The holder is
+//! the owner of the live block, the thread of the ring, or the holder of the class's lock. If two
+//! threads free a block at once, the heap finds that when the slot returns to its slab or is handed
+//! out. Called by the other files of `hardened`.
 
 use super::Extent;
 use super::settings;
@@ -24,17 +22,12 @@ use crate::os::{Memory, SYSTEM};
 use crate::size_class::{self, UNIT};
 use crate::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 
-/// The number of words of a unit.
 pub(super) const A_UNIT: usize = UNIT / 16;
 
-/// A slot.
 #[derive(Clone, Copy)]
 pub(super) struct Slot {
-    /// The first byte.
     pub(super) block: *mut u8,
-    /// The slot's word.
     pub(super) word: *const AtomicU16,
-    /// The size class.
     pub(super) class: usize,
     /// Whether the slot holds blocks of size 0.
     pub(super) is_empty: bool,
@@ -43,14 +36,11 @@ pub(super) struct Slot {
 /// A free slot as rings store it.
 #[derive(Clone, Copy)]
 pub(super) struct Free {
-    /// The first byte.
     pub(super) block: *mut u8,
-    /// The slot's word.
     pub(super) word: *const AtomicU16,
 }
 
-/// If all words are reserved at once: the number of units with committed words, from the first unit
-/// on.
+/// The units with committed words, from the first on, if all words are reserved at once.
 static COMMITTED: AtomicUsize = AtomicUsize::new(0);
 /// Words are committed for this many units at a time.
 const STEP: usize = 64;
@@ -60,8 +50,7 @@ pub(super) fn commit(first: usize, units: usize) -> bool {
     if settings::get().is_limited {
         return commit_range(first, first + units);
     }
-    // Continues from the last commit, so that all words form one mapping. Untouched words cost
-    // nothing.
+    // Continues from the last commit, so that all words form one mapping. Untouched words are free.
     let (from, to) = (COMMITTED.load(Ordering::Relaxed), (first + units).next_multiple_of(STEP));
     let done = to <= from || commit_range(from, to.min(chunk::most_units()));
     if done {
@@ -87,8 +76,8 @@ fn commit_range(first: usize, end: usize) -> bool {
     unsafe { SYSTEM.commit(from, length) }
 }
 
-/// Finds a place for the window's words, and reserves it. If address space is limited, each extent
-/// reserves its own part later. Null: there is no place.
+/// Reserves the window's words. If address space is limited, each extent reserves its part later.
+/// Null: there is no place.
 pub(super) fn reserve(is_limited: bool) -> *mut AtomicU16 {
     let size = chunk::most_units() * A_UNIT * size_of::<u16>();
     let at = chunk::reserve_anywhere(size);
@@ -99,27 +88,23 @@ pub(super) fn reserve(is_limited: bool) -> *mut AtomicU16 {
     at.cast()
 }
 
-/// Returns the word of slot `index` of `unit`.
 #[inline(always)]
 pub(super) fn word_of(unit: usize, index: usize) -> *const AtomicU16 {
     settings::get().words.wrapping_add(unit * A_UNIT + index)
 }
 
 impl Slot {
-    /// Returns the slot `index` of the slab at `unit`.
     pub(super) fn at(unit: usize, class: usize, index: usize, is_empty: bool) -> Self {
         let block = MAP.address_of(unit).wrapping_add(index * size_class::size(class));
         Self { block, word: word_of(unit, index), class, is_empty }
     }
 
-    /// Returns the slot that contains an address, and the offset in it. `None`: no slab of the
-    /// hardened heap is there, or the address is behind the slab's last slot.
+    /// Returns the slot of an address in a slab of this heap, and the offset in the slot.
     pub(super) fn of(address: usize) -> Option<(Self, usize)> {
         let (unit, entry) = MAP.lookup(address);
         Self::in_unit(unit, entry, address)
     }
 
-    /// Does the same as [`Slot::of`] for a known unit.
     pub(super) fn in_unit(unit: usize, entry: Entry, address: usize) -> Option<(Self, usize)> {
         let Kind::Slab(class) = entry.kind() else { return None };
         if !entry.is_hardened() {
@@ -134,12 +119,10 @@ impl Slot {
         Some((slot, offset - index * size_class::size(class)))
     }
 
-    /// Returns the slot as rings store it.
     pub(super) fn as_free(&self) -> Free {
         Free { block: self.block, word: self.word }
     }
 
-    /// Reads the slot's word.
     pub(super) fn read(&self) -> u16 {
         // SAFETY: the words of a slab are committed, and only atomics write them.
         unsafe { &*self.word }.load(Ordering::Relaxed)
@@ -151,8 +134,7 @@ impl Slot {
         unsafe { &*self.word }.store(word, Ordering::Relaxed);
     }
 
-    /// Makes the slot a live block of `asked` bytes, which leave room for a canary. The caller
-    /// holds the slot.
+    /// Makes the slot, which the caller holds, a live block with room for a canary.
     pub(super) fn make_live(&self, maker: u16, asked: usize) {
         self.write(word::live(maker, self.size() - CANARY - asked));
         // SAFETY: the caller holds the slot.
@@ -165,14 +147,12 @@ impl Slot {
         unsafe { is_whole(self.block, asked, self.size()) }
     }
 
-    /// Returns whether a live block has its canary. `malloc` makes the block live before it writes
-    /// the canary.
+    /// Returns whether a live block has its canary, which `malloc` writes after the word.
     pub(super) fn has_end(&self, asked: usize) -> bool {
         // SAFETY: the slot has room for the requested bytes and the canary.
         unsafe { self.block.wrapping_add(asked).cast::<u64>().read_unaligned() != 0 }
     }
 
-    /// Returns the slot's bytes.
     pub(super) fn size(&self) -> usize {
         size_class::size(self.class)
     }
@@ -184,7 +164,6 @@ impl Slot {
         Extent { block: self.block.addr(), size, is_live }
     }
 
-    /// Returns the bytes requested for a live block with this word.
     pub(super) fn asked(&self, word: u16) -> usize {
         if self.is_empty {
             return 0;
@@ -221,7 +200,6 @@ pub(super) unsafe fn is_whole(block: *const u8, asked: usize, room: usize) -> bo
         }
         used += CANARY;
     }
-    // Reads bytes up to a whole word, then words.
     let aligned = used.next_multiple_of(8);
     for at in used..aligned {
         // SAFETY: the byte is in the block's room, which ends at a multiple of 16.
@@ -233,8 +211,6 @@ pub(super) unsafe fn is_whole(block: *const u8, asked: usize, room: usize) -> bo
     unsafe { is_zero(block.wrapping_add(aligned), room - aligned) }
 }
 
-/// Returns whether all of `size` bytes are zero.
-///
 /// # Safety
 ///
 /// The bytes are the caller's, and `block` is aligned to 8.
@@ -321,7 +297,6 @@ pub(super) unsafe fn long_bits(block: *const u8, size: usize) -> u64 {
     u64::from(!is_none(or(or(one, two), or(three, four))))
 }
 
-/// Reads a word.
 #[inline(always)]
 pub(super) fn read(word: &AtomicU16) -> u64 {
     // The compiler would extend an atomic load's result a second time.
@@ -409,8 +384,6 @@ pub(super) unsafe fn clear_quick(block: *mut u8, size: usize) {
     }
 }
 
-/// Clears `size` bytes.
-///
 /// # Safety
 ///
 /// The bytes are the caller's to change.

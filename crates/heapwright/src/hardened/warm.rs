@@ -7,20 +7,17 @@
 //!                         freed: cleared, inaccessible            (os::shut)
 //! ```
 //!
-//! Dropping pages and faulting them in again costs some 2 us a page, more than all else in `malloc`
-//! and `free` of such a block. Clearing costs 35 ns a page, and changing the protection of a whole
-//! mapping splits nothing. The read-only guards keep the run a mapping of its own. Otherwise the
-//! kernel would merge the run with a neighbour of equal protection.
+//! Dropping pages and faulting them in again costs more than all else in `malloc` and `free` of
+//! such a block. Clearing is far cheaper, and changing the protection of a whole mapping splits
+//! nothing. Without the read-only guards, the kernel would merge the run with a neighbour of equal
+//! protection.
 //!
-//! A run becomes warm at its second free, so blocks used once cost nothing. Freed warm blocks have
-//! at most [`MOST_BYTES`] of memory. A run beyond this limit becomes cold. An untouched page is not
-//! cleared, because that would commit it. The kernel tells which pages are touched (`mincore`),
-//! until all are.
+//! A run becomes warm at its second free, so blocks used once cost nothing. Beyond [`MOST_BYTES`]
+//! of freed warm blocks a run becomes cold. An untouched page is not cleared, because that would
+//! commit it. The kernel tells which pages are touched (`mincore`), until all are.
 //!
 //! Invariants: a record's warmth is set if and only if the run's guards are read-only. Only the
-//! holder of the block, or of the run taken from the queue, changes the warmth.
-//!
-//! Called by `large`.
+//! holder of the block, or of the run taken from the queue, changes the warmth. Called by `large`.
 
 use super::slots;
 use crate::address_map::MAP;
@@ -29,22 +26,17 @@ use crate::os::{self, Memory, SYSTEM};
 use crate::size_class::UNIT;
 use crate::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
-/// The longest block that stays warm.
 const LONGEST: usize = 1 << 20;
-/// The most bytes of freed warm blocks.
 const MOST_BYTES: usize = 8 << 20;
-/// The most warm runs, live or freed. Each is up to four mappings.
+/// The most warm runs. Each is up to four mappings.
 const MOST_RUNS: usize = 128;
-/// The most ranges without pages that are searched in a block.
 const MOST_HOLES: usize = 4;
-/// The smallest page size.
 const LEAST_PAGE: usize = 4 << 10;
 
 /// A run's warmth in its record: the run is cold, and came from the chunk.
 const FRESH: u8 = 0;
 /// The run is cold, and came from the queue.
 const REUSED: u8 = 1;
-/// The run is warm.
 const WARM: u8 = 2;
 /// The run is warm, and all of its block's pages were touched.
 const FULL: u8 = 3;
@@ -52,16 +44,13 @@ const FULL: u8 = 3;
 static BYTES: AtomicUsize = AtomicUsize::new(0);
 static RUNS: AtomicUsize = AtomicUsize::new(0);
 
-/// The place of a run with a block.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
-    /// The block's first unit.
     pub(super) block: usize,
     /// Units of the guard before the block.
     pub(super) before: usize,
     /// Units of the block and of the guard behind it.
     pub(super) behind: usize,
-    /// Usable bytes of the block.
     pub(super) usable: usize,
 }
 
@@ -88,23 +77,20 @@ impl Place {
         [(self.at().wrapping_sub(before), before), (self.at().wrapping_add(self.usable), behind)]
     }
 
-    /// Returns whether the run is warm.
     pub(super) fn is_warm(self) -> bool {
         self.known() >= WARM
     }
 
-    /// Records that the run comes from the chunk.
     pub(super) fn begin(self) {
         self.note(FRESH);
     }
 
-    /// Records that the run comes from the queue, cold.
     pub(super) fn begin_again(self) {
         self.note(REUSED);
     }
 
-    /// Clears the block, which its holder gives up, and makes it inaccessible. The block keeps its
-    /// pages. False: the block is still accessible.
+    /// Clears the block, which its holder gives up, and makes it inaccessible. It keeps its pages.
+    /// False: the block is still accessible.
     pub(super) fn free(self) -> bool {
         if self.known() == FRESH || self.usable > LONGEST {
             return false;
@@ -123,8 +109,7 @@ impl Place {
         false
     }
 
-    /// Makes the freed block of a warm run accessible. The block reads as zero. False: the kernel
-    /// refused.
+    /// Makes the freed block of a warm run accessible. It reads as zero. False: the kernel refused.
     pub(super) fn reuse(self) -> bool {
         BYTES.fetch_sub(self.usable, Ordering::Relaxed);
         // SAFETY: the pages are the block's, and the heap committed them.
@@ -134,14 +119,14 @@ impl Place {
     /// Makes the run of a freed block cold, and drops its pages. False: the kernel refused.
     pub(super) fn cool(self) -> bool {
         BYTES.fetch_sub(self.usable, Ordering::Relaxed);
-        // (If the kernel refuses, the block stays accessible and reads as zero.)
+        // If the kernel refuses, the block stays accessible and reads as zero.
         // SAFETY: the pages are the block's, and no code uses them.
         unsafe { os::guard(self.at(), self.usable) };
         self.cool_live()
     }
 
-    /// Makes a warm run cold: restores its guards and access. The block is unused, or only its
-    /// holder uses it. False: the kernel refused.
+    /// Makes a warm run cold: restores its guards and access. Only the block's holder, if any, uses
+    /// the block. False: the kernel refused.
     pub(super) fn cool_live(self) -> bool {
         if !self.is_warm() {
             return true;
@@ -172,7 +157,6 @@ impl Place {
         }
     }
 
-    /// Clears the block.
     fn clear(self) {
         // SAFETY: the bytes belong to the block, which its holder gives up.
         let fill = |from: usize, size: usize| unsafe {
@@ -185,12 +169,11 @@ impl Place {
         if self.known() == FULL {
             return fill(0, self.usable);
         }
-        // (This is the kernel's page size, because the kernel reports pages. The option `page` may
-        // differ.)
+        // The kernel reports pages of its own size. The option `page` may differ.
         let page = os::kernel_page_size();
         let mut resident = [0; LONGEST / LEAST_PAGE];
         let resident = &mut resident[..self.usable / page];
-        // (A sandbox may end the program for an unknown system call.)
+        // A sandbox may end the program for an unknown system call.
         if memory_limit::is_in_sandbox()
             || !os::resident_pages(self.at().addr(), self.usable, resident)
         {
@@ -207,7 +190,7 @@ impl Place {
         let mut from = 0;
         for stretch in resident.chunk_by(|one, other| (one ^ other) & 1 == 0) {
             let size = stretch.len() * page;
-            // (A page that is not in memory may be in swap.)
+            // A page that is not in memory may be in swap.
             if stretch[0] & 1 != 0 {
                 fill(from, size)
             } else {

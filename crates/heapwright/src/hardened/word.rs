@@ -7,9 +7,8 @@
 //!   | 0     | 0 or 1           |    free: in some thread's ring, or in its slab
 //! ```
 //!
-//! The word of a slot lies in a separate table (`slots`), so no block leads to it. The word reveals
-//! a double free, a free by the wrong function, and a free of a block that was never handed out.
-//!
+//! The word of a slot lies in a separate table (`slots`), so no block leads to it. It reveals a
+//! double free, a free by the wrong function, and a free of a block that was never handed out.
 //! Called by the other files of `hardened`.
 #![forbid(unsafe_code)]
 
@@ -17,14 +16,12 @@ use crate::request::Origin;
 
 /// Bytes of the canary, which follows the requested bytes.
 pub(super) const CANARY: usize = 8;
-/// A slot in a thread's ring, or a slot that was never drawn. (It is 0, because `malloc` tests for
-/// it.)
+/// A slot in a thread's ring, or never drawn. `malloc` tests for 0.
 pub(super) const IN_RING: u16 = 0;
-/// A slot that returned to its slab.
+/// In its slab, after a free.
 pub(super) const IN_SLAB: u16 = 1;
 
 const MAKER_SHIFT: u32 = 13;
-/// The most slack that fits into a word.
 pub(super) const MOST_SLACK: usize = (1 << MAKER_SHIFT) - 1;
 
 /// Returns the maker of a block, which decides the calls that may free it. A `new` with an explicit
@@ -46,7 +43,6 @@ pub(super) const fn maker(origin: Origin, is_aligned: bool) -> u16 {
     }
 }
 
-/// Returns the name of the call that makes blocks of a maker.
 pub(super) const fn maker_name(maker: u16) -> &'static str {
     match maker {
         1 => "malloc",
@@ -58,19 +54,17 @@ pub(super) const fn maker_name(maker: u16) -> &'static str {
     }
 }
 
-/// Returns the word of a live block.
 #[inline(always)]
 pub(super) const fn live(maker: u16, slack: usize) -> u16 {
     maker << MAKER_SHIFT | slack as u16
 }
 
-/// Returns the maker of a word's block. 0: the slot is free.
+/// 0: the slot is free.
 #[inline(always)]
 pub(super) const fn maker_of(word: u16) -> u16 {
     word >> MAKER_SHIFT
 }
 
-/// Returns the slack of a live block's word.
 #[inline(always)]
 pub(super) const fn slack_of(word: u16) -> usize {
     word as usize & MOST_SLACK

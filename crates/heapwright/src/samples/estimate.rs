@@ -3,19 +3,15 @@
 //! A sample of `n` bytes stands for `1/p` blocks, where `p` is the probability of a sample at its
 //! size (`poisson`). Sums of `1/p` estimate counts, and sums of `n/p` estimate bytes. The sum of
 //! `(1-p)/p^2` estimates the variance of a count. For bytes, each term is multiplied by `n^2`
-//! (Horvitz and Thompson).
-//!
-//! Called by the other files of `samples`, under its lock.
+//! (Horvitz and Thompson). Called by the other files of `samples`, under its lock.
 
 use crate::paged_table::Keyed;
 
-/// Blocks and bytes, estimated.
 #[derive(Clone, Copy)]
 pub(super) struct Estimate {
     pub(super) samples: u64,
     pub(super) blocks: f64,
     pub(super) bytes: f64,
-    /// The variance of the bytes.
     pub(super) variance: f64,
 }
 
@@ -32,7 +28,6 @@ impl Estimate {
     pub(super) fn take_away(&mut self, sample: &Sample) {
         self.samples -= 1;
         if self.samples == 0 {
-            // Removes the errors of rounding.
             *self = Self::ZERO;
             return;
         }
@@ -41,8 +36,7 @@ impl Estimate {
         self.variance -= sample.variance();
     }
 
-    /// Replaces a changed sample. (A profile that began after the sample was made does not count
-    /// the sample as allocated.)
+    /// Replaces a changed sample, unless the profile began after the sample was made.
     pub(super) fn replace(&mut self, before: &Sample, now: &Sample) {
         if self.samples != 0 {
             self.take_away(before);
@@ -50,7 +44,6 @@ impl Estimate {
         }
     }
 
-    /// Returns one standard deviation of the bytes.
     pub(super) fn error(&self) -> u64 {
         deviation(self.variance)
     }
@@ -60,17 +53,15 @@ impl Estimate {
     }
 }
 
-/// Returns one standard deviation.
 pub(super) fn deviation(variance: f64) -> u64 {
     u64::try_from((variance.max(0.0) as u128).isqrt()).unwrap_or(u64::MAX)
 }
 
-/// An estimate at an earlier moment, in 16 bytes. Each site has three.
+/// An estimate at an earlier moment, in few bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Copied {
     pub(super) bytes: f64,
     pub(super) blocks: f32,
-    /// The variance of the bytes.
     pub(super) variance: f32,
 }
 
@@ -78,18 +69,14 @@ impl Copied {
     pub(super) const ZERO: Self = Self { bytes: 0.0, blocks: 0.0, variance: 0.0 };
 }
 
-/// A live sample.
 #[derive(Clone, Copy)]
 pub(super) struct Sample {
     pub(super) address: u64,
-    /// The key of its site.
     pub(super) site: u64,
     pub(super) thread: u32,
-    /// Bytes requested.
     pub(super) size: u64,
     /// The bytes that decide the sample's probability: the most that were counted for it.
     pub(super) counted: u64,
-    /// The number of blocks that the sample stands for.
     pub(super) weight: f64,
     pub(super) born_ns: u64,
 }

@@ -2,15 +2,12 @@
 //!
 //! The *peak* holds each stack's bytes when the live bytes were highest. These bytes are copied
 //! when the live bytes fall from a height that is more than 2 % above the last copied height. So
-//! the number of copies grows with the logarithm of the heap's size, and the peak is up to 2 % too
-//! low.
+//! the copies are few, and the peak is up to 2 % too low.
 //!
 //! *Growth* counts from an earlier moment. Each stack's bytes are copied 67 ms after the start, and
 //! each time the age has doubled. The last two copies are kept, and growth counts from the older
-//! one. So growth covers the last half to three quarters of the time. Nothing changes between two
-//! samples, so a copy may be made late: just before the first change after its moment.
-//!
-//! Called by the other files of `samples`, under its lock.
+//! one: it covers the last half to three quarters of the time. A copy may be made late, just before
+//! the first change after its moment. Called by the other files of `samples`, under its lock.
 
 use heapwright_record::debug::Memory;
 
@@ -25,15 +22,12 @@ use crate::recorder::Recorder;
 use crate::stacks::Scratch;
 use crate::{memory_limit, os, poisson};
 
-/// A block with at most this lifetime in nanoseconds is temporary.
 const TEMPORARY_NS: u64 = 1_000_000;
-/// Live bytes are a new peak if they exceed the last peak by more than the last peak divided by
-/// this: 2 %.
+/// Live bytes must exceed the last peak by one in this many, 2 %, to be a new peak.
 const PEAK_STEP: f64 = 50.0;
-/// The time from the start to the first copy of each stack's bytes, in nanoseconds.
+/// From the start to the first copy of each stack's bytes, in nanoseconds.
 const FIRST_COPY_NS: u64 = 1 << 26;
 
-/// The times of the copies of each stack's bytes, in nanoseconds since the start.
 #[derive(Clone, Copy)]
 pub(super) struct Earlier {
     /// The older copy first.
@@ -43,13 +37,11 @@ pub(super) struct Earlier {
 impl Earlier {
     const BEGINNING: Self = Self { copied_ns: [0; 2] };
 
-    /// Returns the time of the next copy, counted from the start.
     fn next_ns(&self) -> u64 {
         self.copied_ns[1].saturating_mul(2).max(FIRST_COPY_NS)
     }
 }
 
-/// The whole state of a profile.
 pub(super) struct Samples {
     pub(super) period: usize,
     pub(super) began_ns: u64,
@@ -65,7 +57,6 @@ pub(super) struct Samples {
     pub(super) rises: bool,
     pub(super) points: Points,
     pub(super) earlier: Earlier,
-    /// Samples lost for lack of memory.
     pub(super) lost: u64,
     /// The number that selects sampled runs (0: not drawn yet), and the process that drew it.
     pub(super) random: u64,
@@ -73,17 +64,14 @@ pub(super) struct Samples {
     pub(super) scratch: Scratch,
     /// The files of the profile, without the process's id.
     pub(super) prefix: Prefix,
-    /// The process that saves its profile near the memory limit, and the random part of the file's
-    /// name, which other users cannot guess.
+    /// The process with a profile near the memory limit, and the random part of the file's name.
     pub(super) limit_file: (u32, u64),
-    /// The time of the next save, if there is one.
     pub(super) save_ns: u64,
     pub(super) recorder: Recorder,
 }
 
 impl Samples {
-    /// Creates an empty profile. It equals zeroed memory, which takes no room in the library's
-    /// file.
+    /// Equal to zeroed memory, which takes no room in the library's file.
     pub(super) const fn new() -> Self {
         Self {
             period: 0,
@@ -138,8 +126,7 @@ impl Samples {
             weight: 1.0 / poisson::chance(counted, self.period),
             born_ns,
         };
-        // The free of an old sample at this address was missed. (A signal handler, or a thread with
-        // a first-class heap, freed the block.)
+        // The free of an old sample here was missed: in a signal handler, or in a first-class heap.
         self.remove(address);
         if self.live.get_or_put(sample).is_none() {
             self.lost += 1;
@@ -165,8 +152,7 @@ impl Samples {
         }
         self.live_bytes += sample.bytes();
         self.rises |= self.live_bytes > self.peak_bytes * (1.0 + 1.0 / PEAK_STEP);
-        // Saves only after a block. For other memory, the thread may hold a lock of a pool or a
-        // collected heap.
+        // For other memory, the thread may hold a lock of a pool or a collected heap.
         if sample.site >> MEMORY_BIT == Memory::Block as u64 {
             self.save_sometimes(sample.born_ns);
         }
@@ -198,7 +184,6 @@ impl Samples {
         self.gone(&sample);
     }
 
-    /// Subtracts a sample that is no longer live.
     fn gone(&mut self, sample: &Sample) {
         if let Some(site) = self.site(sample.site).filter(|site| site.live.samples != 0) {
             site.live.take_away(sample);
@@ -210,8 +195,7 @@ impl Samples {
         self.live_bytes = (self.live_bytes - sample.bytes()).max(0.0);
     }
 
-    /// Removes a sample from the table until [`Samples::put_back`]. Its site and its thread still
-    /// count it.
+    /// Removes the sample until [`Samples::put_back`]. Its site and its thread still count it.
     pub(super) fn take(&mut self, address: usize) -> Option<Sample> {
         let sample = self.live.remove(address as u64)?;
         let now = self.before_change();
@@ -268,8 +252,7 @@ impl Samples {
         }
     }
 
-    /// Makes the copies of past moments before the live bytes change or are read. Returns the
-    /// present time.
+    /// Makes the copies of past moments before the live bytes change or are read. Returns the time.
     pub(super) fn before_change(&mut self) -> u64 {
         let now = os::now_ns();
         let ns = self.since(now);
@@ -282,8 +265,7 @@ impl Samples {
         now
     }
 
-    /// Returns the process's resident bytes. 0: no file is saved, or a sandbox forbids the
-    /// question. (The kernel tells the number in a file.)
+    /// 0: no file is saved, or a sandbox forbids the reading of the kernel's file.
     fn resident(&self) -> u64 {
         let may_ask = self.prefix.is_given() && !memory_limit::is_in_sandbox();
         if may_ask { os::resident_bytes().0 } else { 0 }
@@ -297,7 +279,6 @@ impl Samples {
         }
     }
 
-    /// Returns the nanoseconds since the start.
     pub(super) fn since(&self, ns: u64) -> u64 {
         ns.saturating_sub(self.began_ns)
     }

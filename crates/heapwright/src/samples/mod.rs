@@ -13,14 +13,10 @@
 //!   points     the curve over time                   (paged_table: the storage)
 //! ```
 //!
-//! The records are kept here, not in the blocks. One lock protects all records. A thread takes the
-//! lock when a sample is made, resized or freed. The callers ensure that no signal handler calls
-//! these functions after it interrupted the lock's holder. For runs of units see `runs`.
-//!
-//! Tracers of the whole machine can follow samples, too: see `probes`.
-//!
-//! Called by `heap`, which decides that a block is a sample, by the substrate's `runs`, and by the
-//! public functions of `profile`.
+//! One lock protects all records. A thread takes it when a sample is made, resized or freed. The
+//! callers ensure that no signal handler calls these functions after it interrupted the lock's
+//! holder. For runs of units see `runs`, for tracers of the whole machine `probes`. Called by
+//! `heap`, by the substrate's `runs`, and by `profile`.
 
 mod estimate;
 mod ledger;
@@ -44,25 +40,22 @@ use estimate::Sample;
 use ledger::Samples;
 use site::Site;
 
-/// Frames of each stack.
 const DEPTH: usize = 32;
-/// The longest wait for the lock at the process's end, in milliseconds.
+/// The longest wait at the process's end, in milliseconds.
 const WAIT_MS: u64 = 1000;
 
 static HAS_JOINED: AtomicBool = AtomicBool::new(false);
 static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
 static SAMPLES: Lock<Samples> = Lock::new(Samples::new());
 
-/// Starts a profile: forgets past allocations, except live blocks. `period` is the mean distance of
-/// later samples in bytes.
+/// Forgets past allocations, except live blocks. `period`: mean distance of later samples in bytes.
 pub(crate) fn begin(period: usize) {
     join();
     HAS_BEGUN.store(true, Ordering::Relaxed);
     SAMPLES.lock().begin(period);
 }
 
-/// Registers for forks before the first use of the lock, so that no fork finds it held. The caller
-/// holds no lock.
+/// Registers for forks before the first use of the lock. The caller holds no lock.
 pub(crate) fn join() {
     if !HAS_JOINED.load(Ordering::Acquire) {
         fork::join(Part::Samples, &HANDLERS);
@@ -70,12 +63,10 @@ pub(crate) fn join() {
     }
 }
 
-/// Returns whether [`join`] was called.
 pub(crate) fn has_joined() -> bool {
     HAS_JOINED.load(Ordering::Acquire)
 }
 
-/// Returns whether a profile was ever begun.
 pub(crate) fn has_begun() -> bool {
     HAS_BEGUN.load(Ordering::Relaxed)
 }
@@ -94,12 +85,10 @@ pub(crate) fn made(block: *mut u8, size: usize, counted: usize) {
     samples.add(block.addr(), size, counted, Site::key_of(stack, Memory::Block));
 }
 
-/// Removes a block that is freed, if it is a sample.
 pub(crate) fn freed(block: *mut u8) {
     SAMPLES.lock().remove(block.addr());
 }
 
-/// Changes the size of a sample that stays in place.
 pub(crate) fn resized(block: *mut u8, size: usize) {
     let mut samples = SAMPLES.lock();
     if let Some(sample) = samples.take(block.addr()) {
@@ -107,22 +96,19 @@ pub(crate) fn resized(block: *mut u8, size: usize) {
     }
 }
 
-/// A sample whose block is about to move.
 #[derive(Clone, Copy)]
 pub(crate) struct Moving(Sample);
 
-/// Removes the sample at an address, if there is one, for a move.
 pub(crate) fn take(block: *mut u8) -> Option<Moving> {
     SAMPLES.lock().take(block.addr()).map(Moving)
 }
 
-/// Adds the sample again at an address, with a new size if given.
 pub(crate) fn put_back(moving: Moving, block: *mut u8, size: Option<usize>) {
     let size = size.map_or(moving.0.size, |size| size as u64);
     SAMPLES.lock().put_back(moving.0, block.addr(), size);
 }
 
-/// Removes all samples at addresses for which `is_gone` holds: their heap is destroyed.
+/// Removes the samples of a destroyed heap: those at addresses for which `is_gone` holds.
 pub(crate) fn forget(is_gone: impl Fn(usize) -> bool) {
     let mut samples = SAMPLES.lock();
     let mut from = 0;
@@ -132,7 +118,6 @@ pub(crate) fn forget(is_gone: impl Fn(usize) -> bool) {
     }
 }
 
-/// Saves the present profile in the file of [`save_in`]. False: the write failed.
 pub(crate) fn save() -> bool {
     if sync::holds_all() {
         return SAMPLES.lock().save();
@@ -142,8 +127,7 @@ pub(crate) fn save() -> bool {
 }
 
 /// Saves the present profile near the memory limit, in the file of [`save_in`] or in a file in
-/// `/tmp` whose name other users cannot guess. Returns the file's path. `None`: the write failed,
-/// or the lock was held too long.
+/// `/tmp` whose name other users cannot guess. Returns the path, or `None` after a failure.
 pub(crate) fn save_at_limit() -> Option<[u8; PATH]> {
     let mut samples = SAMPLES.lock_within(WAIT_MS)?;
     let is_named = samples.prefix.is_given();
@@ -158,8 +142,7 @@ pub(crate) fn save_at_limit() -> Option<[u8; PATH]> {
     saved.then_some(path)
 }
 
-/// Writes the present profile to the open file `file`, as a complete record. False: the write
-/// failed.
+/// Writes the present profile to the open file `file`, as a complete record.
 pub(crate) fn write_in(file: i32) -> bool {
     join();
     SAMPLES.lock().write_in(file)
@@ -185,5 +168,5 @@ unsafe fn unlock() {
     unsafe { SAMPLES.release() };
 }
 
-/// Does nothing: the recorder notices the new process by its id.
+/// The recorder notices the new process by its id.
 fn in_child(_alone: bool) {}

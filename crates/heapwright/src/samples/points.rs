@@ -10,62 +10,49 @@
 //!
 //! The first change after a point makes the point, with the live bytes since the previous change.
 //! So the point is exact, and a time without changes takes two points. When the room is full, cells
-//! double, and each keeps its last point. The points always cover the whole time. From the 64th
-//! point on, there are always at least 64.
-//!
+//! double, and each keeps its last point. From the 64th point on, there are always at least 64.
 //! Called by the other files of `samples`, under its lock.
 
-/// The most points.
 const MOST: usize = 256;
-/// The first length of a cell in nanoseconds. The kernel is called once a cell, which takes no
-/// noticeable time.
+/// The first length of a cell in nanoseconds. The kernel is called once a cell.
 const FIRST_STEP_NS: u64 = 1 << 23;
 
-/// The state at one moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Point {
-    /// Nanoseconds since the beginning.
     pub(super) ns: u64,
-    /// Live bytes, estimated.
     pub(super) live: f64,
-    /// The process's resident bytes. 0: unknown.
+    /// 0: unknown.
     pub(super) resident: u64,
 }
 
-/// The points, by time.
 pub(super) struct Points {
     list: [Point; MOST],
     count: usize,
-    /// The number of doublings of the cells.
     doublings: u32,
     /// The start of the cell of the last change.
     cell_ns: u64,
 }
 
 impl Points {
-    /// Creates a list without points, equal to zeroed memory.
+    /// Equal to zeroed memory.
     pub(super) const fn new() -> Self {
         let none = Point { ns: 0, live: 0.0, resident: 0 };
         Self { list: [none; MOST], count: 0, doublings: 0, cell_ns: 0 }
     }
 
-    /// Returns the length of a cell.
     fn step_ns(&self) -> u64 {
         FIRST_STEP_NS << self.doublings
     }
 
-    /// Returns the end of the cell of the last change.
     fn next_ns(&self) -> u64 {
         self.cell_ns.saturating_add(self.step_ns())
     }
 
-    /// Forgets all points, and starts with a point at moment 0.
     pub(super) fn begin(&mut self, live: f64, resident: u64) {
         (self.count, self.doublings, self.cell_ns) = (0, 0, 0);
         self.push(Point { ns: 0, live, resident });
     }
 
-    /// Returns whether a change at `ns` must add a point first.
     #[inline]
     pub(super) fn is_due(&self, ns: u64) -> bool {
         ns >= self.next_ns()
@@ -81,7 +68,6 @@ impl Points {
         self.cell_ns = ns - ns % self.step_ns();
     }
 
-    /// Returns all points, by time.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Point> {
         self.list[..self.count].iter()
     }
@@ -136,8 +122,7 @@ mod tests {
     proptest! {
         #![proptest_config(crate::cases::cases(100))]
 
-        /// For all distances of changes: each point has the live bytes of its time, the points
-        /// cover the time, and there are enough of them.
+        /// Each point has the live bytes of its time, and there are enough points.
         #[test]
         fn points_are_what_was_live(steps in prop::collection::vec(0u64..40, 1..3000)) {
             let mut points = Points::new();

@@ -12,28 +12,23 @@
 //!
 //! These are USDT probes in the form of SystemTap's `sys/sdt.h` (version 3 of the note), by the
 //! contract that OpenTelemetry's eBPF profiler documents as `otel_memory`. Without a tracer the
-//! probes cost one instruction for each sample, and nothing else. A `realloc` that moves is a free
-//! and an allocation.
+//! probes cost one instruction for each sample. A `realloc` that moves is a free and an allocation.
 //!
 //! While a tracer is attached, `status` starts samples, if the process is published and is in no
-//! sandbox of its own.
-//!
-//! Called by `samples`, and by `status`, which reads whether a tracer is attached.
+//! sandbox of its own. Called by `samples`, and by `status`.
 
 use crate::sync::atomic::{AtomicU16, Ordering};
 
-/// The number of attached tracers. Tracers write the number from outside. They find it in a section
-/// of this name.
+/// The number of attached tracers, which find it in a section of this name and write it from
+/// outside.
 #[unsafe(link_section = ".probes")]
 #[used]
 static SEMAPHORE: AtomicU16 = AtomicU16::new(0);
 
-/// Returns whether a tracer is attached to one of the probes.
 pub(crate) fn is_traced() -> bool {
     SEMAPHORE.load(Ordering::Relaxed) != 0
 }
 
-/// One probe: the instruction, and its note with the name and the places of the arguments.
 #[cfg(all(target_os = "linux", not(miri), any(target_arch = "x86_64", target_arch = "aarch64")))]
 macro_rules! probe {
     ($name:literal, $places:literal, $($register:tt = $value:expr),+) => {
@@ -55,8 +50,8 @@ macro_rules! probe {
                 concat!(".asciz \"", $places, "\""),
                 "994: .balign 4",
                 ".popsection",
-                // The address of this section tells tracers how far the addresses were moved. (R:
-                // the linker keeps the section, although no code refers to it.)
+                // The address of this section tells tracers how far the addresses were moved. R:
+                // the linker keeps the section.
                 ".ifndef _.stapsdt.base",
                 ".pushsection .stapsdt.base, \"aGR\", \"progbits\", .stapsdt.base, comdat",
                 ".weak _.stapsdt.base",
@@ -79,19 +74,16 @@ pub(super) fn alloc(block: usize, size: u64, weight: u64) {
     probe!("alloc", "8@%rdi 8@%rsi 8@%rdx", "rdi" = block, "rsi" = size, "rdx" = weight);
 }
 
-/// Notes the free of a sample.
 #[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
 pub(super) fn free(block: usize) {
     probe!("free", "8@%rdi", "rdi" = block);
 }
 
-/// Notes a block that became a sample, which stands for `weight` bytes.
 #[cfg(all(target_os = "linux", not(miri), target_arch = "aarch64"))]
 pub(super) fn alloc(block: usize, size: u64, weight: u64) {
     probe!("alloc", "8@x0 8@x1 8@x2", "x0" = block, "x1" = size, "x2" = weight);
 }
 
-/// Notes the free of a sample.
 #[cfg(all(target_os = "linux", not(miri), target_arch = "aarch64"))]
 pub(super) fn free(block: usize) {
     probe!("free", "8@x0", "x0" = block);
@@ -105,7 +97,6 @@ pub(super) fn free(block: usize) {
 )))]
 pub(super) fn alloc(_block: usize, _size: u64, _weight: u64) {}
 
-/// No tracer can attach here.
 #[cfg(not(all(
     target_os = "linux",
     not(miri),

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Runs come and go under locks of pools and collected heaps. A thread with such a lock looks like
-//! a signal handler that interrupted the holder of the samples' lock. So the thread waits at most a
-//! second for that lock. Skipped runs are counted.
+//! a signal handler that interrupted the holder of the samples' lock. So the thread waits for that
+//! lock only for a limited time.
 
 use heapwright_record::debug::Memory;
 
@@ -24,17 +24,15 @@ static SAMPLER: Sampler = Sampler { took, gave };
 /// Skipped runs, because the lock was held too long.
 static MISSED: AtomicU64 = AtomicU64::new(0);
 
-/// Starts or stops samples of runs of units. (`cache` handles samples of blocks.)
 pub(crate) fn sample_runs(are: bool) {
     runs::sample(are.then_some(&SAMPLER));
 }
 
-/// Returns the number of skipped runs.
 pub(super) fn missed() -> u64 {
     MISSED.load(Ordering::Relaxed)
 }
 
-/// Handles a new run of `bytes` bytes for a kind of memory. Returns whether it is a sample.
+/// Returns whether a new run is a sample.
 fn took(start: *mut u8, bytes: usize, kind: Kind) -> bool {
     // A foreign prefork handler, which runs with all locks held, makes no samples.
     if sync::holds_all() {
@@ -58,15 +56,14 @@ fn took(start: *mut u8, bytes: usize, kind: Kind) -> bool {
     is_sample
 }
 
-/// Removes a run that is a sample, before its release.
 fn gave(start: *mut u8) {
     if let Some(mut samples) = lock_under_others() {
         samples.remove(start.addr());
     }
 }
 
-/// Returns the lock, for a thread that may hold other locks. `None`: a signal handler interrupted
-/// the lock's holder, or the holder takes too long.
+/// For a thread that may hold other locks. `None`: a signal handler interrupted the lock's holder,
+/// or the holder takes too long.
 fn lock_under_others() -> Option<Guard<'static, Samples>> {
     match sync::is_interrupted() {
         true => SAMPLES.lock_within(WAIT_MS),
@@ -75,7 +72,6 @@ fn lock_under_others() -> Option<Guard<'static, Samples>> {
 }
 
 impl Samples {
-    /// Returns whether a run of this many bytes becomes a sample.
     fn is_chosen(&mut self, bytes: usize) -> bool {
         // A forked child draws other runs than its siblings.
         let process = substrate::process();

@@ -1,5 +1,4 @@
-//! The records of a stack and of a thread: estimates of live and allocated bytes, and of earlier
-//! moments.
+//! The records of a stack and of a thread.
 //!
 //! Called by the other files of `samples`, under its lock.
 
@@ -9,10 +8,8 @@ use super::estimate::{Copied, Estimate};
 use crate::paged_table::Keyed;
 use crate::stacks::Stack;
 
-/// The place of the kind of memory in a site's key.
 pub(super) const MEMORY_BIT: u32 = 40;
 
-/// The record of a stack and a kind of memory.
 #[derive(Clone, Copy)]
 pub(super) struct Site {
     /// The stack's number plus 1, and from bit [`MEMORY_BIT`] on the kind of memory.
@@ -20,14 +17,12 @@ pub(super) struct Site {
     pub(super) live: Estimate,
     pub(super) allocated: Estimate,
     pub(super) temporary: Estimate,
-    /// The live bytes at the peak, and at the two moments of [`Earlier`](super::ledger::Earlier),
-    /// the older first.
+    /// At the peak, and at the moments of [`Earlier`](super::ledger::Earlier), the older first.
     pub(super) peak: Copied,
     pub(super) earlier: [Copied; 2],
-    /// The variance of the live bytes made after the older moment. Set only while a profile is
-    /// written.
+    /// The variance of the live bytes made after the older moment, while a profile is written.
     pub(super) new_variance: f64,
-    /// The birth of the oldest and the youngest live sample. Set only while a profile is written.
+    /// The births of the oldest and the youngest live sample, while a profile is written.
     pub(super) oldest_ns: u64,
     pub(super) youngest_ns: u64,
 }
@@ -53,10 +48,8 @@ unsafe impl Keyed for Site {
     }
 }
 
-/// The record of a thread.
 #[derive(Clone, Copy)]
 pub(super) struct Thread {
-    /// The kernel's number.
     pub(super) id: u64,
     pub(super) name: [u8; 16],
     pub(super) live: Estimate,

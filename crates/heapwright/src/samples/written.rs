@@ -1,8 +1,6 @@
 //! The written profile: a complete record of every stack and thread with samples.
 //!
-//! With the option `profile`, the profile is saved while the program runs, at most once a second.
-//! So a process that is killed leaves a profile.
-//!
+//! With the option `profile`, the profile is saved now and then, so a killed process leaves one.
 //! Called by the other files of `samples`, under its lock.
 
 use heapwright_record::debug::{
@@ -20,14 +18,12 @@ use crate::files::{self, Path};
 use crate::sync::atomic::Ordering;
 use crate::{memory_limit, os};
 
-/// The shortest time between two saves in nanoseconds. Saves take at most 1/`SAVE_SHARE` of the
-/// time.
+/// The least nanoseconds between two saves, which take at most 1/`SAVE_SHARE` of the time.
 pub(super) const SAVE_NS: u64 = 1_000_000_000;
 const SAVE_SHARE: u64 = 100;
 
 impl Samples {
-    /// Saves the profile if a save is due, in case the process is killed. Saves happen at most once
-    /// a second, and take at most a hundredth of the time.
+    /// Saves the profile if a save is due, in case the process is killed.
     pub(super) fn save_sometimes(&mut self, now: u64) {
         if now >= self.save_ns && self.prefix.is_given() {
             self.save();
@@ -41,8 +37,7 @@ impl Samples {
         os::save_file(&path, |file| self.write_in(file))
     }
 
-    /// Names the file for the profile near the memory limit, if the user has named none. The name
-    /// stays the same.
+    /// Names the file for the profile near the memory limit, once, if the user has named none.
     pub(super) fn name_for_limit(&mut self) {
         let process = os::process_id();
         if self.limit_file.0 != process {
@@ -122,8 +117,7 @@ impl Samples {
                 youngest_ns: site.youngest_ns.saturating_sub(began),
                 memory,
             }));
-            // The variance of new samples, and of samples that have gone since. Samples that are
-            // live at both times do not affect the difference.
+            // Samples that are live at both times do not affect the difference.
             let old_variance = (site.live.variance - site.new_variance).max(0.0);
             let gone_variance = (f64::from(earlier.variance) - old_variance).max(0.0);
             recorder.put(&Entry::from(SampledMore {
@@ -166,7 +160,6 @@ impl Samples {
         self.recorder.flush();
     }
 
-    /// Writes the points, and a point of this moment.
     fn put_points(&mut self, check: u32, now: u64) {
         let recorder = &mut self.recorder;
         for point in self.points.iter() {
@@ -192,8 +185,7 @@ impl Samples {
         self.recorder.put(&Entry::from(*entry));
     }
 
-    /// Removes runs that were released while the lock was held for very long. The runs' records
-    /// show that the runs are no samples.
+    /// Removes runs that were released while the lock was held for very long. Their records tell.
     fn forget_runs(&mut self) {
         let is_gone = |sample: &&Sample| {
             let is_block = sample.site >> MEMORY_BIT == Memory::Block as u64;
@@ -207,7 +199,6 @@ impl Samples {
         }
     }
 
-    /// Finds the oldest and the youngest live sample of each site, and the variance of new samples.
     fn look_through(&mut self) {
         for site in self.sites.iter_mut() {
             (site.oldest_ns, site.youngest_ns, site.new_variance) = (u64::MAX, 0, 0.0);

@@ -10,7 +10,6 @@ use super::*;
 use crate::debug::Detect;
 use crate::debug::tests::Sent;
 
-/// The system's allocator, and the number of its blocks in use.
 struct Counted(AtomicIsize);
 
 // SAFETY: the methods pass all calls on to the system's allocator.
@@ -227,8 +226,7 @@ fn leaks_are_counted_the_limit_is_kept_and_all_goes_back() {
             unsafe { self.0.alloc(layout) }
         }
         unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-            // SAFETY: the block came from this allocator with this layout, as the caller
-            // promises.
+            // SAFETY: the caller promises that the block came from here with this layout.
             unsafe { self.0.dealloc(block, layout) }
         }
     }

@@ -7,17 +7,14 @@
 //!                                          fewer than n: a finding           [`Heap::out_of_bounds`]
 //! ```
 //!
-//! A block ends at its first poisoned byte (see `poison`). Callers see no difference; the finding
-//! names the cause.
+//! A block ends at its first poisoned byte (see `poison`).
 //!
 //! Any caller may pass any address at any time: no lock is taken, and the memory is not touched. A
 //! finding is reported before the function runs, so its stack is the caller's.
 //!
-//! A write beyond a block leaves damage that a later check also finds. The write and its damage are
-//! one mistake. So the heap remembers reported blocks ([`Told`]), and repairs their damage without
-//! a second report.
-//!
-//! Called by `debug`'s entry points; `judge` and `late` use [`Told`].
+//! A write beyond a block leaves damage that a later check also finds. So the heap remembers
+//! reported blocks ([`Told`]), and repairs their damage without a second report. Called by
+//! `debug`'s entry points; `judge` and `late` use [`Told`].
 
 use heapwright_record::debug::{Access, Call, Finding, FindingKind, Function, Region};
 
@@ -30,7 +27,6 @@ use super::super::span::{Form, Found, Place, Span};
 use super::Heap;
 use super::findings::of_block;
 
-/// A function's memory argument.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked {
     pub(crate) function: Function,
@@ -42,14 +38,13 @@ pub(crate) struct Asked {
 }
 
 /// Returns the bytes from an address in a span to the end of its live block, or to the next
-/// poisoned byte. Returns 0 if the address is in no live block.
+/// poisoned byte. 0: no live block is there.
 pub(in crate::debug) fn room(span: &'static Span, address: usize) -> usize {
     let left = left(span, address);
     if span.has_poison() { poisoned::clean_bytes(address, left) } else { left }
 }
 
-/// Returns the bytes from an address in a span to its live block's end. 0: the address is in no
-/// live block.
+/// Like [`room`], but ignores poison.
 pub(in crate::debug) fn left(span: &'static Span, address: usize) -> usize {
     let Found::Slot(place) = span.locate(address) else { return 0 };
     let word = place.record().word();
@@ -73,7 +68,6 @@ impl Told {
         Self { keys: [const { AtomicU64::new(0) }; Self::MOST], next: AtomicUsize::new(0) }
     }
 
-    /// Identifies a block and its use of the slot.
     const fn key(block: u64, made: u64) -> u64 {
         block.rotate_left(20) ^ made
     }
@@ -86,7 +80,6 @@ impl Told {
         }
     }
 
-    /// Returns whether a write to the finding's block was reported.
     pub(super) fn has(&self, finding: &Finding) -> bool {
         let key = Self::key(finding.block, finding.allocated.sequence);
         self.keys.iter().any(|known| known.load(Ordering::Relaxed) == key)
@@ -94,7 +87,6 @@ impl Told {
 }
 
 impl Heap {
-    /// Reports that a function's argument reaches beyond the live blocks of `span`.
     #[cold]
     pub(in crate::debug) fn out_of_bounds(&'static self, span: &'static Span, asked: Asked) {
         if let Some((place, first)) = poisoned_in(span, asked) {
@@ -122,7 +114,6 @@ impl Heap {
                 }
                 self.report_asked(kind, block, asked, asked.address);
             }
-            // The heap remembers no block there.
             None => {
                 let kind = FindingKind::UseAfterFree;
                 self.report_asked(kind, Finding::default(), asked, asked.address);
@@ -130,8 +121,7 @@ impl Heap {
         }
     }
 
-    /// Does [`Heap::out_of_bounds`] for memory outside of spans: pools, first-class heaps, memory
-    /// freed long ago.
+    /// Does [`Heap::out_of_bounds`] for pools, first-class heaps, and memory freed long ago.
     #[cold]
     pub(in crate::debug) fn out_of_others_bounds(&'static self, asked: Asked, region: Region) {
         let found = describe::describe(core::ptr::without_provenance(asked.address));
@@ -145,8 +135,7 @@ impl Heap {
         self.report_asked(kind, block, asked, asked.address);
     }
 
-    /// Reports an argument. `first` is the first invalid byte. If an overflow begins in the block,
-    /// the block's end counts instead.
+    /// Reports an argument. `first` is the first invalid byte, but the block's end for an overflow.
     fn report_asked(&'static self, kind: FindingKind, block: Finding, asked: Asked, first: usize) {
         let (address, end) = (asked.address as u64, block.block + block.size);
         let first = match kind {
@@ -169,7 +158,7 @@ impl Heap {
     }
 }
 
-/// Returns the argument's first poisoned byte and its block. `None`: poison is not the mistake.
+/// Returns the argument's first poisoned byte and its block, if poison is the mistake.
 fn poisoned_in(span: &'static Span, asked: Asked) -> Option<(Place, usize)> {
     let (left, room) = (left(span, asked.address), room(span, asked.address));
     match span.locate(asked.address) {
@@ -178,7 +167,7 @@ fn poisoned_in(span: &'static Span, asked: Asked) -> Option<(Place, usize)> {
     }
 }
 
-/// Returns the pointer's block and the mistake. `None`: the heap remembers no block.
+/// Returns the pointer's block, if the heap remembers one, and the mistake.
 fn nearest(span: &'static Span, asked: Asked) -> Option<(FindingKind, Place)> {
     let address = asked.address;
     let place = match span.locate(address) {
@@ -199,8 +188,8 @@ fn nearest(span: &'static Span, asked: Asked) -> Option<(FindingKind, Place)> {
         State::Live if address < block => Some((FindingKind::Underflow, place)),
         State::Live => {
             let next = Place { slot: place.slot + 1, ..place };
-            // An access in a block's slack that reaches the next block, or is nearer to it, is an
-            // underflow of the next block.
+            // An access that reaches the next block, or is nearer to it, is the next block's
+            // underflow.
             let reaches_next = span.form() == Form::Small
                 && address > end
                 && next.slot < span.slots_a_bucket()

@@ -1,10 +1,7 @@
 //! Counts: a heap's operations and live bytes, summed over its states.
 //!
-//! Only a state's thread writes its counts. A reader adds the counts up. While threads run, a sum
-//! mixes different moments.
-//!
-//! Called by `place` for the limit and the peak, by `deallocate` for the peak, and by `debug`'s
-//! entry points.
+//! Only a state's thread writes its counts. While threads run, a sum mixes different moments.
+//! Called by `place`, `deallocate`, and `debug`'s entry points.
 
 use crate::sync::atomic::Ordering;
 use crate::text::Line;
@@ -19,13 +16,13 @@ impl Heap {
     }
 
     pub(crate) fn live_bytes(&self) -> u64 {
-        // This order of the sums keeps a free in between from making the result negative.
+        // This order keeps a free in between from making the result negative.
         let freed = self.sum(|state| state.freed_bytes.load(Ordering::Relaxed));
         self.sum(|state| state.made_bytes.load(Ordering::Relaxed)).saturating_sub(freed)
     }
 
-    /// Returns the live bytes, and updates the peak. This is called when a bucket is opened or a
-    /// large block is made. So the peak may miss one current bucket of each thread.
+    /// Returns the live bytes, and updates the peak. The peak may miss one current bucket of each
+    /// thread, because this is called when a bucket is opened or a large block is made.
     pub(super) fn note_peak(&self) -> u64 {
         let live = self.live_bytes();
         if self.is_process_heap() {
@@ -39,13 +36,12 @@ impl Heap {
         live
     }
 
-    /// Returns the most bytes that were live at a call of [`Heap::note_peak`].
     pub(in crate::debug) fn peak(&self) -> u64 {
         self.note_peak();
         self.peak_live.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of operations, up to the sequence numbers that threads hold in reserve.
+    /// Counts also the sequence numbers that threads hold in reserve.
     pub(in crate::debug) fn sequence_now(&self) -> u32 {
         self.sequence.load(Ordering::Relaxed)
     }
@@ -62,20 +58,18 @@ impl Heap {
         self.sum(|state| state.freed.load(Ordering::Relaxed))
     }
 
-    /// Takes the library's own block, which was made to prepare this thread, out of the counts.
+    /// The library's own block was made to prepare this thread.
     pub(in crate::debug) fn leave_out_own_block(&'static self) {
         if let Some(entered) = self.enter() {
             entered.state().count_one_less();
         }
     }
 
-    /// Prints a line of figures for statistics at exit.
     pub(in crate::debug) fn print_figures(&'static self) {
         let (mut captures, mut memo_hits, mut depot_hits, mut rules) = (0, 0, 0, 0);
         let (mut stacks, mut stack_bytes) = (0, 0);
         for state in self.all_states() {
-            // SAFETY: other threads may be in their states, but only counts are read, and the
-            // process is about to end.
+            // SAFETY: other threads may be in their states, but only counts are read, at the end.
             let counts = unsafe { state.mine() }.scratch.counts();
             captures += counts.captures as usize;
             memo_hits += counts.memo_hits as usize;
@@ -101,7 +95,6 @@ impl Heap {
         line.text(" stack_bytes=").number(stack_bytes).write();
     }
 
-    /// Returns the open buckets, and the bytes of records in use.
     pub(crate) fn buckets(&self) -> (usize, usize) {
         let store = self.store.lock();
         (store.open_buckets, store.side.used())

@@ -6,8 +6,6 @@
 //!     FREEING, filled, FREED; the bucket's last? --> retired
 //! ```
 //!
-//! If two threads free one block together, the exchange of the record's word succeeds for one.
-//!
 //! Called by `debug`'s entry points and by `resize`.
 
 use core::ptr;
@@ -50,8 +48,6 @@ impl Heap {
         }
     }
 
-    /// Frees the block that `here` names.
-    ///
     /// # Safety
     ///
     /// As [`Heap::free`].
@@ -87,7 +83,6 @@ impl Heap {
         if self.rules.canary.load(Ordering::Relaxed) {
             self.judge_small_edges(entered, place, word, here);
         } else {
-            // Without a canary, the slack does not hold the pattern yet.
             fills = span.slot_bytes();
         }
         let made_at = record.made_at.load(Ordering::Relaxed);
@@ -104,7 +99,6 @@ impl Heap {
         }
     }
 
-    /// Records the stack and the sequence number of a free.
     #[inline]
     fn note_freed(&'static self, entered: &mut EnteredState, record: &Slot, here: Here) {
         let sequence = entered.mine().sequence(&self.sequence);
@@ -149,16 +143,13 @@ impl Heap {
         record.set(freeing.freed());
         place.bucket.record().live.store(0, Ordering::Relaxed);
         if self.rules.is_for_guards.load(Ordering::Relaxed) && memory_limit::is_in_sandbox() {
-            // The page stays as it is, because a sandbox may end the program for an unknown system
-            // call. No more blocks are guarded in a sandbox, so such pages are few.
+            // The page stays, because a sandbox may end the program for an unknown system call.
             return;
         }
         // SAFETY: the bucket's only block was freed.
         unsafe { self.retire(entered, place.bucket) };
     }
 
-    /// Retires an emptied bucket.
-    ///
     /// # Safety
     ///
     /// No slot of the bucket is in use or can be handed out.
@@ -170,8 +161,7 @@ impl Heap {
         let spending = (wants && self.spends()).then(|| self.budget.begins());
         let fills = self.rules.fill.load(Ordering::Relaxed);
         if bucket.span.form() == Form::Small && fills && wants {
-            // The guard makes the bytes inaccessible, so this is their last check. A filled bucket
-            // is checked later.
+            // The last check of the bytes, which the guard makes inaccessible.
             // SAFETY: all its slots were filled.
             if let Some(damage) = unsafe { history::verify(bucket) } {
                 late.push_in(bucket, damage);
@@ -180,9 +170,7 @@ impl Heap {
         // SAFETY: no code uses the bucket, and it is not yet in the history.
         let left = unsafe { history::leave(bucket, wants) };
         // The budget pays for the pages of a guard if the bucket could have been filled instead.
-        // The pages are counted now, because in the history the bucket is no longer ours. (Without
-        // time in the budget only a few small buckets get a guard, see `Store::empty`. The budget
-        // does not pay for their pages.)
+        // The pages are counted before the history owns the bucket.
         let bytes = match bucket.span.form() {
             Form::Small if allowance.is_generous() => bucket.span.bucket_bytes(),
             Form::Large if history::is_to_be_filled(bucket) => history::extent(bucket).1,
@@ -202,11 +190,9 @@ impl Heap {
         }
     }
 
-    /// Returns the bytes requested for the block at `address`. A pointer to no live block is a
-    /// finding and `None`.
-    ///
-    /// A block of size 0 gets size 1, because callers write as many bytes as the usable size. Until
-    /// this call, a free checks the block's first byte.
+    /// Returns the bytes requested for the block at `address`, or reports that no live block is
+    /// there. A block of size 0 gets size 1, because callers write as many bytes as the usable
+    /// size.
     pub(crate) fn size_of(
         &'static self,
         span: &'static Span,
@@ -236,8 +222,7 @@ impl Heap {
         None
     }
 
-    /// Reports a live block that another pool, arena or heap owns, or an address with no live
-    /// block.
+    /// Reports a live block of another pool, arena or heap, or an address with no live block.
     #[cold]
     pub(crate) fn of_another(&'static self, span: &'static Span, address: usize, what: Return) {
         let Some(mut entered) = self.enter() else { return };
@@ -252,7 +237,6 @@ impl Heap {
         }
     }
 
-    /// Reports that no live block begins at the address, in this slot or in none.
     #[cold]
     pub(super) fn no_block(
         &'static self,
@@ -267,7 +251,6 @@ impl Heap {
     }
 }
 
-/// Returns the slot of an address, and its present word.
 pub(super) fn slot_of(span: &'static Span, address: usize) -> Option<(Place, Word)> {
     match span.locate(address) {
         Found::Slot(place) => Some((place, place.record().word())),

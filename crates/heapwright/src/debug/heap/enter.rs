@@ -6,8 +6,6 @@
 //!                    it is busy, or there is no index: the common state, under its lock
 //! ```
 //!
-//! See `thread_state` for states.
-//!
 //! Called by the rest of the heap.
 
 use core::mem;
@@ -21,8 +19,7 @@ use super::super::scope;
 use super::super::thread_state::{Mine, ThreadState, system_thread};
 use super::Heap;
 
-/// Exclusive access to a state; each state has at most one such value. The value is one word,
-/// because every call makes one.
+/// Exclusive access to a state. The value is one word, because every call makes one.
 pub(crate) struct EnteredState {
     state: &'static ThreadState,
 }
@@ -35,20 +32,17 @@ impl Drop for EnteredState {
 }
 
 impl EnteredState {
-    /// Enters a state. `None`: the state is entered already.
     #[inline]
     fn enter(state: &'static ThreadState) -> Option<Self> {
-        // (Not by `then_some`: dropping its unused value would leave the state.)
+        // Not by `then_some`: dropping its unused value would leave the state.
         if state.enter() { Some(Self { state }) } else { None }
     }
 
-    /// Returns the state.
     #[inline]
     pub(super) fn state(&self) -> &'static ThreadState {
         self.state
     }
 
-    /// Returns the part of the state that only its thread uses.
     #[inline]
     pub(crate) fn mine(&mut self) -> &mut Mine {
         // SAFETY: the state is entered, so this is its only `EnteredState`, which stays borrowed
@@ -58,7 +52,6 @@ impl EnteredState {
 }
 
 impl Heap {
-    /// Returns the state of a thread index, if it has one.
     #[inline]
     pub(super) fn state_of(&self, index: usize) -> Option<&'static ThreadState> {
         // SAFETY: the pointer is null or a state, which is never freed.
@@ -74,8 +67,7 @@ impl Heap {
         states.filter_map(|state| unsafe { state.as_ref() })
     }
 
-    /// Returns whether the calling thread is inside a call. Then the caller is a signal handler
-    /// that interrupted this call.
+    /// Returns whether the calling thread is inside a call, so that the caller is a signal handler.
     pub(in crate::debug) fn is_entered_here(&self) -> bool {
         self.state_of(thread_index::mine()).is_some_and(ThreadState::is_entered)
     }
@@ -109,8 +101,7 @@ impl Heap {
         if let Some(index) = index {
             let Some(state) = self.state_of(index) else {
                 let state = Self::make_state()?;
-                // The count comes first: a child forked in between must not have an uncounted
-                // state.
+                // Before the state: a child forked in between must not have an uncounted state.
                 self.indices_used.fetch_max(index + 1, Ordering::Release);
                 self.states[index].store(state, Ordering::Release);
                 return self.enter();
@@ -161,7 +152,6 @@ impl Heap {
         (!state.is_null()).then_some(state.cast())
     }
 
-    /// Assigns the state to a thread that the heap may know.
     #[cold]
     fn assign_known(&self, entered: &mut EnteredState, thread: u32) {
         match self.threads.known(thread) {
@@ -170,15 +160,13 @@ impl Heap {
         }
     }
 
-    /// Assigns the state to a thread that is new to the heap.
     #[cold]
     fn assign_new(&self, entered: &mut EnteredState, holder: u32) {
         let number = self.threads.number_of(system_thread(), scope::of_this_thread());
         entered.mine().assign(holder, number);
     }
 
-    /// Counts the calling thread's further blocks for the check `scope`: the thread gets a new
-    /// number.
+    /// Gives the calling thread a new number, which belongs to the check `scope`.
     pub(in crate::debug) fn enter_scope(&'static self, scope: u32) {
         let index = thread_index::mine();
         let Some(state) = self.state_of(index) else { return };
@@ -197,7 +185,6 @@ mod tests {
 
     use crate::debug::{Config, DebugHeap, Guard};
 
-    /// A signal handler interrupts a call, and a second one interrupts the first.
     #[test]
     fn handlers_leave_the_states_that_they_interrupt_entered() {
         let owner = DebugHeap::new(Config { quiet: true, guard: Guard::Never, ..Config::DEFAULT });

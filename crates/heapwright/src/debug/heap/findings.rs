@@ -13,7 +13,6 @@ use super::Heap;
 use super::enter::EnteredState;
 use crate::request::Return;
 
-/// A call and its address.
 #[derive(Clone, Copy)]
 pub(super) struct Here {
     pub(super) address: usize,
@@ -22,7 +21,6 @@ pub(super) struct Here {
 }
 
 impl Heap {
-    /// Returns a call, its address, and the stack.
     #[inline(always)]
     pub(super) fn here(
         &'static self,
@@ -78,7 +76,6 @@ impl Heap {
         self.report(Finding { kind, region, ..self.nowhere(entered, here) });
     }
 
-    /// Reports a pointer that belongs to no debug heap, but to `region`.
     #[cold]
     pub(crate) fn foreign(&'static self, address: usize, what: Return, region: Region) {
         let Some(mut entered) = self.enter() else { return };
@@ -100,7 +97,6 @@ impl Heap {
         }
     }
 
-    /// Returns a finding with the record of a block and the place of discovery.
     pub(super) fn about(
         &'static self,
         entered: &mut EnteredState,
@@ -121,9 +117,9 @@ impl Heap {
         }
     }
 
-    /// Flags the site `stack` of a block with a finding. Its blocks are guarded from now on, in
-    /// this run and, through the record, in the next. The caller does this before the report, which
-    /// may end the process.
+    /// Flags the site of a block with a finding. Its blocks are guarded from now on, in this run
+    /// and, through the record, in the next. The report comes later, because it may end the
+    /// process.
     #[cold]
     pub(in crate::debug) fn flag(&self, stack: u32, kind: FindingKind) {
         if stack != 0 && self.sites.flag_anew(stack, flagged::end_for(kind)) {
@@ -145,7 +141,6 @@ impl Heap {
         self.reporter.report(&finding, &self.threads);
     }
 
-    /// Reports a block that was never freed.
     #[cold]
     pub(in crate::debug) fn report_leak(&'static self, place: Place, word: Word) {
         let block = of_block(place, word);
@@ -158,7 +153,6 @@ const fn invalid(is_realloc: bool) -> FindingKind {
     if is_realloc { FindingKind::InvalidRealloc } else { FindingKind::InvalidFree }
 }
 
-/// Returns a finding filled in with the record of a block.
 pub(in crate::debug) fn of_block(place: Place, word: Word) -> Finding {
     let record = place.record();
     let moment = |stack: u32, thread: u16, sequence: u32| Moment {

@@ -11,18 +11,14 @@ use super::super::span::{Found, Span};
 use super::Heap;
 
 impl Heap {
-    /// Takes the locks.
     pub(crate) fn before_fork(&self) {
-        // This is the usual order of the locks: a thread that reports may be in the common state,
-        // and so hold `common_order`.
+        // The usual order of the locks: a thread that reports may hold `common_order`.
         self.common_order.acquire();
         self.table.acquire();
         self.store.acquire();
         self.reporter.before_fork();
     }
 
-    /// Releases the locks.
-    ///
     /// # Safety
     ///
     /// The call follows [`Heap::before_fork`] in the forking thread or its copy.
@@ -38,8 +34,7 @@ impl Heap {
     }
 
     /// Forgets other threads' states in the child, because such a state may be half changed. The
-    /// slots left in their current buckets are lost. The child of a process of one thread keeps
-    /// everything.
+    /// slots left in their current buckets are lost.
     pub(crate) fn in_child(&self, alone: bool) {
         self.reporter.in_child();
         if self.is_process_heap() {
@@ -63,18 +58,16 @@ impl Heap {
         }
     }
 
-    /// Returns, in a forked child, the time of the fork, the parent's id, and the child's first
-    /// sequence number.
+    /// Returns the time of the fork, the parent's id, and the child's first sequence number.
     pub(in crate::debug) fn fork_point(&self) -> Option<(u64, u32, u32)> {
         let at = self.forked_at.load(Ordering::Relaxed);
         let parent = self.forked_from.load(Ordering::Relaxed);
         (at != 0).then(|| (at, parent, self.forked_sequence.load(Ordering::Relaxed)))
     }
 
-    /// Begins an epoch, which tells the child's own buckets from inherited ones. Later buckets are
-    /// the child's own. So are its current buckets with slots left, including the blocks in them.
-    /// If a signal handler forks after it interrupted the heap, no epoch begins: all blocks count
-    /// as the child's own.
+    /// Begins an epoch, which tells the child's own buckets from inherited ones. The child owns its
+    /// current buckets with slots left, including the blocks in them. If a signal handler forks
+    /// after it interrupted the heap, no epoch begins: all blocks count as the child's own.
     fn begin_epoch(&self, index: usize) {
         let Some(mut store) = self.store.try_lock() else { return };
         store.epoch = store.epoch.saturating_add(1);

@@ -8,13 +8,12 @@
 //! ```
 //!
 //! A site's pattern depends on its key (`flagged::key`, equal in each run), the number of earlier
-//! blocks, and the place in the block. The pattern does not depend on addresses. Each byte has its
-//! lowest bit set and its highest bit clear. The next seed inverts all bits. So a word is positive
-//! and odd, or negative and even. No word is an address, and no byte is zero.
+//! blocks, and the place in the block, but not on addresses. Each byte has its lowest bit set and
+//! its highest bit clear. The next seed inverts all bits. So a word is positive and odd, or
+//! negative and even: no word is an address, and no byte is zero.
 //!
-//! Only the first 16 MiB of a block are filled, because programs request more than they use.
-//!
-//! Called by `place` and `resize` if the process's heap has the option.
+//! Only the first 16 MiB of a block are filled, because programs request more than they use. Called
+//! by `place` and `resize` if the process's heap has the option.
 
 use core::ptr;
 
@@ -32,16 +31,13 @@ use super::Heap;
 use super::deallocate::slot_of;
 use super::findings::of_block;
 
-/// The most bytes of a block that are filled.
 const MOST_FILLED: usize = 16 << 20;
 
-/// The state of the option `fill` in a heap.
 pub(super) struct Fresh {
     is_on: AtomicBool,
-    /// The sites' keys by stack number; 0: not computed yet.
+    /// By stack number; 0: not computed yet.
     keys: Segments<AtomicU64, 4096, 21>,
-    /// The numbers of blocks so far: of all sites, of the site of `before`, and of the sites of
-    /// `at`.
+    /// The blocks so far: of all sites, of the site of `before`, and of the sites of `at`.
     all: AtomicU64,
     before: AtomicU64,
     at: [AtomicU64; MOST_NAMED],
@@ -60,7 +56,6 @@ impl Fresh {
 }
 
 impl Heap {
-    /// Fills fresh blocks as the process's options say.
     pub(in crate::debug) fn fill_fresh_blocks(&self) {
         self.fresh.is_on.store(options::fill().seed.is_some(), Ordering::Relaxed);
     }
@@ -115,7 +110,7 @@ impl Heap {
         self.note_if_asked(block, site, fill);
     }
 
-    /// Returns the key of a stack, equal in every run.
+    /// The key is equal in every run.
     fn site_key(&self, stack: u32, fill: &Fill) -> u64 {
         // Stack numbers are at least two apart.
         let known = self.fresh.keys.get_or_make(stack as usize / 2);
@@ -151,7 +146,6 @@ impl Heap {
         }
     }
 
-    /// Reports the block, if `fill` names it.
     fn note_if_asked(&'static self, block: *mut u8, site: u64, fill: &Fill) {
         for (which, point) in fill.at().iter().enumerate().filter(|(_, point)| point.site == site) {
             if self.fresh.at[which].fetch_add(1, Ordering::Relaxed) != point.block {
@@ -170,7 +164,6 @@ impl Heap {
     }
 }
 
-/// Returns eight bytes of the pattern.
 fn pattern(first: u64, word: u64) -> u64 {
     mix(first, word) & 0x7e7e_7e7e_7e7e_7e7e | 0x0101_0101_0101_0101
 }

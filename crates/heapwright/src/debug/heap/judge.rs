@@ -7,10 +7,7 @@
 //! ```
 //!
 //! A free checks bytes that are probably in its cache lines: the block's slack, and the last bytes
-//! before it. The neighbour's free or a sweep checks the other bytes. Reported damage is repaired,
-//! so it is reported once.
-//!
-//! Called by `deallocate`.
+//! before it. The neighbour's free or a sweep checks the other bytes. Called by `deallocate`.
 
 use heapwright_record::debug::{Access, Finding, FindingKind, Origin};
 
@@ -74,7 +71,6 @@ impl Heap {
         self.report(finding);
     }
 
-    /// Checks the bytes around a slot's block.
     #[inline(always)]
     pub(super) fn judge_small_edges(
         &'static self,
@@ -96,8 +92,7 @@ impl Heap {
         }
         let neighbour = Place { slot: place.slot - 1, ..place };
         let its = neighbour.record().word();
-        // This checks only the last bytes of the neighbour's slack. The neighbour's free checks all
-        // of them.
+        // Only the last bytes of the neighbour's slack; the neighbour's free checks all of them.
         let its_slack = (slot_size - its.size()).min(16);
         // SAFETY: the neighbour's slot lies before this slot and has the same size.
         if !unsafe { bytes::ends_well(block, its_slack) } {
@@ -105,7 +100,6 @@ impl Heap {
         }
     }
 
-    /// Checks all of the slack behind a block.
     #[inline(never)]
     fn judge_slack(
         &'static self,
@@ -136,10 +130,8 @@ impl Heap {
         }
     }
 
-    /// Decides which block caused a change of the neighbour's slack.
-    ///
-    /// The slot may just have been handed out again (see `sparse`). Under the store's lock a live
-    /// or freed slot is not reopened, so its slack stays slack.
+    /// Decides which block caused a change of the neighbour's slack. Under the store's lock the
+    /// slot is not reopened (see `sparse`), so its slack stays slack.
     #[cold]
     fn judge_neighbour(
         &'static self,
@@ -162,7 +154,6 @@ impl Heap {
             // SAFETY: the neighbour's slack lies before this slot.
             let Some(damage) = (unsafe { bytes::check(from, near) }) else { return };
             if near == its_slack && damage.first == 0 {
-                // Changed from the slack's first byte on: the neighbour overflowed.
                 let here = Here { address: neighbour.block().addr(), ..here };
                 self.overflow(entered, neighbour, its, its_size, damage, here)
             } else {
@@ -172,7 +163,6 @@ impl Heap {
         self.report_damage(finding);
     }
 
-    /// Checks the bytes around a large block.
     pub(super) fn judge_lone_edges(
         &'static self,
         entered: &mut EnteredState,
@@ -184,7 +174,7 @@ impl Heap {
         self.judge_lead(entered, place, word, here);
     }
 
-    /// Returns the finding for a write beyond a block, or before the next block. Repairs the bytes.
+    /// Returns the finding for a write beyond a block or before the next. Repairs the bytes.
     #[cold]
     fn overflow(
         &'static self,
@@ -197,8 +187,8 @@ impl Heap {
     ) -> Finding {
         let end = place.block().wrapping_add(size);
         let (_, _, behind) = place.parts(size);
-        // Damage that reaches the next block's start, and does not begin at this block's end, is a
-        // write before the next block.
+        // Damage that reaches the next block, but does not begin at this block's end, is the next
+        // block's underflow.
         let gap_behind = behind - (damage.first + damage.length);
         let next = Place { slot: place.slot + 1, ..place };
         if damage.first > gap_behind
@@ -225,8 +215,7 @@ impl Heap {
         }
     }
 
-    /// Returns the finding for a write `near - damage.first` bytes before a block. Repairs the
-    /// bytes.
+    /// Returns the finding for a write before a block, at `damage.first - near`. Repairs the bytes.
     #[cold]
     fn underflow(
         &'static self,
@@ -238,8 +227,7 @@ impl Heap {
         here: Here,
     ) -> Finding {
         let from = place.block().wrapping_sub(near);
-        // SAFETY: the bytes before the block are ours. (After the repair the damage is not reported
-        // again.)
+        // SAFETY: the bytes before the block are ours.
         unsafe { bytes::fill(from, near) };
         Finding {
             kind: FindingKind::Underflow,
@@ -258,8 +246,7 @@ const fn is_of_cxx(origin: Origin) -> bool {
 }
 
 /// Returns whether another library's `operator new` made a block of `malloc` that a delete frees.
-/// For example, libLLVM may be bound to its own `operator new`, and its users to our `operator
-/// delete`.
+/// For example, libLLVM may be bound to its own `operator new`, and its users to our delete.
 #[cold]
 fn is_from_other_new(place: Place, origin: Origin, deleted_by: Origin) -> bool {
     if family(origin) != Origin::Malloc as u8 || !is_of_cxx(deleted_by) {
@@ -275,7 +262,7 @@ fn is_from_other_new(place: Place, origin: Origin, deleted_by: Origin) -> bool {
     is
 }
 
-/// Returns the family of an origin. The same calls free the blocks of a family.
+/// The same calls free the blocks of a family.
 const fn family(origin: Origin) -> u8 {
     match origin {
         Origin::Calloc

@@ -1,10 +1,8 @@
 //! Kept blocks: blocks that the program declares as no leaks, by LeakSanitizer's interface.
 //!
-//! A bit in a slot's word marks such a block. A leak check counts the block, and everything it
-//! leads to, as reachable. The free of the block clears the bit.
-//!
-//! Called by `debug`'s entry points, and by `place` and `resize` while a thread keeps all its
-//! blocks.
+//! A bit in a slot's word marks such a block. A leak check counts it, and everything it leads to,
+//! as reachable. The free of the block clears the bit. Called by `debug`'s entry points, and by
+//! `place` and `resize` while a thread keeps its blocks.
 
 use super::super::slot::State;
 use super::super::span::{Found, Span};

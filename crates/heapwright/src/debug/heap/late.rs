@@ -15,8 +15,7 @@ use super::super::span::{BucketRef, Form, Found, Place};
 use super::Heap;
 use super::findings::of_block;
 
-/// Damage found under the store's lock. The damage is kept as whole findings, because the bucket
-/// may be reused before the report.
+/// Whole findings, because the bucket may be reused before the report.
 pub(super) struct Late {
     found: [MaybeUninit<Finding>; 8],
     count: usize,
@@ -28,17 +27,15 @@ impl Late {
         Self { found: [const { MaybeUninit::uninit() }; 8], count: 0 }
     }
 
-    /// Adds damage in a bucket, counted from the start of its extent.
-    ///
-    /// False: there is no room, and the damage must be found again. (Damage in buckets that leave
-    /// the history cannot be found again. If more than eight of them are damaged at once, eight are
-    /// reported.)
+    /// Adds damage in a bucket, counted from the start of its extent. False: there is no room, and
+    /// the damage must be found again. (That is impossible in buckets that leave the history, so at
+    /// most eight of them are reported at once.)
     #[cold]
     pub(super) fn push_in(&mut self, bucket: BucketRef, damage: Damage) -> bool {
         self.push(bucket, history::extent(bucket).0.addr() + damage.first, damage)
     }
 
-    /// Adds damage at an address. False: there is no room, and the damage must be found again.
+    /// False: there is no room, and the damage must be found again.
     #[cold]
     pub(super) fn push(&mut self, bucket: BucketRef, address: usize, damage: Damage) -> bool {
         let Some(place) = self.found.get_mut(self.count) else { return false };
@@ -59,7 +56,6 @@ impl Late {
 }
 
 impl Heap {
-    /// Reports the damage after the release of the store's lock.
     #[inline]
     pub(super) fn report_late(&'static self, thread: u16, late: &Late, call: Call) {
         for finding in late.iter() {
@@ -79,8 +75,7 @@ impl Heap {
     }
 }
 
-/// Returns the finding for changed bytes in a bucket: a write into a freed block, beyond a block,
-/// or before one.
+/// Returns the finding for changed bytes in a bucket: in a freed block, beyond or before a block.
 fn found_at(bucket: BucketRef, address: usize, damage: Damage) -> Finding {
     let last = bucket.span.slots_a_bucket() - 1;
     let middle = bucket.start().addr() + bucket.span.bucket_bytes() / 2;
@@ -95,8 +90,7 @@ fn found_at(bucket: BucketRef, address: usize, damage: Damage) -> Finding {
         kind = FindingKind::Underflow;
     } else if address >= end {
         kind = FindingKind::Overflow;
-        // Did the last bytes before the next block change, but not the first byte behind this
-        // block?
+        // Did the last bytes before the next block change, but not the first byte behind this one?
         let (_, _, behind) = place.parts(place.size(word));
         let next = Place { slot: place.slot + 1, ..place };
         if bucket.span.form() == Form::Small

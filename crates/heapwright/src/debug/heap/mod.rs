@@ -19,14 +19,11 @@
 //! ```
 //!
 //! The usual paths take only the store's lock, once for each bucket. If two threads free one block
-//! at once, the exchange of the record's word fails for one of them. That free is reported. The
-//! thread that frees the last block of a bucket owns the bucket.
+//! at once, the exchange of the record's word fails for one of them. The thread that frees the last
+//! block of a bucket owns the bucket.
 //!
-//! After a finding the program continues if that does no further harm. The heap ignores a wrong
-//! free, corrects a mismatched free, and repairs damaged bytes, so that each damage is reported
-//! once.
-//!
-//! Called by `debug`'s entry points.
+//! After a finding the program continues: the heap ignores a wrong free, corrects a mismatched
+//! free, and repairs damaged bytes. Called by `debug`'s entry points.
 
 pub(in crate::debug) mod bounds;
 mod counts;
@@ -69,15 +66,12 @@ use fresh::Fresh;
 
 pub(super) use findings::of_block;
 
-/// The least bytes that stacks may take.
 const STACKS_LEAST: usize = 256 << 20;
 
-/// A debug heap.
 pub(crate) struct Heap {
     id: AtomicU32,
     depth: AtomicUsize,
     config: Lock<Config>,
-    /// The part of the configuration that every operation reads.
     rules: Rules,
     store: Lock<Store>,
     units: Units,
@@ -87,11 +81,11 @@ pub(crate) struct Heap {
     common: AtomicPtr<ThreadState>,
     common_order: Lock<()>,
     sequence: AtomicU32,
-    /// Open sampled pages and open bytes, as the store last wrote them.
+    /// Open sampled pages, and open bytes, as the store last wrote them.
     pages: AtomicUsize,
     open_bytes: AtomicUsize,
     peak_live: AtomicU64,
-    /// The time when the process was forked; 0 if it was not.
+    /// When the process was forked; 0: it was not.
     forked_at: AtomicU64,
     /// The parent process, and its operations before the fork.
     forked_from: AtomicU32,
@@ -109,7 +103,6 @@ pub(crate) struct Heap {
     pub(crate) reporter: Reporter,
 }
 
-/// Read-only switches, in one place.
 struct Rules {
     guard: AtomicU32,
     fill: AtomicBool,
@@ -120,7 +113,6 @@ struct Rules {
     limit: AtomicUsize,
     /// Whether the heap serves fast mode's guarded blocks; see `guards`.
     is_for_guards: AtomicBool,
-    /// Whether the heap serves `malloc`.
     is_process_heap: AtomicBool,
 }
 
@@ -129,13 +121,12 @@ const GUARD_SAMPLE: u32 = 1;
 const GUARD_ALL: u32 = 2;
 
 impl Heap {
-    /// The place of the threads' states, which are null before the heap begins.
+    /// The threads' states, which are null before the heap begins.
     pub(in crate::debug) const STATES: Range<usize> = {
         let start = mem::offset_of!(Self, states);
         start..start + size_of::<[AtomicPtr<ThreadState>; MOST_THREADS]>()
     };
 
-    /// Creates an unused heap; [`Heap::begin`] starts it.
     pub(crate) const fn new() -> Self {
         Self {
             id: AtomicU32::new(0),
@@ -177,7 +168,6 @@ impl Heap {
         }
     }
 
-    /// Starts the heap with an id that no other heap has.
     pub(crate) fn begin(&'static self, id: u32, config: &Config) {
         self.id.store(id, Ordering::Relaxed);
         self.depth.store(config.traces.min(64), Ordering::Relaxed);
@@ -232,12 +222,10 @@ impl Heap {
         self.id.load(Ordering::Relaxed)
     }
 
-    /// Returns the configuration that the heap was started with.
     pub(in crate::debug) fn config(&self) -> Config {
         *self.config.lock()
     }
 
-    /// Returns whether the heap made a block since its start.
     pub(in crate::debug) fn is_in_use(&'static self) -> bool {
         self.made() > 0 || self.table.lock().handed_out > 0
     }
@@ -247,23 +235,20 @@ impl Heap {
         self.store.lock_soon()
     }
 
-    /// Locks the store, and waits as long as necessary. The caller holds none of the heap's locks.
+    /// The caller holds none of the heap's locks.
     pub(in crate::debug) fn lock_store(&self) -> sync::Guard<'_, Store> {
         self.store.lock()
     }
 
-    /// Makes the heap serve `malloc`.
     pub(in crate::debug) fn become_process_heap(&self) {
         self.rules.is_process_heap.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether the heap serves `malloc`.
     pub(in crate::debug) fn is_process_heap(&self) -> bool {
         self.rules.is_process_heap.load(Ordering::Relaxed)
     }
 
-    /// Returns the stack, thread and sequence number of an operation on another allocator's block.
-    /// `None`: there is no memory for the thread's state.
+    /// Returns the moment of an operation on another allocator's block, if there is memory.
     #[inline(always)]
     pub(in crate::debug) fn moment(&'static self) -> Option<Moment> {
         let mut entered = self.enter()?;
@@ -271,7 +256,6 @@ impl Heap {
         Some(self.moment_of(&mut entered, stack))
     }
 
-    /// Returns the moment of an operation whose stack is known.
     #[inline(always)]
     fn moment_of(&'static self, entered: &mut EnteredState, stack: u32) -> Moment {
         let mine = entered.mine();

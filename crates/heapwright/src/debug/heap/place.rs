@@ -44,7 +44,7 @@ impl Heap {
         self.allocate_for(request.call(), request)
     }
 
-    /// Does [`Heap::allocate`] for a call that does more than make a block, such as `realloc`.
+    /// For a call that does more than make a block, such as `realloc`.
     #[inline]
     pub(crate) fn allocate_for(&'static self, call: Call, request: Request) -> *mut u8 {
         let Some(mut entered) = self.enter() else { return ptr::null_mut() };
@@ -74,7 +74,6 @@ impl Heap {
         }
     }
 
-    /// Returns whether `size` more bytes exceed the heap's limit.
     #[inline]
     pub(super) fn is_over_limit(&self, size: usize) -> bool {
         let limit = self.rules.limit.load(Ordering::Relaxed);
@@ -97,12 +96,10 @@ impl Heap {
         }
     }
 
-    /// Frees the advances of unmapped modules, for new modules.
     pub(in crate::debug) fn forget_modules(&self) {
         self.advances.forget(stacks::module_range);
     }
 
-    /// Flags the site of `stack`, if it is new in this run and an earlier run flagged it.
     #[inline]
     fn flag_if_known(&self, stack: u32) {
         if !self.flagged.is_empty()
@@ -113,9 +110,8 @@ impl Heap {
         }
     }
 
-    /// Serves a request with a guarded block. `None`: no guard is due, or the stack must be new and
-    /// is not. Or open buckets would exceed `most` bytes of addresses. Or there are no guards, or
-    /// there is no memory.
+    /// Serves a request with a guarded block. `None`: no guard is due or possible, the stack must
+    /// be new and is not, or open buckets would exceed `most` bytes of addresses.
     #[cold]
     #[inline(never)]
     pub(in crate::debug) fn allocate_guarded(
@@ -153,7 +149,6 @@ impl Heap {
         NonNull::new(self.hand_out_alone(&mut entered, request, stack, side, opened, room))
     }
 
-    /// Places a block in a slot of a bucket.
     #[inline]
     fn place_small(
         &'static self,
@@ -168,8 +163,7 @@ impl Heap {
         self.place_in_slot(entered, request, stack, class)
     }
 
-    /// Does [`Heap::place`]. If no guard is due, the block has `spare` bytes behind it to grow
-    /// into.
+    /// If no guard is due, the block has `spare` bytes behind it to grow into.
     pub(super) fn place_with_spare(
         &'static self,
         entered: &mut EnteredState,
@@ -192,7 +186,6 @@ impl Heap {
         }
     }
 
-    /// Places a block in the next slot of a class.
     #[inline(always)]
     fn place_in_slot(
         &'static self,
@@ -236,8 +229,7 @@ impl Heap {
         if mine.current[class][lifetime as usize].has_gone_on() {
             return true;
         }
-        // A signal handler may have interrupted the free of a block in the bucket that would be
-        // reopened.
+        // A signal handler may have interrupted a free in the bucket that would be reopened.
         let now = (!self.is_common(mine)).then(|| self.sequence_now());
         let opened = self.open_by(mine.thread, |store, late| {
             if store.limits.touches {
@@ -250,12 +242,12 @@ impl Heap {
         current.go_on(bucket, 0);
         current.size = bucket.span.shape().slot;
         current.zero = zero;
-        // If freed blocks are not filled, only the slack behind them holds the pattern.
+        // If freed blocks are not filled, only the slack holds the pattern.
         current.lacks_pattern = zero || !self.rules.fill.load(Ordering::Relaxed);
         current.left > 0
     }
 
-    /// Calls `open` under the store's lock. `thread` then reports the damage found meanwhile.
+    /// Calls `open` under the store's lock. `thread` reports the damage found meanwhile.
     fn open_by(
         &'static self,
         thread: u16,
@@ -282,7 +274,6 @@ impl Heap {
         store.live_bytes = self.note_peak();
     }
 
-    /// Places a block between guards, in a page or a span.
     #[cold]
     fn place_guarded(
         &'static self,
@@ -299,7 +290,6 @@ impl Heap {
         block
     }
 
-    /// Returns whether the budget pays for guards.
     pub(super) fn spends(&self) -> bool {
         self.rules.guard.load(Ordering::Relaxed) == GUARD_SAMPLE
     }
@@ -316,7 +306,6 @@ impl Heap {
             if !block.is_null() || shape::class_for(request.size, request.align).is_none() {
                 return block;
             }
-            // There are no addresses for a span.
             return self.place_small(entered, request, stack);
         }
         let opened = self.open_by(entered.mine().thread, |store, late| {
@@ -329,7 +318,6 @@ impl Heap {
         }
     }
 
-    /// Places a block in its own span.
     #[cold]
     fn place_large(
         &'static self,
@@ -338,8 +326,7 @@ impl Heap {
         stack: u32,
         side: Side,
     ) -> *mut u8 {
-        // A span's room begins one page into the span, so a larger alignment needs more bytes
-        // before the block.
+        // The room begins one page into the span, so a larger alignment needs more bytes.
         let before = request.align.saturating_sub(PAGE);
         self.place_in_room(entered, request, stack, side, (before, 0))
     }
@@ -359,8 +346,7 @@ impl Heap {
         self.place_in_room(entered, request, stack, Side::Into(into), (into, spare))
     }
 
-    /// Places a block in a span of its own, with `before` more bytes of room than the request needs
-    /// and `spare` bytes behind it.
+    /// Places a block in its own span: `before` more bytes of room, and `spare` bytes behind it.
     fn place_in_room(
         &'static self,
         entered: &mut EnteredState,
@@ -385,7 +371,6 @@ impl Heap {
         self.hand_out_alone(entered, request, stack, side, opened, room)
     }
 
-    /// Places a block in the room between two guards.
     fn hand_out_alone(
         &'static self,
         entered: &mut EnteredState,

@@ -1,11 +1,8 @@
-//! Poisoned bytes: the program forbids all use of these bytes of a live block, by
-//! AddressSanitizer's interface.
+//! Poisoned bytes: the program forbids their use, by AddressSanitizer's interface.
 //!
-//! A poisoned range ends with the block in which it begins. Memory outside of live blocks is
-//! forbidden anyway. Memory outside of the heap cannot be poisoned, because no call would tell when
-//! it is reused. A free or a resize removes a block's poison.
-//!
-//! Called by `debug`'s entry points, and by `deallocate` and `resize` for blocks that end.
+//! A poisoned range ends with the block in which it begins. Memory outside of the heap cannot be
+//! poisoned, because no call would tell when it is reused. A free or a resize removes a block's
+//! poison. Called by `debug`'s entry points, and by `deallocate` and `resize` for blocks that end.
 
 use crate::sync;
 
@@ -15,9 +12,8 @@ use super::Heap;
 use super::bounds;
 
 impl Heap {
-    /// Poisons bytes from `address` on, up to the end of their live block, or unpoisons them.
-    ///
-    /// Does nothing in a signal handler that interrupted the heap in its thread.
+    /// Poisons bytes from `address` on, up to the end of their live block, or unpoisons them. Does
+    /// nothing in a signal handler that interrupted the heap in its thread.
     #[cold]
     pub(in crate::debug) fn poison(
         &'static self,
@@ -29,10 +25,10 @@ impl Heap {
         if sync::is_interrupted() || !poisons && !span.has_poison() {
             return;
         }
-        // The loop takes a unit at a time, so that the lock is not held long.
+        // A unit at a time, so that the lock is not held long.
         for mut piece in poisoned::pieces(address, bytes.min(bounds::left(span, address))) {
             let mut store = self.store.lock();
-            // The bytes are computed again under the lock, because no span ends under it.
+            // Computed again, because no span ends under the lock.
             piece.bytes = piece.bytes.min(bounds::left(span, piece.address()));
             if piece.bytes == 0 {
                 return;
@@ -46,7 +42,6 @@ impl Heap {
     }
 }
 
-/// Removes the poison from the block of a slot, with `size` bytes, before the block ends.
 #[cold]
 pub(super) fn clear_poison(place: Place, size: usize) {
     poisoned::pieces(place.block().addr(), size).for_each(poisoned::clear);

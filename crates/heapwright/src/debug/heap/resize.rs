@@ -14,12 +14,9 @@
 //!
 //! A block that grows in small steps would be copied each time. So a block that grows for the
 //! second time at one place gets room for half as much again. A large block gets such room when it
-//! first grows. The block stays until it has outgrown the room. A program's first resize of a block
-//! moves it, and so does a doubling. A stale pointer then leads to a freed block. With `guard=all`,
-//! or if freed blocks are kept for ever, every resize moves the block, because the block's ends
-//! must stand at guards.
-//!
-//! Called by `debug`'s entry points.
+//! first grows. Other resizes move the block, so a stale pointer leads to a freed block. With
+//! `guard=all`, or if freed blocks are kept for ever, every resize moves the block. Called by
+//! `debug`'s entry points.
 
 use core::ptr;
 
@@ -43,8 +40,7 @@ use super::poison::clear_poison;
 const LARGE: usize = 512 << 10;
 
 impl Heap {
-    /// Resizes a block. Null: there is no memory and the old block is unchanged, or there is no
-    /// such block.
+    /// Resizes a block. Null: there is no memory and the old block is unchanged, or no such block.
     ///
     /// # Safety
     ///
@@ -61,8 +57,7 @@ impl Heap {
         let slot = slot_of(span, address);
         let Some((place, word)) = slot.filter(|(place, word)| place.is_live_at(*word, address))
         else {
-            // The mistake is reported; the program continues with a new block, as for a null
-            // pointer.
+            // The program continues with a new block, as for a null pointer.
             self.no_block(&mut entered, slot, here);
             let new = self.place(&mut entered, request, here.stack);
             self.fill_undefined(new, request, 0, here.stack);
@@ -91,8 +86,7 @@ impl Heap {
             self.make_alike(&mut entered, place, word, here, request, (is_large, is_again))
         };
         if new.is_null() {
-            // A block that shrinks stays with its old size, unless the caller's free names the
-            // size.
+            // A block that shrinks keeps its old size, unless the caller's free names the size.
             let stays = request.size <= had
                 && what.size.is_none()
                 && place.block().addr().is_multiple_of(request.align.max(1));
@@ -137,12 +131,11 @@ impl Heap {
             return new;
         }
         let spare = if request.size > had { request.size / 2 } else { 0 };
-        // If pages could not be moved, the new block is abandoned. From then on no pages move in
-        // this process, so the second try copies the bytes.
+        // If pages could not be moved, the second try copies the bytes.
         for _ in 0..2 {
             let new = self.place_like(entered, request, here.stack, into, spare);
-            // SAFETY: both blocks have this many bytes. The old block is the caller's, and the new
-            // block is ours.
+            // SAFETY: both blocks have this many bytes; the old one is the caller's, the new one
+            // ours.
             if new.is_null() || unsafe { os::move_bytes(old, new, size, LARGE) }.is_some() {
                 return new;
             }
@@ -222,16 +215,14 @@ impl Heap {
         true
     }
 
-    /// Returns whether a block of `had` bytes may stay at its address. The address must have the
-    /// alignment. The block must grow or shrink by less than half, within the limit.
+    /// Whether the block has the alignment, and changes by less than half, within the limit.
     fn may_stay(&self, place: Place, had: usize, request: Request) -> bool {
         had.min(request.size) > had.max(request.size) / 2
             && !self.is_over_limit(request.size.saturating_sub(had))
             && place.block().addr().is_multiple_of(request.align.max(1))
     }
 
-    /// Claims a block for a resize, so that no other thread frees it meanwhile. False: another
-    /// thread is freeing the block, and `deallocate` reports that.
+    /// Claims a block. False: another thread is freeing it, which `deallocate` reports.
     fn begin_resize(
         &'static self,
         entered: &mut EnteredState,
@@ -270,7 +261,7 @@ impl Heap {
         place.record().hand_out(here.stack, sequence, word);
     }
 
-    /// Abandons a large block whose addresses may no longer be ours: it is never handed out again.
+    /// Abandons a large block whose addresses may no longer be ours.
     #[cold]
     fn give_up(&'static self, entered: &mut EnteredState, block: *mut u8) {
         let span = Span::of(block.addr());

@@ -21,12 +21,10 @@ use super::super::store::Store;
 use super::Heap;
 use super::late::Late;
 
-/// The most units that one step of the sweep passes.
 const SWEEP_UNITS: usize = 64;
 /// The most passes over one unit with more damage than a pass can record.
 const PASSES: usize = 512;
-/// The time for a forked child's last check of inherited blocks: this many nanoseconds, plus this
-/// fraction of its life.
+/// A forked child's last check of inherited blocks takes this many ns, plus this share of its life.
 const CHILD_LEAST_NS: u64 = 200_000;
 const CHILD_SHARE: u64 = 4;
 
@@ -38,8 +36,7 @@ impl Heap {
         }
     }
 
-    /// Checks one bucket. The caller holds the store's lock, so no bucket is retired or guarded
-    /// meanwhile.
+    /// The caller holds the store's lock, so no bucket is retired or guarded meanwhile.
     fn sweep_bucket(&'static self, bucket: BucketRef, late: &mut Late) {
         let canary = self.rules.canary.load(Ordering::Relaxed);
         let fill = self.rules.fill.load(Ordering::Relaxed);
@@ -54,7 +51,6 @@ impl Heap {
             let record = unsafe { &*records.wrapping_add(slot) };
             let (word, sequence) = (record.word(), record.made.load(Ordering::Relaxed));
             let place = Place { bucket, slot };
-            // As in `Place`, but with values common to the bucket's slots.
             let (block, size, behind) = if is_small {
                 let (size, room) = (word.size(), shape.slot as usize);
                 (start.wrapping_add(slot * room), size, room - size)
@@ -63,7 +59,7 @@ impl Heap {
                 (place.block(), size, behind)
             };
             let look = |from: *mut u8, length: usize| {
-                // SAFETY: while the store is locked, an open bucket's slots and its lead are not
+                // SAFETY: while the store is locked, an open bucket's slots and lead are not
                 // guarded.
                 unsafe { bytes::check(from, length) }.map(|damage| (from, damage))
             };
@@ -82,21 +78,18 @@ impl Heap {
                 && record.made.load(Ordering::Relaxed) == sequence
                 && late.push(bucket, from.addr() + damage.first, damage)
             {
-                // SAFETY: bytes of the pattern. (After the repair the damage is not reported
-                // again.)
+                // SAFETY: bytes of the pattern, which are ours to repair.
                 unsafe { bytes::fill(from.wrapping_add(damage.first), damage.length) };
             }
         }
     }
 
-    /// Checks all buckets for an explicit call.
     pub(crate) fn sweep_all(&'static self, call: Call) {
         self.sweep_each(call, |_| true, u64::MAX);
     }
 
-    /// Checks all buckets for the last time. A forked child checks its own blocks. It checks
-    /// inherited blocks only for a limited time, because its parent checks them, too. (A program
-    /// may fork a child for each line that it reads.)
+    /// Checks all buckets for the last time. A forked child checks inherited blocks only for a
+    /// limited time, because its parent checks them, too.
     pub(in crate::debug) fn sweep_last(&'static self) {
         let forked_at = self.forked_at.load(Ordering::Relaxed);
         if forked_at == 0 {
@@ -114,7 +107,6 @@ impl Heap {
         self.sweep_each(Call::Exit, |bucket| !is_own(bucket), until);
     }
 
-    /// Checks all buckets for which `which` is true, until the time `until`.
     fn sweep_each(&'static self, call: Call, which: impl Fn(&Bucket) -> bool, until: u64) {
         let (mut unit, mut end, mut passes) = (self.units.all().start, usize::MAX, 0);
         while unit < end {
@@ -149,7 +141,6 @@ impl Heap {
         }
     }
 
-    /// Verifies a filled bucket in the history.
     fn verify_retired(&'static self, bucket: BucketRef, late: &mut Late) {
         if self.rules.fill.load(Ordering::Relaxed)
             && bucket.record().stage() == Stage::Filled

@@ -4,9 +4,8 @@
 //!   units from the heap's first span to its last --> spans that begin there, of this heap
 //!     --> buckets that are open --> slots that are live
 //! ```
-//! There is no list of spans: the address map has them, and walks are rare. Other threads may
-//! allocate and free meanwhile, so a walk may mix different moments. Called by `debug`'s entry
-//! points.
+//! There is no list of spans: the address map has them, and walks are rare. A walk may mix
+//! different moments. Called by `debug`'s entry points.
 
 use crate::sync::atomic::Ordering;
 
@@ -18,20 +17,17 @@ use super::super::{checked, table};
 use super::Heap;
 
 impl Heap {
-    /// Returns the spans of the heap.
     pub(in crate::debug) fn spans(&self) -> impl Iterator<Item = &'static Span> {
         let heap = self.id();
         self.units.all().filter_map(move |unit| Span::heading(unit, heap))
     }
 
-    /// Returns the open buckets.
     fn open_ones(&self) -> impl Iterator<Item = BucketRef> {
         let buckets = self.spans().flat_map(Span::all_buckets);
         buckets.filter(|bucket| bucket.record().stage() == Stage::Open)
     }
 
-    /// Calls `visit` with the memory of the live block that begins at `address`, which cannot be
-    /// reused meanwhile. False: there is no such block.
+    /// Visits the live block at `address`, which cannot be reused meanwhile. False: there is none.
     pub(in crate::debug) fn with_live(
         &'static self,
         address: usize,
@@ -60,8 +56,7 @@ impl Heap {
         }
     }
 
-    /// Calls `visit` with the address, size and thread number of every live block, including blocks
-    /// in another allocator's memory.
+    /// Visits the address, size and thread number, also of blocks in another allocator's memory.
     pub(in crate::debug) fn each_block(&'static self, visit: &mut dyn FnMut(usize, usize, u32)) {
         self.each_live(|place, word, _| {
             visit(place.block().addr(), place.size(word), u32::from(word.made_by()));
@@ -80,7 +75,6 @@ impl Heap {
         }
     }
 
-    /// Reports the block at `address` as a leak, if it is still live.
     pub(in crate::debug) fn report_leak_at(&'static self, address: usize) {
         if let Some(span) = Span::of(address) {
             if let Found::Slot(place) = span.locate(address) {
@@ -94,7 +88,7 @@ impl Heap {
         }
     }
 
-    /// Calls `visit` with every live block: its place, word and sequence number.
+    /// Visits every live block: its place, word and sequence number.
     pub(crate) fn each_live(&'static self, mut visit: impl FnMut(Place, Word, u32)) {
         for bucket in self.open_ones() {
             for place in bucket.slots() {
@@ -106,7 +100,6 @@ impl Heap {
         }
     }
 
-    /// Ends the heap: releases all of its memory and its history.
     pub(in crate::debug) fn clear(&'static self) {
         let mut store = self.store.lock();
         self.spans().for_each(|span| store.release_whatever(span));
@@ -124,9 +117,8 @@ impl Heap {
         self.reporter.forget();
     }
 
-    /// For tests: returns three numbers of open buckets in small spans. The first counts all, the
-    /// second those with free slots. The third counts buckets with free slots that are no state's
-    /// current bucket. No other code uses the heap meanwhile.
+    /// For tests: counts the open buckets in small spans, those with free slots, and those with
+    /// free slots that are no state's current bucket. No other code uses the heap meanwhile.
     #[cfg(test)]
     pub(in crate::debug) fn open_buckets(&'static self) -> (usize, usize, usize) {
         let (mut open, mut with_slots, mut unknown) = (0, 0, 0);

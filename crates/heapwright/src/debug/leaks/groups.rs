@@ -9,7 +9,6 @@
 
 use super::zeroed::{Plain, ZeroedArray};
 
-/// The sums of some blocks.
 #[derive(Clone, Copy)]
 pub(super) struct Group {
     key: u64,
@@ -31,7 +30,6 @@ unsafe impl Plain for Group {}
 const IS: u64 = 1 << 63;
 
 impl Group {
-    /// Returns the reach, or another property that distinguishes groups.
     pub(super) fn reach(&self) -> u8 {
         (self.key >> 40) as u8
     }
@@ -44,7 +42,6 @@ impl Group {
         self.key as u32
     }
 
-    /// Adds a block.
     pub(super) fn add(&mut self, block: usize, size: usize, sequence: u32) {
         if self.blocks == 0 || sequence < self.oldest {
             self.oldest = sequence;
@@ -58,21 +55,17 @@ impl Group {
     }
 }
 
-/// All groups.
 pub(super) struct Groups {
     table: ZeroedArray<Group>,
     count: usize,
 }
 
 impl Groups {
-    /// Creates an empty table. `None`: there is no memory.
     pub(super) fn new() -> Option<Self> {
-        // (The table is small at first. Groups lie in it at random, and each page costs two faults,
-        // at its first read and at its first write.)
+        // The table is small at first, because each page costs two faults.
         Some(Self { table: ZeroedArray::new(1 << 7)?, count: 0 })
     }
 
-    /// Returns the group of these values, perhaps a new one. `None`: there is no memory.
     pub(super) fn of(&mut self, reach: u8, origin: u8, stack: u32) -> Option<&mut Group> {
         if self.count * 2 >= self.table.len() {
             self.grow()?;
@@ -97,7 +90,7 @@ impl Groups {
         Some(())
     }
 
-    /// Returns the groups, sorted by their bytes, the largest first.
+    /// The largest come first.
     pub(super) fn sorted(mut self) -> Sorted {
         let mut kept = 0;
         for index in 0..self.table.len() {
@@ -113,7 +106,6 @@ impl Groups {
     }
 }
 
-/// Groups in order.
 pub(super) struct Sorted {
     table: ZeroedArray<Group>,
     count: usize,

@@ -7,13 +7,10 @@
 //!   multipleinheritance  | vtable | fields ... | vtable | fields ...    a second base
 //! ```
 //!
-//! The heuristics are memcheck's (`--leak-check-heuristics`). Two of them accept more than memcheck
-//! does. The length may be at any offset, because allocators put it behind their headers. The
-//! cookie of an over-aligned type is as long as the alignment.
-//!
-//! A vtable is in a module's data, and its first two entries lead to code.
-//!
-//! Called by `mark`, for a pointer to the middle of a block that no better pointer has led to yet.
+//! The heuristics are memcheck's (`--leak-check-heuristics`), with two differences. The length may
+//! be at any offset, because allocators put it behind their headers. The cookie of an over-aligned
+//! type is as long as the alignment. Called by `mark`, for a pointer to the middle of a block that
+//! no better pointer has led to yet.
 
 use heapwright_record::debug::{Origin, Root};
 
@@ -30,7 +27,6 @@ const LEAST_VTABLE: usize = 4096;
 /// The words read of a vtable. The first two that are not zero lead to code.
 const VTABLE_WORDS: usize = 20;
 
-/// Returns whether one of the chosen heuristics holds for a pointer to the middle of a block.
 #[cold]
 pub(super) fn holds(
     chosen: Heuristics,
@@ -63,15 +59,13 @@ pub(super) fn holds(
         || chosen.multiple_inheritance && has_vtable(offset) && has_vtable(0)
 }
 
-/// Reads the word at an offset in a block, if it is wholly inside.
 fn word_of(block: &Block, offset: usize, proc_mem: &ProcMem) -> Option<usize> {
     if offset.checked_add(WORD)? > block.size {
         return None;
     }
     if block.size < BY_KERNEL {
         let place = block.place.block().wrapping_add(offset).cast::<usize>();
-        // SAFETY: the word is inside a live block, which cannot be freed now, at a multiple of its
-        // size; a concurrent write yields some word.
+        // SAFETY: an aligned word of a live block, which stays live; any value is valid.
         return Some(unsafe { place.read_volatile() });
     }
     let mut words = [0; 1];
@@ -79,7 +73,6 @@ fn word_of(block: &Block, offset: usize, proc_mem: &ProcMem) -> Option<usize> {
     (got == 1).then_some(words[0])
 }
 
-/// Returns whether a vtable is at an address.
 fn is_vtable(address: usize, proc_mem: &ProcMem, roots: &Roots) -> bool {
     if address < LEAST_VTABLE || !address.is_multiple_of(WORD) {
         return false;

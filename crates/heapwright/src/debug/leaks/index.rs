@@ -8,10 +8,8 @@
 //! ```
 //!
 //! Numbers are dense except for unopened buckets, so a check's result for a block is an array
-//! element.
-//!
-//! The index is made under the store's lock, or in a copy of the process: no span comes or goes
-//! while it is used.
+//! element. No span comes or goes while the index is used, under the store's lock or in a copy of
+//! the process.
 
 use crate::address_map::MAP;
 use crate::size_class::UNIT;
@@ -23,7 +21,6 @@ use super::super::slot::{State, Word};
 use super::super::span::{BucketRef, Found, Place, Span, Stage};
 use super::zeroed::{Plain, ZeroedArray};
 
-/// A span and the number of its first slot.
 #[derive(Clone, Copy)]
 struct Numbered {
     first: usize,
@@ -33,7 +30,6 @@ struct Numbered {
 // SAFETY: the zero value is valid, without a span.
 unsafe impl Plain for Numbered {}
 
-/// All slots of a heap.
 pub(super) struct Index {
     heap: u32,
     /// The start of the window, and its bytes that may hold blocks.
@@ -41,11 +37,9 @@ pub(super) struct Index {
     window_bytes: usize,
     first: ZeroedArray<u32>,
     spans: ZeroedArray<Numbered>,
-    /// One more than the last number.
     pub(super) slots: usize,
 }
 
-/// A live block.
 #[derive(Clone, Copy)]
 pub(super) struct Block {
     pub(super) number: usize,
@@ -55,7 +49,6 @@ pub(super) struct Block {
     pub(super) size: usize,
 }
 
-/// All live blocks.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Live {
     pub(super) amount: Amount,
@@ -63,7 +56,6 @@ pub(super) struct Live {
 }
 
 impl Index {
-    /// Builds the index. `None`: there is no memory.
     pub(super) fn new(heap: &'static Heap) -> Option<Self> {
         let id = heap.id();
         let limit = MAP.limit();
@@ -80,13 +72,12 @@ impl Index {
         Some(Self { heap: id, window, window_bytes, first, spans: numbered, slots })
     }
 
-    /// Returns whether a word may be an address in a block. This test alone excludes most words.
+    /// This test alone excludes most words.
     #[inline(always)]
     pub(super) fn may_hold(&self, word: usize) -> bool {
         word.wrapping_sub(self.window) < self.window_bytes
     }
 
-    /// Returns the live block that contains an address.
     #[inline]
     pub(super) fn find(&self, address: usize) -> Option<Block> {
         let (unit, entry) = MAP.lookup(address);
@@ -99,7 +90,6 @@ impl Index {
         (address.wrapping_sub(block.start) < block.size.max(1)).then_some(block)
     }
 
-    /// Returns the live block of a slot.
     #[inline]
     fn live(&self, place: Place) -> Option<Block> {
         let word = place.record().word();
@@ -114,7 +104,6 @@ impl Index {
         (number < self.slots).then(|| Block { number, place, word, start, size: place.size(word) })
     }
 
-    /// Returns the live block of a number.
     pub(super) fn of_number(&self, number: usize) -> Option<Block> {
         let after = self.spans.partition_point(|span| span.first <= number);
         let numbered = self.spans.get(after.checked_sub(1)?)?;
@@ -124,7 +113,7 @@ impl Index {
         self.live(Place { bucket, slot: within % slots })
     }
 
-    /// Returns every live block, by number and so by address.
+    /// In the order of numbers, and so of addresses.
     pub(super) fn each(&self) -> impl Iterator<Item = Block> {
         let spans = self.spans.iter().filter_map(|numbered| numbered.span);
         let buckets = spans.flat_map(Span::all_buckets);
@@ -132,7 +121,7 @@ impl Index {
         open.flat_map(|bucket| bucket.slots()).filter_map(|place| self.live(place))
     }
 
-    /// Returns the number of live blocks, their bytes, and whether the program keeps one.
+    /// Also tells whether the program keeps a block.
     pub(super) fn sum(&self) -> Live {
         let mut sum = Live::default();
         for block in self.each() {

@@ -10,24 +10,18 @@
 //!                    the blocks that those lead to                            indirectly lost
 //! ```
 //!
-//! Any aligned word that is an address in a live block counts as a pointer to it. The debug heap
-//! seldom reuses an address and fills freed memory, so few numbers are mistaken for pointers.
+//! Any aligned word that is an address in a live block counts as a pointer to it.
 //!
 //! The 64 bytes are for programs that keep pointers behind headers: lengths before strings, cookies
 //! of `new[]`, the loader's vectors, first bases of C++ objects. From a deeper pointer the program
 //! may or may not find the start. So such a block is possibly lost, as in valgrind.
 //!
-//! In a lost cycle a pointer leads to every block. As in valgrind, the first block counts as
-//! definitely lost, and the others as lost with it. A definitely lost block that another lost block
-//! leads to becomes indirectly lost.
+//! In a lost cycle, as in valgrind, the first block counts as definitely lost, and the others as
+//! lost with it. A definitely lost block that another lost block leads to becomes indirectly lost.
 //!
-//! The search is breadth first. So `via`, the address of the word that led to a block, follows a
-//! shortest path from the first kind of root with a path.
-//!
-//! Most processes have no leaks, and their globals lead to all blocks. Marking stops when every
-//! live block is reachable, and reads nothing if no block is live.
-//!
-//! Called by `leaks`, in the copy of the process.
+//! The search is breadth first, so `via` follows a shortest path from the first kind of root with a
+//! path. Marking stops when every live block is reachable. Called by `leaks`, in the copy of the
+//! process.
 
 use core::slice;
 
@@ -41,13 +35,11 @@ use super::index::{Block, Index, Live};
 use super::roots::{Region, Roots};
 use super::zeroed::ZeroedArray;
 
-/// Pointers up to this many bytes into a block surely lead to it, unless the user has chosen
-/// heuristics.
+/// Pointers up to this far into a block surely lead to it, unless the user has chosen heuristics.
 const NEAR: usize = 64;
 /// The kernel reads blocks from this size on, because the program may have protected their pages.
 pub(super) const BY_KERNEL: usize = 4096;
-/// Bytes read at a time: they fit in the processor's cache, and a small program's check touches
-/// little memory.
+/// Bytes read at a time: they fit in the processor's cache.
 const PIECE: usize = 32 << 10;
 
 const UNREACHED: u8 = Reach::Unknown as u8;
@@ -56,29 +48,23 @@ const INDIRECT: u8 = Reach::Indirect as u8;
 const POSSIBLE: u8 = Reach::Possible as u8;
 const REACHABLE: u8 = Reach::Reachable as u8;
 
-/// The strength of a pointer.
 #[derive(Clone, Copy)]
 enum Proof {
-    /// The block is reachable.
     Sure,
-    /// The block may be reachable.
     Doubtful,
     /// The block is lost with the block of this number.
     LostWith(usize),
 }
 
-/// The results for all blocks.
 pub(super) struct Marks<'a> {
     index: &'a Index,
     proc_mem: &'a ProcMem,
     roots: &'a Roots,
     heuristics: Heuristics,
-    /// A block's reach.
     reach: ZeroedArray<u8>,
     /// The address of the first word that led to the block. For a block that is lost with another
     /// block: the other block's number plus 1.
     via: ZeroedArray<usize>,
-    /// Starts of blocks to be read.
     queue: ZeroedArray<usize>,
     next: usize,
     end: usize,
@@ -86,14 +72,11 @@ pub(super) struct Marks<'a> {
     /// Live blocks not yet known as reachable.
     left: u64,
     has_kept: bool,
-    /// Whether pointers have led only to the middle of some block so far.
     has_possible: bool,
-    /// Bytes that were read.
     pub(super) read: u64,
 }
 
 impl<'a> Marks<'a> {
-    /// Starts a marking. `None`: there is no memory.
     pub(super) fn new(
         index: &'a Index,
         live: Live,
@@ -118,7 +101,6 @@ impl<'a> Marks<'a> {
         })
     }
 
-    /// Marks all blocks from the roots.
     pub(super) fn mark(&mut self) {
         let roots = self.roots;
         const ORDER: [Root; 4] = [Root::Globals, Root::Stack, Root::Mapping, Root::OtherHeap];
@@ -142,7 +124,6 @@ impl<'a> Marks<'a> {
         if self.left == 0 {
             return;
         }
-        // Blocks with pointers only to their middle have waited since the first pass.
         if self.has_possible {
             for block in self.index.each() {
                 if self.reach[block.number] == POSSIBLE {
@@ -165,17 +146,14 @@ impl<'a> Marks<'a> {
         }
     }
 
-    /// Returns whether all live blocks are reachable.
     pub(super) fn has_all(&self) -> bool {
         self.left == 0
     }
 
-    /// Returns the result for a block.
     pub(super) fn reach(&self, block: &Block) -> Reach {
         Reach::from_u8(self.reach[block.number])
     }
 
-    /// Marks a block as possibly lost.
     pub(super) fn doubt(&mut self, block: &Block) {
         self.reach[block.number] = POSSIBLE;
         self.via[block.number] = 0;
@@ -186,7 +164,6 @@ impl<'a> Marks<'a> {
         self.via[block.number]
     }
 
-    /// Returns the number of the definitely lost block that a lost block is lost with.
     pub(super) fn lost_with(&mut self, number: usize) -> usize {
         let mut at = number;
         while self.reach[at] == INDIRECT {
@@ -216,7 +193,6 @@ impl<'a> Marks<'a> {
         (self.next, self.end) = (0, 0);
     }
 
-    /// Handles a word at an address, which may lead into a block.
     fn found(&mut self, word: usize, at: usize, proof: Proof) {
         let Some(block) = self.index.find(word) else { return };
         let number = block.number;
@@ -252,7 +228,6 @@ impl<'a> Marks<'a> {
         }
     }
 
-    /// Returns whether `word`, an address in the block, surely leads to the block.
     fn leads_to(&self, block: &Block, word: usize) -> bool {
         let near = if self.heuristics.near { NEAR } else { 0 };
         word - block.start <= near
@@ -278,8 +253,7 @@ impl<'a> Marks<'a> {
             let count = end.saturating_sub(from) / size_of::<usize>();
             let words = block.place.block().wrapping_add(from - start).cast::<usize>();
             for index in 0..count {
-                // SAFETY: the word is aligned in a live block, which cannot be freed now; a
-                // concurrent write yields some word.
+                // SAFETY: an aligned word of a live block, which stays live; any value is valid.
                 let word = unsafe { words.wrapping_add(index).read_volatile() };
                 if self.index.may_hold(word) {
                     self.found(word, from + index * size_of::<usize>(), proof);
@@ -314,7 +288,6 @@ impl<'a> Marks<'a> {
             self.read += got as u64;
             at += got;
             if got < room {
-                // The page is not readable.
                 at = (at + 1).next_multiple_of(crate::os::kernel_page_size());
             }
         }

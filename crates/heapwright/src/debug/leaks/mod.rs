@@ -14,10 +14,9 @@
 //! ```
 //!
 //! A check uses a copy of the process (`os`: `standstill`). The copy is like the kernel's `fork`,
-//! but without a thread, handler or signal that the program could notice. The copy needs no special
-//! rights, so checks work in containers without ptrace. The program stops only while its threads
-//! answer and the kernel copies its page tables. The copy does the check. A process of one thread
-//! is not copied at its end, because it no longer changes.
+//! but the program cannot notice it by a thread, handler or signal. The copy needs no special
+//! rights. The program stops only while its threads answer and the kernel copies its page tables. A
+//! process of one thread is not copied at its end, because it no longer changes.
 //!
 //! A forked child reads its parent's blocks but does not report them. It reports its own blocks, or
 //! all blocks if the parent has ended.
@@ -63,27 +62,23 @@ use zeroed::{Shelf, ZeroedArray};
 
 pub(super) use request::{prepare, tick};
 
-/// The longest wait for the copy that checks, in milliseconds.
+/// The longest wait for a copy, in milliseconds.
 const WAIT: u64 = 60_000;
-/// A forked child checks for leaks if that costs at most this part of its life, or this many
-/// nanoseconds.
+/// A forked child checks for leaks if that costs at most this part of its life, or this many ns.
 const CHILD_SHARE: u64 = 4;
 const CHILD_LEAST: u64 = 5_000_000;
 
 /// Bytes of the stack above a check that are searched for the frame of `exit`.
 const EXIT_NEAR: usize = 64 << 10;
 
-/// Only one check runs at a time. The lock holds the check's scratch, because a check uses no state
-/// of the heap.
+/// Only one check runs at a time. It uses this scratch, because it uses no state of the heap.
 static ONE: Lock<Walker> = Lock::new(Walker(stacks::Scratch::new()));
 
-/// The scratch of stack walks.
 struct Walker(stacks::Scratch);
 
 // SAFETY: only the lock's holder uses the scratch, which refers to no thread's memory.
 unsafe impl Send for Walker {}
 
-/// The number of checks and counts so far.
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 /// The number of the copy that still works; 0: none.
 static COPY: AtomicU32 = AtomicU32::new(0);
@@ -91,7 +86,6 @@ static TIMELINE: Lock<Timeline> = Lock::new(Timeline::new());
 /// Bytes of thread-local variables below a thread's pointer and above it.
 static THREAD_LOCAL: (AtomicUsize, AtomicUsize) = (AtomicUsize::new(0), AtomicUsize::new(0));
 
-/// Returns the sum for a reach.
 fn sum_of(found: &mut LeakCheck, reach: Reach) -> &mut Amount {
     match reach {
         Reach::Definite => &mut found.definite,
@@ -101,21 +95,18 @@ fn sum_of(found: &mut LeakCheck, reach: Reach) -> &mut Amount {
     }
 }
 
-/// The inputs of a check.
 struct Assignment {
     number: u32,
     occasion: Occasion,
     caller: Caller,
     answers: &'static [Answer],
-    /// The number of the caller's thread in findings.
     thread: u32,
-    /// The time when the program was stopped.
     began: u64,
     /// In a forked child: the first sequence number whose blocks are reported.
     since: Option<u32>,
 }
 
-/// Returns the range of heapwright's own data, if it is a module of its own.
+/// Returns heapwright's own data, if it is a module of its own.
 fn own_module() -> Option<Range<usize>> {
     static START: AtomicUsize = AtomicUsize::new(0);
     static END: AtomicUsize = AtomicUsize::new(0);
@@ -128,14 +119,12 @@ fn own_module() -> Option<Range<usize>> {
     (start < end).then_some(start..end)
 }
 
-/// Checks the process's heap and waits for the result. `None`: no check is possible now (another
-/// one runs, or the interrupted thread holds a lock of the heap), or it did not finish.
+/// Checks the process's heap and waits. `None`: not possible now, or it did not finish.
 pub(in crate::debug) fn check(heap: &'static Heap, occasion: Occasion) -> Option<LeakCheck> {
     run(heap, occasion).ok()?
 }
 
-/// Checks the process's heap at its end. If a worthwhile check is not possible, the function
-/// reports that, because an unchecked program is not clean.
+/// Reports why a worthwhile check was not possible: an unchecked program is not clean.
 pub(in crate::debug) fn check_at_exit(heap: &'static Heap) {
     let why = match run(heap, Occasion::Exit) {
         Ok(Some(_)) | Err("") => return,
@@ -154,13 +143,12 @@ pub(in crate::debug) fn check_at_exit(heap: &'static Heap) {
     }
 }
 
-/// Starts a check of the process's heap; its result goes into the record later. False: no check is
-/// possible now.
+/// Starts a check whose result goes into the record later. False: no check is possible now.
 pub(in crate::debug) fn begin(heap: &'static Heap, occasion: Occasion) -> bool {
     run(heap, occasion).is_ok()
 }
 
-/// Runs a check. `Err`: the reason why no check ran; empty if a check is not worthwhile.
+/// Runs a check. `Err`: why no check ran; empty if a check is not worthwhile.
 fn run(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakCheck>, &'static str> {
     os::without_cancellation(|| run_locked(heap, occasion))
 }
@@ -204,12 +192,10 @@ fn run_locked(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakChec
     }
     let thread = heap.threads.number_of_system(caller.thread);
     let others = count_threads().ok_or(THREADS)?.saturating_sub(1);
-    // Threads may start other threads before they are stopped.
     let mut room =
         ZeroedArray::<Answer>::new(if others == 0 { 0 } else { others * 2 + 64 }).ok_or(MEMORY)?;
     let (at, length) = (room.as_mut_ptr(), room.len());
-    // SAFETY: the array lives as long as a thread may read it. If that never ends, the array is
-    // leaked.
+    // SAFETY: the array lives as long as a thread may read it, or is leaked.
     let asked: &'static [Answer] = unsafe { slice::from_raw_parts(at, length) };
 
     let store = heap.hold_store().ok_or(LOCKED)?;
@@ -282,7 +268,6 @@ fn reap(milliseconds: u64) -> bool {
     ended == Some(true)
 }
 
-/// Returns the number of the process's threads. `None`: the number and their registers are unknown.
 fn count_threads() -> Option<usize> {
     let mut count = 0;
     os::each_thread(&mut |_| count += 1).then_some(count)
@@ -304,15 +289,13 @@ fn since(heap: &'static Heap, occasion: Occasion) -> Option<Option<u32>> {
     Some((os::parent_id() == parent).then_some(sequence))
 }
 
-/// Returns the start of the calling thread's stack at exit: above the frames of `exit`, which
-/// overwrote some of the program's frames.
+/// Returns the start of the stack at exit, above the frames of `exit`, which overwrote others.
 fn below_exit(scratch: &mut stacks::Scratch, proc_mem: &ProcMem, here: usize) -> usize {
     const WORD: usize = size_of::<usize>();
     let frames = stacks::frames(stacks::here(scratch, stacks::MAX_DEPTH));
     let Some(exit) = frames.iter().position(|&pc| is_exit(pc)) else { return here };
     let Some(&[within, caller]) = frames.get(exit..exit + 2) else { return here };
-    // The frames' return addresses lie above `here`, the return address into `exit` first. The
-    // kernel reads them, because a stack may have inaccessible pages.
+    // The kernel reads, because a stack may have inaccessible pages.
     let mut words = [0; 4096 / WORD];
     let mut wanted = within;
     let mut at = here.next_multiple_of(WORD);
@@ -334,7 +317,6 @@ fn below_exit(scratch: &mut stacks::Scratch, proc_mem: &ProcMem, here: usize) ->
     here
 }
 
-/// Returns whether a return address is in the C library's `exit`.
 fn is_exit(pc: usize) -> bool {
     /// The most bytes of `exit`, which only calls another function.
     const LENGTH: usize = 64;
@@ -343,7 +325,6 @@ fn is_exit(pc: usize) -> bool {
     is
 }
 
-/// Resets the state of checks in a forked child: other threads and their checks do not exist there.
 pub(in crate::debug) fn in_child() {
     // SAFETY: no other thread exists, and the caller is in no check.
     unsafe { ONE.release() };
@@ -380,7 +361,6 @@ fn examine(
     report.write(&index, live.amount, &roots, &mut marks)
 }
 
-/// Counts the live blocks if a count is due. Called when buckets are opened.
 pub(in crate::debug) fn note_live(
     ns: u64,
     sequence: u32,

@@ -5,14 +5,11 @@
 //! ```
 //!
 //! Lost blocks are reported in full. The largest groups of reachable blocks are reported, each with
-//! a path from a root to one of its blocks. Smaller groups are counted. The timeline converts
-//! sequence numbers to times.
+//! a path from a root to one of its blocks. Smaller groups are counted.
 //!
-//! A check is *brief* if it is the process's only one, under the option `reachable=none`.
-//! `heapwright check` sets this option for its text. A brief check leaves out live blocks by stack,
-//! size and time. Without losses it consists of two sums and a few blocks.
-//!
-//! Called by `leaks`, in the copy of the process.
+//! A check is *brief* if it is the process's only one, under the option `reachable=none`. It leaves
+//! out live blocks by stack, size and time. Without losses it consists of two sums and a few
+//! blocks. Called by `leaks`, in the copy of the process.
 
 use heapwright_record::debug::{self as record, Entry, Occasion, Origin, Reach, Root};
 
@@ -38,15 +35,12 @@ use super::{Assignment, sum_of};
 /// The most groups of reachable blocks reported in full, and the most stacks with live blocks.
 const REACHABLE_REPORTED: usize = 100;
 const USAGE_TOLD: usize = 256;
-/// Reachable blocks in a brief check.
 const SHOWN: usize = 8;
-/// Groups that are printed.
 const PRINTED: usize = 20;
-/// The reported blocks of a path, next to the root, and the longest path that is followed.
+/// The reported steps of a path, next to the root, and the longest path that is followed.
 const STEPS: usize = 24;
 const LONGEST: usize = 1 << 20;
 
-/// The use of the buckets of one size.
 #[derive(Clone, Copy)]
 struct Fullness {
     slot: u64,
@@ -69,13 +63,11 @@ struct Omitted {
     bytes: u64,
 }
 
-/// The output of a count or a check, and its inputs.
 pub(super) struct LeakReport<'a, 'v> {
     heap: &'static Heap,
     work: &'a Assignment,
     output: &'a mut Output<'v>,
     timeline: &'a Timeline,
-    /// The time of the check, and the last operation before it.
     now: (u64, u32),
     stopped: u64,
     usage: Groups,
@@ -95,7 +87,6 @@ impl<'a, 'v> LeakReport<'a, 'v> {
         Some(Self { heap, work, output, timeline, now, stopped, usage })
     }
 
-    /// Adds an entry to the record, if there is one.
     fn put(&mut self, entry: impl Into<Entry<'static>>) {
         let entry = entry.into();
         self.record(|recorder| recorder.put(&entry));
@@ -148,14 +139,12 @@ impl<'a, 'v> LeakReport<'a, 'v> {
         Some(())
     }
 
-    /// Returns whether the report needs only sums of reachable blocks.
     fn is_brief(&self) -> bool {
         let options = options::leaks();
         let is_only = self.work.occasion == Occasion::Exit && self.work.number == 1;
         is_only && options.reachable == Reported::None && !options.growth
     }
 
-    /// Reports everything.
     pub(super) fn write(
         mut self,
         index: &Index,
@@ -342,8 +331,7 @@ impl<'a, 'v> LeakReport<'a, 'v> {
         });
     }
 
-    /// Adds a few reachable blocks, whose stacks tell the components of a program (for example
-    /// Python as a library).
+    /// Adds a few reachable blocks, whose stacks tell the components of a program.
     fn add_some(
         &self,
         index: &Index,

@@ -8,10 +8,8 @@
 //!                       between two doubles
 //! ```
 //!
-//! So a program that runs for an hour has a hundred counts. A program whose count takes a second
-//! has one every two minutes. A copy of the process counts a large heap.
-//!
-//! Called by `process`, and by `heap` when a bucket is opened.
+//! A copy of the process counts a large heap. Called by `process`, and by `heap` when a bucket is
+//! opened.
 
 use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
@@ -31,21 +29,19 @@ use super::{Assignment, Caller, NUMBER, ONE, THREAD_LOCAL, TIMELINE};
 
 /// The first count, and the first time between two, in nanoseconds.
 const FIRST: u64 = 100_000_000;
-/// The number of counts before the time between two doubles.
 const BEFORE_DOUBLING: u32 = 24;
 /// A count may take this part of the time.
 const SHARE: u64 = 100;
 /// From this many live blocks on a copy of the process counts.
 const MANY: u64 = 400_000;
 
-/// Whether a signal's check was not possible, and is still wanted.
+/// A signal's check was not possible, and is still wanted.
 static WANTED: AtomicBool = AtomicBool::new(false);
 /// The time of the next count; 0: never; `u64::MAX`: a thread is counting.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 static STEP: AtomicU64 = AtomicU64::new(FIRST);
 static COUNTS: AtomicU32 = AtomicU32::new(0);
 
-/// Prepares a process in debug mode before `main`.
 pub(in crate::debug) fn prepare() {
     os::constructors_run();
     let (below, above) = os::thread_local_bytes();
@@ -76,7 +72,6 @@ fn install(signal: c_int) {
     unsafe { libc::sigaction(signal, action, ptr::null_mut()) };
 }
 
-/// Makes the wanted check, if it is possible now.
 fn take_up() {
     if process::check_at_signal() {
         WANTED.store(false, Ordering::Relaxed);
@@ -91,8 +86,7 @@ pub(super) fn in_child() {
     }
 }
 
-/// Makes a due check or count. The caller holds no lock of the heap except, perhaps, the common
-/// state's, so no state is entered here.
+/// The caller may hold the common state's lock, so no state is entered.
 #[inline]
 pub(in crate::debug) fn tick(heap: &'static Heap) {
     if WANTED.load(Ordering::Relaxed) && heap.is_process_heap() {
@@ -107,7 +101,6 @@ pub(in crate::debug) fn tick(heap: &'static Heap) {
 #[cold]
 #[inline(never)]
 fn count(heap: &'static Heap, next: u64) {
-    // Only one of the threads that see a due count makes the count.
     if NEXT.compare_exchange(next, u64::MAX, Ordering::Relaxed, Ordering::Relaxed).is_err() {
         return;
     }

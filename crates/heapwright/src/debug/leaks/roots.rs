@@ -11,16 +11,15 @@
 //!   the window                           units that are not the debug heap's
 //! ```
 //!
-//! The stack below the stack pointer holds stale pointers of finished calls. Only the part above
-//! counts. If a thread did not publish its stack pointer, the whole stack counts, as doubtful. A
-//! mapping is a thread's stack if it contains the thread's pointer and stack pointer, and no other
-//! thread's pointer or stack pointer. Stacks elsewhere (fibers) are read whole.
+//! Below the stack pointer lie stale pointers of finished calls, which do not count. If a thread
+//! did not publish its stack pointer, the whole stack counts, as doubtful. A mapping is a thread's
+//! stack if it contains the thread's pointer and stack pointer, and no other thread's. Stacks
+//! elsewhere (fibers) are read whole.
 //!
 //! An ended thread's stack is recognised by the C library's struct at its end, behind a guard page.
 //! The struct contains its own address twice and belongs to no running thread. (This works only on
-//! x86-64, by its ABI.) Only the address of the loader's table of variables is read there.
-//!
-//! Called by `leaks`, in the copy of the process.
+//! x86-64, by its ABI.) Only the address of the loader's table of variables is read there. Called
+//! by `leaks`, in the copy of the process.
 
 use heapwright_record::debug::Root;
 
@@ -40,12 +39,10 @@ const SHARED_FILE_MOST: usize = 64 << 20;
 const THREAD_STRUCT: usize = 16 << 10;
 /// The least room for regions: most processes have fewer, and untouched room costs nothing.
 const ROOM: usize = 8192;
-/// Bytes of the thread struct.
 const STRUCT: usize = 4096;
 /// The place in the struct of the address of the loader's table of thread-local variables.
 const TABLE: usize = 8;
 
-/// A range that is read.
 #[derive(Clone, Copy)]
 pub(super) struct Region {
     pub(super) start: usize,
@@ -63,7 +60,6 @@ pub(super) struct Region {
 unsafe impl Plain for Region {}
 
 impl Region {
-    /// Returns whether an address is in the range.
     pub(super) fn contains(&self, address: usize) -> bool {
         (self.start..self.end).contains(&address)
     }
@@ -73,21 +69,17 @@ impl Region {
     }
 }
 
-/// The thread that checks.
 #[derive(Clone, Copy)]
 pub(super) struct Caller {
-    /// The system's number of the thread.
     pub(super) thread: u32,
-    /// The address from which its stack counts.
+    /// The address from which the thread's stack counts.
     pub(super) stack: usize,
     pub(super) pointer: usize,
 }
 
-/// All roots.
 pub(super) struct Roots {
     regions: ZeroedArray<Region>,
     count: usize,
-    /// Whether regions were left out for lack of room.
     is_full: bool,
     caller: Caller,
     answers: &'static [Answer],
@@ -95,7 +87,6 @@ pub(super) struct Roots {
     thread_local: (usize, usize),
 }
 
-/// The data of a running thread.
 struct Running {
     thread: u32,
     stack: usize,
@@ -132,19 +123,16 @@ impl Roots {
         }
     }
 
-    /// Returns no roots, because there are no blocks to reach.
     pub(super) fn none(caller: Caller, answers: &'static [Answer]) -> Option<Self> {
         let regions = ZeroedArray::new(1)?;
         Some(Self { regions, count: 0, is_full: false, caller, answers, thread_local: (0, 0) })
     }
 
-    /// Returns the ranges of a kind.
     pub(super) fn regions(&self, kind: Root) -> impl Iterator<Item = Region> {
         let all = self.regions[..self.count].iter().copied();
         all.filter(move |region| region.kind() == kind)
     }
 
-    /// Calls `visit` with every word of a register and its address.
     pub(super) fn each_register(&self, visit: &mut dyn FnMut(usize, usize)) {
         for words in self.answers.iter().filter_map(Answer::words) {
             for register in &words.registers {
@@ -163,14 +151,12 @@ impl Roots {
         core::iter::once(Running { thread, stack, pointer }).chain(others)
     }
 
-    /// Returns whether a thread did not publish its registers.
     fn has_silent(&self) -> bool {
         self.answers.iter().any(Answer::is_silent)
     }
 
     fn add_mapping(&mut self, proc_mem: &ProcMem, mapping: &Mapping, guarded: bool) {
-        // Most mappings of a small process are heapwright's. Each is behind a guard page, as a
-        // thread's stack is.
+        // Most mappings of a small process are heapwright's, each behind a guard page.
         if ours(mapping.start).is_some_and(|end| end >= mapping.end) {
             return;
         }
@@ -181,16 +167,13 @@ impl Roots {
         let hides_much = mapping.shared || mapping.end - mapping.start > HIDDEN_MOST;
         if is_hidden && (hides_much || !proc_mem.knows_pages())
             || matches!(contents, Contents::Special)
-            // A file's code holds instructions, and the kernel would search all pages of a
-            // compiler's 30 MB for a written one.
+            // A file's code holds instructions, and a search for written pages would take long.
             || is_file && mapping.executable && !mapping.writable
-            // The loader and the C library write this mapping before they protect it. Only written
-            // pages are read.
+            // The loader writes this mapping before it protects it. Only written pages are read.
             || is_file && !mapping.writable && !proc_mem.knows_pages()
         {
             return;
         }
-        // A file shared with other processes hardly holds pointers.
         let is_shared_file = mapping.shared && !is_memory(mapping.name());
         if is_shared_file && mapping.end - mapping.start > SHARED_FILE_MOST {
             return;
@@ -203,7 +186,7 @@ impl Roots {
             private: !mapping.shared,
             thread: 0,
         };
-        // (A look-up may read all mappings, so heapwright's own are not looked up.)
+        // The look-up of a module may read all mappings, so it is left out for heapwright's own.
         if is_file
             || ours(mapping.start).is_none() && crate::stacks::module_range(mapping.start).is_some()
         {
@@ -214,7 +197,6 @@ impl Roots {
         self.add_between_ours(region);
     }
 
-    /// Decides whether a mapping is a stack, and which part of it counts.
     fn look_for_stack(
         &self,
         proc_mem: &ProcMem,
@@ -242,7 +224,6 @@ impl Roots {
         }
         if guarded && let Some(at) = self.ended_thread(proc_mem, mapping) {
             if self.has_silent() {
-                // The mapping may be the stack of a thread that did not answer.
                 region.sure = false;
             } else {
                 (region.start, region.end) = (at + TABLE, at + TABLE + size_of::<usize>());
@@ -250,7 +231,6 @@ impl Roots {
         }
     }
 
-    /// Returns the place of an ended thread's struct in a mapping.
     #[cfg(target_arch = "x86_64")]
     fn ended_thread(&self, proc_mem: &ProcMem, mapping: &Mapping) -> Option<usize> {
         const GRAIN: usize = 64;
@@ -277,13 +257,11 @@ impl Roots {
         None
     }
 
-    /// Returns `None`: such a struct is not recognised on this machine.
     #[cfg(not(target_arch = "x86_64"))]
     fn ended_thread(&self, _sight: &ProcMem, _mapping: &Mapping) -> Option<usize> {
         None
     }
 
-    /// Adds the parts of a range that are not heapwright's.
     fn add_between_ours(&mut self, region: Region) {
         let mut at = region.start;
         while at < region.end {
@@ -298,7 +276,6 @@ impl Roots {
     }
 
     fn add(&mut self, region: Region) {
-        // A module's parts are looked through in one call of the kernel.
         if let Some(last) = self.count.checked_sub(1).and_then(|last| self.regions.get_mut(last))
             && last.end == region.start
             && last.kind() == Root::Globals
@@ -353,7 +330,6 @@ impl Roots {
         }
     }
 
-    /// Returns the kind of an address outside of blocks, and its thread by the system's number.
     pub(super) fn describe(&self, address: usize) -> (Root, u32) {
         for answer in self.answers {
             if let Some(words) = answer.words()
@@ -376,7 +352,6 @@ impl Roots {
     }
 }
 
-/// Returns whether a shared mapping is memory and not a file's contents.
 fn is_memory(name: &[u8]) -> bool {
     const MEMORY: [&[u8]; 7] = [
         b"/dev/zero",
@@ -390,8 +365,7 @@ fn is_memory(name: &[u8]) -> bool {
     name.is_empty() || MEMORY.iter().any(|memory| name.starts_with(memory))
 }
 
-/// Returns the end of heapwright's own memory at an address, if it is a reservation, the window or
-/// the library's data.
+/// Returns the end of heapwright's own memory at an address, if it is there.
 fn ours(address: usize) -> Option<usize> {
     if let Some(end) = os::is_own(address) {
         return Some(end);
@@ -404,7 +378,6 @@ fn ours(address: usize) -> Option<usize> {
     super::own_module().filter(|own| own.contains(&address)).map(|own| own.end)
 }
 
-/// Returns the next address behind `address` at which memory of heapwright's begins.
 fn next_of_ours(address: usize) -> usize {
     let own = super::own_module().map_or(0, |own| own.start);
     let window = MAP.base().addr();

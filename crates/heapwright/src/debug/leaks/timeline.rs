@@ -5,46 +5,39 @@
 //!   full: every second moment goes, and the time between two doubles
 //! ```
 //!
-//! So the timeline never grows and stays nearly even, for a run of a millisecond or of a month. The
-//! timeline converts a block's sequence number to a time.
-//!
-//! Called by `leaks`, and when a bucket is opened.
+//! So the timeline stays nearly even, for a run of a millisecond or of a month. It converts a
+//! block's sequence number to a time. Called by `leaks`, and when a bucket is opened.
 
 use heapwright_record::debug::Sample;
 
-/// The most moments.
 pub(super) const LENGTH: usize = 512;
 /// Nanoseconds between the first moments.
 const FIRST_STEP: u64 = 200_000;
 
 const NOTHING: Sample = Sample { ns: 0, sequence: 0, blocks: 0, bytes: 0 };
 
-/// Moments, by time.
 pub(super) struct Timeline {
     samples: [Sample; LENGTH],
     count: usize,
-    /// The number of doublings of the time between two moments.
     doublings: u32,
 }
 
 impl Timeline {
-    /// Creates a timeline without moments, equal to zeroed memory.
+    /// Equal to zeroed memory.
     pub(super) const fn new() -> Self {
         Self { samples: [NOTHING; LENGTH], count: 0, doublings: 0 }
     }
 
-    /// Returns the moments.
     pub(super) fn samples(&self) -> &[Sample] {
         &self.samples[..self.count]
     }
 
-    /// Returns whether the next moment is due.
     pub(super) fn is_due(&self, ns: u64) -> bool {
         let step = FIRST_STEP << self.doublings;
         self.samples().last().is_none_or(|last| ns >= last.ns + step)
     }
 
-    /// Adds a moment, which is not before the last.
+    /// The moment is not before the last.
     pub(super) fn note(&mut self, sample: Sample) {
         if self.count == LENGTH {
             for index in 0..LENGTH / 2 {
@@ -57,10 +50,9 @@ impl Timeline {
         self.count += 1;
     }
 
-    /// Returns the earliest and the latest possible time of an operation. `now` is the present time
-    /// and the last sequence number.
+    /// Returns the earliest and the latest possible time of an operation.
     pub(super) fn when(&self, sequence: u32, now: (u64, u32)) -> (u64, u64) {
-        // Sequence numbers wrap. A block's number is among the last four thousand million.
+        // Sequence numbers wrap.
         let ago = |of: u64| now.1.wrapping_sub(of as u32);
         let mine = now.1.wrapping_sub(sequence);
         let after = self.samples().partition_point(|sample| ago(sample.sequence) >= mine);

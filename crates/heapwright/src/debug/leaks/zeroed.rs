@@ -5,12 +5,8 @@
 //! ```
 //!
 //! A check may need a byte and a word for each block, and must not allocate from the heap that it
-//! checks. Untouched memory costs nothing.
-//!
-//! Small arrays are cut from one piece, which a check maps and unmaps as a whole ([`Shelf`]).
-//! Otherwise a dozen arrays would cost a process of a millisecond sixty system calls.
-//!
-//! Called by the rest of `leaks`.
+//! checks. Small arrays are cut from one piece ([`Shelf`]), to save system calls. Called by the
+//! rest of `leaks`.
 
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
@@ -24,27 +20,23 @@ use super::super::table::{give_room, room};
 /// Bytes of the piece, and of the largest array cut from it.
 const SHELF: usize = 1 << 20;
 const CUT_MOST: usize = SHELF / 4;
-/// The alignment of arrays in the piece.
 const GRAIN: usize = 64;
 
 /// The piece of the running check; null: there is none.
 static PIECE: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
-/// Bytes of the piece in use.
 static CUT: AtomicUsize = AtomicUsize::new(0);
 
-/// Owns the piece during a check. The shelf outlives the check's arrays, which one thread makes.
+/// Owns the piece during a check, and outlives the check's arrays, which one thread makes.
 pub(super) struct Shelf(());
 
 impl Shelf {
-    /// Maps the piece, if there is memory. The caller holds the lock of checks, or runs in the
-    /// forked copy of the process that does the check.
+    /// The caller holds the lock of checks, or is the copy of the process that does the check.
     pub(super) fn take() -> Self {
         CUT.store(0, Ordering::Relaxed);
         PIECE.store(room(SHELF), Ordering::Relaxed);
         Self(())
     }
 
-    /// Cuts zeroed bytes from the piece.
     fn cut(bytes: usize) -> Option<*mut u8> {
         let piece = PIECE.load(Ordering::Relaxed);
         let at = CUT.load(Ordering::Relaxed);
@@ -61,8 +53,7 @@ impl Drop for Shelf {
     fn drop(&mut self) {
         let piece = PIECE.swap(core::ptr::null_mut(), Ordering::Relaxed);
         if !piece.is_null() {
-            // SAFETY: `take` mapped this many bytes; no array is left, because a shelf outlives its
-            // arrays.
+            // SAFETY: `take` mapped this many bytes, and no array outlives the shelf.
             unsafe { give_room(piece, SHELF) };
         }
     }
@@ -84,17 +75,14 @@ unsafe impl Plain for usize {}
 // SAFETY: the zero value is an answer that no thread has given.
 unsafe impl Plain for Answer {}
 
-/// An array that is zeroed at first.
 pub(super) struct ZeroedArray<T: Plain> {
     at: *mut u8,
     count: usize,
-    /// Whether the array has its own mapping, outside of the piece.
     is_alone: bool,
     of: PhantomData<T>,
 }
 
 impl<T: Plain> ZeroedArray<T> {
-    /// Creates an array of `count` elements. `None`: there is no memory.
     pub(super) fn new(count: usize) -> Option<Self> {
         let bytes = count.checked_mul(size_of::<T>())?.max(1);
         let cut = Shelf::cut(bytes);
@@ -139,7 +127,6 @@ mod tests {
     #[test]
     fn small_arrays_are_cut_from_the_shelf_and_large_ones_are_not() {
         assert!(crate::substrate::open(crate::options::get));
-        // As in a check.
         let _one = super::super::ONE.lock();
         for _ in 0..3 {
             let shelf = Shelf::take();
@@ -155,7 +142,6 @@ mod tests {
             drop((one, two, large, shelf));
             assert!(ZeroedArray::<u8>::new(3).unwrap().is_alone);
         }
-        // An array that does not fit gets its own mapping.
         let shelf = Shelf::take();
         let arrays = [(); 5].map(|()| ZeroedArray::<u8>::new(CUT_MOST).unwrap());
         assert_eq!(

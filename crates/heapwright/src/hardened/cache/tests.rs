@@ -8,7 +8,6 @@ use std::vec::Vec;
 
 use super::*;
 
-/// Runs `run` with a cache with empty rings.
 fn with_cache(full: bool, run: impl FnOnce(&Cache)) {
     let shape = Shape { full, is_limited: false };
     let layout = Layout::from_size_align(bytes(shape), 64).expect("a layout");
@@ -26,10 +25,9 @@ fn with_cache(full: bool, run: impl FnOnce(&Cache)) {
     unsafe { dealloc(at, layout) };
 }
 
-/// Tests one ring in this many, because Miri is slow.
+/// Miri is slow.
 const STEP: usize = if cfg!(miri) { 30 } else { 1 };
 
-/// A slot that is never read.
 fn slot(number: usize) -> *mut u8 {
     ptr::without_provenance_mut(number * 16)
 }
@@ -64,8 +62,7 @@ fn a_ring_is_a_queue_across_the_wrap_of_its_counters() {
     });
 }
 
-/// With `hardened:full` an entry changes places only with a waiting entry, and no entry is lost or
-/// doubled.
+/// An entry changes places only with a waiting entry, and no entry is lost or doubled.
 #[test]
 fn a_shuffled_ring_keeps_its_entries() {
     with_cache(true, |cache| {
@@ -102,8 +99,7 @@ fn a_shuffled_ring_keeps_its_entries() {
     });
 }
 
-/// No entry is ready before the ring has the most waiting entries, plus those that become ready at
-/// once. Then the oldest entries are ready.
+/// Then the oldest entries are ready.
 #[test]
 fn entries_wait_until_enough_others_do() {
     with_cache(false, |cache| {
@@ -116,7 +112,7 @@ fn entries_wait_until_enough_others_do() {
                 assert!(!cache.renew(class) && !ring.has_ready());
                 ring.push::<false>(slot(number), ptr::null());
             }
-            // (The ring may grow by its last steps first.)
+            // The ring may grow by its last steps first.
             let _ = cache.renew(class);
             assert!(ring.has_ready() || cache.renew(class));
             for number in 1..=renewed {
@@ -129,7 +125,6 @@ fn entries_wait_until_enough_others_do() {
     });
 }
 
-/// A ring that widens stays the same queue, wherever its entries lie.
 #[test]
 fn a_ring_that_widens_keeps_its_entries() {
     let shape = Shape { full: true, is_limited: false };
@@ -171,8 +166,7 @@ fn a_thread_has_a_budget() {
     });
 }
 
-/// In a forked child no entry is ready. Then all entries come out in another order, except the
-/// newest, which stay in their places. No entry is lost or doubled.
+/// All entries come out in another order, except the newest.
 #[test]
 fn a_forked_child_takes_another_order() {
     with_cache(false, |cache| {
@@ -193,7 +187,7 @@ fn a_forked_child_takes_another_order() {
         let newest = count - PENDING as usize;
         assert!(order[newest..].iter().copied().eq(newest + 1..=count));
         let in_place = (0..newest).filter(|&at| order[at] == at + 1).count();
-        // (On average one entry keeps its place. The probability of twenty is 10^-18.)
+        // On average one entry keeps its place. The probability of twenty is 10^-18.
         assert!(in_place < 20, "{in_place} of {count}");
         let mut sorted = order;
         sorted.sort_unstable();
@@ -201,8 +195,7 @@ fn a_forked_child_takes_another_order() {
     });
 }
 
-/// A child that has not shuffled its few entries yet swaps a freed slot only with one of these
-/// entries, after a slow path of any kind.
+/// A freed slot is swapped only with one of these entries, after a slow path of any kind.
 #[test]
 fn a_forked_child_with_few_entries_keeps_them() {
     with_cache(true, |cache| {
@@ -235,7 +228,7 @@ fn a_shut_ring_gives_and_takes_nothing() {
             assert!(ring.has_ready() && !ring.is_full());
             let inner = cache.slowly(2, |ring, _| {
                 assert!(!ring.has_ready() && ring.is_full());
-                // These calls stand for those of a signal handler.
+                // As in a signal handler.
                 let inner = || cache.slowly(2, |_, _| ());
                 (inner(), cache.slowly(3, |_, _| ()), cache.busily(|| ()))
             });
