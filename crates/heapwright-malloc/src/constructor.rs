@@ -14,7 +14,6 @@ use heapwright::{heap, limit, status};
 #[unsafe(link_section = ".init_array.00100")]
 static CONSTRUCTOR: extern "C" fn() = construct;
 
-/// Runs once, when the library is loaded.
 extern "C" fn construct() {
     heap::take_over();
     cxx::notice_replacements();
@@ -36,7 +35,6 @@ extern "C" fn construct() {
     status::publish();
 }
 
-/// Installs the fault handler for guarded blocks of fast mode.
 #[cold]
 fn begin_guarding() {
     fault_handler::install(heap::fault, false);

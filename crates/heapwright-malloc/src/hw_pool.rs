@@ -59,11 +59,9 @@ pub struct PoolOptions {
     pub checked: bool,
 }
 
-/// The record behind a handle.
 struct Whole {
     pool: RawPool,
     name: [u8; NAME],
-    /// The objects of a checked pool.
     checked: Option<Checked>,
 }
 
@@ -92,7 +90,6 @@ unsafe fn of<'a>(pool: *mut Pool) -> Result<&'a mut RawPool, &'a mut Checked> {
 }
 
 impl Checked {
-    /// Whether the limit allows `count` objects more.
     fn has_room(&self, count: usize) -> bool {
         self.limit == 0 || self.objects.count().saturating_add(count) <= self.limit as usize
     }
@@ -163,8 +160,6 @@ pub unsafe extern "C" fn hw_pool_create_with(
     unsafe { create(size, alignment, all) }
 }
 
-/// Makes a pool.
-///
 /// # Safety
 ///
 /// The name is null or a string.

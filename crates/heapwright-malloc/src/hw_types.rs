@@ -131,7 +131,6 @@ const WORDS: [&core::ffi::CStr; 9] = [
     c"a page of a collected heap",
 ];
 
-/// The words for a byte that the program has poisoned.
 const POISONED: &core::ffi::CStr = c"a poisoned byte in a block of the debug heap";
 
 impl From<heapwright::Description> for Description {

@@ -72,8 +72,6 @@ fn watch(event: Event) -> Verdict {
     }
 }
 
-/// Starts the debug hooks.
-///
 /// # Safety
 ///
 /// The function may be called at any time, by any thread.

@@ -24,7 +24,6 @@ use crate::text::Text;
 use heapwright::debug::{Owner, allocate_owned, free_owned, refuse_owned};
 use heapwright::{BlockState, describe, heap, process};
 
-/// The table of one owner.
 pub(crate) struct Owned {
     owner: Owner,
     /// `capacity` words; 0: empty. Null without a block.
@@ -100,7 +99,6 @@ impl Owned {
         }
     }
 
-    /// Gives a block of the heap back.
     fn release(&self, block: *mut u8) {
         if heap::debugging() {
             // SAFETY: the owner's user gave the block up.
@@ -132,7 +130,6 @@ impl Owned {
         bytes
     }
 
-    /// Whether a block of this owner begins at an address.
     pub(crate) fn has(&mut self, block: usize) -> bool {
         self.find(block).is_some()
     }
@@ -162,7 +159,6 @@ impl Owned {
         all
     }
 
-    /// The place of a block's word.
     fn find(&mut self, block: usize) -> Option<usize> {
         let word = block ^ self.inversion;
         if self.is_ordered() {
@@ -191,7 +187,6 @@ impl Owned {
         true
     }
 
-    /// The place for a block that has none.
     fn free_place(&mut self, block: usize) -> usize {
         let mask = self.capacity - 1;
         let mut at = hash(block) & mask;
@@ -231,7 +226,6 @@ impl Owned {
         true
     }
 
-    /// Doubles the table.
     fn grow(&mut self) -> bool {
         let capacity = (self.capacity * 2).max(FIRST);
         let Some((words, _)) = map(capacity) else { return false };

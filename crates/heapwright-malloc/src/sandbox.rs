@@ -15,8 +15,6 @@ use heapwright::limit::{self, Sandbox};
 use heapwright::process;
 use libc::{c_int, c_long, c_ulong};
 
-/// Controls the process.
-///
 /// # Safety
 ///
 /// As the system call: the pointers that the option takes are valid.
@@ -137,7 +135,6 @@ pub(crate) unsafe extern "C" fn controlled_by_number(
     unsafe { controlled(number, [first, second, third, fourth, fifth]) }
 }
 
-/// Sets errno, as a system call's failure does.
 #[cfg(not(heapwright_reads))]
 extern "C" fn failed(result: c_long) -> c_long {
     crate::errno::set((-result) as c_int);

@@ -78,13 +78,11 @@ extern "C" fn __sanitizer_get_allocated_size(block: *const c_void) -> size_t {
     size_of_block(block).unwrap_or(0)
 }
 
-/// Bytes that the heap has got from the system.
 #[unsafe(no_mangle)]
 extern "C" fn __sanitizer_get_heap_size() -> size_t {
     snapshot().committed_bytes as size_t
 }
 
-/// Bytes of live blocks.
 #[unsafe(no_mangle)]
 extern "C" fn __sanitizer_get_current_allocated_bytes() -> size_t {
     snapshot().live_bytes as size_t

@@ -7,9 +7,8 @@
 //! wants another standard error. From then on text goes to that file.
 //!
 //! The core utilities, and all programs with gnulib, close standard error in a handler of `exit`,
-//! before our destructor. So statistics are printed when the program closes standard error. No
-//! descriptor is kept: otherwise a process that waits for the end of a pipe would wait for a
-//! daemon.
+//! before our destructor. So statistics are printed at that moment. The library keeps no descriptor
+//! of its own: a process that waits for the end of a pipe would wait for a daemon.
 //!
 //! Otherwise each function does the same as the C library's.
 
@@ -18,7 +17,6 @@ use heapwright::process;
 use libc::FILE;
 use libc::c_int;
 
-/// Makes `new` another number for the open file `old`.
 #[unsafe(no_mangle)]
 extern "C" fn dup2(old: c_int, new: c_int) -> c_int {
     #[cfg(target_arch = "x86_64")]
@@ -37,7 +35,6 @@ extern "C" fn dup2(old: c_int, new: c_int) -> c_int {
     result
 }
 
-/// [`dup2`] with flags.
 #[unsafe(no_mangle)]
 extern "C" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
     // SAFETY: the call takes only numbers. Failure sets errno.
@@ -61,8 +58,6 @@ unsafe extern "C" {
     fn _IO_fclose(stream: *mut FILE) -> c_int;
 }
 
-/// Closes a stream.
-///
 /// # Safety
 ///
 /// As the C library's: an open stream.

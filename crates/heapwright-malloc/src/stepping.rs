@@ -29,7 +29,6 @@ const PAGES: usize = 4;
 /// The flag that traps after an instruction.
 const TRAP: i64 = 1 << 8;
 
-/// A thread that makes one access.
 struct Step {
     /// The process and the thread; 0: the step is free.
     owner: AtomicU64,
@@ -63,7 +62,6 @@ fn this_thread() -> u64 {
     u64::from(process) << 32 | u64::from(thread)
 }
 
-/// The calling thread's step.
 fn mine() -> Option<&'static Step> {
     let me = this_thread();
     ALL.iter().find(|step| step.owner.load(Ordering::Relaxed) == me)
@@ -121,8 +119,7 @@ pub(crate) unsafe fn begin(context: *mut ucontext_t, address: usize) -> bool {
     true
 }
 
-/// If the calling thread has a step, ends it: puts its guards back, and restores the thread's mask.
-/// Returns whether there was a step.
+/// Ends the calling thread's step, if it has one: restores guards and mask. Returns whether it had.
 ///
 /// # Safety
 ///

@@ -56,7 +56,6 @@ pub(crate) fn next(found: &AtomicPtr<c_void>, name: &CStr) -> *mut c_void {
     if known.is_null() { look_for_next(found, name) } else { known }
 }
 
-/// As [`next`], if the function is not known yet.
 #[cold]
 #[inline(never)]
 pub(crate) fn look_for_next(found: &AtomicPtr<c_void>, name: &CStr) -> *mut c_void {

@@ -407,7 +407,6 @@ fn no_debug_information_is_shipped() {
     assert!(!sections.contains(".debug_"), "{sections}");
 }
 
-/// The instructions of each function, as text.
 fn disassembly() -> BTreeMap<String, Vec<String>> {
     let text = output("objdump", &["-d", "--no-show-raw-insn", "-M", "intel"]);
     let mut functions = BTreeMap::new();

@@ -74,7 +74,6 @@ fn builds_and_runs(compiler: &str, source: &std::path::Path, words: &[&str]) {
     }
 }
 
-/// The programs of the page of C functions: one for each part.
 #[test]
 fn a_program_for_each_part_builds_from_the_installed_tree() {
     let page = std::fs::read_to_string(support::root().join("docs/book/reference/c.md"));
@@ -90,7 +89,6 @@ fn a_program_for_each_part_builds_from_the_installed_tree() {
     assert!(count >= 7, "only {count} programs");
 }
 
-/// The README's examples and the tutorial's program, built as a user builds them.
 #[test]
 fn examples_build_from_the_installed_tree() {
     let root = support::root();
@@ -108,7 +106,6 @@ fn examples_build_from_the_installed_tree() {
     builds_and_runs("cc", &root.join("docs/toy-vm/toy.c"), &[]);
 }
 
-/// The flags above equal those of pkg-config, if the machine has it.
 #[test]
 fn pkg_config_gives_these_flags() {
     for (words, is_static) in

@@ -3,7 +3,6 @@ mod support;
 use heapwright_record::debug::{Entry, Reader};
 use support::{How, Outcome, command, compile, run, scratch};
 
-/// Makes a mistake in a call with a pointer, in each way of linking.
 fn each(call: &str, pointer: &str, mut check: impl FnMut(Outcome)) {
     for how in [How::Preload, How::Archive] {
         let program = compile("misuse.c", how, &[]);
@@ -11,7 +10,6 @@ fn each(call: &str, pointer: &str, mut check: impl FnMut(Outcome)) {
     }
 }
 
-/// `free` and `realloc` refuse the pointer, in these words.
 fn refused(pointer: &str, words: &[&str]) {
     for call in ["free", "realloc"] {
         let name = format!("{call}(0x");

@@ -5,7 +5,6 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::Command;
 use support::{How, command, compile, fine, run};
 
-/// Limits a resource of the command.
 fn limit(command: &mut Command, what: libc::__rlimit_resource_t, bytes: u64) {
     let limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
     let set = move || {
@@ -175,7 +174,6 @@ fn the_kernel_may_refuse_guards() {
     }
 }
 
-/// The libraries to preload, and the options: each mode and cache model.
 fn modes() -> Vec<(std::path::PathBuf, &'static str)> {
     let plain = support::shared_library();
     let hardened = support::shipped("heapwright-hardened", "HEAPWRIGHT_HARDENED_SO");
@@ -233,7 +231,6 @@ fn a_sandbox_leaves_the_calls_for_memory_and_the_heap_makes_no_other() {
     }
 }
 
-/// A finding is still printed.
 #[test]
 fn a_sandbox_leaves_the_line_about_a_mistake() {
     for options in ["", "mode=hardened", "mode=debug"] {

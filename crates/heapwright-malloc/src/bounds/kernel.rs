@@ -11,8 +11,7 @@
 //! ```
 //!
 //! A limit may exceed the block although the function writes no more than the block has (`fgets`,
-//! `read`). So [`Room::judge`] looks at the result after the call. It reports a write beyond the
-//! block, or a limit that is too large.
+//! `read`). So [`Room::judge`] compares the result with the block after the call.
 //!
 //! The kernel answers `EFAULT` at a guard page. Without heapwright there is no guard page, so the
 //! kernel must not meet one. Beyond a block the kernel reads zeros, and its writes are dropped
@@ -22,8 +21,8 @@
 //! the check does not. The checks read lengths and lists of parts themselves, after [`is_there`]
 //! has found them readable.
 //!
-//! **Anywhere.** Calls come from signal handlers, and between `vfork` and `exec`. So nothing here
-//! allocates, and guard pages are lifted only if no call of the heap was interrupted.
+//! **Anywhere.** Signal handlers make these calls, and so does code between `vfork` and `exec`. So
+//! nothing here allocates, and guard pages are lifted only if no call of the heap was interrupted.
 
 use super::{Access, bounded};
 use core::cell::Cell;
@@ -51,7 +50,6 @@ pub(super) enum Stage<'a> {
 }
 
 impl Stage<'_> {
-    /// Reports wrong memory, or makes room for it.
     pub(super) fn refuse(self, name: &'static str, access: Access, address: usize, bytes: usize) {
         match self {
             Self::Look(is_wrong) => {
@@ -72,20 +70,17 @@ pub(super) struct Room {
     copied: [Cell<Copied>; COPIED],
     bytes: [Cell<u8>; BYTES],
     used: Cell<usize>,
-    /// The limit that the result is compared with.
     limit: Cell<Option<Limit>>,
 }
 
 /// The meaning of a function's result: the bytes that the function has written.
 #[derive(Clone, Copy)]
 pub(super) enum Filled {
-    /// The result is the number of bytes.
     Bytes,
-    /// The result is a number of objects of this size.
+    /// The result counts objects of this size.
     Items(usize),
     /// The function has written a string and its end, unless the result is null or an error.
     Text,
-    /// The same with wide characters.
     Wide,
 }
 
@@ -97,7 +92,6 @@ struct Limit {
     filled: Filled,
 }
 
-/// Memory that is copied for the call.
 #[derive(Clone, Copy)]
 struct Copied {
     from: *mut u8,
@@ -182,10 +176,10 @@ impl Room {
         }
     }
 
-    /// Copies the `bytes` bytes at `from`: the `left` bytes that the block has, and zeros behind
-    /// them. After a write the first `left` bytes are copied back. Without an `access`, the bytes
-    /// are a string. Returns false if the copy would be too long, or if bytes beyond `left` exist
-    /// (poisoned ones, say).
+    /// Copies the `left` bytes that the block has at `from`, with zeros behind them, up to `bytes`.
+    /// After a write the `left` bytes are copied back. Without an `access`, the bytes are a string.
+    /// Returns false if the copy would be too long, or if bytes beyond `left` exist (poisoned ones,
+    /// say).
     #[inline(never)]
     fn copy(&self, from: *mut u8, left: usize, bytes: usize, access: Option<Access>) -> bool {
         let (start, is_there) = (self.used.get(), heap::poisoned_bytes(from.addr() + left, 1));
@@ -491,7 +485,6 @@ mod lists {
             }
         }
 
-        /// The kernel will access `bytes` bytes.
         fn accesses<T>(self, access: Access, at: *const T, bytes: usize) {
             if bytes > heap::room(at.addr()) {
                 self.refuse(access, at.addr(), bytes);
@@ -523,7 +516,6 @@ mod lists {
             self.each_part(parts, count, Access::Write);
         }
 
-        /// Checks a message and all memory to which it leads.
         fn each_part_of(self, message: *const msghdr, access: Access) {
             match access {
                 Access::Write => self.fills_bytes(message.cast_mut(), size_of::<msghdr>()),
@@ -701,7 +693,7 @@ mod lists {
         })
     }
 
-    /// [`checked`] for `prctl`. Its second argument is an address (of a name, or for a result) or a
+    /// [`checked`] for `prctl`. Its second argument is an address (of a name or a result) or a
     /// number.
     pub(crate) fn controls_process(
         option: c_int,
@@ -744,8 +736,6 @@ mod lists {
         unsafe { execute(&SLOTS.execv, path, list, false) }
     }
 
-    /// `execlp`: as [`execl`], with `execvp`.
-    ///
     /// # Safety
     ///
     /// As [`execl`].
@@ -759,8 +749,6 @@ mod lists {
         unsafe { execute(&SLOTS.execvp, path, list, false) }
     }
 
-    /// `execle`: as [`execl`], with `execve`.
-    ///
     /// # Safety
     ///
     /// As [`execl`]; behind the null is the list of variables.

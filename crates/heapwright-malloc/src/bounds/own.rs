@@ -37,7 +37,6 @@ pub(super) fn set(find: impl Fn(&CStr) -> *mut c_void) {
     }
 }
 
-/// heapwright's own calls of the kernel, which are not checked.
 #[cfg(heapwright_reads)]
 mod calls {
     use super::*;
@@ -104,7 +103,6 @@ mod calls {
         -1
     }
 
-    /// Functions that pass their arguments to a call of the kernel.
     macro_rules! calls {
         ($(
             $name:ident($($argument:ident: $type:ty),*)

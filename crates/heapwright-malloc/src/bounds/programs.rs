@@ -30,11 +30,9 @@ const MOST_VALUE: usize = 4096;
 const PAGE: usize = 4096;
 
 unsafe extern "C" {
-    /// The program's variables.
     static environ: Strings;
 }
 
-/// The variables of the calling program.
 fn own_variables() -> Strings {
     // SAFETY: the C library's word. A thread that changes it meanwhile races with the call itself.
     unsafe { (&raw const environ).read() }

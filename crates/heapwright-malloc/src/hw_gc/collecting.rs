@@ -61,8 +61,7 @@ pub unsafe extern "C" fn hw_gc_collect_minor(mutator: *mut GcMutator) -> bool {
 pub unsafe extern "C" fn hw_gc_compact(mutator: *mut GcMutator) {
     // SAFETY: by the contract the mutator is attached and belongs to the caller.
     let mutator = unsafe { of(mutator) };
-    // SAFETY: by the contract the caller fulfils the duties of heapwright_gc.h for objects
-    // that move.
+    // SAFETY: as the caller promises.
     unsafe { mutator.compact() };
 }
 
@@ -76,8 +75,7 @@ pub unsafe extern "C" fn hw_gc_compact(mutator: *mut GcMutator) {
 pub unsafe extern "C" fn hw_gc_compact_all(mutator: *mut GcMutator) {
     // SAFETY: by the contract the mutator is attached and belongs to the caller.
     let mutator = unsafe { of(mutator) };
-    // SAFETY: by the contract the caller fulfils the duties of heapwright_gc.h for objects
-    // that move.
+    // SAFETY: as the caller promises.
     unsafe { mutator.compact_all() };
 }
 
@@ -91,8 +89,7 @@ pub unsafe extern "C" fn hw_gc_compact_all(mutator: *mut GcMutator) {
 pub unsafe extern "C" fn hw_gc_ask_compact(mutator: *mut GcMutator) {
     // SAFETY: by the contract the mutator is attached and belongs to the caller.
     let mutator = unsafe { of(mutator) };
-    // SAFETY: by the contract the caller fulfils the duties of heapwright_gc.h for objects
-    // that move.
+    // SAFETY: as the caller promises.
     unsafe { mutator.ask_compact() };
 }
 

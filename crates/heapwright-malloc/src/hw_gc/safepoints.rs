@@ -45,7 +45,6 @@ pub unsafe extern "C" fn hw_gc_safepoint(mutator: *mut GcMutator) {
     unsafe { mutator.safepoint() };
 }
 
-/// A jump.
 #[cfg(target_arch = "x86_64")]
 macro_rules! jump {
     () => {
@@ -53,7 +52,6 @@ macro_rules! jump {
     };
 }
 
-/// A jump.
 #[cfg(target_arch = "aarch64")]
 macro_rules! jump {
     () => {
