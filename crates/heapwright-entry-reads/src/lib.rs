@@ -1,7 +1,6 @@
 //! The names of the C library's functions that read, and of its system calls.
-//! `libheapwright-check.so` exports them beside those of heapwright-entry. Both crates have the
-//! same design. Entries only jump to a slot's target, and slots are filled before any call needs
-//! them. Heapwright's own calls go past them.
+//! `libheapwright-check.so` exports them beside those of heapwright-entry, whose design and
+//! invariants this crate shares. Heapwright's own calls go past the checks.
 //!
 //! **This crate is an implementation detail of heapwright; nothing here is stable.**
 //!
@@ -11,8 +10,6 @@
 //! heapwright's own calls of these functions lead to `own`. Until the C library's functions are
 //! known, the targets in `own` work byte by byte. The compiler does not replace their loops
 //! (`no_builtins`).
-//!
-//! Invariants: those of heapwright-entry.
 #![no_std]
 #![no_builtins]
 

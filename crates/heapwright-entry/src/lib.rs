@@ -1,5 +1,4 @@
-//! The names of the C library's writers that `libheapwright-hardened.so` exports, and their
-//! targets.
+//! The C library's writers that `libheapwright-hardened.so` exports, and their targets.
 //!
 //! **This crate is an implementation detail of heapwright; nothing here is stable.**
 //!
@@ -22,20 +21,14 @@
 //!      memcpy           the C library's
 //! ```
 //!
-//! - **A crate of its own.** The linker redirects (`--wrap`) symbols that are *undefined* in an
-//!   object. Link-time optimisation makes one object of all of heapwright. If this object defined
-//!   `memcpy`, its own calls would be bound to that `memcpy`. Then copies within the heap would be
-//!   checked, and a check that copies would call itself. A crate with `no_builtins` stays out of
-//!   link-time optimisation, and is an object by itself.
-//! - **Early calls.** Until the library has found the real functions, each entry leads to `early`.
-//!   `early` starts the search, and jumps to the slot's new target. Until then, heapwright makes
-//!   its own copies byte by byte.
-//! - **Variadic functions** (`sprintf`) build the list of their arguments here, as a compiler's
-//!   prologue would, and call a checked function that takes such a list.
+//! - **A crate of its own.** The linker redirects (`--wrap`) only symbols that are *undefined* in
+//!   an object, and link-time optimisation makes one object of all of heapwright. This crate stays
+//!   out of it (`no_builtins`). Otherwise copies within the heap would be checked, and a check that
+//!   copies would call itself.
+//! - **Early calls.** Until the library has found the real functions, each entry leads to `early`,
+//!   which starts the search. Until then, heapwright makes its own copies byte by byte.
 //! - **The slots** fill pages of their own, which are read-only once the library is loaded.
 //!   Otherwise an overflow could change pointers to code.
-//! - **Two lists.** These names are the hardened library's. `heapwright check` also checks reads.
-//!   The functions that only read are in heapwright-entry-reads, which uses this crate's macros.
 //!
 //! **Invariants.** An entry changes no register that holds an argument. (The linker may change
 //! `r11`, `x16` and `x17`.) A slot's functions have the C library's signatures. An entry other than

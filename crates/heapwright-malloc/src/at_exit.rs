@@ -63,7 +63,6 @@ unsafe extern "C" {
     fn at_quick_exit(handler: extern "C" fn()) -> c_int;
 }
 
-/// Arranges for a report at `quick_exit`. The constructor calls this.
 pub(crate) fn prepare() {
     #[cfg(not(target_env = "musl"))]
     extern "C" fn handler(_: *mut c_void) {
@@ -110,12 +109,10 @@ fn end(status: c_int) -> ! {
     }
 }
 
-/// Whether a mode checks blocks at exit.
 fn looks() -> bool {
     heap::debugging() || heap::guarding()
 }
 
-/// Whether the options request a report at exit.
 fn wanted() -> bool {
     options::stats_at_exit() || options::stats_file().is_some()
 }

@@ -13,9 +13,6 @@
 //!
 //! This file holds the forms that do the work. [`forward`] holds the others, [`failure`] handles a
 //! lack of memory, and [`nothrow`] has the forms that give null instead of an exception.
-//!
-//! **Invariant.** The library is not linked with a C++ runtime. `cxx_runtime` looks up the parts of
-//! a runtime when they are needed.
 
 mod failure;
 mod forward;

@@ -66,7 +66,6 @@ pub(crate) extern "C" fn new_handler() -> *mut c_void {
     get()
 }
 
-/// A function to jump to, and its arguments.
 #[repr(C)]
 pub(crate) struct Jump {
     to: *mut c_void,

@@ -64,7 +64,6 @@ pub(crate) fn has(signal: c_int) -> bool {
     WATCHES.load(Ordering::Relaxed) && ENDING.contains(&signal)
 }
 
-/// Our handler, as the kernel gets it in place of the default action.
 pub(crate) fn ours() -> Action {
     Action { handler: on_signal as *const () as usize, flags: 0, mask: !0 }
 }

@@ -19,8 +19,7 @@
 //! `SA_RESETHAND` removes the handler first. We jump to the handler, so no frame of ours is on the
 //! stack: the handler may `siglongjmp` away, or throw. For the default action we restore this
 //! action in the kernel and run the instruction again (or send a *sent* signal again). So a core
-//! dump shows the program as it was. A thread cannot ignore a fault: `SIG_IGN` then means the
-//! default action.
+//! dump shows the program as it was. A fault cannot be ignored: `SIG_IGN` means the default then.
 //!
 //! **Raw system calls**, as Go makes them, replace our handler. A read of freed memory then ends
 //! the program without a report. Go's runtime calls the handler that it found, ours, for faults in
@@ -42,7 +41,6 @@ pub(crate) type Decide = own_stack::Decide;
 /// Null while our handler is not installed.
 static DECIDE: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 
-/// An action of the program.
 struct Record {
     handler: AtomicUsize,
     flags: AtomicI32,
@@ -56,11 +54,9 @@ struct Remembered {
     records: [Record; RECORDS],
     /// The number of records ever written. Record N is at index N modulo [`RECORDS`].
     written: AtomicU32,
-    /// The number of the current record.
     current: AtomicU32,
 }
 
-/// The size of the ring: a power of two.
 const RECORDS: usize = 64;
 
 impl Remembered {

@@ -1,9 +1,8 @@
 //! The collected heaps of `include/heapwright.h`.
 //!
-//! A thin layer over the library's `gc::raw`. `heapwright_gc.h` has the fast paths, written by hand
-//! as inline functions: they allocate, store a reference, report a reference and poll. They use the
-//! heads of the structs declared here. cbindgen copies the comments on the public items into the
-//! header; `heapwright_gc.h` lists a caller's duties.
+//! A thin layer over the library's `gc::raw`. `heapwright_gc.h` has the inline fast paths, which
+//! use the heads of the structs declared here, and lists a caller's duties. cbindgen copies the
+//! comments on the public items into the header.
 //!
 //! ```text
 //!   here         heaps, mutators, allocation, write barriers

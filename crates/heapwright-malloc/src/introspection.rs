@@ -1,9 +1,8 @@
 //! glibc's queries and settings: `malloc_trim`, `mallinfo`, `mallinfo2`, `mallopt`, `malloc_info`,
 //! `malloc_stats`.
 //!
-//! These functions describe glibc's heap of one growing region and arenas. A field without a
-//! meaning here is zero. A setting without a meaning is accepted without effect, as glibc accepts
-//! unknown settings.
+//! A field without a meaning here is zero. A setting without a meaning is accepted without effect,
+//! as glibc accepts unknown settings.
 //!
 //! | `mallinfo2` field | its value here |
 //! |---|---|
@@ -20,7 +19,6 @@ use heapwright::{heap, options, process, stats};
 use heapwright_record::Stats;
 use libc::{c_int, size_t};
 
-/// `M_TRIM_THRESHOLD` of glibc's malloc.h.
 const M_TRIM_THRESHOLD: c_int = -1;
 /// scudo's name for the number of caches that threads share.
 const M_TSDS_COUNT_MAX: c_int = -202;

@@ -16,9 +16,8 @@
 //! | `free`, `cfree` | keep errno |
 //! | `free_sized`, `free_aligned_sized` | C23; the sizes are the caller's promise |
 //!
-//! Every result is aligned to at least 16 bytes.
-//!
-//! On x86-64 `malloc` and `free` are in `malloc_x86_64`.
+//! Every result is aligned to at least 16 bytes. On x86-64 `malloc` and `free` are in
+//! `malloc_x86_64`.
 //!
 //! **Invariant.** No function here calls another through its C name. The program, or a library
 //! before this one, may have its own `malloc`, and a block must come from and return to one heap.

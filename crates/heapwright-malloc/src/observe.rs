@@ -20,7 +20,6 @@ struct Seen {
     align: usize,
     /// The new size of a resize; the address of a fault.
     other: usize,
-    /// For a fault.
     is_write: c_int,
     context: *mut c_void,
 }

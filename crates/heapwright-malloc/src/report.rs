@@ -11,7 +11,6 @@ use heapwright_record::Stats;
 /// Room for either report: about 45 fields of less than 64 bytes, and a histogram of 48 lines.
 pub(crate) type Report = Text<8192>;
 
-/// Columns of the longest bar.
 const BAR: u64 = 40;
 
 /// The text for people. Each line begins with the library's name, because the program may write to

@@ -61,7 +61,6 @@ extern "C" fn __lsan_do_recoverable_leak_check() -> c_int {
     c_int::from(found.is_some_and(|found| found.definite.blocks > 0))
 }
 
-/// The size of the live block that begins at an address.
 fn size_of_block(address: *const c_void) -> Option<usize> {
     let found = heapwright::describe(address.cast());
     let is_block = found.block == address.addr() && found.state == BlockState::InUse;

@@ -32,7 +32,6 @@ const TRAP: i64 = 1 << 8;
 struct Step {
     /// The process and the thread; 0: the step is free.
     owner: AtomicU64,
-    /// The signals that the thread had blocked.
     mask: AtomicU64,
     /// Addresses in the lifted pages; 0: none.
     pages: [AtomicUsize; PAGES],
@@ -77,7 +76,6 @@ fn claim() -> Option<&'static Step> {
     })
 }
 
-/// The word of the context's mask that the kernel reads and writes.
 fn mask_of(context: *mut ucontext_t) -> *mut u64 {
     // SAFETY: the context is the kernel's; this takes a field's address and reads nothing.
     unsafe { &raw mut (*context).uc_sigmask }.cast()

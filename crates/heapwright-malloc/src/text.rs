@@ -87,7 +87,6 @@ impl<const N: usize> Text<N> {
         self.byte(b'0' + (value % 10) as u8)
     }
 
-    /// Appends an address in hexadecimal.
     pub(crate) fn address(&mut self, value: usize) -> &mut Self {
         self.str("0x");
         let digits = (usize::BITS - value.leading_zeros()).div_ceil(4).max(1);

@@ -5,10 +5,8 @@ use core::mem::transmute;
 use core::sync::atomic::{AtomicPtr, Ordering};
 use libc::{c_char, c_void};
 
-/// The address of a symbol. Null: the process has no symbol of that name.
-///
-/// The dynamic linker binds the symbol when it loads the library; in a static program the linker
-/// binds it.
+/// The address of a symbol, which is bound when the library is loaded (or linked, in a static
+/// program). Null: the process has no symbol of that name.
 macro_rules! weak {
     ($name:literal) => {
         $crate::weak::bound!(concat!(".weak ", $name), $name)

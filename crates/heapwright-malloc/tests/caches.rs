@@ -46,7 +46,6 @@ fn fine_where_runs_are_shared(program: &str, arguments: &[&str]) {
     without_rseq(program, arguments);
 }
 
-/// The seconds that each storm lasts: 1, or `HEAPWRIGHT_TEST_SECONDS`.
 fn seconds() -> String {
     std::env::var("HEAPWRIGHT_TEST_SECONDS").unwrap_or_else(|_| "1".into())
 }

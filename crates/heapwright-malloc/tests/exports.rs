@@ -422,7 +422,6 @@ fn disassembly() -> BTreeMap<String, Vec<String>> {
     functions
 }
 
-/// The symbols that a function jumps to or calls, with the instruction's name.
 fn targets<'a>(code: &'a [String], own: &str) -> Vec<(&'a str, &'a str)> {
     code.iter()
         .filter_map(|line| {

@@ -50,7 +50,6 @@ fn programs_find_it_with_pkg_config() {
     run(&mut command(&program, How::Plain)).is_fine("hw_api.c");
 }
 
-/// Compiles a source with the installed files and nothing of this repository, and runs it.
 fn builds_and_runs(compiler: &str, source: &std::path::Path, words: &[&str]) {
     let shared = format!("{} -Wl,-rpath,{}/lib", flags(false).join(" "), prefix().display());
     let fixed = format!("-static {}", flags(true).join(" "));

@@ -13,13 +13,12 @@
 //! A limit may exceed the block although the function writes no more than the block has (`fgets`,
 //! `read`). So [`Room::judge`] compares the result with the block after the call.
 //!
-//! The kernel answers `EFAULT` at a guard page. Without heapwright there is no guard page, so the
-//! kernel must not meet one. Beyond a block the kernel reads zeros, and its writes are dropped
-//! afterwards. So no path or struct depends on the debug heap's bytes behind the block.
+//! The kernel must not meet a guard page, where it answers `EFAULT`. Beyond a block it reads zeros,
+//! and its writes are dropped afterwards. So no path or struct depends on the debug heap's bytes
+//! behind the block.
 //!
-//! **Foreign memory.** A program may pass an invalid pointer. The kernel refuses such a pointer;
-//! the check does not. The checks read lengths and lists of parts themselves, after [`is_there`]
-//! has found them readable.
+//! **Foreign memory.** The kernel refuses an invalid pointer; the check does not. The checks read
+//! lengths and lists of parts themselves, after [`is_there`] has found them readable.
 //!
 //! **Anywhere.** Signal handlers make these calls, and so does code between `vfork` and `exec`. So
 //! nothing here allocates, and guard pages are lifted only if no call of the heap was interrupted.
@@ -43,9 +42,7 @@ const PATH: usize = 4096;
 /// The effect of a failed check.
 #[derive(Clone, Copy)]
 pub(super) enum Stage<'a> {
-    /// Reports a finding, and sets the cell.
     Look(&'a Cell<bool>),
-    /// Makes room for the memory that a check found wrong.
     GoThrough(&'a Room),
 }
 
@@ -293,7 +290,6 @@ pub(super) use lists::{checked, execl, execle, execlp, is_there, syscall};
 #[cfg(heapwright_reads)]
 pub(crate) use lists::{controls_process, exchange};
 
-/// The checks that only `libheapwright-check.so` makes.
 #[cfg(heapwright_reads)]
 mod lists {
     use super::super::text::length;
@@ -305,9 +301,7 @@ mod lists {
     use heapwright_entry_reads::SLOTS;
     use libc::{c_int, c_long, c_uint, c_ulong, c_void, iovec, mmsghdr, msghdr};
 
-    /// The most parts, and the most messages, that the kernel takes.
     const MOST_PARTS: usize = 1024;
-    /// The most words of a call of `execl`.
     const MOST_WORDS: usize = 256;
     const PAGE: usize = 4096;
     /// Bytes above a function's own frame that belong to the frames of its callers.
@@ -693,8 +687,7 @@ mod lists {
         })
     }
 
-    /// [`checked`] for `prctl`. Its second argument is an address (of a name or a result) or a
-    /// number.
+    /// [`checked`] for `prctl`, whose second argument is an address or a number.
     pub(crate) fn controls_process(
         option: c_int,
         second: c_ulong,

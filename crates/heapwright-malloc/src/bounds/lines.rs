@@ -1,5 +1,4 @@
-//! Macros that turn the lines of a table into functions. The tables `table`, `readers` and `calls`
-//! explain the lines.
+//! Macros that turn the lines of the tables (`table`, `readers`, `calls`) into functions.
 //!
 //! ```text
 //!   memcpy(to, from, n) { .. }  -->  mod memcpy { real()      the C library's function
@@ -11,7 +10,6 @@
 //!
 //! A line uses the `SLOTS` that its table's file imports: the slots of that table's names.
 
-/// The functions of a table's lines, and the table itself.
 macro_rules! functions {
     ($TABLE:ident: $($name:ident $(as $real:ident)? ($($argument:ident: $type:ty),*) -> $result:ty { $($rule:tt)* })*) => {
         $( function!($TABLE $name, ($($argument: $type),*) -> $result, $($rule)*); )*

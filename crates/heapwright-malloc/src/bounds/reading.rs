@@ -67,7 +67,6 @@ fn is_space(byte: u8) -> bool {
     b" \t\n\x0b\x0c\r".contains(&byte)
 }
 
-/// The characters of a set that is given as a string.
 fn characters(set: *const c_char) -> [bool; 256] {
     let mut has = [false; 256];
     for at in 0..length(set, bounded(set).unwrap_or(usize::MAX)) {

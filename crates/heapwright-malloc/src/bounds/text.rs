@@ -37,7 +37,6 @@ impl Character for wchar_t {
     }
 }
 
-/// The most characters that fit between `from` and the last address.
 fn most<C>(from: *const C) -> usize {
     (usize::MAX - from.addr()) / size_of::<C>()
 }

@@ -7,12 +7,11 @@
 //! linker fills in the same way.
 //!
 //! **Telling apart.** A debug heap must know `new[]` from `new`, and the sizes and alignments of
-//! `delete`. The forms that do the work report the alignment (`heap::NEW`). A forwarding form loses
-//! all this. So debug mode and hardened mode replace words of [`FORWARD`] by functions that do the
-//! work at once and report everything. A word is replaced if its operator is ours, and so is each
-//! operator to which that operator forwards. If the program has replaced an operator, the word
-//! stays. The program's operator then runs, as the standard says, and its own calls are reported.
-//! [`distinguish_forms`] does this twice.
+//! `delete`. A forwarding form loses all this. So debug mode and hardened mode replace words of
+//! [`FORWARD`] by functions that do the work at once and report everything ([`distinguish_forms`]).
+//! A word is replaced if its operator is ours, and so is each operator to which that operator
+//! forwards. Otherwise the program's operator runs, as the standard says, and its own calls are
+//! reported.
 //!
 //! ```text
 //!                       fast mode              debug mode
