@@ -40,8 +40,7 @@ pub(crate) fn link(library: &Library) {
             println!("cargo:rustc-cdylib-link-arg=-Wl,{arg}");
         }
         // No other setting makes a library without std need musl. Without it, musl's loader would
-        // give the library no functions if the program lacks musl, and the file would not show its
-        // C library.
+        // give the library no functions if the program lacks musl.
         if std::env::var("CARGO_CFG_TARGET_ENV").as_deref() == Ok("musl") {
             println!("cargo:rustc-cdylib-link-arg=-lc");
         }

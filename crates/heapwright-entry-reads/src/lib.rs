@@ -7,9 +7,8 @@
 //! The names are in a crate of their own because the hardened library does not check reads. There
 //! `strlen` stays the C library's, without even a jump.
 //!
-//! heapwright's own calls of these functions lead to `own`. Until the C library's functions are
-//! known, the targets in `own` work byte by byte. The compiler does not replace their loops
-//! (`no_builtins`).
+//! heapwright's own calls lead to `own`, whose targets work byte by byte until the C library's
+//! functions are known. The compiler does not replace their loops (`no_builtins`).
 #![no_std]
 #![no_builtins]
 

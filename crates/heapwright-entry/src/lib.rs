@@ -287,8 +287,7 @@ macro_rules! argument {
     };
 }
 
-// The library's table (bounds/table.rs) tells what each function writes. The compiler compares the
-// table with this list.
+// The compiler compares this list with the table of each function's writes (bounds/table.rs).
 slots! {
     own: Own {
         memmove: AtomicPtr::new(plain_memmove as *mut c_void),
@@ -316,9 +315,8 @@ slots! {
         __sprintf_chk 4 __snprintf_chk 5 __swprintf_chk 5;
 }
 
-/// The first target of each entry. It starts the search for the real functions, and continues at
-/// the slot's new target. The slot's address is in `r11` (`x16`); the registers hold the program's
-/// arguments.
+/// The first target of each entry: starts the search for the real functions, and continues at the
+/// slot's new target. `r11` (`x16`) holds the slot's address, the others the program's arguments.
 #[unsafe(naked)]
 unsafe extern "C" fn early() {
     #[cfg(target_arch = "x86_64")]

@@ -8,8 +8,7 @@
 use crate::{alloc_token, at_exit, cxx, ending_signals, fault_handler};
 use heapwright::{heap, limit, status};
 
-/// Runs before the constructors of a program that the archive is linked into: they begin at
-/// priority 101.
+/// Runs before the constructors of a program with the archive, which begin at priority 101.
 #[used]
 #[unsafe(link_section = ".init_array.00100")]
 static CONSTRUCTOR: extern "C" fn() = construct;

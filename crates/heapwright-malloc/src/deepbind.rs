@@ -27,8 +27,7 @@ const RTLD_DEEPBIND: c_int = 8;
 
 static REAL: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 
-/// The C library's `dlopen`. Null: the program is static, or `dlopen` is in a libdl that is not
-/// loaded.
+/// The C library's `dlopen`. Null: the program is static, or `dlopen` is in an unloaded libdl.
 #[cold]
 pub(crate) extern "C" fn real_dlopen() -> *mut c_void {
     look_for_next(&REAL, c"dlopen")

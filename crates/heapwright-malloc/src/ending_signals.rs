@@ -124,8 +124,7 @@ extern "C" fn on_signal_once(signal: c_int, info: usize, context: usize) {
     if handler == 0 {
         return signals::send_to_this_thread(signal);
     }
-    // SAFETY: `handler` is a handler of the program for this signal. It takes these arguments or
-    // fewer.
+    // SAFETY: `handler` is the program's for this signal, and takes these arguments or fewer.
     let handler =
         unsafe { core::mem::transmute::<usize, extern "C" fn(c_int, usize, usize)>(handler) };
     handler(signal, info, context);
@@ -151,13 +150,11 @@ extern "C" fn on_signal(signal: c_int) {
     let errno = crate::errno::get();
     // SAFETY: the call has no preconditions.
     if unsafe { libc::getpid() } == 1 {
-        // The process became the first of a namespace. Without a handler the kernel would deliver
-        // no signal.
+        // The process became the first of a namespace: without a handler it would get no signal.
         return;
     }
     COMES.store(false, Ordering::Relaxed);
-    // A child of vfork has its parent's memory: there is nothing to check. A short stack has no
-    // room.
+    // A child of vfork has nothing to check, and a short stack has no room for the check.
     if process::is_original_process() && heap::debug_has_stack((&raw const errno).addr()) {
         if heap::debug_is_interrupted() && at_exit::look() != Look::Done {
             if at_exit::look() == Look::UnderWay || send_later(signal) {

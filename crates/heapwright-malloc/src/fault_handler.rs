@@ -111,8 +111,7 @@ impl Remembered {
 
 /// A forked child has our handler and the remembered actions. A child of vfork shares its parent's
 /// memory but not its handlers, so `signals` passes its actions to the kernel alone. If the program
-/// ignores SIGSEGV, the kernel still has our handler: a program that it executes does not inherit
-/// the ignored signal.
+/// ignores SIGSEGV, the kernel keeps our handler, and executed programs do not ignore it.
 static SEGV: Remembered = Remembered::new();
 static BUS: Remembered = Remembered::new();
 static TRAP: Remembered = Remembered::new();

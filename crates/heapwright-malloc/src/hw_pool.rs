@@ -1,8 +1,7 @@
 //! The pools of `include/heapwright.h`: many objects of one size.
 //!
 //! A thin layer over the library's raw pool. The pool's record lies in a block of the process's
-//! heap, with a copy of its name behind it. cbindgen copies the comments on the public items into
-//! the header.
+//! heap, with its name. cbindgen copies the comments on the public items into the header.
 
 use core::alloc::Layout;
 use core::ffi::{c_char, c_void};

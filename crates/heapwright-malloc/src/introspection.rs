@@ -86,8 +86,7 @@ extern "C" fn mallinfo2() -> Mallinfo2 {
     }
 }
 
-/// As [`mallinfo2`], with fields of 32 bits. A value that does not fit is `INT_MAX`. (glibc's wraps
-/// around.)
+/// As [`mallinfo2`], with fields of 32 bits. A value that does not fit is `INT_MAX`.
 #[unsafe(no_mangle)]
 extern "C" fn mallinfo() -> Mallinfo {
     let wide = mallinfo2();

@@ -15,8 +15,7 @@
 //! | pools that are walked | by hash | plain | counts blocks as reachable: a walk finds them |
 //! | arenas | in the order of allocation | plain | counts blocks as reachable: they end together |
 //!
-//! The table lies in memory of its own (`mmap`), because a block of the heap would be one of the
-//! program's.
+//! The table lies in memory of its own (`mmap`): a block of the heap would be one of the program's.
 
 use core::ptr;
 

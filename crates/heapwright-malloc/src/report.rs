@@ -13,8 +13,7 @@ pub(crate) type Report = Text<8192>;
 
 const BAR: u64 = 40;
 
-/// The text for people. Each line begins with the library's name, because the program may write to
-/// standard error, too.
+/// The text for people. Each line begins with the library's name: the program may write there, too.
 #[cold]
 pub(crate) fn text(out: &mut Report, stats: &Stats) {
     out.str("heapwright: memory of process ").number(stats.pid);

@@ -28,8 +28,7 @@ unsafe extern "C" fn prctl(
 ) -> c_int {
     let call = |second| {
         let arguments = [option as c_ulong, second, third, fourth, fifth];
-        // SAFETY: as the caller promises. (Arguments that a variadic call did not pass are not
-        // used.)
+        // SAFETY: as the caller promises. (Arguments that a variadic call did not pass are unused.)
         unsafe { controlled(libc::SYS_prctl, arguments) as c_int }
     };
     #[cfg(heapwright_reads)]
@@ -141,8 +140,7 @@ extern "C" fn failed(result: c_long) -> c_long {
     -1
 }
 
-/// Makes a system call by its number. (The check library's table has a function of its own, which
-/// asks [`controls`].)
+/// Makes a system call by its number. (The check library's table has a function of its own.)
 ///
 /// # Safety
 ///

@@ -1,5 +1,4 @@
-//! `dup2` and `dup3`, by which a program replaces its standard error, and `fclose`, by which it
-//! closes its standard error.
+//! `dup2`, `dup3` and `fclose`, by which a program replaces or closes its standard error.
 //!
 //! Text goes only to the file that standard error was when the library began
 //! (`heapwright::process::write_stderr`). After descriptor 2 is closed, a data file may get the
@@ -43,8 +42,7 @@ extern "C" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
     result
 }
 
-/// Notes that a descriptor was made. (A child of `vfork` has its parent's memory, but descriptors
-/// of its own.)
+/// Notes a new descriptor. (A child of `vfork` has its parent's memory, but its own descriptors.)
 fn notice(descriptor: c_int) {
     if descriptor == libc::STDERR_FILENO && process::is_original_process() {
         process::stderr_is_new();

@@ -13,9 +13,8 @@ macro_rules! weak {
     };
 }
 
-/// The address in a symbol's entry of the global offset table. That may be another function than
-/// this library's own of the same name. The first argument is an assembler directive for the
-/// symbol, or empty.
+/// The address in a symbol's entry of the global offset table, maybe of another library's function.
+/// The first argument is an assembler directive for the symbol, or empty.
 macro_rules! bound {
     ($directive:expr, $name:literal) => {{
         let address: *mut ::libc::c_void;

@@ -1,5 +1,4 @@
-//! The symbols that the shared library exports, the libraries that it needs, and the code of its
-//! hot functions.
+//! The shared library's symbols, the libraries that it needs, and the code of its hot functions.
 mod support;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -451,8 +450,7 @@ fn hot_functions_call_nothing() {
         }
     }
     assert!(seen >= 4, "only {seen} of {hot:?} are there");
-    // `operator new` ends in jumps to the slow path, which can be unwound. No call leads to the
-    // slow path.
+    // `operator new` ends in jumps to the slow path, which can be unwound, and never calls it.
     let jumps = |name: &str, to: &str| {
         let (name, code) = functions
             .iter()

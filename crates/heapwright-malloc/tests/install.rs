@@ -22,8 +22,7 @@ fn prefix() -> &'static PathBuf {
     })
 }
 
-/// The flags of pkg-config; with `is_static` the flags of a static program. (Not every machine has
-/// pkg-config.)
+/// The flags of pkg-config, which not every machine has. `is_static`: of a static program.
 fn flags(is_static: bool) -> Vec<String> {
     let text = std::fs::read_to_string(prefix().join("lib/pkgconfig/heapwright.pc"))
         .expect("the file is installed");

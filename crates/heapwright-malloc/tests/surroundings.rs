@@ -64,8 +64,7 @@ fn memory_may_be_locked() {
     fine("locked_memory.c", &support::EVERY_WAY);
 }
 
-/// Without the privilege, locked memory is limited, and the kernel compares the limit with the
-/// address space.
+/// Without the privilege, the kernel compares the limit of locked memory with the address space.
 #[test]
 fn locked_memory_may_be_limited() {
     for how in [How::Plain, How::Preload, How::Archive, How::Static] {
@@ -253,8 +252,7 @@ fn the_strict_sandbox_leaves_what_is_at_hand() {
     }
 }
 
-/// A coroutine's stack is small. A call that rarely needs more of it would end a program that
-/// passed its tests.
+/// A coroutine's stack is small: a rare call that needs more would pass the program's tests.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn each_entry_point_gets_by_with_a_small_stack() {

@@ -273,8 +273,7 @@ functions! { CALLS:
     getitimer(which: c_int, to: *mut itimerval) -> c_int { fills(to) }
     setitimer(which: c_int, new: *const itimerval, old: *mut itimerval) -> c_int { takes(new), fills(old) }
 
-    // Signals. (`sigaction`, which is interposed elsewhere, passes no memory of the program to the
-    // kernel.)
+    // Signals. (`sigaction`, interposed elsewhere, passes no memory of the program on.)
     sigprocmask(how: c_int, new: Signals, old: OldSignals) -> c_int { takes(new), fills(old) }
     pthread_sigmask(how: c_int, new: Signals, old: OldSignals) -> c_int { takes(new), fills(old) }
     sigpending(to: OldSignals) -> c_int { fills(to) }
@@ -369,8 +368,7 @@ fn set_by(command: c_int, size: usize) -> usize {
     if command == libc::IPC_SET { size } else { 0 }
 }
 
-/// Bytes that a command of these functions writes. (Other commands write tables whose length no
-/// argument states.)
+/// Bytes that a command of these functions writes. (No argument states the length of tables.)
 fn told_by(command: c_int, size: usize) -> usize {
     // MSG_STAT, MSG_STAT_ANY or SHM_STAT, SHM_STAT_ANY, SEM_STAT, SEM_STAT_ANY.
     if matches!(command, libc::IPC_STAT | 11 | 13 | 15 | 18 | 20) { size } else { 0 }

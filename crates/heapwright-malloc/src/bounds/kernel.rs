@@ -175,8 +175,7 @@ impl Room {
 
     /// Copies the `left` bytes that the block has at `from`, with zeros behind them, up to `bytes`.
     /// After a write the `left` bytes are copied back. Without an `access`, the bytes are a string.
-    /// Returns false if the copy would be too long, or if bytes beyond `left` exist (poisoned ones,
-    /// say).
+    /// False: the copy would be too long, or bytes beyond `left` exist (poisoned ones, say).
     #[inline(never)]
     fn copy(&self, from: *mut u8, left: usize, bytes: usize, access: Option<Access>) -> bool {
         let (start, is_there) = (self.used.get(), heap::poisoned_bytes(from.addr() + left, 1));
@@ -632,8 +631,7 @@ mod lists {
             // TIOCGWINSZ, TIOCSWINSZ.
             0x5413 => (0, WINDOW),
             0x5414 => (WINDOW, 0),
-            // SIOCGIFCONF takes a length and a pointer; the other SIOC* up to SIOCGIFTXQLEN take
-            // one interface.
+            // SIOCGIFCONF takes a length and a pointer; the other SIOC* take one interface.
             0x8912 => (0, 16),
             0x8910..=0x8942 => (0, INTERFACE),
             // FS_IOC_GETFLAGS, FS_IOC_GETVERSION, BLKBSZGET; _SETFLAGS, _SETVERSION, BLKBSZSET:

@@ -9,9 +9,8 @@
 //! **Telling apart.** A debug heap must know `new[]` from `new`, and the sizes and alignments of
 //! `delete`. A forwarding form loses all this. So debug mode and hardened mode replace words of
 //! [`FORWARD`] by functions that do the work at once and report everything ([`distinguish_forms`]).
-//! A word is replaced if its operator is ours, and so is each operator to which that operator
-//! forwards. Otherwise the program's operator runs, as the standard says, and its own calls are
-//! reported.
+//! They replace a word only if its operator, and each operator to which that one forwards, is ours.
+//! Otherwise the program's operator runs, and its own calls are reported.
 //!
 //! ```text
 //!                       fast mode              debug mode
@@ -52,8 +51,7 @@ pub(super) extern "C" fn delete_sized(block: *mut c_void, size: size_t) {
 }
 
 /// The targets of the forwarding forms that lose information. The dynamic linker makes the section
-/// read-only before any code runs. Only debug mode and hardened mode make the page writable again,
-/// and leave it so.
+/// read-only before any code runs; debug and hardened mode make it writable for good.
 #[repr(C, align(64))]
 struct Forward([AtomicPtr<c_void>; FORWARDING]);
 
@@ -157,8 +155,7 @@ extern "C" fn tell_forms_apart() {
 ///
 /// In debug mode and hardened mode the heap calls this before its first block: other libraries'
 /// constructors run before ours. Our constructor calls it again, because a program may allocate
-/// before the dynamic linker has filled in the table. The second call changes nothing that the
-/// first has set.
+/// before the dynamic linker has filled in the table.
 #[cold]
 pub(crate) fn distinguish_forms() -> bool {
     // Decide before the first store: the words are still the linker's.
@@ -199,8 +196,7 @@ macro_rules! to_slow {
     };
 }
 
-/// `new[](n)`, reporting. Beside the function lies the word by which the heap's start finds
-/// [`tell_forms_apart`].
+/// `new[](n)`, reporting. The heap's start finds [`tell_forms_apart`] by the word beside it.
 #[unsafe(naked)]
 #[allow(named_asm_labels, reason = "the heap's start finds the word by its name")]
 extern "C" fn new_array() {
@@ -243,8 +239,7 @@ unsafe extern "C" fn give_array_aligned(block: *mut c_void, alignment: size_t) {
     unsafe { heap::free_aligned_from::<NEW_ARRAY>(block.cast(), alignment) };
 }
 
-/// `delete(p, n, align)` and `delete[](p, n, align)`, reporting. The form has already exchanged the
-/// last two arguments.
+/// `delete(p, n, align)` and `delete[](p, n, align)`, reporting, with the last arguments exchanged.
 unsafe extern "C" fn give_sized_aligned<const FROM: u8>(
     block: *mut c_void,
     alignment: size_t,

@@ -1,5 +1,4 @@
-//! When a collection begins and how far it goes; which objects may move; and when collections are
-//! deferred.
+//! When a collection begins, how far it goes, which objects it moves, and when it is deferred.
 
 use core::ffi::c_void;
 

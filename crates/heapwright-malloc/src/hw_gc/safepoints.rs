@@ -4,8 +4,7 @@
 //!   at work --hw_gc_leave--> outside: collections go on without it --hw_gc_enter--> at work
 //! ```
 //!
-//! `hw_gc_leave` is a jump: no frame of ours is on the stack that may be scanned while the thread
-//! is outside.
+//! `hw_gc_leave` is a jump: no frame of ours is on the stack that may be scanned meanwhile.
 
 use core::ffi::c_void;
 

@@ -34,8 +34,7 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the root exists")
 }
 
-/// A directory for the tests' files, one for each compiler: programs of another C library have the
-/// same names.
+/// The tests' files, a directory per compiler: programs of another C library have the same names.
 pub(crate) fn scratch() -> PathBuf {
     let compiler = std::env::var("CC").unwrap_or_default();
     let name = Path::new(&compiler).file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -143,8 +142,7 @@ fn compiler(name: &str) -> Command {
     command
 }
 
-/// Adds the cache model or the mode that all tests must run with, if there is one, to a test's
-/// options.
+/// Adds the cache model or the mode that all tests must run with, if any, to a test's options.
 fn add_options(command: &mut Command) {
     let asked = |name: &str, option: &str| Some(format!("{option}={}", std::env::var(name).ok()?));
     let Some(mut options) =
