@@ -73,8 +73,7 @@ fn forged_blocks() {
                         outcome.was_refused(what, &words);
                         continue;
                     }
-                    // The program continues with a usable size of 0, and ends with 99 or as without
-                    // us.
+                    // With a usable size of 0 the program ends with 99, or as without the library.
                     let is_reported = outcome.stderr.contains("of a pointer");
                     assert!(is_reported && outcome.status.code().is_some(), "{what:?} {outcome:?}");
                 }
