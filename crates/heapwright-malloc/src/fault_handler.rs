@@ -151,7 +151,7 @@ pub(crate) fn is_our_handler(handler: usize) -> bool {
     handler == on_fault as *const () as usize
 }
 
-/// Installs our handler for both signals, and remembers the actions of the program (or of its
+/// Installs our handler for its signals, and remembers the actions of the program (or of its
 /// parent). `steps`: the program continues after a reported access, if possible.
 #[cold]
 pub(crate) fn install(decide: Decide, steps: bool) {
