@@ -6,8 +6,7 @@
 //! - `now` and `relro`: every symbol is bound when the library is loaded, and the tables are then
 //!   made read-only. A lazy binding inside malloc would run the dynamic linker's resolver, and take
 //!   its locks, in the middle of an allocation.
-//! - `nodelete`: blocks, thread destructors and fork handlers outlive any
-//!   `dlclose` of the library.
+//! - `nodelete`: blocks, thread destructors and fork handlers outlive any `dlclose` of the library.
 //! - `--wrap`: heapwright's own calls of the functions that the library interposes skip the checks
 //!   (see heapwright-entry).
 //! - The code that runs at a program's start lies together, the debug heap apart (code_order.ld).
@@ -15,7 +14,6 @@
 //! The script also tells the code whether the compiler turns a call at a function's end into a
 //! jump, as it does when it optimises. The C++ operators depend on that (src/cxx.rs).
 
-/// A library, for Cargo.
 pub(crate) struct Library {
     pub(crate) soname: &'static str,
     /// The folder of the sources, relative to the package.
@@ -26,7 +24,6 @@ pub(crate) struct Library {
     pub(crate) parts: &'static [&'static str],
 }
 
-/// Tells Cargo how to link the library.
 pub(crate) fn link(library: &Library) {
     let Library { soname, sources, own, parts } = *library;
     println!("cargo:rerun-if-changed=build.rs");
@@ -43,8 +40,7 @@ pub(crate) fn link(library: &Library) {
             println!("cargo:rustc-cdylib-link-arg=-Wl,{arg}");
         }
         // No other setting makes a library without std need musl. Without it, musl's loader would
-        // give the library no functions if the program lacks musl, and the file would not show its
-        // C library.
+        // give the library no functions if the program lacks musl.
         if std::env::var("CARGO_CFG_TARGET_ENV").as_deref() == Ok("musl") {
             println!("cargo:rustc-cdylib-link-arg=-lc");
         }

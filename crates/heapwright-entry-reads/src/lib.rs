@@ -1,18 +1,14 @@
 //! The names of the C library's functions that read, and of its system calls.
-//! `libheapwright-check.so` exports them beside those of heapwright-entry. Both crates have the
-//! same design. Entries only jump to a slot's target, and slots are filled before any call needs
-//! them. Heapwright's own calls go past them.
+//! `libheapwright-check.so` exports them beside those of heapwright-entry, whose design and
+//! invariants this crate shares. Heapwright's own calls go past the checks.
 //!
 //! **This crate is an implementation detail of heapwright; nothing here is stable.**
 //!
 //! The names are in a crate of their own because the hardened library does not check reads. There
 //! `strlen` stays the C library's, without even a jump.
 //!
-//! heapwright's own calls of these functions lead to `own`. Until the C library's functions are
-//! known, the targets in `own` work byte by byte. The compiler does not replace their loops
-//! (`no_builtins`).
-//!
-//! Invariants: those of heapwright-entry.
+//! heapwright's own calls lead to `own`, whose targets work byte by byte until the C library's
+//! functions are known. The compiler does not replace their loops (`no_builtins`).
 #![no_std]
 #![no_builtins]
 

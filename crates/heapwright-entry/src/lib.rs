@@ -1,5 +1,4 @@
-//! The names of the C library's writers that `libheapwright-hardened.so` exports, and their
-//! targets.
+//! The C library's writers that `libheapwright-hardened.so` exports, and their targets.
 //!
 //! **This crate is an implementation detail of heapwright; nothing here is stable.**
 //!
@@ -22,20 +21,14 @@
 //!      memcpy           the C library's
 //! ```
 //!
-//! - **A crate of its own.** The linker redirects (`--wrap`) symbols that are *undefined* in an
-//!   object. Link-time optimisation makes one object of all of heapwright. If this object defined
-//!   `memcpy`, its own calls would be bound to that `memcpy`. Then copies within the heap would be
-//!   checked, and a check that copies would call itself. A crate with `no_builtins` stays out of
-//!   link-time optimisation, and is an object by itself.
-//! - **Early calls.** Until the library has found the real functions, each entry leads to `early`.
-//!   `early` starts the search, and jumps to the slot's new target. Until then, heapwright makes
-//!   its own copies byte by byte.
-//! - **Variadic functions** (`sprintf`) build the list of their arguments here, as a compiler's
-//!   prologue would, and call a checked function that takes such a list.
+//! - **A crate of its own.** The linker redirects (`--wrap`) only symbols that are *undefined* in
+//!   an object, and link-time optimisation makes one object of all of heapwright. This crate stays
+//!   out of it (`no_builtins`). Otherwise copies within the heap would be checked, and a check that
+//!   copies would call itself.
+//! - **Early calls.** Until the library has found the real functions, each entry leads to `early`,
+//!   which starts the search. Until then, heapwright makes its own copies byte by byte.
 //! - **The slots** fill pages of their own, which are read-only once the library is loaded.
 //!   Otherwise an overflow could change pointers to code.
-//! - **Two lists.** These names are the hardened library's. `heapwright check` also checks reads.
-//!   The functions that only read are in heapwright-entry-reads, which uses this crate's macros.
 //!
 //! **Invariants.** An entry changes no register that holds an argument. (The linker may change
 //! `r11`, `x16` and `x17`.) A slot's functions have the C library's signatures. An entry other than
@@ -294,8 +287,7 @@ macro_rules! argument {
     };
 }
 
-// The library's table (bounds/table.rs) tells what each function writes. The compiler compares the
-// table with this list.
+// The compiler compares this list with the table of each function's writes (bounds/table.rs).
 slots! {
     own: Own {
         memmove: AtomicPtr::new(plain_memmove as *mut c_void),
@@ -323,9 +315,8 @@ slots! {
         __sprintf_chk 4 __snprintf_chk 5 __swprintf_chk 5;
 }
 
-/// The first target of each entry. It starts the search for the real functions, and continues at
-/// the slot's new target. The slot's address is in `r11` (`x16`); the registers hold the program's
-/// arguments.
+/// The first target of each entry: starts the search for the real functions, and continues at the
+/// slot's new target. `r11` (`x16`) holds the slot's address, the others the program's arguments.
 #[unsafe(naked)]
 unsafe extern "C" fn early() {
     #[cfg(target_arch = "x86_64")]

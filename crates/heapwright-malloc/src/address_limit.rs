@@ -1,12 +1,11 @@
 //! `setrlimit`, `prlimit` and `mlockall`, under a limit of address space.
 //!
-//! heapwright reserves far more address space than it uses, and the kernel counts all reserved
-//! addresses against `RLIMIT_AS`. The reservation fits the limit at the start. But a program may
-//! lower the limit later. (Shells lower it for `ulimit -v`, and some programs for protection
-//! against their own leaks.) The process would then be above the limit at once, and the kernel
-//! would refuse every stack and every library. So the heap gives up its reserve first. `mlockall`
-//! compares the same count with `RLIMIT_MEMLOCK`, unless the process may lock without limit. If the
-//! kernel refuses the call, we give up the reserve and try again.
+//! heapwright reserves far more address space than it uses, and the kernel counts reserved
+//! addresses against `RLIMIT_AS`. The reservation fits the limit at the start, but a program (a
+//! shell with `ulimit -v`) may lower the limit later. The kernel would then refuse every stack and
+//! every library. So the heap gives up its reserve first. `mlockall` compares the same count with
+//! `RLIMIT_MEMLOCK`, unless the process may lock without limit. If the kernel refuses the call, we
+//! give up the reserve and try again.
 //!
 //! Each function then makes one system call, as the C library's does. glibc's 32-bit and 64-bit
 //! forms are the same on our machines.
@@ -21,8 +20,6 @@ const ADDRESSES: c_uint = libc::RLIMIT_AS as _;
 
 mirror!(rlimit, rlimit64; rlim_cur rlim_max);
 
-/// Sets a limit of this process.
-///
 /// # Safety
 ///
 /// `new` can be read.
@@ -32,8 +29,6 @@ unsafe extern "C" fn setrlimit(resource: c_uint, new: *const rlimit) -> c_int {
     unsafe { limit(0, resource, new, ptr::null_mut()) }
 }
 
-/// As [`setrlimit`].
-///
 /// # Safety
 ///
 /// `new` can be read.
@@ -43,8 +38,6 @@ unsafe extern "C" fn setrlimit64(resource: c_uint, new: *const rlimit) -> c_int 
     unsafe { limit(0, resource, new, ptr::null_mut()) }
 }
 
-/// Sets and reads a limit of any process.
-///
 /// # Safety
 ///
 /// `new` is null or can be read, `old` is null or can be written.
@@ -59,8 +52,6 @@ unsafe extern "C" fn prlimit(
     unsafe { limit(process, resource, new, old) }
 }
 
-/// As [`prlimit`].
-///
 /// # Safety
 ///
 /// `new` is null or can be read, `old` is null or can be written.
@@ -124,7 +115,6 @@ unsafe fn set_limit(
     set
 }
 
-/// Locks all memory of this process.
 #[unsafe(no_mangle)]
 extern "C" fn mlockall(flags: c_int) -> c_int {
     // SAFETY: the call changes no memory's contents. Failure sets errno.
@@ -142,7 +132,6 @@ extern "C" fn mlockall(flags: c_int) -> c_int {
     lock()
 }
 
-/// Whether a process number of `prlimit` means this process.
 fn is_this(process: pid_t) -> bool {
     // SAFETY: `getpid` has no preconditions.
     process == 0 || process == unsafe { libc::getpid() }

@@ -11,10 +11,9 @@
 //! There are four groups, so names contain the tokens 0 to 3 (`-falloc-token-max=4`, or fewer). The
 //! hardened heap maps each token to a group. A block stays in its group when `realloc` moves it.
 //!
-//! **C++.** An operator that gets no block jumps to its plain form, which throws if there is no
-//! memory. So no Rust frame is on the stack when the plain form throws. If the program or one of
-//! its libraries replaces operators, all calls go to the replacements, whose blocks their own
-//! `delete` frees.
+//! **C++.** An operator that gets no block jumps to its plain form, which may throw: no Rust frame
+//! is then on the stack. If the program or one of its libraries replaces operators, all calls go to
+//! the replacements, whose blocks their own `delete` frees.
 //!
 //! Only programs call these functions. The constructor calls [`begin`].
 
@@ -53,13 +52,11 @@ fn of_token<const FROM: u8>(
     (!block.is_null()).then_some(block.cast())
 }
 
-/// `malloc`.
 #[unsafe(no_mangle)]
 extern "C" fn __alloc_token_malloc(size: size_t, token: size_t) -> *mut c_void {
     of_token::<MALLOC>(size, 1, false, token).unwrap_or_else(|| heap::malloc(size).cast())
 }
 
-/// `calloc`.
 #[unsafe(no_mangle)]
 extern "C" fn __alloc_token_calloc(count: size_t, size: size_t, token: size_t) -> *mut c_void {
     let total = count.checked_mul(size);
@@ -68,8 +65,6 @@ extern "C" fn __alloc_token_calloc(count: size_t, size: size_t, token: size_t) -
         .unwrap_or_else(|| zeroed(count, size))
 }
 
-/// `realloc`.
-///
 /// # Safety
 ///
 /// As `realloc`. The same holds for the functions that follow.
@@ -97,7 +92,6 @@ unsafe extern "C" fn __alloc_token_realloc(
     unsafe { resize(block, size) }
 }
 
-/// `reallocarray`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __alloc_token_reallocarray(
     block: *mut c_void,
@@ -112,7 +106,6 @@ unsafe extern "C" fn __alloc_token_reallocarray(
     }
 }
 
-/// `aligned_alloc`.
 #[unsafe(no_mangle)]
 extern "C" fn __alloc_token_aligned_alloc(
     alignment: size_t,
@@ -126,7 +119,6 @@ extern "C" fn __alloc_token_aligned_alloc(
         .unwrap_or_else(|| heap::malloc_aligned(size, alignment).cast())
 }
 
-/// `memalign`.
 #[unsafe(no_mangle)]
 extern "C" fn __alloc_token_memalign(
     alignment: size_t,
@@ -139,8 +131,6 @@ extern "C" fn __alloc_token_memalign(
         .unwrap_or_else(|| align_to_next(alignment, size))
 }
 
-/// `posix_memalign`.
-///
 /// # Safety
 ///
 /// `result` can be written.
@@ -161,7 +151,6 @@ unsafe extern "C" fn __alloc_token_posix_memalign(
     unsafe { align_into(result, alignment, size) }
 }
 
-/// `valloc`.
 #[unsafe(no_mangle)]
 extern "C" fn __alloc_token_valloc(size: size_t, token: size_t) -> *mut c_void {
     let page = page_size();
@@ -169,7 +158,6 @@ extern "C" fn __alloc_token_valloc(size: size_t, token: size_t) -> *mut c_void {
         .unwrap_or_else(|| heap::malloc_aligned(size, page).cast())
 }
 
-/// `pvalloc`.
 #[unsafe(no_mangle)]
 extern "C" fn __alloc_token_pvalloc(size: size_t, token: size_t) -> *mut c_void {
     let page = page_size();
@@ -184,7 +172,6 @@ extern "C" fn new<const FROM: u8>(size: size_t, token: size_t) -> *mut c_void {
     heap::allocate_of_token::<FROM>(size, 1, false, token).cast()
 }
 
-/// The nothrow form of [`new`].
 extern "C" fn new_nothrow<const FROM: u8>(
     size: size_t,
     _nothrow: size_t,
@@ -193,7 +180,6 @@ extern "C" fn new_nothrow<const FROM: u8>(
     new::<FROM>(size, token)
 }
 
-/// `new(n, align)` with a token.
 extern "C" fn new_aligned<const FROM: u8>(
     size: size_t,
     alignment: size_t,
@@ -202,7 +188,6 @@ extern "C" fn new_aligned<const FROM: u8>(
     heap::allocate_of_token::<FROM>(size, alignment, false, token).cast()
 }
 
-/// The nothrow form of [`new_aligned`].
 extern "C" fn new_aligned_nothrow<const FROM: u8>(
     size: size_t,
     alignment: size_t,

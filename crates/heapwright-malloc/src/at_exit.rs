@@ -7,8 +7,7 @@
 //!
 //! Our destructor runs after every handler of `atexit`, every destructor of a C++ object and the
 //! program's functions in `.fini_array`. Destructors of libraries that were loaded after us, and
-//! the end of the C library's streams, may come later. The debug heap's last leak check misses only
-//! the frees that come later. The check precedes the statistics.
+//! the end of the C library's streams, may come later: the last leak check misses only their frees.
 //!
 //! **Invariants.** A process makes at most one report and one last check. [`REPORTED`] holds the
 //! process that reported, so a child of a late fork reports for itself. A child of `vfork` shares
@@ -37,9 +36,7 @@ static COMPLETE: AtomicU64 = AtomicU64::new(0);
 pub(crate) enum Look {
     /// No thread has begun the check.
     Ahead,
-    /// A thread is in the check.
     UnderWay,
-    /// The check is complete.
     Done,
 }
 
@@ -66,15 +63,13 @@ unsafe extern "C" {
     fn at_quick_exit(handler: extern "C" fn()) -> c_int;
 }
 
-/// Arranges for a report at `quick_exit`. The constructor calls this.
 pub(crate) fn prepare() {
     #[cfg(not(target_env = "musl"))]
     extern "C" fn handler(_: *mut c_void) {
         report();
     }
     if wanted() || profile::is_wanted() || heap::traces() || looks() || heap::hardens() {
-        // SAFETY: the handler lives as long as the process. (The library is linked so that it
-        // cannot be unloaded.)
+        // SAFETY: the handler lives as long as the process: the library is never unloaded.
         #[cfg(not(target_env = "musl"))]
         unsafe {
             __cxa_at_quick_exit(handler, core::ptr::null_mut())
@@ -107,7 +102,6 @@ extern "C" fn _Exit(status: c_int) -> ! {
     end(status)
 }
 
-/// Ends the process, as the C library's `_exit` does.
 fn end(status: c_int) -> ! {
     loop {
         // SAFETY: the call ends every thread, and does not return.
@@ -115,12 +109,10 @@ fn end(status: c_int) -> ! {
     }
 }
 
-/// Whether a mode checks blocks at exit.
 fn looks() -> bool {
     heap::debugging() || heap::guarding()
 }
 
-/// Whether the options request a report at exit.
 fn wanted() -> bool {
     options::stats_at_exit() || options::stats_file().is_some()
 }
@@ -145,7 +137,6 @@ pub(crate) fn report_at_signal(signal: c_int) -> Look {
     look()
 }
 
-/// The state of this process's last check.
 pub(crate) fn look() -> Look {
     let pid = process_id();
     if COMPLETE.load(Ordering::Acquire) == pid {
@@ -183,7 +174,6 @@ fn report_once(signal: u32) {
     COMPLETE.store(pid, Ordering::Release);
 }
 
-/// Takes a snapshot of the statistics and writes it.
 fn write_report(pid: u64) {
     let mut snapshot = Stats::zero();
     if !stats::snapshot(&mut snapshot) {
@@ -210,8 +200,7 @@ fn print(pid: u64, snapshot: &Stats) {
     }
 }
 
-/// Prints the statistics of `stats_at_exit` now, because the program closes standard error, as the
-/// core utilities do at exit.
+/// Prints the statistics now, because the program closes standard error: see `stderr`.
 #[cfg(not(target_env = "musl"))]
 pub(crate) fn stderr_closes() {
     if options::stats_at_exit() && process::is_original_process() {

@@ -8,13 +8,11 @@
 use crate::{alloc_token, at_exit, cxx, ending_signals, fault_handler};
 use heapwright::{heap, limit, status};
 
-/// Runs before the constructors of a program that the archive is linked into: they begin at
-/// priority 101.
+/// Runs before the constructors of a program with the archive, which begin at priority 101.
 #[used]
 #[unsafe(link_section = ".init_array.00100")]
 static CONSTRUCTOR: extern "C" fn() = construct;
 
-/// Runs once, when the library is loaded.
 extern "C" fn construct() {
     heap::take_over();
     cxx::notice_replacements();
@@ -36,7 +34,6 @@ extern "C" fn construct() {
     status::publish();
 }
 
-/// Installs the fault handler for guarded blocks of fast mode.
 #[cold]
 fn begin_guarding() {
     fault_handler::install(heap::fault, false);

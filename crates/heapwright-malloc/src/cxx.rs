@@ -11,12 +11,8 @@
 //!   new(n, nothrow)     try { new(n) } catch (...) { return nullptr; }, and its kin
 //! ```
 //!
-//! This file holds the forms that do the work. [`forward`] holds the others, and tells the forms
-//! apart for a debug heap; [`failure`] handles a lack of memory; [`nothrow`] has the forms that
-//! give null instead of an exception.
-//!
-//! **Invariant.** The library is not linked with a C++ runtime. `cxx_runtime` looks up the parts of
-//! a runtime when they are needed.
+//! This file holds the forms that do the work. [`forward`] holds the others, [`failure`] handles a
+//! lack of memory, and [`nothrow`] has the forms that give null instead of an exception.
 
 mod failure;
 mod forward;
@@ -33,7 +29,7 @@ use libc::{c_void, size_t};
 
 /// `operator new(std::size_t)`.
 ///
-/// All operators are in one section, and the linker names its ends. So `forward` recognises our
+/// All operators are in one section whose ends the linker names. So `forward` recognises our
 /// operators, although their names may lead to the program's.
 #[cfg(heapwright_tail_calls)]
 #[unsafe(no_mangle)]
@@ -81,7 +77,6 @@ extern "C" fn _ZnwmSt11align_val_t(size: size_t, alignment: size_t) -> *mut c_vo
     block.cast()
 }
 
-/// `operator new(std::size_t, std::align_val_t)` if the compiler makes no tail calls.
 #[cfg(not(heapwright_tail_calls))]
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
@@ -119,8 +114,8 @@ unsafe extern "C" fn _ZdlPvSt11align_val_t(block: *mut c_void, alignment: size_t
 
 /// `operator delete(void*, std::size_t)`: the form that most programs call.
 ///
-/// The form forwards like the forms of [`forward`]. If [`notice_replacements`] found no operator of
-/// the program on the way, the form does the work at once.
+/// It forwards like the forms of [`forward`], and does the work at once if [`notice_replacements`]
+/// found no operator of the program on the way.
 ///
 /// # Safety
 ///

@@ -31,7 +31,6 @@ pub(crate) struct Unwinder {
     pub(crate) set_ip: unsafe extern "C" fn(*mut c_void, usize),
 }
 
-/// The unwinder of this process.
 #[cold]
 pub(crate) fn unwinder() -> Option<Unwinder> {
     let ip = find(weak!("_Unwind_GetIP"), c"_Unwind_GetIP");
@@ -67,7 +66,6 @@ pub(crate) extern "C" fn new_handler() -> *mut c_void {
     get()
 }
 
-/// A function to jump to, and its arguments.
 #[repr(C)]
 pub(crate) struct Jump {
     to: *mut c_void,
@@ -131,7 +129,7 @@ pub(crate) unsafe extern "C" fn swallow_exception(exception: *mut c_void) {
     let begin = find(weak!("__cxa_begin_catch"), c"__cxa_begin_catch");
     let end = find(weak!("__cxa_end_catch"), c"__cxa_end_catch");
     if begin.is_null() || end.is_null() {
-        // There is no function that could free the exception: it stays allocated.
+        // Nothing can free the exception: it stays allocated.
         return;
     }
     // SAFETY: `void* __cxa_begin_catch(void*)`, by the C++ ABI.

@@ -1,9 +1,8 @@
 //! `daemon`, with the debug heap's last check of the process that ends.
 //!
-//! The C library's `daemon` ends the calling process by an `_exit` of its own, not by ours, so the
-//! process would get no leak check. In debug mode our `daemon` therefore does the same work and
-//! makes the last check. (The work is BSD's of 1993, and has never changed.) In other modes our
-//! `daemon` jumps to the C library's.
+//! The C library's `daemon` ends the calling process by an `_exit` of its own, so the process would
+//! get no leak check. In debug mode our `daemon` therefore does the same work and makes the last
+//! check. In other modes it jumps to the C library's.
 
 use crate::weak::next;
 use crate::{at_exit, errno};
@@ -11,8 +10,6 @@ use core::sync::atomic::AtomicPtr;
 use heapwright::heap;
 use libc::{c_int, c_void};
 
-/// Continues in a child without a terminal, in the root folder unless `no_chdir`, with the null
-/// device for its standard streams unless `no_close`. Returns in the child alone, or -1.
 #[unsafe(no_mangle)]
 extern "C" fn daemon(no_chdir: c_int, no_close: c_int) -> c_int {
     static FOUND: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());

@@ -25,18 +25,14 @@ use libc::{c_char, c_int, c_void};
 /// The flag's value in glibc. (musl has no such flag, and ignores it.)
 const RTLD_DEEPBIND: c_int = 8;
 
-/// The C library's `dlopen`; null until it is looked up.
 static REAL: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 
-/// The C library's `dlopen`. Null: the program is static, or `dlopen` is in a libdl that is not
-/// loaded.
+/// The C library's `dlopen`. Null: the program is static, or `dlopen` is in an unloaded libdl.
 #[cold]
 pub(crate) extern "C" fn real_dlopen() -> *mut c_void {
     look_for_next(&REAL, c"dlopen")
 }
 
-/// Closes a library, as the C library does.
-///
 /// # Safety
 ///
 /// As the C library's.

@@ -1,8 +1,8 @@
 //! Signals that end a process: the debug heap's last check before the end.
 //!
-//! SIGTERM or Ctrl-C stops most servers, and most servers have no handler for these signals. The
-//! kernel then ends the process before the leak check and the check of the bytes around blocks. So
-//! with the options `leaks` or `record` of mode=debug, our handler replaces each default action:
+//! SIGTERM or Ctrl-C stops most servers, and most have no handler for these signals. The kernel
+//! then ends the process before the debug heap's checks. So with the options `leaks` or `record` of
+//! mode=debug, our handler replaces each default action:
 //!
 //! ```text
 //!   TERM --> on_signal --> the heap interrupted? -- yes --> again in a millisecond
@@ -13,9 +13,8 @@
 //!
 //! **It steps aside.** A handler that the program sets replaces ours, and `SIG_IGN` stays. A call
 //! that reads the action gets `SIG_DFL` in place of ours, and a call that sets `SIG_DFL` installs
-//! ours again (`signals`). Many programs clean up in their handler, restore the default and raise
-//! the signal again: they get the last check, too. The kernel alone knows whether our handler is
-//! installed. An exec restores the default.
+//! ours again (`signals`). So programs that clean up in their handler, restore the default and
+//! raise the signal again get the last check, too. An exec restores the default.
 //!
 //! [`on_signal_once`] replaces one-shot handlers (`SA_RESETHAND`).
 //!
@@ -35,12 +34,9 @@ use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicUsize, Ordering
 use heapwright::{heap, process};
 use libc::c_int;
 
-/// The signals whose default action ends a process without a core file.
-///
-/// We do not catch SIGQUIT and other signals that dump core, so that the core file shows the
-/// program as it was. (SIGQUIT also ends a check that takes too long.) We do not catch real-time
-/// signals. In process 1 of a container we catch no signal: the kernel delivers none without a
-/// handler.
+/// The signals whose default action ends a process without a core file. We catch no signals that
+/// dump core, so that the core file shows the program as it was, and no real-time signals. In
+/// process 1 of a container we catch none: the kernel delivers none without a handler.
 const ENDING: [c_int; 11] = [
     libc::SIGHUP,
     libc::SIGINT,
@@ -68,12 +64,10 @@ pub(crate) fn has(signal: c_int) -> bool {
     WATCHES.load(Ordering::Relaxed) && ENDING.contains(&signal)
 }
 
-/// Our handler, as the kernel gets it in place of the default action.
 pub(crate) fn ours() -> Action {
     Action { handler: on_signal as *const () as usize, flags: 0, mask: !0 }
 }
 
-/// Whether a handler that the kernel reports is ours.
 pub(crate) fn is_our_handler(handler: usize) -> bool {
     handler == on_signal as *const () as usize
 }
@@ -92,7 +86,7 @@ pub(crate) fn is_for_once(signal: c_int, action: Action) -> bool {
         && has(signal)
 }
 
-/// Remembers the program's one-shot handler. Returns the action for the kernel.
+/// Returns the action for the kernel.
 pub(crate) fn remember_once(signal: c_int, action: Action) -> Action {
     if let Some(once) = once(signal) {
         once.store(action.handler, Ordering::Relaxed);
@@ -109,17 +103,15 @@ pub(crate) fn handler_for_once(signal: c_int) -> usize {
     once(signal).map_or(libc::SIG_DFL, |once| once.load(Ordering::Relaxed))
 }
 
-/// Whether a handler that the kernel reports is [`on_signal_once`].
 pub(crate) fn stands_for_once(handler: usize) -> bool {
     handler == on_signal_once as *const () as usize
 }
 
-/// The kernel's handler in place of a one-shot handler, with the program's signal mask. (A handler
-/// without `SA_SIGINFO` reads its first argument alone, so all three are passed on.)
+/// The kernel's handler in place of a one-shot handler, with the program's signal mask.
 ///
 /// The kernel would restore the default action before the program's handler raises the signal
-/// again. So we remember that handler. This function installs [`on_signal`] and calls the program's
-/// handler. Of two signals at once, the second finds no handler and gets the default action.
+/// again. So this function installs [`on_signal`] and calls the program's handler. Of two signals
+/// at once, the second finds no handler and gets the default action.
 extern "C" fn on_signal_once(signal: c_int, info: usize, context: usize) {
     let errno = crate::errno::get();
     let Some(once) = once(signal) else { return };
@@ -132,15 +124,13 @@ extern "C" fn on_signal_once(signal: c_int, info: usize, context: usize) {
     if handler == 0 {
         return signals::send_to_this_thread(signal);
     }
-    // SAFETY: `handler` is not 0, and the program set it for this signal. It takes these arguments
-    // or fewer.
+    // SAFETY: `handler` is the program's for this signal, and takes these arguments or fewer.
     let handler =
         unsafe { core::mem::transmute::<usize, extern "C" fn(c_int, usize, usize)>(handler) };
     handler(signal, info, context);
 }
 
-/// Installs our handler for each signal with the default action. The constructor calls this once,
-/// in debug mode.
+/// Installs our handler for each signal with the default action. The constructor calls this.
 #[cold]
 pub(crate) fn watch() {
     // SAFETY: the call has no preconditions.
@@ -160,13 +150,11 @@ extern "C" fn on_signal(signal: c_int) {
     let errno = crate::errno::get();
     // SAFETY: the call has no preconditions.
     if unsafe { libc::getpid() } == 1 {
-        // The process became the first of a namespace: without a handler the kernel would not have
-        // delivered the signal.
+        // The process became the first of a namespace: without a handler it would get no signal.
         return;
     }
     COMES.store(false, Ordering::Relaxed);
-    // A child of vfork has its parent's memory, so there is nothing to check. A short stack has no
-    // room for the check.
+    // A child of vfork has nothing to check, and a short stack has no room for the check.
     if process::is_original_process() && heap::debug_has_stack((&raw const errno).addr()) {
         if heap::debug_is_interrupted() && at_exit::look() != Look::Done {
             if at_exit::look() == Look::UnderWay || send_later(signal) {
@@ -226,8 +214,8 @@ fn send_later(signal: c_int) -> bool {
     is_set
 }
 
-/// Waits some milliseconds at most for a signal that the timer will send again. The process is
-/// about to execute another program, which has no timers.
+/// Waits some milliseconds at most for a signal of the timer. The process is about to execute
+/// another program, which has no timers.
 #[cfg(heapwright_reads)]
 pub(crate) fn before_exec() {
     const NAPS: u32 = 20;

@@ -6,7 +6,6 @@
 
 use libc::c_int;
 
-/// Sets the calling thread's errno.
 pub(crate) fn set(value: c_int) {
     // SAFETY: the C library gives a valid address for every thread.
     let slot = unsafe { libc::__errno_location() };
@@ -14,7 +13,6 @@ pub(crate) fn set(value: c_int) {
     unsafe { *slot = value };
 }
 
-/// The calling thread's errno.
 pub(crate) fn get() -> c_int {
     // SAFETY: the C library gives a valid address for every thread.
     let slot = unsafe { libc::__errno_location() };

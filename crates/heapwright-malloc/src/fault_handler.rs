@@ -16,15 +16,14 @@
 //! **As the kernel would.** The program's handler gets the kernel's own `siginfo` and context, and
 //! may change the context. Before the call the thread gets the mask that the kernel would have set:
 //! the blocked signals, the handler's `sa_mask`, and the signal itself unless `SA_NODEFER`.
-//! `SA_RESETHAND` removes the handler first. We jump to the handler, so the kernel's frame is its
-//! caller. The handler may `siglongjmp` away, and an exception thrown from it meets no frame of
-//! ours. For the default action we restore this action in the kernel and run the instruction again
-//! (or send a *sent* signal again). So a core dump shows the program as it was. A thread cannot
-//! ignore a fault, so `SIG_IGN` then means the default action; a *sent* signal is ignored.
+//! `SA_RESETHAND` removes the handler first. We jump to the handler, so no frame of ours is on the
+//! stack: the handler may `siglongjmp` away, or throw. For the default action we restore this
+//! action in the kernel and run the instruction again (or send a *sent* signal again). So a core
+//! dump shows the program as it was. A fault cannot be ignored: `SIG_IGN` means the default then.
 //!
-//! **Raw system calls**, as Go makes them, replace our handler. Faults then belong to the program:
-//! a read of freed memory ends it without a report. Go's runtime keeps the handler that it found,
-//! ours, and calls it for faults in C code, so those are reported. `sigaltstack` is not touched.
+//! **Raw system calls**, as Go makes them, replace our handler. A read of freed memory then ends
+//! the program without a report. Go's runtime calls the handler that it found, ours, for faults in
+//! C code, so those are reported. `sigaltstack` is not touched.
 
 use crate::own_stack;
 use crate::signals::{self, Action};
@@ -37,33 +36,27 @@ use core::sync::atomic::{
 use heapwright::heap::Verdict;
 use libc::{c_int, c_void, siginfo_t, ucontext_t};
 
-/// The function that decides about a fault.
 pub(crate) type Decide = own_stack::Decide;
 
-/// The function that decides; null while our handler is not installed.
+/// Null while our handler is not installed.
 static DECIDE: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 
-/// An action of the program: the fields that the kernel reads.
 struct Record {
     handler: AtomicUsize,
     flags: AtomicI32,
     mask: AtomicU64,
 }
 
-/// The program's actions of one signal.
-///
-/// They lie in a ring of records, each written once and then published by its number. A change is
-/// one atomic exchange without a lock. So a fault may interrupt a change, and a forked child never
-/// finds it half done. A record is reused only after 60 further changes.
+/// The program's actions of one signal: a ring of records, each written once and then published by
+/// its number. A change is one atomic exchange without a lock. So a fault may interrupt a change,
+/// and a forked child never finds it half done. A record is reused only after 60 further changes.
 struct Remembered {
     records: [Record; RECORDS],
     /// The number of records ever written. Record N is at index N modulo [`RECORDS`].
     written: AtomicU32,
-    /// The number of the current record.
     current: AtomicU32,
 }
 
-/// The size of the ring: a power of two.
 const RECORDS: usize = 64;
 
 impl Remembered {
@@ -105,26 +98,20 @@ impl Remembered {
         }
     }
 
-    /// The program's action, and the number of its record.
     fn get(&self) -> (u32, Action) {
         let number = self.current.load(Ordering::Acquire);
         (number, self.read(number))
     }
 
-    /// Remembers another action. Returns the previous action.
     fn set(&self, action: Action) -> Action {
         let number = self.write(action);
         self.read(self.current.swap(number, Ordering::AcqRel))
     }
 }
 
-/// The program's actions for SIGSEGV, SIGBUS and SIGTRAP.
-///
 /// A forked child has our handler and the remembered actions. A child of vfork shares its parent's
-/// memory but not its handlers. So `signals` passes the child's actions to the kernel alone, and
-/// the parent's remembered actions stay. An exec resets handlers. If the program ignores SIGSEGV,
-/// the kernel still has a handler, ours. So a program that this program executes does not inherit
-/// the ignored signal. (That matters only for a SIGSEGV that a process sends.)
+/// memory but not its handlers, so `signals` passes its actions to the kernel alone. If the program
+/// ignores SIGSEGV, the kernel keeps our handler, and executed programs do not ignore it.
 static SEGV: Remembered = Remembered::new();
 static BUS: Remembered = Remembered::new();
 static TRAP: Remembered = Remembered::new();
@@ -155,20 +142,17 @@ pub(crate) fn programs(signal: c_int) -> Action {
     remembered(signal).map_or(Action::DEFAULT, |of| of.get().1)
 }
 
-/// Remembers the program's action for a signal that our handler serves. Returns the previous
-/// action.
+/// Returns the previous action.
 pub(crate) fn remember(signal: c_int, action: Action) -> Action {
     remembered(signal).map_or(Action::DEFAULT, |of| of.set(action))
 }
 
-/// Whether a handler that the kernel reports is ours.
 pub(crate) fn is_our_handler(handler: usize) -> bool {
     handler == on_fault as *const () as usize
 }
 
-/// Installs our handler for both signals, and remembers the actions of the program (or of its
-/// parent). The constructor calls this once a process. `steps`: the program continues after a
-/// reported access, if possible.
+/// Installs our handler for its signals, and remembers the actions of the program (or of its
+/// parent). `steps`: the program continues after a reported access, if possible.
 #[cold]
 pub(crate) fn install(decide: Decide, steps: bool) {
     if !DECIDE.swap(decide as *mut c_void, Ordering::AcqRel).is_null() {
@@ -200,8 +184,8 @@ pub(crate) fn install(decide: Decide, steps: bool) {
 /// kernel's arguments and no frame of ours on the stack.
 ///
 /// Our handler runs on the alternative stack, if the thread has one. The program's handler then
-/// runs there, too, even without `SA_ONSTACK`. System calls that a *sent* SIGSEGV interrupts are
-/// restarted, with or without `SA_RESTART`.
+/// runs there, even without `SA_ONSTACK`. System calls that a *sent* SIGSEGV interrupts are
+/// restarted, even without `SA_RESTART`.
 #[unsafe(naked)]
 unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     #[cfg(target_arch = "x86_64")]
@@ -256,9 +240,9 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut
 
 /// Decides whether a fault is the debug heap's. Returns the program's handler, if it must run.
 ///
-/// Meanwhile all signals are blocked, because a handler of the program that jumps away could leave
-/// the debug heap half changed. The two signals are blocked as well (no `SA_NODEFER`). A fault in
-/// the debug heap's own decision is a bug of ours: it ends the process where it happens.
+/// All signals are blocked meanwhile: a handler of the program that jumps away could leave the
+/// debug heap half changed. A fault in the debug heap's own decision ends the process where it
+/// happens.
 ///
 /// # Safety
 ///
@@ -387,8 +371,8 @@ unsafe fn is_write(context: *const ucontext_t) -> Option<bool> {
 
 /// Whether the fault was a write. `None`: the kernel does not say.
 ///
-/// A list of records follows the registers, each with a number and its size. One of them is the
-/// exception syndrome.
+/// A list of records follows the registers, each with a number and its size. One is the exception
+/// syndrome.
 ///
 /// # Safety
 ///

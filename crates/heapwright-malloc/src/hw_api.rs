@@ -266,8 +266,7 @@ unsafe fn write_stats(
     if !taken {
         now = Stats::zero();
     }
-    // SAFETY: `Stats` is words without padding, and laid out as the header's struct;
-    // the caller's has `size` bytes.
+    // SAFETY: `Stats` is the header's struct, without padding; the caller's has `size` bytes.
     let known = unsafe { write_known(&now, out.cast(), size) };
     if taken { known } else { 0 }
 }

@@ -43,14 +43,12 @@ pub struct ArenaStatistics {
 /// The alignment of every block.
 const NATURAL: usize = 16;
 
-/// The record behind a handle.
 struct Whole {
     arena: Library,
     /// In `mode=debug`: each block is a block of the debug heap.
     checked: Option<Checked>,
 }
 
-/// An arena whose blocks the debug heap checks.
 struct Checked {
     blocks: Owned,
     /// The bytes of the blocks, and their limit; 0: no limit.
@@ -77,7 +75,6 @@ impl Checked {
         self.blocks.free(block, "hw_arena_free", b"arena");
     }
 
-    /// Frees the blocks from the `from`th on.
     fn free_from(&mut self, from: usize) {
         self.bytes = self.bytes.saturating_sub(self.blocks.free_from(from));
     }

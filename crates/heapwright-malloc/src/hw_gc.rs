@@ -1,9 +1,8 @@
 //! The collected heaps of `include/heapwright.h`.
 //!
-//! A thin layer over the library's `gc::raw`. `heapwright_gc.h` has the fast paths, written by hand
-//! as inline functions: they allocate, store a reference, report a reference and poll. They use the
-//! heads of the structs declared here. cbindgen copies the comments on the public items into the
-//! header; `heapwright_gc.h` lists a caller's duties.
+//! A thin layer over the library's `gc::raw`. `heapwright_gc.h` has the inline fast paths, which
+//! use the heads of the structs declared here, and lists a caller's duties. cbindgen copies the
+//! comments on the public items into the header.
 //!
 //! ```text
 //!   here         heaps, mutators, allocation, write barriers
@@ -50,8 +49,7 @@ pub mod inspection;
 ///
 /// As [`Heap::from_ptr`].
 unsafe fn heap_of(heap: *mut GcHeap) -> ManuallyDrop<Heap> {
-    // SAFETY: by the contract the pointer leads to a live heap; the handle made of it is not
-    // dropped.
+    // SAFETY: by the contract the heap is live; the handle made of it is not dropped.
     ManuallyDrop::new(unsafe { Heap::from_ptr(heap.cast()) })
 }
 
@@ -68,8 +66,7 @@ unsafe fn of(mutator: *mut GcMutator) -> Mutator {
 ///
 /// `tracer` is an argument of a callback that runs.
 unsafe fn tracer_of<'a>(tracer: *mut GcTracer) -> &'a Tracer {
-    // SAFETY: by the contract the pointer leads to a tracer, which begins with the fields declared
-    // here.
+    // SAFETY: by the contract this is a tracer, which begins with the fields declared here.
     unsafe { &*tracer.cast() }
 }
 
@@ -297,8 +294,7 @@ pub unsafe extern "C" fn hw_gc_wrote(
 ) {
     // SAFETY: by the contract the mutator is attached and belongs to the caller.
     let mutator = unsafe { of(mutator) };
-    // SAFETY: both are objects of the mutator's heap or no addresses in it, and the slot lies in
-    // the parent, as the caller promises.
+    // SAFETY: as the caller promises.
     unsafe { mutator.wrote(parent.cast(), slot.cast(), child.cast()) };
 }
 

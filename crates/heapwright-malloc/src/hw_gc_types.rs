@@ -1,9 +1,6 @@
 //! The structs of the collected heaps' part of `include/heapwright.h` that differ between C and
-//! Rust: callbacks that take pointers, a layout that may be any number, and heads of larger
-//! structs.
-//!
-//! `const` assertions tie each to the library's own. `gc_abi` holds the structs that both share.
-//! [`GcMutator`] and [`GcTracer`] declare only the heads, for the inline functions of
+//! Rust; `gc_abi` holds the structs that both share. `const` assertions tie each to the library's
+//! own. [`GcMutator`] and [`GcTracer`] are only heads, for the inline functions of
 //! `heapwright_gc.h`.
 
 use core::ffi::{c_char, c_void};

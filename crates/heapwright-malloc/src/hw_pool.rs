@@ -1,8 +1,7 @@
 //! The pools of `include/heapwright.h`: many objects of one size.
 //!
 //! A thin layer over the library's raw pool. The pool's record lies in a block of the process's
-//! heap, with a copy of its name behind it. cbindgen copies the comments on the public items into
-//! the header.
+//! heap, with its name. cbindgen copies the comments on the public items into the header.
 
 use core::alloc::Layout;
 use core::ffi::{c_char, c_void};
@@ -59,11 +58,9 @@ pub struct PoolOptions {
     pub checked: bool,
 }
 
-/// The record behind a handle.
 struct Whole {
     pool: RawPool,
     name: [u8; NAME],
-    /// The objects of a checked pool.
     checked: Option<Checked>,
 }
 
@@ -92,7 +89,6 @@ unsafe fn of<'a>(pool: *mut Pool) -> Result<&'a mut RawPool, &'a mut Checked> {
 }
 
 impl Checked {
-    /// Whether the limit allows `count` objects more.
     fn has_room(&self, count: usize) -> bool {
         self.limit == 0 || self.objects.count().saturating_add(count) <= self.limit as usize
     }
@@ -163,8 +159,6 @@ pub unsafe extern "C" fn hw_pool_create_with(
     unsafe { create(size, alignment, all) }
 }
 
-/// Makes a pool.
-///
 /// # Safety
 ///
 /// The name is null or a string.

@@ -1,9 +1,8 @@
 //! The structs of `include/heapwright.h`.
 //!
-//! They are written out here, and not taken from the library, because programs compiled long ago
-//! rely on them. The library may reorder its structs; a struct of the header may only grow at its
-//! end. `const` assertions tie [`Statistics`] to the library's own struct; a conversion ties
-//! [`Description`].
+//! They are written out here because programs compiled long ago rely on them. The library may
+//! reorder its structs; a struct of the header may only grow at its end. `const` assertions tie
+//! [`Statistics`] to the library's own struct; a conversion ties [`Description`].
 
 use core::ffi::{c_char, c_void};
 
@@ -131,7 +130,6 @@ const WORDS: [&core::ffi::CStr; 9] = [
     c"a page of a collected heap",
 ];
 
-/// The words for a byte that the program has poisoned.
 const POISONED: &core::ffi::CStr = c"a poisoned byte in a block of the debug heap";
 
 impl From<heapwright::Description> for Description {
@@ -264,8 +262,7 @@ pub struct Statistics {
     pub sizes: [u64; SIZE_BUCKETS],
 }
 
-// The library keeps the name in two words. On a little-endian machine, their bytes have the order
-// of the field `name`.
+// The library keeps the name in two words, whose bytes have the order of the field `name`.
 const _: () = assert!(cfg!(target_endian = "little"));
 const _: () = assert!(field!(Statistics, name).0 == field!(Stats, name_low).0);
 const _: () = assert!(field!(Statistics, name).0 + 8 == field!(Stats, name_high).0);

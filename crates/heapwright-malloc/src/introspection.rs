@@ -1,9 +1,8 @@
 //! glibc's queries and settings: `malloc_trim`, `mallinfo`, `mallinfo2`, `mallopt`, `malloc_info`,
 //! `malloc_stats`.
 //!
-//! These functions describe glibc's heap of one growing region and arenas. A field without a
-//! meaning here is zero. A setting without a meaning is accepted without effect, as glibc accepts
-//! unknown settings.
+//! A field without a meaning here is zero. A setting without a meaning is accepted without effect,
+//! as glibc accepts unknown settings.
 //!
 //! | `mallinfo2` field | its value here |
 //! |---|---|
@@ -20,7 +19,6 @@ use heapwright::{heap, options, process, stats};
 use heapwright_record::Stats;
 use libc::{c_int, size_t};
 
-/// `M_TRIM_THRESHOLD` of glibc's malloc.h.
 const M_TRIM_THRESHOLD: c_int = -1;
 /// scudo's name for the number of caches that threads share.
 const M_TSDS_COUNT_MAX: c_int = -202;
@@ -40,7 +38,6 @@ struct Mallinfo2 {
     keepcost: size_t,
 }
 
-/// glibc's `struct mallinfo`.
 #[repr(C)]
 struct Mallinfo {
     arena: c_int,
@@ -70,7 +67,6 @@ extern "C" fn malloc_trim(keep: size_t) -> c_int {
     c_int::from(heap::trim(keep))
 }
 
-/// glibc's summary of the heap.
 #[unsafe(no_mangle)]
 extern "C" fn mallinfo2() -> Mallinfo2 {
     let now = snapshot();
@@ -90,8 +86,7 @@ extern "C" fn mallinfo2() -> Mallinfo2 {
     }
 }
 
-/// As [`mallinfo2`], with fields of 32 bits. A value that does not fit is `INT_MAX`. (glibc's wraps
-/// around.)
+/// As [`mallinfo2`], with fields of 32 bits. A value that does not fit is `INT_MAX`.
 #[unsafe(no_mangle)]
 extern "C" fn mallinfo() -> Mallinfo {
     let wide = mallinfo2();
@@ -110,11 +105,10 @@ extern "C" fn mallinfo() -> Mallinfo {
     }
 }
 
-/// Sets a parameter. `M_TRIM_THRESHOLD` decides when memory goes back: -1 is never, 0 at once.
-/// Other values leave the purge delay as it is. `M_TSDS_COUNT_MAX` (scudo's, -202) raises the
-/// number of shared caches. For this parameter the result is 0 if threads share no caches, or if so
-/// many cannot be made. All other parameters do nothing here and return 1, as unknown parameters do
-/// in glibc.
+/// `M_TRIM_THRESHOLD` decides when memory goes back: -1 is never, 0 at once; other values leave the
+/// purge delay as it is. `M_TSDS_COUNT_MAX` raises the number of shared caches; the result is 0 if
+/// threads share no caches, or if so many cannot be made. All other parameters do nothing here and
+/// return 1, as unknown parameters do in glibc.
 #[unsafe(no_mangle)]
 extern "C" fn mallopt(parameter: c_int, value: c_int) -> c_int {
     if parameter == M_TRIM_THRESHOLD && value <= 0 {
@@ -146,7 +140,6 @@ unsafe extern "C" fn malloc_info(options: c_int, stream: *mut libc::FILE) -> c_i
     0
 }
 
-/// Writes the state of the heap on stderr, for people.
 #[unsafe(no_mangle)]
 extern "C" fn malloc_stats() {
     print();
@@ -158,7 +151,6 @@ pub(crate) fn print() {
     _ = process::write_all(libc::STDERR_FILENO, text().bytes());
 }
 
-/// The state of the heap, for people.
 pub(crate) fn text() -> report::Report {
     let mut text = report::Report::new();
     report::text(&mut text, &snapshot());

@@ -41,24 +41,20 @@ use heapwright::{options, process, stats};
 use heapwright_record::Stats;
 use libc::{c_int, c_void, size_t};
 
-/// `MALLOCX_ZERO`.
 const ZERO: c_int = 0x40;
 
 /// The bits of `MALLOCX_TCACHE`, and `MALLOCX_TCACHE_NONE`.
 const TCACHE: c_int = 0xfff00;
 const TCACHE_NONE: c_int = 0x100;
 
-/// Whether flags request a block that bypasses the caches.
 const fn is_uncached(flags: c_int) -> bool {
     flags & TCACHE == TCACHE_NONE
 }
 
-/// The alignment that flags request.
 const fn alignment(flags: c_int) -> usize {
     1 << (flags & 0x3f)
 }
 
-/// Gives a block of at least `size` bytes.
 #[unsafe(no_mangle)]
 extern "C" fn mallocx(size: size_t, flags: c_int) -> *mut c_void {
     match (flags & ZERO != 0, alignment(flags)) {
@@ -72,8 +68,6 @@ extern "C" fn mallocx(size: size_t, flags: c_int) -> *mut c_void {
     }
 }
 
-/// Changes a block's size, and moves the block if necessary.
-///
 /// # Safety
 ///
 /// `block` is a live block of this process.
@@ -110,8 +104,8 @@ unsafe extern "C" fn rallocx(block: *mut c_void, size: size_t, flags: c_int) -> 
     new.cast()
 }
 
-/// Changes a block's size in place, if possible; otherwise the block stays as it is. Returns its
-/// usable size.
+/// Never changes the size. Returns the usable size, as jemalloc does for a block that cannot grow
+/// in place.
 ///
 /// # Safety
 ///
@@ -127,8 +121,6 @@ unsafe extern "C" fn xallocx(
     unsafe { heap::usable_size(block.cast_const().cast()) }
 }
 
-/// The usable bytes of a block.
-///
 /// # Safety
 ///
 /// `block` is a live block of this process.
@@ -138,8 +130,6 @@ unsafe extern "C" fn sallocx(block: *const c_void, _flags: c_int) -> size_t {
     unsafe { heap::usable_size(block.cast()) }
 }
 
-/// Gives a block back.
-///
 /// # Safety
 ///
 /// `block` is a live block of this process.
@@ -154,8 +144,6 @@ unsafe extern "C" fn dallocx(block: *mut c_void, flags: c_int) {
     }
 }
 
-/// Frees a block whose size the caller knows.
-///
 /// # Safety
 ///
 /// `block` is a live block of this process, of that size and those flags.
@@ -171,13 +159,11 @@ unsafe extern "C" fn sdallocx(block: *mut c_void, size: size_t, flags: c_int) {
     }
 }
 
-/// The usable bytes of a block with this request.
 #[unsafe(no_mangle)]
 extern "C" fn nallocx(size: size_t, flags: c_int) -> size_t {
     heap::good_size(size, alignment(flags)).unwrap_or(0)
 }
 
-/// The value of `epoch`.
 static EPOCH: AtomicU64 = AtomicU64::new(1);
 /// The figures of this epoch: allocated, active, metadata, resident, mapped, retained, and the
 /// bytes of free pages that wait for the purge.
@@ -222,7 +208,6 @@ fn take_figures() {
     }
 }
 
-/// Nanoseconds on a clock that only moves forward.
 fn now_ns() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the call writes to a local variable.
@@ -241,7 +226,6 @@ impl Value {
         Self((number as u64).to_ne_bytes(), size_of::<usize>())
     }
 
-    /// A number of 32 bits.
     fn unsigned(number: u32) -> Self {
         let mut bytes = [0; 8];
         bytes[..4].copy_from_slice(&number.to_ne_bytes());
@@ -257,12 +241,11 @@ impl Value {
     }
 }
 
-/// The value of a name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Control {
-    /// A figure of that number.
+    /// An index of [`FIGURES`].
     Figure(usize),
-    /// A figure of that number, in pages.
+    /// The same, in pages.
     Pages(usize),
     Epoch,
     Version,
@@ -278,9 +261,7 @@ enum Control {
     Flag(bool),
     Text(&'static CStr),
     Zero,
-    /// Gives all free memory back.
     Purge,
-    /// Does nothing, and succeeds.
     Nothing,
     /// The number of a new cache. There is no such cache.
     NewCache,
@@ -392,8 +373,6 @@ unsafe extern "C" fn mallctl(
     }
 }
 
-/// Finds the numbers of a name, one for each of its parts.
-///
 /// # Safety
 ///
 /// `name` is a string; `mib` has room for `*length` numbers.
@@ -424,8 +403,6 @@ unsafe extern "C" fn mallctlnametomib(
     0
 }
 
-/// [`mallctl`] of a name by its numbers.
-///
 /// # Safety
 ///
 /// As [`mallctl`]; `mib` has `length` numbers.

@@ -1,8 +1,8 @@
 //! The C face of heapwright: `libheapwright.so` and `libheapwright.a`.
 //!
-//! This crate gives C and C++ names to the functions of the `heapwright` library. It has no policy:
-//! the floor below decides what happens to memory. This floor decides the errors (errno, zero
-//! sizes, overflow, alignment) as POSIX and glibc document them.
+//! This crate gives C and C++ names to the functions of the `heapwright` library, which decides
+//! what happens to memory. Only the errors (errno, zero sizes, overflow, alignment) are decided
+//! here, as POSIX and glibc document them.
 //!
 //! ```text
 //!   malloc_family, malloc_x86_64, alloc_token   malloc; in assembly; with a token
@@ -20,9 +20,9 @@
 //!   observe                                     tests: records the calls of the debug heap's hooks
 //! ```
 //!
-//! **Fast path.** Programs call `malloc`, `free` and the C++ operators billions of times. The
-//! bodies of these functions here are one call of an inlined function of the library. Rare cases
-//! are tail calls of out-of-line functions, which also set errno. A test reads the disassembly.
+//! **Fast path.** The bodies of `malloc`, `free` and the C++ operators are one call of an inlined
+//! function of the library. Rare cases are tail calls of out-of-line functions, which also set
+//! errno. A test reads the disassembly.
 //!
 //! **Forbidden here**: std (it would bring its own allocator); panics that format (they allocate
 //! and need much stack); `malloc` followed by a `memset` (the compiler would make it a call of our
@@ -126,7 +126,6 @@ fn panic(_: &PanicInfo<'_>) -> ! {
     )
 }
 
-/// Writes one line on stderr and ends the program.
 #[cold]
 #[inline(never)]
 fn fatal(line: &[u8]) -> ! {
@@ -135,7 +134,6 @@ fn fatal(line: &[u8]) -> ! {
     unsafe { libc::abort() }
 }
 
-/// An instruction that ends the program.
 #[cfg(target_arch = "x86_64")]
 macro_rules! trap {
     () => {
@@ -143,7 +141,6 @@ macro_rules! trap {
     };
 }
 
-/// An instruction that ends the program.
 #[cfg(target_arch = "aarch64")]
 macro_rules! trap {
     () => {

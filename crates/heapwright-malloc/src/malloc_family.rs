@@ -16,9 +16,8 @@
 //! | `free`, `cfree` | keep errno |
 //! | `free_sized`, `free_aligned_sized` | C23; the sizes are the caller's promise |
 //!
-//! Every result is aligned to at least 16 bytes.
-//!
-//! On x86-64 `malloc` and `free` are in `malloc_x86_64`.
+//! Every result is aligned to at least 16 bytes. On x86-64 `malloc` and `free` are in
+//! `malloc_x86_64`.
 //!
 //! **Invariant.** No function here calls another through its C name. The program, or a library
 //! before this one, may have its own `malloc`, and a block must come from and return to one heap.
@@ -27,14 +26,12 @@ use crate::errno;
 use heapwright::heap::{self, ALIGNED, MALLOC, POSIX_MEMALIGN};
 use libc::{c_int, c_void, size_t};
 
-/// Gives a block of at least `size` bytes.
 #[cfg(not(target_arch = "x86_64"))]
 #[unsafe(no_mangle)]
 extern "C" fn malloc(size: size_t) -> *mut c_void {
     heap::malloc(size).cast()
 }
 
-/// Gives a block of `count * size` zero bytes.
 #[unsafe(no_mangle)]
 extern "C" fn calloc(count: size_t, size: size_t) -> *mut c_void {
     zeroed(count, size)
@@ -50,8 +47,6 @@ pub(crate) fn zeroed(count: usize, size: usize) -> *mut c_void {
     }
 }
 
-/// Changes a block's size, and moves the block if necessary.
-///
 /// # Safety
 ///
 /// `block` is null or a live block of this process.
@@ -61,8 +56,6 @@ unsafe extern "C" fn realloc(block: *mut c_void, size: size_t) -> *mut c_void {
     unsafe { resize(block, size) }
 }
 
-/// Like `realloc(block, count * size)`, but fails if the product overflows.
-///
 /// # Safety
 ///
 /// `block` is null or a live block of this process.
@@ -91,8 +84,6 @@ pub(crate) unsafe fn resize(block: *mut c_void, size: usize) -> *mut c_void {
     unsafe { heap::realloc(block.cast(), size).cast() }
 }
 
-/// Gives a block back.
-///
 /// # Safety
 ///
 /// `block` is null or a live block of this process. Misuse that the heap sees ends the program.
@@ -114,8 +105,6 @@ unsafe extern "C" fn cfree(block: *mut c_void) {
     unsafe { heap::free(block.cast()) };
 }
 
-/// C23: `free` by a caller that knows the requested size.
-///
 /// # Safety
 ///
 /// `block` is null, or was got from `malloc`, `calloc` or `realloc` with `size`.
@@ -125,8 +114,6 @@ unsafe extern "C" fn free_sized(block: *mut c_void, size: size_t) {
     unsafe { heap::free_sized_from::<MALLOC>(block.cast(), size) };
 }
 
-/// C23: `free` by a caller that knows the requested alignment and size.
-///
 /// # Safety
 ///
 /// `block` is null, or was got from `aligned_alloc(alignment, size)`.
@@ -136,9 +123,6 @@ unsafe extern "C" fn free_aligned_sized(block: *mut c_void, alignment: size_t, s
     unsafe { heap::free_sized_aligned_from::<ALIGNED>(block.cast(), size, alignment) };
 }
 
-/// POSIX: a block at a multiple of `alignment`, which is a power of two and a
-/// multiple of a pointer's size. Returns the error, and leaves errno alone.
-///
 /// # Safety
 ///
 /// `result` can be written.
@@ -171,8 +155,7 @@ pub(crate) unsafe fn align_into(result: *mut *mut c_void, alignment: usize, size
     0
 }
 
-/// C11: a block at a multiple of `alignment`, a power of two. The size need not be a multiple of
-/// the alignment (since C17).
+/// The size need not be a multiple of the alignment (since C17).
 #[unsafe(no_mangle)]
 extern "C" fn aligned_alloc(alignment: size_t, size: size_t) -> *mut c_void {
     if !alignment.is_power_of_two() {
@@ -181,8 +164,6 @@ extern "C" fn aligned_alloc(alignment: size_t, size: size_t) -> *mut c_void {
     heap::malloc_aligned(size, alignment).cast()
 }
 
-/// SunOS: like `aligned_alloc`. An alignment that is not a power of two is rounded up to the next,
-/// as in glibc.
 #[unsafe(no_mangle)]
 extern "C" fn memalign(alignment: size_t, size: size_t) -> *mut c_void {
     align_to_next(alignment, size)
@@ -197,13 +178,11 @@ pub(crate) fn align_to_next(alignment: usize, size: usize) -> *mut c_void {
     }
 }
 
-/// Gives a block at the start of a page.
 #[unsafe(no_mangle)]
 extern "C" fn valloc(size: size_t) -> *mut c_void {
     heap::malloc_aligned(size, page_size()).cast()
 }
 
-/// Gives a block of whole pages: `size` rounded up.
 #[unsafe(no_mangle)]
 extern "C" fn pvalloc(size: size_t) -> *mut c_void {
     whole_pages(size)
@@ -219,8 +198,6 @@ pub(crate) fn whole_pages(size: usize) -> *mut c_void {
     }
 }
 
-/// The usable bytes of a block: at least the requested ones.
-///
 /// # Safety
 ///
 /// `block` is null or a live block of this process.
@@ -230,7 +207,7 @@ unsafe extern "C" fn malloc_usable_size(block: *mut c_void) -> size_t {
     unsafe { heap::usable_size(block.cast_const().cast()) }
 }
 
-/// The kernel's page size. The C library keeps it in memory: no system call, no allocation.
+/// The C library keeps it in memory: no system call, no allocation.
 pub(crate) fn page_size() -> usize {
     // SAFETY: sysconf takes any name.
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };

@@ -25,7 +25,6 @@ use core::arch::naked_asm;
 use heapwright::heap::assembly as a;
 use libc::{c_void, size_t};
 
-/// Gives a block of at least `size` bytes.
 #[unsafe(no_mangle)]
 #[unsafe(naked)]
 #[allow(named_asm_labels, reason = "the library copies the descriptor, and finds it by its name")]
@@ -89,8 +88,6 @@ extern "C" fn malloc(size: size_t) -> *mut c_void {
     )
 }
 
-/// Gives a block back.
-///
 /// # Safety
 ///
 /// `block` is null or a live block of this process. Misuse that the heap sees ends the program.

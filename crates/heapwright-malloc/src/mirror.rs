@@ -9,19 +9,16 @@
 //!   mirror!(Ours, Theirs; a b; c; d e)        the same, but c here is called d and e there
 //! ```
 
-/// The size of a struct's field.
 pub(crate) const fn size_of_field<S, F>(_: fn(&S) -> &F) -> usize {
     size_of::<F>()
 }
 
-/// A field's offset and size.
 macro_rules! field {
     ($of:ty, $field:ident) => {
         (core::mem::offset_of!($of, $field), $crate::mirror::size_of_field(|of: &$of| &of.$field))
     };
 }
 
-/// Asserts that two structs have the same layout, field by field.
 macro_rules! mirror {
     ($ours:ident, $theirs:ident; $($field:ident)*) => {
         $crate::mirror::mirror!($ours, $theirs; $($field)*; ; );
@@ -41,7 +38,6 @@ macro_rules! mirror {
     };
 }
 
-/// Whether two fields have the same offset and size.
 pub(crate) const fn same(one: (usize, usize), other: (usize, usize)) -> bool {
     one.0 == other.0 && one.1 == other.1
 }

@@ -36,8 +36,6 @@ unsafe extern "C" fn restorer() {
     core::arch::naked_asm!(".byte 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05");
 }
 
-/// Reads and sets the action for a signal.
-///
 /// # Safety
 ///
 /// `new` is null or can be read, `old` is null or can be written.

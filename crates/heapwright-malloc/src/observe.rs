@@ -20,7 +20,6 @@ struct Seen {
     align: usize,
     /// The new size of a resize; the address of a fault.
     other: usize,
-    /// For a fault.
     is_write: c_int,
     context: *mut c_void,
 }
@@ -72,8 +71,6 @@ fn watch(event: Event) -> Verdict {
     }
 }
 
-/// Starts the debug hooks.
-///
 /// # Safety
 ///
 /// The function may be called at any time, by any thread.

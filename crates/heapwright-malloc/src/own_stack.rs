@@ -1,8 +1,8 @@
 //! A stack of our own, on which faults are judged.
 //!
-//! A program's alternative stack may be as small as the kernel allows: Rust's is 8 KiB, and the
-//! signal's frame takes 3 KiB. A report needs more than the other 5 KiB. So the decision runs on a
-//! stack of ours, for one thread at a time.
+//! A program's alternative stack may be small: Rust's is 8 KiB, of which the signal's frame takes 3
+//! KiB. A report needs more than the rest. So the decision runs on a stack of ours, for one thread
+//! at a time.
 //!
 //! ```text
 //!   STACK   | guard page | 124 KiB, grows down <--- |
@@ -28,7 +28,6 @@ static TURN: AtomicU64 = AtomicU64::new(0);
 /// The stack's highest address, once there is one.
 static TOP: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
 
-/// A question, and room for its answer.
 struct Question {
     decide: Decide,
     address: usize,
@@ -37,7 +36,6 @@ struct Question {
     verdict: Verdict,
 }
 
-/// Makes the stack, once, before any fault.
 #[cold]
 pub(crate) fn make() {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;

@@ -15,8 +15,7 @@
 //! | pools that are walked | by hash | plain | counts blocks as reachable: a walk finds them |
 //! | arenas | in the order of allocation | plain | counts blocks as reachable: they end together |
 //!
-//! The table lies in memory of its own (`mmap`), because a block of the heap would be one of the
-//! program's.
+//! The table lies in memory of its own (`mmap`): a block of the heap would be one of the program's.
 
 use core::ptr;
 
@@ -24,7 +23,6 @@ use crate::text::Text;
 use heapwright::debug::{Owner, allocate_owned, free_owned, refuse_owned};
 use heapwright::{BlockState, describe, heap, process};
 
-/// The table of one owner.
 pub(crate) struct Owned {
     owner: Owner,
     /// `capacity` words; 0: empty. Null without a block.
@@ -100,7 +98,6 @@ impl Owned {
         }
     }
 
-    /// Gives a block of the heap back.
     fn release(&self, block: *mut u8) {
         if heap::debugging() {
             // SAFETY: the owner's user gave the block up.
@@ -132,7 +129,6 @@ impl Owned {
         bytes
     }
 
-    /// Whether a block of this owner begins at an address.
     pub(crate) fn has(&mut self, block: usize) -> bool {
         self.find(block).is_some()
     }
@@ -162,7 +158,6 @@ impl Owned {
         all
     }
 
-    /// The place of a block's word.
     fn find(&mut self, block: usize) -> Option<usize> {
         let word = block ^ self.inversion;
         if self.is_ordered() {
@@ -191,7 +186,6 @@ impl Owned {
         true
     }
 
-    /// The place for a block that has none.
     fn free_place(&mut self, block: usize) -> usize {
         let mask = self.capacity - 1;
         let mut at = hash(block) & mask;
@@ -231,7 +225,6 @@ impl Owned {
         true
     }
 
-    /// Doubles the table.
     fn grow(&mut self) -> bool {
         let capacity = (self.capacity * 2).max(FIRST);
         let Some((words, _)) = map(capacity) else { return false };

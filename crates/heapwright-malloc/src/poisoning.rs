@@ -47,7 +47,6 @@ extern "C" fn __asan_region_is_poisoned(from: *mut c_void, bytes: size_t) -> *mu
     }
 }
 
-/// Poisons or unpoisons from one address to another.
 fn mark(from: usize, to: usize, poisons: bool) {
     if let Some(bytes @ 1..) = to.checked_sub(from) {
         heap::poison(from, bytes, poisons);
@@ -202,8 +201,6 @@ unsafe extern "C" fn __asan_get_alloc_stack(
     unsafe { history(address.addr(), false, trace, most, thread) }
 }
 
-/// As [`__asan_get_alloc_stack`], for the call that freed the block.
-///
 /// # Safety
 ///
 /// As [`__asan_get_alloc_stack`].
@@ -240,7 +237,6 @@ unsafe fn history(
     frames.len().min(most)
 }
 
-/// Describes an address in one line on standard error.
 #[unsafe(no_mangle)]
 extern "C" fn __asan_describe_address(address: *mut c_void) {
     let found = heapwright::describe(address.cast());

@@ -11,11 +11,9 @@ use heapwright_record::Stats;
 /// Room for either report: about 45 fields of less than 64 bytes, and a histogram of 48 lines.
 pub(crate) type Report = Text<8192>;
 
-/// Columns of the longest bar.
 const BAR: u64 = 40;
 
-/// The text for people. Each line begins with the library's name, because the program may write to
-/// standard error, too.
+/// The text for people. Each line begins with the library's name: the program may write there, too.
 #[cold]
 pub(crate) fn text(out: &mut Report, stats: &Stats) {
     out.str("heapwright: memory of process ").number(stats.pid);
@@ -64,7 +62,6 @@ pub(crate) fn text(out: &mut Report, stats: &Stats) {
     }
 }
 
-/// The bytes in shared caches and per-CPU caches, and counts of accesses to them.
 fn shared_caches(out: &mut Report, stats: &Stats) {
     line(out, "shared caches").number_right(stats.caches_shared, 12);
     out.str(", ").number(stats.caches_touched).str(" of them used\n");
@@ -81,7 +78,6 @@ fn shared_caches(out: &mut Report, stats: &Stats) {
     }
 }
 
-/// The start of a line: the library's name and the field's.
 #[inline(never)]
 fn line<'a>(out: &'a mut Report, name: &str) -> &'a mut Report {
     out.str("heapwright:   ").left(name, 20)
@@ -103,7 +99,6 @@ fn histogram(out: &mut Report, stats: &Stats) {
     }
 }
 
-/// `malloc_info`'s document.
 #[cold]
 pub(crate) fn xml(out: &mut Report, stats: &Stats) {
     let small_blocks = stats.live_blocks.saturating_sub(stats.large_blocks);

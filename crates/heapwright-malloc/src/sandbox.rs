@@ -15,8 +15,6 @@ use heapwright::limit::{self, Sandbox};
 use heapwright::process;
 use libc::{c_int, c_long, c_ulong};
 
-/// Controls the process.
-///
 /// # Safety
 ///
 /// As the system call: the pointers that the option takes are valid.
@@ -30,8 +28,7 @@ unsafe extern "C" fn prctl(
 ) -> c_int {
     let call = |second| {
         let arguments = [option as c_ulong, second, third, fourth, fifth];
-        // SAFETY: as the caller promises. (Arguments that a variadic call did not pass are not
-        // used.)
+        // SAFETY: as the caller promises. (Arguments that a variadic call did not pass are unused.)
         unsafe { controlled(libc::SYS_prctl, arguments) as c_int }
     };
     #[cfg(heapwright_reads)]
@@ -137,15 +134,13 @@ pub(crate) unsafe extern "C" fn controlled_by_number(
     unsafe { controlled(number, [first, second, third, fourth, fifth]) }
 }
 
-/// Sets errno, as a system call's failure does.
 #[cfg(not(heapwright_reads))]
 extern "C" fn failed(result: c_long) -> c_long {
     crate::errno::set((-result) as c_int);
     -1
 }
 
-/// Makes a system call by its number. (The check library's table has a function of its own, which
-/// asks [`controls`].)
+/// Makes a system call by its number. (The check library's table has a function of its own.)
 ///
 /// # Safety
 ///

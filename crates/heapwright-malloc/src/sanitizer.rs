@@ -61,7 +61,6 @@ extern "C" fn __lsan_do_recoverable_leak_check() -> c_int {
     c_int::from(found.is_some_and(|found| found.definite.blocks > 0))
 }
 
-/// The size of the live block that begins at an address.
 fn size_of_block(address: *const c_void) -> Option<usize> {
     let found = heapwright::describe(address.cast());
     let is_block = found.block == address.addr() && found.state == BlockState::InUse;
@@ -78,13 +77,11 @@ extern "C" fn __sanitizer_get_allocated_size(block: *const c_void) -> size_t {
     size_of_block(block).unwrap_or(0)
 }
 
-/// Bytes that the heap has got from the system.
 #[unsafe(no_mangle)]
 extern "C" fn __sanitizer_get_heap_size() -> size_t {
     snapshot().committed_bytes as size_t
 }
 
-/// Bytes of live blocks.
 #[unsafe(no_mangle)]
 extern "C" fn __sanitizer_get_current_allocated_bytes() -> size_t {
     snapshot().live_bytes as size_t

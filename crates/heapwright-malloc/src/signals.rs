@@ -1,12 +1,11 @@
 //! `sigaction`, `signal` and their kin, for the signals that we need.
 //!
-//! In debug mode `fault_handler` is installed: it remembers the program's actions for SIGSEGV and
-//! SIGBUS, and its own handler stays installed in the kernel. A query returns the remembered
-//! action. While `ending_signals` watches, its handler replaces the default action of SIGTERM and
-//! its kin, and a query returns the default. That handler also calls the program's one-shot
-//! handlers of these signals, because the kernel would restore the default. Other actions go to the
-//! kernel. For every other signal, and in other modes, each function here jumps to the next
-//! function of its name, usually the C library's.
+//! In debug mode `fault_handler` keeps its own handler for SIGSEGV and SIGBUS in the kernel. It
+//! remembers the program's actions, and a query returns these. While `ending_signals` watches, its
+//! handler replaces the default action of SIGTERM and its kin, and a query returns the default.
+//! That handler also calls the program's one-shot handlers of these signals, because the kernel
+//! would restore the default. Other actions go to the kernel. For every other signal, and in other
+//! modes, each function here jumps to the next function of its name, usually the C library's.
 //!
 //! | function | the action it sets |
 //! |---|---|
@@ -33,12 +32,11 @@ use core::sync::atomic::AtomicPtr;
 use heapwright::process;
 use libc::{c_int, c_void, sighandler_t, sigset_t};
 
-/// The action for a signal: the fields that the kernel reads.
+/// The fields of an action that the kernel reads.
 #[derive(Clone, Copy)]
 pub(crate) struct Action {
     /// A function, or `SIG_DFL` or `SIG_IGN`.
     pub(crate) handler: usize,
-    /// `SA_*`.
     pub(crate) flags: c_int,
     /// The signals that are blocked while the handler runs, a bit each.
     pub(crate) mask: u64,
@@ -47,12 +45,11 @@ pub(crate) struct Action {
 /// The handler that asks `sigset` to block the signal.
 const SIG_HOLD: usize = 2;
 
-/// A signal's bit in a mask.
 pub(crate) const fn bit(signal: c_int) -> u64 {
     1 << (signal - 1)
 }
 
-/// The first word of a set. (The kernel has 64 signals, the C library room for more.)
+/// The kernel has 64 signals, the C library room for more.
 fn word(set: &sigset_t) -> u64 {
     // SAFETY: a signal set consists of words, at least one.
     unsafe { (&raw const *set).cast::<u64>().read() }
@@ -93,12 +90,10 @@ use crate::musl_sigaction::sigaction as __sigaction;
 
 #[cfg(not(target_env = "musl"))]
 unsafe extern "C" {
-    /// The C library's `sigaction` under another name, for static programs, in which `next` finds
-    /// none.
+    /// `sigaction` under another name, for static programs, in which `next` finds none.
     fn __sigaction(signal: c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> c_int;
 }
 
-/// The next `sigaction`.
 fn next_sigaction() -> SigactionFn {
     static FOUND: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
     let found = next(&FOUND, c"sigaction");
@@ -115,7 +110,6 @@ pub(crate) fn set_in_kernel(signal: c_int, action: Action) -> Option<Action> {
     exchange(signal, &raw const new)
 }
 
-/// The kernel's action for a signal.
 pub(crate) fn of_kernel(signal: c_int) -> Option<Action> {
     exchange(signal, core::ptr::null())
 }
@@ -129,7 +123,6 @@ fn exchange(signal: c_int, new: *const libc::sigaction) -> Option<Action> {
     (failed == 0).then(|| Action::from_c(&old))
 }
 
-/// Sets the calling thread's mask.
 pub(crate) fn set_mask(mask: u64) {
     change_mask(libc::SIG_SETMASK, mask);
 }
@@ -144,7 +137,6 @@ fn change_mask(how: c_int, mask: u64) -> u64 {
     word(&unsafe { old.assume_init() })
 }
 
-/// Sends a signal to the calling thread.
 pub(crate) fn send_to_this_thread(signal: c_int) {
     // SAFETY: `getpid` has no preconditions.
     let process = unsafe { libc::getpid() };
@@ -159,8 +151,7 @@ fn is_remembered(signal: c_int) -> bool {
     fault_handler::has(signal) && process::is_original_process()
 }
 
-/// Sets the program's action for a signal, in the kernel or in `fault_handler`. Returns the
-/// previous action; `None` if the kernel refused (errno says why).
+/// Returns the previous action; `None` if the kernel refused (errno says why).
 fn set(signal: c_int, action: Action) -> Option<Action> {
     if is_remembered(signal) {
         return Some(fault_handler::remember(signal, action));
@@ -178,7 +169,6 @@ fn set(signal: c_int, action: Action) -> Option<Action> {
     set_in_kernel(signal, action).map(|old| as_the_program_sees(signal, old, once))
 }
 
-/// The program's action for a signal.
 fn examine(signal: c_int) -> Option<Action> {
     let once = ending_signals::handler_for_once(signal);
     of_kernel(signal).map(|now| as_the_program_sees(signal, now, once))
@@ -198,8 +188,6 @@ fn as_the_program_sees(signal: c_int, action: Action, once: usize) -> Action {
     }
 }
 
-/// Reads and sets the action for a signal.
-///
 /// # Safety
 ///
 /// `new` is null or can be read, `old` is null or can be written.
@@ -210,13 +198,11 @@ unsafe extern "C" fn sigaction(
     old: *mut libc::sigaction,
 ) -> c_int {
     if is_ours(signal) {
-        // SAFETY: `new` is null or can be read, `old` is null or can be written, as the caller
-        // promises.
+        // SAFETY: as the caller promises.
         return unsafe { sigaction_of_ours(signal, new, old) };
     }
     let next = next_sigaction();
-    // SAFETY: `new` is null or can be read, `old` is null or can be written, as the caller
-    // promises.
+    // SAFETY: as the caller promises.
     unsafe { next(signal, new, old) }
 }
 
@@ -225,8 +211,6 @@ fn is_ours(signal: c_int) -> bool {
     fault_handler::has(signal) || ending_signals::has(signal)
 }
 
-/// `sigaction` for a signal that one of our handlers may handle.
-///
 /// # Safety
 ///
 /// As [`sigaction`].
@@ -281,7 +265,6 @@ fn is_ours_to_set(signal: c_int, handler: sighandler_t, flags: c_int) -> bool {
             && (handler == libc::SIG_DFL || flags & libc::SA_RESETHAND != 0)
 }
 
-/// The previous handler, as the program knows it.
 fn without_ours(signal: c_int, handler: sighandler_t) -> sighandler_t {
     if ending_signals::is_our_handler(handler) {
         libc::SIG_DFL
@@ -303,7 +286,6 @@ fn set_old_style(signal: c_int, handler: sighandler_t, itself: bool, flags: c_in
     set(signal, Action { handler, flags, mask }).map_or(libc::SIG_ERR, |old| old.handler)
 }
 
-/// The functions that take a signal and a handler, and return the handler before.
 macro_rules! old_style {
     ($( $(#[$doc:meta])* $name:ident, $text:literal => $itself:literal, $flags:expr; )*) => {
         $(
@@ -325,9 +307,7 @@ macro_rules! old_style {
 old_style! {
     /// Sets a handler that stays, as BSD did and glibc does.
     signal, c"signal" => true, libc::SA_RESTART;
-    /// As `signal`.
     bsd_signal, c"bsd_signal" => true, libc::SA_RESTART;
-    /// As `signal`.
     ssignal, c"ssignal" => true, libc::SA_RESTART;
     /// Sets a one-shot handler, as System V did.
     sysv_signal, c"sysv_signal" => false, libc::SA_RESETHAND | libc::SA_NODEFER;
@@ -372,7 +352,6 @@ fn set_or_hold(signal: c_int, handler: sighandler_t) -> sighandler_t {
     if blocked { SIG_HOLD } else { before.handler }
 }
 
-/// Ignores a signal.
 #[unsafe(no_mangle)]
 extern "C" fn sigignore(signal: c_int) -> c_int {
     let ignored = Action { handler: libc::SIG_IGN, flags: 0, mask: 0 };

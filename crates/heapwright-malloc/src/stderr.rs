@@ -1,5 +1,4 @@
-//! `dup2` and `dup3`, by which a program replaces its standard error, and `fclose`, by which it
-//! closes its standard error.
+//! `dup2`, `dup3` and `fclose`, by which a program replaces or closes its standard error.
 //!
 //! Text goes only to the file that standard error was when the library began
 //! (`heapwright::process::write_stderr`). After descriptor 2 is closed, a data file may get the
@@ -7,9 +6,8 @@
 //! wants another standard error. From then on text goes to that file.
 //!
 //! The core utilities, and all programs with gnulib, close standard error in a handler of `exit`,
-//! before our destructor. So statistics are printed when the program closes standard error. No
-//! descriptor is kept: otherwise a process that waits for the end of a pipe would wait for a
-//! daemon.
+//! before our destructor. So statistics are printed at that moment. The library keeps no descriptor
+//! of its own: a process that waits for the end of a pipe would wait for a daemon.
 //!
 //! Otherwise each function does the same as the C library's.
 
@@ -18,7 +16,6 @@ use heapwright::process;
 use libc::FILE;
 use libc::c_int;
 
-/// Makes `new` another number for the open file `old`.
 #[unsafe(no_mangle)]
 extern "C" fn dup2(old: c_int, new: c_int) -> c_int {
     #[cfg(target_arch = "x86_64")]
@@ -37,7 +34,6 @@ extern "C" fn dup2(old: c_int, new: c_int) -> c_int {
     result
 }
 
-/// [`dup2`] with flags.
 #[unsafe(no_mangle)]
 extern "C" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
     // SAFETY: the call takes only numbers. Failure sets errno.
@@ -46,8 +42,7 @@ extern "C" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
     result
 }
 
-/// Notes that a descriptor was made. (A child of `vfork` has its parent's memory, but descriptors
-/// of its own.)
+/// Notes a new descriptor. (A child of `vfork` has its parent's memory, but its own descriptors.)
 fn notice(descriptor: c_int) {
     if descriptor == libc::STDERR_FILENO && process::is_original_process() {
         process::stderr_is_new();
@@ -61,8 +56,6 @@ unsafe extern "C" {
     fn _IO_fclose(stream: *mut FILE) -> c_int;
 }
 
-/// Closes a stream.
-///
 /// # Safety
 ///
 /// As the C library's: an open stream.

@@ -29,11 +29,9 @@ const PAGES: usize = 4;
 /// The flag that traps after an instruction.
 const TRAP: i64 = 1 << 8;
 
-/// A thread that makes one access.
 struct Step {
     /// The process and the thread; 0: the step is free.
     owner: AtomicU64,
-    /// The signals that the thread had blocked.
     mask: AtomicU64,
     /// Addresses in the lifted pages; 0: none.
     pages: [AtomicUsize; PAGES],
@@ -63,7 +61,6 @@ fn this_thread() -> u64 {
     u64::from(process) << 32 | u64::from(thread)
 }
 
-/// The calling thread's step.
 fn mine() -> Option<&'static Step> {
     let me = this_thread();
     ALL.iter().find(|step| step.owner.load(Ordering::Relaxed) == me)
@@ -79,7 +76,6 @@ fn claim() -> Option<&'static Step> {
     })
 }
 
-/// The word of the context's mask that the kernel reads and writes.
 fn mask_of(context: *mut ucontext_t) -> *mut u64 {
     // SAFETY: the context is the kernel's; this takes a field's address and reads nothing.
     unsafe { &raw mut (*context).uc_sigmask }.cast()
@@ -121,8 +117,7 @@ pub(crate) unsafe fn begin(context: *mut ucontext_t, address: usize) -> bool {
     true
 }
 
-/// If the calling thread has a step, ends it: puts its guards back, and restores the thread's mask.
-/// Returns whether there was a step.
+/// Ends the calling thread's step, if it has one: restores guards and mask. Returns whether it had.
 ///
 /// # Safety
 ///

@@ -6,8 +6,8 @@
 //!   MallocExtension_...        questions and orders in C
 //! ```
 //!
-//! The C++ class `MallocExtension` stays the linked library's. It answers for that library's heap,
-//! which is empty then.
+//! The C++ class `MallocExtension` stays the linked library's, and answers for that library's empty
+//! heap.
 //!
 //! | property | its value here |
 //! |---|---|
@@ -41,8 +41,6 @@ extern "C" fn tc_calloc(count: size_t, size: size_t) -> *mut c_void {
     malloc_family::zeroed(count, size)
 }
 
-/// `realloc`.
-///
 /// # Safety
 ///
 /// `block` is null or a live block of this process.
@@ -52,8 +50,6 @@ unsafe extern "C" fn tc_realloc(block: *mut c_void, size: size_t) -> *mut c_void
     unsafe { malloc_family::resize(block, size) }
 }
 
-/// `free`.
-///
 /// # Safety
 ///
 /// `block` is null or a live block of this process.
@@ -63,8 +59,6 @@ unsafe extern "C" fn tc_free(block: *mut c_void) {
     unsafe { heap::free(block.cast()) };
 }
 
-/// `cfree`.
-///
 /// # Safety
 ///
 /// `block` is null or a live block of this process.
@@ -74,8 +68,6 @@ unsafe extern "C" fn tc_cfree(block: *mut c_void) {
     unsafe { heap::free(block.cast()) };
 }
 
-/// `free` by a caller that knows the size.
-///
 /// # Safety
 ///
 /// `block` is null or a live block of this process, of that size.
@@ -90,8 +82,6 @@ extern "C" fn tc_memalign(alignment: size_t, size: size_t) -> *mut c_void {
     malloc_family::align_to_next(alignment, size)
 }
 
-/// `posix_memalign`.
-///
 /// # Safety
 ///
 /// `result` can be written.
@@ -116,8 +106,6 @@ extern "C" fn tc_pvalloc(size: size_t) -> *mut c_void {
     malloc_family::whole_pages(size.max(1))
 }
 
-/// `malloc_usable_size`.
-///
 /// # Safety
 ///
 /// `block` is null or a live block of this process.
@@ -204,13 +192,12 @@ extern "C" fn MallocExtension_SetNumericProperty(
     0
 }
 
-/// Gives all free memory back to the kernel.
 #[unsafe(no_mangle)]
 extern "C" fn MallocExtension_ReleaseFreeMemory() {
     heap::trim(0);
 }
 
-/// Gives free memory back to the kernel: at least that many bytes, if there are as many.
+/// Gives all free memory back, perhaps more than `_bytes`.
 #[unsafe(no_mangle)]
 extern "C" fn MallocExtension_ReleaseToSystem(_bytes: size_t) {
     heap::trim(0);
@@ -235,14 +222,11 @@ unsafe extern "C" fn MallocExtension_GetStats(buffer: *mut c_char, length: c_int
     unsafe { end.write(0) };
 }
 
-/// The bytes that a block for this request would have.
 #[unsafe(no_mangle)]
 extern "C" fn MallocExtension_GetEstimatedAllocatedSize(size: size_t) -> size_t {
     heap::good_size(size, 1).unwrap_or(0)
 }
 
-/// The bytes that a block has.
-///
 /// # Safety
 ///
 /// `block` is null or a live block of this process.
@@ -258,15 +242,12 @@ extern "C" fn MallocExtension_GetOwnership(block: *const c_void) -> c_int {
     if heap::owns(block.cast()) { 1 } else { 2 }
 }
 
-/// The thread becomes idle for a while. Does nothing.
 #[unsafe(no_mangle)]
 extern "C" fn MallocExtension_MarkThreadIdle() {}
 
-/// The thread is busy again. Does nothing.
 #[unsafe(no_mangle)]
 extern "C" fn MallocExtension_MarkThreadBusy() {}
 
-/// The thread is idle for a moment. Does nothing.
 #[unsafe(no_mangle)]
 extern "C" fn MallocExtension_MarkThreadTemporarilyIdle() {}
 
@@ -294,7 +275,6 @@ extern "C" fn tc_set_new_mode(_mode: c_int) -> c_int {
     0
 }
 
-/// As [`tc_set_new_mode`].
 #[unsafe(no_mangle)]
 extern "C" fn tc_query_new_mode() -> c_int {
     0

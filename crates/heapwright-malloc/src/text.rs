@@ -1,30 +1,26 @@
 //! A text under construction, in a buffer on the stack.
 //!
-//! Code that writes a report must not allocate: this is malloc's own library, and the process may
-//! be ending, or memory may have run out. So `core::fmt` with its dynamic dispatch and panics stays
-//! out. Text that does not fit is cut off. A report's buffer has room for the whole report;
-//! otherwise a test would miss the last line.
+//! Code that writes a report must not allocate: the process may be ending, or memory may have run
+//! out. So `core::fmt` with its dynamic dispatch and panics stays out. Text that does not fit is
+//! cut off. A report's buffer has room for the whole report; otherwise a test would miss the last
+//! line.
 //!
-//! The functions stay out of line: inlined into a report they made 20 KiB of code that runs once.
+//! The functions stay out of line: inlined, they would make a report's code much larger.
 
-/// A buffer of `N` bytes, and the length of the text in it.
 pub(crate) struct Text<const N: usize> {
     buffer: [u8; N],
     length: usize,
 }
 
 impl<const N: usize> Text<N> {
-    /// An empty text.
     pub(crate) const fn new() -> Self {
         Self { buffer: [0; N], length: 0 }
     }
 
-    /// The text so far.
     pub(crate) fn bytes(&self) -> &[u8] {
         self.buffer.get(..self.length).unwrap_or_default()
     }
 
-    /// Appends a byte.
     #[inline(never)]
     pub(crate) fn byte(&mut self, byte: u8) -> &mut Self {
         if let Some(slot) = self.buffer.get_mut(self.length) {
@@ -34,7 +30,6 @@ impl<const N: usize> Text<N> {
         self
     }
 
-    /// Appends a string.
     #[inline(never)]
     pub(crate) fn str(&mut self, text: &str) -> &mut Self {
         for &byte in text.as_bytes() {
@@ -59,7 +54,6 @@ impl<const N: usize> Text<N> {
         self.repeat(b' ', width.saturating_sub(text.len()))
     }
 
-    /// Appends a byte `count` times.
     #[inline(never)]
     pub(crate) fn repeat(&mut self, byte: u8, count: usize) -> &mut Self {
         for _ in 0..count {
@@ -68,7 +62,6 @@ impl<const N: usize> Text<N> {
         self
     }
 
-    /// Appends a number in decimal.
     pub(crate) fn number(&mut self, value: u64) -> &mut Self {
         self.number_right(value, 0)
     }
@@ -94,7 +87,6 @@ impl<const N: usize> Text<N> {
         self.byte(b'0' + (value % 10) as u8)
     }
 
-    /// Appends an address in hexadecimal.
     pub(crate) fn address(&mut self, value: usize) -> &mut Self {
         self.str("0x");
         let digits = (usize::BITS - value.leading_zeros()).div_ceil(4).max(1);

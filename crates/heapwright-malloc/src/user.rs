@@ -1,13 +1,11 @@
-//! `setuid` and its kin, with which a process of root becomes another user, in
-//! libheapwright-check.so.
+//! `setuid` and its kin, by which root's process becomes another user, in libheapwright-check.so.
 //!
 //! Only root may write to the record that a process of root makes. These functions therefore give
 //! the record to the new user, and make a folder for the records of that user's children
 //! (`heapwright::files`). The folder also tells the command which users the run itself chose. A
 //! process that becomes root again takes its record back.
 //!
-//! Without a record the functions only call the C library's. A child of `vfork` may call all of
-//! them.
+//! Without a record the functions only call the C library's. A child of `vfork` may call them all.
 
 use crate::errno;
 use crate::weak::next;
@@ -41,8 +39,7 @@ fn becoming(user: uid_t, call: impl FnOnce() -> c_int) -> c_int {
     result
 }
 
-/// The functions. Each calls the C library's function, and names the parameter for the new
-/// effective user.
+/// Each calls the C library's function, and names the parameter for the new effective user.
 macro_rules! users {
     ($($name:ident($($parameter:ident),*) -> $user:ident, $text:literal;)*) => {$(
         #[unsafe(no_mangle)]

@@ -5,19 +5,16 @@ use core::mem::transmute;
 use core::sync::atomic::{AtomicPtr, Ordering};
 use libc::{c_char, c_void};
 
-/// The address of a symbol. Null: the process has no symbol of that name.
-///
-/// The dynamic linker binds the symbol when it loads the library; in a static program the linker
-/// binds it.
+/// The address of a symbol, which is bound when the library is loaded (or linked, in a static
+/// program). Null: the process has no symbol of that name.
 macro_rules! weak {
     ($name:literal) => {
         $crate::weak::bound!(concat!(".weak ", $name), $name)
     };
 }
 
-/// The address in a symbol's entry of the global offset table. That may be another function than
-/// this library's own of the same name. The first argument is an assembler directive for the
-/// symbol, or empty.
+/// The address in a symbol's entry of the global offset table, maybe of another library's function.
+/// The first argument is an assembler directive for the symbol, or empty.
 macro_rules! bound {
     ($directive:expr, $name:literal) => {{
         let address: *mut ::libc::c_void;
@@ -56,7 +53,6 @@ pub(crate) fn next(found: &AtomicPtr<c_void>, name: &CStr) -> *mut c_void {
     if known.is_null() { look_for_next(found, name) } else { known }
 }
 
-/// As [`next`], if the function is not known yet.
 #[cold]
 #[inline(never)]
 pub(crate) fn look_for_next(found: &AtomicPtr<c_void>, name: &CStr) -> *mut c_void {

@@ -91,8 +91,7 @@ fn heapwrights_own_functions_answer() {
     fine("hw_api.c", &ON_HEAPWRIGHT[1..]);
 }
 
-/// The program runs in each way of linking, in every mode, with every cache model, and while each
-/// call is observed.
+/// In each way of linking, in every mode, with every cache model, and while each call is observed.
 #[test]
 fn a_thread_counts_what_it_asks_for() {
     use support::{How, command, compile, run};

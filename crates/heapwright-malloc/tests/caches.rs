@@ -11,13 +11,11 @@ const MODELS: [&str; 7] =
 /// With this setting, the C library registers no area for restartable sequences.
 const WITHOUT_RSEQ: &str = "glibc.pthread.rseq=0";
 
-/// Runs a program with arguments under a model, preloaded.
 fn under(model: &str, program: &str, arguments: &[&str]) -> Outcome {
     let program = compile(program, How::Preload, &[]);
     run(command(&program, How::Preload).args(arguments).env("HEAPWRIGHT", format!("cache={model}")))
 }
 
-/// Runs the program under every model, and without restartable sequences. All runs must end well.
 fn fine_under_all(program: &str, arguments: &[&str]) {
     for model in MODELS {
         under(model, program, arguments).is_fine((program, model));
@@ -25,7 +23,6 @@ fn fine_under_all(program: &str, arguments: &[&str]) {
     without_rseq(program, arguments);
 }
 
-/// Runs a program with per-CPU caches but without restartable sequences. It must end well.
 fn without_rseq(program: &str, arguments: &[&str]) {
     let compiled = compile(program, How::Preload, &[]);
     let mut command = command(&compiled, How::Preload);
@@ -34,7 +31,6 @@ fn without_rseq(program: &str, arguments: &[&str]) {
     run(&mut command).is_fine((program, "percpu", WITHOUT_RSEQ));
 }
 
-/// Runs the program under each model in which threads share caches. It must end well.
 fn fine_where_shared(program: &str, arguments: &[&str]) {
     for model in MODELS.into_iter().filter(|model| !["auto", "exclusive"].contains(model)) {
         under(model, program, arguments).is_fine((program, arguments, model));
@@ -42,8 +38,7 @@ fn fine_where_shared(program: &str, arguments: &[&str]) {
     without_rseq(program, arguments);
 }
 
-/// Runs the program, which has only large blocks, with runs in CPUs' arrays, and in caches with a
-/// lock. It must end well.
+/// For a program with only large blocks: with runs in CPUs' arrays, and in caches with a lock.
 fn fine_where_runs_are_shared(program: &str, arguments: &[&str]) {
     for model in ["percpu", "shared:2"] {
         under(model, program, arguments).is_fine((program, arguments, model));
@@ -51,7 +46,6 @@ fn fine_where_runs_are_shared(program: &str, arguments: &[&str]) {
     without_rseq(program, arguments);
 }
 
-/// The seconds that each storm lasts: 1, or `HEAPWRIGHT_TEST_SECONDS`.
 fn seconds() -> String {
     std::env::var("HEAPWRIGHT_TEST_SECONDS").unwrap_or_else(|_| "1".into())
 }

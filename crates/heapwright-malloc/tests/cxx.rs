@@ -37,9 +37,8 @@ fn thread_local_destructors_may_allocate() {
     fine("cxx_thread_local.cc", &EVERY_WAY);
 }
 
-/// Cargo's archive defines the operators strongly, so a program with operators of its own would
-/// define them twice. packaging/install.sh installs an archive that defines them weakly
-/// (tests/install.rs).
+/// Cargo's archive defines the operators strongly, so a program with its own would define them
+/// twice. packaging/install.sh installs an archive that defines them weakly (tests/install.rs).
 #[test]
 fn a_program_may_replace_the_plain_forms() {
     fine("cxx_replaced.cc", &[How::Plain, How::Preload, How::Linked]);
@@ -61,8 +60,7 @@ fn a_private_plugin_in_a_c_program_throws() {
     }
 }
 
-/// The constructors of a library that a program is linked with run before those of a preloaded
-/// library.
+/// Constructors of a library linked with a program run before those of a preloaded library.
 #[test]
 fn arrays_of_earlier_constructors_are_arrays() {
     let library = compile_plugin("cxx_global_arrays.cc", &[]);

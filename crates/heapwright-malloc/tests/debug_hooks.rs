@@ -1,13 +1,11 @@
-//! The events that the C layer reports to the debug heap, and the faults that it passes on. These
-//! tests run on a library with the feature `observe`, which calls the test programs back from the
-//! debug heap's hooks. The same programs run on the plain C library, if their expectations hold
-//! there.
+//! The events that the C layer reports to the debug heap, and the faults that it passes on. A
+//! library with the feature `observe` calls the test programs back from the debug heap's hooks. The
+//! same programs run on the plain C library, if their expectations hold there.
 mod support;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use support::{How, Outcome, command_with, compile, compile_plugin, run};
 
-/// Runs a program, compiled with flags, on the observing library.
 fn observed(name: &str, flags: &[&str], arguments: &[&str]) -> Option<Outcome> {
     let Some(library) = support::observing_library() else {
         support::skip("no library with the feature observe");
@@ -17,7 +15,6 @@ fn observed(name: &str, flags: &[&str], arguments: &[&str]) -> Option<Outcome> {
     Some(run(command_with(program, How::Preload, library).args(arguments)))
 }
 
-/// The output of a program on the plain C library, and on the observing one.
 fn both(name: &str, flags: &[&str], argument: &str) -> Vec<(How, Outcome)> {
     let program = compile(name, How::Plain, flags);
     let plain = run(command_with(program, How::Plain, PathBuf::new()).arg(argument));

@@ -2,7 +2,6 @@
 mod support;
 use support::{How, command, compile, compile_plugin, run};
 
-/// The ways of linking that allow a program to open libraries.
 const DYNAMIC: [How; 4] = [How::Plain, How::Preload, How::Linked, How::Archive];
 
 #[test]

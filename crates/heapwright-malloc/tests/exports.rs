@@ -1,5 +1,4 @@
-//! The symbols that the shared library exports, the libraries that it needs, and the code of its
-//! hot functions.
+//! The shared library's symbols, the libraries that it needs, and the code of its hot functions.
 mod support;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -407,7 +406,6 @@ fn no_debug_information_is_shipped() {
     assert!(!sections.contains(".debug_"), "{sections}");
 }
 
-/// The instructions of each function, as text.
 fn disassembly() -> BTreeMap<String, Vec<String>> {
     let text = output("objdump", &["-d", "--no-show-raw-insn", "-M", "intel"]);
     let mut functions = BTreeMap::new();
@@ -423,7 +421,6 @@ fn disassembly() -> BTreeMap<String, Vec<String>> {
     functions
 }
 
-/// The symbols that a function jumps to or calls, with the instruction's name.
 fn targets<'a>(code: &'a [String], own: &str) -> Vec<(&'a str, &'a str)> {
     code.iter()
         .filter_map(|line| {
@@ -453,8 +450,7 @@ fn hot_functions_call_nothing() {
         }
     }
     assert!(seen >= 4, "only {seen} of {hot:?} are there");
-    // `operator new` ends in jumps to the slow path, which can be unwound. No call leads to the
-    // slow path.
+    // `operator new` ends in jumps to the slow path, which can be unwound, and never calls it.
     let jumps = |name: &str, to: &str| {
         let (name, code) = functions
             .iter()

@@ -22,7 +22,6 @@ fn fork_handlers_may_allocate() {
     fine("atfork_handlers.c", &EVERY_WAY);
 }
 
-/// Forks beside threads that do `what`, in the fast heap and in the debug heap.
 fn fork_against(what: &str, ways: &[How]) {
     for &how in ways {
         let program = compile("fork_against.c", how, &[]);

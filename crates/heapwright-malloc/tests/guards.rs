@@ -116,7 +116,6 @@ fn each_call_has_its_share() {
     }
 }
 
-/// Without the option there are no guards, and no handler.
 #[test]
 fn without_the_option_there_is_none() {
     for what in ["overflow-read", "underflow-read", "read-after-free"] {
@@ -133,7 +132,6 @@ fn handlers_of_the_program_are_called_after_the_report() {
     }
 }
 
-/// Programs run with every block guarded, under each cache model.
 #[test]
 fn programs_run_as_before() {
     for name in [
@@ -185,7 +183,6 @@ fn storms_are_survived() {
     }
 }
 
-/// Guarded blocks appear in every count of calls.
 #[test]
 fn profiles_traces_and_statistics_go_on() {
     let folder = support::scratch().join("guards");

@@ -12,8 +12,7 @@ fn hardened(program: &str, options: &str, words: &[&str]) -> Outcome {
     run(command(compiled, How::Preload).args(words).env("HEAPWRIGHT", options))
 }
 
-/// Each misuse ends the program with one line. The line has these words and names the option that
-/// silences it.
+/// Each misuse ends the program with one line, which names the option that silences it.
 fn refused(what: &str, sizes: &[&str], words: &[&str]) {
     for mode in MODES {
         for &size in sizes {
@@ -117,8 +116,7 @@ fn freed_blocks_wait() {
     }
 }
 
-/// The calls of clang's -fsanitize=alloc-token: four groups with `hardened:full`, plain calls in
-/// any other mode.
+/// clang's -fsanitize=alloc-token: four groups with `hardened:full`, plain calls in other modes.
 #[test]
 fn tokens_lie_apart() {
     for (options, how) in [

@@ -22,8 +22,7 @@ fn prefix() -> &'static PathBuf {
     })
 }
 
-/// The flags of pkg-config; with `is_static` the flags of a static program. (Not every machine has
-/// pkg-config.)
+/// The flags of pkg-config, which not every machine has. `is_static`: of a static program.
 fn flags(is_static: bool) -> Vec<String> {
     let text = std::fs::read_to_string(prefix().join("lib/pkgconfig/heapwright.pc"))
         .expect("the file is installed");
@@ -50,7 +49,6 @@ fn programs_find_it_with_pkg_config() {
     run(&mut command(&program, How::Plain)).is_fine("hw_api.c");
 }
 
-/// Compiles a source with the installed files and nothing of this repository, and runs it.
 fn builds_and_runs(compiler: &str, source: &std::path::Path, words: &[&str]) {
     let shared = format!("{} -Wl,-rpath,{}/lib", flags(false).join(" "), prefix().display());
     let fixed = format!("-static {}", flags(true).join(" "));
@@ -74,7 +72,6 @@ fn builds_and_runs(compiler: &str, source: &std::path::Path, words: &[&str]) {
     }
 }
 
-/// The programs of the page of C functions: one for each part.
 #[test]
 fn a_program_for_each_part_builds_from_the_installed_tree() {
     let page = std::fs::read_to_string(support::root().join("docs/book/reference/c.md"));
@@ -90,7 +87,6 @@ fn a_program_for_each_part_builds_from_the_installed_tree() {
     assert!(count >= 7, "only {count} programs");
 }
 
-/// The README's examples and the tutorial's program, built as a user builds them.
 #[test]
 fn examples_build_from_the_installed_tree() {
     let root = support::root();
@@ -108,7 +104,6 @@ fn examples_build_from_the_installed_tree() {
     builds_and_runs("cc", &root.join("docs/toy-vm/toy.c"), &[]);
 }
 
-/// The flags above equal those of pkg-config, if the machine has it.
 #[test]
 fn pkg_config_gives_these_flags() {
     for (words, is_static) in

@@ -10,14 +10,12 @@ fn ask(word: &str, options: &str, how: How) -> Outcome {
     run(command(&program, how).arg(word).env("HEAPWRIGHT", format!("mode=debug,{options}")))
 }
 
-/// The program requests a check, and compares the result itself.
 fn right(word: &str) {
     for how in WAYS {
         ask(word, "quiet=yes", how).is_fine((word, how));
     }
 }
 
-/// The lines that the library wrote for a word.
 fn said(word: &str, options: &str) -> Vec<String> {
     said_by(word, options, How::Linked)
 }

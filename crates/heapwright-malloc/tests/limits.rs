@@ -193,7 +193,6 @@ fn calls() -> Vec<Vec<Refused>> {
     each.chain([together.clone()]).collect()
 }
 
-/// Makes the kernel answer these calls of the command, and of its children, with an error.
 fn refuse(command: &mut Command, calls: &[Refused], error: i32) {
     let filter = |&(_, number, which): &Refused| {
         let statement = |code, k| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };

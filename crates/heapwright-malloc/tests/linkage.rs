@@ -3,7 +3,6 @@ mod support;
 use std::process::Command;
 use support::{How, command, compile, run};
 
-/// The linked program works, writes nothing, and uses heapwright.
 #[test]
 fn programs_are_linked_with_the_archive_in_every_way() {
     for flags in [&["-static-pie", "-fPIE"][..], &["-flto"], &["-flto", "-static"]] {

@@ -13,7 +13,6 @@ fn under(options: &str, words: &[&str]) -> Outcome {
     run(command(&program, How::Preload).args(words).env("HEAPWRIGHT", options))
 }
 
-/// The megabytes in memory at the end.
 fn left(outcome: &Outcome) -> u32 {
     outcome.stdout.trim().parse().unwrap_or_else(|_| panic!("{outcome:?}"))
 }
@@ -107,7 +106,6 @@ fn a_buffer_takes_only_the_pages_that_are_touched() {
     assert!(left(&outcome) <= 150, "{outcome:?}");
 }
 
-/// A request succeeds even if free memory is writable or mapped.
 #[test]
 fn a_buffer_that_grows_fits_where_it_is_limited() {
     // (The C library's own allocator needs 135 MB of either limit.)
@@ -135,7 +133,6 @@ impl Group {
         }
     }
 
-    /// Runs the program in the group.
     fn run(&self, command: &Command) -> Outcome {
         let mut inside = Command::new("sh");
         inside.args(["-c", "echo $$ > $0/cgroup.procs && exec \"$@\""]).arg(&self.0);

@@ -3,7 +3,6 @@ mod support;
 use heapwright_record::debug::{Entry, Reader};
 use support::{How, Outcome, command, compile, run, scratch};
 
-/// Makes a mistake in a call with a pointer, in each way of linking.
 fn each(call: &str, pointer: &str, mut check: impl FnMut(Outcome)) {
     for how in [How::Preload, How::Archive] {
         let program = compile("misuse.c", how, &[]);
@@ -11,7 +10,6 @@ fn each(call: &str, pointer: &str, mut check: impl FnMut(Outcome)) {
     }
 }
 
-/// `free` and `realloc` refuse the pointer, in these words.
 fn refused(pointer: &str, words: &[&str]) {
     for call in ["free", "realloc"] {
         let name = format!("{call}(0x");
@@ -75,8 +73,7 @@ fn forged_blocks() {
                         outcome.was_refused(what, &words);
                         continue;
                     }
-                    // The program continues with a usable size of 0. It ends with 99, or as without
-                    // the library.
+                    // With a usable size of 0 the program ends with 99, or as without the library.
                     let is_reported = outcome.stderr.contains("of a pointer");
                     assert!(is_reported && outcome.status.code().is_some(), "{what:?} {outcome:?}");
                 }
@@ -143,8 +140,7 @@ fn without_stderr_the_program_still_ends() {
     }
 }
 
-/// A daemon's caller waits for the end of a pipe. The library in the daemon keeps no descriptor of
-/// that pipe.
+/// A daemon's caller waits for the end of a pipe, of which the daemon must keep no descriptor.
 #[test]
 fn no_descriptor_of_the_programs_is_kept() {
     let folder = scratch().join("kept");
@@ -165,8 +161,7 @@ fn no_descriptor_of_the_programs_is_kept() {
     }
 }
 
-/// Text goes to the program's new standard error, but not to a file that got the number 2 by
-/// chance.
+/// Text goes to the program's new standard error, not to a file that got the number 2 by chance.
 #[test]
 fn a_file_that_gets_the_number_of_standard_error_stays_as_it_is() {
     let file = scratch().join("standard-error");

@@ -130,8 +130,7 @@ fn set_uid_programs_ignore_the_options() {
     outcome.is_fine("set-uid");
 }
 
-/// The output of a program that prints undefined bytes: pairs of a byte and whether it is
-/// uninitialised.
+/// The output of a program that prints undefined bytes: bytes, and whether they are uninitialised.
 fn bytes_with(options: &str) -> Vec<(u8, bool)> {
     let program = compile("undefined_bytes.c", How::Preload, &[]);
     let options = format!("mode=debug,{options}");

@@ -10,7 +10,6 @@ fn end(how: How, end: &str, options: &str) -> Outcome {
     run(command(&program, how).arg(end).env("HEAPWRIGHT", options))
 }
 
-/// The processes that the program printed.
 fn processes(outcome: &Outcome) -> Vec<u32> {
     let mut all: Vec<u32> = outcome
         .stdout
@@ -21,7 +20,6 @@ fn processes(outcome: &Outcome) -> Vec<u32> {
     all
 }
 
-/// The processes with a printed report.
 fn reported(outcome: &Outcome) -> Vec<u32> {
     let mut all: Vec<u32> = outcome
         .stderr

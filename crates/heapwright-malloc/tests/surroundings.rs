@@ -5,7 +5,6 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::Command;
 use support::{How, command, compile, fine, run};
 
-/// Limits a resource of the command.
 fn limit(command: &mut Command, what: libc::__rlimit_resource_t, bytes: u64) {
     let limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
     let set = move || {
@@ -65,8 +64,7 @@ fn memory_may_be_locked() {
     fine("locked_memory.c", &support::EVERY_WAY);
 }
 
-/// Without the privilege, locked memory is limited, and the kernel compares the limit with the
-/// address space.
+/// Without the privilege, the kernel compares the limit of locked memory with the address space.
 #[test]
 fn locked_memory_may_be_limited() {
     for how in [How::Plain, How::Preload, How::Archive, How::Static] {
@@ -175,7 +173,6 @@ fn the_kernel_may_refuse_guards() {
     }
 }
 
-/// The libraries to preload, and the options: each mode and cache model.
 fn modes() -> Vec<(std::path::PathBuf, &'static str)> {
     let plain = support::shared_library();
     let hardened = support::shipped("heapwright-hardened", "HEAPWRIGHT_HARDENED_SO");
@@ -233,7 +230,6 @@ fn a_sandbox_leaves_the_calls_for_memory_and_the_heap_makes_no_other() {
     }
 }
 
-/// A finding is still printed.
 #[test]
 fn a_sandbox_leaves_the_line_about_a_mistake() {
     for options in ["", "mode=hardened", "mode=debug"] {
@@ -256,8 +252,7 @@ fn the_strict_sandbox_leaves_what_is_at_hand() {
     }
 }
 
-/// A coroutine's stack is small. A call that rarely needs more of it would end a program that
-/// passed its tests.
+/// A coroutine's stack is small: a rare call that needs more would pass the program's tests.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn each_entry_point_gets_by_with_a_small_stack() {

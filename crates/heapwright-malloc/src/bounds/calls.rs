@@ -1,8 +1,8 @@
-//! The third table: calls of the kernel. At a guard page of the debug heap the kernel answers
-//! `EFAULT`, an error that the program would not get without heapwright. So each call is verified
-//! first, and is made in spite of a finding (see `kernel`). `libheapwright-check.so` has these
-//! functions, for `mode=debug`. The first table (`table`) explains the form of a line. That table
-//! also has the calls that the hardened library checks (`read`, `recvfrom`, `getcwd`, ...).
+//! The third table: calls of the kernel, in `libheapwright-check.so`, for `mode=debug`. At a guard
+//! page of the debug heap the kernel answers `EFAULT`, an error that the program would not get
+//! without heapwright. So each call is verified first, and is made in spite of a finding (see
+//! `kernel`). `table` explains the form of a line, and has the calls that the hardened library
+//! checks (`read`, `recvfrom`, `getcwd`, ...).
 //!
 //! | argument | bytes that are verified |
 //! |---|---|
@@ -44,7 +44,6 @@ type OldTimes = *const [timeval; 2];
 /// A set of signals, as the kernel has it.
 type Signals = *const u64;
 type OldSignals = *mut u64;
-/// A place in a file.
 type Place = *mut off64_t;
 type Length = *mut socklen_t;
 type Id = *mut c_uint;
@@ -280,8 +279,7 @@ functions! { CALLS:
     getitimer(which: c_int, to: *mut itimerval) -> c_int { fills(to) }
     setitimer(which: c_int, new: *const itimerval, old: *mut itimerval) -> c_int { takes(new), fills(old) }
 
-    // Signals. (`sigaction`, which is interposed elsewhere, passes no memory of the program to the
-    // kernel.)
+    // Signals. (`sigaction`, interposed elsewhere, passes no memory of the program on.)
     sigprocmask(how: c_int, new: Signals, old: OldSignals) -> c_int { takes(new), fills(old) }
     pthread_sigmask(how: c_int, new: Signals, old: OldSignals) -> c_int { takes(new), fills(old) }
     sigpending(to: OldSignals) -> c_int { fills(to) }

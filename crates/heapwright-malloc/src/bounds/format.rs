@@ -59,7 +59,6 @@ impl Arguments {
     }
 }
 
-/// The fields of a `va_list` on aarch64.
 #[cfg(target_arch = "aarch64")]
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -73,7 +72,6 @@ pub(super) struct Arguments {
 
 #[cfg(target_arch = "aarch64")]
 impl Arguments {
-    /// The address of the next integer or pointer.
     pub(super) fn word(&mut self) -> *const u8 {
         if self.words_left < 0 {
             self.words_left += 8;
@@ -82,7 +80,6 @@ impl Arguments {
         self.on_stack(8)
     }
 
-    /// Skips a `double`.
     fn skip_number(&mut self) {
         if self.vectors_left < 0 {
             self.vectors_left += 16;

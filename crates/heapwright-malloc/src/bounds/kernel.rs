@@ -11,19 +11,17 @@
 //! ```
 //!
 //! A limit may exceed the block although the function writes no more than the block has (`fgets`,
-//! `read`). So [`Room::judge`] looks at the result after the call. It reports a write beyond the
-//! block, or a limit that is too large.
+//! `read`). So [`Room::judge`] compares the result with the block after the call.
 //!
-//! The kernel answers `EFAULT` at a guard page. Without heapwright there is no guard page, so the
-//! kernel must not meet one. Beyond a block the kernel reads zeros, and its writes are dropped
-//! afterwards. So no path or struct depends on the debug heap's bytes behind the block.
+//! The kernel must not meet a guard page, where it answers `EFAULT`. Beyond a block it reads zeros,
+//! and its writes are dropped afterwards. So no path or struct depends on the debug heap's bytes
+//! behind the block.
 //!
-//! **Foreign memory.** A program may pass an invalid pointer. The kernel refuses such a pointer;
-//! the check does not. The checks read lengths and lists of parts themselves, after [`is_there`]
-//! has found them readable.
+//! **Foreign memory.** The kernel refuses an invalid pointer; the check does not. The checks read
+//! lengths and lists of parts themselves, after [`is_there`] has found them readable.
 //!
-//! **Anywhere.** Calls come from signal handlers, and between `vfork` and `exec`. So nothing here
-//! allocates, and guard pages are lifted only if no call of the heap was interrupted.
+//! **Anywhere.** Signal handlers make these calls, and so does code between `vfork` and `exec`. So
+//! nothing here allocates, and guard pages are lifted only if no call of the heap was interrupted.
 
 use super::{Access, bounded};
 use core::cell::Cell;
@@ -44,14 +42,11 @@ const PATH: usize = 4096;
 /// The effect of a failed check.
 #[derive(Clone, Copy)]
 pub(super) enum Stage<'a> {
-    /// Reports a finding, and sets the cell.
     Look(&'a Cell<bool>),
-    /// Makes room for the memory that a check found wrong.
     GoThrough(&'a Room),
 }
 
 impl Stage<'_> {
-    /// Reports wrong memory, or makes room for it.
     pub(super) fn refuse(self, name: &'static str, access: Access, address: usize, bytes: usize) {
         match self {
             Self::Look(is_wrong) => {
@@ -72,20 +67,17 @@ pub(super) struct Room {
     copied: [Cell<Copied>; COPIED],
     bytes: [Cell<u8>; BYTES],
     used: Cell<usize>,
-    /// The limit that the result is compared with.
     limit: Cell<Option<Limit>>,
 }
 
 /// The meaning of a function's result: the bytes that the function has written.
 #[derive(Clone, Copy)]
 pub(super) enum Filled {
-    /// The result is the number of bytes.
     Bytes,
-    /// The result is a number of objects of this size.
+    /// The result counts objects of this size.
     Items(usize),
     /// The function has written a string and its end, unless the result is null or an error.
     Text,
-    /// The same with wide characters.
     Wide,
 }
 
@@ -97,7 +89,6 @@ struct Limit {
     filled: Filled,
 }
 
-/// Memory that is copied for the call.
 #[derive(Clone, Copy)]
 struct Copied {
     from: *mut u8,
@@ -182,10 +173,9 @@ impl Room {
         }
     }
 
-    /// Copies the `bytes` bytes at `from`: the `left` bytes that the block has, and zeros behind
-    /// them. After a write the first `left` bytes are copied back. Without an `access`, the bytes
-    /// are a string. Returns false if the copy would be too long, or if bytes beyond `left` exist
-    /// (poisoned ones, say).
+    /// Copies the `left` bytes that the block has at `from`, with zeros behind them, up to `bytes`.
+    /// After a write the `left` bytes are copied back. Without an `access`, the bytes are a string.
+    /// False: the copy would be too long, or bytes beyond `left` exist (poisoned ones, say).
     #[inline(never)]
     fn copy(&self, from: *mut u8, left: usize, bytes: usize, access: Option<Access>) -> bool {
         let (start, is_there) = (self.used.get(), heap::poisoned_bytes(from.addr() + left, 1));
@@ -299,7 +289,6 @@ pub(super) use lists::{checked, execl, execle, execlp, is_there, syscall};
 #[cfg(heapwright_reads)]
 pub(crate) use lists::{controls_process, exchange};
 
-/// The checks that only `libheapwright-check.so` makes.
 #[cfg(heapwright_reads)]
 mod lists {
     use super::super::text::length;
@@ -311,9 +300,7 @@ mod lists {
     use heapwright_entry_reads::SLOTS;
     use libc::{c_int, c_long, c_uint, c_ulong, c_void, iovec, mmsghdr, msghdr};
 
-    /// The most parts, and the most messages, that the kernel takes.
     const MOST_PARTS: usize = 1024;
-    /// The most words of a call of `execl`.
     const MOST_WORDS: usize = 256;
     const PAGE: usize = 4096;
     /// Bytes above a function's own frame that belong to the frames of its callers.
@@ -491,7 +478,6 @@ mod lists {
             }
         }
 
-        /// The kernel will access `bytes` bytes.
         fn accesses<T>(self, access: Access, at: *const T, bytes: usize) {
             if bytes > heap::room(at.addr()) {
                 self.refuse(access, at.addr(), bytes);
@@ -523,7 +509,6 @@ mod lists {
             self.each_part(parts, count, Access::Write);
         }
 
-        /// Checks a message and all memory to which it leads.
         fn each_part_of(self, message: *const msghdr, access: Access) {
             match access {
                 Access::Write => self.fills_bytes(message.cast_mut(), size_of::<msghdr>()),
@@ -646,8 +631,7 @@ mod lists {
             // TIOCGWINSZ, TIOCSWINSZ.
             0x5413 => (0, WINDOW),
             0x5414 => (WINDOW, 0),
-            // SIOCGIFCONF takes a length and a pointer; the other SIOC* up to SIOCGIFTXQLEN take
-            // one interface.
+            // SIOCGIFCONF takes a length and a pointer; the other SIOC* take one interface.
             0x8912 => (0, 16),
             0x8910..=0x8942 => (0, INTERFACE),
             // FS_IOC_GETFLAGS, FS_IOC_GETVERSION, BLKBSZGET; _SETFLAGS, _SETVERSION, BLKBSZSET:
@@ -701,8 +685,7 @@ mod lists {
         })
     }
 
-    /// [`checked`] for `prctl`. Its second argument is an address (of a name, or for a result) or a
-    /// number.
+    /// [`checked`] for `prctl`, whose second argument is an address or a number.
     pub(crate) fn controls_process(
         option: c_int,
         second: c_ulong,
@@ -744,8 +727,6 @@ mod lists {
         unsafe { execute(&SLOTS.execv, path, list, false) }
     }
 
-    /// `execlp`: as [`execl`], with `execvp`.
-    ///
     /// # Safety
     ///
     /// As [`execl`].
@@ -759,8 +740,6 @@ mod lists {
         unsafe { execute(&SLOTS.execvp, path, list, false) }
     }
 
-    /// `execle`: as [`execl`], with `execve`.
-    ///
     /// # Safety
     ///
     /// As [`execl`]; behind the null is the list of variables.

@@ -1,5 +1,4 @@
-//! Macros that turn the lines of a table into functions. The tables `table`, `readers` and `calls`
-//! explain the lines.
+//! Macros that turn the lines of the tables (`table`, `readers`, `calls`) into functions.
 //!
 //! ```text
 //!   memcpy(to, from, n) { .. }  -->  mod memcpy { real()      the C library's function
@@ -11,12 +10,10 @@
 //!
 //! A line uses the `SLOTS` that its table's file imports: the slots of that table's names.
 
-/// The functions of a table's lines, and the table itself.
 macro_rules! functions {
     ($TABLE:ident: $($name:ident $(as $real:ident)? ($($argument:ident: $type:ty),*) -> $result:ty { $($rule:tt)* })*) => {
         $( function!($TABLE $name, ($($argument: $type),*) -> $result, $($rule)*); )*
 
-        /// All functions of this table.
         pub(super) static $TABLE: &[Function] = &[$(
             Function {
                 real: name!($name $($real)?),
@@ -57,8 +54,7 @@ macro_rules! function {
 
             real!($name, ($($argument: $type),*) -> $result);
 
-            /// Calls the real function if the glance finds no mistake. Registers keep the
-            /// arguments.
+            /// Calls the real function if the glance finds no mistake. Arguments stay in registers.
             pub(super) unsafe extern "C" fn checked<const READS: bool>(
                 $($argument: $type),*
             ) -> $result {
@@ -71,7 +67,6 @@ macro_rules! function {
                 }
             }
 
-            /// Runs the checks, then calls the real function.
             #[inline(never)]
             unsafe extern "C" fn looked_at<const READS: bool>($($argument: $type),*) -> $result {
                 let is_wrong = Cell::new(false);
@@ -88,7 +83,6 @@ macro_rules! function {
                 unsafe { real()($($argument),*) }
             }
 
-            /// Makes the call in spite of a finding.
             #[cold]
             #[inline(never)]
             unsafe extern "C" fn in_spite<const READS: bool>($($argument: $type),*) -> $result {
@@ -108,7 +102,6 @@ macro_rules! function {
     };
 }
 
-/// The real function.
 macro_rules! real {
     ($name:ident, ($($argument:ident: $type:ty),*) -> $result:ty) => {
         #[inline(always)]

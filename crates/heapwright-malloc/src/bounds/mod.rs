@@ -18,11 +18,10 @@
 //!   own                heapwright's own calls of these functions, without checks
 //! ```
 //!
-//! **One table, two uses.** A line states a function's writes *and* reads. Each function is
-//! compiled twice from its line: with checks of writes, and with checks of both. The hardened
-//! library uses the first form: attacks are made of writes out of bounds, and checks of reads cost
-//! as much again. It lacks the functions that only read. `mode=debug` uses the second form: its
-//! heap knows each block's exact size, and whether it was freed.
+//! **One table, two uses.** A line states a function's writes *and* reads, and is compiled twice:
+//! with checks of writes, and with checks of both. The hardened library uses the first form,
+//! because checks of reads cost as much again. It lacks the functions that only read. `mode=debug`
+//! uses the second form: its heap knows each block's exact size, and whether it was freed.
 //!
 //! **An error** is one line of text, and ends the process. With `on_misuse=report` or `mode=debug`
 //! the real function then does its work, but printed text is cut.
@@ -92,47 +91,37 @@ const _: () = assert!(
     "a name has no line"
 );
 
-/// A line of the table.
 struct Function {
     /// The C library's function that does the work; `None`: this library does the work.
     real: Option<&'static CStr>,
     slot: &'static Slot,
     /// The form that checks writes; null: the function writes nothing.
     writes: *const c_void,
-    /// The form that checks writes and reads.
     both: *const c_void,
 }
 
 // SAFETY: the pointers lead to names and code, which are never written.
 unsafe impl Sync for Function {}
 
-/// The checks of a function.
 #[derive(Clone, Copy)]
 enum Checks {
     /// Nothing (`detect=-bounds`).
     None,
-    /// Writes.
     Writes,
-    /// Writes and reads.
     Both,
 }
 
 type Dlsym = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
 type Dlerror = unsafe extern "C" fn() -> *mut c_char;
 
-/// The state of the slots.
-///
 /// The first call of any of the functions fills the slots. The library's constructor, which knows
 /// the mode, fills them again and makes their pages read-only. Several threads, or a signal
 /// handler, may fill the slots at once. In the end the slots hold the functions for the mode. If
 /// another thread may still be writing when the constructor is done, the pages stay writable.
-/// (Another library's constructor can start such a thread.)
 static STAGE: AtomicU8 = AtomicU8::new(UNPREPARED);
 /// The constructor has not run.
 const UNPREPARED: u8 = 0;
-/// The constructor fills the slots for the mode.
 const PREPARING: u8 = 1;
-/// The constructor has filled the slots.
 const PREPARED: u8 = 2;
 
 /// Threads that fill the slots outside the constructor.
@@ -155,7 +144,6 @@ extern "C" fn heapwright_bounds_start() {
     EARLY.fetch_sub(1, Ordering::SeqCst);
 }
 
-/// The checks of the mode.
 fn asked_for() -> Checks {
     match (heap::checks_bounds(), heap::debugging()) {
         (false, _) => Checks::None,
@@ -177,14 +165,12 @@ pub(crate) fn prepare() {
     }
 }
 
-/// Makes the slots read-only.
 fn protect<T>(slots: &'static T) {
     let (start, length) = (ptr::from_ref(slots).cast_mut(), size_of::<T>());
     // SAFETY: the slots fill whole pages, by their alignment, and no later code writes to them.
     unsafe { libc::mprotect(start.cast(), length, libc::PROT_READ) };
 }
 
-/// All functions.
 fn functions() -> impl Iterator<Item = &'static Function> {
     #[cfg(heapwright_reads)]
     return TABLE.iter().chain(readers::READERS).chain(calls::CALLS);
@@ -192,8 +178,8 @@ fn functions() -> impl Iterator<Item = &'static Function> {
     TABLE.iter()
 }
 
-/// The name to look up in this C library: an older library has only the older form of a new
-/// function. (A failed `dlsym` allocates its error message.)
+/// The name to look up: an older C library has only the older form of a new function. (A failed
+/// `dlsym` allocates its error message.)
 fn known_name(name: &'static CStr) -> &'static CStr {
     const NEW: &[u8] = b"__isoc23_";
     if !name.to_bytes().starts_with(NEW) || glibc().is_some_and(|minor| minor >= 38) {
@@ -203,8 +189,7 @@ fn known_name(name: &'static CStr) -> &'static CStr {
     unsafe { CStr::from_ptr(name.as_ptr().wrapping_add(NEW.len())) }
 }
 
-/// Whether to look a function up: false before the constructor runs, for a name that the C library
-/// certainly lacks. (A failed `dlsym` allocates its error message.)
+/// Whether to look up a name: not before the constructor runs if the C library certainly lacks it.
 fn may_have(name: &CStr) -> bool {
     #[cfg(heapwright_reads)]
     if STAGE.load(Ordering::Relaxed) == UNPREPARED
@@ -246,7 +231,6 @@ unsafe extern "C" fn missing() -> isize {
     -1
 }
 
-/// A name, for constants.
 const fn string(text: &'static str) -> &'static CStr {
     match CStr::from_bytes_with_nul(text.as_bytes()) {
         Ok(string) => string,
@@ -347,7 +331,6 @@ struct Check<'a, const READS: bool> {
 }
 
 impl<const READS: bool> Check<'_, READS> {
-    /// `bytes` bytes at `to` will be written.
     #[inline(always)]
     fn writes<T>(self, to: *mut T, bytes: usize) {
         if bytes > heap::room(to.addr()) {
@@ -355,7 +338,6 @@ impl<const READS: bool> Check<'_, READS> {
         }
     }
 
-    /// `bytes` bytes at `from` will be read.
     #[inline(always)]
     fn reads<T>(self, from: *const T, bytes: usize) {
         if READS && bytes > heap::room(from.addr()) {
@@ -363,7 +345,6 @@ impl<const READS: bool> Check<'_, READS> {
         }
     }
 
-    /// Reports an access out of bounds.
     #[cold]
     #[inline(never)]
     fn refuse(self, access: Access, address: usize, bytes: usize) {
@@ -394,7 +375,6 @@ const fn product(count: usize, size: usize) -> usize {
     count.saturating_mul(size)
 }
 
-/// The bytes of `count` wide characters.
 #[inline(always)]
 const fn wide(count: usize) -> usize {
     product(count, size_of::<libc::wchar_t>())

@@ -1,10 +1,9 @@
 //! heapwright's own calls of the functions that it interposes: the real ones, without a check.
 //!
 //! The debug heap fills freed blocks, copies records and reads pages into its own memory for a leak
-//! check. The bounds of blocks do not apply there. The linker redirects these calls to `__wrap_*`
-//! (`--wrap` in the build script). heapwright-entry has the copies; this file has the few calls of
-//! the kernel. They use the C library's `syscall`, which is no cancellation point and needs no
-//! lookup.
+//! check, where no bounds apply. The linker redirects these calls to `__wrap_*` (`--wrap`).
+//! heapwright-entry has the copies; this file has the few calls of the kernel. They use the C
+//! library's `syscall`, which is no cancellation point and needs no lookup.
 
 use core::arch::global_asm;
 use core::ffi::CStr;
@@ -37,7 +36,6 @@ pub(super) fn set(find: impl Fn(&CStr) -> *mut c_void) {
     }
 }
 
-/// heapwright's own calls of the kernel, which are not checked.
 #[cfg(heapwright_reads)]
 mod calls {
     use super::*;
@@ -104,7 +102,6 @@ mod calls {
         -1
     }
 
-    /// Functions that pass their arguments to a call of the kernel.
     macro_rules! calls {
         ($(
             $name:ident($($argument:ident: $type:ty),*)
@@ -210,8 +207,7 @@ unsafe extern "C" fn __wrap_readlink(
     to: *mut c_char,
     bytes: size_t,
 ) -> ssize_t {
-    // SAFETY: the kernel reads the path, and writes at most `bytes` bytes, for which the caller has
-    // room.
+    // SAFETY: the kernel reads the path, and writes at most `bytes` bytes, for which there is room.
     unsafe { libc::syscall(libc::SYS_readlinkat, libc::AT_FDCWD, path, to, bytes) as ssize_t }
 }
 

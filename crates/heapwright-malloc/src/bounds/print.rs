@@ -27,14 +27,12 @@ unsafe extern "C" {
     static stdin: *mut FILE;
 }
 
-/// The C library's `vsnprintf`.
 fn real_vsnprintf() -> Snprintf {
     let real = SLOTS.vsnprintf.real.load(Ordering::Relaxed);
     // SAFETY: the slot holds the C library's function of that name, which has this type.
     unsafe { transmute::<*mut c_void, Snprintf>(real) }
 }
 
-/// The C library's `__vsnprintf_chk`.
 fn real_vsnprintf_chk() -> SnprintfChk {
     let real = SLOTS.__vsnprintf_chk.real.load(Ordering::Relaxed);
     // SAFETY: the slot holds the C library's function of that name, which has this type.
@@ -52,8 +50,6 @@ impl<const READS: bool> Check<'_, READS> {
     }
 }
 
-/// `vsprintf`.
-///
 /// # Safety
 ///
 /// As the C library's.
@@ -75,8 +71,6 @@ pub(super) unsafe fn sprintf<const READS: bool>(
     length
 }
 
-/// `vsnprintf`.
-///
 /// # Safety
 ///
 /// As the C library's.
@@ -99,8 +93,6 @@ pub(super) unsafe fn snprintf<const READS: bool>(
     length
 }
 
-/// `__vsprintf_chk`.
-///
 /// # Safety
 ///
 /// As the C library's.
@@ -124,8 +116,6 @@ pub(super) unsafe fn sprintf_chk<const READS: bool>(
     length
 }
 
-/// `__vsnprintf_chk`.
-///
 /// # Safety
 ///
 /// As the C library's.
@@ -152,8 +142,6 @@ pub(super) unsafe fn snprintf_chk<const READS: bool>(
     length
 }
 
-/// `gets`.
-///
 /// # Safety
 ///
 /// As the C library's.
@@ -170,8 +158,6 @@ pub(super) unsafe fn gets<const READS: bool>(
     }
 }
 
-/// `__gets_chk`.
-///
 /// # Safety
 ///
 /// As the C library's.

@@ -30,11 +30,9 @@ const MOST_VALUE: usize = 4096;
 const PAGE: usize = 4096;
 
 unsafe extern "C" {
-    /// The program's variables.
     static environ: Strings;
 }
 
-/// The variables of the calling program.
 fn own_variables() -> Strings {
     // SAFETY: the C library's word. A thread that changes it meanwhile races with the call itself.
     unsafe { (&raw const environ).read() }
@@ -123,7 +121,6 @@ pub(super) fn returned(started: Option<Unchecked>) {
     }
 }
 
-/// The note for `SYS_execve` by number, with its first and third argument.
 pub(super) fn started_by(number: c_long, name: Word, variables: Word) -> Option<Unchecked> {
     if number != libc::SYS_execve {
         return None;
@@ -133,7 +130,6 @@ pub(super) fn started_by(number: c_long, name: Word, variables: Word) -> Option<
     note(process::id(), b"", name, variables)
 }
 
-/// The argument for the real function: its copy, if the `room` of the call has a copy.
 fn passed<T: Copy>(room: Option<&Room>, argument: T) -> T {
     room.map_or(argument, |room| room.pass(argument))
 }

@@ -1,7 +1,6 @@
-//! The second table: functions of the C library that read. Some also write memory that the
-//! library's own `__*_chk` forms cannot check. Calls of the kernel are in the third table
-//! (`calls`). `libheapwright-check.so` has these functions, for `mode=debug`. The first table
-//! (`table`) explains the form of a line.
+//! The second table: functions of the C library that read, in `libheapwright-check.so`, for
+//! `mode=debug`. Some also write memory that the library's own `__*_chk` forms cannot check.
+//! `table` explains the form of a line.
 //!
 //! | argument | bytes that are verified |
 //! |---|---|
@@ -24,7 +23,6 @@ use libc::{
 };
 
 type End = *mut *mut c_char;
-/// A function that compares.
 type Compare = *mut c_void;
 
 const ALL: usize = usize::MAX;

@@ -8,9 +8,9 @@
 //! ```
 //!
 //! The checks read a block's bytes, and the real function reads them again. Only `strlen`, the most
-//! frequent function, returns the check's own count. That count ends with the block if the string
-//! has no end there. No check reads beyond a block's end. A check stops where the function stops.
-//! If a program splits a long text by words, no check reads all remaining text for each word.
+//! frequent function, returns the check's own count, which ends with the block. A check stops where
+//! the function stops, and never reads beyond the block. So a program that splits a long text by
+//! words stays linear.
 
 use super::text::{Character, length};
 use super::{Access, Check, Glance, bounded, product};
@@ -63,12 +63,10 @@ fn is_of_float(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"+-.(_".contains(&byte)
 }
 
-/// The characters that may precede a number.
 fn is_space(byte: u8) -> bool {
     b" \t\n\x0b\x0c\r".contains(&byte)
 }
 
-/// The characters of a set that is given as a string.
 fn characters(set: *const c_char) -> [bool; 256] {
     let mut has = [false; 256];
     for at in 0..length(set, bounded(set).unwrap_or(usize::MAX)) {

@@ -20,7 +20,6 @@
 //! `getcwd`) the limit is checked, as in the C library's own `__*_chk` forms.
 //!
 //! A new function is a line here, a name in heapwright-entry, and a number in heapwright-record.
-//! Functions that only read are in `readers`, and calls of the kernel in `calls`.
 
 use super::{Check, Filled, Function, Glance, Room, Stage, counted, print, product, text, wide};
 use core::cell::Cell;

@@ -1,12 +1,9 @@
 //! Strings: the checks read the source, up to the destination's room, to learn how much will be
-//! written.
+//! written. If a string does not fit, the checks read it to its end, to report its length.
 //!
-//! Plain and wide strings share the checks; they differ in a character's size and in the C
-//! library's function that finds the end. If a string does not fit, the checks read it to its end,
-//! to report its length.
+//! Plain and wide strings share the checks.
 //!
-//! `strlcpy` and `strlcat` are implemented here, because older C libraries lack them: each is a
-//! length and a copy.
+//! `strlcpy` and `strlcat` are implemented here, because older C libraries lack them.
 
 use super::{Access, Check, SLOTS, bounded};
 use core::mem::transmute;
@@ -17,7 +14,6 @@ unsafe extern "C" {
     fn wcsnlen(text: *const wchar_t, most: size_t) -> size_t;
 }
 
-/// A character of strings.
 pub(super) trait Character: Copy + PartialEq + Default {
     /// Characters before the string's end, at most `most`.
     ///
@@ -41,7 +37,6 @@ impl Character for wchar_t {
     }
 }
 
-/// The most characters that fit between `from` and the last address.
 fn most<C>(from: *const C) -> usize {
     (usize::MAX - from.addr()) / size_of::<C>()
 }
@@ -125,8 +120,6 @@ impl<const READS: bool> Check<'_, READS> {
     }
 }
 
-/// The C library's own copy.
-///
 /// # Safety
 ///
 /// As `memcpy`.

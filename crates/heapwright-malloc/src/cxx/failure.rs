@@ -4,9 +4,7 @@
 //! and tries again; without a handler it throws `std::bad_alloc`. Both the handler and the thrower
 //! may throw, and Rust built with `panic=abort` cannot be unwound through. So no Rust frame may be
 //! on the stack at that moment. The operator ends in a tail call of [`new_slow`], which is assembly
-//! with its unwinding written out. The assembly calls only Rust functions that cannot throw. (A
-//! test throws through it, and another reads the disassembly to see that the operator *jumps*
-//! there.)
+//! with its unwinding written out. The assembly calls only Rust functions that cannot throw.
 //!
 //! ```text
 //!   caller (C++)                         caller (C++)
@@ -19,8 +17,8 @@ use core::arch::naked_asm;
 use heapwright::heap::{self, NEW, NEW_ARRAY};
 use libc::{c_void, size_t};
 
-/// All of `operator new`. After each failed attempt the new-handler is called, and another attempt
-/// follows. Without a handler, throws `std::bad_alloc`.
+/// All of `operator new`: attempts, with the new-handler called between them. Without a handler,
+/// throws `std::bad_alloc`.
 ///
 /// The frame keeps the request in two callee-saved registers, and can be unwound at each call.
 ///
@@ -163,10 +161,10 @@ extern "C" fn helper(alignment: size_t) -> *mut c_void {
     cxx_runtime::new_handler()
 }
 
-/// Throws `std::bad_alloc` into the caller: finds the function that throws it in this process,
-/// gives up its own frame and jumps there.
+/// Throws `std::bad_alloc` into the caller: gives up its own frame and jumps to the function that
+/// throws.
 ///
-/// `prepare_bad_alloc` writes four words to the stack: the function and its arguments.
+/// `prepare_bad_alloc` writes four words to the stack: that function and its arguments.
 #[unsafe(naked)]
 extern "C" fn throw_bad_alloc() -> *mut c_void {
     #[cfg(target_arch = "x86_64")]

@@ -1,18 +1,16 @@
 //! Forms of `new` and `delete` that forward to another form, and how a debug heap tells them apart.
 //!
-//! **Forwarding.** A program may replace some forms and rely on the others to call its own.
-//! (Programs that count allocations replace `new(n)` and `delete(p)` alone, and the compiler calls
-//! `delete(p, n)`.) So each forwarding form is one jump to the program's operator, or to ours if
-//! there is none. The jump goes through the symbol table, or through a table of our own,
-//! [`FORWARD`], which the dynamic linker fills in the same way.
+//! **Forwarding.** A program may replace some forms and rely on the others to call its own. (The
+//! compiler calls `delete(p, n)` where a program has replaced `delete(p)` alone.) So each
+//! forwarding form is one jump to the program's operator, or to ours if there is none. The jump
+//! goes through the symbol table, or through a table of our own, [`FORWARD`], which the dynamic
+//! linker fills in the same way.
 //!
 //! **Telling apart.** A debug heap must know `new[]` from `new`, and the sizes and alignments of
-//! `delete`. The forms that do the work report the alignment (`heap::NEW`). A forwarding form loses
-//! all this. So debug mode and hardened mode replace words of [`FORWARD`] by functions that do the
-//! work at once and report everything. A word is replaced if its operator is ours, and so is each
-//! operator to which that operator forwards. If the program has replaced an operator, the word
-//! stays. The program's operator then runs, as the standard says, and its own calls are reported.
-//! [`distinguish_forms`] does this twice.
+//! `delete`. A forwarding form loses all this. So debug mode and hardened mode replace words of
+//! [`FORWARD`] by functions that do the work at once and report everything ([`distinguish_forms`]).
+//! They replace a word only if its operator, and each operator to which that one forwards, is ours.
+//! Otherwise the program's operator runs, and its own calls are reported.
 //!
 //! ```text
 //!                       fast mode              debug mode
@@ -23,7 +21,7 @@
 //! ```
 //!
 //! Fast mode pays nothing: the jump reads a word of [`FORWARD`] instead of a word of the symbol
-//! table. [`FORWARD`] is as safe as the symbol table: it lies in `.data.rel.ro`.
+//! table. Both tables become read-only (`.data.rel.ro`).
 
 use super::failure::new_array_slow;
 use super::{_ZdlPv, _ZdlPvSt11align_val_t, _Znwm, _ZnwmSt11align_val_t};
@@ -53,12 +51,10 @@ pub(super) extern "C" fn delete_sized(block: *mut c_void, size: size_t) {
 }
 
 /// The targets of the forwarding forms that lose information. The dynamic linker makes the section
-/// read-only before any code runs. Only debug mode and hardened mode make the page writable again,
-/// and leave it so.
+/// read-only before any code runs; debug and hardened mode make it writable for good.
 #[repr(C, align(64))]
 struct Forward([AtomicPtr<c_void>; FORWARDING]);
 
-/// The number of these forms, and the index of each.
 const FORWARDING: usize = 8;
 const NEW_ARRAY_PLAIN: usize = 0;
 const NEW_ARRAY_ALIGNED: usize = 1;
@@ -98,7 +94,6 @@ fn reporting(form: usize) -> (*mut c_void, Option<usize>) {
     }
 }
 
-/// Whether an address is one of our operators.
 fn is_ours(operator: *mut c_void) -> bool {
     let (start, stop): (*mut c_void, *mut c_void);
     #[cfg(target_arch = "x86_64")]
@@ -144,9 +139,8 @@ fn leads_to_us(form: usize) -> bool {
 /// block to it. The constructor calls this.
 pub(crate) fn notice_replacements() {
     if !leads_to_us(DELETE_SIZED) {
-        // SAFETY: constructors run one at a time, before `main` and before `dlopen` returns. If a
-        // constructor of another library has started a thread, that thread reads the old tag or the
-        // new one.
+        // SAFETY: constructors run one at a time, before `main` and before `dlopen` returns. A
+        // thread that another library's constructor has started reads the old tag or the new one.
         unsafe { heap::forward_sized_frees() };
     }
 }
@@ -159,10 +153,9 @@ extern "C" fn tell_forms_apart() {
 /// Makes each forwarding form report itself to the heap, unless the program has replaced its
 /// target. Returns whether the program has replaced no operator.
 ///
-/// In debug mode and in hardened mode the heap calls this at its start, before its first block.
-/// (Constructors of other libraries run before ours, and `delete[]` frees their blocks of `new[]`
-/// at exit.) Our constructor calls it again, because a program may allocate before the dynamic
-/// linker has filled in the table. The second call changes nothing that the first has set.
+/// In debug mode and hardened mode the heap calls this before its first block: other libraries'
+/// constructors run before ours. Our constructor calls it again, because a program may allocate
+/// before the dynamic linker has filled in the table.
 #[cold]
 pub(crate) fn distinguish_forms() -> bool {
     // Decide before the first store: the words are still the linker's.
@@ -203,8 +196,7 @@ macro_rules! to_slow {
     };
 }
 
-/// `new[](n)`, reporting. Beside the function lies the word by which the heap's start finds
-/// [`tell_forms_apart`].
+/// `new[](n)`, reporting. The heap's start finds [`tell_forms_apart`] by the word beside it.
 #[unsafe(naked)]
 #[allow(named_asm_labels, reason = "the heap's start finds the word by its name")]
 extern "C" fn new_array() {
@@ -232,26 +224,22 @@ unsafe extern "C" fn give_sized(block: *mut c_void, size: size_t) {
     unsafe { heap::free_sized_from::<NEW>(block.cast(), size) };
 }
 
-/// `delete[](p)`, reporting.
 unsafe extern "C" fn give_array(block: *mut c_void) {
     // SAFETY: as the caller promises.
     unsafe { heap::free_from::<NEW_ARRAY>(block.cast()) };
 }
 
-/// `delete[](p, n)`, reporting.
 unsafe extern "C" fn give_array_sized(block: *mut c_void, size: size_t) {
     // SAFETY: as the caller promises.
     unsafe { heap::free_sized_from::<NEW_ARRAY>(block.cast(), size) };
 }
 
-/// `delete[](p, align)`, reporting.
 unsafe extern "C" fn give_array_aligned(block: *mut c_void, alignment: size_t) {
     // SAFETY: as the caller promises.
     unsafe { heap::free_aligned_from::<NEW_ARRAY>(block.cast(), alignment) };
 }
 
-/// `delete(p, n, align)` and `delete[](p, n, align)`, reporting. The form has already exchanged the
-/// last two arguments.
+/// `delete(p, n, align)` and `delete[](p, n, align)`, reporting, with the last arguments exchanged.
 unsafe extern "C" fn give_sized_aligned<const FROM: u8>(
     block: *mut c_void,
     alignment: size_t,
@@ -261,9 +249,8 @@ unsafe extern "C" fn give_sized_aligned<const FROM: u8>(
     unsafe { heap::free_sized_aligned_from::<FROM>(block.cast(), size, alignment) };
 }
 
-/// A form that calls another form with its own leading arguments, and has nothing more to report.
-/// It is one jump through the global offset table, which has the program's own operator, if there
-/// is one.
+/// A form that forwards, and has nothing more to report: one jump through the global offset table,
+/// which has the program's own operator, if there is one.
 macro_rules! forwarding {
     ($( $(#[$doc:meta])* $from:ident => $to:literal; )*) => {
         $(
@@ -298,9 +285,8 @@ forwarding! {
     _ZdaPvSt11align_val_tRKSt9nothrow_t => "_ZdaPvSt11align_val_t";
 }
 
-/// A form that calls another form. The other form cannot tell this call from a direct call. The
-/// form is one jump through its place in [`FORWARD`]. The instructions in brackets precede the
-/// jump, for x86-64 and for aarch64.
+/// A form that forwards, and that the other form cannot tell from a direct call: one jump through
+/// its place in [`FORWARD`]. The instructions in brackets precede the jump, for x86-64 and aarch64.
 macro_rules! forwarding_apart {
     ($( $(#[$doc:meta])* $from:ident => $place:ident [$($x86:literal),*] [$($arm:literal),*]; )*) => {
         $(

@@ -21,9 +21,8 @@ const LANDING_PAD: usize = 4 + 4;
 /// A form that calls another form, and returns null if that form throws.
 ///
 /// The frame is one word (two on aarch64), and its first call may throw. Then
-/// [`nothrow_personality`] continues at the landing pad, with the exception in the register of a
-/// function's result. The landing pad follows the ordinary end, [`LANDING_PAD`] bytes after the
-/// call.
+/// [`nothrow_personality`] continues at the landing pad, [`LANDING_PAD`] bytes after the call, with
+/// the exception in the register of a function's result.
 macro_rules! nothrow {
     ($( $(#[$doc:meta])* $from:ident => $to:literal; )*) => {
         $(
@@ -100,10 +99,9 @@ nothrow! {
     _ZnamSt11align_val_tRKSt9nothrow_t => "_ZnamSt11align_val_t";
 }
 
-/// Tells the unwinder whether an exception stops at the frame of a nothrow form.
-///
-/// Every exception stops there, except a forced unwinding. If the unwinder's own functions cannot
-/// be found, the exception continues into the caller, which is noexcept and ends the program.
+/// Tells the unwinder whether an exception stops at the frame of a nothrow form. Every exception
+/// stops there, except a forced unwinding. If the unwinder's own functions cannot be found, the
+/// exception continues into the caller, which is noexcept and ends the program.
 ///
 /// # Safety
 ///

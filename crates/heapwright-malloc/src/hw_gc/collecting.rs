@@ -1,5 +1,4 @@
-//! When a collection begins and how far it goes; which objects may move; and when collections are
-//! deferred.
+//! When a collection begins, how far it goes, which objects it moves, and when it is deferred.
 
 use core::ffi::c_void;
 
@@ -61,8 +60,7 @@ pub unsafe extern "C" fn hw_gc_collect_minor(mutator: *mut GcMutator) -> bool {
 pub unsafe extern "C" fn hw_gc_compact(mutator: *mut GcMutator) {
     // SAFETY: by the contract the mutator is attached and belongs to the caller.
     let mutator = unsafe { of(mutator) };
-    // SAFETY: by the contract the caller fulfils the duties of heapwright_gc.h for objects
-    // that move.
+    // SAFETY: as the caller promises.
     unsafe { mutator.compact() };
 }
 
@@ -76,8 +74,7 @@ pub unsafe extern "C" fn hw_gc_compact(mutator: *mut GcMutator) {
 pub unsafe extern "C" fn hw_gc_compact_all(mutator: *mut GcMutator) {
     // SAFETY: by the contract the mutator is attached and belongs to the caller.
     let mutator = unsafe { of(mutator) };
-    // SAFETY: by the contract the caller fulfils the duties of heapwright_gc.h for objects
-    // that move.
+    // SAFETY: as the caller promises.
     unsafe { mutator.compact_all() };
 }
 
@@ -91,8 +88,7 @@ pub unsafe extern "C" fn hw_gc_compact_all(mutator: *mut GcMutator) {
 pub unsafe extern "C" fn hw_gc_ask_compact(mutator: *mut GcMutator) {
     // SAFETY: by the contract the mutator is attached and belongs to the caller.
     let mutator = unsafe { of(mutator) };
-    // SAFETY: by the contract the caller fulfils the duties of heapwright_gc.h for objects
-    // that move.
+    // SAFETY: as the caller promises.
     unsafe { mutator.ask_compact() };
 }
 

@@ -4,8 +4,7 @@
 //!   at work --hw_gc_leave--> outside: collections go on without it --hw_gc_enter--> at work
 //! ```
 //!
-//! `hw_gc_leave` is a jump: no frame of ours is on the stack that may be scanned while the thread
-//! is outside.
+//! `hw_gc_leave` is a jump: no frame of ours is on the stack that may be scanned meanwhile.
 
 use core::ffi::c_void;
 
@@ -45,7 +44,6 @@ pub unsafe extern "C" fn hw_gc_safepoint(mutator: *mut GcMutator) {
     unsafe { mutator.safepoint() };
 }
 
-/// A jump.
 #[cfg(target_arch = "x86_64")]
 macro_rules! jump {
     () => {
@@ -53,7 +51,6 @@ macro_rules! jump {
     };
 }
 
-/// A jump.
 #[cfg(target_arch = "aarch64")]
 macro_rules! jump {
     () => {

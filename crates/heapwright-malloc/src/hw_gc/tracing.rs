@@ -1,8 +1,5 @@
-//! The runtime's reports while its objects are traced: references of each kind, ranges, words that
-//! may be references.
-//!
-//! `trace` and `roots` of a `hw_gc_runtime` call these functions, in the thread that the collector
-//! runs them in.
+//! The runtime's reports while its objects are traced. `trace` and `roots` of a `hw_gc_runtime`
+//! call these functions, in the thread that the collector runs them in.
 
 use core::ffi::c_void;
 

@@ -8,7 +8,6 @@ use crate::hw_gc_types::{GcHeap, GcTracer, GcWeakPass};
 
 type Pass = unsafe extern "C" fn(tracer: &heapwright::gc::raw::Tracer, context: *mut c_void);
 
-/// The library's type of a pass.
 fn pass_of(pass: GcWeakPass) -> Option<Pass> {
     // SAFETY: both types are pointers to functions with the same arguments.
     unsafe { core::mem::transmute::<GcWeakPass, Option<Pass>>(pass) }

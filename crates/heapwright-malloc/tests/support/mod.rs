@@ -30,13 +30,11 @@ use std::time::{Duration, Instant};
 /// The longest time that a program may take. (A deadlock would last for ever.)
 pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 
-/// The repository's root.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the root exists")
 }
 
-/// A directory for the tests' files, one for each compiler: programs of another C library have the
-/// same names.
+/// The tests' files, a directory per compiler: programs of another C library have the same names.
 pub(crate) fn scratch() -> PathBuf {
     let compiler = std::env::var("CC").unwrap_or_default();
     let name = Path::new(&compiler).file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -47,9 +45,9 @@ pub(crate) fn scratch() -> PathBuf {
 
 /// The directory that holds `libheapwright.so` and `libheapwright.a`.
 ///
-/// The library is built once, in the release profile, by a cargo of its own in a target directory
-/// of its own. (The cargo that runs the tests holds the lock of their directory.) It is built
-/// alone: features of other members of the workspace could bring std into it.
+/// A cargo of its own builds the library once, in the release profile, in a target directory of its
+/// own: the running cargo holds the lock of the tests' directory. The library is built alone,
+/// because features of other members of the workspace could bring std into it.
 pub(crate) fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
@@ -99,12 +97,10 @@ pub(crate) fn observing_library() -> Option<PathBuf> {
         .clone()
 }
 
-/// The shared library.
 pub(crate) fn shared_library() -> PathBuf {
     library().join("libheapwright.so")
 }
 
-/// The way in which a program gets its allocator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
     /// The C library's own allocator, which shows that the test itself is right.
@@ -119,19 +115,15 @@ pub(crate) enum How {
     Static,
 }
 
-/// Every way but the plain one.
 pub(crate) const ON_HEAPWRIGHT: [How; 4] = [How::Preload, How::Linked, How::Archive, How::Static];
 
-/// Every way.
 pub(crate) const EVERY_WAY: [How; 5] =
     [How::Plain, How::Preload, How::Linked, How::Archive, How::Static];
 
-/// The path of a program's source.
 pub(crate) fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name)
 }
 
-/// The compiler for a source.
 fn compiler(name: &str) -> Command {
     let (variable, default) = if name.ends_with(".cc") { ("CXX", "c++") } else { ("CC", "cc") };
     let mut command = Command::new(std::env::var(variable).unwrap_or_else(|_| default.into()));
@@ -150,8 +142,7 @@ fn compiler(name: &str) -> Command {
     command
 }
 
-/// Adds the cache model or the mode that all tests must run with, if there is one, to a test's
-/// options.
+/// Adds the cache model or the mode that all tests must run with, if any, to a test's options.
 fn add_options(command: &mut Command) {
     let asked = |name: &str, option: &str| Some(format!("{option}={}", std::env::var(name).ok()?));
     let Some(mut options) =
@@ -170,7 +161,6 @@ fn add_options(command: &mut Command) {
     command.env("HEAPWRIGHT", options);
 }
 
-/// Runs a command that must succeed.
 fn must(command: &mut Command) {
     let output = command.output().expect("the command can be started");
     assert!(
@@ -188,7 +178,6 @@ fn is_fresh(made: &Path, from: &[&Path]) -> bool {
     from.iter().all(|path| age(path).is_ok_and(|t| t < made))
 }
 
-/// Compiles a program for a way to run it, unless it is already compiled.
 pub(crate) fn compile(name: &str, how: How, flags: &[&str]) -> PathBuf {
     let library = library();
     let archive = library.join("libheapwright.a");
@@ -248,12 +237,10 @@ pub(crate) fn compile(name: &str, how: How, flags: &[&str]) -> PathBuf {
     made
 }
 
-/// Compiles a library that a program opens.
 pub(crate) fn compile_plugin(name: &str, flags: &[&str]) -> PathBuf {
     compile(name, How::Plain, &[&["-shared", "-fPIC"], flags].concat())
 }
 
-/// A command that runs a program with one way of linking.
 pub(crate) fn command(program: impl AsRef<Path>, how: How) -> Command {
     command_with(program, how, shared_library())
 }
@@ -301,12 +288,9 @@ pub(crate) fn without_files(command: &mut Command, files: &'static [i32]) {
     unsafe { command.pre_exec(close) };
 }
 
-/// The result of a program.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// The exit status.
     pub(crate) status: ExitStatus,
-    /// The standard output.
     pub(crate) stdout: String,
     /// The standard error, of the program or of the library in it.
     pub(crate) stderr: String,
@@ -404,7 +388,6 @@ pub(crate) fn fine(name: &str, ways: &[How]) {
     fine_with(name, ways, &[]);
 }
 
-/// Like [`fine`], with flags for the compiler.
 #[track_caller]
 pub(crate) fn fine_with(name: &str, ways: &[How], flags: &[&str]) {
     // With a cache model or a mode, only the ways with different thread-local variables run. Runs
@@ -421,7 +404,6 @@ pub(crate) fn fine_with(name: &str, ways: &[How], flags: &[&str]) {
     }
 }
 
-/// Prints that a test was left out, and why.
 pub(crate) fn skip(why: &str) {
     println!("skipped: {why}");
 }
