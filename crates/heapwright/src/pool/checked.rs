@@ -21,7 +21,6 @@ use crate::misuse;
 /// The fill of free slots.
 const POISON: u8 = 0xDF;
 
-/// Returns a slot, or null.
 pub(super) fn alloc(store: &mut Store) -> *mut u8 {
     let returned = store.take_one();
     if let Some(slot) = returned {
@@ -67,7 +66,6 @@ pub(super) fn before_reset(store: &mut Store) {
     look_over_all(store);
 }
 
-/// Checks all free slots.
 fn look_over_all(store: &Store) {
     for segment in store.segments().iter().filter(|segment| segment.exists()) {
         for slot in 0..segment.carved {
@@ -78,8 +76,8 @@ fn look_over_all(store: &Store) {
     }
 }
 
-/// Reports at a pool's end how many slots are out without a key. The pool itself owns keyed
-/// objects. All free slots are in the sets.
+/// Reports at a pool's end how many slots are out without a key; the pool owns keyed objects. All
+/// free slots are in the sets.
 pub(super) fn at_end(store: &Store) {
     look_over_all(store);
     let (mut walk, mut count) = (Walk::default(), 0);

@@ -41,9 +41,8 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// Returns the shape for objects of `size` bytes aligned to `align`, a power of two. `None`:
-    /// the size or the alignment is too large. A slot takes at least a byte, so zero-sized objects
-    /// have addresses, indexes and keys.
+    /// Returns the shape for objects of this size and alignment. `None`: too large, or no power of
+    /// two. A slot takes at least a byte, so zero-sized objects have addresses, indexes and keys.
     pub(super) const fn of(size: usize, align: usize) -> Option<Self> {
         if !align.is_power_of_two() || align > 1 << 32 || size > 1 << 40 {
             return None;
@@ -54,7 +53,7 @@ impl Shape {
         Some(Self { size, align, inverse: inverse(size >> size.trailing_zeros()), first })
     }
 
-    /// Does the same as [`Shape::of`], but panics if the size or the alignment is too large.
+    /// Like [`Shape::of`], but panics if the size or the alignment is unsuitable.
     pub(super) const fn of_objects(size: usize, align: usize) -> Self {
         match Self::of(size, align) {
             Some(shape) => shape,
@@ -70,24 +69,20 @@ impl Shape {
         Self { first: if first < 32 { first } else { 32 }, ..self }
     }
 
-    /// Returns the bytes from one slot to the next.
     #[inline]
     pub(super) const fn size(&self) -> usize {
         self.size
     }
 
-    /// Returns the alignment of slots.
     pub(super) const fn align(&self) -> usize {
         self.align
     }
 
-    /// Returns the first index of `segment`.
     #[inline]
     pub(super) const fn first_index(&self, segment: usize) -> u64 {
         if segment == 0 { 0 } else { 1 << (self.first as usize + segment - 1) }
     }
 
-    /// Returns the number of indexes of `segment`.
     pub(super) const fn indexes(&self, segment: usize) -> u64 {
         let from = self.first_index(segment);
         let share = if segment == 0 { 1 << self.first } else { from };
@@ -111,9 +106,8 @@ impl Shape {
         if slot.wrapping_mul(self.size) == offset && slot <= offset { Some(slot) } else { None }
     }
 
-    /// Returns the bytes before the first slot of the pool with this id, so that first objects of
-    /// different pools lie in different cache sets. The result is zero for slots of whole pages,
-    /// because they would straddle one page more.
+    /// Returns the bytes before the first slot: first objects of different pools then lie in
+    /// different cache sets. Zero for slots of whole pages, which would straddle one page more.
     pub(super) const fn colour(&self, id: u32) -> usize {
         if self.size.is_multiple_of(PAGE) || self.align >= PAGE {
             return 0;

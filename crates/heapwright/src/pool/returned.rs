@@ -28,7 +28,6 @@ pub(super) struct Levels {
 }
 
 impl Levels {
-    /// Returns the levels of a set of `slots` slots.
     pub(super) fn of(slots: usize) -> Self {
         let mut levels = Self { from: [0; LEVELS], depth: 0, words: 0 };
         let mut bits = slots.max(1);
@@ -44,7 +43,6 @@ impl Levels {
         }
     }
 
-    /// Returns the number of words of all levels.
     pub(super) fn words(&self) -> usize {
         self.words as usize
     }
@@ -75,7 +73,6 @@ impl Levels {
         was
     }
 
-    /// Returns whether `slot` is in the set.
     pub(super) fn contains(&self, words: &[u64], slot: usize) -> bool {
         words[slot / 64] >> (slot % 64) & 1 != 0
     }
@@ -148,7 +145,6 @@ impl Levels {
         None
     }
 
-    /// Empties the set.
     pub(super) fn clear(&self, words: &mut [u64]) {
         while self.take_lowest(words, 64).1 != 0 {}
     }

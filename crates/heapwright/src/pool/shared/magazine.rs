@@ -15,8 +15,7 @@
 //! uses the store once in 63 operations.
 //!
 //! The size is eight bytes below a kilobyte, so a thread's own magazine takes a kilobyte of whole
-//! cache lines. The lock of a shared magazine takes 16 bytes more, and so another line. Zeroed
-//! memory is an empty magazine, so new memory need not be written.
+//! cache lines. The lock of a shared one adds 16 bytes. Zeroed memory is an empty magazine.
 //!
 //! Invariants: slots below `count` are free, and each is in one place only. Only one thread at a
 //! time touches the slots: the owner of the magazine, or the holder of its lock. The count is
@@ -37,14 +36,10 @@ pub(super) const ROUNDS: usize = 126;
 /// The number of slots that a refill or an overflow moves.
 const BATCH: usize = ROUNDS / 2;
 
-/// Free slots; the zero value is empty.
-///
-/// The magazine belongs to one thread, or a lock guards it. The lock lies before the count, in the
-/// same cache line (see `registry::shared`).
+/// Free slots. The lock of a shared magazine lies before the count, in the same cache line (see
+/// `registry::shared`).
 #[repr(C)]
 pub(super) struct Magazine {
-    /// The thread that holds the magazine writes the count; any thread reads the count for
-    /// statistics.
     count: AtomicUsize,
     slots: UnsafeCell<[*mut u8; ROUNDS]>,
 }
@@ -69,7 +64,6 @@ unsafe impl Place for Magazine {
 }
 
 impl Magazine {
-    /// Returns the number of slots; any thread may read it.
     #[inline(always)]
     pub(super) fn count(&self) -> usize {
         self.count.load(Ordering::Relaxed)
@@ -80,7 +74,6 @@ impl Magazine {
         self.count.store(count, Ordering::Relaxed);
     }
 
-    /// Returns the address of entry `at`.
     #[inline(always)]
     fn place(&self, at: usize) -> *mut *mut u8 {
         self.slots.get().cast::<*mut u8>().wrapping_add(at)
