@@ -13,8 +13,7 @@ use core::slice;
 use super::make::Memory;
 use crate::refused::Refused;
 
-/// Owned elements in the memory of an arena. The buffer's end drops the elements, and frees the
-/// block if it is the arena's last one.
+/// Owned elements. The buffer's drop drops them, and frees the block if it is the arena's last one.
 pub(super) struct Buffer<'a, M: Memory, T> {
     memory: &'a M,
     first: NonNull<T>,
@@ -32,7 +31,6 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
         _ => 1,
     };
 
-    /// Creates an empty buffer. Takes no memory yet.
     #[inline]
     pub(super) const fn new(memory: &'a M) -> Self {
         // Elements without a size need no memory.
@@ -40,7 +38,6 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
         Self { memory, first: NonNull::dangling(), capacity, length: 0 }
     }
 
-    /// Creates a buffer with room for `capacity` elements.
     #[inline]
     pub(super) fn with_capacity(memory: &'a M, capacity: usize) -> Result<Self, Refused<()>> {
         let mut buffer = Self::new(memory);
@@ -104,8 +101,7 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
         self.move_to(usual).or_else(|| self.move_to(needed)).ok_or(Refused(()))
     }
 
-    /// Moves the elements to a block of this capacity, at least the length. `None`: there is no
-    /// memory.
+    /// Moves the elements to a block of this capacity, at least the length. `None`: no memory.
     #[cold]
     #[inline(never)]
     fn move_to(&mut self, capacity: usize) -> Option<()> {
@@ -196,7 +192,6 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
         }
     }
 
-    /// Appends copies.
     #[inline]
     pub(super) fn copy(&mut self, from: &[T]) -> Result<(), Refused<()>>
     where
@@ -210,7 +205,6 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
         Ok(())
     }
 
-    /// Inserts an element before `index`, which is at most the length.
     pub(super) fn insert(&mut self, index: usize, value: T) -> Result<(), Refused<T>> {
         assert!(index <= self.length, "index {index} is behind the length {}", self.length);
         if self.reserve(1).is_err() {
@@ -225,7 +219,6 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
         Ok(())
     }
 
-    /// Removes element `index`, which is below the length.
     pub(super) fn remove(&mut self, index: usize) -> T {
         assert!(index < self.length, "index {index} is not below the length {}", self.length);
         let at = self.at(index);
@@ -237,7 +230,6 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
         value
     }
 
-    /// Drops the elements from `length` on.
     pub(super) fn truncate(&mut self, length: usize) {
         let Some(count) = self.length.checked_sub(length) else { return };
         // Set before the destructors run: if a destructor panics, no element is dropped twice.
@@ -247,7 +239,6 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
         unsafe { rest.drop_in_place() };
     }
 
-    /// Keeps the elements that `keep` returns true for, in their order.
     pub(super) fn retain(&mut self, mut keep: impl FnMut(&mut T) -> bool) {
         /// The elements before `kept` stay. `keep` has not judged the elements from `next` on.
         struct Gap<'g, 'a, M: Memory, T> {
@@ -287,8 +278,7 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
         }
     }
 
-    /// Returns the elements, which live as long as the arena is borrowed and are not dropped. The
-    /// memory behind them goes back to the arena if the block is its last one.
+    /// Returns the elements, which are not dropped. Gives the memory behind them back if possible.
     #[inline]
     pub(super) fn into_parts(mut self) -> (NonNull<T>, usize) {
         self.shrink();

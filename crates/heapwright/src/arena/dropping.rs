@@ -28,14 +28,12 @@ struct Note {
     drop: unsafe fn(NonNull<Note>),
 }
 
-/// A value, and its note.
 #[repr(C)]
 struct One<T> {
     note: Note,
     value: T,
 }
 
-/// The note of elements.
 #[repr(C)]
 pub(crate) struct Elements {
     note: Note,
@@ -87,8 +85,7 @@ impl Dropping {
         self.last.set(at.as_ptr());
     }
 
-    /// Drops the values noted since `last`, then calls `back`. If a destructor panics, the panic
-    /// continues after the other destructors have run.
+    /// Drops the values noted since `last`, then calls `back`, even if a destructor panics.
     fn drop_to(&self, last: *mut Note, back: impl Fn(&Core)) {
         struct Remaining<'d, F: Fn(&Core)>(&'d Dropping, *mut Note, F);
         impl<F: Fn(&Core)> Remaining<'_, F> {
@@ -107,7 +104,6 @@ impl Dropping {
         }
         impl<F: Fn(&Core)> Drop for Remaining<'_, F> {
             fn drop(&mut self) {
-                // Drops the remaining values, if a destructor panicked.
                 self.run();
                 (self.2)(&self.0.core);
             }
