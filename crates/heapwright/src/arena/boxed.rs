@@ -228,7 +228,7 @@ macro_rules! __heapwright_coerce_in_arena {
 pub use crate::__heapwright_coerce_in_arena as coerce;
 
 impl<'a, T: 'a> ArenaBox<'a, [T]> {
-    /// Collects an iterator into a slice that drops its elements. Ends the process without memory.
+    /// Collects an iterator into a slice that drops its elements. Without memory the process ends.
     ///
     /// ```
     /// use heapwright::arena::{Arena, ArenaBox};

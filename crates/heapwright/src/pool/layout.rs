@@ -41,8 +41,9 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// Returns the shape for objects of this size and alignment. `None`: too large, or no power of
-    /// two. A slot takes at least a byte, so zero-sized objects have addresses, indexes and keys.
+    /// Returns the shape for objects of this size and alignment. `None`: one of them is too large,
+    /// or the alignment is no power of two. A slot takes at least a byte, so zero-sized objects
+    /// have addresses, indexes and keys.
     pub(super) const fn of(size: usize, align: usize) -> Option<Self> {
         if !align.is_power_of_two() || align > 1 << 32 || size > 1 << 40 {
             return None;

@@ -174,8 +174,7 @@ impl RawPool {
         self.store.capacity()
     }
 
-    /// Returns the bytes from one slot to the next: the size, at least 1, rounded up to the
-    /// alignment.
+    /// Returns the distance of slots: the size, at least 1, rounded up to the alignment.
     #[must_use]
     pub fn slot_size(&self) -> usize {
         self.store.shape().size()

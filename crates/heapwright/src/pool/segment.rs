@@ -256,8 +256,7 @@ impl Segment {
         levels.remove(words, slot)
     }
 
-    /// Releases the pages without a slot that is out; returns the bytes. All free slots are in the
-    /// set.
+    /// Releases pages without a slot that is out; returns the bytes. All free slots are in the set.
     pub(super) fn purge(&mut self, shape: &Shape) -> usize {
         self.no_more_huge_pages();
         let page = SYSTEM.page_size();

@@ -212,8 +212,7 @@ impl Store {
         (self.next, self.end) = (ptr::null_mut(), ptr::null_mut());
     }
 
-    /// Opens the frontier, in a new segment if necessary. False: no memory, or the limit is
-    /// reached.
+    /// Opens the frontier, maybe in a new segment. False: no memory, or the limit is reached.
     #[cold]
     fn open_frontier(&mut self) -> bool {
         self.close_frontier();
@@ -258,8 +257,7 @@ impl Store {
         false
     }
 
-    /// Takes a table and an id. `in_one`: also makes one segment of this many slots, if memory
-    /// suffices.
+    /// Takes a table and an id. `in_one`: also one segment of this many slots, if memory suffices.
     fn begin(&mut self, in_one: Option<u32>) -> bool {
         if !substrate::open_and_begin() {
             return false;
@@ -462,8 +460,7 @@ impl Store {
         self.segments()[segment].slot(&self.shape, slot)
     }
 
-    /// Releases pages without a slot that is out; returns the bytes. All free slots are in the
-    /// sets.
+    /// Releases pages without a slot that is out; returns the bytes. Free slots are in the sets.
     pub(super) fn trim(&mut self) -> usize {
         self.close_frontier();
         self.given_back_pages = true;
@@ -537,8 +534,7 @@ impl Store {
         (self.shape.first_index(segment) + slot as u64) as u32
     }
 
-    /// Returns a segment's leases, one for each slot, and makes them if necessary. `None`: no
-    /// memory.
+    /// Returns a segment's leases, one a slot; the first call makes them. `None`: no memory.
     pub(super) fn want_leases(&mut self, segment: usize) -> Option<*mut Lease> {
         let share = self.shape.indexes(segment) as usize;
         let at = self.at(segment);
@@ -555,7 +551,8 @@ impl Store {
         self.segments().iter().any(|segment| !segment.leases().is_null())
     }
 
-    /// Records whether a slot is out. Ends the process if that is no news, or no slot begins there.
+    /// Records whether a slot is out. Ends the process if known already, or if no slot begins
+    /// there.
     pub(super) fn note_out(&mut self, slot: *mut u8, out: bool) {
         if self.table.is_null() {
             misuse::not_of_pool(self.name(), slot.addr());

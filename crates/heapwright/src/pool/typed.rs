@@ -174,15 +174,13 @@ impl<T> Pool<T> {
     /// Runs `with` on the objects with keys; `with` runs no code of the user.
     #[inline(always)]
     pub(super) fn with_keyed<R>(&self, with: impl FnOnce(&mut KeyPool<T>) -> R) -> R {
-        // SAFETY: the pool is not `Sync`, and `with` runs no user code, so no other reference
-        // exists.
+        // SAFETY: the pool is not `Sync` and `with` runs no user code: there is no other reference.
         with(unsafe { &mut *self.keyed.get() })
     }
 
     /// Runs `with` on the raw pool; `with` runs no code of the user.
     pub(super) fn with_raw<R>(&self, with: impl FnOnce(&mut RawPool) -> R) -> R {
-        // SAFETY: the pool is not `Sync`, and `with` runs no user code, so no other reference
-        // exists.
+        // SAFETY: the pool is not `Sync` and `with` runs no user code: there is no other reference.
         with(unsafe { &mut *self.raw.get() })
     }
 
@@ -210,7 +208,7 @@ impl<T> Pool<T> {
     }
 
     /// Makes an object that lives until [`Pool::destroy`], a reset, or the pool's end. O(1)
-    /// amortised. Ends the process without memory or beyond the limit.
+    /// amortised. Without memory or beyond the limit, the process ends.
     #[inline]
     #[must_use]
     pub fn create(&self, value: T) -> NonNull<T> {
@@ -245,8 +243,7 @@ impl<T> Pool<T> {
     /// object is not yet destroyed, and no code uses it afterwards.
     #[inline]
     pub unsafe fn destroy(&self, object: NonNull<T>) {
-        // SAFETY: the caller promises that the object is this pool's, live, and not used
-        // afterwards.
+        // SAFETY: by the contract the object is this pool's, live, and not used afterwards.
         unsafe { handle::destroy(&self.raw, object) };
     }
 

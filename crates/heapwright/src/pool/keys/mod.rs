@@ -41,9 +41,8 @@ pub use secondary::SecondaryMap;
 /// [`Pool`](super::Pool) mixes keys with handles and pointers, and inserts by `&self`.
 ///
 /// A stale key is recognised until its slot has had 2^31 further objects, or 2^30 if pages were
-/// released meanwhile. Then the key may find a new object. A key of another pool with the same type
-/// of keys may find an object of this pool; [`key_type!`](super::key_type) makes a type for each
-/// pool.
+/// released meanwhile. A key of another pool with the same type of keys may find an object of this
+/// pool; [`key_type!`](super::key_type) makes a type for each pool.
 ///
 /// The idea is that of the crate slotmap, with segments instead of a vector.
 ///
@@ -143,7 +142,7 @@ impl<T, K: PoolKey> KeyPool<T, K> {
         misuse::no_room("pool ", self.table.name())
     }
 
-    /// Inserts an object. O(1) amortised. Ends the process without memory or beyond the limit.
+    /// Inserts an object. O(1) amortised. Without memory or beyond the limit, the process ends.
     #[inline]
     pub fn insert(&mut self, value: T) -> K {
         let Some(vacant) = self.table.vacant(Self::FORM) else { self.no_room() };
@@ -304,8 +303,7 @@ impl<T, K: PoolKey> KeyPool<T, K> {
     ///
     /// # Panics
     ///
-    /// If a destructor panics, after the other destructors; see
-    /// [`Pool::reset`](super::Pool::reset).
+    /// If a destructor panics; see [`Pool::reset`](super::Pool::reset).
     pub fn clear(&mut self) {
         self.reset(Reset::RetainCapacity);
     }

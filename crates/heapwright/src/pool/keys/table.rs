@@ -299,8 +299,7 @@ pub(super) struct Table {
     pending: u32,
     /// By segment: one more than the last index with a slot; 0: no segment.
     ends: [u32; SEGMENTS],
-    /// By segment: the floor, an even number. Generations lost with released pages are not above
-    /// it.
+    /// By segment: the floor, an even number. No lost generation is above it.
     floors: [u32; SEGMENTS],
     /// By segment: the addresses that slot 0 and its bit would have.
     slots: [*mut u8; SEGMENTS],
@@ -387,8 +386,7 @@ impl Table {
     /// The table did not change since then, and the caller wrote an object into the slot.
     #[inline(always)]
     pub(super) unsafe fn occupy(&mut self, vacant: &Vacant) {
-        // SAFETY: the cursor did not move since `vacant`, so its word is this table's and not
-        // `FULL`.
+        // SAFETY: the cursor did not move since `vacant`: its word is this table's, not `FULL`.
         unsafe { self.cursor.word.write(vacant.live | (vacant.live + 1)) };
         // SAFETY: the slot is this table's, and every slot has a generation.
         unsafe { generation_of(vacant.slot).write(vacant.key.generation()) };
@@ -718,8 +716,7 @@ impl Table {
         true
     }
 
-    /// Releases the last segment, which has no objects. Its floor is raised or all its keys are
-    /// gone.
+    /// Releases the last segment, without objects. Its floor is raised or all its keys are gone.
     fn close(&mut self, form: Form, segment: usize, now: bool) -> usize {
         self.no_more_huge_pages(segment);
         let Some(head) = self.head_mut(segment) else { return 0 };

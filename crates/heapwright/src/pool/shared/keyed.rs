@@ -110,8 +110,7 @@ impl Slots {
 }
 
 impl<T> SharedPool<T> {
-    /// Makes an object with a key. O(1) amortised. Ends the process without memory or beyond the
-    /// limit.
+    /// Makes an object with a key. O(1) amortised. See [`SharedPool::create`].
     ///
     /// ```
     /// use heapwright::pool::SharedPool;

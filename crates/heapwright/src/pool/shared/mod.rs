@@ -14,8 +14,7 @@
 //!
 //! The process's cache model (`cache=`) assigns magazines, in `registry::places`. In the first
 //! model, each thread index has a magazine, which the index's next thread inherits. In the second,
-//! all threads share K magazines, each behind a lock: the fast path misses, and the slow path finds
-//! one.
+//! all threads share K magazines, each behind a lock, which only the slow path finds.
 //!
 //! A slot goes into the magazine of the thread that destroys its object. Slots have no owner, so
 //! there are no remote frees. A producer and a consumer each take the lock once in 63 objects.
@@ -76,7 +75,8 @@ pub(super) fn forget_after_fork() {
 /// The pool is like [`Pool`](super::Pool), but `Sync`. Each thread has a magazine of 126 free slots
 /// and takes no lock until the magazine is empty or full: once in 63 operations. Any thread may
 /// destroy an object. Handles ([`SharedBoxed`]), raw pointers or keys hold objects. A lookup by key
-/// takes no lock, and keeps the object alive if another thread removes it ([`SharedPool::get`]).
+/// takes no lock. The object found stays even if another thread removes the key
+/// ([`SharedPool::get`]).
 ///
 /// A thread cannot use free slots of other magazines, so a pool may hold 126 slots for each thread
 /// beyond its objects. With a limit, exactly that many objects may live, and each operation costs
@@ -224,8 +224,7 @@ impl<T> SharedPool<T> {
     /// it, `T` is `Send`.
     #[inline]
     pub unsafe fn destroy(&self, object: NonNull<T>) {
-        // SAFETY: the caller promises that the object is this pool's, live, and not used
-        // afterwards.
+        // SAFETY: by the contract the object is this pool's, live, and not used afterwards.
         unsafe { handle::destroy(&self.slots, object) };
     }
 

@@ -310,8 +310,7 @@ impl Slots {
     }
 
     pub(super) const fn new_store(&self) -> Store {
-        // Magazines hold free slots, so the store's limit is above the pool's. `live` enforces that
-        // one.
+        // The store's limit is higher: magazines hold free slots. `live` enforces the pool's limit.
         let limit = self.config.limit.saturating_add((MOST_THREADS * ROUNDS) as u32);
         Store::new(self.shape, Config { limit, in_one: false, ..self.config })
     }
