@@ -1,5 +1,4 @@
 //! The walk finds every block in use, and no other block.
-//! reports.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,

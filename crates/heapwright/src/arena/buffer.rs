@@ -77,7 +77,6 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
         self.first.as_ptr().wrapping_add(at)
     }
 
-    /// Makes room for `more` elements. If the buffer grows, its capacity at least doubles.
     #[inline]
     pub(super) fn reserve(&mut self, more: usize) -> Result<(), Refused<()>> {
         if more <= self.capacity - self.length { Ok(()) } else { self.grow(more) }
@@ -120,7 +119,6 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
         unsafe { Layout::from_size_align_unchecked(size, align_of::<T>()) }
     }
 
-    /// Gives the memory behind the elements back to the arena, if the block is its last one.
     pub(super) fn shrink(&mut self) {
         let old = self.layout();
         let size = self.length * size_of::<T>();
@@ -162,7 +160,6 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
         Some(unsafe { self.at(self.length).read() })
     }
 
-    /// Appends all elements of an iterator, which may use the same arena.
     #[inline]
     pub(super) fn extend(&mut self, from: impl IntoIterator<Item = T>) -> Result<(), Refused<()>> {
         /// Counts elements in a register. Its drop stores the length, even during a panic.
@@ -249,7 +246,7 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
         }
         impl<M: Memory, T> Drop for Gap<'_, '_, M, T> {
             fn drop(&mut self) {
-                // This also runs during a panic: the elements that `keep` has not judged stay.
+                // Also during a panic, the elements that `keep` has not judged stay.
                 let (from, to) = (self.buffer.at(self.next), self.buffer.at(self.kept));
                 let rest = self.end - self.next;
                 // SAFETY: the elements from `next` on were written. The elements between `kept` and

@@ -21,7 +21,6 @@ pub(super) const fn place(position: usize, size: usize, align: usize) -> (usize,
 pub(super) const FIRST: usize = 64 << 10;
 const LARGEST: usize = 8 << 20;
 
-/// Returns the bytes of a first chunk with room for `needed`, up to the largest regular one.
 pub(super) fn first_chunk(needed: usize) -> usize {
     needed.clamp(1, LARGEST).next_multiple_of(FIRST)
 }

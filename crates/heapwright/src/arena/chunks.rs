@@ -6,8 +6,7 @@
 //! ```
 //!
 //! The list runs through the records of the chunks' first units, so no part of it lies in the
-//! arena's memory. Chunks behind the current one were used before a reset or rewind, and will be
-//! used again. A request steps over chunks that are too small for it, until the next reset.
+//! arena's memory. A request steps over chunks that are too small for it, until the next reset.
 
 use core::alloc::Layout;
 use core::cell::Cell;

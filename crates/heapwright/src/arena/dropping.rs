@@ -5,9 +5,8 @@
 //!              a value, beside its note     elements, noted before they are made
 //! ```
 //!
-//! The notes lie in the arena; only types that need dropping get one. Values are dropped in the
-//! reverse order of their making, like a function's variables. A scope remembers the last note and
-//! the position, and its end goes back to both.
+//! The notes lie in the arena; only types that need dropping get one. Values are dropped in reverse
+//! order. A scope's end goes back to the last note and position before the scope.
 
 use core::alloc::Layout;
 use core::cell::Cell;
@@ -64,7 +63,6 @@ unsafe fn drop_elements<T>(note: NonNull<Note>) {
     unsafe { unwinding::drop_each(first.cast::<T>().as_ptr(), *count) };
 }
 
-/// The common part of arenas that drop and their scopes.
 pub(crate) struct Dropping {
     core: Core,
     last: Cell<*mut Note>,

@@ -80,7 +80,6 @@ impl Core {
         self.place(layout)
     }
 
-    /// Takes a first chunk with room for `bytes`. `None`: no memory, or the limit is reached.
     pub(super) fn begin_with(&self, bytes: usize) -> Option<()> {
         if bytes > 0 {
             let layout = Layout::from_size_align(bytes, 1).ok()?;

@@ -284,7 +284,6 @@ struct Row<'a, M: Memory, T> {
     memory: &'a M,
     note: Option<M::Note>,
     first: NonNull<T>,
-    /// Elements that are written.
     count: usize,
 }
 
@@ -404,7 +403,6 @@ pub(super) fn iter<M: Memory, T>(
 
 pub(super) struct Text<'a, M: Memory> {
     pub(super) bytes: Buffer<'a, M, u8>,
-    /// Whether a piece found no memory.
     is_full: bool,
 }
 

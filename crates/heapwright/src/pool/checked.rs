@@ -7,10 +7,9 @@
 //!   at the end:   slots that are out without a key are reported; free ones are checked
 //! ```
 //!
-//! A second set of bits, beside the set of returned slots, holds the slots that are out. There is
-//! no front: a freed slot goes into the sets at once. Slots that were never handed out are not
-//! checked. Pages that a trim released read as zero, so after the first trim zero bytes pass the
-//! check as well.
+//! A second set of bits holds the slots that are out. There is no front. Slots that were never
+//! handed out are not checked. After the first trim, zero bytes pass the check as well, because
+//! released pages read as zero.
 
 use core::slice;
 
@@ -18,7 +17,6 @@ use super::store::{Store, Walk};
 use crate::leases::Lease;
 use crate::misuse;
 
-/// The fill of free slots.
 const POISON: u8 = 0xDF;
 
 pub(super) fn alloc(store: &mut Store) -> *mut u8 {

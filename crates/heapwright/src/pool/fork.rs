@@ -25,7 +25,6 @@ fn in_child(alone: bool) {
     shared::forget_after_fork();
 }
 
-/// Registers the handlers for forks.
 pub(super) fn join() {
     static JOINED: AtomicBool = AtomicBool::new(false);
     if !JOINED.load(Ordering::Acquire) {

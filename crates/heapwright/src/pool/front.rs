@@ -21,7 +21,6 @@ use core::ptr::{self, NonNull};
 
 use super::store::Store;
 
-/// The capacity of the front in slots.
 const ROOM: usize = 2 * BATCH;
 /// The number of slots that an overflow moves, and that a refill leaves.
 const BATCH: usize = 64;
@@ -83,7 +82,6 @@ impl Front {
         self.count = 0;
     }
 
-    /// Returns the number of slots.
     pub(super) fn len(&self) -> usize {
         self.count
     }

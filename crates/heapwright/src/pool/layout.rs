@@ -6,10 +6,9 @@
 //!   indexes   | 0 .. S | S .. 2S | 2S ....... 4S | 4S .............. 8S |
 //! ```
 //!
-//! `S` is the largest power of two of slots that fit in 64 KiB, or 1 if no slot fits. Counting
-//! leading zeros leads from an index to its segment. After 32 doublings a pool has every 32-bit
-//! index. A segment may have fewer slots than indexes, because of a limit or a lack of memory. Then
-//! the other indexes stay unused.
+//! `S` is the largest power of two of slots that fit in 64 KiB, or 1 if no slot fits. An index's
+//! leading zeros lead to its segment. After 32 doublings a pool has every 32-bit index. Indexes
+//! without a slot, because of a limit or a lack of memory, stay unused.
 //!
 //! A pointer leads to its slot by an exact division: a shift and a multiplication by the inverse
 //! modulo 2^64. Multiplying back detects a pointer that is no slot's start.
@@ -28,7 +27,6 @@ const LINE: usize = 64;
 /// The range of colours in bytes: a page, which indexes the first-level cache.
 const PAGE: usize = 4096;
 
-/// The shape of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
     /// Bytes from one slot to the next.

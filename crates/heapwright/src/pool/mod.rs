@@ -14,8 +14,7 @@
 //!
 //! A pool knows the object size beforehand, so it has no size classes, no headers and no checks. A
 //! new object takes the slot that was destroyed last, or the next untouched slot. Pointers are
-//! stable. Arithmetic converts between pointers and indexes, and one lookup in the address map
-//! tells whether an address is in the pool.
+//! stable. One lookup in the address map tells whether an address is in the pool.
 //!
 //! Metadata of free slots lies apart from them, and destroyed objects are not written to. So free
 //! pages can go back to the kernel ([`Pool::trim`]), a reset can drop live objects, and a walk

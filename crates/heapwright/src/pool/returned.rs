@@ -7,12 +7,10 @@
 //! ```
 //!
 //! An insertion sets the slot's bit, and a bit above only if the word below was empty. A search for
-//! the lowest slot takes one step a level. So both take time in proportion to the number of levels:
-//! four for sixteen million slots. Slots leave in address order, so live objects become dense again
-//! after any disorder.
+//! the lowest slot takes one step a level: four for sixteen million slots. Slots leave in address
+//! order, so live objects become dense again.
 //!
-//! All levels lie in one slice of zeroed words, level 0 first. The caller owns the words, so this
-//! file needs no pointer.
+//! All levels lie in one slice of zeroed words, which the caller owns, level 0 first.
 
 #![forbid(unsafe_code)]
 
@@ -117,7 +115,6 @@ impl Levels {
         }
     }
 
-    /// Returns whether all slots of `from..to` are in the set.
     pub(super) fn contains_all(&self, words: &[u64], from: usize, to: usize) -> bool {
         let mut at = from;
         while at < to {
@@ -131,7 +128,6 @@ impl Levels {
         true
     }
 
-    /// Returns the first slot of `from..to` that is not in the set.
     pub(super) fn next_absent(&self, words: &[u64], from: usize, to: usize) -> Option<usize> {
         let mut at = from;
         while at < to {

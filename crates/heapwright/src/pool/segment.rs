@@ -14,9 +14,8 @@
 //!                            ^---------------take----------------------+
 //! ```
 //!
-//! The record of the first unit holds the slot size, the colour and the segment's number. So
-//! `describe` and the pool find the slot of any address. Free slots hold no data, so their pages
-//! can go back to the kernel.
+//! The record of the first unit holds the slot size, the colour and the segment's number, for
+//! lookups of any address. Free slots hold no data, so their pages can go back to the kernel.
 //!
 //! Leases outlive the slots: a closed segment keeps them, so keys of dead objects stay stale.
 //!
@@ -54,7 +53,6 @@ pub(super) struct Segment {
     huge: bool,
 }
 
-/// The pool's properties that a segment needs.
 #[derive(Clone, Copy)]
 pub(super) struct Of {
     pub(super) shape: Shape,
@@ -81,7 +79,6 @@ impl Segment {
         !self.base.is_null()
     }
 
-    /// Takes memory for `slots` slots, as segment `number` of a pool.
     pub(super) fn open(&mut self, of: Of, number: usize, slots: usize) -> bool {
         debug_assert!(!self.exists());
         let Of { shape, id, huge } = of;
@@ -174,7 +171,6 @@ impl Segment {
         address.wrapping_sub(self.base.addr()) < self.span
     }
 
-    /// Returns the bytes of address space.
     pub(super) fn bytes(&self) -> usize {
         self.units * UNIT
     }
@@ -236,7 +232,6 @@ impl Segment {
         self.levels.next_absent(self.words_seen(0), from, self.carved)
     }
 
-    /// Makes every slot untouched again.
     pub(super) fn forget(&mut self) {
         let levels = self.levels;
         levels.clear(self.words(0));
@@ -307,7 +302,6 @@ impl Segment {
         first >= last || self.levels.contains_all(self.words_seen(0), first, last)
     }
 
-    /// Makes the pages of the first `count` untouched slots resident.
     pub(super) fn populate(&self, shape: &Shape, count: usize) {
         let page = SYSTEM.page_size();
         let start = MAP.address_of(self.unit);

@@ -9,10 +9,9 @@
 //!           at its end, a segment with untouched slots; else a new one
 //! ```
 //!
-//! Fresh slots are on no list: the frontier moves over them in address order. So unused memory is
-//! not touched, and a pool of a million objects starts as an array. While slots wait in sets, the
-//! frontier is *closed* (`next == end`). So one comparison sends the slow path to the sets, or to
-//! another segment.
+//! Fresh slots are on no list: the frontier moves over them in address order, and unused memory is
+//! not touched. While slots wait in sets, the frontier is *closed* (`next == end`). So one
+//! comparison sends the slow path to the sets, or to another segment.
 //!
 //! Invariants: every carved slot is in use, in a front, or in its segment's set. `returned` names
 //! exactly the segments with a nonempty set. While the frontier is open, its segment's `carved` is
@@ -94,7 +93,6 @@ pub(super) struct Walk {
     /// The first slot of the current segment; 0 before the walk begins.
     base: usize,
     segment: usize,
-    /// The next slot to look at.
     slot: usize,
 }
 
@@ -104,7 +102,6 @@ impl Walk {
     }
 }
 
-/// The slots of one pool.
 pub(super) struct Store {
     next: *mut u8,
     /// The end of the fresh slots; `next` while the frontier is closed.
@@ -146,7 +143,6 @@ impl Store {
         &self.shape
     }
 
-    /// Returns the pool's id in the address map; 0 before the first segment.
     pub(super) fn id(&self) -> u32 {
         self.name.map_or(0, Slot::id)
     }
@@ -160,7 +156,6 @@ impl Store {
         Of { shape: self.shape, id: self.id(), huge }
     }
 
-    /// Returns all places for segments; none before the first segment.
     pub(super) fn segments(&self) -> &[Segment] {
         let count = if self.table.is_null() { 0 } else { SEGMENTS };
         let table = if count == 0 { ptr::dangling() } else { self.table.cast_const() };
@@ -226,7 +221,6 @@ impl Store {
         true
     }
 
-    /// Doubles the pool with a new segment.
     #[cold]
     fn grow(&mut self) -> bool {
         if self.table.is_null() {
@@ -396,7 +390,6 @@ impl Store {
         self.segments().iter().map(Segment::slots).sum()
     }
 
-    /// Reserves memory for `count` slots. False: no memory, or the limit is reached.
     pub(super) fn preheat(&mut self, count: usize, touch: bool) -> bool {
         self.close_frontier();
         // Makes one first segment for all slots, so that they are adjacent.
@@ -551,8 +544,7 @@ impl Store {
         self.segments().iter().any(|segment| !segment.leases().is_null())
     }
 
-    /// Records whether a slot is out. Ends the process if known already, or if no slot begins
-    /// there.
+    /// Records whether a slot is out. Ends the process if known already, or if it is no slot.
     pub(super) fn note_out(&mut self, slot: *mut u8, out: bool) {
         if self.table.is_null() {
             misuse::not_of_pool(self.name(), slot.addr());

@@ -175,7 +175,6 @@ proptest! {
     }
 }
 
-/// Counts its drops, and panics in some of them.
 struct Dropping<'a> {
     drops: &'a Cell<usize>,
     panics: bool,

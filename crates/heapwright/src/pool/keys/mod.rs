@@ -426,7 +426,6 @@ impl<T, K: PoolKey> KeyPool<T, K> {
     }
 }
 
-/// The state of an iteration between two calls of [`KeyPool::next_pair`].
 #[derive(Clone)]
 pub(super) struct Steps(Walk);
 

@@ -14,9 +14,9 @@
 //! object decides whether the key is stale, so a lookup touches one cache line. A bit says whether
 //! a slot holds an object, so iterations look at 64 slots with one load and never touch dead ones.
 //!
-//! An insertion takes the lowest free slot of the cursor's word. From a full word the cursor moves
-//! on. It moves to the word of the last removal, the lowest word with room, the next untouched
-//! word, or a new segment. So objects fill holes in address order.
+//! An insertion takes the lowest free slot of the cursor's word. A full word sends the cursor to
+//! the word of the last removal, the lowest word with room, the next untouched word, or a new
+//! segment.
 //!
 //! The generations in released pages are lost. Before a release, the segment's floor becomes at
 //! least as large as each generation. Later generations begin above the floor. So stale keys stay
@@ -50,7 +50,6 @@ use crate::sync::atomic::Ordering;
 
 /// A segment for each highest bit of an index.
 const SEGMENTS: usize = 32;
-/// The slots of a word.
 const WORD: usize = 64;
 /// The word of a cursor without slots: no slot is free.
 static FULL: u64 = u64::MAX;
@@ -110,7 +109,6 @@ fn generation_of(slot: *mut u8) -> *mut u32 {
 /// The other fields of a segment, at the start of its side memory.
 struct Head {
     side: Side,
-    /// The run of the slots.
     unit: usize,
     units: usize,
     slots: usize,
@@ -206,7 +204,6 @@ impl Place {
     }
 }
 
-/// A slot with an object.
 #[derive(Clone, Copy)]
 pub(super) struct Found {
     pub(super) slot: *mut u8,
@@ -223,7 +220,6 @@ impl Found {
     }
 }
 
-/// The state of an iteration.
 #[derive(Clone, Copy)]
 pub(super) struct Walk {
     /// The objects left of the current word.
@@ -249,7 +245,6 @@ impl Walk {
         }
     }
 
-    /// Returns the next object, in the order of indexes.
     #[inline(always)]
     pub(super) fn next(&mut self, table: &Table, form: Form) -> Option<Found> {
         if self.bits == 0 && !self.advance(table, form) {
@@ -289,7 +284,6 @@ impl Walk {
     }
 }
 
-/// The slots of keyed objects of one pool or map.
 pub(super) struct Table {
     cursor: Cursor,
     len: usize,
@@ -490,7 +484,6 @@ impl Table {
         true
     }
 
-    /// Moves the cursor to the next untouched word.
     fn touch_word(&mut self, form: Form) -> bool {
         for segment in form.first_segment()..SEGMENTS {
             if self.head(segment).is_none() && !self.open(form, segment, 1) {
@@ -519,7 +512,6 @@ impl Table {
         self.name.is_some()
     }
 
-    /// Returns the id in the address map; 0 before the first segment.
     fn id(&self) -> u32 {
         self.name.map_or(0, Slot::id)
     }
@@ -677,7 +669,6 @@ impl Table {
         (0..SEGMENTS).filter_map(|segment| self.head(segment))
     }
 
-    /// Makes room for `count` objects. False: no memory, or the limit is reached.
     pub(super) fn preheat(&mut self, form: Form, count: usize, touch: bool) -> bool {
         for segment in form.first_segment()..SEGMENTS {
             if self.capacity() >= count {

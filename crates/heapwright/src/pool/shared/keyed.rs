@@ -10,9 +10,9 @@
 //! only for the first key of a segment, which makes the segment's leases.
 //!
 //! Invariants: leases stay until the pool's end, even after their segment is released. While a
-//! lease holds an object, its segment has a slot in use, so the segment stays, and `base` is its
-//! first slot. The store has the shape of `slots`: it never makes one segment of all slots
-//! (`in_one`). So the store and `slots` find the same slot and lease for an index.
+//! lease holds an object, its segment stays, and `base` is its first slot. The store never makes
+//! one segment of all slots (`in_one`), so the store and `slots` find the same slot and lease for
+//! an index.
 //!
 //! Called by users. `slots` holds the addresses of the segments.
 
@@ -30,7 +30,6 @@ use crate::address_map::{Kind, MAP};
 use crate::leases::{Lease, Retired};
 use crate::sync::atomic::{AtomicPtr, Ordering};
 
-/// The addresses of one segment, read without a lock.
 struct Segment {
     /// The first slot, once an object got a key.
     base: AtomicPtr<u8>,

@@ -53,7 +53,6 @@ impl Locked {
             // A recycled store has the shape of another pool.
             *slot.value.lock() = fresh();
             if self.0.compare_exchange(none, new, Ordering::AcqRel, Ordering::Acquire).is_err() {
-                // Another thread was faster.
                 STORES.give(slot);
             }
             self.made()

@@ -11,8 +11,8 @@
 //!   overflow    full: the 63 oldest go into the store's sets, the others move down
 //! ```
 //!
-//! A refill leaves the magazine half full, and an overflow half empty. So a thread near either end
-//! uses the store once in 63 operations.
+//! A refill or an overflow leaves the magazine half full, so a thread uses the store once in 63
+//! operations.
 //!
 //! The size is eight bytes below a kilobyte, so a thread's own magazine takes a kilobyte of whole
 //! cache lines. The lock of a shared one adds 16 bytes. Zeroed memory is an empty magazine.
@@ -31,7 +31,6 @@ use crate::registry::common::Family;
 use crate::registry::places::Place;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
-/// The capacity of a magazine in slots.
 pub(super) const ROUNDS: usize = 126;
 /// The number of slots that a refill or an overflow moves.
 const BATCH: usize = ROUNDS / 2;
@@ -53,7 +52,6 @@ unsafe impl Sync for Magazine {}
 // SAFETY: the slots' memory is free and belongs to no other code, so it may go to another thread.
 unsafe impl Send for Magazine {}
 
-/// The shared magazines of all pools.
 static MAGAZINES: Family<Magazine> = Family::new();
 
 // SAFETY: zero is an empty magazine; safe methods only touch the count.

@@ -11,14 +11,12 @@
 //!                                                                 into the store
 //! ```
 //!
-//! The process's cache model alone decides which of the first two columns serves. If threads share
-//! magazines, no thread has an index, so the first column misses. `alloc` and `free` take the same
-//! steps in opposite directions. Each step is an out-of-line function, so no step saves registers
-//! or makes stack space for the next step.
+//! The process's cache model decides which of the first two columns serves: if threads share
+//! magazines, the first one misses. Each step is an out-of-line function, so no step saves
+//! registers or makes stack space for the next step.
 //!
 //! **The limit.** A free slot in another thread's magazine must not cause a refusal. So the store
-//! has more slots than the limit, and `live` counts the objects: one atomic addition each way. A
-//! pool without a limit does not count.
+//! has more slots than the limit, and `live` counts the objects.
 //!
 //! Checked builds have no magazines: each slot goes through the store, which checks it.
 //!
@@ -43,7 +41,6 @@ use crate::registry::thread_index::MOST_THREADS;
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicU32, Ordering};
 
-/// A magazine that threads share, and its lock.
 type SharedMagazine = &'static shared::Slot<Magazine>;
 
 /// Wakes a waiting thread and returns `slot`. A tail call, so the caller saves no registers.
@@ -55,7 +52,6 @@ fn wake(shared: SharedMagazine, slot: NonNull<u8>) -> NonNull<u8> {
     core::hint::black_box(slot)
 }
 
-/// The slots of one pool.
 pub(in crate::pool) struct Slots {
     pub(super) magazines: Places<Magazine, { places::blocks::<Magazine>() }>,
     pub(super) store: Locked,

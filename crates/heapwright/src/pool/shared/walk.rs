@@ -10,8 +10,7 @@
 //! The lock is not held while the user's code runs: that code may be slow, panic, or use another
 //! pool. No other thread can use this pool meanwhile, because it is borrowed mutably.
 //!
-//! A panic in a destructor stops neither a reset nor a drop. Guards that are dropped during the
-//! panic complete them: [`Ending`], and `Remaining` in the drop.
+//! After a panic in a destructor, guards complete the reset or drop: [`Ending`], and `Remaining`.
 
 use core::mem;
 use core::ptr::NonNull;

@@ -4,10 +4,9 @@
 //!   handed out once = in use + in magazines + in the store's sets
 //! ```
 //!
-//! Methods with `&self` run while other threads use the pool. They read the store under its lock
-//! and count the magazines beside it. So a number may mix different moments, but is never below
-//! zero. Methods with `&mut self` have the pool to themselves. They empty every magazine
-//! ([`Slots::settle`]); then the store alone knows the slots in use.
+//! Methods with `&self` run while other threads use the pool: a number may mix different moments,
+//! but is never below zero. Methods with `&mut self` have the pool to themselves, and empty every
+//! magazine ([`Slots::settle`]): then the store alone knows the slots in use.
 //!
 //! Invariants: after a settle, and until the pool is shared again, no magazine holds a slot.
 //! A store ends only after all its slots were taken back.
