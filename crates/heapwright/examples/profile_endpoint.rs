@@ -20,10 +20,8 @@ use std::thread;
 #[global_allocator]
 static HEAP: heapwright::Heapwright = heapwright::Heapwright;
 
-/// Pages that were requested once.
 static PAGES: Mutex<Option<HashMap<String, String>>> = Mutex::new(None);
 
-/// Writes the response to `/heap`.
 fn heap_profile(mut client: TcpStream) -> std::io::Result<()> {
     client.write_all(b"HTTP/1.0 200 OK\r\nContent-Type: application/octet-stream\r\n\r\n")?;
     if heapwright::profile::write(client.as_raw_fd()) {

@@ -1,6 +1,4 @@
 //! Every alignment with every kind of size.
-//!
-//! Only this test finds a class whose slots are not all aligned, or a run whose first unit is not.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,
@@ -36,7 +34,7 @@ fn every_alignment_is_kept_for_every_size() {
     for shift in 0..=22 {
         let align = 1 << shift;
         for size in SIZES {
-            // Makes several blocks, so that not all are the first of their slab.
+            // Several blocks, so that not all are the first of their slab.
             let count = if size <= SLAB_MAX && align <= SLAB_MAX { 5 } else { 2 };
             let blocks: Vec<Owned> = (0..count).map(|_| Owned::aligned(size, align)).collect();
             for block in blocks {

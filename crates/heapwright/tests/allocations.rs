@@ -32,8 +32,7 @@ fn every_call_is_counted() {
         drop(three);
         two
     });
-    // Live bytes: 100 and 50; then 50 and 30; the 30 grow to 70, then shrink to 10. At most 150 at
-    // once.
+    // Live bytes: 100 and 50; then 50 and 30; the 30 grow to 70, then shrink to 10. At most 150.
     assert_eq!(figures(&used), (3, 2, 2, 100 + 50 + 30 + 40, 150, 50));
     let ((), used) = allocations(|| drop(kept));
     assert_eq!(figures(&used), (0, 0, 1, 0, 0, -50));

@@ -1,13 +1,9 @@
-//! The `Allocator` trait in each enabled version, of `allocator-api2` and of std. Collections
-//! (hashbrown's, too) use the trait, and each method is called by itself.
+//! The `Allocator` trait in each enabled version, of `allocator-api2` and of std.
 //!
 //! ```text
 //! cargo test -p heapwright --features allocator-api2-02,allocator-api2-03,allocator-api2-04
 //! cargo +nightly test -p heapwright --features nightly
 //! ```
-//!
-//! Only this test finds mistakes with a zero size, a changed alignment or a zeroed growth, which
-//! `GlobalAlloc` never requests.
 #![cfg(any(
     feature = "allocator-api2-02",
     feature = "allocator-api2-03",
@@ -31,7 +27,6 @@ use common::{HAS_HEAP, SLAB_MAX, UNIT, stats};
 use heapwright::arena::{Arena, SharedArena};
 use heapwright::{Heapwright, heap};
 
-/// Writes a pattern to a block.
 fn fill(block: NonNull<[u8]>) {
     for at in 0..block.len() {
         // SAFETY: the byte is in the block, which is ours.
@@ -39,7 +34,6 @@ fn fill(block: NonNull<[u8]>) {
     }
 }
 
-/// Returns the initialised bytes of a block.
 fn bytes<'a>(block: NonNull<[u8]>, size: usize) -> &'a [u8] {
     // SAFETY: the block is ours, and this many bytes of it were written.
     unsafe { std::slice::from_raw_parts(block.cast().as_ptr(), size) }
@@ -109,7 +103,6 @@ macro_rules! version {
                 assert!(arena.used_bytes() <= arena.reserved_bytes());
             }
 
-            /// Vectors of several threads grow side by side, and are dropped in another thread.
             pub(crate) fn in_a_shared_arena() {
                 let mut arena = SharedArena::new();
                 methods(&arena);
@@ -136,7 +129,6 @@ macro_rules! version {
                 assert_eq!(arena.used_bytes(), 0);
             }
 
-            /// Checks that valid use causes no finding and leaves no block.
             #[cfg(feature = "debug")]
             pub(crate) fn in_debug_heaps() {
                 use heapwright::debug::{Checked, Config, DebugHeap, Guard};
@@ -197,8 +189,8 @@ macro_rules! version {
                     // SAFETY: the block is of the new layout, and not used again.
                     unsafe { source.deallocate(grown.cast(), new) };
                 }
-                // (If the source is `System`, the compiler knows `malloc`, and may leave out a call
-                // whose block is unused. Such a call counts as successful.)
+                // The compiler knows `System`'s `malloc`: it may leave out an unused block, as if
+                // it succeeded.
                 assert!(black_box(source.allocate(layout(isize::MAX as usize - 64, 1))).is_err());
             }
         }
@@ -229,7 +221,7 @@ fn hash_maps() {
     }));
 }
 
-/// All cases are one test, because it counts the blocks of the whole process.
+/// One test, because it counts the blocks of the whole process.
 #[test]
 fn the_allocator_trait_in_each_version() {
     #[cfg(feature = "allocator-api2-02")]

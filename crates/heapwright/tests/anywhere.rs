@@ -1,9 +1,5 @@
-//! The parts of this crate for every system: pools, arenas, realms, the debug wrappers, and
-//! `Heapwright` as the global allocator. On Linux `Heapwright` is the heap, elsewhere the system's
-//! allocator.
-//!
-//! Only this test finds a dependency on Linux. (`ci/portable.sh` builds the test for other systems.
-//! If there is an emulator for the system, the script runs the test under the emulator.)
+//! The parts of this crate for every system. `ci/portable.sh` builds this test for other systems,
+//! and runs it under an emulator if there is one.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,
@@ -30,7 +26,6 @@ fn the_global_allocator_is_the_heap_or_the_systems() {
     assert_eq!(words.iter().map(|word| word.parse::<usize>().unwrap()).sum::<usize>(), 49_990_050);
     let kind = describe(words[0].as_ptr()).kind;
     assert_eq!(kind, if HAS_HEAP { Kind::Small } else { Kind::Foreign });
-    // Makes and resizes over-aligned blocks.
     #[repr(align(4096))]
     struct Page([u8; 4096]);
     let mut pages = vec![Page([1; 4096])];

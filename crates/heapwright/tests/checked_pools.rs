@@ -1,13 +1,11 @@
 //! Checked builds of pools report each mistake at its call.
 //!
-//! Each case is a process of its own. The process must die of SIGABRT with the case's line. For a
-//! mistake that is only reported, it must print the line and exit normally.
+//! Each case is a process of its own. It dies of SIGABRT with the case's line, or, if the mistake
+//! is only reported, prints the line and exits normally.
 //!
 //! ```text
 //! cargo test -p heapwright --features checked --test checked_pools
 //! ```
-//!
-//! Only this test finds a mistake that a checked build accepts, or a valid use that it refuses.
 #![cfg(feature = "checked")]
 #![allow(
     clippy::disallowed_types,
@@ -40,7 +38,6 @@ fn destroy<T>(pool: &Pool<T>, object: NonNull<T>) {
     unsafe { pool.destroy(object) };
 }
 
-/// Writes to an object that is destroyed.
 fn write_stray(object: NonNull<u8>, offset: usize) {
     // SAFETY: the write is a mistake, which the pool must notice. The memory is still the pool's.
     unsafe { object.as_ptr().wrapping_add(offset).write(1) };

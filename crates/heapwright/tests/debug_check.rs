@@ -1,9 +1,5 @@
 //! `heapwright::debug::check` in a program whose allocator is a debug heap. Blocks that std keeps
-//! are no leaks, but blocks that a thread of the test leaves are leaks. Concurrent tests do not see
-//! each other's blocks.
-//!
-//! Only this test finds a leak or a misuse that is assigned to the wrong test or to none. It also
-//! finds a block of std that is reported as a leak.
+//! are no leaks, and concurrent tests do not see each other's blocks.
 #![cfg(all(feature = "debug", target_os = "linux"))]
 #![allow(
     clippy::disallowed_types,
@@ -25,13 +21,11 @@ use heapwright::debug::{Checked, Config, DebugHeap, check};
 #[global_allocator]
 static HEAP: DebugHeap = DebugHeap::new(Config { quiet: true, ..Config::DEFAULT });
 
-/// Forgets a value. The compiler must really make its block: even in tests, it would leave out an
-/// unused block.
+/// Even in tests, the compiler would leave out a block that nothing uses.
 fn forget<T>(value: T) {
     std::mem::forget(black_box(value));
 }
 
-/// Returns the message of `check` about a closure. `None`: there is no message.
 fn verdict(closure: impl FnOnce()) -> Option<String> {
     let caught = catch_unwind(AssertUnwindSafe(|| check(closure)));
     caught.err().map(|said| match said.downcast::<String>() {
@@ -236,7 +230,6 @@ fn checks_are_nested_and_panics_pass_through() {
         thread::spawn(|| panic!("in a thread")).join().unwrap_err();
     });
     assert_eq!(said, None);
-    // Neither the mistakes above nor a block lost outside a check affect a later check.
     forget(vec![1u8; 11]);
     check(|| vec![1u8; 12].len());
 }

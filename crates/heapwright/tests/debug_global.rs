@@ -1,8 +1,5 @@
-//! A Rust program with a debug heap and a checked allocator: collections, short threads, panics,
-//! thread-locals that free late. Valid use causes no finding. Then a mistake causes one finding.
-//!
-//! Only this test finds valid use by std that becomes a finding, and a call that fails before
-//! `main` or in a dying thread.
+//! A Rust program with a debug heap and a checked allocator: valid use causes no finding, and a
+//! mistake causes one.
 //!
 //! ```text
 //! cargo test -p heapwright --features debug --test debug_global
@@ -25,7 +22,6 @@ use heapwright::debug::{Checked, Config, DebugHeap, FindingKind};
 
 const QUIET: Config = Config { quiet: true, ..Config::DEFAULT };
 
-/// Both allocators at once.
 struct Both {
     heap: DebugHeap,
     checked: Checked<System>,
@@ -95,7 +91,7 @@ fn threads() {
     });
 }
 
-/// All cases are one test, because it counts the findings of the whole process.
+/// One test, because it counts the findings of the whole process.
 #[test]
 fn what_std_does_is_right_and_what_is_wrong_is_told() {
     collections(1);
@@ -117,7 +113,6 @@ fn what_std_does_is_right_and_what_is_wrong_is_told() {
     assert_eq!(BOTH.heap.last_finding().unwrap().kind, FindingKind::DoubleFree);
     let finding = BOTH.checked.last_finding().unwrap();
     assert_eq!((finding.kind, finding.size), (FindingKind::DoubleFree, 41));
-    // The program continues.
     collections(2);
     assert_eq!((BOTH.heap.findings(), BOTH.checked.findings()), (1, 1));
 }

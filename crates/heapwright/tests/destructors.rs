@@ -1,9 +1,5 @@
-//! Destructors that panic. The other destructors still run, and the first panic continues from the
-//! call that ran them. The heap, pool or arena stays consistent. Another test traces and drops
-//! chains of boxes that are too long for recursion.
-//!
-//! Only these tests find a panic that ends the process, is lost, or continues from a wrong call.
-//! They also find a trace that recurses.
+//! Destructors that panic: the others still run, and the first panic continues from the call that
+//! ran them. Chains of boxes that are too long for recursion are traced and dropped.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,
@@ -23,7 +19,6 @@ use heapwright::gc::raw::Options;
 use heapwright::gc::{Gc, Lock, Realm, Static, Trace};
 use heapwright::pool::{Pool, Reset, SharedPool};
 
-/// Counts its drop, and panics with its number if the number is odd.
 struct Ends(usize, Rc<Cell<usize>>);
 
 impl Drop for Ends {
@@ -35,7 +30,6 @@ impl Drop for Ends {
     }
 }
 
-/// Returns the number that `call` panics with.
 fn panics(call: impl FnOnce()) -> Option<usize> {
     catch_unwind(AssertUnwindSafe(call)).err().map(|panic| *panic.downcast().expect("a number"))
 }
@@ -112,8 +106,8 @@ fn a_realm_is_whole_when_a_destructor_s_panic_surfaces() {
         realm.ask();
         assert!(panics(|| while !realm.step(Duration::from_millis(1)) {}).is_some());
         let _ = panics(|| realm.mutate(|_, root| assert!(root.borrow().is_some())));
-        // A destructor's panic continues from the mutation that sweeps, but not in place of the
-        // mutation's own panic.
+        // A destructor's panic continues from the mutation that sweeps, unless the mutation itself
+        // panics.
         fill(&mut realm);
         let own = panics(|| {
             realm.mutate(|mc, _| {
@@ -128,7 +122,6 @@ fn a_realm_is_whole_when_a_destructor_s_panic_surfaces() {
     }
 }
 
-/// A chain of values. Each value owns the next in another way.
 #[derive(Trace)]
 enum Chain<'gc> {
     End,

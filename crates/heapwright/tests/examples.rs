@@ -1,8 +1,4 @@
-//! Tests of the example programs: a program under a preloaded heapwright, and a server that offers
-//! its heap profile at an address. `cargo test` builds the examples. Without them nothing is
-//! tested.
-//!
-//! Only this test finds two heaps in place of one.
+//! The example programs, which `cargo test` builds. Without them nothing is tested.
 #![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_types, clippy::disallowed_macros, reason = "an ordinary program")]
 
@@ -11,7 +7,6 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-/// Returns the path at which cargo puts an example, if the example is there.
 fn example(name: &str) -> Option<PathBuf> {
     let path = std::env::current_exe().ok()?.parent()?.parent()?.join("examples").join(name);
     path.is_file().then_some(path)
@@ -62,7 +57,6 @@ impl Server {
         answer.split_off(head + 4)
     }
 
-    /// Ends the server. Returns its output.
     fn end(mut self) -> String {
         self.0.kill().expect("it was there");
         let output = self.0.wait_with_output().expect("it ends");
@@ -70,7 +64,6 @@ impl Server {
     }
 }
 
-/// The record from the socket has the memory that the server keeps.
 #[test]
 fn a_server_offers_its_heap_profile() {
     let Some(program) = example("profile_endpoint") else { return };

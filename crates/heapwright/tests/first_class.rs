@@ -1,7 +1,4 @@
 //! First-class heaps: made, used by any thread, destroyed at once.
-//!
-//! Only this test finds a block of a destroyed heap that is still reachable, and memory that a
-//! destroyed heap keeps.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,
@@ -69,7 +66,6 @@ fn heaps_are_shared_by_threads_and_leave_nothing_behind() {
                                 let (of, block) = blocks.swap_remove(random.below(blocks.len()));
                                 heaps[of].free(block);
                             }
-                            // The plain `free` finds the heap.
                             _ => blocks.swap_remove(random.below(blocks.len())).1.free(),
                         }
                     }
@@ -144,7 +140,7 @@ fn requests_that_no_heap_can_serve_are_refused() {
     unsafe { Heap::destroy(std::ptr::null_mut()) };
 }
 
-/// All cases are one test, because the counts are those of the whole process.
+/// One test, because the counts are those of the whole process.
 #[test]
 fn first_class_heaps() {
     heaps_are_shared_by_threads_and_leave_nothing_behind();

@@ -1,7 +1,5 @@
 //! A process whose first allocations come from several threads at once.
-//!
-//! Only this test finds a thread that gets its cache before the heap can notice the thread's end.
-//! Such a cache is never abandoned. Each try takes a process.
+//! A cache that a thread gets before the heap can notice the end of the thread is never abandoned.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,

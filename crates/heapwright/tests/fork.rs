@@ -2,9 +2,6 @@
 //!
 //! Each child frees blocks that it inherited from its own thread and from others. Then it
 //! allocates, uses a first-class heap, starts a thread, and forks again.
-//!
-//! Only this test finds a lock without a holder in the child, and a list that the fork copied in
-//! the middle of a change.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,
@@ -21,7 +18,6 @@ use std::thread;
 use common::{Owned, Random, in_a_child, stats};
 use heapwright::heap::{self, Heap};
 
-/// Does the child's work with inherited blocks.
 fn child(own: Vec<Owned>, others: Vec<Owned>, shared: *mut Heap, depth: u32) {
     let mut random = Random::new(u64::from(std::process::id()));
     own.into_iter().for_each(Owned::free);
@@ -47,7 +43,6 @@ fn child(own: Vec<Owned>, others: Vec<Owned>, shared: *mut Heap, depth: u32) {
     blocks.into_iter().for_each(Owned::free);
 }
 
-/// Blocks that the parent's busy threads made.
 static MADE: Mutex<Vec<Owned>> = Mutex::new(Vec::new());
 
 #[test]
@@ -89,7 +84,6 @@ fn children_of_a_busy_process_can_use_the_heap() {
         for round in 0..24 {
             let own: Vec<Owned> = (0..200).map(|_| Owned::malloc(random.size())).collect();
             let others = std::mem::take(&mut *MADE.lock().unwrap());
-            // The child frees its own copies of the blocks.
             let copies = |blocks: &[Owned]| blocks.iter().map(Owned::copy).collect::<Vec<_>>();
             let (theirs, theirs_too) = (copies(&own), copies(&others));
             in_a_child(move || child(theirs, theirs_too, shared, u32::from(round % 6 == 0)));

@@ -1,8 +1,4 @@
 //! Collected heaps: cases that end the program or need a process of their own.
-//!
-//! Only this test finds a verifier that misses a fault or its path, and a heap that a forked child
-//! cannot use. It also finds a wrong description of an object, and a wait for a thread that has
-//! ended.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,
@@ -25,7 +21,6 @@ use common::{case, run_alone};
 use heapwright::gc::raw::{Heap, Mutator, Options, Runtime, Tracer, VERIFY_BARRIERS, VERIFY_HEAP};
 use heapwright::gc::{LEAF, TRACED};
 
-/// A pair: two references.
 type Pair = [*mut u8; 2];
 
 unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, _: *mut c_void) {
@@ -50,7 +45,7 @@ unsafe fn pair(mutator: &Mutator, a: *mut u8, b: *mut u8) -> *mut u8 {
     at
 }
 
-/// Makes a list of `length` pairs, which the root leads to.
+/// The root leads to the list.
 unsafe fn list(mutator: &Mutator, root: *mut *mut u8, length: usize) {
     for _ in 0..length {
         // SAFETY: the root leads to the list.
@@ -126,8 +121,8 @@ fn a_store_into_a_weak_root(over_null: bool, kept: bool) {
         let weak = mutator.new_weak(*root).unwrap();
         mutator.defer_majors();
         mutator.collect();
-        // After a reported store, minor collections look at this cell, so an unreported store to it
-        // is no fault.
+        // After a reported store, minor collections look at this cell. Another store to it is no
+        // fault.
         let told = mutator.new_weak(*root).unwrap();
         mutator.set_weak(told, mutator.alloc(16, LEAF));
         assert!(mutator.collect_young() && (*told).is_null());
@@ -152,7 +147,6 @@ fn a_young_object_in_a_weak_root() {
     a_store_into_a_weak_root(true, true);
 }
 
-/// Makes a verified heap without barriers, and its mutator.
 fn verified() -> (Heap, Mutator) {
     let options = Options { verify: VERIFY_HEAP, ..Options::new() };
     let heap = Heap::new(options, runtime()).unwrap();
@@ -186,7 +180,6 @@ fn a_heap_that_ends_too_soon() {
 /// A case: its name, its mistake, and the words of its lines.
 type Case = (&'static str, fn(), &'static [&'static str]);
 
-/// The verifier's message about an unreported store.
 const UNTOLD: &[&str] = &[
     "(Pair) leads to 0x",
     "which is not marked: it was stored there without the write barrier",
@@ -343,8 +336,7 @@ fn a_thread_that_ends_at_work_with_what_it_entered_is_named() {
     std::process::exit(0);
 }
 
-/// The program's destructor of a thread's data. It runs three times, and uses the mutator in the
-/// data.
+/// The program's destructor of a thread's data. It runs three times.
 unsafe extern "C" fn uses_its_mutator(data: *mut c_void) {
     // SAFETY: the data is the test's, and exists until the thread has ended.
     let (key, rounds, mutator) =
@@ -365,7 +357,7 @@ fn a_thread_that_ends_at_work_is_detached() {
         let mutator = heap.attach().unwrap();
         let attached = || heap.attached(|_, _| {});
         let ends = |life: fn(&'static Heap)| {
-            // Waits for the end of the thread with its destructors, not only of its function.
+            // A join waits for the thread's destructors too, unlike the end of a scope.
             std::thread::spawn(move || life(heap)).join().unwrap();
             // SAFETY: no object is in use.
             unsafe { mutator.collect() };

@@ -1,8 +1,4 @@
 //! Fork while a collected heap is at work in several threads.
-//!
-//! Only these tests find a heap that is never collected again in parent or child, because a thread
-//! was collecting during the fork. They also find objects of other threads that the child does not
-//! know, and deadlocks between forks, safepoints and collections of several heaps.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,
@@ -59,12 +55,11 @@ fn a_fork_in_the_midst_of_collections_tears_nothing() {
             collects(&heap, &mutator);
         }
         over.store(true, Ordering::Relaxed);
-        // SAFETY: no object is in use. The other threads need not wait.
+        // SAFETY: no object is in use.
         unsafe { mutator.detach() };
     });
 }
 
-/// Every traced object begins with a reference.
 unsafe extern "C" fn trace_a_list(tracer: &Tracer, object: *mut c_void, _: *mut c_void) {
     // SAFETY: every traced object begins with a reference.
     tracer.mark(unsafe { object.cast::<*mut u8>().read() });
@@ -126,7 +121,6 @@ fn a_child_finds_what_other_threads_have_made() {
     });
 }
 
-/// The heaps of a test, and the calling thread's mutators in them.
 struct Seats<'a> {
     heaps: &'a [Heap],
     mutators: Vec<Mutator>,
@@ -141,7 +135,6 @@ impl<'a> Seats<'a> {
         self.heaps.iter().zip(&self.mutators).for_each(|(heap, mutator)| collects(heap, mutator));
     }
 
-    /// Collects in one heap, and polls a safepoint in all heaps.
     fn collects_one(&self, of: usize) {
         // SAFETY: no object is in use.
         unsafe { self.mutators[of].collect() };
@@ -149,7 +142,6 @@ impl<'a> Seats<'a> {
         self.mutators.iter().for_each(|mutator| unsafe { mutator.safepoint() });
     }
 
-    /// Forks. The child collects.
     fn forks(&self) {
         // SAFETY: the child uses the heaps, as this test requires, and ends.
         let child = unsafe { libc::fork() };
@@ -182,8 +174,8 @@ impl<'a> Seats<'a> {
     }
 }
 
-/// Two threads fork `forks` times, and two threads collect meanwhile, each in any of the heaps. All
-/// this runs in a child, which is ended if it hangs.
+/// Two threads fork, and two threads collect meanwhile. All this runs in a child, which is ended if
+/// it hangs.
 fn fork_and_collect(heaps: usize, options: Options, forks: usize) {
     in_a_child(|| {
         let make = |_| Heap::new(options, Runtime::new()).unwrap();
@@ -252,8 +244,8 @@ std::thread_local! {
     static USED: Cell<Option<*const Mutator>> = const { Cell::new(None) };
 }
 
-/// The program's own fork handler. It may use the heap, although the forking thread has stopped the
-/// heap's world.
+/// A fork handler of the program. It may use the heap, although the forking thread stopped its
+/// world.
 unsafe extern "C" fn uses_the_heap() {
     if let Some(mutator) = USED.get() {
         // SAFETY: the mutator is the test's, and exists while the test forks.
@@ -280,8 +272,8 @@ fn fork_handlers_of_the_program_may_use_the_heap() {
             libc::pthread_atfork(Some(uses_the_heap), Some(uses_the_heap), Some(uses_the_heap));
         });
         let heap = Heap::new(Options::new(), Runtime::new()).unwrap();
-        // This handler is registered after the heap's handlers, so it runs before them when the
-        // parent forks.
+        // This handler is registered after the heap's, so it runs before them when the parent
+        // forks.
         // SAFETY: in other tests, the function does nothing.
         unsafe { libc::pthread_atfork(None, Some(uses_the_heap), Some(uses_the_heap)) };
         let over = AtomicBool::new(false);

@@ -1,7 +1,4 @@
-//! Memory goes back to the kernel, at once on request, and otherwise after a delay. Memory that is
-//! counted as released is not resident.
-//!
-//! Only this test finds free memory that never goes back.
+//! Memory goes back to the kernel, at once on request, and otherwise after a delay.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,
@@ -47,7 +44,6 @@ fn trim_gives_everything_free_back() {
         let full = ours();
         assert!(full >= before + 40 * MIB, "{full} bytes with 40 MiB in use, {before} before");
         blocks.into_iter().for_each(Owned::free);
-        // The contents of these blocks were overwritten, so they are freed without a check.
         for block in large {
             // SAFETY: the block is in use, and this is the last use.
             unsafe { heap::free(block.at) };
@@ -130,7 +126,7 @@ fn what_waits_for_ever_stays() {
     assert_eq!(stats().rss_lazy, 0);
 }
 
-/// All cases are one test, because it looks at the memory of the whole process.
+/// One test, because it looks at the memory of the whole process.
 #[test]
 fn memory_is_given_back() {
     Owned::malloc(1).free();

@@ -1,8 +1,5 @@
-//! A Rust program with heapwright as allocator: collections, strings, threads, caught panics,
-//! thread-locals that free late, over-aligned types.
-//!
-//! Only this test makes some calls of std: before `main`, in a destructor of a dying thread, and
-//! while a panic unwinds.
+//! A Rust program with heapwright as allocator. Std calls it before `main`, in destructors of a
+//! dying thread, and while a panic unwinds.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,
@@ -64,7 +61,6 @@ fn the_program_itself_is_on_the_heap() {
     unsafe { libc::free(theirs.cast()) };
 }
 
-/// Runs the same tests with every call counted, so that calls take another path.
 #[test]
 fn all_this_holds_where_every_call_is_counted() {
     if common::case().is_some() {

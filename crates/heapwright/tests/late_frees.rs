@@ -1,6 +1,4 @@
 //! Frees of blocks after the end of the thread that made them.
-//!
-//! Only this test finds memory that is never released because it has no owner.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,
@@ -14,7 +12,6 @@ use std::thread;
 use common::{Owned, UNIT, stats};
 use heapwright::{Kind, describe, heap};
 
-/// Returns the resident bytes of slabs, in use or not.
 fn in_slabs() -> u64 {
     let now = stats();
     now.rss_live + now.rss_rounding + now.rss_partial + now.rss_caches + now.rss_remote

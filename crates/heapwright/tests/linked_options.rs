@@ -1,6 +1,4 @@
 //! The option string in a program that links heapwright as its global allocator.
-//!
-//! Only this test finds an option that such a program ignores silently.
 #![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_types, clippy::disallowed_macros, reason = "an ordinary program")]
 
@@ -9,7 +7,6 @@ use std::process::Command;
 #[global_allocator]
 static HEAP: heapwright::Heapwright = heapwright::Heapwright;
 
-/// Returns the lines of this program on standard error with these options.
 fn said(options: &str) -> Vec<String> {
     let mut command = Command::new(std::env::current_exe().unwrap());
     let output = command.arg("--list").env("HEAPWRIGHT", options).output().unwrap();

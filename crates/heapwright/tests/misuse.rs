@@ -1,7 +1,6 @@
 //! Misuse ends the program with one line that describes the pointer.
 //!
-//! Each case is a process of its own, which must die of SIGABRT with this line. Only this test
-//! finds a wrong pointer that is accepted as a block, or described wrongly.
+//! Each case is a process of its own, which must die of SIGABRT with this line.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,
@@ -21,8 +20,7 @@ fn free(at: *mut u8) {
     unsafe { heap::free(at) };
 }
 
-/// Not zeros: zeroed statics may lie in pages behind the file's pages, which have no name in the
-/// kernel's list.
+/// Not zeros: the kernel's list has no name for zeroed pages behind the file's.
 static mut DATA: [u8; 64] = [1; 64];
 
 /// A case: its name, its mistake, and the words of its line.
@@ -158,7 +156,6 @@ const CASES: [Case; 16] = [
 fn misuse() {
     if let Some(case) = common::case() {
         let (_, run, _) = CASES.iter().find(|(name, _, _)| *name == case).unwrap();
-        // Makes no core file.
         // SAFETY: only the process's own limit changes.
         unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0) };
         return run();

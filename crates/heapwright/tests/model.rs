@@ -1,10 +1,7 @@
 //! The heap against a model: any order of calls in one thread.
 //!
-//! The model is a map of the address ranges in use. Each block is filled with its own pattern,
-//! which is checked at each resize and free.
-//!
-//! Only this test finds an order of calls after which two blocks overlap, a block moves without
-//! its contents, or zeroed memory is not zero.
+//! The model is a map of the address ranges in use. Each block's pattern is checked at each resize
+//! and free.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,
@@ -102,8 +99,7 @@ impl World {
             Op::FreeSized(which) => {
                 if let Some((block, align)) = self.remove(which) {
                     let size = block.size;
-                    // SAFETY: the block is in use, of this size and alignment, and this is the last
-                    // use.
+                    // SAFETY: the block is in use, of this size and alignment, and not used again.
                     unsafe { heap::free_sized(block.into_raw(), size, align) };
                 }
             }

@@ -1,11 +1,7 @@
-//! No memory: every call returns null and sets `ENOMEM`, nothing breaks, and freed memory is
-//! available again.
+//! No memory: every call returns null and sets `ENOMEM`, and freed memory is available again.
 //!
-//! The window is so small that it is soon used up. Each case is a process of its own.
-//! `chunk/tests.rs` of heapwright-substrate tests refusals of the system inside the window, call by
-//! call.
-//!
-//! Only this test finds a path that ignores a refusal.
+//! The window is small. `chunk/tests.rs` of heapwright-substrate tests the system's refusals call
+//! by call.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,
@@ -29,7 +25,6 @@ fn clear_errno() {
     unsafe { *errno = 0 };
 }
 
-/// Makes blocks until there is no memory. Returns them.
 fn exhaust(mut next: impl FnMut() -> *mut u8, size: usize) -> Vec<Owned> {
     let mut blocks = Vec::new();
     loop {
@@ -99,7 +94,6 @@ fn mixed_calls_go_on_at_the_limit() {
                 };
                 if at.is_null() {
                     refused += 1;
-                    // Makes room for a while.
                     for _ in 0..random.below(blocks.len() / 2) {
                         blocks.swap_remove(random.below(blocks.len())).free();
                     }
@@ -125,7 +119,7 @@ fn heaps_and_threads_at_the_limit() {
     // SAFETY: the heap exists.
     let blocks = exhaust(|| unsafe { Heap::alloc(own, 700, 16, false) }, 700);
     assert!(heap::malloc(UNIT).is_null());
-    // A heap and a thread's cache need memory of their own, which is soon used up, too.
+    // A heap and a thread's cache need memory of their own.
     let mut heaps = Vec::new();
     loop {
         let another = Heap::create();
@@ -182,8 +176,7 @@ fn no_memory() {
     }
 }
 
-/// Limits the address space of this process to a little more than the process has now: enough for
-/// the window and for the test itself.
+/// Leaves a little more address space than the process has now: enough for the window.
 fn limit_address_space() {
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
     let pages: u64 = pages.split(' ').next().unwrap().parse().unwrap();

@@ -1,9 +1,6 @@
 //! The heap profile: its estimates against the truth, for each way to make and free a block.
 //!
 //! All cases are one test, because a process has one profile.
-//!
-//! Only this test finds a way of allocation that is counted twice or never, so that an estimate is
-//! wrong on average. It also finds a missed free of a sample.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,
@@ -32,8 +29,8 @@ fn free(blocks: Vec<usize>) {
     }
 }
 
-/// Allocates from three places in turn, with equal numbers of bytes. The blocks come from the free
-/// list and from fresh slots by turns. Each place must get its share of the samples.
+/// Allocates from three places in turn, with equal numbers of bytes, by turns from the free list
+/// and from fresh slots. Each place must get its share of the samples.
 fn each_call_has_its_share() {
     const TURNS: usize = 400_000;
     let mut stay = Vec::with_capacity(TURNS);
@@ -79,8 +76,8 @@ fn estimates_are_right_whichever_way_blocks_come_and_go() {
     read.is_about(live);
     assert_eq!(read.profile.period, PERIOD as u64);
 
-    // The profile sees all pairs of a `malloc` and a `free`, although their blocks never leave a
-    // list. It counts them as allocated and as temporary, and not as live.
+    // The profile sees each `malloc` and `free`, although the blocks never leave a list. They count
+    // as allocated and as temporary, and not as live.
     let before = read.sum(|site| site.allocated_bytes);
     for _ in 0..400_000 {
         free(allocate(1, 64));
@@ -108,7 +105,6 @@ fn estimates_are_right_whichever_way_blocks_come_and_go() {
     free(others);
     Written::now().is_about(0);
 
-    // Blocks are zeroed, or aligned, or grow in place or elsewhere.
     let mut blocks = Vec::new();
     for _ in 0..4_000 {
         let zeroed = heap::calloc(500);
@@ -137,8 +133,8 @@ fn estimates_are_right_whichever_way_blocks_come_and_go() {
     Written::now().is_about(399 * 100_000);
     free(vec![large as usize]);
 
-    // With a longer period, most blocks are too small to be samples at first. They grow in place,
-    // and each counts by its growth.
+    // With a longer period, most blocks are no samples at first. They grow, and count by their
+    // growth.
     assert!(profile::begin(4 << 20));
     let mut grown: Vec<usize> = allocate(60, 40_000);
     for block in &mut grown {
@@ -154,7 +150,6 @@ fn estimates_are_right_whichever_way_blocks_come_and_go() {
     free(grown);
     assert!(profile::begin(PERIOD));
 
-    // Blocks of a first-class heap are freed one by one, and then all at once.
     let first = Heap::create();
     // SAFETY: the heap exists.
     let blocks: Vec<_> =
@@ -187,8 +182,7 @@ fn estimates_are_right_whichever_way_blocks_come_and_go() {
     Written::now().is_about(0);
 }
 
-/// Blocks that lived for nearly the whole time are no growth. Later blocks and frees count as
-/// growth, by their bytes. The points in time agree.
+/// Blocks that lived for nearly the whole time are no growth. Later ones count by their bytes.
 fn growth_and_points_are_right() {
     assert!(profile::begin(PERIOD));
     let began = std::time::Instant::now();

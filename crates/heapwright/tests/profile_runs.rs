@@ -1,9 +1,6 @@
 //! The heap profile of pools, arenas and collected heaps: its estimates against the truth.
 //!
 //! All cases are one test, because a process has one profile.
-//!
-//! Only this test finds a segment, chunk or page that is counted twice or never, or that is
-//! released but still live in the profile. It also finds a fork that waits for the samples' lock.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,
@@ -25,25 +22,21 @@ use std::alloc::Layout;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// The period is four units, so a run of one unit is a sample in about one case of five. The
-/// profile estimates the other cases.
+/// Four units, so a run of one unit is a sample in about one case of five.
 const PERIOD: usize = 256 << 10;
 
-/// An object so large that a segment holds few.
 type Object = [u64; 64];
 
 fn live() -> u64 {
     Written::now().checked.bytes
 }
 
-/// Checks that all live memory is of this kind.
 fn is_all(memory: Memory) {
     let now = Written::now();
     assert!(now.checked.bytes > 0);
     assert!(now.sites.iter().all(|site| site.live_samples == 0 || site.memory == memory));
 }
 
-/// Makes pools of many sizes, from 64 KiB to 2 MiB.
 fn pools() -> Vec<Pool<Object>> {
     let grown = |number: usize| {
         let pool = Pool::new();
@@ -79,8 +72,8 @@ fn pools_come_and_go() {
     thread::spawn(move || drop(made)).join().unwrap();
     assert_eq!(live(), 0);
 
-    // A large pool with a limit is one piece and does not grow. Its estimate is exact, like that of
-    // everything much larger than the period.
+    // A large pool with a limit is one piece, so its estimate is exact, as for all that is much
+    // larger than the period.
     let mut raw = RawPool::builder(Layout::new::<Object>()).limit(64 << 10).build();
     assert!(!raw.alloc().is_null());
     Written::now().is_about(raw.stats().reserved_bytes);
@@ -176,8 +169,7 @@ fn collected_heaps_come_and_go() {
     assert_eq!(live(), 0);
 }
 
-/// Forks while other threads take runs and give them back. Each child gives its copies back, and
-/// takes other runs.
+/// Forks while other threads take runs and give them back. The children do so too.
 fn forks_come_between() {
     let over = AtomicBool::new(false);
     let kept = pools();
@@ -197,7 +189,7 @@ fn forks_come_between() {
         for _ in 0..8 {
             in_a_child(|| {
                 let before = live();
-                // SAFETY: only the child drops its copy. The parent has another copy.
+                // SAFETY: only the child drops its copy; the parent has another one.
                 drop(unsafe { std::ptr::read(&raw const kept) });
                 assert!(live() < before / 2, "{before} bytes were live");
                 let mut made = pools();

@@ -1,7 +1,4 @@
 //! Threads that live but do not allocate: their memory serves other threads, and goes back.
-//!
-//! Only this test finds a missing visit, which leaves memory waiting for an idle thread. It also
-//! finds a visit at the wrong moment, which loses or doubles a block of an active thread.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,
@@ -19,7 +16,6 @@ use heapwright::heap;
 
 const MIB: usize = 1 << 20;
 
-/// Makes 32 MiB of blocks of 1000 bytes.
 fn build() -> Vec<Owned> {
     (0..32 * MIB / 1000).map(|_| Owned::malloc(1000)).collect()
 }
@@ -31,13 +27,11 @@ fn shuffle(blocks: &mut [Owned]) {
     }
 }
 
-/// Returns the heap's resident memory in bytes.
 fn ours() -> usize {
     let now = stats();
     (now.rss - now.rss_not_ours) as usize
 }
 
-/// Runs `first` in a thread that then waits. Runs `then` here, and ends the thread.
 fn beside_an_idle_thread<T: Send + 'static>(
     first: impl FnOnce() -> T + Send + 'static,
     then: impl FnOnce(T),
@@ -89,8 +83,7 @@ fn what_an_idle_thread_has_left_over_serves_others() {
     });
 }
 
-/// Runs `then` while a thread that made and freed all its blocks is idle. `then` gets the resident
-/// bytes from before the thread.
+/// `then` gets the resident bytes from before the idle thread, which freed all its blocks.
 fn beside_a_thread_that_freed_all(then: impl FnOnce(usize)) {
     let _alone = alone();
     heap::trim(0);
@@ -110,7 +103,7 @@ fn a_trim_reaches_what_an_idle_thread_has_left_over() {
 #[test]
 fn others_who_allocate_a_little_give_an_idle_threads_pages_back() {
     beside_a_thread_that_freed_all(|before| {
-        // From time to time, allocates and frees a few blocks. The lists alone could serve them.
+        // The thread's lists alone could serve these calls.
         let deadline = Instant::now() + Duration::from_secs(20);
         while ours() > before + 2 * MIB {
             assert!(Instant::now() < deadline, "{} bytes left, {before} before", ours());

@@ -1,7 +1,4 @@
 //! Blocks that grow and shrink: in place, by copying, and by moving pages.
-//!
-//! Only this test finds a resize that loses contents, leaks the old block, or moves a block that
-//! could have stayed.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,
@@ -41,7 +38,6 @@ fn vectors_that_double_keep_their_contents() {
             block.realloc(size);
         }
     }
-    // Then both blocks shrink.
     while pair[0].size > 100 {
         for block in &mut pair {
             let size = block.size / 3;
@@ -88,7 +84,7 @@ fn a_block_that_still_fits_stays() {
     large.free();
 }
 
-/// All cases are one test, because it counts the blocks of the whole process.
+/// One test, because it counts the blocks of the whole process.
 #[test]
 fn blocks_are_resized() {
     a_large_block_grows_in_place_into_what_is_free_behind_it();

@@ -1,8 +1,4 @@
 //! Shared pools with ending threads and forking processes, under each cache model.
-//!
-//! Only this test finds a lock without a holder in the child, and a slot that a forked child lost
-//! or has twice. It also finds a thread-local destructor that runs after the thread's index is
-//! free, and a failure with more threads than indices.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,
@@ -21,7 +17,6 @@ use common::{end_of_a_child, this_program};
 use heapwright::arena::SharedArena;
 use heapwright::pool::{SharedBoxed, SharedPool};
 
-/// Returns the cache model that this process was started with, if there is one.
 fn model() -> Option<String> {
     let options = std::env::var("HEAPWRIGHT").ok()?;
     Some(options.strip_prefix("cache=")?.to_owned())
@@ -42,14 +37,12 @@ fn all_of_this_under_every_other_model() {
     }
 }
 
-/// Uses a pool and an arena before the first fork, because a first use cannot know of a fork that
-/// has begun.
+/// Before the first fork: a first use cannot know of a fork that has begun.
 fn begin() {
     drop(SharedPool::new().boxed(1));
     SharedArena::new().alloc(1);
 }
 
-/// Uses a pool in every way.
 fn use_pool(pool: &SharedPool<[u64; 4]>) {
     let held: Vec<_> = (0..500).map(|n| pool.boxed([n; 4])).collect();
     assert!(held.iter().enumerate().all(|(n, object)| **object == [n as u64; 4]));
@@ -92,8 +85,7 @@ fn threads_that_fork_at_the_same_time() {
     assert_eq!(ends, [0; 4]);
 }
 
-/// Threads make and drop up to 200 objects each while another thread forks. The child finds all
-/// kept objects. It may also find objects of the other threads, and no more.
+/// The child finds all kept objects, and perhaps objects of the threads that were at work.
 #[test]
 fn a_child_finds_every_slot_of_magazines_that_were_shared() {
     // If magazines belong to threads, a fork cannot stop their changes: see `pool::fork`.

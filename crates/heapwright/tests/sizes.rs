@@ -1,7 +1,4 @@
-//! Every size: the usable size is at least the requested size, not much larger, and all of it can
-//! be used.
-//!
-//! Only this test finds a single size whose slot is too small.
+//! Every size: all of the usable size can be used, and it is not much larger than the request.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,

@@ -1,6 +1,4 @@
 //! Statistics: the parts add up, and a quiet process is counted exactly.
-//!
-//! Only this test finds memory that no figure counts, or that two figures count.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,
@@ -16,7 +14,6 @@ use common::{Owned, Random, SLAB_MAX, UNIT, pass_alone, stats};
 use heapwright::Stats;
 use heapwright::heap;
 
-/// Adds up the parts of `Stats`, and looks for impossible values.
 fn check(now: &Stats, blocks: &[Owned]) {
     let usable = |large: bool| -> (u64, u64) {
         let these = blocks.iter().filter(|block| (block.usable() > SLAB_MAX) == large);
@@ -68,7 +65,7 @@ fn counted() {
         assert_eq!(now.caches_live, 2);
         assert!(now.rss_caches > 0);
         go_on.wait();
-        // Waits until the thread's cache is given back. The scope alone would not wait for this.
+        // A scope alone would not wait until the thread's cache is given back.
         other.join().unwrap();
     });
     let count = blocks.len();
@@ -78,7 +75,6 @@ fn counted() {
     check(&stats(), &[]);
 }
 
-/// Checks that every call is counted with `stats_file`.
 fn counted_in_detail() {
     Owned::malloc(1).free();
     assert_eq!(stats().detailed, 1);

@@ -1,7 +1,4 @@
-//! Hundreds of threads, one after another: each takes over the abandoned cache of the thread
-//! before.
-//!
-//! Only this test finds a cache that is kept for every ended thread.
+//! Hundreds of threads, one after another: each takes over the abandoned cache of the one before.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,

@@ -1,9 +1,5 @@
 //! Threads that allocate, pass blocks to each other, free others' blocks, and end before their
-//! blocks.
-//!
-//! Only this test finds a remote free that is lost or handed out twice. It also finds a cache that
-//! is adopted while another thread works on it. The thread that frees a block checks it, and no
-//! block may be left.
+//! blocks. The thread that frees a block checks it, and no block may be left.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,
@@ -18,7 +14,6 @@ use std::thread;
 use common::{Owned, Random, stats};
 use heapwright::{BlockState, Kind, describe, heap};
 
-/// Makes random calls. Some blocks go to another thread. Returns the blocks that are left.
 fn live(seed: u64, rounds: usize, others: &[Sender<Owned>], mine: &Receiver<Owned>) -> Vec<Owned> {
     let mut random = Random::new(seed);
     let mut blocks: Vec<Owned> = Vec::new();
@@ -81,8 +76,8 @@ fn blocks_may_be_freed_by_any_thread_at_any_time() {
             })
             .collect();
         drop(senders);
-        // Frees the remaining blocks after their threads have ended. Each queue is read only after
-        // the last writer has ended, because a block that is sent to a dropped reader is lost.
+        // Each queue is read after its last writer has ended: a block sent to a dropped reader is
+        // lost.
         let ended: Vec<_> = lives.into_iter().map(|life| life.join().unwrap()).collect();
         let mut late = Vec::new();
         for (left, mine) in ended {
@@ -97,7 +92,7 @@ fn blocks_may_be_freed_by_any_thread_at_any_time() {
         for at in addresses {
             let found = describe(at);
             assert!(found.state != BlockState::InUse, "{at:?} is free, and said to be {found:?}");
-            // Without blocks there are no slabs, except the slab that the first thread's cache
+            // Without blocks there are no slabs, except the one that the first thread's cache
             // carves from.
             assert!(!heap::owns(at) || found.kind == Kind::Small, "{found:?}");
         }

@@ -1,7 +1,4 @@
 //! The walk finds every block in use, and no other block.
-//!
-//! Only this test finds a slab or a large block that the walk misses, and a free block that it
-//! reports.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,
@@ -47,7 +44,6 @@ fn a_walk_of_a_quiet_process_finds_exactly_what_is_live() {
     }
     let first = found.iter().next();
     assert!(first.is_none(), "{} blocks that are free, as {first:?}", found.len());
-    // The walk stops when `visit` returns false.
     let mut left = 10;
     assert!(!heap::walk(&mut |_| {
         left -= 1;

@@ -15,9 +15,9 @@ use super::make;
 use super::methods::no_room;
 use super::vec::ArenaVec;
 
-/// An arena or a scope of one thread. The functions of [`ArenaBox`], [`ArenaVec`] and
+/// An arena or a scope of one thread. [`ArenaBox`], [`ArenaVec`] and
 /// [`ArenaString`](super::ArenaString) take `&Arena`, `&Scope`, `&DropArena` or `&DropScope`, and
-/// convert it to this type.
+/// convert it.
 #[derive(Clone, Copy)]
 pub struct ArenaRef<'a>(pub(super) &'a Core);
 
@@ -51,13 +51,12 @@ impl fmt::Debug for ArenaRef<'_> {
     }
 }
 
-/// An owned value in an arena. The box drops the value. The memory is the arena's until the next
-/// reset.
+/// An owned value in an arena. The box drops the value; the memory stays until the next reset.
 ///
 /// A box takes one word. Its functions are called as `ArenaBox::leak(value)`, because method calls
 /// reach the value. [`coerce!`](super::coerce) makes a box of a trait object. There is no pinned
-/// box. A pinned value must be dropped before its memory is used again, but an arena's reset does
-/// not drop a forgotten box.
+/// box: a pinned value must be dropped before its memory is used again, but a reset does not drop a
+/// forgotten box.
 ///
 /// ```
 /// use heapwright::arena::{Arena, ArenaBox};
@@ -113,7 +112,6 @@ impl<'a, T: 'a> ArenaBox<'a, T> {
 }
 
 impl<'a, T: ?Sized> ArenaBox<'a, T> {
-    /// Returns a box that owns a value of an arena.
     #[inline]
     pub(super) fn own(value: &'a mut T) -> Self {
         Self { at: NonNull::from(value), holds: PhantomData }
@@ -230,8 +228,7 @@ macro_rules! __heapwright_coerce_in_arena {
 pub use crate::__heapwright_coerce_in_arena as coerce;
 
 impl<'a, T: 'a> ArenaBox<'a, [T]> {
-    /// Collects an iterator into a slice that drops its elements. Ends the process if there is no
-    /// memory.
+    /// Collects an iterator into a slice that drops its elements. Without memory the process ends.
     ///
     /// ```
     /// use heapwright::arena::{Arena, ArenaBox};

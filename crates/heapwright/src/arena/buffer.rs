@@ -13,8 +13,7 @@ use core::slice;
 use super::make::Memory;
 use crate::refused::Refused;
 
-/// Owned elements in the memory of an arena. The buffer's end drops the elements, and frees the
-/// block if it is the arena's last one.
+/// Owned elements. The buffer's drop drops them, and frees the block if it is the arena's last one.
 pub(super) struct Buffer<'a, M: Memory, T> {
     memory: &'a M,
     first: NonNull<T>,
@@ -32,7 +31,6 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
         _ => 1,
     };
 
-    /// Creates an empty buffer. Takes no memory yet.
     #[inline]
     pub(super) const fn new(memory: &'a M) -> Self {
         // Elements without a size need no memory.
@@ -40,7 +38,6 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
         Self { memory, first: NonNull::dangling(), capacity, length: 0 }
     }
 
-    /// Creates a buffer with room for `capacity` elements.
     #[inline]
     pub(super) fn with_capacity(memory: &'a M, capacity: usize) -> Result<Self, Refused<()>> {
         let mut buffer = Self::new(memory);
@@ -80,7 +77,6 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
         self.first.as_ptr().wrapping_add(at)
     }
 
-    /// Makes room for `more` elements. If the buffer grows, its capacity at least doubles.
     #[inline]
     pub(super) fn reserve(&mut self, more: usize) -> Result<(), Refused<()>> {
         if more <= self.capacity - self.length { Ok(()) } else { self.grow(more) }
@@ -104,8 +100,7 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
         self.move_to(usual).or_else(|| self.move_to(needed)).ok_or(Refused(()))
     }
 
-    /// Moves the elements to a block of this capacity, at least the length. `None`: there is no
-    /// memory.
+    /// Moves the elements to a block of this capacity, at least the length. `None`: no memory.
     #[cold]
     #[inline(never)]
     fn move_to(&mut self, capacity: usize) -> Option<()> {
@@ -124,7 +119,6 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
         unsafe { Layout::from_size_align_unchecked(size, align_of::<T>()) }
     }
 
-    /// Gives the memory behind the elements back to the arena, if the block is its last one.
     pub(super) fn shrink(&mut self) {
         let old = self.layout();
         let size = self.length * size_of::<T>();
@@ -166,7 +160,6 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
         Some(unsafe { self.at(self.length).read() })
     }
 
-    /// Appends all elements of an iterator, which may use the same arena.
     #[inline]
     pub(super) fn extend(&mut self, from: impl IntoIterator<Item = T>) -> Result<(), Refused<()>> {
         /// Counts elements in a register. Its drop stores the length, even during a panic.
@@ -196,7 +189,6 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
         }
     }
 
-    /// Appends copies.
     #[inline]
     pub(super) fn copy(&mut self, from: &[T]) -> Result<(), Refused<()>>
     where
@@ -210,7 +202,6 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
         Ok(())
     }
 
-    /// Inserts an element before `index`, which is at most the length.
     pub(super) fn insert(&mut self, index: usize, value: T) -> Result<(), Refused<T>> {
         assert!(index <= self.length, "index {index} is behind the length {}", self.length);
         if self.reserve(1).is_err() {
@@ -225,7 +216,6 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
         Ok(())
     }
 
-    /// Removes element `index`, which is below the length.
     pub(super) fn remove(&mut self, index: usize) -> T {
         assert!(index < self.length, "index {index} is not below the length {}", self.length);
         let at = self.at(index);
@@ -237,7 +227,6 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
         value
     }
 
-    /// Drops the elements from `length` on.
     pub(super) fn truncate(&mut self, length: usize) {
         let Some(count) = self.length.checked_sub(length) else { return };
         // Set before the destructors run: if a destructor panics, no element is dropped twice.
@@ -247,7 +236,6 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
         unsafe { rest.drop_in_place() };
     }
 
-    /// Keeps the elements that `keep` returns true for, in their order.
     pub(super) fn retain(&mut self, mut keep: impl FnMut(&mut T) -> bool) {
         /// The elements before `kept` stay. `keep` has not judged the elements from `next` on.
         struct Gap<'g, 'a, M: Memory, T> {
@@ -258,7 +246,7 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
         }
         impl<M: Memory, T> Drop for Gap<'_, '_, M, T> {
             fn drop(&mut self) {
-                // This also runs during a panic: the elements that `keep` has not judged stay.
+                // Also during a panic, the elements that `keep` has not judged stay.
                 let (from, to) = (self.buffer.at(self.next), self.buffer.at(self.kept));
                 let rest = self.end - self.next;
                 // SAFETY: the elements from `next` on were written. The elements between `kept` and
@@ -287,8 +275,7 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
         }
     }
 
-    /// Returns the elements, which live as long as the arena is borrowed and are not dropped. The
-    /// memory behind them goes back to the arena if the block is its last one.
+    /// Returns the elements, which are not dropped. Gives the memory behind them back if possible.
     #[inline]
     pub(super) fn into_parts(mut self) -> (NonNull<T>, usize) {
         self.shrink();

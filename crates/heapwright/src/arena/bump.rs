@@ -5,14 +5,12 @@
 //!   |  used ... | padding | the request  |    free          |
 //! ```
 //!
-//! The position moves upwards, because then the last block can grow in place, as collections need.
-//! One comparison is enough: addresses are below 2^57 and a `Layout`'s size is below 2^63, so no
-//! sum wraps.
+//! The position moves upwards, so that the last block can grow in place. One comparison is enough:
+//! addresses are below 2^57 and a `Layout`'s size is below 2^63, so no sum wraps.
 
 #![forbid(unsafe_code)]
 
-/// Returns the start and end of `size` bytes at the first multiple of `align`, a power of two, from
-/// `position` on.
+/// Returns the start and end of `size` bytes at the first multiple of `align` from `position` on.
 #[inline(always)]
 pub(super) const fn place(position: usize, size: usize, align: usize) -> (usize, usize) {
     let start = (position + (align - 1)) & align.wrapping_neg();
@@ -23,14 +21,12 @@ pub(super) const fn place(position: usize, size: usize, align: usize) -> (usize,
 pub(super) const FIRST: usize = 64 << 10;
 const LARGEST: usize = 8 << 20;
 
-/// Returns the bytes of a first chunk with room for `needed`, up to the largest regular one.
 pub(super) fn first_chunk(needed: usize) -> usize {
     needed.clamp(1, LARGEST).next_multiple_of(FIRST)
 }
 
 /// Returns the bytes of the next chunk, and of the chunk after it, which is twice as large. A
-/// request that does not fit gets a chunk of its own and does not change the sequence, because one
-/// large request predicts no other.
+/// request that does not fit gets a chunk of its own and does not change the sequence.
 pub(super) const fn next_chunk(usual: usize, needed: usize) -> (usize, usize) {
     if needed > usual {
         return (needed, usual);

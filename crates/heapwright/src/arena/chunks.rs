@@ -6,8 +6,7 @@
 //! ```
 //!
 //! The list runs through the records of the chunks' first units, so no part of it lies in the
-//! arena's memory. Chunks behind the current one were used before a reset or rewind, and will be
-//! used again. A request steps over chunks that are too small for it, until the next reset.
+//! arena's memory. A request steps over chunks that are too small for it, until the next reset.
 
 use core::alloc::Layout;
 use core::cell::Cell;
@@ -32,14 +31,12 @@ pub(super) struct Chunks {
     left: Cell<usize>,
 }
 
-/// A chunk's bounds.
 #[derive(Clone, Copy)]
 pub(super) struct Bounds {
     pub(super) start: *mut u8,
     pub(super) end: usize,
 }
 
-/// Returns the bounds of the chunk that begins at `unit`.
 pub(super) fn bounds(unit: usize) -> Bounds {
     let start = MAP.address_of(unit);
     Bounds { start, end: start.addr() + length(unit) }
@@ -52,25 +49,21 @@ fn length(unit: usize) -> usize {
 }
 
 impl Chunks {
-    /// Creates a list without chunks, for at most `limit` bytes.
     pub(super) const fn new(limit: usize) -> Self {
         Self { list: UnitList::new(), usual: Cell::new(bump::FIRST), left: Cell::new(limit) }
     }
 
-    /// Returns the first chunk.
     pub(super) fn first(&self) -> Option<usize> {
         self.list.first()
     }
 
-    /// Returns the first chunk, which has room for `layout`; later ones are at least as large.
-    /// `None`: no memory, or the limit is reached.
+    /// Takes the first chunk, with room for `layout`. `None`: no memory, or the limit is reached.
     pub(super) fn first_of(&self, layout: Layout) -> Option<usize> {
         self.usual.set(bump::first_chunk(layout.size()));
         self.next(None, layout)
     }
 
-    /// Returns a chunk behind `current` with room for `layout`, existing or new. `None`: no memory,
-    /// or the limit is reached.
+    /// Returns a chunk behind `current` with room, old or new. `None`: no memory, or at the limit.
     pub(super) fn next(&self, current: Option<usize>, layout: Layout) -> Option<usize> {
         let behind = |unit| self.list.after(&MAP, unit);
         let mut last = current;
@@ -114,8 +107,7 @@ impl Chunks {
         None
     }
 
-    /// Releases the chunks behind `current`, or all chunks. They go back to the kernel at once if
-    /// `now`. Returns the number of bytes.
+    /// Releases the chunks behind `current`, or all, at once if `now`. Returns the number of bytes.
     ///
     /// # Safety
     ///
@@ -141,14 +133,12 @@ impl Chunks {
         bytes
     }
 
-    /// Gives the whole pages from `from` to the end of chunk `unit` back to the kernel. Returns the
-    /// number of bytes.
+    /// Gives the whole pages of chunk `unit` from `from` on back. Returns the number of bytes.
     ///
     /// # Safety
     ///
-    /// The chunk is in this list. Until this function returns, no thread uses the chunk's bytes
-    /// from `from` on. Either the caller has the arena to itself, or it has moved the position to
-    /// the chunk's end.
+    /// The chunk is in this list. No thread uses its bytes from `from` on until this function
+    /// returns: the caller has the arena to itself, or has moved the position to the chunk's end.
     pub(super) unsafe fn purge_rest(&self, unit: usize, from: usize) -> usize {
         let Bounds { start, end } = bounds(unit);
         // The run ends at a whole page, even if the arena's limit lies before.
@@ -162,7 +152,6 @@ impl Chunks {
         unsafe { chunk::purge_pages(at, end - from) }
     }
 
-    /// Returns the bytes of all chunks.
     pub(super) fn bytes(&self) -> usize {
         self.up_to(None)
     }

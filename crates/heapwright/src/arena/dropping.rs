@@ -5,9 +5,8 @@
 //!              a value, beside its note     elements, noted before they are made
 //! ```
 //!
-//! The notes lie in the arena; only types that need dropping get one. Values are dropped in the
-//! reverse order of their making, like a function's variables. A scope remembers the last note and
-//! the position, and its end goes back to both.
+//! The notes lie in the arena; only types that need dropping get one. Values are dropped in reverse
+//! order. A scope's end goes back to the last note and position before the scope.
 
 use core::alloc::Layout;
 use core::cell::Cell;
@@ -28,14 +27,12 @@ struct Note {
     drop: unsafe fn(NonNull<Note>),
 }
 
-/// A value, and its note.
 #[repr(C)]
 struct One<T> {
     note: Note,
     value: T,
 }
 
-/// The note of elements.
 #[repr(C)]
 pub(crate) struct Elements {
     note: Note,
@@ -66,7 +63,6 @@ unsafe fn drop_elements<T>(note: NonNull<Note>) {
     unsafe { unwinding::drop_each(first.cast::<T>().as_ptr(), *count) };
 }
 
-/// The common part of arenas that drop and their scopes.
 pub(crate) struct Dropping {
     core: Core,
     last: Cell<*mut Note>,
@@ -87,8 +83,7 @@ impl Dropping {
         self.last.set(at.as_ptr());
     }
 
-    /// Drops the values noted since `last`, then calls `back`. If a destructor panics, the panic
-    /// continues after the other destructors have run.
+    /// Drops the values noted since `last`, then calls `back`, even if a destructor panics.
     fn drop_to(&self, last: *mut Note, back: impl Fn(&Core)) {
         struct Remaining<'d, F: Fn(&Core)>(&'d Dropping, *mut Note, F);
         impl<F: Fn(&Core)> Remaining<'_, F> {
@@ -107,7 +102,6 @@ impl Dropping {
         }
         impl<F: Fn(&Core)> Drop for Remaining<'_, F> {
             fn drop(&mut self) {
-                // Drops the remaining values, if a destructor panicked.
                 self.run();
                 (self.2)(&self.0.core);
             }

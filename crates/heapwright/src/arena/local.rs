@@ -45,7 +45,6 @@ impl Mark {
     }
 }
 
-/// The common part of arenas and scopes.
 pub(crate) struct Core {
     /// The next free byte; not null, so that an empty request gets an address.
     position: Cell<*mut u8>,
@@ -81,7 +80,6 @@ impl Core {
         self.place(layout)
     }
 
-    /// Takes a first chunk with room for `bytes`. `None`: no memory, or the limit is reached.
     pub(super) fn begin_with(&self, bytes: usize) -> Option<()> {
         if bytes > 0 {
             let layout = Layout::from_size_align(bytes, 1).ok()?;
@@ -90,7 +88,6 @@ impl Core {
         Some(())
     }
 
-    /// Returns the first unit of the current chunk.
     fn current(&self) -> Option<usize> {
         let start = self.start.get();
         (start != 0).then(|| MAP.unit_of(start))
@@ -158,8 +155,7 @@ impl Core {
         self.limit.get().saturating_sub(self.position.get().addr())
     }
 
-    /// Returns whether a block is the last one. A block that ends at the current chunk's start
-    /// belongs to another chunk.
+    /// A block that ends at the current chunk's start belongs to another chunk.
     #[inline]
     fn is_last(&self, block: NonNull<u8>, size: usize) -> bool {
         let start = block.addr().get();
@@ -167,11 +163,11 @@ impl Core {
     }
 }
 
-// SAFETY: the position moves up only over free memory. The position moves back into the last block
-// or to its start, when that block's owner shrinks the block or gives it back. A rewind or reset
-// moves the position back over blocks that no code uses any more. Their borrow ended, or the caller
-// of `Arena::rewind` promises this. So no two blocks overlap. A trim releases only chunks behind
-// the current one, which hold no block; all others stay until the arena's end.
+// SAFETY: the position moves up only over free memory. A block's owner moves it back into the last
+// block or to its start. A rewind or reset moves it back over blocks that no code uses: their
+// borrow ended, or the caller of `Arena::rewind` promises this. So no two blocks overlap. A trim
+// releases only chunks behind the current one, which hold no block; all others stay until the
+// arena's end.
 unsafe impl Memory for Core {
     type Note = ();
 
@@ -226,16 +222,16 @@ unsafe impl Memory for Core {
 ///
 /// An allocation takes nine instructions, one of them a branch. Objects live as long as the arena
 /// is borrowed, and are not dropped ([`DropArena`](super::DropArena) drops them). [`Arena::reset`]
-/// keeps all memory, so a loop that fills the arena again needs no more memory. [`Arena::trim`]
-/// returns unused memory to the kernel. Chunks double from 64 KiB to 8 MiB. A larger request gets a
-/// chunk of its own size, which does not change the size of later chunks.
+/// keeps all memory, so a loop that fills the arena again needs no more. [`Arena::trim`] returns
+/// unused memory to the kernel. Chunks double from 64 KiB to 8 MiB. A larger request gets a chunk
+/// of its own size.
 ///
 /// [`ArenaBox`](super::ArenaBox), [`ArenaVec`](super::ArenaVec) and
 /// [`ArenaString`](super::ArenaString) own and drop their contents. `&Arena` is the allocator of
 /// other collections (features `allocator-api2-02`, `-03`, `-04`, `nightly`). In all these
 /// collections, the arena's last block grows and shrinks in place.
 ///
-/// The idea is that of bumpalo and bump-scope, with features that their users asked for.
+/// The idea is that of bumpalo and bump-scope.
 ///
 /// ```
 /// use heapwright::arena::Arena;

@@ -8,9 +8,8 @@
 //!    Memory   place, resize, give           Core, SharedArena, and Dropping, which notes values
 //! ```
 //!
-//! Each function takes the room first and then calls the program's closure or iterator. No other
-//! code gets this room until it is given back. So the closure may allocate from the same arena, or
-//! panic.
+//! Each function takes the room before it calls the program's closure or iterator, which may
+//! allocate from the same arena or panic: no other code gets the room meanwhile.
 
 #![allow(clippy::mut_from_ref, reason = "each makes memory that nobody else has")]
 
@@ -87,8 +86,8 @@ pub(crate) unsafe trait Memory {
     /// `first` on lie in this memory and are written. No other code drops them.
     unsafe fn written_slice<T>(&self, note: Self::Note, first: NonNull<T>, count: usize);
 
-    /// Returns a block of the layout `new` with the bytes of `block`. The result may be the same
-    /// block. `None`: there is no memory, and the block is unchanged.
+    /// Returns a block of the layout `new` with the bytes of `block`, maybe the same block. `None`:
+    /// there is no memory, and the block is unchanged.
     ///
     /// # Safety
     ///
@@ -108,7 +107,6 @@ pub(crate) unsafe trait Memory {
     }
 }
 
-/// Returns a block, or ends the process.
 #[inline(always)]
 pub(super) fn room<M: Memory>(memory: &M, layout: Layout) -> NonNull<u8> {
     match memory.place_here(layout) {
@@ -150,8 +148,7 @@ pub(super) fn value<M: Memory, T>(memory: &M, value: T) -> &mut T {
     unsafe { put(memory, block, value) }
 }
 
-/// Runs the slow path of `value` for a value in registers. This is a tail call, so the fast path
-/// saves no registers.
+/// A tail call of `value`, for a value in registers: the fast path saves no registers.
 #[cold]
 #[inline(never)]
 fn value_cold<M: Memory, T>(memory: &M, value: T) -> &mut T {
@@ -227,7 +224,6 @@ pub(super) fn fallible<M: Memory, T, E>(
     }
 }
 
-/// Returns room for a slice.
 #[inline(always)]
 fn room_for<M: Memory, T>(memory: &M, length: usize) -> Result<NonNull<T>, Refused<()>> {
     let layout = Layout::array::<T>(length).map_err(|_| Refused(()))?;
@@ -283,13 +279,11 @@ pub(super) fn clone<'a, M: Memory, T: Clone>(
     Ok(row.finish())
 }
 
-/// A slice whose elements are being made. Its drop notes the elements made so far, even during a
-/// panic.
+/// A slice in the making. Its drop notes the elements made so far, even during a panic.
 struct Row<'a, M: Memory, T> {
     memory: &'a M,
     note: Option<M::Note>,
     first: NonNull<T>,
-    /// Elements that are written.
     count: usize,
 }
 
@@ -347,8 +341,7 @@ pub(super) fn fill<M: Memory, T>(
     Ok(row.finish())
 }
 
-/// Fills a slice with results. Returns the first error; then the room is given back if no element
-/// needs to be dropped.
+/// Fills a slice with results. An error gives the room back if no element needs dropping.
 #[inline]
 pub(super) fn fill_fallible<M: Memory, T, E>(
     memory: &M,
@@ -408,10 +401,8 @@ pub(super) fn iter<M: Memory, T>(
     Ok(unsafe { slice::from_raw_parts_mut(first.as_ptr(), count) })
 }
 
-/// Text that grows in an arena.
 pub(super) struct Text<'a, M: Memory> {
     pub(super) bytes: Buffer<'a, M, u8>,
-    /// Whether a piece found no memory.
     is_full: bool,
 }
 

@@ -1,19 +1,12 @@
 //! The allocating methods of every arena, written once.
-//!
-//! The arenas and their scopes differ in their [`Memory`](super::make::Memory), in the lifetime of
-//! objects, and in what the objects may borrow.
 
-/// Implements the allocating methods for a type with `memory(&self)`.
-///
-/// `life` is the lifetime of objects. Objects that need dropping outlive `bound`. The texts `made`
-/// and `end` are the first and last lines of each example. They make an arena with the name
-/// `arena`.
+/// Implements the allocating methods for a type with `memory(&self)`. Objects live for `life`;
+/// those that need dropping outlive `bound`. Each example begins with the line `made`, which makes
+/// an arena with the name `arena`, and ends with the line `end`.
 macro_rules! allocating {
     (life $life:lifetime, bound [$($bound:lifetime)?], made $made:literal, end $end:literal) => {
-        /// Moves a value into the arena. O(1) amortised.
-        ///
-        /// Ends the process with one line if there is no memory; `try_alloc` returns an error
-        /// instead.
+        /// Moves a value into the arena. O(1) amortised. Ends the process with one line if there is
+        /// no memory; `try_alloc` returns an error instead.
         ///
         /// ```
         #[doc = $made]
@@ -38,10 +31,8 @@ macro_rules! allocating {
         }
 
         /// Makes a value in the arena. A large value is not moved there from the stack. O(1)
-        /// amortised.
-        ///
-        /// Ends the process if there is no memory. If `make` panics, the value's room is lost until
-        /// the next reset.
+        /// amortised. Ends the process if there is no memory. If `make` panics, the value's room is
+        /// lost until the next reset.
         ///
         /// ```
         #[doc = $made]
@@ -94,8 +85,7 @@ macro_rules! allocating {
             make::fallible(memory, room, make).unwrap_or_else(|| no_room())
         }
 
-        /// Does the same as `alloc_try_with`. The outer error is for memory, the inner one is that
-        /// of `make`.
+        /// Like `alloc_try_with`; the outer error is for memory, the inner one is that of `make`.
         ///
         /// # Errors
         ///
@@ -246,10 +236,9 @@ macro_rules! allocating {
         }
 
         with_error! {
-            /// Collects any iterator into a slice. O(length) amortised.
-            ///
-            /// If the iterator allocates from the same arena, the elements may move there several
-            /// times. If the iterator panics, the elements that it made before are dropped.
+            /// Collects any iterator into a slice. O(length) amortised. If the iterator allocates
+            /// from the same arena, the elements may move there several times. If the iterator
+            /// panics, the elements that it made before are dropped.
             ///
             /// ```
             #[doc = $made]
@@ -293,8 +282,7 @@ macro_rules! allocating {
             self.alloc_slice_try_fill_iter((0..length).map(make))
         }
 
-        /// Collects an `ExactSizeIterator` of results into a slice, as
-        /// `alloc_slice_try_fill_with`.
+        /// Collects an `ExactSizeIterator` of results, as `alloc_slice_try_fill_with` does.
         ///
         /// # Errors
         ///
@@ -409,7 +397,6 @@ macro_rules! with_error {
 
 pub(super) use {allocating, with_error};
 
-/// Ends the process: there is no memory, and the caller cannot return an error.
 #[cold]
 #[inline(never)]
 pub(super) fn no_room() -> ! {

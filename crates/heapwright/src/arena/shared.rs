@@ -6,10 +6,9 @@
 //!        +-- moved to the next chunk, under the lock, by a thread that finds no room
 //! ```
 //!
-//! Position and end belong to a chunk, not to the arena. So a thread that still sees an older chunk
-//! compares two values of that chunk: it takes memory there or finds no room. A trim releases only
-//! chunks behind the current one. No thread has entered these chunks since the last reset. A reset
-//! or a drop has the arena to itself.
+//! Position and end belong to a chunk, not to the arena: a thread that still sees an older chunk
+//! takes memory there or finds no room. A trim releases only chunks behind the current one, which
+//! no thread has entered since the last reset. A reset or a drop has the arena to itself.
 //!
 //! The chunks and their lock are recycled and never freed. So a fork can hold the locks of all
 //! arenas.
@@ -54,7 +53,6 @@ pub struct SharedArena {
     limit: usize,
 }
 
-/// The chunks of all shared arenas.
 static CHUNKS: Recycled<Lock<Chunks>> = Recycled::new();
 
 static HANDLERS: Handlers = Handlers { before: before_fork, unlock: after_fork, in_child: |_| {} };
@@ -94,13 +92,12 @@ impl SharedArena {
         Self { current: AtomicUsize::new(0), chunks, limit: bytes }
     }
 
-    /// Returns the chunks, if there are any.
     fn made(&self) -> Option<&'static Lock<Chunks>> {
         // SAFETY: the pointer is null or a recycled object, which is never freed.
         unsafe { self.chunks.load(Ordering::Acquire).as_ref() }.map(|slot| &slot.value)
     }
 
-    /// Returns the chunks; the first call makes them. `None`: there is no memory.
+    /// `None`: there is no memory.
     fn made_now(&self) -> Option<&'static Lock<Chunks>> {
         self.made().or_else(|| {
             // The object lies in the window.
@@ -119,7 +116,6 @@ impl SharedArena {
         })
     }
 
-    /// Takes memory from a chunk, if it has room.
     #[inline]
     fn place_in(unit: usize, layout: Layout) -> Option<NonNull<u8>> {
         if unit == 0 {
@@ -139,15 +135,13 @@ impl SharedArena {
         NonNull::new(chunk.start.with_addr(start))
     }
 
-    /// Returns the chunk after `unit` if `unit` is still current and has no room. Otherwise returns
-    /// the current chunk.
+    /// Returns the chunk after `unit` if `unit` is still current and full; else the current chunk.
     #[cold]
     #[inline(never)]
     fn next_chunk(&self, unit: usize, layout: Layout) -> Option<usize> {
         let chunks = self.made_now()?.lock();
         let current = self.current.load(Ordering::Relaxed);
-        // Another thread made the next chunk current. Or another thread trimmed this chunk, which
-        // looks full during a trim.
+        // Another thread made the next chunk current, or trimmed this one, which then looks full.
         let has_room = unit != 0
             && bump::place(position(unit), layout.size(), layout.align()).1
                 <= chunks::bounds(unit).end;
@@ -161,8 +155,7 @@ impl SharedArena {
         Some(next)
     }
 
-    /// Moves the end of the current chunk's last block. False: the block is not the last one, or
-    /// there is no room.
+    /// Moves the end of the current chunk's last block. False: not the last one, or no room.
     fn move_end(&self, block: NonNull<u8>, old: usize, new: usize) -> bool {
         let unit = self.current.load(Ordering::Acquire);
         if unit == 0 || old == 0 {
@@ -226,8 +219,7 @@ impl SharedArena {
         // SAFETY: the chunk's blocks end at `from`, and its position is the chunk's end until the
         // exchange below. So no thread takes or uses bytes between the two.
         let rest = unsafe { chunks.purge_rest(unit, from) };
-        // (If the chunk was full, the owner of its last block may have freed the block meanwhile.
-        // Then this exchange fails.)
+        // If the chunk was full, the owner of its last block may have freed it. Then this fails.
         let _ = position.compare_exchange(end, from, Ordering::Release, Ordering::Relaxed);
         behind + rest
     }
@@ -260,7 +252,6 @@ impl SharedArena {
     }
 }
 
-/// Returns the address of a chunk's next free byte.
 fn position(unit: usize) -> usize {
     MAP.record(unit).requested.load(Ordering::Relaxed)
 }

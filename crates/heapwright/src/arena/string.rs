@@ -12,10 +12,8 @@ use super::make;
 use super::methods::no_room;
 use super::vec::ArenaVec;
 
-/// A string in an arena, like `String`. It needs no feature of the crate, and dereferences to
-/// `str`.
-///
-/// It grows like an [`ArenaVec`]. Its functions end the process if there is no memory.
+/// A string in an arena, like `String`. It dereferences to `str`, and grows like an [`ArenaVec`].
+/// Its functions end the process if there is no memory.
 ///
 /// ```
 /// use heapwright::arena::{Arena, ArenaString};
@@ -32,7 +30,6 @@ use super::vec::ArenaVec;
 /// assert_eq!(kept.trim_end(), "GET /7");
 /// ```
 pub struct ArenaString<'a> {
-    /// The text in UTF-8.
     bytes: ArenaVec<'a, u8>,
 }
 
@@ -91,8 +88,7 @@ impl<'a> ArenaString<'a> {
         string
     }
 
-    /// Formats into a string; [`format_in!`](crate::format_in) takes a format string and its
-    /// arguments.
+    /// Formats into a string; see [`format_in!`](crate::format_in).
     ///
     /// # Panics
     ///

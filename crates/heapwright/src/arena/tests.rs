@@ -45,7 +45,6 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..most)
 }
 
-/// A block of the model, filled with its byte.
 #[derive(Clone, Copy)]
 struct Block {
     at: NonNull<u8>,
@@ -342,7 +341,6 @@ fn threads_share_an_arena() {
     assert!(SharedArena::with_limit(0).try_alloc(Box::new(1)).is_err());
 }
 
-/// Runs a test of the common promises for each kind of arena.
 macro_rules! for_each_arena {
     ($test:ident) => {
         $test!(Arena::new());
@@ -458,7 +456,6 @@ fn a_closure_that_panics_leaves_a_sound_arena() {
     for_each_arena!(panics);
 }
 
-/// Uses the features that users of other arenas missed.
 #[test]
 fn the_wishes_of_a_server() {
     let a = Arena::new();
@@ -511,7 +508,6 @@ fn limits_and_capacities() {
     assert!(count == 100 && arena.try_alloc_fmt(format_args!("{:65000}{0:9999}", 1)).is_err());
 }
 
-/// Counts the drops of its clones.
 #[derive(Clone)]
 struct Counted<'a>(&'a core::cell::Cell<usize>);
 

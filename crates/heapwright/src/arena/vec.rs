@@ -15,16 +15,13 @@ use super::local::Core;
 use super::methods::no_room;
 use crate::refused::Refused;
 
-/// A vector in an arena, like `Vec`. It needs no feature of the crate, drops its elements, and
-/// dereferences to a slice.
+/// A vector in an arena, like `Vec`. It drops its elements, and dereferences to a slice.
 ///
 /// A vector takes four words. It grows in place while its block is the arena's last one. Otherwise
 /// its elements move, and their old memory is lost until the next reset. The vector's drop gives
 /// the block back if it is the last one. Functions without `try_` end the process if there is no
-/// memory.
-///
-/// The collections of `allocator-api2` and nightly, with all functions of `Vec`, take `&Arena`
-/// with the features of the same names.
+/// memory. With the features `allocator-api2-*` and `nightly`, vectors with all functions of `Vec`
+/// take `&Arena`.
 ///
 /// ```
 /// use heapwright::arena::{Arena, ArenaVec};
@@ -203,9 +200,8 @@ impl<'a, T> ArenaVec<'a, T> {
         self.buffer.truncate(0);
     }
 
-    /// Keeps the elements that `keep` returns true for, in their order. O(length).
-    ///
-    /// If `keep` or a destructor panics, the elements that `keep` has not judged yet stay.
+    /// Keeps the elements that `keep` returns true for, in their order. O(length). If `keep` or a
+    /// destructor panics, the elements that `keep` has not judged yet stay.
     pub fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
         self.buffer.retain(|value| keep(value));
     }
@@ -345,7 +341,6 @@ impl<T: PartialEq<U>, U> PartialEq<ArenaVec<'_, U>> for ArenaVec<'_, T> {
     }
 }
 
-/// Implements the comparison with other rows of elements.
 macro_rules! compared {
     ([$($generic:tt)*] $other:ty) => {
         impl<T: PartialEq<U>, U, $($generic)*> PartialEq<$other> for ArenaVec<'_, T> {

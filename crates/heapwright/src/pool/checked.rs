@@ -7,10 +7,9 @@
 //!   at the end:   slots that are out without a key are reported; free ones are checked
 //! ```
 //!
-//! A second set of bits, beside the set of returned slots, holds the slots that are out. There is
-//! no front: a freed slot goes into the sets at once. Slots that were never handed out are not
-//! checked. Pages that a trim released read as zero, so after the first trim zero bytes pass the
-//! check as well.
+//! A second set of bits holds the slots that are out. There is no front. Slots that were never
+//! handed out are not checked. After the first trim, zero bytes pass the check as well, because
+//! released pages read as zero.
 
 use core::slice;
 
@@ -18,10 +17,8 @@ use super::store::{Store, Walk};
 use crate::leases::Lease;
 use crate::misuse;
 
-/// The fill of free slots.
 const POISON: u8 = 0xDF;
 
-/// Returns a slot, or null.
 pub(super) fn alloc(store: &mut Store) -> *mut u8 {
     let returned = store.take_one();
     if let Some(slot) = returned {
@@ -67,7 +64,6 @@ pub(super) fn before_reset(store: &mut Store) {
     look_over_all(store);
 }
 
-/// Checks all free slots.
 fn look_over_all(store: &Store) {
     for segment in store.segments().iter().filter(|segment| segment.exists()) {
         for slot in 0..segment.carved {
@@ -78,8 +74,8 @@ fn look_over_all(store: &Store) {
     }
 }
 
-/// Reports at a pool's end how many slots are out without a key. The pool itself owns keyed
-/// objects. All free slots are in the sets.
+/// Reports at a pool's end how many slots are out without a key; the pool owns keyed objects. All
+/// free slots are in the sets.
 pub(super) fn at_end(store: &Store) {
     look_over_all(store);
     let (mut walk, mut count) = (Walk::default(), 0);

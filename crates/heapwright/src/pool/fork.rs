@@ -1,10 +1,9 @@
 //! The pools' part in a fork: the locks of names, of shared pools and of shared magazines.
 //!
-//! A pool that serves one thread is intact in the child if the forking thread used it. Otherwise
-//! the child must not use the pool. A child cannot use the free slots that other threads' magazines
-//! of a shared pool hold at the fork, because those threads' indices stay taken. If the child
-//! walks, resets or drops the pool, it gets these slots back. Shared magazines lose nothing,
-//! because a fork holds their locks.
+//! A pool of one thread is intact in the child if the forking thread used it. Otherwise the child
+//! must not use it. In a child, the free slots in other threads' magazines of a shared pool are
+//! lost until the pool is walked, reset or dropped: those threads' indexes stay taken. Shared
+//! magazines lose nothing, because a fork holds their locks.
 
 use super::shared;
 use crate::fork::{self, Handlers, Part};
@@ -26,7 +25,6 @@ fn in_child(alone: bool) {
     shared::forget_after_fork();
 }
 
-/// Registers the handlers for forks.
 pub(super) fn join() {
     static JOINED: AtomicBool = AtomicBool::new(false);
     if !JOINED.load(Ordering::Acquire) {

@@ -9,10 +9,8 @@
 //!   overflow    full: the 64 oldest go into the store's sets
 //! ```
 //!
-//! A stack of free slots stays in the processor's cache. But after objects died in random order,
-//! new objects lie anywhere. Sets of bits return the lowest slot and keep live objects dense, but
-//! each operation costs more. The front combines both: a short stack that the sets refill. A list
-//! through the free slots, an array of all of them, and the sets alone were slower: docs/pools.md.
+//! A stack of free slots stays in the processor's cache, but scatters new objects after frees in
+//! random order. Sets of bits keep live objects dense, but cost more. The front combines both.
 //!
 //! Invariants: entries below `count` are free slots of the store. None is null, and no slot is
 //! there twice. The store counts these slots as out.
@@ -23,22 +21,18 @@ use core::ptr::{self, NonNull};
 
 use super::store::Store;
 
-/// The capacity of the front in slots.
 const ROOM: usize = 2 * BATCH;
 /// The number of slots that an overflow moves, and that a refill leaves.
 const BATCH: usize = 64;
 
-/// A short stack of free slots.
 pub(super) struct Front {
     count: usize,
     slots: [*mut u8; ROOM],
 }
 
 impl Front {
-    /// The empty front.
     pub(super) const EMPTY: Self = Self { count: 0, slots: [ptr::null_mut(); ROOM] };
 
-    /// Removes the newest slot, if there is one.
     #[inline(always)]
     pub(super) fn pop(&mut self) -> Option<NonNull<u8>> {
         self.count = self.count.checked_sub(1)?;
@@ -64,8 +58,7 @@ impl Front {
         true
     }
 
-    /// Fills the empty front with returned slots and removes the lowest. The store has returned
-    /// slots.
+    /// Fills the empty front and removes the lowest slot. The store has returned slots.
     pub(super) fn refill(&mut self, store: &mut Store) -> *mut u8 {
         self.count = store.take(&mut self.slots[..=BATCH]) - 1;
         self.slots[self.count]
@@ -89,7 +82,6 @@ impl Front {
         self.count = 0;
     }
 
-    /// Returns the number of slots.
     pub(super) fn len(&self) -> usize {
         self.count
     }

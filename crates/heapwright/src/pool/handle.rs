@@ -11,9 +11,8 @@
 //!   Home::deallocate     the slot is its pool's again
 //! ```
 //!
-//! The unsafe part of an object's end is here, once for both kinds of pool. A pool only frees
-//! slots, whatever the type of the object. So a handle may hold a trait object. No reference to the
-//! pool's inside is held while the object is dropped, because its destructor may use the pool.
+//! A pool only frees slots, whatever the object's type, so a handle may hold a trait object. While
+//! an object is dropped, no reference into the pool is held: the destructor may use the pool.
 //!
 //! Invariants: a handle's object is live and belongs to the handle. The object is dropped once, and
 //! then its slot is freed once.
@@ -23,7 +22,6 @@
 use core::mem;
 use core::ptr::NonNull;
 
-/// A pool that frees slots.
 pub(super) trait Home {
     /// Frees a slot.
     ///
@@ -54,7 +52,6 @@ impl<H: Home> Drop for Vacating<'_, H> {
 /// The object is live and belongs to this pool; no code uses it afterwards.
 #[inline(always)]
 pub(super) unsafe fn destroy<T: ?Sized>(home: &impl Home, object: NonNull<T>) {
-    // Frees the slot on return and on a panic.
     let _slot = Vacating { slot: object.cast(), home };
     if mem::needs_drop::<T>() {
         // SAFETY: the caller promises that the object is live and not used afterwards.
@@ -131,8 +128,7 @@ macro_rules! handle_impls {
             ///
             /// # Safety
             ///
-            /// `object` and `self` are the parts of one handle. The compiler may have unsized the
-            /// pointer.
+            /// `object` and `self` are the parts of one handle; the pointer may be unsized.
             #[doc(hidden)]
             #[inline]
             pub unsafe fn __with<U: ?Sized>(self, object: *mut U) -> $handle<'p, U> {

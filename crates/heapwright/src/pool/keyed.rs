@@ -6,9 +6,8 @@
 //! ```
 //!
 //! A pool inserts through a shared reference, even while references to other keyed objects exist.
-//! So no reference to the inner pool is held while code of the user runs. An iteration borrows the
-//! inner pool for each step. Mutable access to a keyed object needs `&mut Pool`. So a shared
-//! iteration over keyed objects is sound beside handles: it never meets their objects.
+//! So no reference to the inner pool is held while code of the user runs. Mutable access to a keyed
+//! object needs `&mut Pool`, so a shared iteration over keyed objects is sound.
 //!
 //! Called by users.
 
@@ -20,8 +19,7 @@ use super::keys::{Drain, IterMut, Key, KeyPool, PoolKey, Steps, stale};
 use super::typed::Pool;
 
 impl<T> Pool<T> {
-    /// Makes an object with a key. O(1) amortised. Ends the process if there is no memory or the
-    /// limit is reached.
+    /// Makes an object with a key. O(1) amortised. See [`KeyPool::insert`].
     #[inline]
     pub fn insert(&self, value: T) -> Key<T> {
         self.with_keyed(|keyed| keyed.insert(value))
@@ -88,8 +86,7 @@ impl<T> Pool<T> {
         self.with_keyed(|keyed| keyed.contains_key(key))
     }
 
-    /// Returns the key of an object of this pool; `None` if the reference leads elsewhere, or to an
-    /// object without a key. O(1).
+    /// Returns the key of an object; `None` if the object is not this pool's or has no key. O(1).
     ///
     /// ```
     /// use heapwright::pool::Pool;
@@ -103,8 +100,7 @@ impl<T> Pool<T> {
         self.with_keyed(|keyed| keyed.key_of(object))
     }
 
-    /// Drops all objects with keys, and keeps the memory; see [`KeyPool::clear`]. Other objects
-    /// stay.
+    /// Drops the objects with keys, and keeps the memory; see [`KeyPool::clear`].
     pub fn clear(&mut self) {
         self.keyed_mut().clear();
     }
@@ -119,8 +115,8 @@ impl<T> Pool<T> {
         self.keyed_mut().drain()
     }
 
-    /// Iterates over the objects with keys, in the order of their indexes. The loop may insert
-    /// objects. The iteration may or may not meet them.
+    /// Iterates over the objects with keys in index order. The loop may insert objects, which the
+    /// iteration may or may not meet.
     ///
     /// ```
     /// use heapwright::pool::Pool;

@@ -6,10 +6,9 @@
 //!   indexes   | 0 .. S | S .. 2S | 2S ....... 4S | 4S .............. 8S |
 //! ```
 //!
-//! `S` is the largest power of two of slots that fit in 64 KiB, or 1 if no slot fits. Counting
-//! leading zeros leads from an index to its segment. After 32 doublings a pool has every 32-bit
-//! index. A segment may have fewer slots than indexes, because of a limit or a lack of memory. Then
-//! the other indexes stay unused.
+//! `S` is the largest power of two of slots that fit in 64 KiB, or 1 if no slot fits. An index's
+//! leading zeros lead to its segment. After 32 doublings a pool has every 32-bit index. Indexes
+//! without a slot, because of a limit or a lack of memory, stay unused.
 //!
 //! A pointer leads to its slot by an exact division: a shift and a multiplication by the inverse
 //! modulo 2^64. Multiplying back detects a pointer that is no slot's start.
@@ -28,7 +27,6 @@ const LINE: usize = 64;
 /// The range of colours in bytes: a page, which indexes the first-level cache.
 const PAGE: usize = 4096;
 
-/// The shape of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
     /// Bytes from one slot to the next.
@@ -41,8 +39,8 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// Returns the shape for objects of `size` bytes aligned to `align`, a power of two. `None`:
-    /// the size or the alignment is too large. A slot takes at least a byte, so zero-sized objects
+    /// Returns the shape for objects of this size and alignment. `None`: one of them is too large,
+    /// or the alignment is no power of two. A slot takes at least a byte, so zero-sized objects
     /// have addresses, indexes and keys.
     pub(super) const fn of(size: usize, align: usize) -> Option<Self> {
         if !align.is_power_of_two() || align > 1 << 32 || size > 1 << 40 {
@@ -54,7 +52,7 @@ impl Shape {
         Some(Self { size, align, inverse: inverse(size >> size.trailing_zeros()), first })
     }
 
-    /// Does the same as [`Shape::of`], but panics if the size or the alignment is too large.
+    /// Like [`Shape::of`], but panics if the size or the alignment is unsuitable.
     pub(super) const fn of_objects(size: usize, align: usize) -> Self {
         match Self::of(size, align) {
             Some(shape) => shape,
@@ -70,24 +68,20 @@ impl Shape {
         Self { first: if first < 32 { first } else { 32 }, ..self }
     }
 
-    /// Returns the bytes from one slot to the next.
     #[inline]
     pub(super) const fn size(&self) -> usize {
         self.size
     }
 
-    /// Returns the alignment of slots.
     pub(super) const fn align(&self) -> usize {
         self.align
     }
 
-    /// Returns the first index of `segment`.
     #[inline]
     pub(super) const fn first_index(&self, segment: usize) -> u64 {
         if segment == 0 { 0 } else { 1 << (self.first as usize + segment - 1) }
     }
 
-    /// Returns the number of indexes of `segment`.
     pub(super) const fn indexes(&self, segment: usize) -> u64 {
         let from = self.first_index(segment);
         let share = if segment == 0 { 1 << self.first } else { from };
@@ -111,9 +105,8 @@ impl Shape {
         if slot.wrapping_mul(self.size) == offset && slot <= offset { Some(slot) } else { None }
     }
 
-    /// Returns the bytes before the first slot of the pool with this id, so that first objects of
-    /// different pools lie in different cache sets. The result is zero for slots of whole pages,
-    /// because they would straddle one page more.
+    /// Returns the bytes before the first slot: first objects of different pools then lie in
+    /// different cache sets. Zero for slots of whole pages, which would straddle one page more.
     pub(super) const fn colour(&self, id: u32) -> usize {
         if self.size.is_multiple_of(PAGE) || self.align >= PAGE {
             return 0;

@@ -14,16 +14,13 @@
 //!
 //! A pool knows the object size beforehand, so it has no size classes, no headers and no checks. A
 //! new object takes the slot that was destroyed last, or the next untouched slot. Pointers are
-//! stable. Arithmetic converts between pointers and indexes, and one lookup in the address map
-//! tells whether an address is in the pool.
+//! stable. One lookup in the address map tells whether an address is in the pool.
 //!
 //! Metadata of free slots lies apart from them, and destroyed objects are not written to. So free
 //! pages can go back to the kernel ([`Pool::trim`]), a reset can drop live objects, and a walk
 //! visits live objects in address order.
 //!
-//! The idea is that of Zig's `MemoryPool`. It also fulfils wishes of that pool's users. Address
-//! space grows in doubling steps, free lists lie beside the objects, base addresses differ, and no
-//! list node is redundant.
+//! The idea is that of Zig's `MemoryPool`.
 //!
 //! ```
 //! use heapwright::pool::{Pool, Reset};
@@ -95,7 +92,6 @@ pub struct Stats {
     pub reserved_bytes: usize,
 }
 
-/// The settings of every pool.
 macro_rules! builder_choices {
     ($builder:ident $(< $parameter:ident >)?) => {
         impl $(<$parameter>)? $builder $(<$parameter>)? {
@@ -115,10 +111,9 @@ macro_rules! builder_choices {
                 self
             }
 
-            /// Sets whether segments of 2 MiB or more use huge pages. By default, a pool of objects
-            /// up to 1 KiB uses huge pages for new segments once it has 4 MiB of slots. Huge pages
-            /// are faster to touch, to walk and to access at random. A trimmed segment has no huge
-            /// pages.
+            /// Sets whether segments of 2 MiB or more use huge pages, which are faster to touch, to
+            /// walk and to access at random. By default, a pool of objects up to 1 KiB uses them
+            /// for new segments once it has 4 MiB of slots. A trimmed segment has none.
             #[must_use]
             pub const fn huge_pages(mut self, want: bool) -> Self {
                 self.config.huge = Some(want);

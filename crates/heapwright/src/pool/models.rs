@@ -1,8 +1,7 @@
 //! Shared pools under each of the process's cache models.
 //!
-//! A process chooses its model once. So a test for a model runs in a child process, which is this
-//! program again. If the process already has the model (`HEAPWRIGHT=cache=shared:2` from outside,
-//! as for Miri), the test runs here.
+//! A process chooses its model once, so a test for a model runs in a child process of this program.
+//! If this process already has the model (`HEAPWRIGHT=cache=shared:2`, as for Miri), it runs here.
 
 extern crate std;
 
@@ -17,9 +16,8 @@ use crate::{
     registry::{self, Model},
 };
 
-/// Returns whether this process has the model. Then the caller runs the test. Otherwise this
-/// function runs the named tests in a child process with the model. The tests must pass. The child
-/// inherits other options in `HEAPWRIGHT`.
+/// Returns whether this process has the model: then the caller runs the test. Otherwise runs the
+/// named tests in a child process with the model and other options in `HEAPWRIGHT`.
 fn under(model: &str, names: &[&str]) -> bool {
     let model = format!("cache={model}");
     let now = std::env::var("HEAPWRIGHT").unwrap_or_default();
@@ -38,8 +36,7 @@ fn under(model: &str, names: &[&str]) -> bool {
     false
 }
 
-/// Returns this program, behind a runner if one is set
-/// (`HEAPWRIGHT_TEST_RUNNER=qemu-aarch64 -L ...`, for a program of another processor).
+/// Behind a runner if one is set (`HEAPWRIGHT_TEST_RUNNER=qemu-aarch64 -L ...`).
 fn this_program() -> Command {
     let this = std::env::current_exe().expect("tests are a program");
     let runner = std::env::var("HEAPWRIGHT_TEST_RUNNER").unwrap_or_default();
@@ -50,7 +47,6 @@ fn this_program() -> Command {
     command
 }
 
-/// The capacity of a magazine.
 #[cfg(not(feature = "checked"))]
 const ROUNDS: usize = 126;
 
@@ -135,13 +131,12 @@ fn a_pool_that_is_dropped_leaves_empty_magazines_to_the_next() {
     }
 }
 
-// Checked builds have no magazines.
 #[cfg(not(feature = "checked"))]
 #[test]
 fn threads_that_meet_make_more_magazines_up_to_the_number() {
     let name = "pool::models::threads_that_meet_make_more";
-    // No other test has these options, so this test runs alone in its process. It must, because
-    // ended pools leave their magazines to later pools, and the maximum is raised for all pools.
+    // This test needs a process of its own: ended pools leave their magazines to later pools, and
+    // the maximum is raised for all pools. No other test has these options.
     if !under("shared:2,stats=off", &[name]) {
         return;
     }
@@ -175,7 +170,6 @@ fn threads_that_meet_make_more_magazines_up_to_the_number() {
     assert_eq!(pool.len(), 0);
 }
 
-/// Counts its drops.
 struct Counted<'a>(&'a std::sync::atomic::AtomicUsize, usize);
 
 impl Drop for Counted<'_> {

@@ -5,12 +5,10 @@
 //!   free:    front  -->  (full) its older half into the sets
 //! ```
 //!
-//! The first step of either operation is inline and takes a handful of instructions. The other
-//! steps are out of line. Every fresh slot comes from the frontier. The later steps, and the second
-//! step of a free, run about once in 64 operations at most.
+//! The first step of either operation is inline, the others are out of line. Each fresh slot comes
+//! from the frontier. The later steps run at most about once in 64 operations.
 //!
-//! In checked builds (feature `checked`) each operation also looks the slot up. A slot must be
-//! freed once, to its own pool, and not written to afterwards.
+//! Checked builds (feature `checked`) look each slot up at each operation; see `checked`.
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
@@ -81,8 +79,8 @@ impl RawPool {
         Self { front: Front::EMPTY, store: Store::new(shape, config) }
     }
 
-    /// Returns a slot with uninitialised contents; null if there is no memory or the limit is
-    /// reached. O(1), except for system calls when the pool grows.
+    /// Returns an uninitialised slot; null if there is no memory or the limit is reached. O(1),
+    /// except for system calls when the pool grows.
     #[inline]
     #[must_use]
     pub fn alloc(&mut self) -> *mut u8 {
@@ -92,13 +90,11 @@ impl RawPool {
         }
     }
 
-    /// Returns a slot from the front: the inline part of [`RawPool::alloc`].
     #[inline(always)]
     pub(super) fn pop(&mut self) -> Option<NonNull<u8>> {
         if cfg!(feature = "checked") { None } else { self.front.pop() }
     }
 
-    /// Allocates on the slow path of [`RawPool::alloc`].
     #[inline(never)]
     pub(super) fn alloc_slow(&mut self) -> *mut u8 {
         if cfg!(feature = "checked") {
@@ -119,9 +115,8 @@ impl RawPool {
 
     /// Frees a slot. O(1) amortised.
     ///
-    /// When the front overflows, and always in checked builds, the pool checks its slots. A slot of
-    /// another pool, or a slot that is free already, then ends the process with one line that names
-    /// its owner.
+    /// When the front overflows, and always in checked builds, a slot of another pool or a slot
+    /// freed twice ends the process with one line that names its owner.
     ///
     /// # Safety
     ///
@@ -129,15 +124,12 @@ impl RawPool {
     #[inline(always)]
     pub unsafe fn free(&mut self, slot: *mut u8) {
         if cfg!(feature = "checked") {
-            // SAFETY: the caller promises that the slot is this pool's, in use, and not used
-            // afterwards.
+            // SAFETY: the caller promises a slot of this pool, in use, and not used afterwards.
             return unsafe { checked::free(&mut self.store, slot) };
         }
-        // SAFETY: the caller promises that the slot is this pool's, in use, and not used
-        // afterwards.
+        // SAFETY: the caller promises a slot of this pool, in use, and not used afterwards.
         if !unsafe { self.front.push(slot) } {
-            // SAFETY: the caller promises that the slot is this pool's, in use, and not used
-            // afterwards.
+            // SAFETY: the caller promises a slot of this pool, in use, and not used afterwards.
             unsafe { self.free_cold(slot) };
         }
     }
@@ -182,23 +174,20 @@ impl RawPool {
         self.store.capacity()
     }
 
-    /// Returns the bytes from one slot to the next: the size rounded up to the alignment, at least
-    /// 1.
+    /// Returns the distance of slots: the size, at least 1, rounded up to the alignment.
     #[must_use]
     pub fn slot_size(&self) -> usize {
         self.store.shape().size()
     }
 
-    /// Returns whether an address lies in this pool's memory, in a used or a free slot. Any address
-    /// is allowed. O(1).
+    /// Returns whether an address lies in this pool's memory. Any address is allowed. O(1).
     #[inline]
     #[must_use]
     pub fn contains(&self, address: *const u8) -> bool {
         self.store.segment_of(address.addr()).is_some()
     }
 
-    /// Returns the index of the slot that begins at an address, if a slot begins there and was ever
-    /// handed out. O(1).
+    /// Returns the index of the slot that begins at an address, if it was ever handed out. O(1).
     #[must_use]
     pub fn index_of(&mut self, slot: *const u8) -> Option<u32> {
         self.store.sync();

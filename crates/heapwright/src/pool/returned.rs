@@ -7,12 +7,10 @@
 //! ```
 //!
 //! An insertion sets the slot's bit, and a bit above only if the word below was empty. A search for
-//! the lowest slot takes one step a level. So both take time in proportion to the number of levels:
-//! four for sixteen million slots. Slots leave in address order, so live objects become dense again
-//! after any disorder.
+//! the lowest slot takes one step a level: four for sixteen million slots. Slots leave in address
+//! order, so live objects become dense again.
 //!
-//! All levels lie in one slice of zeroed words, level 0 first. The caller owns the words, so this
-//! file needs no pointer.
+//! All levels lie in one slice of zeroed words, which the caller owns, level 0 first.
 
 #![forbid(unsafe_code)]
 
@@ -28,7 +26,6 @@ pub(super) struct Levels {
 }
 
 impl Levels {
-    /// Returns the levels of a set of `slots` slots.
     pub(super) fn of(slots: usize) -> Self {
         let mut levels = Self { from: [0; LEVELS], depth: 0, words: 0 };
         let mut bits = slots.max(1);
@@ -44,7 +41,6 @@ impl Levels {
         }
     }
 
-    /// Returns the number of words of all levels.
     pub(super) fn words(&self) -> usize {
         self.words as usize
     }
@@ -75,7 +71,6 @@ impl Levels {
         was
     }
 
-    /// Returns whether `slot` is in the set.
     pub(super) fn contains(&self, words: &[u64], slot: usize) -> bool {
         words[slot / 64] >> (slot % 64) & 1 != 0
     }
@@ -120,7 +115,6 @@ impl Levels {
         }
     }
 
-    /// Returns whether all slots of `from..to` are in the set.
     pub(super) fn contains_all(&self, words: &[u64], from: usize, to: usize) -> bool {
         let mut at = from;
         while at < to {
@@ -134,7 +128,6 @@ impl Levels {
         true
     }
 
-    /// Returns the first slot of `from..to` that is not in the set.
     pub(super) fn next_absent(&self, words: &[u64], from: usize, to: usize) -> Option<usize> {
         let mut at = from;
         while at < to {
@@ -148,7 +141,6 @@ impl Levels {
         None
     }
 
-    /// Empties the set.
     pub(super) fn clear(&self, words: &mut [u64]) {
         while self.take_lowest(words, 64).1 != 0 {}
     }

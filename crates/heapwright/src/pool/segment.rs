@@ -14,9 +14,8 @@
 //!                            ^---------------take----------------------+
 //! ```
 //!
-//! The record of the first unit holds the slot size, the colour and the segment's number. So
-//! `describe` and the pool find the slot of any address. Free slots hold no data, so their pages
-//! can go back to the kernel.
+//! The record of the first unit holds the slot size, the colour and the segment's number, for
+//! lookups of any address. Free slots hold no data, so their pages can go back to the kernel.
 //!
 //! Leases outlive the slots: a closed segment keeps them, so keys of dead objects stay stale.
 //!
@@ -38,7 +37,6 @@ use crate::sync::atomic::Ordering;
 
 /// A segment. All-zero bytes: no segment.
 pub(super) struct Segment {
-    /// The first slot; null: no segment.
     base: *mut u8,
     unit: usize,
     units: usize,
@@ -52,11 +50,9 @@ pub(super) struct Segment {
     levels: Levels,
     side: Side,
     leases: Side,
-    /// Whether the segment uses huge pages.
     huge: bool,
 }
 
-/// The pool's properties that a segment needs.
 #[derive(Clone, Copy)]
 pub(super) struct Of {
     pub(super) shape: Shape,
@@ -79,12 +75,10 @@ pub(super) fn number_of(id: u32, address: usize) -> Option<usize> {
 }
 
 impl Segment {
-    /// Returns whether the segment exists.
     pub(super) fn exists(&self) -> bool {
         !self.base.is_null()
     }
 
-    /// Takes memory for `slots` slots, as segment `number` of a pool.
     pub(super) fn open(&mut self, of: Of, number: usize, slots: usize) -> bool {
         debug_assert!(!self.exists());
         let Of { shape, id, huge } = of;
@@ -132,8 +126,7 @@ impl Segment {
         true
     }
 
-    /// Releases all memory except the leases; no slot is in use. The pages go back to the
-    /// kernel at once if `now`.
+    /// Releases all memory but the leases, at once if `now`. No slot is in use.
     pub(super) fn close(&mut self, now: bool) {
         self.no_more_huge_pages();
         if now {
@@ -161,33 +154,27 @@ impl Segment {
         self.leases.give();
     }
 
-    /// Returns the number of slots.
     pub(super) fn slots(&self) -> usize {
         self.slots
     }
 
-    /// Returns the number of slots that were never handed out.
     pub(super) fn untouched(&self) -> usize {
         self.slots - self.carved
     }
 
-    /// Returns the first slot.
     pub(super) fn base(&self) -> *mut u8 {
         self.base
     }
 
-    /// Returns whether an address lies in a slot.
     #[inline(always)]
     pub(super) fn holds(&self, address: usize) -> bool {
         address.wrapping_sub(self.base.addr()) < self.span
     }
 
-    /// Returns the bytes of address space.
     pub(super) fn bytes(&self) -> usize {
         self.units * UNIT
     }
 
-    /// Returns the slot with this number.
     #[inline]
     pub(super) fn slot(&self, shape: &Shape, slot: usize) -> *mut u8 {
         debug_assert!(slot <= self.slots);
@@ -205,19 +192,16 @@ impl Segment {
         (self.side.at().cast::<u64>().wrapping_add(which * words), words)
     }
 
-    /// Returns the words of a set, mutable. 0: the returned slots; 1: in checked builds, the slots
-    /// that are out.
+    /// Set 0: the returned slots. Set 1, in checked builds: the slots that are out.
     fn words(&mut self, which: usize) -> &mut [u64] {
         let (at, words) = self.set(which);
-        // SAFETY: the side memory has the words of each set, aligned. It belongs to this segment,
-        // which is borrowed mutably.
+        // SAFETY: the side memory has each set's words, aligned; the segment is borrowed mutably.
         unsafe { slice::from_raw_parts_mut(at, words) }
     }
 
     fn words_seen(&self, which: usize) -> &[u64] {
         let (at, words) = self.set(which);
-        // SAFETY: the side memory has the words of each set, aligned; no code writes during the
-        // borrow.
+        // SAFETY: the side memory has each set's words, aligned; nothing writes during the borrow.
         unsafe { slice::from_raw_parts(at, words) }
     }
 
@@ -239,7 +223,6 @@ impl Segment {
         (first, bits)
     }
 
-    /// Returns whether a slot is in the set.
     pub(super) fn is_returned(&self, slot: usize) -> bool {
         self.levels.contains(self.words_seen(0), slot)
     }
@@ -249,7 +232,6 @@ impl Segment {
         self.levels.next_absent(self.words_seen(0), from, self.carved)
     }
 
-    /// Makes every slot untouched again.
     pub(super) fn forget(&mut self) {
         let levels = self.levels;
         levels.clear(self.words(0));
@@ -269,8 +251,7 @@ impl Segment {
         levels.remove(words, slot)
     }
 
-    /// Releases the pages that hold no slot that is out. All free slots are in the set. Returns the
-    /// number of bytes.
+    /// Releases pages without a slot that is out; returns the bytes. All free slots are in the set.
     pub(super) fn purge(&mut self, shape: &Shape) -> usize {
         self.no_more_huge_pages();
         let page = SYSTEM.page_size();
@@ -306,8 +287,7 @@ impl Segment {
         self.slot(shape, self.carved).addr() - MAP.address_of(self.unit).addr()
     }
 
-    /// Gives bytes `from..to` of the units, whole unused pages, back to the kernel. Returns the
-    /// number of bytes released.
+    /// Gives bytes `from..to` of the units, whole unused pages, back to the kernel.
     fn decommit(&self, from: usize, to: usize) -> usize {
         let first = MAP.address_of(self.unit).wrapping_add(from);
         // SAFETY: the caller promises that no slot that is out reaches into these whole pages.
@@ -322,7 +302,6 @@ impl Segment {
         first >= last || self.levels.contains_all(self.words_seen(0), first, last)
     }
 
-    /// Makes the pages of the first `count` untouched slots resident.
     pub(super) fn populate(&self, shape: &Shape, count: usize) {
         let page = SYSTEM.page_size();
         let start = MAP.address_of(self.unit);

@@ -9,10 +9,9 @@
 //!           at its end, a segment with untouched slots; else a new one
 //! ```
 //!
-//! Fresh slots are on no list: the frontier moves over them in address order. So unused memory is
-//! not touched, and a pool of a million objects starts as an array. While slots wait in sets, the
-//! frontier is *closed* (`next == end`). So one comparison sends the slow path to the sets, or to
-//! another segment.
+//! Fresh slots are on no list: the frontier moves over them in address order, and unused memory is
+//! not touched. While slots wait in sets, the frontier is *closed* (`next == end`). So one
+//! comparison sends the slow path to the sets, or to another segment.
 //!
 //! Invariants: every carved slot is in use, in a front, or in its segment's set. `returned` names
 //! exactly the segments with a nonempty set. While the frontier is open, its segment's `carved` is
@@ -38,7 +37,6 @@ const MANY: usize = 4 << 20;
 /// Programs touch nearly all bytes of objects up to this size.
 const SMALL: usize = 1024;
 
-/// The source of a pool's name.
 #[derive(Clone, Copy)]
 pub(super) enum Called {
     /// The builder set it.
@@ -63,11 +61,9 @@ impl Called {
     }
 }
 
-/// The settings of a pool.
 #[derive(Clone, Copy)]
 pub(super) struct Config {
     pub(super) called: Called,
-    /// The most slots of the pool.
     pub(super) limit: u32,
     /// Whether the slots up to the limit are reserved in one piece.
     pub(super) in_one: bool,
@@ -80,9 +76,8 @@ impl Config {
         Self { called, limit: u32::MAX, in_one: true, huge: None }
     }
 
-    /// Returns whether the next large segment of a pool with this capacity uses huge pages. By
-    /// default, the segment uses them if the objects are small and the pool has [`MANY`] bytes of
-    /// slots. Such a pool will probably fill the next segment too, in order.
+    /// By default, small objects get huge pages from [`MANY`] bytes of slots on: such a pool will
+    /// probably fill the next segment too.
     pub(super) fn wants_huge_pages(&self, shape: &Shape, capacity: usize) -> bool {
         let fills = shape.size() <= SMALL && capacity * shape.size() >= MANY;
         chunk::may_have_huge_pages() && self.huge.unwrap_or(fills)
@@ -98,20 +93,16 @@ pub(super) struct Walk {
     /// The first slot of the current segment; 0 before the walk begins.
     base: usize,
     segment: usize,
-    /// The next slot to look at.
     slot: usize,
 }
 
 impl Walk {
-    /// Returns whether the walk has begun.
     pub(super) fn has_begun(&self) -> bool {
         self.base != 0
     }
 }
 
-/// The slots of one pool.
 pub(super) struct Store {
-    /// The next fresh slot.
     next: *mut u8,
     /// The end of the fresh slots; `next` while the frontier is closed.
     end: *mut u8,
@@ -121,7 +112,7 @@ pub(super) struct Store {
     returned: u64,
     /// The segment of the open frontier.
     current: usize,
-    /// The segment of the last lookup. The next slot is usually of the same segment.
+    /// The segment of the last lookup. The next slot is usually there too.
     near: usize,
     name: Option<&'static Slot<Name>>,
     home: Option<Side>,
@@ -131,7 +122,6 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// Creates a store without segments.
     pub(super) const fn new(shape: Shape, config: Config) -> Self {
         Self {
             next: ptr::null_mut(),
@@ -148,18 +138,15 @@ impl Store {
         }
     }
 
-    /// Returns the shape.
     #[inline]
     pub(super) fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// Returns the pool's id in the address map; 0 before the first segment.
     pub(super) fn id(&self) -> u32 {
         self.name.map_or(0, Slot::id)
     }
 
-    /// Returns the pool's name.
     pub(super) fn name(&self) -> &'static str {
         self.config.called.name()
     }
@@ -169,7 +156,6 @@ impl Store {
         Of { shape: self.shape, id: self.id(), huge }
     }
 
-    /// Returns all places for segments; none before the first segment.
     pub(super) fn segments(&self) -> &[Segment] {
         let count = if self.table.is_null() { 0 } else { SEGMENTS };
         let table = if count == 0 { ptr::dangling() } else { self.table.cast_const() };
@@ -180,8 +166,7 @@ impl Store {
     fn segments_mut(&mut self) -> &mut [Segment] {
         let count = if self.table.is_null() { 0 } else { SEGMENTS };
         let table = if count == 0 { ptr::dangling_mut() } else { self.table };
-        // SAFETY: `table` belongs to this store, which is borrowed mutably. If the store has no
-        // table, `count` is 0.
+        // SAFETY: `table` is this store's, borrowed mutably. Without a table, `count` is 0.
         unsafe { core::slice::from_raw_parts_mut(table, count) }
     }
 
@@ -202,8 +187,7 @@ impl Store {
         slot
     }
 
-    /// Returns the next fresh slot, if necessary from another segment. Null: no memory, or the
-    /// limit is reached.
+    /// Like [`Store::fresh`], but grows if necessary. Null: no memory, or the limit is reached.
     pub(super) fn fresh_or_grow(&mut self) -> *mut u8 {
         let slot = self.fresh();
         if !slot.is_null() || !self.open_frontier() { slot } else { self.fresh() }
@@ -218,14 +202,12 @@ impl Store {
         }
     }
 
-    /// Closes the frontier.
     pub(super) fn close_frontier(&mut self) {
         self.sync();
         (self.next, self.end) = (ptr::null_mut(), ptr::null_mut());
     }
 
-    /// Opens the frontier in a segment with untouched slots, or in a new segment. False: no memory,
-    /// or the limit is reached.
+    /// Opens the frontier, maybe in a new segment. False: no memory, or the limit is reached.
     #[cold]
     fn open_frontier(&mut self) -> bool {
         self.close_frontier();
@@ -239,7 +221,6 @@ impl Store {
         true
     }
 
-    /// Doubles the pool with a new segment.
     #[cold]
     fn grow(&mut self) -> bool {
         if self.table.is_null() {
@@ -270,8 +251,7 @@ impl Store {
         false
     }
 
-    /// Prepares the first segment: a table and an id. With `in_one`, also makes one segment for
-    /// this many slots, if there is memory for it.
+    /// Takes a table and an id. `in_one`: also one segment of this many slots, if memory suffices.
     fn begin(&mut self, in_one: Option<u32>) -> bool {
         if !substrate::open_and_begin() {
             return false;
@@ -311,8 +291,7 @@ impl Store {
         self.near
     }
 
-    /// Returns the segment and number of the slot that begins at `slot`. Ends the process if no
-    /// slot begins there, or if the slot was never handed out.
+    /// Returns a slot's segment and number. Ends the process if no such slot was handed out.
     #[inline]
     fn find(&mut self, slot: *mut u8) -> (usize, usize) {
         let segment = self.segment_near(slot);
@@ -323,8 +302,7 @@ impl Store {
         }
     }
 
-    /// Returns the segment and number of the slot that begins at `address`, if a slot begins there
-    /// and [`Store::sync`] saw it handed out.
+    /// Returns a slot's segment and number, if [`Store::sync`] saw a slot at `address` handed out.
     #[inline]
     pub(super) fn position(&self, address: usize) -> Option<(usize, usize)> {
         let number = self.segment_of(address)?;
@@ -332,7 +310,6 @@ impl Store {
         Some((number, slot))
     }
 
-    /// Returns the segment that `address` lies in.
     #[inline]
     pub(super) fn segment_of(&self, address: usize) -> Option<usize> {
         segment::number_of(self.id(), address)
@@ -388,13 +365,11 @@ impl Store {
         count
     }
 
-    /// Removes the lowest returned slot, if there is one.
     pub(super) fn take_one(&mut self) -> Option<*mut u8> {
         let mut one = [ptr::null_mut()];
         (self.take(&mut one) > 0).then_some(one[0])
     }
 
-    /// Returns whether a set holds slots.
     #[inline]
     pub(super) fn has_returned(&self) -> bool {
         self.returned != 0
@@ -406,19 +381,15 @@ impl Store {
         self.segments().iter().map(|s| s.carved - s.free).sum()
     }
 
-    /// Returns the number of slots available without growing.
     pub(super) fn ready(&mut self) -> usize {
         self.sync();
         self.segments().iter().map(|s| s.untouched() + s.free).sum()
     }
 
-    /// Returns the number of slots that the store has memory for.
     pub(super) fn capacity(&self) -> usize {
         self.segments().iter().map(Segment::slots).sum()
     }
 
-    /// Reserves memory for `count` slots; `touch` also makes its pages resident. False: no memory,
-    /// or the limit is reached.
     pub(super) fn preheat(&mut self, count: usize, touch: bool) -> bool {
         self.close_frontier();
         // Makes one first segment for all slots, so that they are adjacent.
@@ -455,14 +426,12 @@ impl Store {
         true
     }
 
-    /// Returns a bit for each segment that exists.
     fn existing(&self) -> u64 {
         let all = self.segments().iter().enumerate();
         all.fold(0, |bits, (number, segment)| bits | u64::from(segment.exists()) << number)
     }
 
-    /// Returns the next slot that is out, in address order. All free slots are in the sets, and the
-    /// frontier is closed.
+    /// Returns the next slot that is out. All free slots are in the sets; the frontier is closed.
     pub(super) fn next_out(&self, walk: &mut Walk) -> Option<(usize, usize)> {
         loop {
             if walk.base != 0
@@ -479,14 +448,12 @@ impl Store {
         }
     }
 
-    /// Returns the slot with this number in a segment.
     #[inline]
     pub(super) fn slot(&self, segment: usize, slot: usize) -> *mut u8 {
         self.segments()[segment].slot(&self.shape, slot)
     }
 
-    /// Releases pages that hold no slot that is out. All free slots are in the sets. Returns the
-    /// number of bytes.
+    /// Releases pages without a slot that is out; returns the bytes. Free slots are in the sets.
     pub(super) fn trim(&mut self) -> usize {
         self.close_frontier();
         self.given_back_pages = true;
@@ -555,35 +522,29 @@ impl Store {
         }
     }
 
-    /// Returns the index of a slot.
     #[inline]
     pub(super) fn index_of(&self, segment: usize, slot: usize) -> u32 {
         (self.shape.first_index(segment) + slot as u64) as u32
     }
 
-    /// Returns the leases of a segment, one for each slot. Makes them if necessary. `None`: there
-    /// is no memory.
+    /// Returns a segment's leases, one a slot; the first call makes them. `None`: no memory.
     pub(super) fn want_leases(&mut self, segment: usize) -> Option<*mut Lease> {
         let share = self.shape.indexes(segment) as usize;
         let at = self.at(segment);
         at.want_leases(share).then(|| at.leases())
     }
 
-    /// Returns the lease of a slot, if its segment has leases.
     pub(super) fn lease(&self, segment: usize, slot: usize) -> Option<&Lease> {
         let leases = self.segments()[segment].leases();
-        // SAFETY: `leases` is not null here, so it leads to the segment's leases, one for each
-        // slot.
+        // SAFETY: `leases` is not null here: it leads to the segment's leases, one for each slot.
         (!leases.is_null()).then(|| unsafe { &*leases.wrapping_add(slot) })
     }
 
-    /// Returns whether any segment has leases.
     pub(super) fn has_leases(&self) -> bool {
         self.segments().iter().any(|segment| !segment.leases().is_null())
     }
 
-    /// Records whether a slot is out. Ends the process if this was recorded already, or if no slot
-    /// begins at the address.
+    /// Records whether a slot is out. Ends the process if known already, or if it is no slot.
     pub(super) fn note_out(&mut self, slot: *mut u8, out: bool) {
         if self.table.is_null() {
             misuse::not_of_pool(self.name(), slot.addr());

@@ -50,7 +50,6 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         .prop_map(|runs| runs.into_iter().flat_map(|(step, n)| burst(&step, n)).collect())
 }
 
-/// Returns the count, or a small count under Miri.
 fn scaled(count: usize) -> usize {
     if cfg!(miri) { count.min(200) } else { count }
 }
@@ -176,7 +175,6 @@ proptest! {
     }
 }
 
-/// Counts its drops, and panics in some of them.
 struct Dropping<'a> {
     drops: &'a Cell<usize>,
     panics: bool,
@@ -318,8 +316,7 @@ fn fresh_objects_lie_in_a_row_and_returned_ones_come_back_lowest_first() {
         // SAFETY: created above, once.
         unsafe { pool.destroy(object) };
     }
-    // Slots in the front come first; here they are the lowest. All later slots come in ascending
-    // order.
+    // Slots in the front come first. All later slots come in ascending order.
     let again: Vec<_> = (0..count).map(|n| pool.create(n)).collect();
     let later = &again[128..];
     assert!(later.is_sorted(), "what comes from the sets comes in order");

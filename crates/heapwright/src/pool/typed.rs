@@ -1,7 +1,6 @@
 //! The pool of a type: owning handles, raw pointers, keys, and resets that drop.
 //!
-//! This file writes values into slots; `handle` ends them and frees the slots. While the user's
-//! code runs, no reference to the raw pool exists, because that code may use the pool.
+//! While the user's code runs, no reference to the raw pool exists, because that code may use it.
 
 use core::alloc::Layout;
 use core::cell::UnsafeCell;
@@ -34,8 +33,7 @@ use crate::unwinding;
 /// drops all live objects and releases its memory. Zero-sized objects take a byte each.
 ///
 /// If there is no memory or the limit is reached, functions with `try_` return the value. Other
-/// functions end the process with one line on standard error. The idea is that of Zig's
-/// `MemoryPool`.
+/// functions end the process with one line on standard error.
 ///
 /// ```
 /// use heapwright::pool::Pool;
@@ -141,15 +139,12 @@ impl<T> Pool<T> {
         self.pop().or_else(|| self.with_raw(|raw| NonNull::new(raw.alloc_slow().cast())))
     }
 
-    /// Returns a slot from the front, if it has one.
     #[inline(always)]
     fn pop(&self) -> Option<NonNull<T>> {
-        // SAFETY: one thread uses the pool at a time, and no reference to the raw pool is held
-        // while foreign code runs.
+        // SAFETY: the pool is not `Sync`, and no reference to the raw pool outlives a call.
         unsafe { (*self.raw.get()).pop() }.map(NonNull::cast)
     }
 
-    /// Returns a slot when the front is empty. Ends the process if there is no slot.
     #[inline(never)]
     fn slot_slow(&self) -> NonNull<T> {
         match self.with_raw(|raw| NonNull::new(raw.alloc_slow().cast::<T>())) {
@@ -158,8 +153,7 @@ impl<T> Pool<T> {
         }
     }
 
-    /// Runs the slow path of [`Pool::create`] for a value in registers. This is a tail call, so the
-    /// fast path saves no registers.
+    /// A tail call of [`Pool::create`], for a value in registers: the fast path saves no registers.
     #[inline(never)]
     fn create_slow(&self, value: T) -> NonNull<T> {
         let slot = self.slot_slow();
@@ -172,7 +166,6 @@ impl<T> Pool<T> {
         self.raw.get_mut()
     }
 
-    /// Returns the objects with keys.
     #[inline(always)]
     pub(super) fn keyed_mut(&mut self) -> &mut KeyPool<T> {
         self.keyed.get_mut()
@@ -181,15 +174,13 @@ impl<T> Pool<T> {
     /// Runs `with` on the objects with keys; `with` runs no code of the user.
     #[inline(always)]
     pub(super) fn with_keyed<R>(&self, with: impl FnOnce(&mut KeyPool<T>) -> R) -> R {
-        // SAFETY: one thread uses the pool at a time and `with` runs no user code, so this is the
-        // only reference.
+        // SAFETY: the pool is not `Sync` and `with` runs no user code: there is no other reference.
         with(unsafe { &mut *self.keyed.get() })
     }
 
     /// Runs `with` on the raw pool; `with` runs no code of the user.
     pub(super) fn with_raw<R>(&self, with: impl FnOnce(&mut RawPool) -> R) -> R {
-        // SAFETY: one thread uses the pool at a time and `with` runs no user code, so this is the
-        // only reference.
+        // SAFETY: the pool is not `Sync` and `with` runs no user code: there is no other reference.
         with(unsafe { &mut *self.raw.get() })
     }
 
@@ -199,8 +190,7 @@ impl<T> Pool<T> {
         misuse::no_room("pool ", self.with_raw(|raw| raw.store().name()))
     }
 
-    /// Makes an object that the handle owns. O(1) amortised. Ends the process if there is no
-    /// memory.
+    /// Makes an object that the handle owns. O(1) amortised. See [`Pool::create`].
     #[inline]
     #[must_use]
     pub fn boxed(&self, value: T) -> Boxed<'_, T> {
@@ -218,7 +208,7 @@ impl<T> Pool<T> {
     }
 
     /// Makes an object that lives until [`Pool::destroy`], a reset, or the pool's end. O(1)
-    /// amortised.
+    /// amortised. Without memory or beyond the limit, the process ends.
     #[inline]
     #[must_use]
     pub fn create(&self, value: T) -> NonNull<T> {
@@ -253,8 +243,7 @@ impl<T> Pool<T> {
     /// object is not yet destroyed, and no code uses it afterwards.
     #[inline]
     pub unsafe fn destroy(&self, object: NonNull<T>) {
-        // SAFETY: the caller promises that this pool created the object, and that it is live and
-        // not used afterwards.
+        // SAFETY: by the contract the object is this pool's, live, and not used afterwards.
         unsafe { handle::destroy(&self.raw, object) };
     }
 
@@ -308,9 +297,8 @@ impl<T> Pool<T> {
         self.with_raw(|raw| raw.index_of(object.cast()))
     }
 
-    /// Reserves memory for `count` more objects without keys; `touch` also makes its pages resident
-    /// now. Fresh objects lie in address order. Returns false if there is no memory or the limit is
-    /// reached.
+    /// Reserves memory for `count` more objects without keys; `touch` makes its pages resident now.
+    /// Fresh objects lie in address order. False: no memory, or the limit is reached.
     ///
     /// ```
     /// use heapwright::pool::Pool;
@@ -365,10 +353,8 @@ impl<T> Pool<T> {
     }
 
     /// Iterates over all live objects: those without keys in address order, then those with keys.
-    /// Takes time in proportion to the slots handed out.
-    ///
-    /// The iteration needs `&mut self`, because a handle may change its object while the pool is
-    /// shared.
+    /// Takes time in proportion to the slots handed out. Needs `&mut self`, because a handle may
+    /// change its object while the pool is shared.
     ///
     /// ```
     /// use heapwright::pool::Pool;
@@ -418,15 +404,12 @@ impl<T> Drop for Pool<T> {
     }
 }
 
-/// Handles free their slots to this pool. It need not know the type of the objects.
 impl Home for UnsafeCell<RawPool> {
     #[inline(always)]
     unsafe fn deallocate(&self, slot: NonNull<u8>) {
-        // SAFETY: one thread uses the pool at a time, and no reference to the raw pool outlives a
-        // call.
+        // SAFETY: the pool is not `Sync`, and no reference to the raw pool outlives a call.
         let raw = unsafe { &mut *self.get() };
-        // SAFETY: the caller promises that the slot is this pool's and in use, and its object is
-        // gone.
+        // SAFETY: the caller promises that the slot is this pool's and in use, its object gone.
         unsafe { raw.free(slot.as_ptr()) };
     }
 }
@@ -454,7 +437,6 @@ impl<T> Ending<'_, T> {
 
 impl<T> Drop for Ending<'_, T> {
     fn drop(&mut self) {
-        // Drops the remaining objects, if a destructor panicked.
         self.drop_live();
         self.pool.raw().reset(self.how);
         self.pool.keyed_mut().reset(self.how);

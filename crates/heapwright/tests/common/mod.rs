@@ -1,5 +1,4 @@
-//! Common parts of the heap's tests. There are blocks that know their contents, random numbers, and
-//! the work of ordinary programs. A test can also run in a process of its own.
+//! Common parts of the heap's tests.
 #![allow(dead_code, reason = "each test uses a part of this")]
 
 #[cfg(all(feature = "debug", target_os = "linux"))]
@@ -17,7 +16,6 @@ pub(crate) const SLAB_MAX: usize = 32 << 10;
 /// Whether `Heapwright` is the heap, and not the system's allocator.
 pub(crate) const HAS_HEAP: bool =
     cfg!(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")));
-/// Large blocks begin at multiples of this.
 pub(crate) const UNIT: usize = 64 << 10;
 
 /// Random numbers, the same in every run (xorshift64*).
@@ -35,12 +33,11 @@ impl Random {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// Returns a number below `end`.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         (self.next() % end as u64) as usize
     }
 
-    /// Returns a size as real programs request it: often a small size, and some of each kind.
+    /// Returns a size as real programs request it: often a small one.
     pub(crate) fn size(&mut self) -> usize {
         match self.below(32) {
             0..=17 => self.below(256),
@@ -65,8 +62,8 @@ unsafe impl Send for Owned {}
 
 static SEED: AtomicU64 = AtomicU64::new(1);
 
-/// Returns the words of a block that are filled and checked. In a small block these are all words.
-/// In a larger block they are those at the ends, and some in between.
+/// Returns the words that are filled and checked: all of a small block; the ends, and some in
+/// between, of a larger one.
 fn words(size: usize) -> impl Iterator<Item = usize> {
     let step = if size <= 4096 { 1 } else { 61 };
     let count = size / 8;
@@ -78,7 +75,6 @@ fn word(seed: u64, index: usize) -> u64 {
 }
 
 impl Owned {
-    /// Takes over a block of `size` bytes and fills it.
     pub(crate) fn adopt(at: *mut u8, size: usize) -> Self {
         assert!(!at.is_null(), "no memory for {size} bytes");
         assert!(at.addr().is_multiple_of(16), "{size} bytes at {at:?}");
@@ -87,7 +83,7 @@ impl Owned {
         block
     }
 
-    /// Returns a second handle of the same block, for a forked child, which has memory of its own.
+    /// Returns a second handle, for a forked child, which has memory of its own.
     pub(crate) fn copy(&self) -> Self {
         Self { at: self.at, size: self.size, seed: self.seed }
     }
@@ -118,7 +114,6 @@ impl Owned {
         self.at.cast::<u64>().wrapping_add(index)
     }
 
-    /// Writes a pattern that no other block has.
     pub(crate) fn fill(&mut self) {
         self.seed = SEED.fetch_add(1, Ordering::Relaxed);
         for index in words(self.size) {
@@ -131,7 +126,6 @@ impl Owned {
         }
     }
 
-    /// Returns whether the first `size` bytes are unchanged.
     pub(crate) fn is_intact(&self, size: usize) -> bool {
         let size = size.min(self.size);
         let whole = words(self.size).filter(|index| (index + 1) * 8 <= size).all(|index| {
@@ -149,7 +143,6 @@ impl Owned {
         unsafe { heap::usable_size(self.at) }
     }
 
-    /// Resizes the block. False: there is no memory, and the block is unchanged.
     pub(crate) fn try_realloc(&mut self, size: usize) -> bool {
         assert!(self.is_intact(self.size), "{} bytes at {:?} changed", self.size, self.at);
         // SAFETY: the block is in use; the new one replaces it.
@@ -182,14 +175,12 @@ impl Owned {
     }
 }
 
-/// Keeps the other tests of a file out, for tests that compare addresses. Another test could take
-/// these addresses meanwhile.
+/// Keeps the other tests of a file out, for tests that compare addresses.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the present statistics.
 pub(crate) fn stats() -> Stats {
     let mut stats = Stats::zero();
     assert!(heapwright::stats::snapshot(&mut stats));
@@ -199,14 +190,12 @@ pub(crate) fn stats() -> Stats {
 /// The variable that tells a test that it runs in a process of its own, and for which case.
 const CHILD: &str = "HEAPWRIGHT_TEST_CASE";
 
-/// Returns the case of a process that [`run_alone`] made.
 pub(crate) fn case() -> Option<String> {
     std::env::var(CHILD).ok()
 }
 
-/// Returns a command that starts this program. If `HEAPWRIGHT_TEST_RUNNER` names an emulator
-/// (`qemu-riscv64 -L ...`), the emulator runs the program, because the system cannot start a
-/// program of another processor.
+/// If `HEAPWRIGHT_TEST_RUNNER` names an emulator (`qemu-riscv64 -L ...`), it runs the program: the
+/// system cannot start a program of another processor.
 pub(crate) fn this_program() -> Command {
     let this = std::env::current_exe().expect("tests are a program");
     let runner = std::env::var("HEAPWRIGHT_TEST_RUNNER").unwrap_or_default();
@@ -217,8 +206,7 @@ pub(crate) fn this_program() -> Command {
     command
 }
 
-/// Runs the test called `test` of this file alone in a new process, with `HEAPWRIGHT` set to
-/// `options`.
+/// Runs `test` of this file alone in a new process, with `HEAPWRIGHT` set to `options`.
 pub(crate) fn run_alone(test: &str, case: &str, options: &str) -> Output {
     this_program()
         .args(["--exact", test, "--nocapture", "--test-threads=1"])
@@ -229,18 +217,16 @@ pub(crate) fn run_alone(test: &str, case: &str, options: &str) -> Output {
         .unwrap()
 }
 
-/// Forks, runs `life` in the child, and waits for it to end well.
 #[cfg(unix)]
 pub(crate) fn in_a_child(life: impl FnOnce()) {
     let status = end_of_a_child(life);
     assert_eq!(status, 0, "the child ended with status {status:#x}");
 }
 
-/// Forks, runs `life` in the child, waits for the child, and returns its status.
+/// Runs `life` in a forked child, and returns the child's status.
 #[cfg(unix)]
 pub(crate) fn end_of_a_child(life: impl FnOnce()) -> i32 {
-    // SAFETY: the child only uses the heap, which is the test, and ends without running the
-    // parent's code.
+    // SAFETY: the child only uses the heap, which is the test, and ends without the parent's code.
     match unsafe { libc::fork() } {
         -1 => panic!("no child"),
         0 => {
@@ -259,7 +245,6 @@ pub(crate) fn end_of_a_child(life: impl FnOnce()) -> i32 {
     }
 }
 
-/// Does the same as [`run_alone`], and requires that the test passes.
 pub(crate) fn pass_alone(test: &str, case: &str, options: &str) {
     let output = run_alone(test, case, options);
     assert!(

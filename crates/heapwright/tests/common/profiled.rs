@@ -8,10 +8,9 @@ use std::collections::HashMap;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::fd::AsRawFd;
 
-/// A profile, as it was written.
 pub(crate) struct Written {
     pub(crate) sites: Vec<Sampled>,
-    /// The further data of each site, in the order of the sites.
+    /// In the order of the sites.
     pub(crate) more: Vec<SampledMore>,
     pub(crate) points: Vec<SampledPoint>,
     pub(crate) checked: Checked,

@@ -8,8 +8,7 @@
 //!   messages         blocks that one thread makes and another frees
 //! ```
 //!
-//! Each function checks that memory keeps its contents. The test chooses the amount of work,
-//! because a debug heap unwinds a stack for each block.
+//! The test chooses the amount of work, because a debug heap unwinds a stack for each block.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,
@@ -26,8 +25,7 @@ use std::thread;
 
 use super::Random;
 
-/// Makes this number of changes to collections with this number of keys, and passes each kept text
-/// to `look`.
+/// Passes each kept text to `look`.
 pub(crate) fn collections(seed: u64, changes: usize, keys: u64, look: impl Fn(&str)) {
     let mut random = Random::new(seed);
     let mut map: HashMap<u64, String> = HashMap::new();
@@ -70,7 +68,6 @@ pub(crate) fn collections(seed: u64, changes: usize, keys: u64, look: impl Fn(&s
     assert_eq!(ring.iter().map(|number| **number).sum::<u64>(), keys * (keys - 1) / 2);
 }
 
-/// Values that begin at a cache line or at a page, and many zeros.
 pub(crate) fn over_aligned() {
     #[repr(align(4096))]
     struct Page([u8; 4096]);
@@ -95,7 +92,6 @@ pub(crate) fn over_aligned() {
     assert!(zeroed.iter().all(|&n| n == 0));
 }
 
-/// Catches this number of panics.
 pub(crate) fn panics(times: usize) {
     let watch = Arc::new(());
     for time in 0..times {
@@ -110,7 +106,6 @@ pub(crate) fn panics(times: usize) {
     assert_eq!(Arc::strong_count(&watch), 1);
 }
 
-/// Runs this number of threads, one after the other, each with two thread-locals.
 pub(crate) fn dying_threads(threads: usize) {
     struct Late(Vec<String>, Arc<Mutex<Vec<String>>>);
     impl Drop for Late {
@@ -145,7 +140,6 @@ pub(crate) fn dying_threads(threads: usize) {
     }
 }
 
-/// Sends this number of messages from each of four threads.
 pub(crate) fn messages(each: usize) {
     let (send, receive) = channel::<(usize, Vec<u8>, String)>();
     let senders: Vec<_> = (0..4)

@@ -1,9 +1,4 @@
 //! Iterations over the objects of a [`KeyPool`].
-//!
-//! Each iterator has a walk of the table. [`Iter`] and [`IterMut`] also count the objects left. An
-//! iterator borrows the pool shared or mutably, as its items need.
-//!
-//! Called by the module above.
 
 use core::iter::FusedIterator;
 use core::marker::PhantomData;
@@ -21,8 +16,7 @@ pub struct Iter<'p, T, K: PoolKey> {
 
 // SAFETY: the iterator gives shared references to objects, which `T: Sync` lets threads have.
 unsafe impl<T: Sync, K: PoolKey> Send for Iter<'_, T, K> {}
-// SAFETY: a shared iterator can be cloned, and the clone gives shared references, which `T: Sync`
-// lets threads have.
+// SAFETY: a shared iterator can be cloned; the clone gives shared references (`T: Sync`).
 unsafe impl<T: Sync, K: PoolKey> Sync for Iter<'_, T, K> {}
 
 /// An iterator over keys and mutable objects of a [`KeyPool`]; see [`KeyPool::iter_mut`].
@@ -33,8 +27,7 @@ pub struct IterMut<'p, T, K: PoolKey> {
     pub(super) of: PhantomData<&'p mut (T, K)>,
 }
 
-// SAFETY: the iterator gives mutable references to objects, which `T: Send` lets another thread
-// have.
+// SAFETY: the iterator gives mutable references, which `T: Send` lets another thread have.
 unsafe impl<T: Send, K: PoolKey> Send for IterMut<'_, T, K> {}
 // SAFETY: a shared iterator gives only its length; it cannot be cloned.
 unsafe impl<T: Sync, K: PoolKey> Sync for IterMut<'_, T, K> {}
@@ -45,8 +38,7 @@ pub struct Drain<'p, T, K: PoolKey> {
     pub(super) walk: Walk,
 }
 
-// SAFETY: the iterator has the pool to itself and moves objects out, which `T: Send` lets another
-// thread do.
+// SAFETY: the iterator has the pool to itself and moves objects out (`T: Send`).
 unsafe impl<T: Send, K: PoolKey> Send for Drain<'_, T, K> {}
 // SAFETY: a shared iterator gives only its length; it cannot be cloned.
 unsafe impl<T: Sync, K: PoolKey> Sync for Drain<'_, T, K> {}
@@ -91,8 +83,7 @@ impl<'p, T, K: PoolKey> Iterator for IterMut<'p, T, K> {
     fn next(&mut self) -> Option<(K, &'p mut T)> {
         let found = self.walk.next(self.table, KeyPool::<T, K>::FORM)?;
         self.left -= 1;
-        // SAFETY: the slot holds an object, which the walk returns once, and the pool is borrowed
-        // mutably.
+        // SAFETY: the walk returns each object once, and the pool is borrowed mutably.
         Some((found.key().into(), unsafe { &mut *found.slot.cast::<T>() }))
     }
 

@@ -34,7 +34,6 @@ pub struct RawKey {
     generation: NonZeroU32,
 }
 
-/// A key fits in a word, and so does its `Option`.
 const _: () = assert!(size_of::<Option<RawKey>>() == 8);
 
 impl RawKey {
@@ -72,8 +71,7 @@ impl RawKey {
         (self.generation.get() as u64) << 32 | self.index as u64
     }
 
-    /// Returns the key of a number from [`RawKey::to_bits`]. `None`: the number is no key of any
-    /// pool.
+    /// Returns the key of a number from [`RawKey::to_bits`]. `None`: no pool has such a key.
     #[must_use]
     pub const fn from_bits(bits: u64) -> Option<Self> {
         match NonZeroU32::new((bits >> 32) as u32) {
@@ -133,8 +131,7 @@ impl fmt::Debug for RawKey {
 
 /// A type of keys: [`Key`], or a type that [`key_type!`](crate::pool::key_type) makes.
 ///
-/// A key of another pool with the same type of keys may find an object of this pool. A type of keys
-/// for each pool excludes this mistake at compile time.
+/// If each pool has keys of its own type, the compiler refuses a key of another pool.
 pub trait PoolKey:
     Copy + Eq + Ord + Hash + Default + fmt::Debug + From<RawKey> + Into<RawKey>
 {
@@ -196,8 +193,7 @@ impl<T> Key<T> {
         self.raw.to_bits()
     }
 
-    /// Returns the key of a number from [`Key::to_bits`]. `None`: the number is no key of any pool.
-    /// A key of another pool of the same type may find an object of this pool.
+    /// Returns the key of a number from [`Key::to_bits`]. `None`: no pool has such a key.
     #[must_use]
     pub const fn from_bits(bits: u64) -> Option<Self> {
         match RawKey::from_bits(bits) {

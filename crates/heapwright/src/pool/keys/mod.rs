@@ -9,9 +9,6 @@
 //!   secondary  SecondaryMap
 //! ```
 //!
-//! This file moves values into slots and out of them. Every object has a key, so a shared borrow
-//! of the pool gives only shared references, and may iterate.
-//!
 //! Called by users, and by `keyed` for the objects of a [`Pool`](super::Pool) with keys.
 
 mod iter;
@@ -38,16 +35,14 @@ pub use secondary::SecondaryMap;
 /// A pool of objects that are held by keys alone: a slot map whose objects do not move.
 ///
 /// A key finds its object, or notices that the object is gone. Lookups, insertions and removals
-/// take constant time, amortised over growth. An iteration follows the indexes, and reads one bit
-/// for each slot without an object. Growth copies nothing.
+/// take constant time, amortised over growth. Growth copies nothing.
 ///
 /// Every object belongs to the pool, so `&KeyPool` iterates, and threads may share it for reading.
 /// [`Pool`](super::Pool) mixes keys with handles and pointers, and inserts by `&self`.
 ///
 /// A stale key is recognised until its slot has had 2^31 further objects, or 2^30 if pages were
-/// released meanwhile. Then the key may find a new object. A key of another pool with the same type
-/// of keys may find an object of this pool. [`key_type!`](super::key_type) makes a type of keys for
-/// each pool.
+/// released meanwhile. A key of another pool with the same type of keys may find an object of this
+/// pool; [`key_type!`](super::key_type) makes a type for each pool.
 ///
 /// The idea is that of the crate slotmap, with segments instead of a vector.
 ///
@@ -147,8 +142,7 @@ impl<T, K: PoolKey> KeyPool<T, K> {
         misuse::no_room("pool ", self.table.name())
     }
 
-    /// Inserts an object and returns its key. O(1) amortised. Ends the process if there is no
-    /// memory or the limit is reached.
+    /// Inserts an object. O(1) amortised. Without memory or beyond the limit, the process ends.
     #[inline]
     pub fn insert(&mut self, value: T) -> K {
         let Some(vacant) = self.table.vacant(Self::FORM) else { self.no_room() };
@@ -159,7 +153,7 @@ impl<T, K: PoolKey> KeyPool<T, K> {
         vacant.key.into()
     }
 
-    /// Inserts an object and returns its key. O(1) amortised.
+    /// Inserts an object. O(1) amortised.
     ///
     /// # Errors
     ///
@@ -174,8 +168,7 @@ impl<T, K: PoolKey> KeyPool<T, K> {
         Ok(vacant.key.into())
     }
 
-    /// Inserts the object that a function makes from the object's key. O(1) amortised. Ends the
-    /// process if there is no memory or the limit is reached.
+    /// Inserts the object that `make` makes from its key. Otherwise like [`KeyPool::insert`].
     ///
     /// ```
     /// use heapwright::pool::{Key, KeyPool};
@@ -306,14 +299,11 @@ impl<T, K: PoolKey> KeyPool<T, K> {
         self.table.segment_of(Self::FORM, object.addr()).is_some()
     }
 
-    /// Drops all objects in the order of their indexes, and keeps the memory. All keys become stale
-    /// and remain so.
+    /// Drops all objects in index order and keeps the memory. All keys become stale for good.
     ///
     /// # Panics
     ///
-    /// If a destructor panics, the other destructors still run and all slots are free before that
-    /// panic continues. If several destructors panic, the first panic continues. Without the
-    /// feature `std` a second panic ends the process.
+    /// If a destructor panics; see [`Pool::reset`](super::Pool::reset).
     pub fn clear(&mut self) {
         self.reset(Reset::RetainCapacity);
     }
@@ -327,7 +317,6 @@ impl<T, K: PoolKey> KeyPool<T, K> {
         self.finish(Some(how));
     }
 
-    /// Drops all objects, then keeps memory as `how` says, or ends the pool.
     fn finish(&mut self, how: Option<Reset>) {
         let mut ending = Ending { pool: self, walk: Walk::new(Self::FORM), how };
         ending.drop_live();
@@ -373,7 +362,6 @@ impl<T, K: PoolKey> KeyPool<T, K> {
         Drain { walk: Walk::new(Self::FORM), pool: self }
     }
 
-    /// Removes the next object of a walk.
     fn take_next(&mut self, walk: &mut Walk) -> Option<(K, T)> {
         let found = walk.next(&self.table, Self::FORM)?;
         let key = found.key();
@@ -433,17 +421,14 @@ impl<T, K: PoolKey> KeyPool<T, K> {
         Some((found.key().into(), NonNull::new(found.slot.cast())?))
     }
 
-    /// Returns the state at the start of an iteration.
     pub(super) const fn steps() -> Steps {
         Steps(Walk::new(Self::FORM))
     }
 }
 
-/// The state of an iteration between two calls of [`KeyPool::next_pair`].
 #[derive(Clone)]
 pub(super) struct Steps(Walk);
 
-/// Returns the slots of different live keys. `None`: a key is stale, or is there twice.
 fn disjoint<const N: usize>(
     table: &mut Table,
     form: Form,
@@ -492,7 +477,6 @@ impl<T, K: PoolKey> Ending<'_, T, K> {
 
 impl<T, K: PoolKey> Drop for Ending<'_, T, K> {
     fn drop(&mut self) {
-        // Drops the remaining objects, if a destructor panicked.
         self.drop_live();
         match self.how {
             Some(how) => self.pool.table.reset(KeyPool::<T, K>::FORM, how),
@@ -539,7 +523,6 @@ impl<T, K: PoolKey> IndexMut<K> for KeyPool<T, K> {
     }
 }
 
-/// Panics because of a stale key.
 #[cold]
 #[inline(never)]
 #[track_caller]

@@ -4,10 +4,8 @@
 //!   key of a pool --> index --> a slot of the map's own table, with the key's generation
 //! ```
 //!
-//! The map has a table like the pool's, with another rule: the key chooses the slot, and the slot's
-//! generation is the key's. So lookups and iterations cost as much as in a pool. The map does not
-//! know its pool. So a value with a stale key stays until a newer key with the same index gets a
-//! value, or until the value is removed.
+//! The map has a table like the pool's, but the key chooses the slot, and the slot's generation is
+//! the key's. So lookups and iterations cost as much as in a pool. The map does not know its pool.
 //!
 //! Called by users.
 
@@ -22,8 +20,7 @@ use crate::pool::Refused;
 ///
 /// A value of a stale key is found until a newer key with the same index gets a value. Lookups,
 /// insertions and removals take constant time. The map takes address space in proportion to the
-/// largest index, and pages only for values. If few objects of a pool have a value, a hash map with
-/// keys takes less memory.
+/// largest index, and pages only for values. For few values, a hash map takes less memory.
 ///
 /// ```
 /// use heapwright::pool::{KeyPool, SecondaryMap};
@@ -61,12 +58,10 @@ impl<K: PoolKey, V> SecondaryMap<K, V> {
         Self { values: KeyPool::with_key() }
     }
 
-    /// Sets the value of a key and returns the previous value. Ends the process if there is no
-    /// memory.
+    /// Sets the value of a key and returns the previous value. Without memory the process ends.
     ///
     /// A value of an older key with the same index is dropped. If a newer key with the same index
-    /// has a value, or the key is null, the new value is dropped. No object has the null
-    /// key's index.
+    /// has a value, or the key is null, the new value is dropped.
     ///
     /// ```
     /// use heapwright::pool::{KeyPool, SecondaryMap};
@@ -180,8 +175,7 @@ impl<K: PoolKey, V> SecondaryMap<K, V> {
         self.values.is_empty()
     }
 
-    /// Drops all values and keeps the memory. Panics of destructors are treated as by
-    /// [`KeyPool::clear`].
+    /// Drops all values and keeps the memory; for panics see [`KeyPool::clear`].
     pub fn clear(&mut self) {
         self.values.clear();
     }

@@ -14,9 +14,9 @@
 //! object decides whether the key is stale, so a lookup touches one cache line. A bit says whether
 //! a slot holds an object, so iterations look at 64 slots with one load and never touch dead ones.
 //!
-//! An insertion takes the lowest free slot of the cursor's word. From a full word the cursor moves
-//! on. It moves to the word of the last removal, the lowest word with room, the next untouched
-//! word, or a new segment. So objects fill holes in address order.
+//! An insertion takes the lowest free slot of the cursor's word. A full word sends the cursor to
+//! the word of the last removal, the lowest word with room, the next untouched word, or a new
+//! segment.
 //!
 //! The generations in released pages are lost. Before a release, the segment's floor becomes at
 //! least as large as each generation. Later generations begin above the floor. So stale keys stay
@@ -50,7 +50,6 @@ use crate::sync::atomic::Ordering;
 
 /// A segment for each highest bit of an index.
 const SEGMENTS: usize = 32;
-/// The slots of a word.
 const WORD: usize = 64;
 /// The word of a cursor without slots: no slot is free.
 static FULL: u64 = u64::MAX;
@@ -78,23 +77,20 @@ impl Form {
         Self { shape, log }
     }
 
-    /// Returns the number of an index's segment.
     #[inline(always)]
     const fn segment(&self, index: u32) -> usize {
         (index | ((1 << self.log) - 1)).ilog2() as usize
     }
 
-    /// Returns the first segment's number.
     const fn first_segment(&self) -> usize {
         self.log as usize - 1
     }
 
-    /// Returns the first index of a segment.
     const fn first_index(&self, segment: usize) -> usize {
         if segment == self.first_segment() { 0 } else { 1 << segment }
     }
 
-    /// Returns the number of indexes of a segment.
+    /// The number of indexes of a segment.
     const fn share(&self, segment: usize) -> usize {
         if segment == self.first_segment() { 1 << self.log } else { 1 << segment }
     }
@@ -105,7 +101,6 @@ impl Form {
     }
 }
 
-/// Returns the address of the generation of a slot.
 #[inline(always)]
 fn generation_of(slot: *mut u8) -> *mut u32 {
     slot.cast::<u32>().wrapping_sub(1)
@@ -114,7 +109,6 @@ fn generation_of(slot: *mut u8) -> *mut u32 {
 /// The other fields of a segment, at the start of its side memory.
 struct Head {
     side: Side,
-    /// The run of the slots.
     unit: usize,
     units: usize,
     slots: usize,
@@ -133,12 +127,10 @@ impl Head {
         self.slots.div_ceil(WORD)
     }
 
-    /// Returns the number of slots that were ever used.
     fn slots_used(&self) -> usize {
         (self.used.max(self.touched) * WORD).min(self.slots)
     }
 
-    /// Returns the levels and the words of the set of words with room.
     fn set(&mut self) -> (Levels, &mut [u64]) {
         let (levels, at) = (self.levels, self.set);
         // SAFETY: the side memory has the set's words, which only this function touches.
@@ -158,15 +150,12 @@ impl Head {
 /// Words follow the head.
 const _: () = assert!(size_of::<Head>().is_multiple_of(size_of::<u64>()));
 
-/// The word that insertions fill.
+/// The word that insertions fill, its first slot and index, and its segment's floor.
 struct Cursor {
     /// The live bits of the word. Before the first segment: [`FULL`], which is never written.
     word: *mut u64,
-    /// The word's first slot.
     slots: *mut u8,
-    /// The word's first index.
     first: u32,
-    /// The floor of the word's segment.
     floor: u32,
 }
 
@@ -175,13 +164,12 @@ impl Cursor {
         Self { word: ptr::from_ref(&FULL).cast_mut(), slots: ptr::null_mut(), first: 0, floor: 0 };
 }
 
-/// Gives the whole pages of `from..to` (addresses in the run at `unit`) back to the kernel. Returns
+/// Gives the whole pages of `from..to`, addresses in the run at `unit`, back to the kernel. Returns
 /// the number of bytes.
 ///
 /// # Safety
 ///
-/// No object and no generation that matters lies in these pages, and nothing reads or writes them
-/// meanwhile.
+/// No object and no generation that matters lies in these pages. Nothing uses them meanwhile.
 unsafe fn purge(unit: usize, from: usize, to: usize) -> usize {
     let page = SYSTEM.page_size();
     let (from, to) = (from.next_multiple_of(page), to / page * page);
@@ -193,11 +181,9 @@ unsafe fn purge(unit: usize, from: usize, to: usize) -> usize {
     unsafe { chunk::purge_pages(begin.wrapping_add(from - begin.addr()), to - from) }
 }
 
-/// A free slot that the next insertion may take.
+/// A free slot, uninitialised, that the next insertion may take.
 pub(super) struct Vacant {
-    /// The slot, uninitialised.
     pub(super) slot: *mut u8,
-    /// The key of an object there.
     pub(super) key: RawKey,
     /// The bits of the cursor's word.
     live: u64,
@@ -218,7 +204,6 @@ impl Place {
     }
 }
 
-/// A slot with an object.
 #[derive(Clone, Copy)]
 pub(super) struct Found {
     pub(super) slot: *mut u8,
@@ -228,7 +213,6 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Returns the object's key.
     #[inline(always)]
     pub(super) fn key(&self) -> RawKey {
         // SAFETY: the slot is the table's, and every slot has a generation.
@@ -236,7 +220,6 @@ impl Found {
     }
 }
 
-/// The state of an iteration.
 #[derive(Clone, Copy)]
 pub(super) struct Walk {
     /// The objects left of the current word.
@@ -251,7 +234,6 @@ pub(super) struct Walk {
 }
 
 impl Walk {
-    /// Returns a walk of a table of this form.
     pub(super) const fn new(form: Form) -> Self {
         Self {
             bits: 0,
@@ -263,7 +245,6 @@ impl Walk {
         }
     }
 
-    /// Returns the next object, in the order of indexes.
     #[inline(always)]
     pub(super) fn next(&mut self, table: &Table, form: Form) -> Option<Found> {
         if self.bits == 0 && !self.advance(table, form) {
@@ -303,10 +284,8 @@ impl Walk {
     }
 }
 
-/// The slots of keyed objects of one pool or map.
 pub(super) struct Table {
     cursor: Cursor,
-    /// The number of live objects.
     len: usize,
     /// The index of the last removal.
     hint: u32,
@@ -314,12 +293,10 @@ pub(super) struct Table {
     pending: u32,
     /// By segment: one more than the last index with a slot; 0: no segment.
     ends: [u32; SEGMENTS],
-    /// By segment: the floor, an even number. A generation that was lost with released pages is not
-    /// above the floor.
+    /// By segment: the floor, an even number. No lost generation is above it.
     floors: [u32; SEGMENTS],
-    /// By segment: the address that slot 0 would have.
+    /// By segment: the addresses that slot 0 and its bit would have.
     slots: [*mut u8; SEGMENTS],
-    /// By segment: the address that the bits of slot 0 would have.
     live: [*mut u64; SEGMENTS],
     /// By segment: null, or the other fields of the segment.
     heads: [*mut Head; SEGMENTS],
@@ -334,7 +311,6 @@ unsafe impl Send for Table {}
 unsafe impl Sync for Table {}
 
 impl Table {
-    /// Creates a table without segments.
     pub(super) const fn new(config: Config) -> Self {
         Self {
             cursor: Cursor::NONE,
@@ -351,23 +327,19 @@ impl Table {
         }
     }
 
-    /// Returns the name in reports.
     pub(super) fn name(&self) -> &'static str {
         self.config.called.name()
     }
 
-    /// Returns the number of objects.
     #[inline(always)]
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// Returns a segment's head, if the segment exists.
     #[inline(always)]
     fn head(&self, segment: usize) -> Option<&Head> {
         let head = *self.heads.get(segment)?;
-        // SAFETY: the pointer is null or leads to a head of this table, which only `&mut self`
-        // changes.
+        // SAFETY: the pointer is null or leads to a head, which only `&mut self` changes.
         unsafe { head.as_ref() }
     }
 
@@ -377,7 +349,6 @@ impl Table {
         unsafe { head.as_mut() }
     }
 
-    /// Returns the slot of an index of a segment.
     #[inline(always)]
     fn slot(&self, form: Form, segment: usize, index: usize) -> *mut u8 {
         self.slots[segment].wrapping_add(index * form.shape.size())
@@ -409,15 +380,13 @@ impl Table {
     /// The table did not change since then, and the caller wrote an object into the slot.
     #[inline(always)]
     pub(super) unsafe fn occupy(&mut self, vacant: &Vacant) {
-        // SAFETY: the cursor is still where `vacant` found a free slot, so its word is one of this
-        // table and not `FULL`.
+        // SAFETY: the cursor did not move since `vacant`: its word is this table's, not `FULL`.
         unsafe { self.cursor.word.write(vacant.live | (vacant.live + 1)) };
         // SAFETY: the slot is this table's, and every slot has a generation.
         unsafe { generation_of(vacant.slot).write(vacant.key.generation()) };
         self.len += 1;
     }
 
-    /// Returns the slot of a key; `None` if the key is stale.
     #[inline(always)]
     pub(super) fn find(&self, form: Form, key: RawKey) -> Option<Found> {
         let index = key.index();
@@ -458,7 +427,6 @@ impl Table {
         }
     }
 
-    /// Notes that the word of an index has room again.
     #[inline(never)]
     fn note_room(&mut self, form: Form, index: u32) {
         let segment = form.segment(index);
@@ -470,8 +438,7 @@ impl Table {
         }
     }
 
-    /// Moves the cursor from its full word to a word with room. False: no memory, or the limit is
-    /// reached.
+    /// Moves the cursor to a word with room. False: no memory, or the limit is reached.
     #[cold]
     #[inline(never)]
     fn move_cursor(&mut self, form: Form) -> bool {
@@ -517,7 +484,6 @@ impl Table {
         true
     }
 
-    /// Moves the cursor to the next untouched word.
     fn touch_word(&mut self, form: Form) -> bool {
         for segment in form.first_segment()..SEGMENTS {
             if self.head(segment).is_none() && !self.open(form, segment, 1) {
@@ -546,7 +512,6 @@ impl Table {
         self.name.is_some()
     }
 
-    /// Returns the id in the address map; 0 before the first segment.
     fn id(&self) -> u32 {
         self.name.map_or(0, Slot::id)
     }
@@ -568,7 +533,6 @@ impl Table {
         false
     }
 
-    /// Makes a segment with this many slots.
     pub(super) fn open_with(&mut self, form: Form, segment: usize, slots: usize) -> bool {
         let (shape, id, first) = (form.shape, self.id(), form.first_index(segment));
         let colour = form.colour(id);
@@ -618,8 +582,7 @@ impl Table {
         true
     }
 
-    /// Returns the slot of a key's index, and makes the slot if necessary. Maps use this, because
-    /// another pool chose their indexes. `None`: there is no memory.
+    /// Returns the slot of another pool's key, and makes the slot if necessary. `None`: no memory.
     pub(super) fn place(&mut self, form: Form, key: RawKey) -> Option<Place> {
         let (index, segment) = (key.index() as usize, form.segment(key.index()));
         // Other keys want the segment's other indexes, so a map makes only whole segments.
@@ -690,8 +653,7 @@ impl Table {
         (generation % 2 == 1).then(|| RawKey::of(index as u32, generation))
     }
 
-    /// Returns the segment that an address lies in, and the address's offset from the segment's
-    /// first slot.
+    /// Returns an address's segment, and the address's offset from the segment's first slot.
     pub(super) fn segment_of(&self, form: Form, address: usize) -> Option<(usize, usize)> {
         let segment = segment::number_of(self.id(), address)?;
         let first = self.slots.get(segment)?.addr();
@@ -699,18 +661,14 @@ impl Table {
         Some((segment, address.wrapping_sub(first)))
     }
 
-    /// Returns the number of objects that the table has memory for.
     pub(super) fn capacity(&self) -> usize {
         self.heads().map(|head| head.slots).sum()
     }
 
-    /// Returns the heads of the segments, which follow one another without a gap.
     fn heads(&self) -> impl Iterator<Item = &Head> + Clone {
         (0..SEGMENTS).filter_map(|segment| self.head(segment))
     }
 
-    /// Makes room for `count` objects; `touch` also makes its pages resident. False: no memory, or
-    /// the limit is reached.
     pub(super) fn preheat(&mut self, form: Form, count: usize, touch: bool) -> bool {
         for segment in form.first_segment()..SEGMENTS {
             if self.capacity() >= count {
@@ -730,8 +688,7 @@ impl Table {
         self.capacity() >= count
     }
 
-    /// Raises the floor of a segment to its highest generation. Then the pages may be released.
-    /// False: a generation is too high, so the pages must stay.
+    /// Raises a segment's floor to its highest generation. False: too high, the pages must stay.
     fn raise_floor(&mut self, form: Form, segment: usize) -> bool {
         let Some(head) = self.head(segment) else { return false };
         let (first, mut floor) = (form.first_index(segment), self.floors[segment]);
@@ -750,8 +707,7 @@ impl Table {
         true
     }
 
-    /// Releases the last segment. It holds no objects, and its floor is raised or all its keys are
-    /// gone. Returns the number of bytes.
+    /// Releases the last segment, without objects. Its floor is raised or all its keys are gone.
     fn close(&mut self, form: Form, segment: usize, now: bool) -> usize {
         self.no_more_huge_pages(segment);
         let Some(head) = self.head_mut(segment) else { return 0 };
@@ -786,8 +742,7 @@ impl Table {
         }
     }
 
-    /// Makes every slot free and every key stale, without dropping objects, and keeps as much
-    /// memory as `how` says.
+    /// Frees every slot without drops, makes every key stale, and keeps the memory that `how` says.
     pub(super) fn reset(&mut self, form: Form, how: Reset) {
         let mut walk = Walk::new(form);
         while let Some(found) = walk.next(self, form) {
@@ -826,7 +781,6 @@ impl Table {
         (self.cursor, self.hint, self.pending) = (Cursor::NONE, NO_HINT, 0);
     }
 
-    /// Gives the pages that hold no object back to the kernel. Returns the number of bytes.
     pub(super) fn trim(&mut self, form: Form) -> usize {
         let (mut bytes, mut last) = (0, true);
         for segment in (form.first_segment()..SEGMENTS).rev() {
@@ -875,7 +829,6 @@ impl Table {
         self.len = 0;
     }
 
-    /// Returns statistics.
     pub(super) fn stats(&self, form: Form) -> Stats {
         let heads = self.heads();
         let units = heads.clone().map(|head| head.units).sum::<usize>();

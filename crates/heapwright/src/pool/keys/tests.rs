@@ -49,7 +49,6 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..if cfg!(miri) { 8 } else { 60 })
 }
 
-/// An object with its value, a drop that is counted, and padding.
 struct Counted<const PAD: usize> {
     value: u64,
     _count: Rc<()>,
@@ -285,8 +284,7 @@ fn generations_wrap_and_stay_odd() {
     assert_eq!(pool.insert(2).raw().generation(), 1);
 }
 
-/// Gives an object another generation, as if its slot had held more objects before. Returns its
-/// key.
+/// Gives an object another generation, as if its slot had held more objects before.
 fn aged<T>(pool: &mut KeyPool<T>, key: Key<T>, generation: u32) -> Key<T> {
     assert!(pool.contains_key(key));
     let aged = RawKey::of(key.index(), generation);
@@ -377,7 +375,6 @@ fn a_segment_that_is_larger_than_all_memory_does_not_exist() {
 
 std::thread_local!(static ASKED: core::cell::Cell<u32> = const { core::cell::Cell::new(0) });
 
-/// A type of keys that answers two questions differently.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Fickle(RawKey);
 
@@ -442,7 +439,6 @@ fn a_drain_and_an_owned_iteration_that_end_early_drop_the_rest() {
     assert_eq!(Rc::strong_count(&counter), 1);
 }
 
-/// Panics when it is dropped, if the flag is set.
 struct Panics(bool, #[expect(dead_code, reason = "counts objects")] Rc<()>);
 
 impl Drop for Panics {

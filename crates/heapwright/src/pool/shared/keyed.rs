@@ -10,9 +10,9 @@
 //! only for the first key of a segment, which makes the segment's leases.
 //!
 //! Invariants: leases stay until the pool's end, even after their segment is released. While a
-//! lease holds an object, its segment has a slot in use, so the segment stays, and `base` is its
-//! first slot. The store has the shape of `slots`: it never makes one segment of all slots
-//! (`in_one`). So the store and `slots` find the same slot and lease for an index.
+//! lease holds an object, its segment stays, and `base` is its first slot. The store never makes
+//! one segment of all slots (`in_one`), so the store and `slots` find the same slot and lease for
+//! an index.
 //!
 //! Called by users. `slots` holds the addresses of the segments.
 
@@ -30,7 +30,6 @@ use crate::address_map::{Kind, MAP};
 use crate::leases::{Lease, Retired};
 use crate::sync::atomic::{AtomicPtr, Ordering};
 
-/// The addresses of one segment, read without a lock.
 struct Segment {
     /// The first slot, once an object got a key.
     base: AtomicPtr<u8>,
@@ -38,11 +37,9 @@ struct Segment {
     leases: AtomicPtr<Lease>,
 }
 
-/// The addresses of all segments.
 pub(super) struct Keyed([Segment; SEGMENTS]);
 
 impl Keyed {
-    /// Creates an empty table.
     pub(super) const fn new() -> Self {
         Self(
             [const {
@@ -112,8 +109,7 @@ impl Slots {
 }
 
 impl<T> SharedPool<T> {
-    /// Makes an object with a key. O(1) amortised. Ends the process if there is no memory or the
-    /// limit is reached.
+    /// Makes an object with a key. O(1) amortised. See [`SharedPool::create`].
     ///
     /// ```
     /// use heapwright::pool::SharedPool;
@@ -149,17 +145,15 @@ impl<T> SharedPool<T> {
         Ok(RawKey::of(index, lease.begin()).into())
     }
 
-    /// Returns whether a key's object is alive. Other threads may change that at any time. O(1),
-    /// without a lock.
+    /// Returns whether a key's object is alive; other threads may end it. O(1), without a lock.
     #[must_use]
     pub fn contains_key(&self, key: Key<T>) -> bool {
         let raw = RawKey::from(key);
         self.slots.lease_at(raw.index()).is_some_and(|(lease, ..)| lease.is(raw.generation()))
     }
 
-    /// Removes the object of a key, which becomes stale at once. The object is dropped now, or, if
-    /// there are references, with the last of them. False: the key was stale. O(1), without a lock
-    /// in most calls.
+    /// Removes a key's object; the key is stale at once. The object is dropped now, or with the
+    /// last reference. False: the key was stale. O(1), usually without a lock.
     pub fn remove(&self, key: Key<T>) -> bool {
         let raw = RawKey::from(key);
         let Some((lease, segment, at)) = self.slots.lease_at(raw.index()) else { return false };
@@ -200,9 +194,8 @@ impl<T> SharedPool<T> {
 }
 
 impl<T: Sync> SharedPool<T> {
-    /// Returns a reference to the object of a key. The reference keeps the object alive. `None`:
-    /// the key is stale. O(1), without a lock: an atomic exchange now, and an addition when the
-    /// reference ends.
+    /// Returns a reference that keeps a key's object alive. `None`: the key is stale. O(1), without
+    /// a lock: an atomic exchange now, and an addition when the reference ends.
     ///
     /// ```
     /// use heapwright::pool::SharedPool;
@@ -259,16 +252,14 @@ impl<T: Sync> SharedPool<T> {
     }
 }
 
-/// A reference to an object of a [`SharedPool`], from [`SharedPool::get`]. The reference keeps the
-/// object alive.
+/// A reference that keeps an object alive, from [`SharedPool::get`].
 pub struct SharedRef<'p, T> {
     object: NonNull<T>,
     lease: &'p Lease,
     pool: &'p SharedPool<T>,
 }
 
-// SAFETY: the reference gives shared references, so `T` is `Sync`. Its drop may drop the object, so
-// `T` is `Send`.
+// SAFETY: another thread gets shared references (`T: Sync`) and may drop the object (`T: Send`).
 unsafe impl<T: Send + Sync> Send for SharedRef<'_, T> {}
 // SAFETY: a shared `SharedRef` gives only shared references to the object (`T: Sync`).
 unsafe impl<T: Sync> Sync for SharedRef<'_, T> {}

@@ -7,9 +7,8 @@
 //!            a store without a pool waits for the next pool
 //! ```
 //!
-//! A pool may lie anywhere and end at any time, so a fork cannot find it. Therefore the store and
-//! its lock are not part of the pool: they are recycled, never freed, and a fork finds all of them
-//! here.
+//! A pool may lie anywhere and end at any time, so a fork cannot find it. So stores with their
+//! locks are recycled, never freed, and a fork finds all of them here.
 //!
 //! Invariants: until [`Locked::end`], the store of a [`Locked`] belongs to one pool. A store
 //! without a pool is ended. A magazine's lock is taken before a store's.
@@ -25,25 +24,22 @@ use crate::substrate;
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicPtr, Ordering};
 
-/// The stores of all shared pools.
 static STORES: Recycled<Lock<Store>> = Recycled::new();
 
 /// The store of one pool, which the first use makes.
 pub(super) struct Locked(AtomicPtr<Slot<Lock<Store>>>);
 
 impl Locked {
-    /// Creates a place without a store.
     pub(super) const fn new() -> Self {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// Returns the store, if there is one.
     pub(super) fn made(&self) -> Option<&'static Lock<Store>> {
         // SAFETY: the pointer is null or a recycled object, which is never freed.
         unsafe { self.0.load(Ordering::Acquire).as_ref() }.map(|slot| &slot.value)
     }
 
-    /// Returns the store; the first call makes it. `None`: there is no memory.
+    /// The first call makes the store. `None`: there is no memory.
     pub(super) fn made_now(&self, fresh: impl Fn() -> Store) -> Option<&'static Lock<Store>> {
         self.made().or_else(|| {
             // The object lies in the window.
@@ -57,15 +53,13 @@ impl Locked {
             // A recycled store has the shape of another pool.
             *slot.value.lock() = fresh();
             if self.0.compare_exchange(none, new, Ordering::AcqRel, Ordering::Acquire).is_err() {
-                // Another thread was faster.
                 STORES.give(slot);
             }
             self.made()
         })
     }
 
-    /// Ends the store, if there is one, and recycles it. All free slots are in its sets, or no slot
-    /// is in use.
+    /// Ends and recycles the store. All free slots are in its sets, or no slot is in use.
     pub(super) fn end(&mut self) {
         let slot = core::mem::replace(self.0.get_mut(), ptr::null_mut());
         // SAFETY: the pointer is null or a recycled object, which is never freed.
@@ -76,7 +70,6 @@ impl Locked {
     }
 }
 
-/// Holds the locks of all stores across a fork.
 pub(super) fn before_fork() {
     STORES.before_fork();
     for store in STORES.all() {

@@ -11,12 +11,11 @@
 //!   overflow    full: the 63 oldest go into the store's sets, the others move down
 //! ```
 //!
-//! A refill leaves the magazine half full, and an overflow half empty. So a thread near either end
-//! uses the store once in 63 operations.
+//! A refill or an overflow leaves the magazine half full, so a thread uses the store once in 63
+//! operations.
 //!
 //! The size is eight bytes below a kilobyte, so a thread's own magazine takes a kilobyte of whole
-//! cache lines. The lock of a shared magazine takes 16 bytes more, and so another line. Zeroed
-//! memory is an empty magazine, so new memory need not be written.
+//! cache lines. The lock of a shared one adds 16 bytes. Zeroed memory is an empty magazine.
 //!
 //! Invariants: slots below `count` are free, and each is in one place only. Only one thread at a
 //! time touches the slots: the owner of the magazine, or the holder of its lock. The count is
@@ -32,19 +31,14 @@ use crate::registry::common::Family;
 use crate::registry::places::Place;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
-/// The capacity of a magazine in slots.
 pub(super) const ROUNDS: usize = 126;
 /// The number of slots that a refill or an overflow moves.
 const BATCH: usize = ROUNDS / 2;
 
-/// Free slots; the zero value is empty.
-///
-/// The magazine belongs to one thread, or a lock guards it. The lock lies before the count, in the
-/// same cache line (see `registry::shared`).
+/// Free slots. The lock of a shared magazine lies before the count, in the same cache line (see
+/// `registry::shared`).
 #[repr(C)]
 pub(super) struct Magazine {
-    /// The thread that holds the magazine writes the count; any thread reads the count for
-    /// statistics.
     count: AtomicUsize,
     slots: UnsafeCell<[*mut u8; ROUNDS]>,
 }
@@ -58,7 +52,6 @@ unsafe impl Sync for Magazine {}
 // SAFETY: the slots' memory is free and belongs to no other code, so it may go to another thread.
 unsafe impl Send for Magazine {}
 
-/// The shared magazines of all pools.
 static MAGAZINES: Family<Magazine> = Family::new();
 
 // SAFETY: zero is an empty magazine; safe methods only touch the count.
@@ -69,7 +62,6 @@ unsafe impl Place for Magazine {
 }
 
 impl Magazine {
-    /// Returns the number of slots; any thread may read it.
     #[inline(always)]
     pub(super) fn count(&self) -> usize {
         self.count.load(Ordering::Relaxed)
@@ -80,7 +72,6 @@ impl Magazine {
         self.count.store(count, Ordering::Relaxed);
     }
 
-    /// Returns the address of entry `at`.
     #[inline(always)]
     fn place(&self, at: usize) -> *mut *mut u8 {
         self.slots.get().cast::<*mut u8>().wrapping_add(at)

@@ -14,14 +14,10 @@
 //!
 //! The process's cache model (`cache=`) assigns magazines, in `registry::places`. In the first
 //! model, each thread index has a magazine, which the index's next thread inherits. In the second,
-//! all threads share K magazines, each behind a lock. A pool that a thousand threads use has a
-//! thousand magazines, or K. The fast path serves the first model. In the second, the fast path
-//! misses, and the slow path finds the magazine.
+//! all threads share K magazines, each behind a lock, which only the slow path finds.
 //!
-//! Any thread may destroy an object: the slot goes into *that* thread's magazine. Slots have no
-//! owner, so there are no remote frees. A producer and a consumer each take the store's lock once
-//! in 63 objects.
-//!
+//! A slot goes into the magazine of the thread that destroys its object. Slots have no owner, so
+//! there are no remote frees. A producer and a consumer each take the lock once in 63 objects.
 //! Threads without a magazine (see `Places::enter`) use the store directly.
 //!
 //! Stores with their locks, and shared magazines, are recycled and never freed. So a fork can hold
@@ -52,7 +48,6 @@ use slots::Slots;
 
 pub use keyed::SharedRef;
 
-/// Holds the locks across a fork.
 pub(super) fn before_fork() {
     Magazine::family().before_fork();
     locked::before_fork();
@@ -79,9 +74,9 @@ pub(super) fn forget_after_fork() {
 ///
 /// The pool is like [`Pool`](super::Pool), but `Sync`. Each thread has a magazine of 126 free slots
 /// and takes no lock until the magazine is empty or full: once in 63 operations. Any thread may
-/// destroy an object. Handles ([`SharedBoxed`]), raw pointers or keys hold objects. Keys are looked
-/// up without a lock ([`SharedPool::get`]). The lookup returns a reference that keeps the object
-/// alive, even if another thread removes the key meanwhile.
+/// destroy an object. Handles ([`SharedBoxed`]), raw pointers or keys hold objects. A lookup by key
+/// takes no lock. The object found stays even if another thread removes the key
+/// ([`SharedPool::get`]).
 ///
 /// A thread cannot use free slots of other magazines, so a pool may hold 126 slots for each thread
 /// beyond its objects. With a limit, exactly that many objects may live, and each operation costs
@@ -140,9 +135,8 @@ pub struct SharedPool<T> {
     objects: PhantomData<UnsafeCell<T>>,
 }
 
-// SAFETY: one thread makes objects and another may drop them (`T: Send`). A shared pool gives
-// references only through an owning handle, or by `get`, which requires `T: Sync`. `Slots` is made
-// for many threads.
+// SAFETY: `T: Send` lets another thread drop an object. References come only from owning handles,
+// or from `get`, which requires `T: Sync`. `Slots` is made for many threads.
 unsafe impl<T: Send> Sync for SharedPool<T> {}
 // SAFETY: objects move to other threads only if `T` may; `Slots` is made for many threads.
 unsafe impl<T: Send> Send for SharedPool<T> {}
@@ -178,8 +172,7 @@ impl<T> SharedPool<T> {
         misuse::no_room("pool ", self.slots.name())
     }
 
-    /// Makes an object that the handle owns. O(1) amortised. Ends the process if there is no memory
-    /// or the limit is reached.
+    /// Makes an object that the handle owns. O(1) amortised. See [`SharedPool::create`].
     #[inline]
     #[must_use]
     pub fn boxed(&self, value: T) -> SharedBoxed<'_, T> {
@@ -231,8 +224,7 @@ impl<T> SharedPool<T> {
     /// it, `T` is `Send`.
     #[inline]
     pub unsafe fn destroy(&self, object: NonNull<T>) {
-        // SAFETY: the caller promises that this pool created the object, and that it is live and
-        // not used afterwards.
+        // SAFETY: by the contract the object is this pool's, live, and not used afterwards.
         unsafe { handle::destroy(&self.slots, object) };
     }
 
@@ -257,8 +249,7 @@ impl<T> SharedPool<T> {
         self.len() == 0
     }
 
-    /// Returns whether an address lies in this pool's memory. Any address is allowed. O(1), under
-    /// the store's lock.
+    /// Returns whether an address lies in this pool's memory; any is allowed. O(1), under a lock.
     #[must_use]
     pub fn contains(&self, object: *const T) -> bool {
         self.slots.contains(object.addr())
@@ -283,12 +274,10 @@ impl<T> SharedPool<T> {
     }
 }
 
-/// Handles free their slots to this pool. It need not know the type of the objects.
 impl Home for Slots {
     #[inline(always)]
     unsafe fn deallocate(&self, slot: NonNull<u8>) {
-        // SAFETY: the caller promises that the slot is this pool's and in use, and its object is
-        // gone.
+        // SAFETY: the caller promises that the slot is this pool's and in use, its object gone.
         unsafe { self.free(slot) };
     }
 }
@@ -336,7 +325,6 @@ impl<T> SharedBuilder<T> {
     /// Makes the pool, which is empty. A type that no pool can hold is an error at compile time.
     #[must_use]
     pub const fn build(self) -> SharedPool<T> {
-        // A constant, so that an unsuitable type is refused at compile time.
         let shape = SharedPool::<T>::SHAPE;
         SharedPool { slots: Slots::new(shape, self.config), objects: PhantomData }
     }
@@ -344,7 +332,6 @@ impl<T> SharedBuilder<T> {
 
 #[cfg(test)]
 impl<T> SharedPool<T> {
-    /// Returns the slots, for tests that inspect the magazines.
     pub(super) fn slots(&self) -> &Slots {
         &self.slots
     }

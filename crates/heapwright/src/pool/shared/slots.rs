@@ -11,14 +11,12 @@
 //!                                                                 into the store
 //! ```
 //!
-//! The process's cache model alone decides which of the first two columns serves. If threads share
-//! magazines, no thread has an index, so the first column misses. `alloc` and `free` take the same
-//! steps in opposite directions. Each step is an out-of-line function, so no step saves registers
-//! or makes stack space for the next step.
+//! The process's cache model decides which of the first two columns serves: if threads share
+//! magazines, the first one misses. Each step is an out-of-line function, so no step saves
+//! registers or makes stack space for the next step.
 //!
 //! **The limit.** A free slot in another thread's magazine must not cause a refusal. So the store
-//! has more slots than the limit, and `live` counts the objects: one atomic addition each way. A
-//! pool without a limit does not count.
+//! has more slots than the limit, and `live` counts the objects.
 //!
 //! Checked builds have no magazines: each slot goes through the store, which checks it.
 //!
@@ -43,21 +41,17 @@ use crate::registry::thread_index::MOST_THREADS;
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicU32, Ordering};
 
-/// A magazine that threads share, and its lock.
 type SharedMagazine = &'static shared::Slot<Magazine>;
 
-/// Wakes a thread that waits for a magazine, and returns `slot`. This is a tail call, so the caller
-/// saves no registers for this rare case.
+/// Wakes a waiting thread and returns `slot`. A tail call, so the caller saves no registers.
 #[cold]
 #[inline(never)]
 fn wake(shared: SharedMagazine, slot: NonNull<u8>) -> NonNull<u8> {
     shared.wake();
-    // Hides that the result is the argument. Otherwise the caller would keep the argument in a
-    // saved register.
+    // Hides that the result is the argument, which the caller would keep in a saved register.
     core::hint::black_box(slot)
 }
 
-/// The slots of one pool.
 pub(in crate::pool) struct Slots {
     pub(super) magazines: Places<Magazine, { places::blocks::<Magazine>() }>,
     pub(super) store: Locked,
@@ -65,12 +59,10 @@ pub(in crate::pool) struct Slots {
     config: Config,
     /// Live objects, if the pool has a limit.
     pub(super) live: AtomicU32,
-    /// The addresses of the segments, for lookups by key.
     pub(super) keyed: Keyed,
 }
 
 impl Slots {
-    /// Creates a pool without slots. Takes no memory yet.
     pub(super) const fn new(shape: Shape, config: Config) -> Self {
         Self {
             magazines: Places::new(),
@@ -82,13 +74,11 @@ impl Slots {
         }
     }
 
-    /// Returns the shape of the slots.
     #[inline(always)]
     pub(super) fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// Returns the pool's name in reports of misuse.
     pub(super) fn name(&self) -> &'static str {
         self.config.called.name()
     }
@@ -126,16 +116,14 @@ impl Slots {
         slot
     }
 
-    /// Allocates when the thread's own magazine is empty or missing, usually from a shared
-    /// magazine.
+    /// Allocates if the thread's own magazine is empty or missing, usually from a shared one.
     #[cold]
     #[inline(never)]
     fn alloc_cold(&self, exclusive: Option<&Magazine>) -> Option<NonNull<u8>> {
         if by_cpu() { self.alloc_by_cpu(exclusive) } else { self.alloc_shared(exclusive, false) }
     }
 
-    /// Allocates from the magazine of the CPU. This function is separate, because only this case
-    /// makes a system call.
+    /// A function of its own, because only this case makes a system call.
     #[inline(never)]
     fn alloc_by_cpu(&self, exclusive: Option<&Magazine>) -> Option<NonNull<u8>> {
         self.alloc_shared(exclusive, true)
@@ -157,8 +145,7 @@ impl Slots {
         Some(slot)
     }
 
-    /// Returns the calling thread's shared magazine, locked. `None`: the lock is taken, or the
-    /// thread has no shared magazine.
+    /// Returns the thread's shared magazine, locked. `None`: the lock is taken, or there is none.
     #[inline(always)]
     fn try_shared(&self, exclusive: Option<&Magazine>, by_cpu: bool) -> Option<SharedMagazine> {
         if exclusive.is_some() || cfg!(feature = "checked") {
@@ -196,8 +183,7 @@ impl Slots {
         slot.or_else(|| unsafe { magazine.refill(&mut store.lock()) })
     }
 
-    /// Returns a magazine for the calling thread, which waits for one if necessary. `None`: the
-    /// caller uses the store directly.
+    /// Returns a magazine, after a wait if necessary. `None`: the caller uses the store directly.
     #[inline(always)]
     fn enter<'p>(&'p self, exclusive: Option<&'p Magazine>) -> Option<Mine<'p, Magazine>> {
         exclusive.map(Mine::Exclusive).or_else(|| self.magazines.enter())
@@ -225,8 +211,7 @@ impl Slots {
         unsafe { self.free_cold(magazine, slot.as_ptr()) };
     }
 
-    /// Frees a slot if the thread's own magazine is full or missing, usually into a shared
-    /// magazine.
+    /// Frees a slot if the thread's own magazine is full or missing, usually into a shared one.
     ///
     /// # Safety
     ///
@@ -293,8 +278,7 @@ impl Slots {
         }
     }
 
-    /// Frees a slot if no shared magazine was free at once: into the thread's own magazine, a
-    /// shared one, or the store.
+    /// Frees a slot if no shared magazine was free at once.
     ///
     /// # Safety
     ///
@@ -317,24 +301,20 @@ impl Slots {
         }
     }
 
-    /// Returns the store; the first call makes it. `None`: there is no memory.
     fn store_now(&self) -> Option<&'static Lock<Store>> {
         self.store.made_now(|| self.new_store())
     }
 
     pub(super) const fn new_store(&self) -> Store {
-        // The store's limit is higher than the pool's, because magazines hold free slots. `live`
-        // enforces the pool's limit.
+        // The store's limit is higher: magazines hold free slots. `live` enforces the pool's limit.
         let limit = self.config.limit.saturating_add((MOST_THREADS * ROUNDS) as u32);
         Store::new(self.shape, Config { limit, in_one: false, ..self.config })
     }
 
-    /// Returns whether an address lies in the store's memory.
     pub(super) fn contains(&self, address: usize) -> bool {
         self.store.made().is_some_and(|store| store.lock().segment_of(address).is_some())
     }
 
-    /// Does the same as [`Store::preheat`].
     pub(super) fn preheat(&self, count: usize, touch: bool) -> bool {
         self.store_now().is_some_and(|store| store.lock().preheat(count, touch))
     }

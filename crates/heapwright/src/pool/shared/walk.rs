@@ -10,8 +10,7 @@
 //! The lock is not held while the user's code runs: that code may be slow, panic, or use another
 //! pool. No other thread can use this pool meanwhile, because it is borrowed mutably.
 //!
-//! A panic in a destructor stops neither a reset nor a drop. Guards that are dropped during the
-//! panic complete them: [`Ending`], and `Remaining` in the drop.
+//! After a panic in a destructor, guards complete the reset or drop: [`Ending`], and `Remaining`.
 
 use core::mem;
 use core::ptr::NonNull;
@@ -41,7 +40,6 @@ impl<T> SharedPool<T> {
         }
     }
 
-    /// Returns the next live object.
     fn next_live(&mut self, walk: &mut Walk) -> Option<NonNull<T>> {
         self.next_slot(walk, false)
     }
@@ -59,8 +57,7 @@ impl<T> SharedPool<T> {
     }
 
     /// Drops all live objects in address order, and keeps as much memory as `how` says. All keys
-    /// become stale and remain so. Panics of destructors are treated as by
-    /// [`Pool::reset`](crate::pool::Pool::reset).
+    /// become stale for good. For panics see [`Pool::reset`](crate::pool::Pool::reset).
     pub fn reset(&mut self, how: Reset) {
         let mut ending = Ending { pool: self, walk: Walk::default(), how };
         ending.drop_live();
@@ -76,7 +73,6 @@ impl<T> Drop for SharedPool<T> {
         {
             checked::at_end(&store.lock());
         }
-        // Drops the remaining objects if a destructor panics.
         struct Remaining<'p, T>(&'p mut SharedPool<T>);
         impl<T> Drop for Remaining<'_, T> {
             fn drop(&mut self) {
@@ -110,7 +106,6 @@ impl<T> Ending<'_, T> {
 
 impl<T> Drop for Ending<'_, T> {
     fn drop(&mut self) {
-        // Drops the remaining objects, if a destructor panicked.
         self.drop_live();
         self.pool.slots.take_all_back(self.how);
     }

@@ -4,10 +4,9 @@
 //!   handed out once = in use + in magazines + in the store's sets
 //! ```
 //!
-//! Methods with `&self` run while other threads use the pool. They read the store under its lock
-//! and count the magazines beside it. So a number may mix different moments, but is never below
-//! zero. Methods with `&mut self` have the pool to themselves. They empty every magazine
-//! ([`Slots::settle`]); then the store alone knows the slots in use.
+//! Methods with `&self` run while other threads use the pool: a number may mix different moments,
+//! but is never below zero. Methods with `&mut self` have the pool to themselves, and empty every
+//! magazine ([`Slots::settle`]): then the store alone knows the slots in use.
 //!
 //! Invariants: after a settle, and until the pool is shared again, no magazine holds a slot.
 //! A store ends only after all its slots were taken back.
@@ -24,7 +23,6 @@ use crate::sync::Lock;
 use crate::sync::atomic::Ordering;
 
 impl Slots {
-    /// Returns the number of slots in use, while other threads may change it.
     pub(super) fn len(&self) -> usize {
         let Some(store) = self.store.made() else { return 0 };
         let out = store.lock().out();
@@ -36,8 +34,7 @@ impl Slots {
         self.magazines.all().map(Magazine::count).sum()
     }
 
-    /// Empties the calling thread's magazine and the shared magazines, and then trims like
-    /// [`Store::trim`].
+    /// Empties the thread's magazine and the shared ones, then trims like [`Store::trim`].
     pub(super) fn trim(&self) -> usize {
         let Some(store) = self.store.made() else { return 0 };
         self.magazines.visit(|magazine| {
@@ -47,7 +44,6 @@ impl Slots {
         store.lock().trim()
     }
 
-    /// Returns statistics, while other threads may change the numbers.
     pub(super) fn stats(&self) -> Stats {
         let mut stats = match self.store.made() {
             Some(store) => store.lock().stats(),
@@ -57,8 +53,7 @@ impl Slots {
         stats
     }
 
-    /// Moves the slots of all magazines into the sets, so a slot in no set is in use. Returns the
-    /// store, if there is one.
+    /// Moves the slots of all magazines into the sets: a slot in no set is then in use.
     pub(super) fn settle(&mut self) -> Option<&'static Lock<Store>> {
         let lock = self.store.made()?;
         let mut store = lock.lock();
@@ -66,8 +61,7 @@ impl Slots {
         for magazine in self.magazines.all() {
             // SAFETY: the pool is borrowed mutably, so no thread uses a magazine.
             let twice = store.put_each(unsafe { magazine.take_all() });
-            // In a forked child, two magazines may hold the same slot, because they may be copies
-            // of different moments.
+            // In a forked child two magazines may hold the same slot: copies of different moments.
             if let (Some(twice), false) = (twice, fork::has_forked()) {
                 misuse::freed_twice_in_pool(store.name(), twice.addr());
             }
@@ -87,18 +81,15 @@ impl Slots {
 
 #[cfg(test)]
 impl Slots {
-    /// Returns the number of live objects, as counted for the limit.
     pub(in crate::pool) fn live_now(&self) -> u32 {
         self.live.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of magazines with slots, and of their slots.
     pub(in crate::pool) fn magazines_now(&self) -> (usize, usize) {
         let all = self.magazines.all().map(Magazine::count).filter(|&count| count > 0);
         all.fold((0, 0), |(magazines, slots), count| (magazines + 1, slots + count))
     }
 
-    /// Returns the number of magazines that exist.
     #[cfg(not(feature = "checked"))]
     pub(in crate::pool) fn made_magazines(&self) -> usize {
         self.magazines.all().count()
