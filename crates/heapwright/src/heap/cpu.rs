@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Each CPU has a shared cache (`cache::magazines`), with a lock. A refill or drain moves one block
-//! at a time, each with a sequence. If the thread has moved to another CPU by then, it uses that
-//! CPU's arrays.
+//! at a time, each with a sequence, and so uses the arrays of the CPU that the thread is on by
+//! then.
 //!
 //! The sequences jump to the functions with the C ABI, with the call's arguments still in place.
 //!
@@ -51,7 +51,6 @@ pub(crate) extern "C" fn empty(size: usize, cpu_entry: &CpuEntry, offset: usize)
     if block.is_null() { shared::malloc_slowly(size) } else { block.cast() }
 }
 
-/// Serves a request whose sequence was aborted.
 #[cold]
 pub(crate) extern "C" fn aborted_malloc(
     size: usize,
@@ -66,7 +65,7 @@ pub(crate) extern "C" fn aborted_malloc(
     block.map_or_else(|| shared::malloc_slowly(size), |Allocated { block, .. }| block)
 }
 
-/// Frees a block if the CPU's array of the class in `mismatch` is full.
+/// The CPU's array of the class in `mismatch` is full.
 ///
 /// # Safety
 ///
@@ -77,8 +76,6 @@ pub(crate) unsafe extern "C" fn full(block: *mut u8, cpu_entry: &CpuEntry, misma
     unsafe { drain(cpu_entry, mismatch.class(), block.cast()) };
 }
 
-/// Frees a block whose sequence was aborted.
-///
 /// # Safety
 ///
 /// As [`full`].
@@ -93,7 +90,7 @@ pub(crate) unsafe extern "C" fn aborted_free(
     unsafe { put_in_shared(mismatch.class(), block.cast()) };
 }
 
-/// Serves `free` for an address at which no slot begins.
+/// Frees an address at which no slot begins.
 ///
 /// # Safety
 ///
@@ -104,7 +101,7 @@ pub(crate) unsafe extern "C" fn odd(block: *mut u8, _cpu_entry: &CpuEntry, _rest
     unsafe { foreign::give_back(block, Return::PLAIN) }
 }
 
-/// Takes a block of `class` for a call that no sequence served.
+/// For a call that no sequence served.
 pub(super) fn take(cpu_entry: &CpuEntry, class: usize) -> *mut Block {
     match cpu_entry.take(class) {
         Taken::Block(block) => block,
@@ -116,7 +113,7 @@ pub(super) fn take(cpu_entry: &CpuEntry, class: usize) -> *mut Block {
     }
 }
 
-/// Takes a block of `class` back for a call that no sequence served.
+/// For a call that no sequence served.
 ///
 /// # Safety
 ///
@@ -135,8 +132,8 @@ pub(super) unsafe fn give(cpu_entry: &CpuEntry, class: usize, block: *mut Block)
     }
 }
 
-/// Takes a block of `class` from the shared cache, and moves up to half a row of blocks to the
-/// CPU's arrays. Null: there is no memory, or the lock is not available.
+/// Takes a block of `class` from the shared cache, and moves up to half a row to the CPU's arrays.
+/// Null: there is no memory, or the lock is not available.
 fn refill(cpu_entry: &CpuEntry, class: usize) -> *mut Block {
     cpu_entry.provide(cpu_entry.cpu());
     let Some(held) = shared::acquire() else { return core::ptr::null_mut() };
@@ -175,8 +172,8 @@ fn refill(cpu_entry: &CpuEntry, class: usize) -> *mut Block {
     block.cast()
 }
 
-/// Half the number of blocks of `class` that the CPU's arrays can hold. Grows the arrays first if
-/// the class is busy ([`Magazines::is_busy`]).
+/// Half the blocks of `class` that the CPU's arrays can hold, which grow first if the class is
+/// busy.
 fn half_of(cpu_entry: &CpuEntry, held: &Magazines, class: usize) -> usize {
     let cpu = cpu_entry.cpu();
     if !sync::is_interrupted() && held.is_busy(class) {
@@ -208,8 +205,7 @@ unsafe fn drain(cpu_entry: &CpuEntry, class: usize, block: *mut Block) {
         count += 1;
     }
     let is_row = !sync::is_interrupted() && !held.has_room_for(class, count);
-    // SAFETY: free blocks of the class and the common owner: the caller's, and those from the
-    // arrays.
+    // SAFETY: free blocks of the class and the common owner: the caller's, and the arrays'.
     if is_row && unsafe { central::give_row(class, &row[..count]) } {
         return;
     }
@@ -232,9 +228,9 @@ unsafe fn put_in_shared(class: usize, block: *mut Block) {
     unsafe { held.free(class, block) };
 }
 
-/// Serves a call that gives only the size, for a large block, through the per-CPU entry.
+/// Serves a call for a large block, without an alignment.
 pub(super) fn allocate_large(size: usize, hot: &Hot, origin: Origin) -> *mut u8 {
-    // If blocks are sampled or guarded, calls for large blocks are counted.
+    // Calls for large blocks are counted if blocks are sampled or guarded.
     if arrays::RUN_SIZES.contains(&size) && !drawn::is_watched() {
         let block = take_run(CpuEntry::of(hot), size);
         return if block.is_null() { shared::malloc_slowly(size) } else { block };
@@ -242,19 +238,17 @@ pub(super) fn allocate_large(size: usize, hot: &Hot, origin: Origin) -> *mut u8 
     shared::allocate_large(size, hot, origin)
 }
 
-/// Frees a block that is not common, through the per-CPU entry.
+/// Frees a block that is not common.
 ///
 /// # Safety
 ///
-/// As `heap::free`. `hot` is the per-CPU entry's. `mismatch` is the tag mismatch of the block's
-/// entry.
+/// As `heap::free`. `hot` is the per-CPU entry's, `mismatch` the tag mismatch of the block's entry.
 pub(super) unsafe extern "C" fn free_other(block: *mut u8, hot: &Hot, mismatch: Mismatch) {
     // SAFETY: the caller gives the block away.
     unsafe { free_with(block, hot, mismatch, Return::PLAIN) }
 }
 
-/// [`free_other`] for a call that also passes the block's size, alignment or kind, or that has not
-/// looked the block's unit up.
+/// [`free_other`] with the block's size, alignment or kind, or with an unknown unit.
 ///
 /// # Safety
 ///
@@ -341,9 +335,8 @@ fn refill_runs(size: usize) -> *mut u8 {
     large::reuse(MAP.address_of(unit), units, size)
 }
 
-/// Keeps the run of the large block at `unit`, which the caller gives away. False: nothing was
-/// done. No row is for the run's length, a first-class heap owns the block, or the block was freed
-/// before.
+/// Keeps the run of the large block at `unit`. False: nothing was done. No row has the run's
+/// length, a first-class heap owns the block, or the block was freed before.
 ///
 /// # Safety
 ///
@@ -382,31 +375,30 @@ fn drain_runs(cpu_entry: &CpuEntry, unit: usize, units: usize, put: Put) {
     }
 }
 
-/// Keeps a run in a shared cache's stash, or returns it to the chunk.
+/// Keeps a run in the stash, or returns it to the chunk.
 fn keep_or_give(held: &Magazines, unit: usize, units: usize) {
     if !held.stash.keep(unit, units) {
         chunk::give(unit, units);
     }
 }
 
-/// The per-CPU entry, if the calling thread may put common blocks into its CPU's arrays. (The
-/// thread may allocate from something else.)
+/// The per-CPU entry, if the thread may put common blocks into its CPU's arrays, whatever it
+/// allocates from.
 pub(super) fn any_cpu_entry() -> Option<&'static CpuEntry> {
     arrays::cpu_entry().filter(|cpu_entry| cpu_entry.serves_this_thread() || enter_sequences())
 }
 
-/// The per-CPU entry, if the calling thread allocates from it.
+/// The per-CPU entry, if the thread allocates from it.
 pub(super) fn my_cpu_entry() -> Option<&'static CpuEntry> {
     words::uses_cpu_entry().then(arrays::cpu_entry).flatten()
 }
 
-/// The hook for threads that end gets this token for a thread that has no cache, but an rseq area
-/// of ours. (No cache has this address.)
+/// The exit token of a thread without a cache, but with an rseq area of ours. (No cache is at 2.)
 pub(super) const NO_CACHE: *mut c_void = ptr::without_provenance_mut(2);
 
-/// Registers an rseq area for the calling thread until the thread ends, if the C library has not
-/// registered one. False: the thread has no area. Registers none in a child of `vfork`, whose
-/// parent would get the area's words, nor in a sandbox, which may forbid the call.
+/// Registers an rseq area for the thread, if the C library has registered none. False: the thread
+/// has no area. None is registered in a child of `vfork`, whose parent would get the area's words,
+/// nor in a sandbox, which may forbid the call.
 #[cold]
 #[inline(never)]
 fn enter_sequences() -> bool {
@@ -417,16 +409,16 @@ fn enter_sequences() -> bool {
     })
 }
 
-/// Unregisters the area of the calling thread, which ends. In a sandbox the call may end the
-/// process, so the area stays. Then the kernel can write to released memory only in a detached
-/// thread of musl, in the few instructions between the release of the thread's stack and its end.
+/// Unregisters the area of a thread that ends. In a sandbox the call may end the process, so the
+/// area stays. Then the kernel can write to released memory only in a detached thread of musl,
+/// between the release of the thread's stack and its end.
 pub(super) fn leave_sequences() {
     if !memory_limit::is_in_sandbox() {
         rseq::leave();
     }
 }
 
-/// The descriptor of the C layer's `malloc`, if there is one.
+/// The descriptor of the C layer's `malloc`, if any.
 #[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
 pub(super) fn malloc_sequence() -> Option<&'static [u64; 4]> {
     let at: *const [u64; 4];
@@ -444,14 +436,12 @@ pub(super) fn malloc_sequence() -> Option<&'static [u64; 4]> {
     unsafe { at.as_ref() }
 }
 
-/// Elsewhere the C layer has no `malloc` of its own.
 #[cfg(not(all(target_os = "linux", not(miri), target_arch = "x86_64")))]
 pub(super) const fn malloc_sequence() -> Option<&'static [u64; 4]> {
     None
 }
 
-/// `malloc` and `free` through a CPU's arrays on x86-64. The fast paths jump here with their
-/// arguments in place. See `cache::arrays` for the sequences.
+/// `malloc` and `free` through a CPU's arrays on x86-64. The fast paths jump here.
 #[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
 mod calls {
     use super::{aborted_free, aborted_malloc, empty, full, odd};
@@ -461,7 +451,6 @@ mod calls {
 
     const RECIPROCAL: usize = Hot::RECIPROCAL;
 
-    /// A block for `size` bytes from the list at `offset`.
     #[unsafe(naked)]
     pub(crate) extern "C" fn malloc(size: usize, cpu_entry: &CpuEntry, offset: usize) -> *mut u8 {
         sequence!(
@@ -481,7 +470,7 @@ mod calls {
         )
     }
 
-    /// Frees a block of a common slab. `mismatch` is the block's tag mismatch.
+    /// Frees a block of a common slab.
     ///
     /// # Safety
     ///
@@ -515,9 +504,8 @@ mod calls {
     }
 }
 
-/// The same in Rust around the two sequences. This module serves aarch64, where no test counts the
-/// instructions of a call. It also compiles for machines without sequences, which have no per-CPU
-/// entry to pass.
+/// The same in Rust, for aarch64, where no test counts the instructions of a call. Also compiles
+/// for machines without sequences, which have no per-CPU entry.
 #[cfg(not(all(target_os = "linux", not(miri), target_arch = "x86_64")))]
 mod calls {
     use super::{aborted_free, aborted_malloc, empty, full, odd};
@@ -527,7 +515,6 @@ mod calls {
     use crate::cache::hot::BIASED_TO_CPU;
     use crate::size_class::{self, UNIT};
 
-    /// A block for `size` bytes from the list at `offset`.
     pub(crate) fn malloc(size: usize, cpu_entry: &CpuEntry, offset: usize) -> *mut u8 {
         match cpu_entry.take(offset / CLASS_STEP) {
             Taken::Block(block) => block.cast(),
@@ -536,7 +523,7 @@ mod calls {
         }
     }
 
-    /// Frees a block of a common slab. `mismatch` is the block's tag mismatch.
+    /// Frees a block of a common slab.
     ///
     /// # Safety
     ///
