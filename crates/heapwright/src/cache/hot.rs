@@ -279,8 +279,8 @@ pub(crate) struct Hot {
     /// the cache lie below. Only the limit of a [`HotStub`] is changed by other threads.
     base: Cell<*mut u8>,
     limit: AtomicUsize,
-    /// The owner's id, shifted as in an address map entry. A whole word: the load of an entry
-    /// widens it for free.
+    /// The owner's id, shifted as in an address map entry. A whole word: an entry is widened as it
+    /// is loaded.
     pub(super) tag: usize,
     /// The same tag, or the tag of no owner if sized frees must be passed on
     /// (`forward_sized_frees`).

@@ -12,8 +12,7 @@
 //!
 //! Any thread may use a first-class heap; its users take turns. Any thread may free a block through
 //! its heap or through plain `free`. Destroying a heap visits no block, and takes time in
-//! proportion to its slabs and large blocks. The next heap
-//! reuses a destroyed heap's cache and id.
+//! proportion to its slabs and large blocks. The next heap reuses a destroyed heap's cache and id.
 //!
 //! `malloc` might hand out the block that was freed last, in a slab that is to be emptied. So the
 //! functions that move blocks bypass the thread's lists and work on slabs. If calls are traced,
@@ -216,8 +215,8 @@ pub fn limit_address_space(most: usize) {
     magazines::lower_limits(|| chunk::set_limit(most));
 }
 
-/// Gives up reserved address space that exceeds the `most` bytes that the process may lock
-/// (`mlockall`). Sets no limit: the heap may grow beyond.
+/// Gives up reserved address space, because it counts against the `most` bytes that the process may
+/// lock (`mlockall`). Sets no limit: the heap may grow beyond.
 ///
 /// ```
 /// # // A process of its own: the reserve is gone for good.
@@ -408,9 +407,9 @@ fn is_direct() -> bool {
 /// back by itself. The address may be any.
 ///
 /// The answer is advice from a survey of the heap. The survey is up to 100 ms old, or older if a
-/// survey takes more than a hundredth of this time. A survey takes some 20 ns for each 64 KiB of
-/// the heap, not counting the inner parts of large blocks. Other calls take constant time. At most
-/// four threads with caches of their own get answers at a time.
+/// survey takes more than a hundredth of this time. A call with a survey takes some 20 ns for each
+/// 64 KiB of the heap, not counting the inner parts of large blocks. Other calls take constant
+/// time. At most four threads with caches of their own get answers at a time.
 ///
 /// # Examples
 ///
