@@ -66,7 +66,7 @@ std::thread_local! {
 /// Panics if the program's global allocator is no [`Counting`], because nothing would be counted.
 pub fn allocations<T>(run: impl FnOnce() -> T) -> (T, Allocations) {
     let outer = TALLY.replace(Some(Allocations::default()));
-    // Also if the closure panics.
+    // Restores the outer tally, also if the closure panics.
     let counting = Restore(outer);
     #[expect(clippy::disallowed_methods, reason = "the probe tests the program's global allocator")]
     // SAFETY: the layout's size is not zero.

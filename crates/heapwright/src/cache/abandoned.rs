@@ -75,7 +75,7 @@ impl Cache {
         self.let_go();
     }
 
-    /// No thread owns the cache.
+    /// Gives back the free memory of a cache that no thread owns.
     fn cool(&self) {
         self.release_free();
         for (class, bin) in self.bins.iter().enumerate() {
@@ -112,7 +112,7 @@ impl Cache {
         }
     }
 
-    /// From an abandoned cache.
+    /// Takes over a slab of `class` from an abandoned cache.
     pub(super) fn adopt_slab(&self, class: usize) -> bool {
         if self.is_heap() {
             return false;
@@ -162,7 +162,6 @@ impl Cache {
     }
 }
 
-/// In a forked child.
 pub(crate) fn none_warm_after_fork() {
     WARM_NOW.store(0, Ordering::Relaxed);
 }

@@ -111,8 +111,8 @@ pub(crate) struct Central {
     depot_blocks: AtomicUsize,
 }
 
-/// Free blocks on their way from one CPU's arrays to another's. Pointers, because a walk along a
-/// chain that another CPU has just freed takes one cache miss after the other.
+/// Free blocks on their way from one CPU's arrays to another's. A row holds pointers, because a
+/// walk along a chain that another CPU has just freed takes one cache miss after the other.
 struct Row {
     blocks: [Cell<*mut Block>; ROW],
     count: Cell<usize>,
@@ -152,7 +152,7 @@ static SLABS: AtomicUsize = AtomicUsize::new(0);
 static MIDDLE_WAITING: AtomicUsize = AtomicUsize::new(0);
 /// Whether any row or depot has ever held a block.
 static HAVE_WAITED: AtomicBool = AtomicBool::new(false);
-/// Milliseconds.
+/// The time of the last pass in milliseconds.
 static NOW: AtomicU32 = AtomicU32::new(0);
 /// Whether slots came back to slabs after the last pass, or too late for it to purge their slab.
 static HAS_WORK: AtomicBool = AtomicBool::new(false);
@@ -698,7 +698,7 @@ mod tests {
         let class = |size: usize| size_class::of(size);
         let all = || -> Vec<*mut Block> { core::iter::from_fn(|| reserved(class(24))).collect() };
         let blocks = all();
-        // Although a large block would do.
+        // The small blocks come first, although a large block would do.
         let size = |&block: &*mut Block| match MAP.lookup(block.addr()).1.kind() {
             Kind::Slab(class) => size_class::size(class),
             kind => panic!("a reserved block in {kind:?}"),

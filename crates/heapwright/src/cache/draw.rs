@@ -82,8 +82,8 @@ pub(crate) fn rate() -> usize {
     RATE.load(Ordering::Relaxed)
 }
 
-/// Draws one of `every` blocks, or of [`PACED_RATE`], with the pace. Called before any thread has a
-/// cache.
+/// Draws one of `every` blocks. `None`: one of [`PACED_RATE`], with the pace. Called before any
+/// thread has a cache.
 pub(crate) fn begin(every: Option<usize>) {
     if every.is_none() {
         // (A process that ends before its first guarded block pays for none.)

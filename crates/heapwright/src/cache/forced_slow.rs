@@ -172,7 +172,7 @@ impl Cache {
         }
     }
 
-    /// The list is empty.
+    /// Ends the forced-slow state of the list of `class`, which is empty.
     pub(super) fn restore(&self, class: usize) {
         let bin = &self.bins[class];
         if bin.forced_slow.is_on() {

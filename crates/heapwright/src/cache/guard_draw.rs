@@ -57,7 +57,8 @@ impl GuardDraw {
         self.pending.get() != NOTHING
     }
 
-    /// The kind of block for the call whose refill failed, if memory was not the reason.
+    /// The kind of block for the call whose refill failed. `None`: there was no memory, or no
+    /// failure.
     pub(crate) fn take_pending(&self) -> Option<Draw> {
         match self.pending.replace(NOTHING) {
             NOTHING => None,

@@ -288,7 +288,7 @@ impl Magazines {
     }
 
     /// Gives back the runs in the CPU's arrays, in this stash and in a thread's stash, if a run of
-    /// `units` units would take unused memory although they may serve it.
+    /// `units` units would take unused memory although such runs may serve it.
     pub(crate) fn make_way(&self, units: usize) {
         arrays::make_way(units);
         self.stash.make_way(units);
@@ -312,7 +312,7 @@ impl Magazines {
         (self.bins[class].base.get() - self.lists[class].room.get()).max(0) as usize
     }
 
-    /// Makes a chain the list of `class`, whose blocks are all elsewhere.
+    /// Makes a chain the list of `class`. The old list's blocks are all elsewhere.
     pub(super) fn fill(&self, class: usize, chain: DepotChain) {
         let room = self.chain_length(class).saturating_sub(chain.count()) as i32;
         self.lists[class].head.set(chain.head());
@@ -338,14 +338,14 @@ impl Magazines {
         chain
     }
 
-    /// `class` has no spare.
+    /// Makes a chain the spare of `class`, which has none.
     pub(super) fn set_spare(&self, class: usize, chain: DepotChain) {
         self.bins[class].spare.set(chain.head());
         self.bins[class].spare_count.set(chain.count() as u32);
         self.spares.set(self.spares.get() + chain.count() * size_class::size(class));
     }
 
-    /// The list of `class` is empty, and is refilled.
+    /// Refills the empty list of `class`, and hands out a block.
     #[cold]
     pub(crate) fn refill(&self, class: usize) -> Option<Allocated> {
         let polls = self.bins[class].forced_slow.polls();
@@ -497,7 +497,7 @@ pub(crate) fn release_stashes_after_fork() {
     }
 }
 
-/// At a fork, before other locks of the heap.
+/// Holds the caches across a fork.
 pub(crate) fn hold_slots() {
     RAISING.acquire();
     PASS.acquire();
@@ -512,7 +512,6 @@ pub(crate) fn before_fork() {
     central::before_fork();
 }
 
-/// In a forked child.
 pub(crate) fn forget_after_fork() {
     for slot in ALL.all() {
         slot.forget_sleepers_after_fork();

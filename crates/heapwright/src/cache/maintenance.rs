@@ -54,7 +54,7 @@ const AGAIN_NS: u64 = 1_000_000;
 
 const CLASSES_A_TICK: usize = 8;
 
-/// For a poll of a thread that has just unlocked the cache.
+/// Does the maintenance for a poll of a thread that has just unlocked the cache.
 #[cold]
 pub(crate) fn answer(cache: &'static SharedCache) {
     if cache.try_lock() {
@@ -65,8 +65,8 @@ pub(crate) fn answer(cache: &'static SharedCache) {
     }
 }
 
-/// Gives free memory outside threads' lists back to the kernel. Skips caches in slow paths, except
-/// `held`, the caller's.
+/// Gives free memory outside threads' lists back to the kernel. Skips caches in slow paths. `held`:
+/// the caller's cache.
 #[cold]
 #[inline(never)]
 pub(super) fn trim(held: Option<&Cache>) {
@@ -189,7 +189,7 @@ impl Magazines {
         (self.polls.left.get() == 0).then_some(Turn::Enough)
     }
 
-    /// All caches poll.
+    /// Begins to poll, in all caches.
     fn begin(&self, pause_ns: u64) -> Turn {
         self.polls.left.set(POLLS);
         self.has_polled.set(true);
@@ -271,7 +271,7 @@ impl Magazines {
         }
     }
 
-    /// The list was refilled.
+    /// Forces the refilled list of `class` slow again.
     pub(super) fn stay_forced_slow(&self, class: usize, polls: u8) {
         if polls > 0 {
             let chain = self.empty(class);
@@ -280,8 +280,8 @@ impl Magazines {
     }
 }
 
-/// A part of the pass. `is_quiet`: the thread has time. Returns whether there is more work, now or
-/// later.
+/// Does a part of the pass. `is_quiet`: the thread has time. Returns whether there is more work,
+/// now or later.
 fn tend_all(now: u32, is_quiet: bool) -> bool {
     let Some(delay) = purge_delay::purge_delay() else { return false };
     // Another thread makes the pass, and may leave work.
@@ -309,7 +309,7 @@ fn tend_all(now: u32, is_quiet: bool) -> bool {
     true
 }
 
-/// In caches without a slow operation since the last pass.
+/// Gives back free memory in caches without a slow operation since the last pass.
 fn release_rested() {
     arrays::drain_rested();
     for slot in ALL.all() {

@@ -397,7 +397,7 @@ impl Cache {
         }
     }
 
-    /// The list of `class` is empty, and is refilled.
+    /// Refills the empty list of `class`, and hands out a block.
     #[cold]
     pub(crate) fn refill(&self, class: usize) -> Option<Allocated> {
         if self.sampling.is_watched() {

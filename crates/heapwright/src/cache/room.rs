@@ -61,7 +61,7 @@ impl Cache {
         quarter.max(bin.room.wanted.get() as usize).min(2 * chain_length(class))
     }
 
-    /// The list is empty, and takes a chain back from the depot.
+    /// Gives the empty list more room, because it takes a chain back from the depot.
     pub(super) fn grow_room(&self, class: usize) {
         let size = size_class::size(class);
         let wanted = &self.bins[class].room.wanted;
@@ -75,7 +75,7 @@ impl Cache {
         }
     }
 
-    /// Lists that need extra room get it again.
+    /// Takes the extra room back. Lists that need extra room get it again.
     pub(super) fn begin_rooms_anew(&self) {
         self.room_bytes.set(0);
         for bin in &self.bins {

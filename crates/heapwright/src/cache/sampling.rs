@@ -127,7 +127,7 @@ impl Cache {
         }
     }
 
-    /// Until the thread's next slow operation, because no sample is possible now.
+    /// Ends sampling until the thread's next slow operation, because no sample is possible now.
     pub(crate) fn pause_sampling(&self) {
         self.end_sampling();
         self.ask_to_follow_sampling();
@@ -150,7 +150,7 @@ impl Cache {
         self.watch(true);
     }
 
-    /// With the conditions of [`Cache::follow_sampling`].
+    /// Has the conditions of [`Cache::follow_sampling`].
     pub(super) fn end_sampling(&self) {
         if !self.sampling.is_on() {
             return;

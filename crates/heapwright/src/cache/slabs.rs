@@ -213,7 +213,7 @@ impl Cache {
         self.give_unit(slab.unit);
     }
 
-    /// Free memory outside lists, and then the pages without a block. Returns bytes.
+    /// Gives back free memory outside lists, and then the pages without a block. Returns bytes.
     pub(crate) fn give_back_unlisted(&self) -> usize {
         self.release_unlisted();
         self.purge_slabs()
@@ -259,7 +259,7 @@ impl Cache {
         }
     }
 
-    /// In use or not: the end of a first-class heap.
+    /// Gives up every slab, in use or not: the end of a first-class heap.
     pub(crate) fn give_all_slabs(&self) {
         for class in 0..CLASSES {
             let bin = &self.bins[class];

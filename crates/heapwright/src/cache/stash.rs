@@ -7,10 +7,10 @@
 //! ```
 //!
 //! A run from the chunk costs a lock and a search, and giving it back a lock and two merges. A
-//! program that frees a buffer of 100 KiB and allocates the next one should pay neither, nor a
-//! program whose blocks of 10 KiB fill and empty a few slabs. So runs of each length wait here,
-//! bounded in bytes. A waiting run's first entry is a large block's, but its record says that it is
-//! kept.
+//! program that frees a buffer of 100 KiB and allocates the next one should not pay this. Nor
+//! should a program whose blocks of 10 KiB fill and empty a few slabs. So runs of each length wait
+//! here, bounded in bytes. A waiting run's first entry is a large block's, but its record says that
+//! it is kept.
 //!
 //! Runs that no allocation needed between two passes of the scavenger (low water) go back to the
 //! chunk, which purges them later. Before the process grows for something else, all runs go back,
@@ -37,8 +37,8 @@ use crate::unit_record::Record;
 
 /// Units in the longest run that a stash keeps: 4 MiB.
 const LONGEST: usize = (4 << 20) / UNIT;
-/// Units for all threads' stashes together (64 MiB), at most and at least for one (4 MiB, 256 KiB).
-/// The shared caches' stashes get as much again.
+/// Units for all threads' stashes together (64 MiB). One stash gets 256 KiB to 4 MiB. The shared
+/// caches' stashes get as much again.
 const ALL: usize = (64 << 20) / UNIT;
 const MOST: usize = (4 << 20) / UNIT;
 const LEAST: usize = (256 << 10) / UNIT;
@@ -71,7 +71,7 @@ static ROOM: AtomicUsize = AtomicUsize::new(MOST);
 /// Units given to stashes beyond [`ROOM`].
 static EXTRA: AtomicUsize = AtomicUsize::new(0);
 
-/// Few if the memory limit is near.
+/// Units that one stash may keep now: few if the memory limit is near.
 fn most() -> usize {
     let most = ROOM.load(Ordering::Relaxed);
     if memory_limit::nearness() >= Nearness::Near { most.min(LEAST) } else { most }
@@ -196,7 +196,7 @@ impl Stash {
         iter::successors(self.first(units), next).count() * units
     }
 
-    /// False: there is none, or address space is limited.
+    /// Gets more room. False: there is none, or address space is limited.
     fn get_extra(&self) -> bool {
         if chunk::is_limited() {
             return false;

@@ -116,7 +116,7 @@ impl Cache {
     }
 
     /// Gives back the runs of this stash and another, if a run of `units` units would take unused
-    /// memory although they may serve it.
+    /// memory although such runs may serve it.
     pub(crate) fn make_way(&self, units: usize) {
         self.stash.make_way(units);
         self.thief.make_way(self.id(), units);
@@ -141,7 +141,7 @@ impl Cache {
     }
 }
 
-/// The `share` of a slab that is worth taking over now.
+/// A slab is worth taking over now if at least one slot in this many is free.
 fn share_worth_taking() -> usize {
     if chunk::has_dirty(1) { SHARE_MOSTLY_FREE } else { SHARE_FREE }
 }
@@ -203,8 +203,8 @@ impl Thief {
     }
 
     /// Gives back the runs of one thread's stash, if a run of `units` units would take unused
-    /// memory although they may serve it. If the run is long, and all stashes together hold a good
-    /// part of it, gives back as many units as the run has. `me`: the searching cache, or 0.
+    /// memory although such runs may serve it. If the run is long, and all stashes together hold a
+    /// good part of it, gives back as many units as the run has. `me`: the searching cache, or 0.
     pub(super) fn make_way(&self, me: u32, units: usize) {
         let made = CACHES.made() as u32;
         let all = stash::keep_plenty(CACHES.all(), units);

@@ -65,7 +65,7 @@ pub(crate) extern "C" fn aborted_malloc(
     block.map_or_else(|| shared::malloc_slowly(size), |Allocated { block, .. }| block)
 }
 
-/// The CPU's array of the class in `mismatch` is full.
+/// Frees a block if the CPU's array of its class is full.
 ///
 /// # Safety
 ///
@@ -90,7 +90,7 @@ pub(crate) unsafe extern "C" fn aborted_free(
     unsafe { put_in_shared(mismatch.class(), block.cast()) };
 }
 
-/// Frees an address at which no slot begins.
+/// Serves `free` for an address at which no slot begins.
 ///
 /// # Safety
 ///
@@ -101,7 +101,7 @@ pub(crate) unsafe extern "C" fn odd(block: *mut u8, _cpu_entry: &CpuEntry, _rest
     unsafe { foreign::give_back(block, Return::PLAIN) }
 }
 
-/// For a call that no sequence served.
+/// Takes a block of `class` for a call that no sequence served.
 pub(super) fn take(cpu_entry: &CpuEntry, class: usize) -> *mut Block {
     match cpu_entry.take(class) {
         Taken::Block(block) => block,
@@ -113,7 +113,7 @@ pub(super) fn take(cpu_entry: &CpuEntry, class: usize) -> *mut Block {
     }
 }
 
-/// For a call that no sequence served.
+/// Frees a block of `class` for a call that no sequence served.
 ///
 /// # Safety
 ///
@@ -393,7 +393,8 @@ pub(super) fn my_cpu_entry() -> Option<&'static CpuEntry> {
     words::uses_cpu_entry().then(arrays::cpu_entry).flatten()
 }
 
-/// The exit token of a thread without a cache, but with an rseq area of ours. (No cache is at 2.)
+/// The exit token of a thread without a cache, but with an rseq area of ours. (No cache has this
+/// address.)
 pub(super) const NO_CACHE: *mut c_void = ptr::without_provenance_mut(2);
 
 /// Registers an rseq area for the thread, if the C library has registered none. False: the thread

@@ -10,7 +10,7 @@
 //!             --> no block of ours                     the C library's, another copy's, or misuse
 //! ```
 //!
-//! The *block* decides, never the process's mode: it may be of another heap, or older than the
+//! The *block* decides, never the process's mode: a block may be of another heap, or older than the
 //! options.
 //!
 //! Blocks that the C library made before heapwright took over (`libc_block`) go to the C library.
@@ -216,7 +216,7 @@ pub(super) fn refuse(call: Call, address: usize) -> ! {
     misuse::foreign(call, address)
 }
 
-/// Frees a block that the C library made before heapwright took over. False: it is none.
+/// Frees a block that the C library made before heapwright took over. False: `block` is none.
 ///
 /// # Safety
 ///

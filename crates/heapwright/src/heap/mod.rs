@@ -105,7 +105,7 @@ use modes::Front;
 #[used]
 static SENTINEL: Front = Front::new(&start::FIRST);
 
-// Until the thread's first call.
+// Every thread's fast word leads to the sentinel until the thread's first call.
 os::tls::define_words!(SENTINEL);
 
 mod words {
@@ -235,7 +235,7 @@ mod words {
         set(ptr::from_ref(shared.front()).cast_mut().cast(), SHARED);
     }
 
-    /// `shared`: the cache of its CPU for now.
+    /// `shared` is the CPU's cache for now.
     pub(in crate::heap) fn set_by_cpu(shared: &'static SharedCache) {
         set(ptr::from_ref(shared.front()).cast_mut().cast(), SHARED | BY_CPU);
     }

@@ -1,5 +1,5 @@
-//! Modes without a plain cache: observed calls, samples and guarded blocks, the hardened and the
-//! debug heap, and threads whose cache is gone.
+//! All other modes: observed calls, sampled and guarded blocks, the hardened and the debug heap,
+//! and threads whose cache is gone.
 //!
 //! ```text
 //!   drawn      tables of hot parts whose calls may get a sample or guarded block (`Serve::drawn`)
@@ -281,12 +281,12 @@ unsafe fn take_back_hardened(block: *mut u8, what: Return) {
 }
 
 unsafe fn resize_hardened(block: *mut u8, size: usize, hot: &Hot, what: Return) -> *mut u8 {
-    // SAFETY: as the caller promises, the block is in use, and only the result is afterwards.
+    // SAFETY: as the caller promises, the block is in use, and afterwards only the result is.
     if let Some(new) = unsafe { hardened::realloc(words::hardened(), block, size, what) } {
         return answer(new);
     }
     drawn::compare(block.addr(), what);
-    // SAFETY: as the caller promises, the block is in use, and only the result is afterwards.
+    // SAFETY: as the caller promises, the block is in use, and afterwards only the result is.
     unsafe { resize::resize(block, size, hot, what) }
 }
 
@@ -327,10 +327,10 @@ unsafe fn give_back_debug(
 }
 
 unsafe fn resize_debug(block: *mut u8, size: usize, hot: &Hot, what: Return) -> *mut u8 {
-    // SAFETY: as the caller promises, the block is in use, and only the result is afterwards.
+    // SAFETY: as the caller promises, the block is in use, and afterwards only the result is.
     match unsafe { hooks::realloc(block, size, what) } {
         Some(new) => answer(new),
-        // SAFETY: as the caller promises, the block is in use, and only the result is afterwards.
+        // SAFETY: as the caller promises, the block is in use, and afterwards only the result is.
         None => unsafe { resize::resize(block, size, hot, what) },
     }
 }
@@ -483,7 +483,7 @@ unsafe fn resize_observed(block: *mut u8, size: usize, _hot: &Hot, what: Return)
     #[cfg(feature = "debug")]
     let is_tallied = tallies::realloc_begins(block);
     let hot = serves();
-    // SAFETY: as the caller promises, the block is in use, and only the result is afterwards.
+    // SAFETY: as the caller promises, the block is in use, and afterwards only the result is.
     let new = unsafe { (hot.serve().resize)(block, size, hot, what) };
     #[cfg(feature = "debug")]
     if is_tallied {
@@ -533,8 +533,8 @@ fn count(count: impl FnOnce(&Counters)) {
 }
 
 /// Serves a call with a token (`__alloc_token_*`) if blocks of different tokens lie apart
-/// ([`keeps_tokens_apart`](super::keeps_tokens_apart)). Null: they do not, or there is no memory;
-/// the caller then serves the call without the token.
+/// ([`keeps_tokens_apart`](super::keeps_tokens_apart)). Null: blocks do not lie apart, or there is
+/// no memory. The caller then serves the call without the token.
 ///
 /// ```
 /// use heapwright::heap::{self, MALLOC};

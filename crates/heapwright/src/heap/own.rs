@@ -106,7 +106,7 @@ pub(super) fn allocate(
     allocate_fitting(size, align, zero, origin, hot)
 }
 
-/// If the stash has no run of just the block's length.
+/// [`allocate`] if the stash has no run of just this length.
 #[inline(never)]
 fn allocate_fitting(size: usize, align: usize, zero: bool, origin: Origin, hot: &Hot) -> *mut u8 {
     if align <= UNIT
@@ -117,7 +117,7 @@ fn allocate_fitting(size: usize, align: usize, zero: bool, origin: Origin, hot: 
     allocate_slowly(size, align, zero, origin, hot)
 }
 
-/// For a block that need not be zeroed and may fit a size class.
+/// [`allocate`] for a block that need not be zeroed and may fit a size class.
 #[inline(never)]
 fn allocate_slot(size: usize, align: usize, origin: Origin, hot: &Hot) -> *mut u8 {
     match allocate_quickly(size, align, hot) {

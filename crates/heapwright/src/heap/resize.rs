@@ -50,7 +50,7 @@ const GROWS: usize = 256;
 /// unsafe { heap::free(block) };
 /// ```
 pub unsafe fn realloc(block: *mut u8, size: usize) -> *mut u8 {
-    // SAFETY: as the caller promises, the block is in use, and only the result is afterwards.
+    // SAFETY: as the caller promises, the block is in use, and afterwards only the result is.
     unsafe { change::<MALLOC>(block, size, None, 1) }
 }
 
@@ -76,7 +76,7 @@ pub unsafe fn realloc_sized_from<const FROM: u8>(
     align: usize,
     size: usize,
 ) -> *mut u8 {
-    // SAFETY: as the caller promises, the block is in use, and only the result is afterwards.
+    // SAFETY: as the caller promises, the block is in use, and afterwards only the result is.
     unsafe { change::<FROM>(block, size, Some(old), align) }
 }
 
@@ -96,7 +96,7 @@ unsafe fn change<const FROM: u8>(
         return fast::malloc_aligned_for::<FROM>(size, align);
     }
     if align <= MIN_ALIGN {
-        // SAFETY: as the caller promises, the block is in use, and only the result is afterwards.
+        // SAFETY: as the caller promises, the block is in use, and afterwards only the result is.
         let new = unsafe { resize_mine::<FROM>(block, size) };
         if !new.is_null() {
             return new;
@@ -105,7 +105,7 @@ unsafe fn change<const FROM: u8>(
     let align = known.is_some().then_some(align);
     let hot = words::hot();
     let what = Return::new(Call::Realloc, Origin::of::<FROM>(), known, align);
-    // SAFETY: as the caller promises, the block is in use, and only the result is afterwards.
+    // SAFETY: as the caller promises, the block is in use, and afterwards only the result is.
     unsafe { (hot.serve().resize)(block, size, hot, what) }
 }
 
@@ -205,7 +205,7 @@ fn size_to_copy(block: *mut u8, size: usize) -> Result<usize, *mut u8> {
         return Ok(drawn::size_of_guarded(Call::Realloc, block));
     }
     if let Some(peer) = foreign::peer() {
-        // SAFETY: every block of this copy comes from the peer, and this one may be resized.
+        // SAFETY: the block comes from the peer, and the caller gives it to be resized.
         return Err(unsafe { (peer.realloc)(block, size.max(1)) });
     }
     // The C library makes no more blocks.
@@ -231,7 +231,7 @@ fn stays(have: usize, size: usize) -> bool {
     size <= have && (size > have / 8 * 3 || have <= 32)
 }
 
-/// Without copying the block's bytes, if possible.
+/// Resizes a large block without copying its bytes, if possible.
 fn resize_large(unit: usize, block: *mut u8, size: usize) -> Option<*mut u8> {
     let before = large::usable(unit);
     if shared::is_on() && sync::is_interrupted() {

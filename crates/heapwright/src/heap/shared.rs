@@ -136,7 +136,7 @@ pub(crate) fn is_on() -> bool {
 }
 
 /// Raises the number of shared caches (`cache=shared:K`) to `count`, at most 1024, and never lowers
-/// it. Returns the number now. 0: threads have caches of their own.
+/// it. Returns their number now. 0: threads have caches of their own.
 ///
 /// ```
 /// // Threads of this process share none.
@@ -176,8 +176,8 @@ pub(super) fn first() -> &'static SharedCache {
     first
 }
 
-/// The thread's cache, or another one if that is held, locked. `None`: all caches were held for a
-/// long time.
+/// Locks the thread's cache, or another one if another thread holds it. `None`: all caches were
+/// held for a long time.
 pub(super) fn acquire() -> Option<Held<Magazines, HotStub>> {
     let current = existing().unwrap_or_else(first);
     let held = ALL.acquire(current)?;
@@ -356,7 +356,7 @@ fn malloc_contended(size: usize, hot: &Hot) -> *mut u8 {
     }
 }
 
-/// The caller has locked the cache, and the list is empty.
+/// Fills the empty list of a cache that the caller has locked.
 #[cold]
 #[inline(never)]
 fn refill(size: usize, hot: &Hot) -> *mut u8 {

@@ -225,9 +225,9 @@ unsafe fn give_back_first(
 /// As `realloc`.
 unsafe fn resize_first(block: *mut u8, size: usize, hot: &Hot, what: Return) -> *mut u8 {
     match begin() {
-        // SAFETY: as the caller promises, the block is in use, and only the result is afterwards.
+        // SAFETY: as the caller promises, the block is in use, and afterwards only the result is.
         Some(hot) => unsafe { (hot.serve().resize)(block, size, hot, what) },
-        // SAFETY: as the caller promises, the block is in use, and only the result is afterwards.
+        // SAFETY: as the caller promises, the block is in use, and afterwards only the result is.
         None => unsafe { resize::resize(block, size, hot, what) },
     }
 }
@@ -342,8 +342,8 @@ fn hardened_cache() -> Option<&'static hardened::Cache> {
     hardened::Cache::adopt_or_make(serve)
 }
 
-/// Threads that get a cache of their own with `cache=auto`: two for each CPU, and the thread that
-/// starts the others.
+/// Threads that get a cache of their own with `cache=auto`: two for each CPU, and one for the
+/// thread that starts the others.
 fn most_of_their_own() -> usize {
     static MOST: AtomicUsize = AtomicUsize::new(0);
     match MOST.load(Ordering::Relaxed) {
@@ -434,7 +434,7 @@ pub unsafe fn forward_sized_frees() {
     unsafe { cache::forward_sized_frees(words::cache().as_deref()) };
 }
 
-/// False: there is no memory.
+/// Starts the heap, once. False: there is no memory.
 #[cold]
 #[inline(never)]
 fn start() -> bool {

@@ -61,15 +61,15 @@ use crate::sync::{self, Lock};
 #[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
 pub(crate) use sequences::sequence;
 
-// **Bound.** A CPU's arrays hold at most 127 blocks and 12 KiB of a class, but at least one block:
-// about 1 MiB in all. A busy class of blocks over 1 KiB gets a lower floor until the CPU rests,
-// with room for 64 blocks up to 2 KiB each, or for 127 larger blocks (at most 512 KiB). Runs of one
-// length take at most a stash's room, or a part of it. All runs of a CPU take at most 8 MiB with
-// few CPUs, or 832 KiB with many.
+// **Bound.** A CPU's arrays hold at most 127 blocks and 12 KiB of a class, but at least one block.
+// If every class is full, this is about 1 MiB. A busy class of blocks over 1 KiB gets a lower floor
+// until the CPU rests, with room for 64 blocks up to 2 KiB each, or for 127 larger blocks (at most
+// 512 KiB). Runs of one length take at most a stash's room, or a part of it. All runs of a CPU take
+// at most 8 MiB with few CPUs, or 832 KiB with many.
 
 const CPUS: usize = crate::registry::MOST;
-/// Bytes and alignment of a class's row. Past its last place, a pointer's bits of [`ROW_MASK`] are
-/// 0.
+/// Bytes and alignment of a class's row. A pointer past the row's last place has 0 in the bits of
+/// [`ROW_MASK`].
 const ROW: usize = 1024;
 const MOST_BLOCKS: usize = ROW / size_of::<usize>() - 1;
 /// The most bytes of a class, unless one block is larger. With the first bound, busy classes over
@@ -95,8 +95,8 @@ const fn capacity(class: usize, is_busy: bool) -> usize {
 }
 
 // **Runs.** Each length of large blocks up to 4 units (256 KiB) has a row, too. A run in a row is
-// `Kind::Kept`, as in a stash, so no one takes it for a block. Runs go to the chunk if they stay
-// unused between two passes, or before the CPU's threads make the process grow.
+// `Kind::Kept`, as in a stash, so that nothing takes it for a block. Runs go to the chunk if they
+// stay unused between two passes, or before the CPU's threads make the process grow.
 
 pub(crate) const LONGEST: usize = 4;
 /// Sizes of large blocks whose runs have a row.
@@ -153,7 +153,7 @@ const _: () = assert!(offset_of!(Arrays, tops) == 0 && offset_of!(Stub, tops) ==
 #[repr(C, align(64))]
 pub(crate) struct CpuEntry {
     hot: HotStub,
-    /// From the thread pointer to the thread's rseq area.
+    /// The distance from the thread pointer to the thread's rseq area.
     rseq: isize,
     sources: [AtomicPtr<Arrays>; CPUS],
     targets: [AtomicPtr<Arrays>; CPUS],
@@ -278,7 +278,7 @@ pub(crate) fn aborts() -> u64 {
     ABORTS.load(Ordering::Relaxed)
 }
 
-/// Counted only if every call is.
+/// Committed sequences, if every call is counted.
 pub(crate) fn commits() -> u64 {
     COMMITS.load(Ordering::Relaxed)
 }
@@ -443,7 +443,7 @@ impl CpuEntry {
             self.sources[cpu].store(empty, Ordering::SeqCst);
             self.targets[cpu].store(full, Ordering::SeqCst);
         }
-        // (The kernel's fence may be unable to name one CPU.)
+        // If the kernel's fence cannot name one CPU, it restarts sequences on all CPUs.
         rseq::fence(cpu) || rseq::fence(None)
     }
 
@@ -500,7 +500,7 @@ pub(super) fn is_diverted(cpu: usize) -> bool {
     cpu_entry().filter(|_| cpu < CPUS).is_some_and(is_diverted)
 }
 
-/// Whether they are closed or not.
+/// The arrays of each CPU, whether closed or not.
 static MADE: [AtomicPtr<Arrays>; CPUS] = [const { AtomicPtr::new(ptr::null_mut()) }; CPUS];
 
 fn made(cpu: usize) -> Option<&'static Arrays> {
@@ -660,7 +660,7 @@ pub(super) fn drain_all() {
     }
 }
 
-/// Roughly.
+/// Blocks and bytes, roughly.
 pub(crate) fn holding() -> (usize, usize) {
     let (mut blocks, mut bytes) = (0, 0);
     for arrays in (0..central::sharing().min(CPUS)).filter_map(made) {

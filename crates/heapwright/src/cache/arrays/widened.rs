@@ -135,7 +135,7 @@ impl Row {
             if is_out.is_none_or(|is_out| is_out.swap(true, SeqCst)) {
                 self.doubled.fetch_add(1, SeqCst);
             }
-            // So that a second holder meets the first.
+            // Long enough for a second holder to meet the first.
             for _ in 0..DELAY / 20 {
                 core::hint::spin_loop();
             }
@@ -230,7 +230,7 @@ fn what_is_interrupted_has_done_nothing() {
         |_| rseq::offset().unwrap_or(0),
         |row| row.aborted.load(SeqCst) >= ENOUGH && row.done.load(SeqCst) >= ENOUGH,
     );
-    // (A thread cannot be kept on a CPU.)
+    // If a thread cannot be kept on a CPU, the test proves nothing.
     let Some(armed) = armed else { return };
     assert_eq!(armed.doubled.load(SeqCst), 0, "tokens that two had at once");
     assert!(armed.is_whole(), "{:?} are left", armed.tokens());
