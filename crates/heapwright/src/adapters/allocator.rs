@@ -100,8 +100,7 @@ macro_rules! of_arena {
                 old: Layout,
                 new: Layout,
             ) -> Option<NonNull<u8>> {
-                // SAFETY: the caller promises that the block is this source's, with the layout
-                // `old`.
+                // SAFETY: as the caller promises, the block is this source's, of the layout `old`.
                 unsafe { self.memory().move_to(block, old, new) }
             }
         }

@@ -70,14 +70,14 @@ mod imp {
 
         #[inline]
         unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-            // SAFETY: by the trait's contract the block is the system's, through us, with this
+            // SAFETY: by the trait's contract the system made the block, through us, with this
             // layout.
             unsafe { System.dealloc(block, layout) };
         }
 
         #[inline]
         unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-            // SAFETY: by the trait's contract the block is the system's, through us, with this
+            // SAFETY: by the trait's contract the system made the block, through us, with this
             // layout.
             unsafe { System.realloc(block, layout, size) }
         }

@@ -13,9 +13,9 @@
 //!   chunk               runs of units
 //! ```
 //!
-//! If slabs belonged to shared caches, a thread that moved to another cache would make each free a
-//! remote free. So all slabs belong to one *common owner*, an id (`address_map::COMMON`) without an
-//! object. Threads share magazines, which own no slab.
+//! Slabs of shared caches cannot belong to one cache: if a thread moved to another cache, each free
+//! of an earlier block would be a remote free. So all slabs belong to one *common owner*, an id
+//! (`address_map::COMMON`) without an object. Threads share magazines, which own no slab.
 //!
 //! **Signal handlers** that interrupted their thread under a lock (`sync::is_interrupted`) must not
 //! wait for one. So the functions that they reach take no lock. A block that no cache takes goes to
@@ -50,8 +50,8 @@ use crate::sync::Lock;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use crate::unit_list::{BySize, UnitList};
 
-/// A class's depot may hold the bytes of its slabs divided by this; a cache's spare chains, the
-/// bytes of all slabs divided by this.
+/// A class's depot may hold the bytes of its slabs divided by this. A cache's spare chains may hold
+/// the bytes of all slabs divided by this.
 const SHARE: usize = 64;
 /// Chains that a depot may always hold, and bytes that it may hold at most.
 const FEW_CHAINS: usize = 4;
@@ -176,7 +176,6 @@ fn note_work() {
     }
 }
 
-/// Begins a pass over all slots that have come back until now.
 pub(super) fn begin_pass() {
     HAS_WORK.store(false, Ordering::Relaxed);
     if !DEFERRED.is_empty() {
@@ -274,8 +273,7 @@ pub(super) fn note_busy(class: usize) {
 ///
 /// # Safety
 ///
-/// The blocks are free, of the class and of common slabs. If this returns true, the caller has
-/// given them away.
+/// The blocks are free, of the class and of common slabs. True: the caller has given them away.
 pub(crate) unsafe fn give_row(class: usize, blocks: &[*mut Block]) -> bool {
     let central = &CENTRALS[class];
     let _order = central.lock.lock();
@@ -656,7 +654,6 @@ impl Central {
         slab.set_listed(false);
     }
 
-    /// Returns a slab's unit to the chunk.
     fn retire(&self, slab: Slab<'_>) {
         slab.clear();
         if slab.is_listed() {

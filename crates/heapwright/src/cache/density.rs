@@ -15,9 +15,9 @@
 //! slabs at lower addresses stay.
 //!
 //! All counts are for one owner (a thread's cache, or the common owner), whose *census* holds the
-//! data. A *survey* walks the map twice, by address, and updates a census, at most every
-//! [`INTERVAL_MS`] and in a hundredth of the time. There are few censuses, because programs move
-//! blocks in one thread. An unused census is reused for another owner.
+//! data. A *survey* walks the map twice, by address, and updates a census. Surveys are at least
+//! [`INTERVAL_MS`] apart, and take at most a hundredth of the time. There are few censuses, because
+//! programs move blocks in one thread. An unused census is reused for another owner.
 //!
 //! Everything here is advice, read from atomics without a lock, and may be out of date. A thread
 //! that takes or returns a slot checks the slab's entry again under the owner's lock.
@@ -39,7 +39,7 @@ use crate::ticks::Kept;
 use crate::unit_list::{BySize, UnitList};
 
 const STEPS: usize = 16;
-/// The fewest milliseconds between two surveys, which take one part in [`SHARE`] of the time.
+/// The fewest milliseconds between surveys. These take at most one part in [`SHARE`] of the time.
 const INTERVAL_MS: u32 = 100;
 const SHARE: u64 = 100;
 /// The longest survey in nanoseconds: a fixed part, and a part for each unit of the heap. A survey
@@ -80,7 +80,6 @@ fn step(used: usize, carved: usize) -> usize {
 #[derive(Clone, Copy)]
 struct Count {
     by_step: [u32; STEPS],
-    /// Slots in use.
     used: u64,
 }
 

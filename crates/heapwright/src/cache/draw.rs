@@ -221,7 +221,6 @@ impl Countdown {
         self.left.set(0);
     }
 
-    /// Blocks or bytes to the next draw. 0: nothing is drawn.
     #[inline(always)]
     pub(super) fn left(&self) -> usize {
         self.left.get()

@@ -69,7 +69,6 @@ impl ForcedSlow {
         self.is_on.set(true);
     }
 
-    /// From now on the list is not forced slow.
     pub(super) fn take(&self) -> DepotChain {
         self.is_on.set(false);
         // SAFETY: the blocks that `put` and `push` added and `pop` left. The list forgets them
@@ -116,7 +115,6 @@ impl Polls {
         os::now_ns().saturating_sub(self.at_ns.get())
     }
 
-    /// Returns the nanoseconds since the last noted poll.
     pub(super) fn note(&self) -> u64 {
         let since = self.since();
         self.at_ns.set(self.at_ns.get() + since);

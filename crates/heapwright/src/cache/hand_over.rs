@@ -60,19 +60,19 @@ pub(super) struct HandOver {
 }
 
 impl HandOver {
-    /// A thread begins to use the cache. (Earlier threads' ticks count, because some live only for
-    /// a few.)
+    /// A thread begins to use the cache. (Earlier threads' ticks count, too: some threads live
+    /// briefly.)
     pub(super) fn begin(&self) {
         self.cpu_ns.store(0, Ordering::Relaxed);
     }
 
-    /// On behalf of the cache's thread.
+    /// Adds blocks that came, on behalf of the cache's thread.
     pub(super) fn add(&self, blocks: usize) {
         let new = self.new.load(Ordering::Relaxed).saturating_add(blocks as u32);
         self.new.store(new, Ordering::Relaxed);
     }
 
-    /// Blocks that came or went. The calling thread is the cache's.
+    /// Counts blocks that came or went. The calling thread is the cache's.
     pub(super) fn count(&self, blocks: usize) {
         self.add(blocks);
         let new = self.new.load(Ordering::Relaxed);
@@ -134,7 +134,7 @@ impl Cache {
         self.hand_over.asked.fetch_and(!FOLLOW_SAMPLING, Ordering::Acquire);
     }
 
-    /// Blocks of common slabs that the cache's thread has freed.
+    /// Counts blocks of common slabs that the cache's thread has freed.
     pub(crate) fn note_handed_over(&self, blocks: usize) {
         self.hand_over.count(blocks);
     }

@@ -78,7 +78,6 @@ const _: () = assert!(offset_of!(List, room) == 8);
 const _: () = assert!(offset_of!(List, reciprocal) == 12);
 
 impl List {
-    /// Takes out the newest block, or null.
     #[inline(always)]
     pub(crate) fn pop(&self) -> *mut Block {
         match self.pop_open() {
@@ -262,7 +261,6 @@ impl Outgoing {
         weight & DUE != 0
     }
 
-    /// Forgets the batch, which was sent, or is lost.
     pub(super) fn forget(&self) {
         self.tag.set(0);
         self.head.set(ptr::null_mut());
@@ -358,13 +356,10 @@ impl Serve {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Common {
     Nowhere,
-    /// The list of the shared cache behind the stub.
     ToShared,
-    /// The list of the CPU's arrays.
     ToCpu,
 }
 
-/// The tag of no owner.
 const NOBODY: usize = Entry::tag(address_map::NOBODY) as usize;
 // No entry and no cache has the bit `BIASED_TO_SHARED`. Only a stub sets it.
 const _: () = assert!(Entry::tag(address_map::COMMON) < BIASED_TO_SHARED as u32);

@@ -490,7 +490,7 @@ pub(crate) fn move_to_grow(unit: usize, size: usize) -> Option<Large> {
     Some(new)
 }
 
-/// For a block of a first-class heap, whose lock is held.
+/// [`move_to_grow`] for a block of a first-class heap, whose lock is held.
 pub(crate) fn move_in_heap(unit: usize, size: usize, heap: &Cache) -> Option<Large> {
     heap.large.remove(&MAP, unit);
     let new = move_to_grow(unit, size);

@@ -437,7 +437,6 @@ impl Magazines {
         self.listed_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// Whether a thread has ever taken a block from here.
     pub(crate) fn was_used(&self) -> bool {
         self.used.load(Ordering::Relaxed)
     }
@@ -487,7 +486,6 @@ pub(crate) fn release_all(me: u32) {
     central::purge_all();
 }
 
-/// In a forked child of a process with several threads.
 pub(crate) fn release_stashes_after_fork() {
     arrays::release_runs_after_fork();
     for slot in ALL.all() {

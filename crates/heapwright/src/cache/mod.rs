@@ -596,7 +596,6 @@ impl Cache {
             + self.hot.outgoing.count()
     }
 
-    /// The same in bytes.
     pub(crate) fn cached_bytes(&self) -> usize {
         self.listed_bytes.load(Ordering::Relaxed)
             + self.depot_bytes.load(Ordering::Relaxed)

@@ -14,8 +14,8 @@
 //! that the hot part has the owner's tag, and a block's tag mismatch says whether the block is for
 //! the same batch ([`send_along`]).
 //!
-//! Another cache may take a slab over while a block of it is on its way. Then the old owner sends
-//! the block on.
+//! Another cache may take a slab over while a block of it is on its way. Then the cache that
+//! receives the block sends it on.
 //!
 //! Called by `cache`, and by `heap` for remote frees.
 
@@ -234,8 +234,7 @@ pub(crate) unsafe fn send(owner: u32, class: usize, block: *mut Block) -> Option
 ///
 /// # Safety
 ///
-/// The blocks are linked from `head` to `tail`, of slabs of `owner`, and the caller gives them
-/// away.
+/// The caller gives away blocks of slabs of `owner`, linked from `head` to `tail`.
 unsafe fn push_to(
     owner: u32,
     head: *mut Block,

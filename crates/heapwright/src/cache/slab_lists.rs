@@ -23,12 +23,12 @@ use crate::slab::{Chain, Slab, WayBack};
 use crate::unit_list::{BySize, UnitList};
 
 /// A class with this many slabs probably fills the next slab, too. For large sizes the number is
-/// the size divided by [`SIZE_A_SLAB`]. Every class counts as filled if the owner has
-/// [`LARGE_HEAP`] slabs.
+/// the size divided by [`SIZE_A_SLAB`]. With [`LARGE_HEAP`] slabs of the owner, every class has
+/// enough.
 const FILLED: usize = 8;
 const SIZE_A_SLAB: usize = 64;
 const LARGE_HEAP: usize = (16 << 20) / UNIT;
-/// The bytes behind a slab's last slot are at most the slab's bytes divided by this.
+/// A slab counts as filled if the bytes behind its last slot are at most its bytes divided by this.
 const LEAVES: usize = 16;
 /// After this many slabs with huge pages, the next slab has small pages, and shows again whether
 /// the program touches whole slots.

@@ -55,8 +55,8 @@ impl Cache {
     pub(crate) unsafe fn put_if_mine(&self, class: usize, block: *mut Block) -> bool {
         let is_mine = MAP.lookup(block.addr()).1 == Entry::slab(self.id(), class);
         if is_mine {
-            // SAFETY: the slab is this cache's while the lock is held; the caller gives the block
-            // away.
+            // SAFETY: a slab of the class, this cache's while the lock is held; the caller gives
+            // the free block away.
             unsafe { self.put(class, block) };
         }
         is_mine

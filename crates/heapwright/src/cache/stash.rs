@@ -55,8 +55,8 @@ const ALL_MORE: usize = (64 << 20) / UNIT;
 /// With this many units (1 MiB), a stash is worth a visit by a thread that would make the process
 /// grow.
 const PLENTY: usize = (1 << 20) / UNIT;
-/// A stash gives way to a run of at most [`PART`] times its size; all stashes together, to a run of
-/// at least 16 MiB ([`LONG`]).
+/// A stash gives way to a run of at most [`PART`] times its size. All stashes together give way to
+/// a run of at least 16 MiB ([`LONG`]).
 const PART: usize = 16;
 const LONG: usize = PART * PLENTY;
 /// A run may be longer than requested by the requested length divided by this.

@@ -62,7 +62,6 @@ pub(super) const QUIET_PATIENCE: u64 = 1_000_000;
 static LAST_TICK: AtomicU32 = AtomicU32::new(0);
 /// Whether more free memory was left then.
 static SOMEBODY_WAITS: AtomicBool = AtomicBool::new(false);
-/// The cache that helpers check next.
 static HELP_NEXT: AtomicU32 = AtomicU32::new(0);
 
 impl Cache {
@@ -135,7 +134,7 @@ impl Cache {
         Some(Slab::at(&MAP, unit?, class))
     }
 
-    /// A slab of `class` with at least one slot in `share` free: this cache stays in use.
+    /// A slab with at least one slot in `share` free, to take although this cache stays in use.
     pub(super) fn to_spare(&self, class: usize, share: usize) -> Option<usize> {
         to_spare(&self.bins[class].partial, class, share)
     }

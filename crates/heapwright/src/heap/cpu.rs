@@ -375,7 +375,6 @@ fn drain_runs(cpu_entry: &CpuEntry, unit: usize, units: usize, put: Put) {
     }
 }
 
-/// Keeps a run in the stash, or returns it to the chunk.
 fn keep_or_give(held: &Magazines, unit: usize, units: usize) {
     if !held.stash.keep(unit, units) {
         chunk::give(unit, units);
@@ -419,7 +418,6 @@ pub(super) fn leave_sequences() {
     }
 }
 
-/// The descriptor of the C layer's `malloc`, if any.
 #[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
 pub(super) fn malloc_sequence() -> Option<&'static [u64; 4]> {
     let at: *const [u64; 4];
@@ -471,8 +469,6 @@ mod calls {
         )
     }
 
-    /// Frees a block of a common slab.
-    ///
     /// # Safety
     ///
     /// As `heap::free`.
@@ -524,8 +520,6 @@ mod calls {
         }
     }
 
-    /// Frees a block of a common slab.
-    ///
     /// # Safety
     ///
     /// As `heap::free`.

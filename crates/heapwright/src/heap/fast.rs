@@ -502,8 +502,7 @@ unsafe fn free_by(
 ///
 /// # Safety
 ///
-/// As [`free`]. The thread's fast word leads to `hot`, and `mismatch` is the tag mismatch of the
-/// block's entry with `hot`.
+/// As [`free`]. The fast word leads to `hot`; `mismatch` is that of the block's entry with `hot`.
 #[inline(always)]
 pub(super) unsafe fn free_other(block: *mut u8, hot: &Hot, mismatch: Mismatch) {
     // SAFETY: the caller gives the block away, and `mismatch` is that of its entry.
@@ -752,8 +751,7 @@ pub mod assembly {
         let cpu_entry = unsafe { &*hot.cast::<CpuEntry>() };
         // SAFETY: by the contract the number is an entry's tag mismatch.
         let mismatch = unsafe { Mismatch::of(mismatch) };
-        // SAFETY: by the contract a block in use, of a common slab of the class that `mismatch`
-        // names.
+        // SAFETY: by the contract a block in use, of a common slab and of the class in `mismatch`.
         unsafe { cpu::full(block, cpu_entry, mismatch) }
     }
 
@@ -767,8 +765,7 @@ pub mod assembly {
         let cpu_entry = unsafe { &*hot.cast::<CpuEntry>() };
         // SAFETY: by the contract the number is an entry's tag mismatch.
         let mismatch = unsafe { Mismatch::of(mismatch) };
-        // SAFETY: by the contract a block in use, of a common slab of the class that `mismatch`
-        // names.
+        // SAFETY: by the contract a block in use, of a common slab and of the class in `mismatch`.
         unsafe { cpu::aborted_free(block, cpu_entry, mismatch) }
     }
 

@@ -116,8 +116,7 @@ unsafe fn free_slot(owner: u32, class: usize, block: *mut Block) {
     match (other.map(cache::Cache::owned_by), words::get()) {
         (_, Own::Cache(cache)) if cache.id() == owner => {
             let _order = cache.enter();
-            // SAFETY: the caller gives the block of this class away; the cache is its owner,
-            // locked.
+            // SAFETY: the caller gives the block of this class away; its owner's lock is held.
             unsafe { cache.free(class, block) };
         }
         // SAFETY: the caller gives the block of this class and the samples' heap away.

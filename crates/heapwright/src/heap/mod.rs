@@ -221,7 +221,6 @@ mod words {
         matches!(get(), Own::Shared(_) | Own::ByCpu)
     }
 
-    /// Whether the thread allocates from its CPU's arrays.
     #[inline]
     pub(in crate::heap) fn uses_cpu_entry() -> bool {
         tls::own().addr() & BY_ENTRY != 0

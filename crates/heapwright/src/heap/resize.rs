@@ -253,7 +253,7 @@ fn resize_large(unit: usize, block: *mut u8, size: usize) -> Option<*mut u8> {
     Some(moved)
 }
 
-/// For a block of a first-class heap, or of the samples' heap.
+/// [`resize_large`] for a block of a first-class heap, or of the samples' heap.
 #[cold]
 fn resize_in_heap(unit: usize, block: *mut u8, size: usize, heap: &Cache) -> Option<*mut u8> {
     let before = large::usable(unit);

@@ -122,7 +122,6 @@ pub(super) fn leave_cpu_entry() {
     }
 }
 
-/// Whether all threads of this process share caches.
 pub(super) fn is_for_all() -> bool {
     is_on() && !is_beside()
 }
@@ -503,8 +502,7 @@ unsafe fn free_contended(block: *mut Block, hot: &Hot, mismatch: Mismatch) {
 ///
 /// # Safety
 ///
-/// As `free`. The thread's fast word leads to `hot`, and `mismatch` is the tag mismatch of the
-/// block's entry with `hot`.
+/// As `free`. The fast word leads to `hot`; `mismatch` is that of the block's entry with `hot`.
 pub(super) unsafe extern "C" fn free_other(block: *mut u8, hot: &Hot, mismatch: Mismatch) {
     // SAFETY: the caller gives the block away.
     unsafe { free_with(block, hot, mismatch, Return::PLAIN) }

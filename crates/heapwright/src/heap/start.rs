@@ -65,7 +65,6 @@ macro_rules! table {
     };
 }
 
-/// The table of a thread with a cache of its own.
 static OWN: Serve = table! {
     malloc: own::malloc,
     free: own::free,
@@ -76,7 +75,6 @@ static OWN: Serve = table! {
     OWN
 };
 
-/// The table of a thread with a shared cache.
 static SHARED: Serve = table! {
     malloc: shared::malloc,
     free: shared::free_other,
@@ -87,7 +85,6 @@ static SHARED: Serve = table! {
     SHARED
 };
 
-/// The table of a thread that uses the shared cache of its CPU.
 static BY_CPU: Serve = table! {
     malloc: shared::malloc_by_cpu,
     free: shared::free_other,
@@ -576,9 +573,9 @@ const fn tell_apart() {}
 // is consistent in the child (see `fork`).
 //
 // Threads that own a cache take no lock, and the kernel copies page by page while they run. The
-// child may see one page from before a store and another from after it: a list may have a block
-// that was handed out before its page was copied. So the child ignores all data of such a cache
-// about *free* blocks:
+// child may see one page from before a store and another from after it. A cache may list a block
+// that its thread handed out before the block's page was copied. So the child ignores all data of
+// such a cache about *free* blocks:
 //
 // ```text
 //   another thread's cache, in the child                 the child

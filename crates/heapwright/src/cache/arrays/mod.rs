@@ -794,7 +794,6 @@ mod tests {
         top.store(floor.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// Returns the run's first unit.
     fn with_run(arrays: &Arrays, units: usize) -> usize {
         let run = chunk::take(units, 1, Want::Any, Entry::LARGE_HEAD, Entry::large_rest).unwrap();
         MAP.record(run.unit).requested.store(Record::KEPT, Ordering::Relaxed);
