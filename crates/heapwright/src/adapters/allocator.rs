@@ -135,8 +135,7 @@ pub(super) unsafe fn deallocate(source: &impl Source, block: NonNull<u8>, layout
     }
 }
 
-/// May move the block. New bytes are zero if `zeroed`. `None`: there is no memory, and the block is
-/// unchanged.
+/// May move the block. `zeroed`: new bytes are 0. `None`: no memory, and the block is unchanged.
 ///
 /// # Safety
 ///

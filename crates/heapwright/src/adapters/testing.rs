@@ -6,9 +6,9 @@
 //!                        yes                   the tally, on to the heap
 //! ```
 //!
-//! The heap has no counters on its fast paths, so a test or a benchmark installs this allocator
-//! around another one. A tally is the calling thread's, so tests may run at once. Sizes are
-//! requested sizes.
+//! The heap's fast paths have no counters, so a test or a benchmark installs this allocator around
+//! another one. A tally is the calling thread's, so tests may run at once. Sizes are requested
+//! sizes.
 
 extern crate std;
 
@@ -52,8 +52,7 @@ impl<A> Counting<A> {
 }
 
 std::thread_local! {
-    /// `None`: the thread does not count. (Without drop and lazy initialisation, access never
-    /// allocates.)
+    /// `None`: the thread does not count. (`const` and without drop: access never allocates.)
     static TALLY: Cell<Option<Allocations>> = const { Cell::new(None) };
 }
 

@@ -6,13 +6,11 @@
 //!                            +---------- begin: the next thread adopts it --+
 //! ```
 //!
-//! No thread owns an abandoned cache. A thread that frees a block of it claims the cache for a
-//! moment, and drains it (`reclaim`). A thread that needs a slab takes a partial one from it
-//! (`adopt_slab`). Blocks that arrive while a thread lets go of the ownership are not lost: see
-//! `remote`.
+//! No thread owns an abandoned cache. A thread that frees a block of it claims it for a moment, and
+//! drains it (`reclaim`). A thread that needs a slab takes a partial one from it (`adopt_slab`).
+//! Blocks that arrive while a thread lets go of the ownership are not lost (`remote`).
 //!
-//! In a forked child the caches of all other threads are abandoned, and what they note about free
-//! blocks is ignored: see `heap::start`.
+//! In a forked child all other threads' caches are abandoned: see `heap::start`.
 //!
 //! Called by `cache`, and by `heap` at a thread's beginning and end.
 

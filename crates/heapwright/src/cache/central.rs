@@ -436,8 +436,7 @@ pub(crate) fn purge_all() -> usize {
     given
 }
 
-/// Gives back memory of one class that stayed unused for `age` milliseconds. Returns whether the
-/// class is done.
+/// Gives back memory of a class that is unused for `age` milliseconds. True: the class is done.
 pub(super) fn pass(class: usize, begins: bool, now: u32, age: i32) -> bool {
     NOW.store(now, Ordering::Relaxed);
     let central = &CENTRALS[class];

@@ -1,5 +1,4 @@
-//! Density: which slabs are worth emptying for a program that can move its blocks, and which slabs
-//! the blocks go to.
+//! Density: which slabs to empty for a program that can move its blocks, and where the blocks go.
 //!
 //! ```text
 //!   slabs of one owner and class with returned slots, by the share of their slots in use:
@@ -22,8 +21,7 @@
 //! Everything here is advice, read from atomics without a lock, and may be out of date. A thread
 //! that takes or returns a slot checks the slab's entry again under the owner's lock.
 //!
-//! Moving blocks from sparse slabs is the idea of redis's active defragmentation, which uses the
-//! counts of jemalloc's bins.
+//! The idea is from redis's active defragmentation, which uses the counts of jemalloc's bins.
 //!
 //! Called by `cache`, `central` and `heap`.
 
@@ -42,8 +40,7 @@ const STEPS: usize = 16;
 /// The fewest milliseconds between surveys. These take at most one part in [`SHARE`] of the time.
 const INTERVAL_MS: u32 = 100;
 const SHARE: u64 = 100;
-/// The longest survey in nanoseconds: a fixed part, and a part for each unit of the heap. A survey
-/// that takes longer was interrupted.
+/// The longest survey in nanoseconds: a part is for each unit. A longer one was interrupted.
 const LONGEST_NS: u64 = 50_000;
 const LONGEST_OF_UNIT_NS: u64 = 100;
 /// Slabs that the search for one block checks.
@@ -132,8 +129,7 @@ struct Census {
     is_surveyed: AtomicBool,
     again_ms: AtomicU32,
     cuts: [AtomicU64; CLASSES],
-    /// For each class: the slab that was found last, or is checked next; and the slabs checked in
-    /// vain since.
+    /// For each class: the slab that was found last, or is next; the slabs checked in vain since.
     last: [AtomicU32; CLASSES],
     missed: [AtomicU32; CLASSES],
 }
@@ -155,8 +151,7 @@ impl Census {
         CENSUSES.iter().find(|census| census.owner.load(Ordering::Relaxed) == owner)
     }
 
-    /// An owner's census: its own, an unused one, or one whose survey is old. `None`: all are in
-    /// use.
+    /// An owner's census, else an unused one or one with an old survey. `None`: all are in use.
     fn of(owner: u32, now: u32) -> Option<&'static Self> {
         if let Some(census) = Self::existing(owner) {
             return Some(census);
@@ -186,8 +181,7 @@ impl Census {
             return;
         }
         self.turn.with(|()| {
-            // Another survey may have just ended. While the chunk is locked, the frontier is
-            // unknown.
+            // Another survey may have just ended. If the chunk is locked, the frontier is unknown.
             if self.is_due(now)
                 && let Some(usage) = chunk::usage_now()
             {

@@ -151,8 +151,7 @@ impl Depot {
 }
 
 impl Cache {
-    /// Keeps a chain in the depot, and evicts others for it. If there is no room, the chain goes to
-    /// its slabs.
+    /// Keeps a chain, and evicts others for it. If there is no room, the chain goes to its slabs.
     pub(super) fn keep(&self, class: usize, chain: DepotChain) {
         let bytes = chain.count * size_class::size(class);
         let is_large = size_class::size(class) > LARGE;

@@ -71,8 +71,7 @@ impl ForcedSlow {
 
     pub(super) fn take(&self) -> DepotChain {
         self.is_on.set(false);
-        // SAFETY: the blocks that `put` and `push` added and `pop` left. The list forgets them
-        // here.
+        // SAFETY: the blocks that `put` and `push` added and `pop` left. The list forgets them.
         unsafe {
             DepotChain::of(self.head.replace(ptr::null_mut()), self.count.replace(0) as usize)
         }

@@ -36,8 +36,7 @@ pub(crate) struct GuardDraw {
     countdown: Countdown,
     /// Classes whose next refill is drawn.
     due: Cell<u128>,
-    /// The kind of block for the call whose refill has just failed. 0 is no draw: a cache begins as
-    /// zeros.
+    /// The kind of block for the call whose refill has just failed, or 0.
     pending: Cell<u8>,
     /// Whether the next refill is not checked.
     skips: Cell<bool>,
@@ -57,8 +56,7 @@ impl GuardDraw {
         self.pending.get() != NOTHING
     }
 
-    /// The kind of block for the call whose refill failed. `None`: there was no memory, or no
-    /// failure.
+    /// The kind of block for the call whose refill failed. `None`: no memory, or no failure.
     pub(crate) fn take_pending(&self) -> Option<Draw> {
         match self.pending.replace(NOTHING) {
             NOTHING => None,

@@ -60,8 +60,7 @@ pub(super) struct HandOver {
 }
 
 impl HandOver {
-    /// A thread begins to use the cache. (Earlier threads' ticks count, too: some threads live
-    /// briefly.)
+    /// A thread begins to use the cache. (Earlier threads' ticks count, too.)
     pub(super) fn begin(&self) {
         self.cpu_ns.store(0, Ordering::Relaxed);
     }
@@ -144,8 +143,8 @@ impl Cache {
         self.hand_over.asked.fetch_and(!GIVE_UP, Ordering::Relaxed);
     }
 
-    /// Hands all slabs to the common owner. The caller has entered the cache and allocates no more
-    /// from it.
+    /// Hands all slabs to the common owner. The caller has entered the cache, and leaves it for
+    /// good.
     pub(crate) fn hand_slabs_over(&self) {
         self.stays_in_use();
         self.keeps_units.set(false);

@@ -16,8 +16,7 @@
 //! Invariants: only the owner touches a hot part. Blocks in a list are free, linked, and of the
 //! list's class and owner. Entries below `limit` can be read.
 //!
-//! Threads without a cache of their own have a [`HotStub`] instead: the same bytes, but read by
-//! many threads, and `Sync`.
+//! Threads without a cache of their own have a [`HotStub`] instead: the same bytes, and `Sync`.
 //!
 //! Called by `heap`'s fast paths, and by the other files of `cache`.
 
@@ -31,8 +30,7 @@ use crate::request::{Origin, Return, Said};
 use crate::size_class::{self, CLASSES, SLAB_MAX, UNIT_SHIFT};
 use crate::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
-/// The free blocks of one class: 16 bytes, so that an address map entry's kind is the offset of its
-/// list.
+/// The free blocks of one class: 16 bytes, so that an entry's kind is the offset of its list.
 ///
 /// `room` is plain memory, so that the compiler may count in one instruction. The head is an
 /// atomic: the heads of the per-CPU entry's lists change while other threads read them.
@@ -86,8 +84,7 @@ impl List {
         }
     }
 
-    /// Takes out the newest block. `Err`: there is none; true if the list is closed in favour of
-    /// the CPU's arrays.
+    /// Takes out the newest block. `Err`: there is none; true: the CPU's arrays have the blocks.
     #[inline(always)]
     pub(crate) fn pop_open(&self) -> Result<*mut Block, bool> {
         let block = self.head.get();
@@ -204,8 +201,7 @@ static WEIGHTS: [u64; CLASSES] = {
     }
     weights
 };
-/// The weight of a batch that is due has one of these bits. A due batch is sent at once, so neither
-/// half exceeds twice its bound.
+/// The weight of a due batch has one of these bits. Neither half exceeds twice its bound.
 const DUE: u64 = BATCH << 32 | BATCH_BYTES;
 const _: () = assert!(BATCH.is_power_of_two() && BATCH_BYTES.is_power_of_two());
 const _: () = assert!(SLAB_MAX as u64 <= BATCH_BYTES);
@@ -277,11 +273,9 @@ pub(crate) struct Hot {
     /// the cache lie below. Only the limit of a [`HotStub`] is changed by other threads.
     base: Cell<*mut u8>,
     limit: AtomicUsize,
-    /// The owner's id, shifted as in an address map entry. A whole word: an entry is widened as it
-    /// is loaded.
+    /// The owner's id, shifted as in an entry. A whole word: an entry is widened as it is loaded.
     pub(super) tag: usize,
-    /// The same tag, or the tag of no owner if sized frees must be passed on
-    /// (`forward_sized_frees`).
+    /// The same, or the tag of no owner if sized frees must be passed on (`forward_sized_frees`).
     sized_tag: Cell<usize>,
     /// A stub has none.
     pub(super) outgoing: Outgoing,
@@ -493,8 +487,7 @@ impl Hot {
         self.serve.store(ptr::from_ref(serve).cast_mut(), Ordering::Relaxed);
     }
 
-    /// Switches to the table that draws samples and guarded blocks, or back. Does nothing before a
-    /// thread has had the cache.
+    /// Switches to the table that draws, or back. Does nothing before a thread has had the cache.
     pub(super) fn draw_calls(&self, drawn: bool) {
         if !self.serve.load(Ordering::Relaxed).is_null() {
             let serve = self.serve();

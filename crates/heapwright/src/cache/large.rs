@@ -41,8 +41,7 @@ static LATE: AtomicPtr<Cache> = AtomicPtr::new(ptr::null_mut());
 /// Blocks of at least this size move by pages. Shorter blocks are copied.
 const MOVE_PAGES: usize = 1 << 20;
 
-/// A block keeps its run if it shrinks by at most the run's units divided by this, because it may
-/// grow again.
+/// A block that shrinks by at most its run's units divided by this keeps the run, to grow again.
 const STAYS: usize = 8;
 /// The most units that a block keeps in this way: 1 MiB.
 const STAYS_AT_MOST: usize = (1 << 20) / UNIT;
@@ -183,8 +182,7 @@ pub(crate) fn late() -> Option<&'static Cache> {
     }
     let cache = CACHES.make_new(|cache| cache.become_heap(Use::Late))?;
     let made = ptr::from_ref(cache).cast_mut();
-    // If two threads get here at once, the later one leaves an empty cache behind, once in a
-    // process.
+    // If two threads get here at once, one of them leaves an empty cache behind.
     match LATE.compare_exchange(ptr::null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => Some(cache),
         // SAFETY: a cache, which is never freed.
@@ -266,8 +264,7 @@ fn from_kept(size: usize, zero: bool, keeper: &impl Source) -> Option<Large> {
     given
 }
 
-/// A block of `size` bytes from a kept run of one of the [`Stash::LENGTHS`]. Only the requested
-/// size in the run's record changes.
+/// A block from a kept run of one of the [`Stash::LENGTHS`]. Only its requested size changes.
 #[inline(always)]
 pub(crate) fn quickly(size: usize, stash: &Stash) -> Option<*mut u8> {
     stash.take_ready(size.div_ceil(UNIT), size, |unit, record| {
@@ -350,8 +347,7 @@ pub(crate) fn keep(unit: usize, stash: &Stash) -> bool {
     kept
 }
 
-/// Turns a new run into a large block of `size` bytes. `None`: a part of the run is lost, which
-/// never happens to a run from the chunk.
+/// Turns a new run into a large block. `None`: a part of the run is lost (never in a fresh run).
 fn hand_out(run: Run, size: usize, usable: usize, zero: bool) -> Option<Large> {
     // First, because it may have to bring the memory back.
     if !large_block::set_usable(run.unit, usable) {
@@ -466,8 +462,7 @@ pub(crate) fn resize_in_place(unit: usize, size: usize, release: impl Fn()) -> b
     true
 }
 
-/// Moves the large block at `unit`, which is in no heap's list, to a longer run, and frees the old
-/// one, unless there is no memory.
+/// Moves the large block, which is in no heap's list, to a longer run. `None`: it stays.
 pub(crate) fn move_to_grow(unit: usize, size: usize) -> Option<Large> {
     let old = MAP.address_of(unit);
     let old_usable = usable(unit);

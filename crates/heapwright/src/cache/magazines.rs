@@ -81,8 +81,7 @@ pub(crate) struct Uses {
     pub(crate) fallbacks: AtomicU64,
 }
 
-/// The data behind a slot's lock. All zeros: an empty cache, except for the fields that [`make`]
-/// writes.
+/// The data behind a slot's lock. Zeros are an empty cache, except for what [`make`] writes.
 #[repr(C)]
 pub(crate) struct Magazines {
     /// As in exclusive caches (`hot::List`): the same few instructions push and pop.
@@ -150,8 +149,7 @@ pub(super) fn count_calls(counted: bool) {
     }
 }
 
-/// Samples a block every `bytes` bytes, or none (0). Each thread follows at its next slow
-/// operation.
+/// Samples a block every `bytes` bytes, or none (0). Threads follow at their next slow operation.
 #[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "nothing is sampled without stacks"))]
 pub(crate) fn sample_every(bytes: usize) {
     draw::set_period(bytes);
@@ -269,8 +267,7 @@ impl Magazines {
         chain_length(class, self.bins[class].is_busy.get())
     }
 
-    /// Counts a slow operation of `class`. True after every [`BUSY`] of them in one tick: the CPU's
-    /// arrays should then hold more.
+    /// Counts a slow operation. True after every [`BUSY`] in a tick: the arrays should hold more.
     pub(crate) fn is_busy(&self, class: usize) -> bool {
         let bin = &self.bins[class];
         if size_class::size(class) <= MIDDLE {
@@ -372,8 +369,7 @@ impl Magazines {
         };
         let forced_slow = &self.bins[class].forced_slow;
         let (chain, polls) = if forced_slow.is_on() {
-            // `tend` forced the list slow just now, with the blocks that signal handlers had left
-            // there.
+            // `tend` forced the list slow just now, with blocks that signal handlers had left.
             (chain.before(forced_slow.take()), forced_slow.polls_left.get())
         } else {
             (chain, polls.saturating_sub(1))
@@ -469,8 +465,7 @@ pub(crate) fn purge_all() -> usize {
 }
 
 /// Gives back free memory because none is left: from arrays, central lists, threads' stashes except
-/// that of the cache `me`, and caches that no thread holds now. The thread holds no lock of a
-/// class.
+/// that of `me`, and caches that no thread holds. The caller holds no class's lock.
 pub(crate) fn release_all(me: u32) {
     visit::release_stashes(me);
     if ALL.count() == 0 || sync::is_interrupted() {

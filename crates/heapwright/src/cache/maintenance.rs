@@ -48,8 +48,7 @@ const POLLS_A_LIST: u8 = 4;
 const LONG_PAUSE_NS: u64 = 100_000;
 /// How often in a tick all caches are made to poll again, at most.
 const ASKS: u32 = 8;
-/// A program that polls at a forced-slow list this many nanoseconds after its last poll may be
-/// quiet.
+/// A program that polls at a forced-slow list this long after its last poll may be quiet.
 const AGAIN_NS: u64 = 1_000_000;
 
 const CLASSES_A_TICK: usize = 8;
@@ -223,8 +222,7 @@ impl Magazines {
         self.list(class).room.set(0);
     }
 
-    /// Answers a poll for a block. `None`: the list is not forced slow, or it has no block and is
-    /// now restored.
+    /// Answers a poll for a block. `None`: the list is not, or no longer, forced slow.
     pub(super) fn pop_forced_slow(&self, class: usize) -> Option<*mut Block> {
         let forced_slow = &self.bins[class].forced_slow;
         let polls = forced_slow.polls();
@@ -280,8 +278,7 @@ impl Magazines {
     }
 }
 
-/// Does a part of the pass. `is_quiet`: the thread has time. Returns whether there is more work,
-/// now or later.
+/// Does a part of the pass. `is_quiet`: the thread has time. True: there is work, now or later.
 fn tend_all(now: u32, is_quiet: bool) -> bool {
     let Some(delay) = purge_delay::purge_delay() else { return false };
     // Another thread makes the pass, and may leave work.

@@ -106,8 +106,7 @@ use slab_lists::{Probe, terminated};
 pub(crate) use stash::{Stash, note_address_limit};
 use visit::Thief;
 
-/// Bytes in a chain of small blocks, and of blocks over [`LARGE`]: with the first bound, a chain
-/// would have only a few large blocks.
+/// Bytes in a chain of small blocks, and in a chain of blocks over [`LARGE`].
 const CHAIN_BYTES: usize = 16 << 10;
 const LARGE_CHAIN_BYTES: usize = UNIT / 2;
 const LARGE: usize = 2 << 10;
@@ -251,8 +250,7 @@ impl OwnCache {
         // SAFETY: a cache begins with its hot part, and by the contract `hot` is a cache's.
         #[cfg(not(miri))]
         let cache = unsafe { &*core::ptr::from_ref(hot).cast::<Cache>() };
-        // (`hot` is valid only for the hot part. The thread word's pointer is valid for the whole
-        // cache.)
+        // (`hot` is valid for the hot part only, the thread word's pointer for the whole cache.)
         // SAFETY: the thread word of a thread with its own cache leads to that cache.
         #[cfg(miri)]
         let cache = unsafe { &*crate::os::tls::own().cast::<Cache>() };
@@ -291,8 +289,7 @@ impl Deref for OwnCache {
 
 static FORWARD_SIZED: AtomicBool = AtomicBool::new(false);
 
-/// Makes the fast path for sized frees refuse every block, for the calling thread's cache, shared
-/// caches, and caches that are made later.
+/// Makes the fast path for sized frees refuse every block, in present and later caches.
 ///
 /// # Safety
 ///

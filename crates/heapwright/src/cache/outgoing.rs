@@ -161,8 +161,7 @@ impl Cache {
         self.hand_over.add(blocks);
     }
 
-    /// Frees another cache's block: the first of a batch, or one whose unit the hot part does not
-    /// know.
+    /// Frees another cache's block: a batch's first, or one whose unit the hot part does not know.
     ///
     /// # Safety
     ///
@@ -200,8 +199,7 @@ impl Cache {
     }
 }
 
-/// Sends a block on, whose slab another owner took over after the freeing thread's lookup. Returns
-/// the block's size.
+/// Sends on a block whose slab another owner has taken over. Returns the block's size.
 ///
 /// # Safety
 ///

@@ -80,8 +80,8 @@ impl Sampling {
         false
     }
 
-    /// Counts a block of `class` that bypasses the list. False: a sample is due in its place, and
-    /// the caller keeps the block.
+    /// Counts a block that bypasses the list. False: a sample is due instead; the caller keeps the
+    /// block.
     pub(super) fn count_given(&self, class: usize) -> bool {
         if !self.is_on() || self.count(size_class::size(class)) {
             return true;
@@ -91,8 +91,7 @@ impl Sampling {
         false
     }
 
-    /// Keeps a sample of `class` due: the first block of a chain was counted, whatever has happened
-    /// to the chain since.
+    /// Keeps a sample of `class` due: the first block of a chain was counted.
     #[cold]
     pub(super) fn stays_due(&self, class: usize) {
         let due = &self.sides[class].due;
@@ -198,8 +197,7 @@ impl Cache {
         list.room.get() < 0
     }
 
-    /// Puts a free block aside with the list below it. It becomes a sample when it is allocated
-    /// next.
+    /// Puts a due block aside, with the list below it.
     fn put_aside(&self, class: usize, block: *mut Block) {
         let (side, list) = (&self.sampling.sides[class], self.hot.list(class));
         let below = side.aside.replace(block);
@@ -251,8 +249,7 @@ impl Cache {
         }
     }
 
-    /// Counts a chain, which is the list of `class`. Nothing is aside. Puts the chain aside from
-    /// the first due block on.
+    /// Counts the list, and puts it aside from the first due block on. Nothing is aside before.
     #[cold]
     #[inline(never)]
     fn count_chain(&self, class: usize, head: *mut Block, count: usize) {
@@ -293,7 +290,7 @@ impl Cache {
     }
 
     /// Whether the next block of `class`, whose list is empty, becomes a sample. If so, the list
-    /// gets back the blocks down to the next due one. The block that the sample replaces is counted
+    /// gets the blocks down to the next due one. The block that the sample replaces is counted
     /// anew.
     pub(crate) fn take_due(&self, class: usize) -> bool {
         let (side, list) = (&self.sampling.sides[class], self.hot.list(class));
@@ -345,7 +342,7 @@ impl Cache {
             }
             // A visitor may have raised the limit while sampling began.
             self.hot.know_nothing(true);
-            // Null: the first block of the chain is due, or was due before the chain was forced
+            // Null: the first block of the chain is due, or was due before the list was forced
             // slow.
             let given = self.refill_uncounted(class)?;
             if !given.block.is_null() {
@@ -366,8 +363,7 @@ fn join(first: *mut Block, second: *mut Block) -> *mut Block {
     first
 }
 
-/// The part of a chain before `end`, a block of the chain or null. Takes a step for each block of
-/// the part, unless `end` is null.
+/// The part of a chain before `end`, a block of it or null. Walks the part, unless `end` is null.
 fn cut_before(chain: *mut Block, end: *mut Block) -> *mut Block {
     if chain == end {
         return ptr::null_mut();

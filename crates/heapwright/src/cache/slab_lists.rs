@@ -30,8 +30,7 @@ const SIZE_A_SLAB: usize = 64;
 const LARGE_HEAP: usize = (16 << 20) / UNIT;
 /// A slab counts as filled if the bytes behind its last slot are at most its bytes divided by this.
 const LEAVES: usize = 16;
-/// After this many slabs with huge pages, the next slab has small pages, and shows again whether
-/// the program touches whole slots.
+/// After this many slabs with huge pages, the next slab has small pages, as a new [`Probe`].
 const DENSE_A_PROBE: u32 = 32;
 const LEAST_PAGE: usize = 4096;
 /// Slabs that one search checks.

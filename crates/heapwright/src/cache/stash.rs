@@ -52,8 +52,7 @@ const REGRETS: u32 = 1000;
 const LOOK: u32 = 64;
 const MORE: usize = (4 << 20) / UNIT;
 const ALL_MORE: usize = (64 << 20) / UNIT;
-/// With this many units (1 MiB), a stash is worth a visit by a thread that would make the process
-/// grow.
+/// With this many units (1 MiB), a stash is worth a visit before the process grows.
 const PLENTY: usize = (1 << 20) / UNIT;
 /// A stash gives way to a run of at most [`PART`] times its size. All stashes together give way to
 /// a run of at least 16 MiB ([`LONG`]).
@@ -131,8 +130,7 @@ pub(crate) struct Stash {
 impl Stash {
     pub(crate) const LENGTHS: RangeInclusive<usize> = SLAB_MAX + 1..=LONGEST * UNIT;
 
-    /// Keeps a run that is [`Kind::Kept`](crate::address_map::Kind), or will be. False: there is no
-    /// room.
+    /// Keeps a run that is, or will be, [`Kind::Kept`](crate::address_map::Kind). False: no room.
     pub(crate) fn keep(&self, unit: usize, units: usize) -> bool {
         let room = most() + self.extra.get();
         self.room.set(room);
@@ -164,8 +162,7 @@ impl Stash {
         regretted
     }
 
-    /// Gives back runs of other lengths, one length after another, until `units` units fit. False:
-    /// there is no room.
+    /// Gives back runs of other lengths, one by one, until `units` units fit. False: no room.
     fn displace(&self, units: usize) -> bool {
         let is_full = || self.units() + units > self.room.get();
         if self.of_length(units) + units > self.room.get() {

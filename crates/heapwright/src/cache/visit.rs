@@ -11,7 +11,7 @@
 //!   a visitor     all but lists, outgoing    try_visit, and the ownership is held
 //! ```
 //!
-//! A visit costs a fence in every thread, so a visitor first checks whether there is work.
+//! A visit costs a fence in every thread, so a visitor checks first whether there is work.
 //! Visitors:
 //!
 //! - *drain*: a thread that sends blocks to a cache with many remote frees drains these itself;
@@ -87,8 +87,8 @@ impl Cache {
             || !self.stash.is_empty()
     }
 
-    /// After a push: drains the remote frees if they are many. An active thread will probably drain
-    /// them itself, and so gets a higher bound.
+    /// Drains the remote frees, after a push, if they are many. An active thread gets a higher
+    /// bound.
     pub(crate) fn drain_if_much_waits(&self) {
         let waits = self.remote().bytes();
         if waits <= BACKLOG {
@@ -114,18 +114,16 @@ impl Cache {
                 && self.thief.steal(self.id(), class, |other, slab| self.take_over(other, slab))
     }
 
-    /// Gives back the runs of this stash and another, if a run of `units` units would take unused
-    /// memory although such runs may serve it.
+    /// Gives back this stash's runs and another's, if a run of `units` units may then use them.
     pub(crate) fn make_way(&self, units: usize) {
         self.stash.make_way(units);
         self.thief.make_way(self.id(), units);
     }
 
-    /// A slab of `class` with returned slots. The cache is abandoned, and the caller has its
-    /// ownership.
+    /// A slab with returned slots of this abandoned cache, whose ownership is the caller's.
     pub(super) fn left_over(&self, class: usize) -> Option<Slab<'_>> {
-        // A warm cache, which the next thread adopts, gives only a slab with enough free slots.
-        // (Its lists may have slots of the slab.)
+        // A warm cache, whose lists may have slots of the slab, gives only one with enough free
+        // slots.
         let unit = if self.is_warm.get() {
             self.to_spare(class, SHARE_FREE)
         } else {

@@ -44,8 +44,8 @@ use crate::slab::Slab;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{self, Lock};
 
-/// Whether any address lies in a block (in use or cached) of this process's heaps. Takes constant
-/// time.
+/// Whether an address, which may be any, lies in a block (in use or cached) of this process's
+/// heaps. Takes constant time.
 ///
 /// ```
 /// let block = heapwright::heap::malloc(100);
@@ -320,8 +320,7 @@ impl Heap {
         block
     }
 
-    /// Frees a block of the heap. Null does nothing. A block of another heap ends the process with
-    /// one line.
+    /// Frees a block of the heap. Null does nothing. Another heap's block ends the process.
     ///
     /// # Safety
     ///

@@ -9,8 +9,7 @@
 //! ```
 //!
 //! Each CPU has a shared cache (`cache::magazines`), with a lock. A refill or drain moves one block
-//! at a time, each with a sequence, and so uses the arrays of the CPU that the thread is on by
-//! then.
+//! at a time, each with a sequence: the thread may move to another CPU in between.
 //!
 //! The sequences jump to the functions with the C ABI, with the call's arguments still in place.
 //!
@@ -172,8 +171,7 @@ fn refill(cpu_entry: &CpuEntry, class: usize) -> *mut Block {
     block.cast()
 }
 
-/// Half the blocks of `class` that the CPU's arrays can hold, which grow first if the class is
-/// busy.
+/// Half the blocks of `class` that the CPU's arrays can hold. A busy class's arrays grow first.
 fn half_of(cpu_entry: &CpuEntry, held: &Magazines, class: usize) -> usize {
     let cpu = cpu_entry.cpu();
     if !sync::is_interrupted() && held.is_busy(class) {
@@ -182,8 +180,7 @@ fn half_of(cpu_entry: &CpuEntry, held: &Magazines, class: usize) -> usize {
     cpu_entry.half(cpu, class)
 }
 
-/// Moves a block of `class`, and half a row of the CPU's blocks, to the shared cache or a central
-/// row.
+/// Moves a block, and half a row of the CPU's blocks, to the shared cache or a central row.
 ///
 /// # Safety
 ///
@@ -292,8 +289,7 @@ unsafe fn free_with(block: *mut u8, hot: &Hot, mismatch: Mismatch, what: Return)
     unsafe { foreign::give_back(block, what) }
 }
 
-/// A large block of `size` bytes, one of [`arrays::RUN_SIZES`]. Null: there is no memory, or the
-/// lock is not available.
+/// A large block of one of [`arrays::RUN_SIZES`]. Null: no memory, or the lock is not available.
 #[inline(always)]
 pub(super) fn take_run(cpu_entry: &CpuEntry, size: usize) -> *mut u8 {
     let units = size.div_ceil(UNIT);
@@ -381,8 +377,7 @@ fn keep_or_give(held: &Magazines, unit: usize, units: usize) {
     }
 }
 
-/// The per-CPU entry, if the thread may put common blocks into its CPU's arrays, whatever it
-/// allocates from.
+/// The per-CPU entry, if the thread may put common blocks into its CPU's arrays.
 pub(super) fn any_cpu_entry() -> Option<&'static CpuEntry> {
     arrays::cpu_entry().filter(|cpu_entry| cpu_entry.serves_this_thread() || enter_sequences())
 }

@@ -654,13 +654,13 @@ pub mod assembly {
     pub const OFFSET_MASK: usize = (LINEAR - 1) & !(MIN_ALIGN - 1);
     /// The lists' offset in a hot part.
     pub const LISTS: usize = Hot::LISTS;
-    /// The window's base.
+    /// The offset of the window's base.
     pub const BASE: usize = Hot::BASE;
-    /// The number of units that can be looked up.
+    /// The offset of the number of units that can be looked up.
     pub const LIMIT: usize = Hot::LIMIT;
-    /// The owner's tag.
+    /// The offset of the owner's tag.
     pub const TAG: usize = Hot::TAG;
-    /// The offset of the table for all other calls, and offsets in that table.
+    /// The offset of the table for all other calls. Below: offsets in that table.
     pub const SERVE: usize = Hot::SERVE;
     /// Serves a `malloc` whose list is empty.
     pub const MALLOC: usize = offset_of!(Serve, malloc);
@@ -679,9 +679,9 @@ pub mod assembly {
     pub const BIAS: usize = hot_part::AREA_BIAS;
     /// Offsets in a per-CPU entry.
     pub const RSEQ: usize = arrays::RSEQ;
-    /// The places to take blocks from.
+    /// The offset of the places to take blocks from.
     pub const SOURCES: usize = arrays::SOURCES;
-    /// The places to put blocks at.
+    /// The offset of the places to put blocks at.
     pub const TARGETS: usize = arrays::TARGETS;
     /// These bits of a place are 0 past the end of its row.
     pub const ROW_MASK: usize = arrays::ROW_MASK;

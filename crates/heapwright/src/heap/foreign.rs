@@ -10,11 +10,8 @@
 //!             --> no block of ours                     the C library's, another copy's, or misuse
 //! ```
 //!
-//! The *block* decides, never the process's mode: a block may be of another heap, or older than the
-//! options.
-//!
-//! Blocks that the C library made before heapwright took over (`libc_block`) go to the C library.
-//! Any other address is reported as misuse.
+//! The *block* decides, never the process's mode. Blocks that the C library made before heapwright
+//! took over (`libc_block`) go to the C library. Any other address is misuse.
 //!
 //! A copy of heapwright that a Rust program links does the reverse. If it finds a preloaded copy,
 //! it passes *all* calls on to that copy, so that the process has one heap.
@@ -61,15 +58,14 @@ pub(super) enum Found {
     Foreign,
 }
 
-/// Finds the block that begins at `address`. Ends the process if the address is in a slab but no
-/// block begins there.
+/// Finds the block that begins at `address`. A wrong address in a slab ends the process.
 #[inline(always)]
 pub(super) fn find(call: Call, address: usize) -> Found {
     let (unit, entry) = MAP.lookup(address);
     match MAP.kind_of(unit, entry) {
         Kind::Slab(class) => {
-            // Arithmetic alone: only the slab's owner may touch its record. A double free is
-            // noticed when the slot returns to the slab.
+            // Arithmetic alone: only the owner may touch the record. A double free shows when the
+            // slot returns to the slab.
             match Slab::at(&MAP, unit, class).locate(address) {
                 Some((_, 0)) => Found::Slot { owner: entry.owner(), class },
                 _ => misuse::not_a_block(call, address),

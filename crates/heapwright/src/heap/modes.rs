@@ -1,5 +1,4 @@
-//! All other modes: observed calls, sampled and guarded blocks, the hardened and the debug heap,
-//! and threads whose cache is gone.
+//! All other modes: observed calls, drawn blocks, hardened and debug heap, threads without a cache.
 //!
 //! ```text
 //!   drawn      tables of hot parts whose calls may get a sample or guarded block (`Serve::drawn`)
@@ -12,8 +11,7 @@
 //!   late       one locked heap for threads without a cache, or the hardened heap
 //! ```
 //!
-//! All but `drawn` and `hardened` are *fronts*: hot parts without lists and owner, never written
-//! to.
+//! All but `drawn` and `hardened` are *fronts*: constant hot parts without lists and owner.
 //!
 //! Calls are observed if the options ask for statistics or a trace (`options::detailed`), or while
 //! the thread counts its calls (`tallies`). So no other table checks for these.
@@ -579,8 +577,7 @@ mod drawing {
         origin: Origin,
         hot: &Hot,
     ) -> *mut u8 {
-        // (If a refill has just made a guarded block due, another refill would succeed without
-        // making it.)
+        // (If a refill has just made a guarded block due, another refill would not make it.)
         let is_quick = !zero && !own::cache_of(hot).guard_draw.is_pending();
         let block = if is_quick { own::allocate_quickly(size, align, hot) } else { None };
         block.unwrap_or_else(|| draw_own(Request::new(size, align, zero, origin), hot))
@@ -603,8 +600,7 @@ mod drawing {
         answer(serve_own(request, cache))
     }
 
-    /// Serves a request from the thread's own cache, or with a due sample or guarded block. Null:
-    /// there is no memory.
+    /// A block from the thread's own cache, or a due sample or guarded block. Null: no memory.
     fn serve_own(request: Request, cache: OwnCache) -> *mut u8 {
         if request.class().is_none()
             && drawn::is_guarding()

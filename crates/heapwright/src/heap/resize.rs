@@ -224,8 +224,7 @@ fn with_room(have: usize, size: usize) -> usize {
     }
 }
 
-/// Whether a block in a slot of `have` bytes stays there: down to half of its allocated size. (This
-/// size may be a quarter less than the slot.)
+/// Whether a block in a slot of `have` bytes stays there: down to about half of its size.
 #[inline(always)]
 fn stays(have: usize, size: usize) -> bool {
     size <= have && (size > have / 8 * 3 || have <= 32)

@@ -10,11 +10,9 @@
 //!   another cache              a chain from, or to, the central lists
 //! ```
 //!
-//! A miss has the cache in a register: a thread's fast word leads to its cache's stub, or to the
-//! per-CPU entry (`words`).
+//! A miss has the cache in a register: the fast word leads to its stub, or to the per-CPU entry.
 //!
-//! A thread owns nothing here: it ends without cleanup, and its last destructors allocate in the
-//! same way.
+//! A thread owns nothing here: it ends without cleanup, and may allocate until the last moment.
 //!
 //! **Waiting.** If a cache stays locked for a long time, the calling thread itself holds the lock,
 //! and is in a signal handler. Then `large::late` serves its allocations, and its frees are
@@ -63,8 +61,7 @@ pub(super) fn start(tables: &'static Tables) -> bool {
     TABLES.store(ptr::from_ref(tables).cast_mut(), Ordering::Release);
     match registry::model() {
         Model::Exclusive => {
-            // Without restartable sequences, a thread's own cache is better than a CPU's cache with
-            // a lock.
+            // (Without sequences, a thread's own cache is better than a CPU's cache with a lock.)
             if options::get().cache == CacheModel::Auto && arrays::prepare() {
                 BESIDE.store(true, Ordering::Relaxed);
             }
@@ -175,8 +172,7 @@ pub(super) fn first() -> &'static SharedCache {
     first
 }
 
-/// Locks the thread's cache, or another one if another thread holds it. `None`: all caches were
-/// held for a long time.
+/// Locks the thread's cache, or else another one. `None`: all were held for a long time.
 pub(super) fn acquire() -> Option<Held<Magazines, HotStub>> {
     let current = existing().unwrap_or_else(first);
     let held = ALL.acquire(current)?;
@@ -253,8 +249,7 @@ pub(super) fn serve(request: Request) -> *mut u8 {
     }
 }
 
-/// Serves a signal handler that interrupted a slow path, and found no cache. Null for large blocks,
-/// which need a lock.
+/// Serves a signal handler that interrupted a slow path. Null for large blocks, which need a lock.
 #[cold]
 fn allocate_interrupted(request: Request) -> *mut u8 {
     let Some(class) = request.class() else { return ptr::null_mut() };
@@ -296,8 +291,7 @@ pub(super) extern "C" fn malloc_by_cpu(size: usize, hot: &Hot, _offset: usize) -
     allocate_by_cpu(size, 1, false, Origin::Malloc, hot)
 }
 
-/// Serves a call for a large block, without an alignment, from the stash of the cache behind `hot`,
-/// or of the CPU's cache.
+/// Serves a call for a large block, without an alignment, from a stash if possible.
 pub(super) fn allocate_large(size: usize, hot: &Hot, origin: Origin) -> *mut u8 {
     // Calls for large blocks are counted if blocks are sampled or guarded.
     if Stash::LENGTHS.contains(&size)
@@ -333,8 +327,7 @@ pub(super) extern "C" fn malloc(size: usize, hot: &Hot, offset: usize) -> *mut u
 #[inline(never)]
 fn wake_and_return(block: *mut u8, hot: &Hot) -> *mut u8 {
     wake(hot);
-    // The compiler must not know that the result is the argument: the caller would save the
-    // argument.
+    // The compiler must not know that the result is the argument, or the caller would save it.
     core::hint::black_box(block)
 }
 
@@ -374,8 +367,7 @@ fn refill(size: usize, hot: &Hot) -> *mut u8 {
     }
 }
 
-/// [`refill`] that may make a guarded block, without the cache's lock. A refill brings roughly
-/// `blocks` blocks.
+/// [`refill`] that may make a guarded block, without the lock. A refill brings roughly `blocks`.
 #[cold]
 #[inline(never)]
 fn refill_guarded(size: usize, hot: &Hot, blocks: usize) -> *mut u8 {
@@ -508,8 +500,7 @@ pub(super) unsafe extern "C" fn free_other(block: *mut u8, hot: &Hot, mismatch: 
     unsafe { free_with(block, hot, mismatch, Return::PLAIN) }
 }
 
-/// Serves `free` for an address whose unit the stub does not know, at which no slot begins, or
-/// null.
+/// Frees an address whose unit the stub does not know, at which no slot begins, or null.
 ///
 /// # Safety
 ///
@@ -552,14 +543,12 @@ unsafe fn free_with(block: *mut u8, hot: &Hot, mismatch: Mismatch, what: Return)
     }
 }
 
-/// Moves the run of the large block at `unit` to a stash. The caller gives the block away. False:
-/// the block stays a block.
+/// Moves the run of a large block, which the caller gives away, to a stash. False: it stays.
 pub(super) fn keep_large(unit: usize, hot: &Hot) -> bool {
     with_stash(hot, |stash| large::keep(unit, stash)).unwrap_or(false)
 }
 
-/// Calls `use_it` with the stash of the cache behind `hot`, a stub, or of the CPU's cache. `None`:
-/// another thread holds the cache.
+/// `use_it` gets the stash of the cache behind `hot`, or of the CPU's cache. `None`: it is held.
 #[inline(always)]
 fn with_stash<R>(hot: &Hot, use_it: impl FnOnce(&Stash) -> R) -> Option<R> {
     let slot = if by_cpu() { per_cpu::mine(&ALL) } else { magazines::of(hot) };
@@ -573,8 +562,7 @@ fn with_stash<R>(hot: &Hot, use_it: impl FnOnce(&Stash) -> R) -> Option<R> {
     Some(used)
 }
 
-/// Sends a block to its cache, from a thread without one. Drains that cache's remote frees if they
-/// are many.
+/// Sends a block to its cache, from a thread without one. Drains that cache if much waits there.
 ///
 /// # Safety
 ///

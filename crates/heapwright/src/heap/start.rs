@@ -95,8 +95,7 @@ static BY_CPU: Serve = table! {
     BY_CPU
 };
 
-/// The table of a thread that uses its CPU's arrays: the list heads lead there, unless calls are
-/// counted.
+/// The table of a thread that uses its CPU's arrays, for counted calls and misses.
 static CPU_ENTRY: Serve = table! {
     malloc: malloc_by_cpu_entry,
     free: cpu::free_other,
@@ -321,8 +320,7 @@ pub(super) fn begin_thread() -> &'static Hot {
     words::set_cache(cache);
     fence(Ordering::SeqCst);
     if drawn::is_sampling() && !cache.sampling.is_on() {
-        // Sampling began after this cache was checked. (`hand_over` shows the thread other
-        // requests, at a miss.)
+        // Sampling began after this cache was checked.
         let _order = cache.enter();
         cache.follow_sampling();
     }
@@ -339,8 +337,7 @@ fn hardened_cache() -> Option<&'static hardened::Cache> {
     hardened::Cache::adopt_or_make(serve)
 }
 
-/// Threads that get a cache of their own with `cache=auto`: two for each CPU, and one for the
-/// thread that starts the others.
+/// Threads that get their own cache with `cache=auto`: two for each CPU, and one more.
 fn most_of_their_own() -> usize {
     static MOST: AtomicUsize = AtomicUsize::new(0);
     match MOST.load(Ordering::Relaxed) {
@@ -441,8 +438,7 @@ fn start() -> bool {
         FAILED => return false,
         _ => {}
     }
-    // If the peer serves all calls, this copy serves only first-class heaps, and the peer has read
-    // the options.
+    // If the peer serves all calls, this copy serves only first-class heaps, and reads no options.
     let peered = foreign::find_peer();
     if !substrate::open(|| if peered { &Options::DEFAULT } else { options::get() }) {
         STATE.store(FAILED, Ordering::Release);
@@ -474,8 +470,7 @@ fn start() -> bool {
     true
 }
 
-/// Registers the fork handlers, and begins the parts that may need the C library's memory. The
-/// caller holds no lock.
+/// Registers the fork handlers, and begins parts that may allocate. The caller holds no lock.
 fn join() {
     substrate::begun();
     fork::join(Part::Heap, &HANDLERS);

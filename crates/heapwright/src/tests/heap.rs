@@ -1,7 +1,6 @@
 //! Small tests of the heap that Miri and every other platform can run.
 //!
-//! They run on the process's own heap, several at once, so they check no totals. (`tests/` does,
-//! with a process for each behaviour.)
+//! They run on the process's own heap, several at once, so they check no totals (`tests/` does).
 //!
 //! Under Miri, only these tests find a pointer without provenance, a read of uninitialised memory,
 //! two references that may not coexist, and races between threads that free blocks, end, and adopt

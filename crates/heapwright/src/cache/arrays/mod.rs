@@ -14,9 +14,8 @@
 //! ```
 //!
 //! `take` and `put` are restartable sequences (see `os::linux::rseq`). Preemption, migration or a
-//! signal before the committing store aborts a sequence. Then the thread does not retry, but takes
-//! the lock of the CPU's shared cache (`magazines`). So no debugger and no storm of signals can
-//! make the thread loop for ever.
+//! signal before the committing store aborts a sequence. Then the thread does not retry, which
+//! might loop for ever, but takes the lock of the CPU's shared cache (`magazines`).
 //!
 //! **Closing.** Another thread can take over a CPU's arrays. It points takes (`sources`) at arrays
 //! that are always empty, and puts (`targets`) at arrays that are always full. Then a fence
@@ -68,16 +67,14 @@ pub(crate) use sequences::sequence;
 // at most 8 MiB with few CPUs, or 832 KiB with many.
 
 const CPUS: usize = crate::registry::MOST;
-/// Bytes and alignment of a class's row. A pointer past the row's last place has 0 in the bits of
-/// [`ROW_MASK`].
+/// Bytes and alignment of a class's row. A pointer past its end has 0 in the bits of [`ROW_MASK`].
 const ROW: usize = 1024;
 const MOST_BLOCKS: usize = ROW / size_of::<usize>() - 1;
 /// The most bytes of a class, unless one block is larger. With the first bound, busy classes over
 /// [`MIDDLE`] would spend most of the time on slow paths.
 const MOST_BYTES: usize = 12 << 10;
 const MOST_BYTES_OF_BUSY: usize = 512 << 10;
-/// The most blocks of a busy class up to [`LARGE`]: programs often allocate and free this many
-/// together.
+/// The most blocks of a busy class up to [`LARGE`]: programs often allocate this many at once.
 const PHASE: usize = 64;
 
 const fn capacity(class: usize, is_busy: bool) -> usize {
@@ -101,8 +98,7 @@ const fn capacity(class: usize, is_busy: bool) -> usize {
 pub(crate) const LONGEST: usize = 4;
 /// Sizes of large blocks whose runs have a row.
 pub(crate) const RUN_SIZES: RangeInclusive<usize> = SLAB_MAX + 1..=LONGEST * UNIT;
-/// Runs of each length may take a stash's room divided by this: programs use more short runs at
-/// once.
+/// Runs of a length may take a stash's room divided by this: programs use more short runs.
 const PARTS_OF_STASH: [usize; LONGEST] = [1, 2, 4, 4];
 const ROWS: usize = CLASSES + LONGEST;
 
@@ -472,8 +468,7 @@ impl CpuEntry {
 }
 
 /// If `on`, diverts all operations on a CPU to its shared cache; else opens its arrays again.
-/// Unlike after `close`, a thread may still be in a sequence. False: the caller must try again
-/// later.
+/// Unlike after `close`, a thread may still be in a sequence. False: the caller must try later.
 #[must_use]
 pub(super) fn divert(cpu: usize, on: bool) -> bool {
     let Some(cpu_entry) = cpu_entry().filter(|_| cpu < CPUS) else { return true };
@@ -530,8 +525,7 @@ impl Arrays {
         tops.fold(0, |sum: usize, top| sum.wrapping_add(top.top.load(Ordering::Relaxed).addr()))
     }
 
-    /// A bit for each length whose number of runs has not changed since the last pass, and is not
-    /// 0.
+    /// A bit for each length with runs whose number has not changed since the last pass.
     fn runs_at_rest(&self) -> usize {
         let is_at_rest = |units: usize| {
             let (row, seen) = (row_of_runs(units), &self.seen_runs[units - 1]);
@@ -569,8 +563,8 @@ impl Arrays {
         top.store(new.wrapping_add(count), Ordering::Relaxed);
     }
 
-    /// Gives all blocks to the central lists and all runs to the chunk. `rests`: raises the floors
-    /// again. The CPU is closed.
+    /// Gives all blocks to the central lists, all runs to the chunk. `rests`: also raises the
+    /// floors.
     fn drain(&self, rests: bool) {
         for class in 0..CLASSES {
             let Top { top, floor } = &self.tops[class];
@@ -617,8 +611,8 @@ pub(super) fn drain(cpu: usize, rests: bool) {
     }
 }
 
-/// Drains CPUs where nothing has changed since the last pass, and elsewhere the runs of each length
-/// whose number is unchanged.
+/// Drains CPUs where nothing has changed since the last pass. On other CPUs, drains the runs of
+/// each length whose number is unchanged.
 pub(super) fn drain_rested() {
     let Some(cpu_entry) = cpu_entry() else { return };
     for cpu in 0..central::sharing().min(CPUS) {
