@@ -6,8 +6,7 @@
 //!   Allocator of allocator-api2 0.2, 0.3, 0.4, std      one macro, written out per version
 //! ```
 //!
-//! A zero-sized request gets a dangling, aligned pointer, as the traits allow, so empty collections
-//! use no memory.
+//! A zero-sized request gets a dangling, aligned pointer, as the traits allow.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::ptr::NonNull;
@@ -18,18 +17,15 @@ use crate::arena::{Arena, Scope, SharedArena};
 
 /// The operations that the traits need of a kind of memory.
 pub(super) trait Source {
-    /// Returns a block, or `None` if there is no memory. The size is not 0.
+    /// `None`: there is no memory. The size is not 0.
     fn take(&self, layout: Layout, zeroed: bool) -> Option<NonNull<u8>>;
 
-    /// Frees a block.
-    ///
     /// # Safety
     ///
     /// The block came from this source with this layout, whose size is not 0.
     unsafe fn give(&self, block: NonNull<u8>, layout: Layout);
 
-    /// Resizes a block, and moves it if necessary. `None`: there is no memory, and the block is
-    /// unchanged.
+    /// May move the block. `None`: there is no memory, and the block is unchanged.
     ///
     /// # Safety
     ///
@@ -38,7 +34,6 @@ pub(super) trait Source {
     unsafe fn change(&self, block: NonNull<u8>, old: Layout, new: Layout) -> Option<NonNull<u8>>;
 }
 
-/// The memory of any `GlobalAlloc`.
 macro_rules! of_global {
     ([$($generic:tt)*] $type:ty) => {
         impl<$($generic)*> Source for $type {
@@ -105,8 +100,7 @@ macro_rules! of_arena {
                 old: Layout,
                 new: Layout,
             ) -> Option<NonNull<u8>> {
-                // SAFETY: the caller promises that the block is this source's and has the layout
-                // `old`.
+                // SAFETY: as the caller promises, the block is this source's, of the layout `old`.
                 unsafe { self.memory().move_to(block, old, new) }
             }
         }
@@ -116,7 +110,7 @@ of_arena!(&Arena);
 of_arena!(&Scope<'_, '_>);
 of_arena!(&SharedArena);
 
-/// Returns a block, or `None` if there is no memory.
+/// `None`: there is no memory.
 #[inline]
 pub(super) fn allocate(
     source: &impl Source,
@@ -130,8 +124,6 @@ pub(super) fn allocate(
     Some(NonNull::slice_from_raw_parts(block, layout.size()))
 }
 
-/// Frees a block.
-///
 /// # Safety
 ///
 /// The block came from [`allocate`] or [`resize`] with this layout.
@@ -143,8 +135,7 @@ pub(super) unsafe fn deallocate(source: &impl Source, block: NonNull<u8>, layout
     }
 }
 
-/// Grows or shrinks a block, and moves it if necessary. New bytes are zero if `zeroed`. `None`:
-/// there is no memory, and the block is unchanged.
+/// May move the block. `zeroed`: new bytes are 0. `None`: no memory, and the block is unchanged.
 ///
 /// # Safety
 ///
@@ -221,8 +212,7 @@ macro_rules! implement {
 
             #[inline]
             unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
-                // SAFETY: by the trait's contract the block came from this allocator with this
-                // layout.
+                // SAFETY: by the trait's contract the block is this allocator's, of this layout.
                 unsafe { allocator::deallocate(self, block, layout) };
             }
 
@@ -233,8 +223,7 @@ macro_rules! implement {
                 old: Layout,
                 new: Layout,
             ) -> Result<NonNull<[u8]>, AllocError> {
-                // SAFETY: by the trait's contract the block came from this allocator with this
-                // layout.
+                // SAFETY: by the trait's contract the block is this allocator's, of this layout.
                 unsafe { allocator::resize(self, block, old, new, false) }.ok_or(AllocError)
             }
 
@@ -245,8 +234,7 @@ macro_rules! implement {
                 old: Layout,
                 new: Layout,
             ) -> Result<NonNull<[u8]>, AllocError> {
-                // SAFETY: by the trait's contract the block came from this allocator with this
-                // layout.
+                // SAFETY: by the trait's contract the block is this allocator's, of this layout.
                 unsafe { allocator::resize(self, block, old, new, true) }.ok_or(AllocError)
             }
 
@@ -257,8 +245,7 @@ macro_rules! implement {
                 old: Layout,
                 new: Layout,
             ) -> Result<NonNull<[u8]>, AllocError> {
-                // SAFETY: by the trait's contract the block came from this allocator with this
-                // layout.
+                // SAFETY: by the trait's contract the block is this allocator's, of this layout.
                 unsafe { allocator::resize(self, block, old, new, false) }.ok_or(AllocError)
             }
         }

@@ -5,10 +5,8 @@
 //! other systems                   System, the allocator that the program had without us
 //! ```
 //!
-//! On other systems the window is memory of Rust's own allocator (`os::portable`). A heap on such a
-//! window would pay for both allocators, and would fix the program's memory size. Pools, arenas,
-//! realms and the debug wrappers work on other systems, too, and `Heapwright` has the same
-//! interface everywhere.
+//! On other systems the window is memory of Rust's own allocator (`os::portable`). A heap there
+//! would pay for both allocators, and would fix the program's memory size.
 
 #[cfg(any(miri, all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
 mod imp {
@@ -71,14 +69,14 @@ mod imp {
 
         #[inline]
         unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-            // SAFETY: by the trait's contract the block came from the system through us, with this
+            // SAFETY: by the trait's contract the system made the block through us, with this
             // layout.
             unsafe { System.dealloc(block, layout) };
         }
 
         #[inline]
         unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-            // SAFETY: by the trait's contract the block came from the system through us, with this
+            // SAFETY: by the trait's contract the system made the block through us, with this
             // layout.
             unsafe { System.realloc(block, layout, size) }
         }

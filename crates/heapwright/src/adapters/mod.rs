@@ -1,7 +1,7 @@
 //! Rust interfaces to the heap.
 //!
-//! [`Heapwright`] is the handle. It implements `GlobalAlloc` and each version of the `Allocator`
-//! trait, one feature a version, all from one implementation in `allocator`.
+//! [`Heapwright`] implements `GlobalAlloc` and, one feature each, the versions of the `Allocator`
+//! trait, from one implementation in `allocator`.
 
 mod global_alloc;
 #[cfg(feature = "std")]
@@ -46,7 +46,6 @@ mod allocator;
 /// # }
 /// ```
 ///
-/// Under a preloaded heapwright all calls go to the preloaded copy, so there is one heap with one
-/// set of figures.
+/// Under a preloaded heapwright all calls go to the preloaded copy: one heap, one set of figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Heapwright;

@@ -6,9 +6,9 @@
 //!                        yes                   the tally, on to the heap
 //! ```
 //!
-//! The heap has no counters on its fast paths, so a test or a benchmark installs this allocator
-//! around another one. A tally belongs to the calling thread and excludes other threads, so tests
-//! may run at once. The counted sizes are the requested sizes.
+//! The heap's fast paths have no counters, so a test or a benchmark installs this allocator around
+//! another one. A tally is the calling thread's, so tests may run at once. Sizes are requested
+//! sizes.
 
 extern crate std;
 
@@ -52,21 +52,20 @@ impl<A> Counting<A> {
 }
 
 std::thread_local! {
-    /// The calling thread's counts, while the thread counts. (The value needs no drop and no lazy
-    /// initialisation, so an access never allocates.)
+    /// `None`: the thread does not count. (`const` and without drop: access never allocates.)
     static TALLY: Cell<Option<Allocations>> = const { Cell::new(None) };
 }
 
-/// Runs a closure. Returns the closure's result, and the calling thread's allocations meanwhile.
+/// Runs a closure. Returns its result, and the calling thread's allocations meanwhile.
 ///
-/// Calls of this function can be nested. The outer call also counts what the inner call counts.
+/// Calls can be nested. The outer call also counts what the inner call counts.
 ///
 /// # Panics
 ///
 /// Panics if the program's global allocator is no [`Counting`], because nothing would be counted.
 pub fn allocations<T>(run: impl FnOnce() -> T) -> (T, Allocations) {
     let outer = TALLY.replace(Some(Allocations::default()));
-    // `Restore` restores the outer tally, also if the closure panics.
+    // Restores the outer tally, also if the closure panics.
     let counting = Restore(outer);
     #[expect(clippy::disallowed_methods, reason = "the probe tests the program's global allocator")]
     // SAFETY: the layout's size is not zero.
@@ -96,9 +95,8 @@ impl Drop for Restore {
     }
 }
 
-/// Counts a call, if the calling thread counts.
 fn count(call: Allocations) {
-    // A thread after the end of its thread-locals counts nothing.
+    // (A thread after the end of its thread-locals counts nothing.)
     let _ = TALLY.try_with(|tally| {
         if let Some(before) = tally.get() {
             tally.set(Some(before.then(&call)));

@@ -6,13 +6,11 @@
 //!                            +---------- begin: the next thread adopts it --+
 //! ```
 //!
-//! No thread owns an abandoned cache. A thread that frees a block of such a cache claims the cache
-//! for a moment, and drains the cache (`reclaim`). A thread that needs a slab takes a partial slab
-//! from such a cache (`adopt_slab`). Blocks that arrive while a thread lets go of the ownership are
-//! not lost: see `remote`.
+//! No thread owns an abandoned cache. A thread that frees a block of it claims it for a moment, and
+//! drains it (`reclaim`). A thread that needs a slab takes a partial one from it (`adopt_slab`).
+//! Blocks that arrive while a thread lets go of the ownership are not lost (`remote`).
 //!
-//! In a forked child the caches of all other threads are abandoned. The child ignores what these
-//! caches note about free blocks: see `heap::start`.
+//! In a forked child all other threads' caches are abandoned: see `heap::start`.
 //!
 //! Called by `cache`, and by `heap` at a thread's beginning and end.
 
@@ -30,7 +28,6 @@ const WARM_BYTES: usize = 128 << 10;
 /// Warm caches that one pass of a scavenger cools.
 const COOLS: usize = 2;
 
-/// How many caches are warm.
 static WARM_NOW: AtomicUsize = AtomicUsize::new(0);
 
 impl Cache {
@@ -48,15 +45,13 @@ impl Cache {
         self.follow_sampling();
     }
 
-    /// Ends the thread's use: gives back free memory, and lets go of the cache, so that other
-    /// threads can reclaim and adopt it. A few caches with few free blocks keep these blocks for
-    /// the next threads, so that a short-lived thread costs little.
+    /// Ends the thread's use: gives back free memory, and lets go of the cache. A few caches with
+    /// few free blocks keep these for the next threads, so that a short-lived thread costs little.
     pub(crate) fn abandon(&self) {
-        // The thread does not take the lock as the owner: another thread may own the cache before
-        // this function returns.
+        // Not as the owner: another thread may own the cache before this function returns.
         let _order = self.lock.lock();
         self.end_sampling();
-        // This store comes first: units that come back from now on must not go to the stash.
+        // Units that come back from now on must not go to the stash.
         self.keeps_units.set(false);
         self.stash.release();
         self.stash.give_extra_back();
@@ -88,7 +83,7 @@ impl Cache {
         }
     }
 
-    /// Ends the warm state. Returns whether the cache was warm.
+    /// Returns whether the cache was warm.
     fn no_longer_warm(&self) -> bool {
         let was_warm = self.is_warm.replace(false);
         if was_warm {
@@ -97,7 +92,7 @@ impl Cache {
         was_warm
     }
 
-    /// Lets go of the ownership. Drains blocks that arrive at the last moment.
+    /// Drains blocks that arrive at the last moment.
     pub(super) fn let_go(&self) {
         loop {
             if !self.ownership().let_go(self.remote()) || !self.ownership().try_claim() {
@@ -115,7 +110,7 @@ impl Cache {
         }
     }
 
-    /// Takes over a slab of `class` with returned slots from an abandoned cache.
+    /// Takes over a slab of `class` from an abandoned cache.
     pub(super) fn adopt_slab(&self, class: usize) -> bool {
         if self.is_heap() {
             return false;
@@ -123,11 +118,9 @@ impl Cache {
         visit::adopt(class, |dead, slab| self.take_over(dead, slab))
     }
 
-    /// In a forked child: forgets the contents of another thread's cache, which keeps only its
-    /// identity. See `heap::start`.
+    /// In a forked child: another thread's cache keeps only its identity. See `heap::start`.
     pub(crate) fn forget_after_fork(&self) {
-        // SAFETY: threads that may have held the lock do not exist in this process, which has one
-        // thread.
+        // SAFETY: threads that may have held the lock do not exist in this process of one thread.
         unsafe { self.lock.forget_after_fork() };
         self.hot.raise_limit();
         self.forget_sampling_after_fork();
@@ -159,7 +152,7 @@ impl Cache {
         self.ownership().orphan_after_fork();
     }
 
-    /// In a forked child: takes back a slab. All slots of the slab count as in use.
+    /// In a forked child. All slots of the slab count as in use.
     pub(crate) fn regain_after_fork(&self, slab: Slab<'_>) {
         slab.all_out_after_fork();
         self.bins[slab.class].room.count(size_class::capacity(slab.class) as i32);
@@ -167,7 +160,6 @@ impl Cache {
     }
 }
 
-/// In a forked child: no other thread's cache is warm.
 pub(crate) fn none_warm_after_fork() {
     WARM_NOW.store(0, Ordering::Relaxed);
 }
@@ -189,7 +181,7 @@ pub(super) fn cool_abandoned(now: u32, delay: i32) {
     });
 }
 
-/// Gives back the free memory of abandoned caches, and their pages without a block in use.
+/// Gives back the free memory of abandoned caches. Returns bytes.
 pub(crate) fn purge_abandoned() -> usize {
     let mut given = 0;
     CACHES.visit_abandoned(usize::MAX, |dead| {

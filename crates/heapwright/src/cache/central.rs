@@ -13,16 +13,14 @@
 //!   chunk               runs of units
 //! ```
 //!
-//! Slabs of shared caches cannot belong to one cache. If a thread moved to another cache, each free
-//! of an earlier block would be a remote free. So all slabs belong to one *common owner*, which is
-//! no cache. Threads share magazines, which own no slab. Each class has lists with a lock. The
-//! common owner has an id (`address_map::COMMON`), and no object.
+//! Slabs of shared caches cannot belong to one cache: if a thread moved to another cache, each free
+//! of an earlier block would be a remote free. So all slabs belong to one *common owner*, an id
+//! (`address_map::COMMON`) without an object. Threads share magazines, which own no slab.
 //!
-//! **Signal handlers** must not wait for a lock if they have interrupted their thread under one of
-//! these locks or any other lock (`sync::is_interrupted`). So the functions that they reach take no
-//! lock. A block that no cache takes goes to [`DEFERRED`]. If no cache has a block for the handler,
-//! the block comes from a reserve: a few blocks of two sizes. The next thread that takes a chain
-//! refills the reserve.
+//! **Signal handlers** that interrupted their thread under a lock (`sync::is_interrupted`) must not
+//! wait for one. So the functions that they reach take no lock. A block that no cache takes goes to
+//! [`DEFERRED`]. A block that no cache has comes from a reserve: a few blocks of two sizes. The
+//! next thread that takes a chain refills the reserve.
 //!
 //! Invariants: threads access everything except the statistics under the class's lock. The order of
 //! locks: a magazine's, a class's, the chunk's.
@@ -58,19 +56,18 @@ const SHARE: usize = 64;
 /// Chains that a depot may always hold, and bytes that it may hold at most.
 const FEW_CHAINS: usize = 4;
 const MANY_BYTES: usize = 256 << 10;
-/// The depots of busy classes may hold this many bytes of blocks over [`MIDDLE`], for each shared
-/// cache. At most [`MIDDLE_CACHES`] caches count.
+/// The depots of busy classes may hold this many bytes of blocks over [`MIDDLE`] for each shared
+/// cache, up to [`MIDDLE_CACHES`] caches.
 const MIDDLE_BYTES: usize = 1 << 20;
 const MIDDLE_CACHES: usize = 16;
 /// The most blocks in a row, and rows of a class.
 pub(crate) const ROW: usize = 32;
 const ROWS: usize = 8;
-/// While it holds a lock, a pass checks this many partial slabs, and purges this many.
+/// Partial slabs that a pass checks, and purges, while it holds a lock.
 const LOOKS: usize = 64;
 const PURGES: usize = 8;
 
-/// Bytes in a magazine's chain of small blocks: half the bytes of an exclusive cache's chain,
-/// because many threads share a magazine.
+/// Half the bytes of an exclusive cache's chain, because many threads share a magazine.
 const CHAIN_BYTES: usize = 8 << 10;
 /// The same for a busy class of blocks over [`MIDDLE`].
 const CHAIN_BYTES_OF_BUSY: usize = 32 << 10;
@@ -78,7 +75,6 @@ const CHAIN_BYTES_OF_BUSY: usize = 32 << 10;
 pub(super) const MIDDLE: usize = 1 << 10;
 const CHAIN_BLOCKS: usize = 128;
 
-/// Blocks in a chain of `class`.
 pub(super) const fn chain_length(class: usize, is_busy: bool) -> usize {
     let size = size_class::size(class);
     let blocks = if is_busy && size > MIDDLE { CHAIN_BYTES_OF_BUSY } else { CHAIN_BYTES } / size;
@@ -91,12 +87,10 @@ pub(super) const fn chain_length(class: usize, is_busy: bool) -> usize {
     }
 }
 
-/// The central lists of one class.
 #[repr(align(128))]
 pub(crate) struct Central {
     lock: Lock<()>,
     depot: Depot,
-    /// The rows, the number of filled rows, and the number of their blocks.
     rows: [Row; ROWS],
     row_count: Cell<usize>,
     row_blocks: Cell<usize>,
@@ -104,7 +98,6 @@ pub(crate) struct Central {
     partial: UnitList<BySize>,
     /// The slab whose untouched slots are handed out, or 0.
     current: Cell<usize>,
-    /// Slabs of the class.
     slabs: Cell<usize>,
     probe: Probe,
     /// The slab that the pass checks next, or 0.
@@ -114,20 +107,18 @@ pub(crate) struct Central {
     /// Whether blocks over [`MIDDLE`] come and go fast: see `Magazines::is_busy`.
     is_busy: Cell<bool>,
     thief: Thief,
-    /// Blocks in rows and depot, for other threads to read.
+    /// Blocks in rows and depot.
     depot_blocks: AtomicUsize,
 }
 
-/// Free blocks on their way from the arrays of one CPU to those of another. A row holds pointers,
-/// because a walk along a chain that another CPU has just freed takes one cache miss after the
-/// other.
+/// Free blocks on their way from one CPU's arrays to another's. A row holds pointers, because a
+/// walk along a chain that another CPU has just freed takes one cache miss after the other.
 struct Row {
     blocks: [Cell<*mut Block>; ROW],
     count: Cell<usize>,
 }
 
 impl Row {
-    /// A row without blocks.
     const fn new() -> Self {
         Self { blocks: [const { Cell::new(ptr::null_mut()) }; ROW], count: Cell::new(0) }
     }
@@ -155,43 +146,36 @@ static CENTRALS: [Central; CLASSES] = [const {
     }
 }; CLASSES];
 
-/// The number of shared caches.
 static SHARING: AtomicUsize = AtomicUsize::new(0);
-/// Slabs of all classes.
 static SLABS: AtomicUsize = AtomicUsize::new(0);
 /// Bytes of blocks over [`MIDDLE`] in all depots.
 static MIDDLE_WAITING: AtomicUsize = AtomicUsize::new(0);
 /// Whether any row or depot has ever held a block.
 static HAVE_WAITED: AtomicBool = AtomicBool::new(false);
-/// The time in milliseconds at the last pass.
+/// The time of the last pass in milliseconds.
 static NOW: AtomicU32 = AtomicU32::new(0);
-/// Whether a pass has work: slots came back to slabs after the last pass, or too late for the last
-/// pass to purge their slab.
+/// Whether slots came back to slabs after the last pass, or too late for it to purge their slab.
 static HAS_WORK: AtomicBool = AtomicBool::new(false);
 
-/// Notes the number of shared caches.
 pub(super) fn note_sharing(caches: usize) {
     SHARING.store(caches, Ordering::Relaxed);
 }
 
-/// The number of shared caches, as noted.
 pub(super) fn sharing() -> usize {
     SHARING.load(Ordering::Relaxed)
 }
 
-/// Whether the next pass has work.
 pub(super) fn has_work() -> bool {
     HAS_WORK.load(Ordering::Relaxed)
 }
 
-/// Makes [`has_work`] true. (Reads first: all threads read the flag, and it is mostly true.)
+/// (Reads first: all threads read the flag, and it is mostly true.)
 fn note_work() {
     if !has_work() {
         HAS_WORK.store(true, Ordering::Relaxed);
     }
 }
 
-/// Begins a pass over all slots that have come back until now.
 pub(super) fn begin_pass() {
     HAS_WORK.store(false, Ordering::Relaxed);
     if !DEFERRED.is_empty() {
@@ -199,19 +183,18 @@ pub(super) fn begin_pass() {
     }
 }
 
-/// Bytes that each cache may keep in spare chains, a share of all slabs.
+/// Bytes that each cache may keep in spare chains.
 pub(super) fn share() -> usize {
     SLABS.load(Ordering::Relaxed) * UNIT / SHARE
 }
 
-/// Blocks for a magazine.
 pub(super) struct Supply {
     pub(super) chain: DepotChain,
     /// Whether the chain is one block that reads as zero.
     pub(super) zero: bool,
 }
 
-/// Takes about `most` blocks of `class`, at least one. `None`: there is no memory.
+/// About `most` blocks of `class`, at least one. `None`: there is no memory.
 pub(super) fn take(class: usize, most: usize) -> Option<Supply> {
     if !DEFERRED.is_empty() {
         gather_deferred();
@@ -220,7 +203,6 @@ pub(super) fn take(class: usize, most: usize) -> Option<Supply> {
     take_chain(class, most)
 }
 
-/// Refills the reserves that are less than half full.
 #[inline]
 pub(crate) fn fill_reserves() {
     for (reserve, (size, count)) in RESERVE.iter().zip(RESERVED) {
@@ -267,7 +249,6 @@ fn take_chain(class: usize, most: usize) -> Option<Supply> {
     Some(Supply { chain: terminated(chain), zero: false })
 }
 
-/// Takes a chain of `class` from a magazine.
 pub(super) fn give(class: usize, chain: DepotChain) {
     if chain.count() == 0 {
         return;
@@ -282,19 +263,17 @@ pub(super) fn give(class: usize, chain: DepotChain) {
     }
 }
 
-/// Lets the depot of `class` hold more, because its blocks come and go fast.
 pub(super) fn note_busy(class: usize) {
     let central = &CENTRALS[class];
     let _order = central.lock.lock();
     central.is_busy.set(true);
 }
 
-/// Takes blocks of `class` from the arrays of a CPU, at most [`ROW`]. False: there is no room.
+/// Takes blocks of `class`, at most [`ROW`], from the arrays of a CPU. False: there is no room.
 ///
 /// # Safety
 ///
-/// The blocks are free, of the class and of common slabs. If this returns true, the caller has
-/// given them away.
+/// The blocks are free, of the class and of common slabs. True: the caller has given them away.
 pub(crate) unsafe fn give_row(class: usize, blocks: &[*mut Block]) -> bool {
     let central = &CENTRALS[class];
     let _order = central.lock.lock();
@@ -313,7 +292,7 @@ pub(crate) unsafe fn give_row(class: usize, blocks: &[*mut Block]) -> bool {
     true
 }
 
-/// Takes a row of blocks of `class`. Returns the number of blocks. 0: there is no row.
+/// Returns the number of blocks. 0: there is no row.
 pub(crate) fn take_row(class: usize, into: &mut [*mut Block; ROW]) -> usize {
     let central = &CENTRALS[class];
     if central.depot_blocks.load(Ordering::Relaxed) == 0 {
@@ -324,17 +303,16 @@ pub(crate) fn take_row(class: usize, into: &mut [*mut Block; ROW]) -> usize {
     central.pop_row(class, into)
 }
 
-/// Makes a slab of an exclusive cache a common slab. `part` takes the slab out of that cache's
-/// lists.
+/// Makes a slab of an exclusive cache a common slab. `part` takes it out of that cache's lists.
 pub(super) fn take_in(slab: Slab<'_>, part: impl FnOnce()) {
     let central = &CENTRALS[slab.class];
     let _order = central.lock.lock();
     central.receive(slab, part);
 }
 
-/// Passes a slab of `class` to `take`, which gives the slab to a cache. At least one slot in
-/// `share` has returned to the slab. (When the slab's blocks leave arrays, rows and chains, they
-/// are sent to the cache.) False: there is no such slab, or another thread holds the class's lock.
+/// Passes a slab of `class`, to which at least one slot in `share` has returned, to `take`, which
+/// gives it to a cache. (The slab's blocks in arrays, rows and chains are sent to the cache later.)
+/// False: there is no such slab, or another thread holds the class's lock.
 pub(super) fn part_with_one(class: usize, share: usize, take: impl FnOnce(Slab<'_>)) -> bool {
     if SLABS.load(Ordering::Relaxed) == 0 {
         return false;
@@ -353,8 +331,8 @@ pub(super) fn part_with_one(class: usize, share: usize, take: impl FnOnce(Slab<'
     true
 }
 
-/// Takes a returned slot of a well-filled common slab, for a block that moves there. `None`: there
-/// is no such slab, or another thread holds the class's lock.
+/// A returned slot of a well-filled common slab, for a block that moves there. `None`: there is no
+/// such slab, or another thread holds the class's lock.
 pub(crate) fn alloc_dense(class: usize) -> Option<*mut u8> {
     let central = &CENTRALS[class];
     let _order = central.lock.try_lock()?;
@@ -377,7 +355,7 @@ pub(crate) unsafe fn put(class: usize, block: *mut Block) -> bool {
     true
 }
 
-/// Returns the middle blocks in depots to their slabs before the process grows for a slab of
+/// Returns the middle blocks in depots to their slabs, before the process grows for a slab of
 /// `class`, whose lock is held. Skips classes that other threads hold.
 #[cold]
 fn release_middle(class: usize) {
@@ -391,12 +369,11 @@ fn release_middle(class: usize) {
     }
 }
 
-/// Refills one of the reserves.
 #[cold]
 fn fill_reserve(reserve: &RemoteStack, size: usize, count: usize) {
     let class = size_class::of(size);
     loop {
-        // The length is read once: other threads fill and empty the reserve in the meantime.
+        // (Other threads fill and empty the reserve in the meantime.)
         let missing = count.saturating_sub(reserve.len());
         if missing == 0 {
             return;
@@ -412,7 +389,6 @@ fn fill_reserve(reserve: &RemoteStack, size: usize, count: usize) {
     }
 }
 
-/// Drains the deferred frees.
 #[cold]
 fn gather_deferred() {
     let (mut block, bound) = DEFERRED.take();
@@ -441,8 +417,7 @@ fn gather_deferred() {
     DEFERRED.taken(found, bytes);
 }
 
-/// Gives back free memory outside magazines: chains to their slabs, pages without a block in use to
-/// the kernel. Returns the bytes that went to the kernel.
+/// Gives back free memory outside magazines. Returns the bytes that went to the kernel.
 pub(crate) fn purge_all() -> usize {
     let mut given = 0;
     if !DEFERRED.is_empty() {
@@ -461,8 +436,7 @@ pub(crate) fn purge_all() -> usize {
     given
 }
 
-/// Makes a pass over one class, which gives back memory that stayed unused for `age` milliseconds.
-/// Returns whether the class is done.
+/// Gives back memory of a class that is unused for `age` milliseconds. True: the class is done.
 pub(super) fn pass(class: usize, begins: bool, now: u32, age: i32) -> bool {
     NOW.store(now, Ordering::Relaxed);
     let central = &CENTRALS[class];
@@ -501,7 +475,7 @@ pub(super) fn pass(class: usize, begins: bool, now: u32, age: i32) -> bool {
     false
 }
 
-/// Blocks and bytes in depots, in reserves, and of deferred frees.
+/// Blocks and bytes in depots, reserves and deferred frees.
 pub(crate) fn waiting() -> (usize, usize) {
     let mut total = (DEFERRED.len(), DEFERRED.bytes());
     for reserve in &RESERVE {
@@ -519,15 +493,12 @@ pub(crate) fn waiting() -> (usize, usize) {
     total
 }
 
-/// Holds the locks across a fork.
 pub(crate) fn before_fork() {
     for central in &CENTRALS {
         central.lock.acquire();
     }
 }
 
-/// Releases the locks on either side of a fork.
-///
 /// # Safety
 ///
 /// Follows [`before_fork`] in the forking thread or its copy in the child.
@@ -540,7 +511,6 @@ pub(crate) unsafe fn after_fork() {
 
 // The caller of each method holds the class's lock.
 impl Central {
-    /// Publishes how many blocks are in the depot.
     fn publish(&self, class: usize) {
         let (now, size) = (self.waiting(), size_class::size(class));
         let before = self.depot_blocks.load(Ordering::Relaxed);
@@ -554,12 +524,10 @@ impl Central {
         }
     }
 
-    /// Blocks in rows and depot.
     fn waiting(&self) -> usize {
         self.depot.blocks() + self.row_blocks.get()
     }
 
-    /// See [`take_row`].
     fn pop_row(&self, class: usize, into: &mut [*mut Block; ROW]) -> usize {
         let Some(last) = self.row_count.get().checked_sub(1) else { return 0 };
         let row = &self.rows[last];
@@ -591,7 +559,7 @@ impl Central {
         (count > 0).then(|| unsafe { DepotChain::of(head, count) })
     }
 
-    /// Whether the depot may hold `count` blocks more.
+    /// Whether rows and depot may hold `count` blocks more.
     fn has_room(&self, class: usize, count: usize) -> bool {
         let size = size_class::size(class);
         if self.is_busy.get() {
@@ -603,7 +571,6 @@ impl Central {
         (self.waiting() + count) * size <= share.clamp(few, MANY_BYTES.max(few))
     }
 
-    /// About `most` returned slots of slabs.
     fn take_returned(&self, class: usize, most: usize) -> Option<DepotChain> {
         let now = NOW.load(Ordering::Relaxed);
         gather(&self.partial, class, most, now, |slab| self.unlist(slab)).map(terminated)
@@ -623,7 +590,6 @@ impl Central {
         Some(run.unit)
     }
 
-    /// See [`take_in`].
     fn receive(&self, slab: Slab<'_>, part: impl FnOnce()) {
         part();
         self.slabs.set(self.slabs.get() + 1);
@@ -639,7 +605,6 @@ impl Central {
         }
     }
 
-    /// Returns the blocks of a chain to their slabs.
     fn distribute(&self, class: usize, chain: DepotChain) {
         let way = WayBack::of(&MAP, class, os::coarse_ms());
         note_work();
@@ -663,15 +628,14 @@ impl Central {
                 continue;
             }
             let unit_of = |address| MAP.unit_of(address);
-            // SAFETY: the chain is of common blocks of the class, and this thread holds the class's
-            // lock.
+            // SAFETY: common blocks of the class; this thread holds the class's lock.
             if unsafe { put_run(&way, unit, class, &mut block, &mut left, unit_of) } {
                 self.settle(Slab::at(&MAP, unit, class));
             }
         }
     }
 
-    /// Some of a slab's slots came back: lists the slab, or returns its unit to the chunk.
+    /// Lists a slab to which slots came back, or returns its unit to the chunk.
     fn settle(&self, slab: Slab<'_>) {
         if slab.is_empty() && self.current.get() != slab.unit {
             self.retire(slab);
@@ -681,7 +645,6 @@ impl Central {
         }
     }
 
-    /// Takes a slab out of the partial list.
     fn unlist(&self, slab: Slab<'_>) {
         if self.next.get() == slab.unit {
             self.next.set(self.partial.after(&MAP, slab.unit).unwrap_or(0));
@@ -690,7 +653,6 @@ impl Central {
         slab.set_listed(false);
     }
 
-    /// Returns a slab's unit to the chunk.
     fn retire(&self, slab: Slab<'_>) {
         slab.clear();
         if slab.is_listed() {
@@ -701,7 +663,6 @@ impl Central {
         chunk::give(slab.unit, 1);
     }
 
-    /// Gives back free memory outside magazines.
     fn release(&self, class: usize) {
         while let Some(chain) = self.undepot(class) {
             self.distribute(class, chain);
@@ -741,21 +702,19 @@ mod tests {
         let sizes: Vec<usize> = blocks.iter().map(size).collect();
         assert_eq!(sizes, [[1 << 10; 64].as_slice(), &[SLAB_MAX; 4]].concat());
         assert!(reserved(class(24)).is_none() && reserved(class(SLAB_MAX)).is_none());
-        // The reserve takes the blocks that handlers free, before a thread that may wait refills
-        // it.
+        // The reserve takes the blocks that handlers free, before a thread refills it.
         for block in &blocks {
             // SAFETY: a reserved block, of a common slab of this class, given back once.
             unsafe { defer(class(size(block)), *block) };
         }
         assert!(DEFERRED.is_empty());
         assert_eq!(all().len(), blocks.len());
-        // The next thread that takes a chain refills the reserves.
         let taken = take(class(48), 1).expect("there is memory");
         give(class(48), taken.chain);
         assert_eq!(all().len(), blocks.len());
     }
 
-    /// A request for no blocks once looped for ever over returned slots, under the class's lock.
+    /// Such a request must not loop for ever over returned slots.
     #[test]
     fn a_request_for_none_gets_one() {
         assert!(crate::substrate::open_and_begin());

@@ -1,7 +1,7 @@
 //! Counts of every call, if the options ask for statistics (`stats=exit`).
 //!
-//! Then threads' fast words lead to a front that counts every call (`heap::modes`). A cache has its
-//! own counters. All threads share only the words for live bytes and their peak.
+//! Then threads' fast words lead to a front that counts every call (`heap::modes`). All threads
+//! share only the words for live bytes and their peak.
 
 use super::{CACHES, Counters, magazines};
 use crate::options;
@@ -17,12 +17,11 @@ fn add(counter: &AtomicU64, n: u64) {
     counter.store(counter.load(Ordering::Relaxed) + n, Ordering::Relaxed);
 }
 
-/// Counts an allocation of `size` bytes in a block of `usable` bytes.
 pub(crate) fn allocation(counters: &Counters, size: usize, usable: usize) {
     add(&counters.allocations, 1);
     add(&counters.requested, size as u64);
     add(&counters.sizes[Stats::size_bucket(size)], 1);
-    // (Blocks with no usable bytes are the hardened heap's.)
+    // (Hardened blocks have 0 usable bytes here.)
     if (1..=SLAB_MAX).contains(&usable) {
         let (count, requested) = &counters.by_class[size_class::of(usable)];
         add(count, 1);
@@ -31,13 +30,12 @@ pub(crate) fn allocation(counters: &Counters, size: usize, usable: usize) {
     live(usable as i64);
 }
 
-/// Counts a free of a block of `usable` bytes.
 pub(crate) fn free(counters: &Counters, usable: usize) {
     add(&counters.frees, 1);
     live(-(usable as i64));
 }
 
-/// Counts a block that changed its size in place, if each call is counted.
+/// A block changed its size in place.
 pub(crate) fn resized(change: i64) {
     if options::detailed() {
         live(change);
@@ -51,8 +49,7 @@ fn live(change: i64) {
     }
 }
 
-/// Adds the counts of all caches to `stats`. Adds to `by_class`, for each class, its allocations
-/// and their requested bytes.
+/// Adds the counts of all caches: to `by_class`, each class's allocations and requested bytes.
 pub(crate) fn totals(stats: &mut Stats, by_class: &mut [(u64, u64); size_class::CLASSES]) {
     let own = CACHES.all().map(|cache| &cache.counters);
     let shared = magazines::ALL.all().map(|slot| {

@@ -6,8 +6,8 @@
 //!     needs a block that no cache has     <-- a reserve, which that thread fills up
 //! ```
 //!
-//! The deferred frees and the reserves are lock-free stacks (`remote`). Statistics count deferred
-//! blocks as blocks on their way to their owner.
+//! Both are lock-free stacks (`remote`). Statistics count deferred blocks as blocks on their way to
+//! their owner.
 //!
 //! Called by `central`, which drains and refills the stacks, by `outgoing`, and by `heap`.
 
@@ -17,17 +17,17 @@ use crate::address_map::MAP;
 use crate::remote::{Block, RemoteStack};
 use crate::size_class::{self, SLAB_MAX, UNIT};
 
-/// Blocks freed by callers that must not wait for a lock (see [`defer`]).
+/// Filled by [`defer`].
 pub(super) static DEFERRED: RemoteStack = RemoteStack::new();
-/// Blocks for signal handlers, of the sizes in [`RESERVED`]. While a handler pops from a stack, the
-/// stack is empty for other threads, and the handler may be stopped. So there are several stacks.
+/// Blocks for signal handlers, of the sizes in [`RESERVED`]. There are several stacks: while a
+/// handler pops from one, perhaps for long, that stack is empty for others.
 pub(super) static RESERVE: [RemoteStack; 6] = [const { RemoteStack::new() }; 6];
-/// The size of the blocks in each stack of [`RESERVE`], and their number.
+/// The size of each stack's blocks, and their number.
 pub(super) const RESERVED: [(usize, usize); 6] =
     [(1 << 10, 16), (1 << 10, 16), (1 << 10, 16), (1 << 10, 16), (SLAB_MAX, 2), (SLAB_MAX, 2)];
 
-/// Frees a block of `class` for a caller that must not wait for a lock: perhaps a signal handler
-/// that has interrupted the lock's holder.
+/// Frees a block for a caller that must not wait for a lock: perhaps a signal handler that has
+/// interrupted the lock's holder.
 ///
 /// # Safety
 ///
@@ -40,7 +40,7 @@ pub(crate) unsafe fn defer(class: usize, block: *mut Block) {
     unsafe { reserve.map_or(&DEFERRED, |(reserve, _)| reserve).push(block, block, 1, size) };
 }
 
-/// Frees a large block's run, as [`defer`] does. The run's record says that the run is kept.
+/// [`defer`] for a run. The run's record says that it is kept.
 ///
 /// # Safety
 ///
@@ -51,17 +51,15 @@ pub(crate) unsafe fn defer_run(unit: usize) {
     unsafe { DEFERRED.push(block, block, 1, UNIT) };
 }
 
-/// A block for a request of `class` from the reserve, for a signal handler. `None`: the reserve is
-/// used up.
+/// A block from the reserve, for a signal handler. `None`: the reserve is used up.
 pub(crate) fn reserved(class: usize) -> Option<*mut Block> {
     RESERVE.iter().zip(RESERVED).find_map(|(reserve, (size, _))| {
         if size < size_class::size(class) { None } else { pop(reserve, size) }
     })
 }
 
-/// Takes one block of a stack, whose blocks are of `size`. Takes the whole stack and puts the other
-/// blocks back. A pop of one block would be wrong if other threads popped the block and pushed it
-/// again in the meantime.
+/// Takes one block of a stack of blocks of `size`: takes the whole stack and puts the rest back.
+/// Other threads could pop a single block and push it again in the meantime.
 fn pop(stack: &RemoteStack, size: usize) -> Option<*mut Block> {
     let (head, _) = stack.take();
     if head.is_null() {
@@ -84,7 +82,7 @@ fn pop(stack: &RemoteStack, size: usize) -> Option<*mut Block> {
     Some(head)
 }
 
-/// In a forked child: forgets the stacks, which other threads may have been changing.
+/// In a forked child: other threads may have been changing the stacks.
 pub(crate) fn forget_after_fork() {
     DEFERRED.forget_after_fork();
     for reserve in &RESERVE {

@@ -1,5 +1,4 @@
-//! Density: which slabs are worth emptying for a program that can move its blocks, and which slabs
-//! the blocks go to.
+//! Density: which slabs to empty for a program that can move its blocks, and where the blocks go.
 //!
 //! ```text
 //!   slabs of one owner and class with returned slots, by the share of their slots in use:
@@ -14,18 +13,15 @@
 //! emptied, and emptying the sparsest slabs moves the fewest blocks. In the step at the cut, the
 //! slabs at lower addresses stay.
 //!
-//! All counts are for one owner (a thread's cache, or the common owner): another owner's slabs
-//! cannot take a moved block. A *census* holds the data on an owner's slabs. A *survey* walks the
-//! map twice, by address, and updates a census. The next survey comes at the earliest
-//! [`INTERVAL_MS`] later. Surveys take at most a hundredth of the time. There are few censuses,
-//! because programs move blocks in one thread. An unused census is reused for another owner.
+//! All counts are for one owner (a thread's cache, or the common owner), whose *census* holds the
+//! data. A *survey* walks the map twice, by address, and updates a census. Surveys are at least
+//! [`INTERVAL_MS`] apart, and take at most a hundredth of the time. There are few censuses, because
+//! programs move blocks in one thread. An unused census is reused for another owner.
 //!
-//! Everything here is advice, read from atomics without a lock, and may be out of date by a moment
-//! or an interval. A thread that takes or returns a slot checks the slab's entry again under the
-//! owner's lock.
+//! Everything here is advice, read from atomics without a lock, and may be out of date. A thread
+//! that takes or returns a slot checks the slab's entry again under the owner's lock.
 //!
-//! The idea of moving blocks from sparse slabs into dense slabs is redis's active defragmentation,
-//! which uses the counts of jemalloc's bins.
+//! The idea is from redis's active defragmentation, which uses the counts of jemalloc's bins.
 //!
 //! Called by `cache`, `central` and `heap`.
 
@@ -40,23 +36,19 @@ use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::ticks::Kept;
 use crate::unit_list::{BySize, UnitList};
 
-/// Steps from empty to full.
 const STEPS: usize = 16;
-/// The fewest milliseconds between two surveys. Surveys take at most one part in [`SHARE`] of the
-/// time.
+/// The fewest milliseconds between surveys. These take at most one part in [`SHARE`] of the time.
 const INTERVAL_MS: u32 = 100;
 const SHARE: u64 = 100;
-/// The longest time of a survey in nanoseconds: a fixed part, and a part for each unit of the heap.
-/// A survey that takes longer was interrupted.
+/// The longest survey in nanoseconds: a part is for each unit. A longer one was interrupted.
 const LONGEST_NS: u64 = 50_000;
 const LONGEST_OF_UNIT_NS: u64 = 100;
 /// Slabs that the search for one block checks.
 const LOOKS: usize = 64;
-/// The most owners with a census.
 const OWNERS: usize = 4;
 
-/// The sparse slabs. The upper half is a step, the lower half a unit. Slabs of a lower step are
-/// sparse, and so are slabs of this step above the unit.
+/// The sparse slabs: a step (upper half) and a unit. Slabs of a lower step are sparse, and so are
+/// slabs of this step above the unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Cut(u64);
 
@@ -77,23 +69,21 @@ impl Cut {
     }
 }
 
-/// The step of a slab with `used` of `carved` slots in use. `used` is above 0 and below `carved`.
+/// `used` is above 0 and below `carved`.
 fn step(used: usize, carved: usize) -> usize {
     (used * STEPS / carved.max(1)).min(STEPS - 1)
 }
 
-/// The slabs of a class in a survey.
 #[derive(Clone, Copy)]
 struct Count {
     by_step: [u32; STEPS],
-    /// The slabs' slots in use.
     used: u64,
 }
 
 impl Count {
     const NONE: Self = Self { by_step: [0; STEPS], used: 0 };
 
-    /// The step of the cut, and how many slabs of this step stay. `None`: no slab can be emptied.
+    /// The cut's step, and how many of its slabs stay. `None`: no slab can be emptied.
     fn cut(&self, capacity: usize) -> Option<(usize, u32)> {
         let slabs: u32 = self.by_step.iter().sum();
         let needed = self.used.div_ceil(capacity as u64);
@@ -111,16 +101,15 @@ impl Count {
     }
 }
 
-/// A counted slab: its slots in use, and its step. A census does not count slabs with untouched
-/// slots. Nor does it count classes of whole pages, because the pages of their free slots go back
-/// to the kernel by themselves.
+/// A counted slab. Slabs with untouched slots do not count, nor do classes of whole pages: their
+/// free slots' pages go back to the kernel by themselves.
 struct Place {
     used: usize,
     step: usize,
 }
 
 impl Place {
-    /// The slab of `class` at `unit`. `None`: the slab is not counted.
+    /// `None`: the slab is not counted.
     fn of(unit: usize, class: usize) -> Option<Self> {
         let slab = Slab::at(&MAP, unit, class);
         let (carved, free) = (slab.carved(), slab.free());
@@ -131,18 +120,16 @@ impl Place {
     }
 }
 
-/// The data on one owner's slabs.
 struct Census {
     /// 0: no owner.
     owner: AtomicU32,
-    /// Held by the thread that makes a survey, or takes the census for another owner.
+    /// Held for a survey, or to take the census for another owner.
     turn: Kept<()>,
-    /// Whether there was a survey, and the time of the next survey.
+    /// Whether there was a survey, and when the next is due.
     is_surveyed: AtomicBool,
     again_ms: AtomicU32,
     cuts: [AtomicU64; CLASSES],
-    /// For each class, the slab that was found last, or is checked next. The number of slabs
-    /// checked in vain since then.
+    /// For each class: the slab that was found last, or is next; the slabs checked in vain since.
     last: [AtomicU32; CLASSES],
     missed: [AtomicU32; CLASSES],
 }
@@ -160,13 +147,11 @@ static CENSUSES: [Census; OWNERS] = [const {
 }; OWNERS];
 
 impl Census {
-    /// The census of an owner, if there is one.
     fn existing(owner: u32) -> Option<&'static Self> {
         CENSUSES.iter().find(|census| census.owner.load(Ordering::Relaxed) == owner)
     }
 
-    /// The census of an owner. If there is none, takes over a census that is unused, or whose
-    /// survey is old. `None`: all are in use.
+    /// An owner's census, else an unused one or one with an old survey. `None`: all are in use.
     fn of(owner: u32, now: u32) -> Option<&'static Self> {
         if let Some(census) = Self::existing(owner) {
             return Some(census);
@@ -174,7 +159,7 @@ impl Census {
         let is_old = |census: &&Self| census.is_due(now.wrapping_sub(INTERVAL_MS));
         let unused = CENSUSES.iter().find(|census| census.owner.load(Ordering::Relaxed) == 0);
         let census = unused.or_else(|| CENSUSES.iter().find(is_old))?;
-        // While this thread takes the census over, no thread makes a survey for it.
+        // Meanwhile no thread makes a survey for the census.
         let is_taken = census.turn.with(|()| {
             for cut in &census.cuts {
                 cut.store(Cut::NOTHING.0, Ordering::Relaxed);
@@ -190,14 +175,13 @@ impl Census {
         !self.is_surveyed.load(Ordering::Relaxed) || now.wrapping_sub(again).cast_signed() >= 0
     }
 
-    /// Makes a survey, if the last survey is too old and no other thread makes one now.
+    /// Makes a survey, if the last one is too old and no other thread makes one now.
     fn look(&self, now: u32) {
         if !self.is_due(now) {
             return;
         }
         self.turn.with(|()| {
-            // Checked again: another survey may have just ended. While the chunk is locked, the
-            // frontier is unknown.
+            // Another survey may have just ended. If the chunk is locked, the frontier is unknown.
             if self.is_due(now)
                 && let Some(usage) = chunk::usage_now()
             {
@@ -221,7 +205,7 @@ impl Census {
                 counts[class].used += place.used as u64;
             }
         });
-        // The cut of each class, and how many slabs of its step may still stay.
+        // Each class's cut, and how many slabs of its step may still stay.
         let mut cuts = [(Cut::NOTHING, 0); CLASSES];
         for (class, count) in counts.iter().enumerate() {
             if let Some((step, stay)) = count.cut(size_class::capacity(class)) {
@@ -247,13 +231,12 @@ impl Census {
         Cut(self.cuts[class].load(Ordering::Relaxed))
     }
 
-    /// Whether a slab of the owner should be emptied.
     fn is_sparse(&self, unit: usize, class: usize) -> bool {
         Place::of(unit, class).is_some_and(|place| self.cut(class).has(place.step, unit))
     }
 }
 
-/// Visits the owner's slabs below the frontier, with their classes, by address.
+/// By address, with their classes.
 fn each_slab(owner: u32, frontier: usize, mut visit: impl FnMut(usize, usize)) {
     let mut unit = 0;
     while unit < frontier {
@@ -270,7 +253,7 @@ fn each_slab(owner: u32, frontier: usize, mut visit: impl FnMut(usize, usize)) {
     }
 }
 
-/// Whether the slab of `class` at `unit`, which is `owner`'s, should be emptied.
+/// Whether the slab should be emptied.
 pub(crate) fn is_sparse(owner: u32, unit: usize, class: usize) -> bool {
     let now = os::coarse_ms();
     Census::of(owner, now).is_some_and(|census| {
@@ -280,9 +263,8 @@ pub(crate) fn is_sparse(owner: u32, unit: usize, class: usize) -> bool {
 }
 
 /// Takes a returned slot for a moved block, in a dense slab with the entry `mine`. `partial` has
-/// all slabs with returned slots. The owner has `slabs` slabs of the class. `unlist` removes a slab
-/// that has no more returned slots. The caller holds the owner's lock. `None`: the search found no
-/// dense slab.
+/// all slabs with returned slots; the owner has `slabs` slabs of the class. `unlist` removes a slab
+/// without more returned slots. The caller holds the owner's lock. `None`: no dense slab was found.
 pub(super) fn take(
     mine: Entry,
     partial: &UnitList<BySize>,
@@ -302,9 +284,8 @@ pub(super) fn take(
     Some(block.cast())
 }
 
-/// The slab for moved blocks: the next dense slab in `partial`. A search checks at most [`LOOKS`]
-/// slabs at a time. If a whole round has found nothing, there is no search until the next survey.
-/// See [`take`].
+/// The next dense slab in `partial`, among at most [`LOOKS`] slabs. If a whole round has found
+/// nothing, there is no search until the next survey.
 fn find(
     census: &Census,
     mine: Entry,
@@ -342,7 +323,7 @@ mod tests {
 
     use super::*;
 
-    /// Slabs of `capacity` slots with these numbers in use.
+    /// Slabs with these numbers of slots in use.
     fn count(used: &[usize], capacity: usize) -> Count {
         let mut count = Count::NONE;
         for &used in used {
@@ -379,7 +360,7 @@ mod tests {
             let Some((at, stays)) = count(&slabs, capacity).cut(capacity) else { continue };
             let mut stays = stays as usize;
             let (mut moved, mut room, mut emptied) = (0, 0, 0);
-            // The slabs are in the order of addresses.
+            // (In the order of addresses.)
             for &used in &slabs {
                 let step = step(used, capacity);
                 let is_emptied = step < at

@@ -7,18 +7,15 @@
 //!                        +--> block -> block -> ... -> null
 //! ```
 //!
-//! The depot is small: it holds a share of the bytes of the cache's slabs, between two bounds. A
-//! larger depot would save trips to the slabs, but would scatter the program's blocks. Slabs hand
-//! out returned slots by address. A chain hands out blocks in the order of their frees. (A program
-//! that builds and drops a search tree shows this. A depot of a quarter of the slabs saves 7 % of
-//! its instructions, and adds 10 % to its misses of a 2-MiB cache.)
+//! The depot is small: a share of the bytes of the cache's slabs, between two bounds. A larger
+//! depot would save trips to the slabs, but would scatter the program's blocks: slabs hand out
+//! returned slots by address, chains in the order of their frees.
 //!
-//! The depot may hold more bytes of blocks over 2 KiB, because few such blocks share the cost of a
-//! trip to a slab. These blocks return to their slabs before the process grows.
+//! The depot may hold more bytes of blocks over 2 KiB, because few of them share the cost of a trip
+//! to a slab. They return to their slabs before the process grows.
 //!
 //! Invariants: a chain has at least one block, and fewer than 2^16. Addresses of blocks fit 48
-//! bits: the kernel guarantees this unless a mapping asks for more. Only the holder of the
-//! ownership accesses a depot.
+//! bits: the kernel guarantees this unless a mapping asks for more.
 //!
 //! Called by the other files of `cache`.
 
@@ -30,7 +27,7 @@ use crate::remote::Block;
 use crate::size_class::{self, CLASSES, UNIT};
 use crate::sync::atomic::Ordering;
 
-/// Bytes that a depot may always hold, and that it may hold at most.
+/// Bytes that a depot may always hold, and hold at most.
 const FEW_BYTES: usize = 256 << 10;
 const MANY_BYTES: usize = 1 << 20;
 /// Between the two bounds: the bytes of the cache's slabs divided by this.
@@ -38,15 +35,13 @@ const SHARE: usize = 64;
 
 /// Large blocks in the depot may take the stash's bound divided by this.
 const SHARE_OF_STASH: usize = 4;
-/// The classes whose blocks are large.
 const LARGE_CLASSES: u128 = !0 << size_class::of(LARGE + 1);
 
 /// Two chains of at most this many blocks become one.
 const SHORT: usize = 8;
 
-/// A chain of free blocks of one class. The holder owns the blocks, and a function that takes a
-/// chain may write to them. So other files make a chain only by [`DepotChain::of`], and a chain
-/// cannot be copied.
+/// A chain of free blocks of one class. Its holder owns the blocks, so other files make chains only
+/// by [`DepotChain::of`], and a chain cannot be copied.
 #[must_use]
 pub(super) struct DepotChain {
     head: *mut Block,
@@ -56,18 +51,15 @@ pub(super) struct DepotChain {
 const COUNT_SHIFT: u32 = 48;
 const ADDRESS: usize = (1 << COUNT_SHIFT) - 1;
 
-/// The chains of one class. Zero is an empty depot.
+/// The chains of one class. All zero: an empty depot.
 pub(super) struct Depot {
     top: Cell<*mut Block>,
     blocks: Cell<usize>,
 }
 
 impl DepotChain {
-    /// No block.
     pub(super) const EMPTY: Self = Self { head: ptr::null_mut(), count: 0 };
 
-    /// The chain of `count` blocks whose first block is `head`.
-    ///
     /// # Safety
     ///
     /// The blocks are of one class and one owner, linked, free, and the caller's: in no other chain
@@ -76,12 +68,11 @@ impl DepotChain {
         Self { head, count }
     }
 
-    /// The first block. Null: the chain is empty.
+    /// Null: the chain is empty.
     pub(super) fn head(&self) -> *mut Block {
         self.head
     }
 
-    /// The number of blocks.
     pub(super) fn count(&self) -> usize {
         self.count
     }
@@ -96,15 +87,14 @@ impl DepotChain {
         block
     }
 
-    /// Joins the chains. The blocks of `other` come last.
+    /// The blocks of `other` come last.
     pub(super) fn before(self, other: Self) -> Self {
         // SAFETY: the last block of a chain that is the caller's.
         unsafe { Block::set_next(self.block(self.count), other.head) };
         Self { head: self.head, count: self.count + other.count }
     }
 
-    /// Splits the chain into its first `count` blocks and the other blocks. `count` is less than
-    /// the chain's length.
+    /// Splits the chain behind its first `count` blocks, which are not all.
     pub(super) fn cut(self, count: usize) -> (Self, Self) {
         let last = self.block(count);
         // SAFETY: the chain is the caller's, and longer than `count`.
@@ -116,7 +106,6 @@ impl DepotChain {
 }
 
 impl Depot {
-    /// An empty depot.
     pub(super) const fn new() -> Self {
         Self { top: Cell::new(ptr::null_mut()), blocks: Cell::new(0) }
     }
@@ -138,7 +127,6 @@ impl Depot {
         self.blocks.set(self.blocks.get() + chain.count);
     }
 
-    /// Blocks in all chains.
     pub(super) fn blocks(&self) -> usize {
         self.blocks.get()
     }
@@ -156,7 +144,6 @@ impl Depot {
         Some(DepotChain { head, count })
     }
 
-    /// Forgets all chains.
     pub(super) fn forget(&self) {
         self.top.set(ptr::null_mut());
         self.blocks.set(0);
@@ -164,8 +151,7 @@ impl Depot {
 }
 
 impl Cache {
-    /// Keeps a chain in the depot, and evicts other chains for it. If there is no room, returns the
-    /// chain to its slabs.
+    /// Keeps a chain, and evicts others for it. If there is no room, the chain goes to its slabs.
     pub(super) fn keep(&self, class: usize, chain: DepotChain) {
         let bytes = chain.count * size_class::size(class);
         let is_large = size_class::size(class) > LARGE;
@@ -184,27 +170,23 @@ impl Cache {
         }
     }
 
-    /// Bytes of small blocks that the depot may hold.
     fn depot_room(&self) -> usize {
         (self.slab_count.get() * UNIT / SHARE).clamp(FEW_BYTES, MANY_BYTES)
     }
 
-    /// Bytes of large blocks that the depot may hold. The lists alone hold too few blocks for a
-    /// phase of a program.
+    /// The lists alone hold too few large blocks for a phase of a program.
     fn depot_room_of_large(&self) -> usize {
         (stash::room_bytes() / SHARE_OF_STASH).max(FEW_BYTES)
     }
 
-    /// Before the process grows: returns the depot's large blocks to their slabs, down to
-    /// [`FEW_BYTES`].
+    /// Before the process grows: returns large blocks to their slabs, down to [`FEW_BYTES`].
     pub(super) fn shrink_depot_of_large(&self) {
         if self.large_depot_bytes.get() > FEW_BYTES {
             self.shrink_depot(true, FEW_BYTES);
         }
     }
 
-    /// Returns chains of small blocks, or of large blocks, until at most `most` bytes are left.
-    /// False: more bytes are left.
+    /// Returns chains of small or large blocks until `most` bytes are left. False: more are left.
     fn shrink_depot(&self, is_large: bool, most: usize) -> bool {
         loop {
             let large = self.large_depot_bytes.get();
@@ -219,22 +201,20 @@ impl Cache {
         }
     }
 
-    /// Takes the newest chain of `class` out of the depot.
     pub(super) fn undepot(&self, class: usize) -> Option<DepotChain> {
         let chain = self.bins[class].depot.pop()?;
         self.account(class, -(chain.count as isize));
         Some(chain)
     }
 
-    /// Returns a chain of `class` to its slabs. False: there is none.
+    /// Returns a chain to its slabs. False: there is none.
     pub(super) fn evict(&self, class: usize) -> bool {
         let Some(chain) = self.undepot(class) else { return false };
         self.distribute(class, chain);
         true
     }
 
-    /// Returns a chain of one of `classes` to its slabs. The classes take turns. False: no chain is
-    /// left.
+    /// Returns a chain of one of `classes`, in turn, to its slabs. False: none is left.
     fn evict_any(&self, classes: u128) -> bool {
         loop {
             let kept = self.kept.get() & classes;
@@ -252,7 +232,6 @@ impl Cache {
         }
     }
 
-    /// Counts blocks that enter the depot or leave it.
     fn account(&self, class: usize, blocks: isize) {
         let size = size_class::size(class) as isize;
         if size as usize > LARGE {

@@ -8,13 +8,11 @@
 //!                     one of 64, for calls of threads that share caches    ([`Shared`])
 //! ```
 //!
-//! **Pace.** Unless the user sets a rate, guarded blocks are drawn often and made rarely. The whole
-//! process makes at most one in [`PAUSE_MS`] milliseconds, by the clock of the slow paths. So
-//! guarded blocks cost about the same in any program.
+//! **Pace.** Unless the user sets a rate, guarded blocks are drawn often and made rarely: at most
+//! one in [`PAUSE_MS`] milliseconds. So they cost about the same in any program.
 //!
-//! A refill that is not drawn may make its caller *look* at the stack: a stack that has no guarded
-//! block gets one. A look costs a stack trace. So looks become rare while they find nothing new,
-//! and frequent when they find new stacks.
+//! A refill that is not drawn may make its caller *look* at the stack: a stack without a guarded
+//! block gets one. A look costs a stack trace, so looks become rare while they find nothing new.
 //!
 //! Called by `sampling` and `guard_draw`, by shared caches, and by `heap`.
 
@@ -30,27 +28,24 @@ use crate::sync::atomic::{
 /// The mean distance of samples in bytes. 0: nothing is sampled.
 static PERIOD: AtomicUsize = AtomicUsize::new(0);
 
-/// The mean distance of samples in bytes. 0: nothing is sampled.
 #[inline(always)]
 pub(crate) fn period() -> usize {
     PERIOD.load(Ordering::Relaxed)
 }
 
-/// Whether some slow paths check calls for samples or guards.
 static IS_WATCHED: AtomicBool = AtomicBool::new(false);
 
-/// Whether blocks are sampled, or some guarded.
+/// Whether blocks are sampled, or some guarded, so that slow paths check calls.
 #[inline(always)]
 pub(crate) fn is_watched() -> bool {
     IS_WATCHED.load(Ordering::Relaxed)
 }
 
-/// Updates [`is_watched`] after a change of the period or the rate.
 fn watch_again() {
     IS_WATCHED.store(period() != 0 || guards_are_watched(), Ordering::Relaxed);
 }
 
-/// Sets the period. Callers notify the caches.
+/// Callers notify the caches.
 pub(super) fn set_period(bytes: usize) {
     PERIOD.store(bytes, Ordering::Relaxed);
     watch_again();
@@ -59,7 +54,7 @@ pub(super) fn set_period(bytes: usize) {
     fence(Ordering::SeqCst);
 }
 
-/// Makes a new per-CPU entry or shared cache count its calls, by `count`, if blocks are sampled.
+/// Makes a new per-CPU entry or shared cache count its calls if blocks are sampled.
 pub(super) fn look_again(count: fn(bool)) {
     fence(Ordering::SeqCst);
     if period() != 0 {
@@ -73,35 +68,32 @@ pub(super) fn look_again(count: fn(bool)) {
 
 /// The mean distance of drawn blocks, in blocks. 0: none is drawn.
 static RATE: AtomicUsize = AtomicUsize::new(0);
-/// The time of the last guarded block, in milliseconds, or [`UNPACED`] if there is no pace.
+/// When the last guarded block was made, in milliseconds, or [`UNPACED`] if there is no pace.
 static LAST: AtomicU32 = AtomicU32::new(UNPACED);
 const UNPACED: u32 = u32::MAX;
 /// The rate if there is a pace.
 const PACED_RATE: usize = 1000;
-/// The fewest milliseconds between two guarded blocks.
 const PAUSE_MS: u32 = 3;
 /// The most refills between two looks.
 const LOOKS_MOST: u32 = 255;
 
-/// The mean distance of drawn blocks, in blocks. 0: none is drawn.
 #[inline(always)]
 pub(crate) fn rate() -> usize {
     RATE.load(Ordering::Relaxed)
 }
 
-/// Draws one of `every` blocks from now on. `None`: one of [`PACED_RATE`], with the pace. Called
-/// before any thread has a cache.
+/// Draws one of `every` blocks. `None`: one of [`PACED_RATE`], with the pace. Called before any
+/// thread has a cache.
 pub(crate) fn begin(every: Option<usize>) {
     if every.is_none() {
-        // A process that ends before its first guarded block pays for none.
+        // (A process that ends before its first guarded block pays for none.)
         LAST.store(os::coarse_ms().min(UNPACED - 1), Ordering::Relaxed);
     }
     RATE.store(every.unwrap_or(PACED_RATE).max(1), Ordering::Relaxed);
     watch_again();
 }
 
-/// [`begin`] for the hardened heap, whose own slow paths check ([`draws_apart`]). The slow paths of
-/// `cache` do not check.
+/// [`begin`] for the hardened heap, whose own slow paths check ([`draws_apart`]).
 pub(crate) fn begin_apart(every: Option<usize>) {
     APART.store(true, Ordering::Relaxed);
     AT_ONCE.store(AT_START, Ordering::Relaxed);
@@ -109,20 +101,17 @@ pub(crate) fn begin_apart(every: Option<usize>) {
     begin(every);
 }
 
-/// Guarded blocks that the hardened heap makes without a pause when a process starts, so that short
-/// programs have a chance, too.
+/// Guarded blocks without a pause when a hardened process starts, for short programs.
 const AT_START: u32 = 32;
-/// How many of these blocks are left.
+/// The number of these that is left.
 static AT_ONCE: AtomicU32 = AtomicU32::new(0);
 
 /// Early refills of the hardened heap when a process starts. Each looks at the stack and brings one
-/// block, so that the next call looks, too. In a small program, or at the start of a large one,
-/// each call site's first block gets a look.
+/// block, so that each call site's first block gets a look.
 const FIRST_REFILLS: u32 = 512;
-/// How many of these refills are left.
+/// The number of these that is left.
 static EARLY: AtomicU32 = AtomicU32::new(0);
 
-/// Whether the next refill of the hardened heap is an early one.
 #[inline]
 pub(crate) fn is_early() -> bool {
     EARLY.load(Ordering::Relaxed) > 0
@@ -131,13 +120,11 @@ pub(crate) fn is_early() -> bool {
 /// Whether the hardened heap draws, instead of `cache`.
 static APART: AtomicBool = AtomicBool::new(false);
 
-/// Whether the slow paths of `cache` look.
 fn guards_are_watched() -> bool {
     rate() != 0 && !APART.load(Ordering::Relaxed)
 }
 
-/// The hardened heap's refills before the next look, and the pause after this look, if it finds
-/// nothing.
+/// The hardened heap's refills before the next look, and the pause if this look finds nothing.
 static TO_LOOK: AtomicU32 = AtomicU32::new(0);
 static LOOK_PAUSE: AtomicU32 = AtomicU32::new(0);
 
@@ -163,31 +150,28 @@ pub(crate) fn draws_apart(blocks: usize) -> Option<Draw> {
     is_time(os::coarse_ms()).then_some(Draw::IfNew)
 }
 
-/// Notes whether a look of [`draws_apart`] has found a new stack.
 pub(crate) fn looked_apart(found: bool) {
     let pause = next_pause(LOOK_PAUSE.load(Ordering::Relaxed), found);
     LOOK_PAUSE.store(pause, Ordering::Relaxed);
     TO_LOOK.store(pause, Ordering::Relaxed);
 }
 
-/// Refills between a look and the next look. `found`: the look has found a new stack.
+/// Refills until the next look. `found`: a look has found a new stack.
 pub(super) fn next_pause(pause: u32, found: bool) -> u32 {
     if found { 0 } else { (2 * pause + 1).min(LOOKS_MOST) }
 }
 
-/// Whether the pace allows a guarded block now.
 pub(super) fn is_time(now: u32) -> bool {
     let last = LAST.load(Ordering::Relaxed);
     last == UNPACED || is_later(now, last) || AT_ONCE.load(Ordering::Relaxed) > 0
 }
 
-/// Whether the pause is over at `now`, which a slow path may have read before `last`.
+/// A slow path may have read `now` before `last`.
 fn is_later(now: u32, last: u32) -> bool {
     now.wrapping_sub(last).cast_signed() >= PAUSE_MS.cast_signed()
 }
 
-/// Claims the next guarded block. False: another thread makes a guarded block now, or has just made
-/// one.
+/// Claims the next guarded block. False: another thread makes one, or has just made one.
 pub(crate) fn take_turn() -> bool {
     let last = LAST.load(Ordering::Relaxed);
     if last == UNPACED || sync::take_one(&AT_ONCE).is_some() {
@@ -200,17 +184,14 @@ pub(crate) fn take_turn() -> bool {
             .is_ok()
 }
 
-/// The reason for a guarded block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Draw {
-    /// The block was drawn.
     Drawn,
-    /// The block is made only if its stack is new.
+    /// Made only if its stack is new.
     IfNew,
 }
 
-/// The distance to the next draw, including the drawn block: `mean` on average. If `mean` is 0:
-/// effectively never.
+/// The distance to the next draw, which is included: `mean` on average. 0: effectively never.
 fn distance(random: &mut u64, mean: usize) -> usize {
     match mean {
         0 => usize::MAX / 2,
@@ -223,7 +204,7 @@ fn seed(of: usize) -> u64 {
     of as u64 ^ os::now_ns().rotate_left(32) | 1
 }
 
-/// A thread's countdown. Zero: nothing is drawn.
+/// A thread's countdown. All zero: nothing is drawn.
 pub(super) struct Countdown {
     /// Blocks or bytes to the next draw, which is included.
     left: Cell<usize>,
@@ -231,30 +212,26 @@ pub(super) struct Countdown {
 }
 
 impl Countdown {
-    /// Begins, with draws at a mean distance of `mean`.
     pub(super) fn begin(&self, mean: usize) {
         self.random.set(seed(core::ptr::from_ref(self).addr()));
         self.draw(mean);
     }
 
-    /// Ends the draws.
     pub(super) fn end(&self) {
         self.left.set(0);
     }
 
-    /// Blocks or bytes to the next draw. 0: nothing is drawn.
     #[inline(always)]
     pub(super) fn left(&self) -> usize {
         self.left.get()
     }
 
-    /// Counts `amount`, which is less than [`Countdown::left`].
+    /// `amount` is less than [`Countdown::left`].
     #[inline(always)]
     pub(super) fn pass(&self, amount: usize) {
         self.left.set(self.left.get() - amount);
     }
 
-    /// Chooses the distance to the next draw.
     #[cold]
     pub(super) fn draw(&self, mean: usize) {
         let mut random = self.random.get();
@@ -263,8 +240,8 @@ impl Countdown {
     }
 }
 
-/// Countdowns for calls that are counted one by one. Each countdown serves a CPU, or some of the
-/// shared caches or threads, so that few threads use it at a time.
+/// Countdowns for calls that are counted one by one. Few threads use one at a time: each serves a
+/// CPU, or some of the shared caches or threads.
 pub(crate) struct Shared([SharedCountdown; COUNTDOWNS]);
 
 const COUNTDOWNS: usize = 64;
@@ -283,15 +260,13 @@ impl Shared {
         )
     }
 
-    /// Begins all countdowns anew, with draws at a mean distance of `mean`.
     pub(crate) fn begin(&self, mean: usize) {
         for countdown in &self.0 {
             countdown.draw(mean);
         }
     }
 
-    /// Counts `amount` for a call on the CPU, or of the shared cache, with this number. True: the
-    /// call is drawn.
+    /// Counts `amount` for a call on the CPU, or of the shared cache, `number`. True: it is drawn.
     #[inline(always)]
     pub(crate) fn counts_out(&self, number: usize, amount: usize, mean: usize) -> bool {
         let countdown = &self.0[number % COUNTDOWNS];
@@ -308,7 +283,6 @@ impl Shared {
         true
     }
 
-    /// [`Shared::counts_out`] for a call of the calling thread.
     #[inline(always)]
     pub(crate) fn counts_out_here(&self, amount: usize, mean: usize) -> bool {
         let token = os::thread_token() as u64;
@@ -327,11 +301,10 @@ impl SharedCountdown {
     }
 }
 
-/// Countdowns for refills of shared caches, and for large blocks of their threads.
+/// For refills of shared caches, and for large blocks of their threads.
 static REFILLS: Shared = Shared::new();
 
-/// Counts `blocks` that a refill of a shared cache brings, or one block that comes from no list.
-/// True: the call is drawn.
+/// Counts the `blocks` of a shared cache's refill, or one block from no list. True: it is drawn.
 pub(crate) fn draws_shared(blocks: usize) -> bool {
     REFILLS.counts_out_here(blocks, rate()) && is_time(os::coarse_ms())
 }
@@ -348,8 +321,7 @@ mod tests {
             let draws = 20_000;
             let sum: u64 = (0..draws).map(|_| distance(&mut random, rate) as u64).sum();
             let mean = sum as f64 / f64::from(draws);
-            // The standard deviation equals the mean, so the mean of 20,000 draws deviates by a
-            // 140th.
+            // The standard deviation is the mean, so 20,000 draws' mean deviates by a 140th.
             assert!((mean / rate as f64 - 1.0).abs() < 0.1, "{rate}: {mean}");
         }
     }

@@ -1,9 +1,9 @@
 //! Forced-slow lists: they bring a quiet program to the slow paths, which look after its memory.
 //!
 //! There is no background thread, and the lists alone serve a program that allocates little. So a
-//! cache forces its lists slow as soon as pages wait to go back, and then once a tick. (A tick of
-//! the coarse clock takes a few milliseconds.) The fast paths find the lists both empty and full,
-//! so each call *polls*: it reaches a slow path.
+//! cache forces its lists slow as soon as pages wait to go back, and then once a tick (a few
+//! milliseconds). The fast paths find the lists both empty and full, so each call *polls*: it
+//! reaches a slow path.
 //!
 //! ```text
 //!   list          head null, room 0      malloc finds no block, free finds no room
@@ -13,17 +13,14 @@
 //! The blocks that are kept back ([`ForcedSlow`]) serve the first few polls at a list. Later polls
 //! show that the program is busy, and the list gets its blocks back. A poll after a pause
 //! ([`Polls`]) comes from a quiet program, so the count starts anew. So a tick costs a busy thread
-//! a few slow operations among millions, and a quiet thread polls with each operation. A list that
-//! a busy thread does not use stays forced slow, so its next use polls.
+//! a few slow operations, and a quiet thread polls with each operation. A list that a busy thread
+//! does not use stays forced slow, so its next use polls.
 //!
-//! This file forces the lists of a thread's own cache slow. The first few polls of the cache in a
-//! tick count for no list. A shared cache polls as a whole (`maintenance`) before its lists are
-//! forced slow.
+//! The first few polls of a thread's own cache in a tick count for no list. A shared cache polls as
+//! a whole (`maintenance`) before its lists are forced slow.
 //!
 //! Invariants: a forced-slow list is empty, or a slow path is handling the one block in it. (A
-//! shared cache's list may also have blocks that signal handlers left.) Only the thread itself
-//! touches its lists, and visitors never do. The lists of a shared cache belong to the holder of
-//! its lock.
+//! shared cache's list may also have blocks that signal handlers left.) Visitors never touch lists.
 //!
 //! Called by the slow paths of `cache`, and by `maintenance`.
 
@@ -42,22 +39,19 @@ const POLLS_A_LIST: u8 = 2;
 /// A program is quiet if it polls at least this many nanoseconds after its last poll.
 pub(super) const PAUSE_NS: u64 = 20_000;
 
-/// The blocks of a forced-slow list. Zero: the list is not forced slow.
+/// The blocks of a forced-slow list. All zero: the list is not forced slow.
 pub(super) struct ForcedSlow {
     head: Cell<*mut Block>,
     count: Cell<u32>,
     is_on: Cell<bool>,
-    /// The list stays forced slow for this many more polls.
     pub(super) polls_left: Cell<u8>,
 }
 
 impl ForcedSlow {
-    /// Whether the list is forced slow.
     pub(super) fn is_on(&self) -> bool {
         self.is_on.get()
     }
 
-    /// The number of blocks that are kept back.
     pub(super) fn count(&self) -> usize {
         self.count.get() as usize
     }
@@ -67,7 +61,7 @@ impl ForcedSlow {
         if self.is_on() { self.polls_left.get() } else { 0 }
     }
 
-    /// Keeps the list's blocks back: from now on the list is forced slow.
+    /// From now on the list is forced slow.
     pub(super) fn put(&self, chain: &DepotChain) {
         debug_assert!(self.head.get().is_null());
         self.head.set(chain.head());
@@ -75,17 +69,15 @@ impl ForcedSlow {
         self.is_on.set(true);
     }
 
-    /// Ends the list's forced-slow state, and returns its blocks.
     pub(super) fn take(&self) -> DepotChain {
         self.is_on.set(false);
-        // SAFETY: the chain has the blocks that `put` and `push` have added and `pop` has not
-        // removed. The list forgets them here.
+        // SAFETY: the blocks that `put` and `push` added and `pop` left. The list forgets them.
         unsafe {
             DepotChain::of(self.head.replace(ptr::null_mut()), self.count.replace(0) as usize)
         }
     }
 
-    /// Takes out the first block. Null: there is none.
+    /// Null: there is none.
     pub(super) fn pop(&self) -> *mut Block {
         let block = self.head.get();
         if !block.is_null() {
@@ -96,7 +88,7 @@ impl ForcedSlow {
         block
     }
 
-    /// Puts in a block, which is free and the caller's.
+    /// The block is free and the caller's.
     fn push(&self, block: *mut Block) {
         // SAFETY: a free block, which is the caller's.
         unsafe { Block::set_next(block, self.head.get()) };
@@ -104,33 +96,31 @@ impl ForcedSlow {
         self.count.set(self.count.get() + 1);
     }
 
-    /// In a forked child: forgets the list, which may have been changing.
+    /// In a forked child: the list may have been changing.
     pub(super) fn forget_after_fork(&self) {
         let _forgotten = self.take();
     }
 }
 
-/// The polls of a cache that are left in this tick, and the time of the last noted poll. All-zero
-/// bytes: no polls.
+/// A cache's polls that are left in this tick, and the time of the last noted poll.
 pub(super) struct Polls {
     pub(super) left: Cell<u32>,
     at_ns: Cell<u64>,
 }
 
 impl Polls {
-    /// Nanoseconds since the last poll that was noted.
+    /// Nanoseconds since the last noted poll.
     pub(super) fn since(&self) -> u64 {
         os::now_ns().saturating_sub(self.at_ns.get())
     }
 
-    /// Notes a poll. Returns the nanoseconds since the last noted poll.
     pub(super) fn note(&self) -> u64 {
         let since = self.since();
         self.at_ns.set(self.at_ns.get() + since);
         since
     }
 
-    /// Counts a poll. False: none was left.
+    /// False: none was left.
     fn count(&self) -> bool {
         let fewer = self.left.get().checked_sub(1);
         self.left.set(fewer.unwrap_or(0));
@@ -139,7 +129,6 @@ impl Polls {
 }
 
 impl Cache {
-    /// Forces all lists slow.
     pub(super) fn force_all_slow(&self) {
         if self.is_heap() {
             return;
@@ -165,14 +154,14 @@ impl Cache {
         self.bins[class].forced_slow.put(&chain);
     }
 
-    /// Moves new blocks of `class` from the list to the chain that is kept back.
+    /// Keeps new blocks in the list of `class` back.
     pub(super) fn stay_forced_slow(&self, class: usize) {
         if self.bins[class].forced_slow.is_on() {
             self.force_slow(class);
         }
     }
 
-    /// Forces the list of `class`, which was too long, slow again, unless its polls are used up.
+    /// Forces the list, which was too long, slow again, unless its polls are used up.
     pub(super) fn force_slow_again(&self, class: usize) {
         if self.count_poll(class) && !self.bins[class].forced_slow.is_on() {
             self.scavenger.are_forced_slow.set(true);
@@ -180,7 +169,7 @@ impl Cache {
         }
     }
 
-    /// Restores the list of `class`, which is empty.
+    /// Ends the forced-slow state of the list of `class`, which is empty.
     pub(super) fn restore(&self, class: usize) {
         let bin = &self.bins[class];
         if bin.forced_slow.is_on() {
@@ -190,7 +179,6 @@ impl Cache {
         }
     }
 
-    /// Restores all lists.
     pub(super) fn restore_lists(&self) {
         if self.scavenger.are_forced_slow.replace(false) {
             for class in 0..self.bins.len() {
@@ -199,8 +187,7 @@ impl Cache {
         }
     }
 
-    /// Answers a `malloc` that polls because the list of `class` is forced slow. Null: the list has
-    /// no block, or a sample is due.
+    /// Answers a `malloc` that polls. Null: the list has no block, or a sample is due.
     #[cold]
     #[inline(never)]
     pub(super) fn pop_forced_slow(&self, class: usize) -> *mut Block {
@@ -216,12 +203,11 @@ impl Cache {
         forced_slow.pop()
     }
 
-    /// Answers a `free` that polled because the list of `class` is forced slow. False: the list is
-    /// restored, and too long.
+    /// Answers a `free` that polls. False: the list is restored, and too long.
     #[cold]
     #[inline(never)]
     pub(super) fn push_forced_slow(&self, class: usize) -> bool {
-        // The list has one block, the freed one. If that block is due, it is aside (`sampling`).
+        // The list has one block, the freed one, which is aside if it is due (`sampling`).
         let block = self.take_all_listed(class);
         let room = &self.hot.list(class).room;
         room.set(room.get() + 1);
@@ -244,7 +230,7 @@ impl Cache {
         }
     }
 
-    /// Counts a poll at the list of `class`. False: the polls were used up.
+    /// False: the polls were used up.
     fn count_poll(&self, class: usize) -> bool {
         let (polls, own) = (&self.scavenger.polls, &self.bins[class].forced_slow.polls_left);
         if polls.count() {

@@ -8,16 +8,14 @@
 //!                       +--- stays in the list ----+ +--- back to the depot --->
 //! ```
 //!
-//! Only refills check: `malloc` and `free` have the same instructions as without guards. A refill
-//! counts the blocks that it puts into the list. If the countdown (`draw`) ends among them, the
-//! list is cut before that block, and the call that finds the list empty is drawn. So each position
-//! in a list has the same chance. If all refills of a program come from one call, other calls are
-//! drawn, too. Blocks that go back to the depot are not counted. This changes no chances, because
-//! the distribution has no memory.
+//! Only refills check, not `malloc` and `free`. A refill counts the blocks that it puts into the
+//! list. If the countdown (`draw`) ends among them, the list is cut before that block, and the call
+//! that finds the list empty is drawn. So each position in a list has the same chance. If all
+//! refills of a program come from one call, other calls are drawn, too. Blocks that go back to the
+//! depot are not counted, which changes no chances: the distribution has no memory.
 //!
-//! Blocks that a thread frees and takes again from its list are not counted: the rate is per block
-//! that enters a list. With a rate of 1 each refill is drawn, so no list is ever filled, and every
-//! call is drawn.
+//! Blocks that a thread frees and takes again from its list are not counted. With a rate of 1 each
+//! refill is drawn, so no list is ever filled, and every call is drawn.
 //!
 //! Called by the slow paths of `cache`, and by `heap`.
 
@@ -27,30 +25,27 @@ use super::Cache;
 use super::draw::{Countdown, Draw, is_time, next_pause, rate};
 use crate::os;
 
-/// No [`Draw`], and each kind of [`Draw`], as numbers.
+/// No [`Draw`], and each kind of [`Draw`].
 const NOTHING: u8 = 0;
 const DRAWN: u8 = 1;
 const IF_NEW: u8 = 2;
 
-/// A thread's draws. Zero: draws nothing.
+/// A thread's draws. All zero: none.
 pub(crate) struct GuardDraw {
-    /// Blocks up to the next drawn block, which is included.
+    /// Blocks to the next drawn block, which is included.
     countdown: Countdown,
     /// Classes whose next refill is drawn.
     due: Cell<u128>,
-    /// The kind of block for the call whose refill has just failed: a [`Draw`] as a number. 0 is no
-    /// draw, because a cache begins as zeros.
+    /// The kind of block for the call whose refill has just failed, or 0.
     pending: Cell<u8>,
     /// Whether the next refill is not checked.
     skips: Cell<bool>,
-    /// Refills before the next check for a new stack, and the pause after this check, if it finds
-    /// none.
+    /// Refills before the next check for a new stack, and the pause if this check finds none.
     to_look: Cell<u32>,
     pause: Cell<u32>,
 }
 
 impl GuardDraw {
-    /// Whether blocks are drawn.
     #[inline(always)]
     pub(crate) fn is_on(&self) -> bool {
         self.countdown.left() != 0
@@ -61,8 +56,7 @@ impl GuardDraw {
         self.pending.get() != NOTHING
     }
 
-    /// The kind of block for the call whose refill failed. `None`: there was no memory, or no
-    /// failure.
+    /// The kind of block for the call whose refill failed. `None`: no memory, or no failure.
     pub(crate) fn take_pending(&self) -> Option<Draw> {
         match self.pending.replace(NOTHING) {
             NOTHING => None,
@@ -71,7 +65,7 @@ impl GuardDraw {
         }
     }
 
-    /// Counts a block that comes from no list. True: the block is drawn.
+    /// A block that comes from no list. True: it is drawn.
     pub(crate) fn count_one(&self) -> bool {
         let left = self.countdown.left();
         if left > 1 {
@@ -85,13 +79,12 @@ impl GuardDraw {
         is_time(os::coarse_ms())
     }
 
-    /// If `skips`, the next refill is not checked, because no guarded block is possible. Else it is
-    /// checked.
+    /// Whether the next refill is unchecked, because no guarded block is possible.
     pub(crate) fn skip(&self, skips: bool) {
         self.skips.set(skips);
     }
 
-    /// Notes whether a check has found a new stack.
+    /// `found`: a check has found a new stack.
     pub(crate) fn looked(&self, found: bool) {
         self.pause.set(next_pause(self.pause.get(), found));
         self.to_look.set(self.pause.get());
@@ -99,7 +92,7 @@ impl GuardDraw {
 }
 
 impl Cache {
-    /// Begins to draw, if the process draws guarded blocks. A thread is about to get the cache.
+    /// A thread is about to get the cache.
     pub(super) fn begin_guards(&self) {
         let draw = &self.guard_draw;
         if rate() == 0 || self.is_heap() {
@@ -111,14 +104,13 @@ impl Cache {
         self.watch(true);
     }
 
-    /// Ends the draws.
     pub(super) fn end_guards(&self) {
         self.guard_draw.countdown.end();
         self.watch(self.sampling.is_on());
     }
 
-    /// Checks a refill of `class`, whose list is empty. False: the refill is drawn, or its caller
-    /// must check the stack. [`GuardDraw::take_pending`] says which.
+    /// Checks a refill of `class`, whose list is empty. False: [`GuardDraw::take_pending`] says
+    /// whether the refill is drawn, or its caller must check the stack.
     pub(super) fn draws_guarded(&self, class: usize) -> bool {
         let draw = &self.guard_draw;
         let left = draw.countdown.left();
@@ -149,8 +141,7 @@ impl Cache {
         true
     }
 
-    /// Counts the blocks that a refill has put into the list of `class`, and cuts the list before
-    /// the drawn block.
+    /// Counts the blocks of a refill, and cuts the list before the drawn block.
     pub(super) fn count_for_guards(&self, class: usize) {
         let (draw, listed) = (&self.guard_draw, self.length(class));
         let left = draw.countdown.left();

@@ -11,15 +11,13 @@
 //! ```
 //!
 //! A block that another thread frees reaches an exclusive cache by a batch, a push and a drain.
-//! Until then no thread uses its memory. A CPU's arrays hand out the block at the next `malloc`. So
-//! with `cache=auto`, a thread that hands over many blocks uses its CPU's arrays. Any other thread
-//! keeps its cache, whose paths are shorter.
-//!
-//! Blocks in use become common with their slabs, so every thread frees them by the short path.
+//! Until then no thread uses its memory. A CPU's arrays hand it out at the next `malloc`. So with
+//! `cache=auto`, a thread that hands over many blocks uses its CPU's arrays. Any other thread keeps
+//! its cache, whose paths are shorter.
 //!
 //! Invariants: a slab changes owners under its class's lock. A thread that has read the old entry
-//! sends its block to the old owner, which sends the block on. Blocks of a stolen slab in the old
-//! owner's lists go the same way (`visit`).
+//! sends its block to the old owner, which sends it on. Blocks of a stolen slab in the old owner's
+//! lists go the same way (`visit`).
 //!
 //! Called by `heap` (giving up) and by `outgoing` (counting).
 
@@ -30,29 +28,24 @@ use crate::slab::Slab;
 use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 /// A thread that hands over this many blocks, both ways, per millisecond of CPU time should use its
-/// CPU's arrays. (CPU time, because wall time would hide threads that work in bursts or share a
-/// CPU.)
+/// CPU's arrays. (Wall time would hide threads that work in bursts or share a CPU.)
 const BLOCKS_A_MS: u64 = 250;
 /// Blocks between two readings of the clock.
 const LOOK: u32 = 256;
-/// A thread gives its cache up when its ticks above the rate, less its ticks below, reach this
-/// number.
+/// A thread gives its cache up when its ticks above the rate, less those below, reach this.
 const TICKS: u32 = 2;
 
-/// Requests to a thread: to give its cache up, and to check whether its blocks are sampled.
+/// Requests to a thread: give the cache up; check whether its blocks are sampled.
 const GIVE_UP: u8 = 1;
 const FOLLOW_SAMPLING: u8 = 2;
 
-/// Whether threads of this process hand over many blocks.
 static IS_MUCH: AtomicBool = AtomicBool::new(false);
 
-/// Whether threads hand over so many blocks that a new thread should get no cache of its own.
+/// Whether so many blocks are handed over that new threads should get no cache of their own.
 pub(crate) fn is_much_handed_over() -> bool {
     IS_MUCH.load(Ordering::Relaxed)
 }
 
-/// A cache's hand-over counters. Zero: no blocks yet.
-///
 /// Atomics, because visitors add the blocks that they drain. A lost update does not matter.
 pub(super) struct HandOver {
     /// Blocks that came or went since the last reading of the clock.
@@ -63,13 +56,11 @@ pub(super) struct HandOver {
     blocks: AtomicU64,
     /// Ticks with many blocks, less ticks with few.
     ticks: AtomicU32,
-    /// Pending requests: `GIVE_UP`, `FOLLOW_SAMPLING`.
     asked: AtomicU8,
 }
 
 impl HandOver {
-    /// A thread begins to use the cache. (Earlier threads' ticks count: some threads live only for
-    /// a few ticks.)
+    /// A thread begins to use the cache. (Earlier threads' ticks count, too.)
     pub(super) fn begin(&self) {
         self.cpu_ns.store(0, Ordering::Relaxed);
     }
@@ -97,7 +88,6 @@ impl HandOver {
         }
     }
 
-    /// Ends a tick of the clock.
     fn end_tick(&self) {
         let (now, before) = (os::thread_cpu_ns(), self.cpu_ns.load(Ordering::Relaxed));
         self.cpu_ns.store(now, Ordering::Relaxed);
@@ -115,25 +105,21 @@ impl HandOver {
 }
 
 impl Cache {
-    /// Whether the cache's thread should give the cache up, if the thread can use anything else.
     #[inline(always)]
     pub(crate) fn should_be_given_up(&self) -> bool {
         self.hand_over.asked.load(Ordering::Relaxed) & GIVE_UP != 0
     }
 
-    /// Whether any request to the cache's thread is pending.
     #[inline(always)]
     pub(crate) fn is_asked(&self) -> bool {
         self.hand_over.asked.load(Ordering::Relaxed) != 0
     }
 
-    /// Whether a request to begin or end sampling is pending.
     #[inline(always)]
     pub(crate) fn is_asked_to_follow_sampling(&self) -> bool {
         self.hand_over.asked.load(Ordering::Relaxed) & FOLLOW_SAMPLING != 0
     }
 
-    /// Requests the cache's thread to begin or end sampling (`sampling`).
     #[cfg_attr(
         not(feature = "debug"),
         allow(dead_code, reason = "nothing is sampled without stacks")
@@ -142,7 +128,6 @@ impl Cache {
         self.hand_over.asked.fetch_or(FOLLOW_SAMPLING, Ordering::Relaxed);
     }
 
-    /// Clears the request to begin or end sampling.
     pub(super) fn no_longer_asked_to_follow_sampling(&self) {
         // Acquire: later reads see the stores before the request.
         self.hand_over.asked.fetch_and(!FOLLOW_SAMPLING, Ordering::Acquire);
@@ -153,13 +138,13 @@ impl Cache {
         self.hand_over.count(blocks);
     }
 
-    /// Withdraws the request to give the cache up, because the cache's thread can use nothing else.
+    /// Withdraws the request: the cache's thread can use nothing else.
     pub(crate) fn stays_in_use(&self) {
         self.hand_over.asked.fetch_and(!GIVE_UP, Ordering::Relaxed);
     }
 
-    /// Hands all slabs to the common owner. The caller has entered the cache and allocates no more
-    /// from it.
+    /// Hands all slabs to the common owner. The caller has entered the cache, and leaves it for
+    /// good.
     pub(crate) fn hand_slabs_over(&self) {
         self.stays_in_use();
         self.keeps_units.set(false);
@@ -171,7 +156,7 @@ impl Cache {
         }
     }
 
-    /// Removes a slab, which becomes another owner's.
+    /// The slab becomes another owner's.
     pub(super) fn part_with(&self, slab: Slab<'_>) {
         let bin = &self.bins[slab.class];
         if slab.is_listed() {

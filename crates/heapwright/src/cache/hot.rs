@@ -10,14 +10,13 @@
 //! ```
 //!
 //! An address map entry, exclusive-ored with the tag, is the offset of the list that a block goes
-//! to. A request's size less one, rounded down to a multiple of 16, is the offset of the list that
-//! its block comes from. So neither path computes an index.
+//! to. A request's size less one, rounded down to a multiple of 16, is the offset of the list to
+//! take from. So neither path computes an index.
 //!
 //! Invariants: only the owner touches a hot part. Blocks in a list are free, linked, and of the
 //! list's class and owner. Entries below `limit` can be read.
 //!
-//! Threads without a cache of their own have a [`HotStub`] instead. It has the same bytes, but many
-//! threads read it. So it is a type of its own, which is `Sync`.
+//! Threads without a cache of their own have a [`HotStub`] instead: the same bytes, and `Sync`.
 //!
 //! Called by `heap`'s fast paths, and by the other files of `cache`.
 
@@ -31,22 +30,20 @@ use crate::request::{Origin, Return, Said};
 use crate::size_class::{self, CLASSES, SLAB_MAX, UNIT_SHIFT};
 use crate::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
-/// The free blocks of one class: 16 bytes, so that an address map entry's kind is the offset of its
-/// list.
+/// The free blocks of one class: 16 bytes, so that an entry's kind is the offset of its list.
 ///
-/// Only the owner touches a list. So `room` is plain memory, and the compiler may count in one
-/// instruction. The head is an atomic: the heads of the per-CPU entry's lists change while other
-/// threads read them.
+/// `room` is plain memory, so that the compiler may count in one instruction. The head is an
+/// atomic: the heads of the per-CPU entry's lists change while other threads read them.
 #[repr(C)]
 pub(crate) struct List {
     pub(super) head: Head,
-    /// How many more blocks the list takes. Below zero, the list is too long.
+    /// How many more blocks the list takes. Below zero: the list is too long.
     pub(super) room: Cell<i32>,
     /// The class's reciprocal, here so that `free` needs no other table.
     pub(super) reciprocal: u32,
 }
 
-/// The first block of a list. An atomic whose loads and stores compile to plain loads and stores.
+/// The first block of a list. Its loads and stores compile to plain loads and stores.
 pub(super) struct Head(AtomicPtr<Block>);
 
 impl Head {
@@ -64,7 +61,7 @@ impl Head {
         self.0.store(block, Ordering::Relaxed);
     }
 
-    /// Replaces the first block and returns it. The list is the calling thread's.
+    /// The list is the calling thread's.
     pub(super) fn replace(&self, block: *mut Block) -> *mut Block {
         let before = self.get();
         self.set(block);
@@ -79,7 +76,6 @@ const _: () = assert!(offset_of!(List, room) == 8);
 const _: () = assert!(offset_of!(List, reciprocal) == 12);
 
 impl List {
-    /// Takes out the newest block. Null: there is none.
     #[inline(always)]
     pub(crate) fn pop(&self) -> *mut Block {
         match self.pop_open() {
@@ -88,8 +84,7 @@ impl List {
         }
     }
 
-    /// Takes out the newest block. `Err`: there is none. The value is true if the list is closed in
-    /// favour of the CPU's arrays.
+    /// Takes out the newest block. `Err`: there is none; true: the CPU's arrays have the blocks.
     #[inline(always)]
     pub(crate) fn pop_open(&self) -> Result<*mut Block, bool> {
         let block = self.head.get();
@@ -124,8 +119,8 @@ impl List {
     }
 }
 
-/// Bits that a stub changes in the common owner's tag. So the tag mismatch of a common slab's entry
-/// says where the block goes: to a shared cache, or to the CPU's arrays.
+/// Bits that a stub changes in the common owner's tag, so that the mismatch of a common slab's
+/// entry says where the block goes: to a shared cache, or to the CPU's arrays.
 pub(crate) const BIASED_TO_SHARED: usize = 1 << 30;
 pub(crate) const BIASED_TO_CPU: usize = 1 << 31;
 
@@ -169,27 +164,21 @@ impl Mismatch {
         self.0 - BIASED_TO_SHARED
     }
 
-    /// The list's class, for a mismatch with [`Mismatch::is_mine`], [`Mismatch::is_to_cpu`] or
-    /// [`Mismatch::is_to_shared`].
     pub(crate) fn class(self) -> usize {
         (self.0 & (BIASED_TO_SHARED - 1)) / CLASS_STEP
     }
 
-    /// The mismatch exclusive-ored with a further tag.
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     #[inline(always)]
     pub(super) fn without(self, tag: usize) -> Self {
         Self(self.0 ^ tag)
     }
 
-    /// The mismatch as a number, for the sequences.
     #[inline(always)]
     pub(crate) fn bits(self) -> usize {
         self.0
     }
 
-    /// The mismatch with these [`Mismatch::bits`].
-    ///
     /// # Safety
     ///
     /// `bits` comes from [`Mismatch::bits`].
@@ -202,8 +191,7 @@ impl Mismatch {
 pub(super) const BATCH: u64 = 32;
 const BATCH_BYTES: u64 = 64 << 10;
 
-/// The weight of a block of each class in a batch: one block in the upper half, its bytes in the
-/// lower half.
+/// The weight of a block in a batch: one block in the upper half, its bytes in the lower half.
 static WEIGHTS: [u64; CLASSES] = {
     let mut weights = [0; CLASSES];
     let mut class = 0;
@@ -213,28 +201,26 @@ static WEIGHTS: [u64; CLASSES] = {
     }
     weights
 };
-/// The weight of a batch that is due has one of these bits. A due batch is sent at once, so neither
-/// half exceeds twice its bound.
+/// The weight of a due batch has one of these bits. Neither half exceeds twice its bound.
 const DUE: u64 = BATCH << 32 | BATCH_BYTES;
 const _: () = assert!(BATCH.is_power_of_two() && BATCH_BYTES.is_power_of_two());
 const _: () = assert!(SLAB_MAX as u64 <= BATCH_BYTES);
 
-/// Blocks on their way to another owner. Zero is an empty batch.
+/// Blocks on their way to another owner. All zero: an empty batch.
 #[repr(C)]
 pub(super) struct Outgoing {
-    /// The tag of the batch's owner, exclusive-ored with the cache's own tag. An entry,
-    /// exclusive-ored with this and with the cache's tag, is the offset of a list exactly if the
-    /// batch's owner owns the slab. Zero: the batch is empty, or the hot part is no cache's.
+    /// The tag of the batch's owner, exclusive-ored with the cache's own tag. A mismatch,
+    /// exclusive-ored with this, is the offset of a list exactly if the batch's owner owns the
+    /// slab. Zero: the batch is empty, or the hot part is no cache's.
     pub(super) tag: Cell<usize>,
     pub(super) head: Cell<*mut Block>,
     pub(super) tail: Cell<*mut Block>,
-    /// Sum of [`WEIGHTS`]. Only the cache's thread writes it. Statistics read it.
+    /// Sum of [`WEIGHTS`]. Only the cache's thread writes it; statistics read it.
     weight: AtomicU64,
     pub(super) owner: Cell<u32>,
 }
 
 impl Outgoing {
-    /// An empty batch.
     pub(super) const fn new() -> Self {
         Self {
             tag: Cell::new(0),
@@ -245,12 +231,10 @@ impl Outgoing {
         }
     }
 
-    /// Blocks in the batch.
     pub(super) fn count(&self) -> usize {
         (self.weight.load(Ordering::Relaxed) >> 32) as usize
     }
 
-    /// Bytes of the batch's blocks.
     pub(super) fn bytes(&self) -> usize {
         self.weight.load(Ordering::Relaxed) as u32 as usize
     }
@@ -273,7 +257,6 @@ impl Outgoing {
         weight & DUE != 0
     }
 
-    /// Forgets the batch, which was sent, or is lost.
     pub(super) fn forget(&self) {
         self.tag.set(0);
         self.head.set(ptr::null_mut());
@@ -282,51 +265,44 @@ impl Outgoing {
     }
 }
 
-/// The data of the fast paths.
 #[repr(C, align(64))]
 pub(crate) struct Hot {
     descriptor: [u64; 4],
     pub(super) lists: [List; CLASSES],
-    /// The window's base, and the number of the window's units that this cache knows. All slabs of
-    /// the cache lie below. No other thread writes these copies. (But other threads may lower the
-    /// limit of a [`HotStub`], so the limit is an atomic.)
+    /// The window's base, and the number of the window's units that this cache knows: all slabs of
+    /// the cache lie below. Only the limit of a [`HotStub`] is changed by other threads.
     base: Cell<*mut u8>,
     limit: AtomicUsize,
-    /// The owner's id, shifted as in an address map entry. A whole word, because the load of an
-    /// entry widens the entry without a further instruction.
+    /// The owner's id, shifted as in an entry. A whole word: an entry is widened as it is loaded.
     pub(super) tag: usize,
-    /// The same tag, or the tag of no owner if sized frees must be passed on (see
-    /// `forward_sized_frees`).
+    /// The same, or the tag of no owner if sized frees must be passed on (`forward_sized_frees`).
     sized_tag: Cell<usize>,
-    /// Blocks on their way to another owner. A stub has none.
+    /// A stub has none.
     pub(super) outgoing: Outgoing,
-    /// The table for all calls that the lists do not serve. An atomic, because a stub's table
-    /// changes while other threads read it.
+    /// An atomic, because a stub's table changes while other threads read it.
     serve: AtomicPtr<Serve>,
 }
 
-/// A table of functions that the fast paths call if their lists do not serve a call.
+/// A table of functions for the calls that the lists do not serve.
 ///
-/// Each way to serve has a static table (`heap::start`). A hot part leads to one table, so a
-/// function of a table knows what kind `hot` is, and does not check the process's mode.
+/// Each way to serve has a static table (`heap::start`). So a function of a table knows what kind
+/// `hot` is, and does not check the process's mode.
 #[repr(C)]
 pub(crate) struct Serve {
-    /// Serves `malloc(size)`, for a size of some class. The class's list, at `offset` in `hot`, is
-    /// empty.
+    /// Serves `malloc(size)`, for a size of some class, whose list at `offset` in `hot` is empty.
     pub(crate) malloc: extern "C" fn(size: usize, hot: &Hot, offset: usize) -> *mut u8,
     /// Serves `free` for a block that neither `hot` nor the outgoing batch's owner owns. `mismatch`
     /// is the tag mismatch of its unit's entry with `hot`.
     pub(crate) free: unsafe extern "C" fn(block: *mut u8, hot: &Hot, mismatch: Mismatch),
     /// Serves `free` for an address whose unit `hot` does not know, or at which no slot begins.
     pub(crate) unknown: unsafe extern "C" fn(block: *mut u8, hot: &Hot, any: usize, unit: usize),
-    /// Serves a call that gives only the size, for a large block or for no bytes.
+    /// Serves a call for a large block or for no bytes, without an alignment.
     pub(crate) large: fn(size: usize, hot: &Hot, origin: Origin) -> *mut u8,
     /// Serves any other call for memory. Null: there is no memory, and `errno` says so.
     pub(crate) allocate:
         fn(size: usize, align: usize, zero: bool, origin: Origin, hot: &Hot) -> *mut u8,
-    /// Serves any other call that frees a block. The call may pass the block's size and alignment:
-    /// `said` tells whether `size` and `align` count. `mismatch` is as in `free`, or says that the
-    /// unit's entry is unknown. Null does nothing.
+    /// Serves any other call that frees a block. `said` tells whether `size` and `align` count.
+    /// `mismatch` is as in `free`, or says that the unit's entry is unknown. Null does nothing.
     pub(crate) give_back: unsafe fn(
         block: *mut u8,
         hot: &Hot,
@@ -335,16 +311,14 @@ pub(crate) struct Serve {
         size: usize,
         align: usize,
     ),
-    /// Changes the size of a block.
     pub(crate) resize: unsafe fn(block: *mut u8, size: usize, hot: &Hot, what: Return) -> *mut u8,
     /// The variant that may draw samples or guarded blocks, or this table itself.
     pub(crate) drawn: &'static Serve,
-    /// The variant that draws none.
     pub(crate) plain: &'static Serve,
 }
 
 impl Serve {
-    /// Frees a block that the call describes by `what`. Null does nothing.
+    /// Frees a block as the call describes it. Null does nothing.
     ///
     /// # Safety
     ///
@@ -375,15 +349,11 @@ impl Serve {
 /// The list that the mismatch of a common block's entry names, for threads that read a stub.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Common {
-    /// None.
     Nowhere,
-    /// The list of the shared cache behind the stub.
     ToShared,
-    /// The list of the CPU's arrays.
     ToCpu,
 }
 
-/// The tag of no owner.
 const NOBODY: usize = Entry::tag(address_map::NOBODY) as usize;
 // No entry and no cache has the bit `BIASED_TO_SHARED`. Only a stub sets it.
 const _: () = assert!(Entry::tag(address_map::COMMON) < BIASED_TO_SHARED as u32);
@@ -421,9 +391,9 @@ impl Hot {
 /// A hot part that always misses: its lists stay empty, and no slab belongs to it. But a stub knows
 /// the window, so the mismatch of a common block's entry names a list.
 ///
-/// Many threads read a stub at once, as a [`Hot`], through their fast words. So a stub has the
-/// layout of a [`Hot`]. Threads may share it: after [`HotStub::become_stub`] only its limit, its
-/// table and (in the per-CPU entry) its heads change, and these are atomics.
+/// Many threads read a stub at once, as a [`Hot`], through their fast words. After
+/// [`HotStub::become_stub`] only its limit, its table and (in the per-CPU entry) its heads change,
+/// and these are atomics.
 #[repr(transparent)]
 pub(crate) struct HotStub(Hot);
 
@@ -440,8 +410,8 @@ const _: () = assert!(offset_of!(HotStub, 0) == 0);
 unsafe impl Sync for HotStub {}
 
 impl HotStub {
-    /// Makes this hot part of zeros a stub. All heads are `head`: null, or negative. The limit is
-    /// `readable`: the number of entries that can be read from now on. The limit is never raised.
+    /// Makes this hot part of zeros a stub. All heads are `head`: null, or negative. `readable`:
+    /// the number of entries that can be read from now on.
     pub(super) fn become_stub(
         &mut self,
         serve: &'static Serve,
@@ -467,27 +437,24 @@ impl HotStub {
         self.set_heads(head);
     }
 
-    /// Makes this hot part of zeros a stub that passes every call of a thread to the hardened heap.
-    /// The stub knows no unit.
+    /// Makes this hot part of zeros a stub that knows no unit: the hardened heap gets every call.
     pub(crate) fn become_hardened(&mut self, serve: &'static Serve) {
         self.become_stub(serve, Common::Nowhere, 0, false, 0);
     }
 
-    /// Makes all heads `head`: null, or negative.
+    /// `head`: null, or negative.
     pub(super) fn set_heads(&self, head: usize) {
         for list in &self.0.lists {
             list.head.set(ptr::without_provenance_mut(head));
         }
     }
 
-    /// Lowers the limit, because the table beyond it is about to go. A program may free no block
-    /// beyond the limit. So a thread may read the old limit or the new limit.
+    /// Lowers the limit, because the table beyond it is about to go. Threads may read the old limit
+    /// or the new one: no program frees a block beyond the new limit.
     pub(super) fn lower_limit(&self, readable: usize) {
         self.0.limit.fetch_min(readable, Ordering::Relaxed);
     }
 
-    /// Passes sized frees on.
-    ///
     /// # Safety
     ///
     /// No other thread uses the heap during the call.
@@ -495,38 +462,32 @@ impl HotStub {
         self.0.forward_sized(true);
     }
 
-    /// Switches to the table that draws samples and guarded blocks, or back to the plain table.
     pub(super) fn draw_calls(&self, drawn: bool) {
         self.0.draw_calls(drawn);
     }
 
-    /// Sets the descriptor of `malloc`'s sequence. A thread arms the sequence with the address of
-    /// this stub.
+    /// A thread arms the sequence with the address of this stub.
     pub(super) fn describe_sequence(&mut self, descriptor: [u64; 4]) {
         self.0.descriptor = descriptor;
     }
 }
 
 impl Hot {
-    /// Passes sized frees on, or not.
     pub(super) fn forward_sized(&self, forward: bool) {
         self.sized_tag.set(if forward { NOBODY } else { self.tag });
     }
 
-    /// The table for all calls that the lists do not serve.
     #[inline(always)]
     pub(crate) fn serve(&self) -> &'static Serve {
         // SAFETY: set, to a static table, before a fast word leads here.
         unsafe { &*self.serve.load(Ordering::Relaxed) }
     }
 
-    /// Sets the table for all calls that the lists do not serve.
     pub(crate) fn serve_by(&self, serve: &'static Serve) {
         self.serve.store(ptr::from_ref(serve).cast_mut(), Ordering::Relaxed);
     }
 
-    /// Switches to the table that draws samples and guarded blocks, or back to the plain table.
-    /// Does nothing before a thread has had the cache.
+    /// Switches to the table that draws, or back. Does nothing before a thread has had the cache.
     pub(super) fn draw_calls(&self, drawn: bool) {
         if !self.serve.load(Ordering::Relaxed).is_null() {
             let serve = self.serve();
@@ -558,19 +519,17 @@ impl Hot {
         Mismatch(unsafe { self.entry_of(unit) } ^ self.tag)
     }
 
-    /// Whether `mismatch` is that of a large block's first entry.
     #[inline(always)]
     pub(crate) fn is_large_head(&self, mismatch: Mismatch) -> bool {
         mismatch.0 ^ self.tag == Entry::LARGE_HEAD.0 as usize
     }
 
-    /// The entry that `mismatch` was computed from.
     #[inline(always)]
     pub(crate) fn entry(&self, mismatch: Mismatch) -> Entry {
         Entry((mismatch.0 ^ self.tag) as u32)
     }
 
-    /// As [`Hot::mismatch_of`], for any unit that the map knows, whatever the limit.
+    /// [`Hot::mismatch_of`] without the limit.
     pub(crate) fn mismatch_by_map(&self, address: usize) -> Mismatch {
         let unit = self.unit_of(address);
         if unit >= MAP.limit() {
@@ -580,13 +539,13 @@ impl Hot {
         Mismatch(unsafe { self.entry_of(unit) } ^ self.tag)
     }
 
-    /// `mismatch`, or [`Hot::mismatch_by_map`] if the unit of `address` was unknown.
+    /// `mismatch`, or [`Hot::mismatch_by_map`] if the unit was unknown.
     #[inline(always)]
     pub(crate) fn known(&self, mismatch: Mismatch, address: usize) -> Mismatch {
         if mismatch.0 == Mismatch::UNKNOWN.0 { self.mismatch_by_map(address) } else { mismatch }
     }
 
-    /// As [`Hot::mismatch_of`], but never a list if sized frees are passed on.
+    /// [`Hot::mismatch_of`], but never a list if sized frees are passed on.
     #[inline(always)]
     pub(crate) fn mismatch_of_sized(&self, address: usize) -> Mismatch {
         let unit = self.unit_of(address);
@@ -597,8 +556,6 @@ impl Hot {
         Mismatch(unsafe { self.entry_of(unit) } ^ self.sized_tag.get())
     }
 
-    /// The list for a slab of this part's owner, by the mismatch of its entry.
-    ///
     /// # Safety
     ///
     /// [`Mismatch::is_mine`].
@@ -617,10 +574,9 @@ impl Hot {
         unsafe { MAP.entry_from(self.base.get(), unit) }.0 as usize
     }
 
-    /// Whether `unit` is below the limit.
     #[inline(always)]
     fn knows(&self, unit: usize) -> bool {
-        // For an atomic load, the compiler emits no compare with memory.
+        // (For an atomic load, the compiler emits no compare with memory.)
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         // SAFETY: an aligned load of the limit, like a relaxed atomic one.
         unsafe {
@@ -641,26 +597,24 @@ impl Hot {
         }
     }
 
-    /// The unit of the window that `address` lies in.
     #[inline(always)]
     pub(crate) fn unit_of(&self, address: usize) -> usize {
         address.wrapping_sub(self.base.get().addr()) >> UNIT_SHIFT
     }
 
-    /// The list of `class`.
     #[inline(always)]
     pub(crate) fn list(&self, class: usize) -> &List {
         &self.lists[class]
     }
 
-    /// Reads the window's base from the map. Called before another thread knows the cache.
+    /// Called before another thread knows the cache.
     pub(super) fn know_window(&mut self) {
         self.base.set(MAP.base());
         self.know_nothing(false);
     }
 
-    /// Reads the window's limit again, unless the cache knows no block. Only the cache's thread or
-    /// a visitor calls this. The window only grows.
+    /// Reads the window's limit again, unless the cache knows no block. The window only grows.
+    /// Called by the cache's thread or a visitor.
     pub(super) fn raise_limit(&self) {
         if self.limit.load(Ordering::Relaxed) != 0 {
             self.limit.store(MAP.limit(), Ordering::Relaxed);
@@ -679,7 +633,6 @@ pub(crate) mod tests {
 
     extern crate std;
 
-    /// A table that serves nothing.
     pub(crate) static NOTHING: Serve = {
         extern "C" fn malloc(_size: usize, _hot: &Hot, _offset: usize) -> *mut u8 {
             ptr::null_mut()
@@ -699,13 +652,11 @@ pub(crate) mod tests {
         }
     };
 
-    /// A hot part of zeros.
     fn zeros() -> Hot {
         Hot::sentinel(&NOTHING)
     }
 
-    /// Compiles only if there is one way to read `Hot as Exclusive<_>`, that is, if `Hot` is not
-    /// `Sync`.
+    /// Compiles only if `Hot` is not `Sync`: then there is one way to read `Hot as Exclusive<_>`.
     #[test]
     fn a_threads_own_cannot_be_shared_and_a_closed_one_can() {
         trait Exclusive<A> {
@@ -726,7 +677,6 @@ pub(crate) mod tests {
         let stub = &stub;
         std::thread::scope(|threads| {
             threads.spawn(|| stub.lower_limit(0));
-            // Another thread's fast word leads to the stub in this way.
             let hot = &stub.0;
             for address in [0, 1 << 20] {
                 assert!(!hot.mismatch_of(address).is_mine());

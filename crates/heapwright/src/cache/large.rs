@@ -12,7 +12,7 @@
 //! KiB of memory, although its unit has 64 KiB.
 //!
 //! A block grows within its run's own units at no cost, then into a free run behind it, then into a
-//! new run. The kernel moves many pages to the new run (`mremap`). Few pages are copied. A block
+//! new run. The kernel moves many pages to the new run (`mremap`); few pages are copied. A block
 //! that grew once tends to grow again, so the new run gets a quarter more address space than it
 //! needs.
 //!
@@ -38,11 +38,10 @@ use crate::unit_record::Record;
 
 static LATE: AtomicPtr<Cache> = AtomicPtr::new(ptr::null_mut());
 
-/// The kernel moves the pages of blocks of at least this size. Shorter blocks are copied.
+/// Blocks of at least this size move by pages. Shorter blocks are copied.
 const MOVE_PAGES: usize = 1 << 20;
 
-/// A block keeps its run if it shrinks by at most the run's units divided by this, because it may
-/// grow again.
+/// A block that shrinks by at most its run's units divided by this keeps the run, to grow again.
 const STAYS: usize = 8;
 /// The most units that a block keeps in this way: 1 MiB.
 const STAYS_AT_MOST: usize = (1 << 20) / UNIT;
@@ -51,20 +50,17 @@ const STAYS_AT_MOST: usize = (1 << 20) / UNIT;
 pub(crate) trait Source {
     /// A block of `class`. `None`: there is no memory.
     fn alloc(&self, class: usize) -> Option<Allocated>;
-    /// Whether [`Source::alloc`] returned no block of `class` because a sample, or perhaps a
-    /// guarded block, is due.
+    /// Whether [`Source::alloc`] failed because a sample, or perhaps a guarded block, is due.
     fn is_sample_due(&self, class: usize) -> bool;
     /// Runs for the next large block.
     fn stash(&self) -> &Stash;
-    /// Makes a bounded step that gives back memory that has not been used for a while.
+    /// A bounded step that gives back memory that has not been used for a while.
     fn tend(&self);
     /// Gives back runs that may serve instead, before a run of `units` units takes unused memory.
     fn make_way(&self, units: usize);
-    /// Gives back all free memory.
     fn release(&self);
-    /// This source, if it is a heap that lists its large blocks. (Large blocks of the late heap and
-    /// of threads' caches are in no list. So a free of such a block need not wait for the late
-    /// heap.)
+    /// This source, if it is a heap that lists its large blocks. (The late heap and threads' caches
+    /// list none, so a free of such a block need not wait for the late heap.)
     fn heap(&self) -> Option<&Cache>;
 }
 
@@ -83,7 +79,7 @@ impl Source for Cache {
 
     fn tend(&self) {
         self.scavenge();
-        // A thread that allocates nothing but large blocks has no other slow path.
+        // A thread that allocates only large blocks has no other slow path.
         if self.is_asked_to_follow_sampling() {
             self.follow_sampling();
         }
@@ -135,7 +131,7 @@ impl Source for Magazines {
     }
 }
 
-/// Serves a request from a source that the caller holds. Null: no memory, or a sample is due.
+/// The caller holds the source. Null: no memory, or a sample is due.
 #[inline(always)]
 pub(crate) fn allocate_from(source: &impl Source, request: Request) -> *mut u8 {
     let served = serve(source, request).or_else(|| {
@@ -150,7 +146,7 @@ pub(crate) fn allocate_from(source: &impl Source, request: Request) -> *mut u8 {
     hand_over(request, given, usable)
 }
 
-/// Makes the block read as zero if the request says so, and returns it.
+/// Makes the block read as zero if the request says so.
 pub(crate) fn hand_over(request: Request, given: Allocated, usable: usize) -> *mut u8 {
     if request.zero {
         if given.zero && usable <= SLAB_MAX {
@@ -165,7 +161,7 @@ pub(crate) fn hand_over(request: Request, given: Allocated, usable: usize) -> *m
     given.block
 }
 
-/// A block for a request, and its usable bytes.
+/// The block, and its usable bytes.
 fn serve(source: &impl Source, request: Request) -> Option<(Allocated, usize)> {
     if let Some(class) = request.class() {
         return Some((source.alloc(class)?, size_class::size(class)));
@@ -177,8 +173,7 @@ fn serve(source: &impl Source, request: Request) -> Option<(Allocated, usize)> {
     Some((Allocated { block: large.block, zero: true }, large.usable))
 }
 
-/// The heap of threads without a cache: the cache is gone, there is no memory for a cache, or the
-/// thread cannot wait for a shared cache.
+/// The heap of threads that have no cache, or cannot wait for a shared cache.
 #[cold]
 pub(crate) fn late() -> Option<&'static Cache> {
     // SAFETY: null, or a cache, which is never freed.
@@ -187,8 +182,7 @@ pub(crate) fn late() -> Option<&'static Cache> {
     }
     let cache = CACHES.make_new(|cache| cache.become_heap(Use::Late))?;
     let made = ptr::from_ref(cache).cast_mut();
-    // Two threads may get here at once. The later thread leaves an empty cache behind, once in a
-    // process.
+    // If two threads get here at once, one of them leaves an empty cache behind.
     match LATE.compare_exchange(ptr::null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => Some(cache),
         // SAFETY: a cache, which is never freed.
@@ -196,7 +190,7 @@ pub(crate) fn late() -> Option<&'static Cache> {
     }
 }
 
-/// Serves a request of a thread that has no cache and can get none. Null: there is no memory.
+/// For a thread without a cache. Null: there is no memory.
 #[cold]
 pub(crate) fn allocate_late(request: Request) -> *mut u8 {
     let Some(cache) = late() else { return ptr::null_mut() };
@@ -204,7 +198,6 @@ pub(crate) fn allocate_late(request: Request) -> *mut u8 {
     allocate_from(cache, request)
 }
 
-/// A large block that was handed out.
 pub(crate) struct Large {
     pub(crate) unit: usize,
     pub(crate) block: *mut u8,
@@ -212,13 +205,12 @@ pub(crate) struct Large {
 }
 
 fn whole_pages(size: usize) -> usize {
-    // `size` is at most `isize::MAX`, so the sum does not overflow. A page is a power of two.
+    // `size` is at most `isize::MAX`, so the sum does not overflow.
     let last = SYSTEM.page_size() - 1;
     (size + last) & !last
 }
 
-/// Allocates a block of `size` bytes (at most `isize::MAX`), from the stash of `keeper` if
-/// possible.
+/// A block of `size` bytes (at most `isize::MAX`), from the stash of `keeper` if possible.
 pub(crate) fn alloc(size: usize, align: usize, zero: bool, keeper: &impl Source) -> Option<Large> {
     if align <= UNIT
         && let Some(given) = from_kept(size, zero, keeper)
@@ -239,7 +231,7 @@ pub(crate) fn alloc(size: usize, align: usize, zero: bool, keeper: &impl Source)
 }
 
 /// Gives all free memory back if a block of `size` bytes would take fresh memory and may exceed the
-/// memory limit. Does so at most once in a tick of the clock.
+/// memory limit. At most once in a tick of the clock.
 fn make_way_at_limit(size: usize, keeper: &impl Source) {
     static LAST: AtomicU32 = AtomicU32::new(0);
     if size < MOVE_PAGES
@@ -254,7 +246,6 @@ fn make_way_at_limit(size: usize, keeper: &impl Source) {
     }
 }
 
-/// A block of `size` bytes from the stash of `keeper`.
 fn from_kept(size: usize, zero: bool, keeper: &impl Source) -> Option<Large> {
     let usable = whole_pages(size.max(1));
     let units = usable.div_ceil(UNIT);
@@ -262,7 +253,7 @@ fn from_kept(size: usize, zero: bool, keeper: &impl Source) -> Option<Large> {
     keeper.tend();
     keeper.stash().note_step();
     MAP.set_entry(unit, Entry::LARGE_HEAD);
-    // Usable bytes stay usable, because the run's next block may be longer again.
+    // Usable bytes stay usable: the run's next block may be longer again.
     let record = MAP.record(unit);
     let usable =
         if large_block::is_usable(record, size) { large_block::usable(record) } else { usable };
@@ -273,8 +264,7 @@ fn from_kept(size: usize, zero: bool, keeper: &impl Source) -> Option<Large> {
     given
 }
 
-/// A block of `size` bytes from a kept run of one of the [`Stash::LENGTHS`]. Only the requested
-/// size in the run's record has to change.
+/// A block from a kept run of one of the [`Stash::LENGTHS`]. Only its requested size changes.
 #[inline(always)]
 pub(crate) fn quickly(size: usize, stash: &Stash) -> Option<*mut u8> {
     stash.take_ready(size.div_ceil(UNIT), size, |unit, record| {
@@ -290,8 +280,8 @@ pub(crate) fn quickly_fitting(size: usize, stash: &Stash) -> Option<*mut u8> {
     Some(MAP.address_of(unit))
 }
 
-/// Turns the run at `block` into a large block of `size` bytes. The run was kept, and is now the
-/// caller's. Null: a part of the run is lost, and the run has been given back.
+/// Turns a kept run, which is the caller's now, into a large block of `size` bytes. Null: a part of
+/// the run is lost, and the run has been given back.
 #[inline(always)]
 pub(crate) fn reuse(block: *mut u8, units: usize, size: usize) -> *mut u8 {
     let unit = MAP.unit_of(block.addr());
@@ -321,14 +311,12 @@ fn reuse_otherwise(unit: usize, units: usize, size: usize) -> *mut u8 {
     ptr::null_mut()
 }
 
-/// Turns the run of the large block at `unit` into a kept run, and returns its length. `None`: the
-/// run has more than `longest` units, a first-class heap owns the block, or the block was freed
-/// before.
+/// Turns the run of the large block at `unit` into a kept run, and returns its length. `None`: more
+/// than `longest` units, a first-class heap owns the block, or the block was freed before.
 #[inline(always)]
 pub(crate) fn give_up(unit: usize, longest: usize) -> Option<usize> {
     let record = MAP.record(unit);
-    // `units` is read once: another thread may have the run now if the program frees the block
-    // twice at the same time.
+    // Read once: another thread may have the run now if the program frees the block twice at once.
     let units = record.units.load(Ordering::Relaxed) as usize;
     if units.wrapping_sub(1) >= longest
         || record.heap.load(Ordering::Relaxed) != 0
@@ -340,9 +328,9 @@ pub(crate) fn give_up(unit: usize, longest: usize) -> Option<usize> {
     Some(units)
 }
 
-/// Moves the run of the large block at `unit`, which the caller gives away, to the thread's own
-/// stash. False: nothing has changed. A first-class heap owns the block, the stash has no room, or
-/// the block was freed before (by this thread, or some time ago).
+/// Moves the run of the large block at `unit`, which the caller gives away, to the stash. False:
+/// nothing has changed. A first-class heap owns the block, the stash has no room, or the block was
+/// freed before (by this thread, or some time ago).
 #[inline(always)]
 pub(crate) fn keep(unit: usize, stash: &Stash) -> bool {
     let record = MAP.record(unit);
@@ -359,10 +347,9 @@ pub(crate) fn keep(unit: usize, stash: &Stash) -> bool {
     kept
 }
 
-/// Turns a run that was just taken into a large block of `size` bytes. `None`: a part of the run is
-/// lost, which never happens to a run from the chunk.
+/// Turns a new run into a large block. `None`: a part of the run is lost (never in a fresh run).
 fn hand_out(run: Run, size: usize, usable: usize, zero: bool) -> Option<Large> {
-    // This call comes first, because it may have to bring the memory back.
+    // First, because it may have to bring the memory back.
     if !large_block::set_usable(run.unit, usable) {
         return None;
     }
@@ -370,8 +357,7 @@ fn hand_out(run: Run, size: usize, usable: usize, zero: bool) -> Option<Large> {
     if zero && !run.zero {
         // SAFETY: the run was just taken, is committed, and no other thread knows it.
         if size < chunk::ZERO_BY_KERNEL || !unsafe { SYSTEM.decommit(block, usable) } {
-            // SAFETY: the run was just taken, has room for `size` bytes, and no other thread knows
-            // it.
+            // SAFETY: the run was just taken, has room for `size` bytes, and is unknown to others.
             unsafe { ptr::write_bytes(block, 0, size) };
         }
     }
@@ -381,18 +367,16 @@ fn hand_out(run: Run, size: usize, usable: usize, zero: bool) -> Option<Large> {
     Some(Large { unit: run.unit, block, usable: large_block::usable(record) })
 }
 
-/// The usable bytes of the large block at `unit`.
 pub(crate) fn usable(unit: usize) -> usize {
     large_block::usable(MAP.record(unit))
 }
 
-/// Gives the large block to a first-class heap, whose lock is held.
+/// The heap's lock is held.
 pub(crate) fn join_heap(unit: usize, heap: &Cache) {
     MAP.record(unit).heap.store(heap.id(), Ordering::Relaxed);
     heap.large.push(&MAP, unit);
 }
 
-/// The first-class heap that owns the large block, if one does.
 pub(crate) fn heap_of(unit: usize) -> Option<&'static Cache> {
     CACHES.get(MAP.record(unit).heap.load(Ordering::Relaxed))
 }
@@ -421,9 +405,8 @@ pub(crate) fn free_of_heap(unit: usize, heap: &Cache) -> bool {
     is_there && free(unit, |_, _| false)
 }
 
-/// Frees the large block at `unit`. `keep` gets the run's first unit and length, and may keep the
-/// run for the next block. A heap's block has left the heap's list before. False: another thread
-/// freed it first.
+/// Frees the large block at `unit`, which is in no heap's list any more. `keep` gets the run's
+/// first unit and length, and may keep it. False: another thread freed the block first.
 #[must_use]
 pub(crate) fn free(unit: usize, keep: impl FnOnce(usize, usize) -> bool) -> bool {
     let record = MAP.record(unit);
@@ -437,20 +420,19 @@ pub(crate) fn free(unit: usize, keep: impl FnOnce(usize, usize) -> bool) -> bool
     true
 }
 
-/// In a forked child: turns a run that another thread had kept into a block in use.
+/// In a forked child: a run that another thread had kept becomes a block in use.
 pub(crate) fn revive(unit: usize) {
     MAP.record(unit).requested.store(usable(unit), Ordering::Relaxed);
 }
 
-/// Makes the large block at `unit` hold `size` bytes without moving it. `release` gives back the
-/// runs in the calling thread's stash.
+/// `release` gives back the runs in the calling thread's stash.
 pub(crate) fn resize_in_place(unit: usize, size: usize, release: impl Fn()) -> bool {
     let record = MAP.record(unit);
     let have = record.units.load(Ordering::Relaxed) as usize;
     let usable = whole_pages(size.max(1));
     let need = usable.div_ceil(UNIT);
     if need > have {
-        // The present units were granted before.
+        // (The present units were granted before.)
         if os::is_more_than_there_is((need - have) * UNIT) {
             return false;
         }
@@ -480,8 +462,7 @@ pub(crate) fn resize_in_place(unit: usize, size: usize, release: impl Fn()) -> b
     true
 }
 
-/// Moves the large block at `unit`, which is in no heap's list, to a longer run. Frees the old
-/// block, unless there is no memory.
+/// Moves the large block, which is in no heap's list, to a longer run. `None`: it stays.
 pub(crate) fn move_to_grow(unit: usize, size: usize) -> Option<Large> {
     let old = MAP.address_of(unit);
     let old_usable = usable(unit);
@@ -496,8 +477,7 @@ pub(crate) fn move_to_grow(unit: usize, size: usize) -> Option<Large> {
     let run = take(usable.saturating_add(size / 4)).or_else(|| take(usable))?;
     let new = hand_out(run, size, usable, false)?;
     let length = old_usable.min(new.usable);
-    // `None`: pages could not be moved. The new block may have a hole, so its units must not be
-    // used again, and stay lost.
+    // `None`: pages could not be moved. The new block may have a hole, so its units stay lost.
     // SAFETY: both blocks have `length` bytes, are committed, distinct, and the caller's. The new
     // block holds nothing.
     let moved = unsafe { os::move_bytes(old, new.block, length, MOVE_PAGES) }?;

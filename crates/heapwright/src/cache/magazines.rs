@@ -15,9 +15,8 @@
 //! boundary moves one chain back and forth, without the central lists. All moves are of whole
 //! chains, in constant time.
 //!
-//! `malloc` and `free` reach the stub first. The stub has empty lists, and a tag with one changed
-//! bit, so `malloc` and `free` miss. The tag mismatch shows whether a block is common (see
-//! `hot::HotStub`).
+//! `malloc` and `free` reach the stub first, and miss: its lists are empty, and its tag has one
+//! changed bit. The tag mismatch shows whether a block is common (see `hot::HotStub`).
 //!
 //! Invariants: a block is in one list, one spare, one depot or a bit of its slab. Only the holder
 //! of the slot's lock accesses anything but the atomics.
@@ -47,34 +46,26 @@ use crate::size_class::{self, CLASSES};
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{self, Lock};
 
-// **Bound.** A cache holds at most two chains of a class. Its spares are also bounded by a small
-// share of all slabs and by `SPARES` bytes, so lists and spares hold less than 2 MiB. The stash has
-// its own bound. Blocks in a cache that no thread used for a purge delay go to the central lists.
+// **Bound.** A cache holds at most two chains of a class. Lists and spares together hold less than
+// 2 MiB; the stash has its own bound. Blocks in a cache that no thread used for a purge delay go to
+// the central lists.
 
-/// A class of blocks over [`MIDDLE`] is busy after this many slow operations in one tick of the
-/// clock.
+/// A class of blocks over [`MIDDLE`] is busy after this many slow operations in one tick.
 const BUSY: u32 = 64;
-/// All spare chains of a cache may have this many bytes, or [`central::share`] if that is less. (40
-/// threads with 1.5 MB in use had 6.3 MB in two caches and their slabs without the share, and 4.9
-/// MB with it. The time was the same.)
+/// The most bytes in all spare chains of a cache, if [`central::share`] is not less.
 const SPARES: usize = 256 << 10;
-/// All shared caches.
 pub(crate) static ALL: Shared<Magazines, HotStub, MOST> = Shared::new();
 
-/// A shared cache with its lock and the stub in front.
 pub(crate) type SharedCache = Slot<Magazines, HotStub>;
 
-/// The slow paths' data for a class.
 pub(super) struct Bin {
-    /// The spare chain.
     spare: Cell<*mut Block>,
     pub(super) spare_count: Cell<u32>,
     /// `room` of the list when it is empty.
     pub(super) base: Cell<i32>,
     /// Blocks that the next refill asks for, at most.
     want: Cell<u32>,
-    /// Slow operations in the tick `slow_at`, and whether any tick had many since the cache last
-    /// rested.
+    /// Slow operations in the tick `slow_at`, and whether any tick had many since the cache rested.
     slow: Cell<u32>,
     slow_at: Cell<u32>,
     is_busy: Cell<bool>,
@@ -82,32 +73,26 @@ pub(super) struct Bin {
     pub(super) forced_slow: ForcedSlow,
 }
 
-/// Statistics of a cache's use.
 pub(crate) struct Uses {
-    /// Failed tries of other caches before a thread got this cache.
+    /// Failed tries of other caches before a thread got this one.
     pub(crate) failed_tries: AtomicU64,
-    /// How often a thread had to wait for this cache.
     pub(crate) waits: AtomicU64,
     /// Operations that took the lock although the CPU's arrays should have served them.
     pub(crate) fallbacks: AtomicU64,
 }
 
-/// The data behind a slot's lock. All-zero bytes are an empty cache, except for the fields that
-/// [`make`] writes.
+/// The data behind a slot's lock. Zeros are an empty cache, except for what [`make`] writes.
 #[repr(C)]
 pub(crate) struct Magazines {
-    /// The lists are as in exclusive caches (`hot::List`): the same few instructions push and pop,
-    /// under the lock.
+    /// As in exclusive caches (`hot::List`): the same few instructions push and pop.
     lists: [List; CLASSES],
     pub(super) bins: [Bin; CLASSES],
-    /// Runs kept for the next large block.
     pub(crate) stash: Stash,
     thief: Thief,
-    /// Bytes in spare chains.
     spares: Cell<usize>,
     /// The tick of the last slow operation.
     pub(super) now: Cell<u32>,
-    /// How many more operations take the slow path: see `maintenance`.
+    /// How many more operations take the slow path (see `maintenance`).
     pub(super) polls: Polls,
     /// Whether lists were forced slow in this tick, and whether operations polled.
     pub(super) has_forced_slow: Cell<bool>,
@@ -137,7 +122,7 @@ pub(crate) fn of(stub: &Hot) -> &'static SharedCache {
     unsafe { &*ptr::from_ref(stub).cast::<SharedCache>() }
 }
 
-/// Makes a cache. `None`: there is no memory.
+/// `None`: there is no memory.
 fn make(number: usize, serve: &'static Serve, common: Common) -> Option<&'static SharedCache> {
     // SAFETY: zero is valid for every field.
     let slot = unsafe { SharedCache::make(number) }?;
@@ -152,8 +137,8 @@ fn make(number: usize, serve: &'static Serve, common: Common) -> Option<&'static
     Some(slot)
 }
 
-/// A thread holds this lock while it makes caches or lowers their limits, and across a fork. (A
-/// fork must release as many slots' locks as it took.)
+/// Held while a thread makes caches or lowers their limits, and across a fork, which must release
+/// as many slots' locks as it took.
 pub(super) static RAISING: Lock<()> = Lock::new(());
 
 /// Begins or ends counting each `malloc` from a shared cache (`sampling`).
@@ -164,8 +149,7 @@ pub(super) fn count_calls(counted: bool) {
     }
 }
 
-/// Samples a block every `bytes` bytes from now on, or none (0). Each thread follows at its next
-/// slow operation.
+/// Samples a block every `bytes` bytes, or none (0). Threads follow at their next slow operation.
 #[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "nothing is sampled without stacks"))]
 pub(crate) fn sample_every(bytes: usize) {
     draw::set_period(bytes);
@@ -176,7 +160,6 @@ pub(crate) fn sample_every(bytes: usize) {
     }
 }
 
-/// Whether each cache belongs to a CPU.
 static ARE_OF_CPUS: AtomicBool = AtomicBool::new(false);
 
 /// Whether each cache belongs to a CPU, and is behind the CPU's arrays if these exist.
@@ -184,7 +167,7 @@ pub(super) fn are_of_cpus() -> bool {
     ARE_OF_CPUS.load(Ordering::Relaxed)
 }
 
-/// Raises the number of caches to `count`. Their table is `serve`. Returns their number.
+/// Raises the number of caches to `count`. Returns their number.
 pub(crate) fn raise(count: usize, serve: &'static Serve) -> usize {
     let _one = RAISING.lock();
     let made = ALL.raise(count, |number| make(number, serve, Common::ToShared));
@@ -194,8 +177,8 @@ pub(crate) fn raise(count: usize, serve: &'static Serve) -> usize {
     made
 }
 
-/// Makes `count` caches, one for each CPU, and their arrays, if possible (`arrays::prepare`).
-/// False: there is no memory. `serve` is the caches' table, `cpu_entry` the arrays'.
+/// Makes `count` caches, one for each CPU, and their arrays if possible (`arrays::prepare`). False:
+/// there is no memory. `serve` is the caches' table, `cpu_entry` the arrays'.
 pub(crate) fn start_by_cpu(
     count: usize,
     serve: &'static Serve,
@@ -214,8 +197,6 @@ pub(crate) fn start_by_cpu(
     made
 }
 
-/// Makes the fast path for sized frees refuse every block: see `cache::forward_sized_frees`.
-///
 /// # Safety
 ///
 /// No other thread uses the heap during the call.
@@ -226,9 +207,8 @@ pub(super) unsafe fn forward_sized_frees() {
     }
 }
 
-/// Lowers all limits to the address map's, and then runs `give_up`. `give_up` makes the table
-/// beyond the limits unreadable. No cache is made in the meantime: a new cache would take over the
-/// old limit.
+/// Lowers all limits to the address map's, then runs `give_up`, which makes the table beyond them
+/// unreadable. A new cache would take over the old limit, so none is made in the meantime.
 pub(crate) fn lower_limits(give_up: impl FnOnce()) {
     let _one = RAISING.lock();
     let readable = MAP.limit();
@@ -246,14 +226,11 @@ impl Magazines {
         fallbacks.store(fallbacks.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
-    /// The list of `class`.
     #[inline(always)]
     pub(crate) fn list(&self, class: usize) -> &List {
         &self.lists[class]
     }
 
-    /// The list at a byte offset: see `Hot::list_at`.
-    ///
     /// # Safety
     ///
     /// `offset` is a multiple of a list's size below all lists' size.
@@ -265,7 +242,7 @@ impl Magazines {
         unsafe { &*list.cast::<List>() }
     }
 
-    /// Hands out a block of `class`. `None`: there is no memory.
+    /// `None`: there is no memory.
     #[inline]
     pub(crate) fn alloc(&self, class: usize) -> Option<Allocated> {
         let block = self.list(class).pop();
@@ -275,8 +252,6 @@ impl Magazines {
         self.refill(class)
     }
 
-    /// Frees a block to the list of `class`.
-    ///
     /// # Safety
     ///
     /// The block is of `class`, of a common slab, and in use.
@@ -288,13 +263,11 @@ impl Magazines {
         }
     }
 
-    /// Blocks in a chain of `class`.
     pub(crate) fn chain_length(&self, class: usize) -> usize {
         chain_length(class, self.bins[class].is_busy.get())
     }
 
-    /// Counts a slow operation of `class`. Returns true after every [`BUSY`] such operations in one
-    /// tick: the CPU's arrays should then hold more.
+    /// Counts a slow operation. True after every [`BUSY`] in a tick: the arrays should hold more.
     pub(crate) fn is_busy(&self, class: usize) -> bool {
         let bin = &self.bins[class];
         if size_class::size(class) <= MIDDLE {
@@ -311,8 +284,8 @@ impl Magazines {
         true
     }
 
-    /// Gives back the runs in the CPU's arrays, in this stash and in a thread's stash. Does so only
-    /// if a run of `units` units would take unused memory although such runs may serve it.
+    /// Gives back the runs in the CPU's arrays, in this stash and in a thread's stash, if a run of
+    /// `units` units would take unused memory although such runs may serve it.
     pub(crate) fn make_way(&self, units: usize) {
         arrays::make_way(units);
         self.stash.make_way(units);
@@ -332,7 +305,6 @@ impl Magazines {
             || is_middle && self.bins[class].spare_count.get() == 0
     }
 
-    /// Blocks in the list of `class`.
     pub(super) fn length(&self, class: usize) -> usize {
         (self.bins[class].base.get() - self.lists[class].room.get()).max(0) as usize
     }
@@ -346,7 +318,6 @@ impl Magazines {
         debug_assert!(!self.bins[class].forced_slow.is_on());
     }
 
-    /// Takes the blocks out of the list of `class`.
     pub(super) fn empty(&self, class: usize) -> DepotChain {
         let (head, count) = (self.lists[class].head.get(), self.length(class));
         // SAFETY: the list's blocks, which the list forgets here.
@@ -355,7 +326,6 @@ impl Magazines {
         chain
     }
 
-    /// Takes the spare chain of `class`.
     pub(super) fn take_spare(&self, class: usize) -> DepotChain {
         let bin = &self.bins[class];
         let head = bin.spare.replace(ptr::null_mut());
@@ -372,7 +342,7 @@ impl Magazines {
         self.spares.set(self.spares.get() + chain.count() * size_class::size(class));
     }
 
-    /// Hands out a block of `class`, whose list is empty, and refills the list.
+    /// Refills the empty list of `class`, and hands out a block.
     #[cold]
     pub(crate) fn refill(&self, class: usize) -> Option<Allocated> {
         let polls = self.bins[class].forced_slow.polls();
@@ -399,8 +369,7 @@ impl Magazines {
         };
         let forced_slow = &self.bins[class].forced_slow;
         let (chain, polls) = if forced_slow.is_on() {
-            // `tend` forced the list slow just now. The list was empty, except for blocks that
-            // signal handlers had left there.
+            // `tend` forced the list slow just now, with blocks that signal handlers had left.
             (chain.before(forced_slow.take()), forced_slow.polls_left.get())
         } else {
             (chain, polls.saturating_sub(1))
@@ -435,7 +404,6 @@ impl Magazines {
         self.set_spare(class, chain);
     }
 
-    /// Gives back all free blocks and runs.
     pub(crate) fn release(&self) {
         self.stash.release();
         self.stash.give_extra_back();
@@ -451,7 +419,7 @@ impl Magazines {
         self.publish();
     }
 
-    /// Publishes for statistics how many blocks are in the lists now.
+    /// Publishes for statistics.
     pub(crate) fn publish(&self) {
         let (mut blocks, mut bytes) = (0, 0);
         for class in 0..CLASSES {
@@ -465,18 +433,17 @@ impl Magazines {
         self.listed_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// Whether a thread has ever taken a block from here.
     pub(crate) fn was_used(&self) -> bool {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Blocks and bytes in the cache's lists, when last published.
+    /// Blocks and bytes, when last published.
     pub(crate) fn cached(&self) -> (usize, usize) {
         (self.listed_blocks.load(Ordering::Relaxed), self.listed_bytes.load(Ordering::Relaxed))
     }
 }
 
-/// A pass over caches and central lists, of which each tick makes a part.
+/// A pass over caches and central lists. Each tick makes a part of it.
 pub(super) struct Pass {
     pub(super) began: u32,
     /// The class that the pass has reached. `CLASSES`: the pass is over.
@@ -486,8 +453,7 @@ pub(super) struct Pass {
 
 pub(super) static PASS: Lock<Pass> = Lock::new(Pass { began: 0, class: CLASSES, begins: true });
 
-/// Gives back the free memory of all caches and the central lists. Returns the bytes that went to
-/// the kernel.
+/// Returns the bytes that went to the kernel.
 pub(crate) fn purge_all() -> usize {
     arrays::drain_all();
     for slot in ALL.all() {
@@ -498,9 +464,8 @@ pub(crate) fn purge_all() -> usize {
     central::purge_all()
 }
 
-/// Gives back free memory because no memory is left: in arrays, central lists, threads' stashes,
-/// and caches that no thread holds now. Skips the stash of the cache with the id `me`. The calling
-/// thread holds no lock of a class.
+/// Gives back free memory because none is left: from arrays, central lists, threads' stashes except
+/// that of `me`, and caches that no thread holds. The caller holds no class's lock.
 pub(crate) fn release_all(me: u32) {
     visit::release_stashes(me);
     if ALL.count() == 0 || sync::is_interrupted() {
@@ -516,7 +481,6 @@ pub(crate) fn release_all(me: u32) {
     central::purge_all();
 }
 
-/// In a forked child of a process with several threads: gives back the runs in arrays and stashes.
 pub(crate) fn release_stashes_after_fork() {
     arrays::release_runs_after_fork();
     for slot in ALL.all() {
@@ -535,13 +499,12 @@ pub(crate) fn hold_slots() {
     }
 }
 
-/// Holds the locks behind the caches: follows [`hold_slots`].
+/// Follows [`hold_slots`].
 pub(crate) fn before_fork() {
     arrays::before_fork();
     central::before_fork();
 }
 
-/// In a forked child: forgets the threads that waited for a cache, and deferred frees.
 pub(crate) fn forget_after_fork() {
     for slot in ALL.all() {
         slot.forget_sleepers_after_fork();
@@ -550,8 +513,6 @@ pub(crate) fn forget_after_fork() {
     deferred::forget_after_fork();
 }
 
-/// Releases the locks on either side of a fork.
-///
 /// # Safety
 ///
 /// Follows [`before_fork`] in the forking thread or its copy in the child.
@@ -562,8 +523,6 @@ pub(crate) unsafe fn after_fork() {
     unsafe { arrays::after_fork() };
 }
 
-/// Releases the caches on either side of a fork.
-///
 /// # Safety
 ///
 /// Follows [`hold_slots`] in the forking thread or its copy in the child.

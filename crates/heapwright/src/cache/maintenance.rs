@@ -1,9 +1,8 @@
 //! Maintenance: how the threads of a quiet program look after shared caches.
 //!
-//! There is no background thread, so free pages go back only when a thread of the program takes a
-//! slow path. A quiet program takes none. So while memory can be given back, operations *poll*:
-//! they take a slow path and read the clock. A quiet program polls with every operation, a busy
-//! program a few times in each tick.
+//! There is no background thread, so free pages go back only on a slow path. A quiet program takes
+//! none. So while memory can be given back, operations *poll*: they take a slow path and read the
+//! clock. A quiet program polls with every operation, a busy one a few times in each tick.
 //!
 //! ```text
 //!   no work --- work found at a new tick, or later in one ----------> polling
@@ -16,11 +15,11 @@
 //! ```
 //!
 //! If a shared cache polls, its unlock takes the slow path. If a CPU's arrays poll, their
-//! operations are diverted to the CPU's shared cache. A cache that begins to poll makes all other
-//! caches poll, too, because the next operation may use any cache. When a busy program has polled
-//! enough in a tick, the lists are *forced slow*. Their blocks are put aside, so that a list has no
-//! block and no room. Lists in use are soon restored. The other lists make the first operation
-//! after the busy phase poll: see `forced_slow`. (Arrays are never forced slow.)
+//! operations are diverted to the CPU's shared cache. A cache that begins to poll makes all others
+//! poll, because the next operation may use any cache. When a busy program has polled enough in a
+//! tick, the lists are *forced slow*: their blocks are put aside, so that a list has no block and
+//! no room. Lists in use are soon restored. The others make the first operation after the busy
+//! phase poll (`forced_slow`). (Arrays are never forced slow.)
 //!
 //! Called by `magazines`, and by `heap` on behalf of shared caches that poll.
 
@@ -41,20 +40,17 @@ use crate::sync;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::ticks;
 
-/// A program counts as busy after this many polls without a pause.
+/// Polls without a pause after which a program counts as busy.
 const POLLS: u32 = 32;
 /// Polls at a list before it is restored.
 const POLLS_A_LIST: u8 = 4;
-/// The nanoseconds of the first pause after which all caches must poll again. The pause doubles
-/// each time.
+/// The first pause, in nanoseconds, after which all caches must poll again. It doubles each time.
 const LONG_PAUSE_NS: u64 = 100_000;
-/// After the first time in a tick, all caches are made to poll again at most this many times.
+/// How often in a tick all caches are made to poll again, at most.
 const ASKS: u32 = 8;
-/// A program may be quiet if it polls at a forced-slow list this many nanoseconds after its last
-/// poll.
+/// A program that polls at a forced-slow list this long after its last poll may be quiet.
 const AGAIN_NS: u64 = 1_000_000;
 
-/// Classes in one tick's part of the pass.
 const CLASSES_A_TICK: usize = 8;
 
 /// Does the maintenance for a poll of a thread that has just unlocked the cache.
@@ -68,8 +64,8 @@ pub(crate) fn answer(cache: &'static SharedCache) {
     }
 }
 
-/// Gives free memory outside threads' lists back to the kernel. `held` is the cache that the
-/// caller's slow path holds. Skips caches that another slow path holds.
+/// Gives free memory outside threads' lists back to the kernel. Skips caches in slow paths. `held`:
+/// the caller's cache.
 #[cold]
 #[inline(never)]
 pub(super) fn trim(held: Option<&Cache>) {
@@ -87,9 +83,8 @@ pub(super) fn trim(held: Option<&Cache>) {
     chunk::purge_all(0);
 }
 
-/// Makes operations on all shared caches poll, because there is work and the program may use any of
-/// them next. Does so once in the tick `now`, and again after pauses, each twice as long as the
-/// last.
+/// Makes operations on all shared caches poll, because there is work: once in the tick `now`, and
+/// again after pauses, each twice as long as the last.
 pub(super) fn ask_all(now: u32, pause_ns: u64) {
     static ASKED_AT: AtomicU32 = AtomicU32::new(0);
     static AGAIN: AtomicU32 = AtomicU32::new(0);
@@ -114,25 +109,21 @@ pub(super) fn ask_all(now: u32, pause_ns: u64) {
     }
 }
 
-/// Whether operations on a cache must poll.
 fn is_asked(cache: &SharedCache) -> bool {
     if are_of_cpus() { arrays::is_diverted(cache.number()) } else { cache.is_asked_to_poll() }
 }
 
-/// A change of the polling.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Turn {
-    /// Operations poll from now on.
     Begin,
-    /// Operations stop polling: the program is busy.
+    /// The program is busy.
     Enough,
-    /// Operations stop polling: no work is left.
+    /// No work is left.
     End,
 }
 
 impl Magazines {
-    /// Looks after free memory, once a tick of the clock. Slow operations call this, and hold the
-    /// cache.
+    /// Looks after free memory, once a tick of the clock. The caller holds the cache.
     pub(crate) fn tend(&self) {
         self.turn(self.tick());
     }
@@ -148,16 +139,15 @@ impl Magazines {
                 self.force_lists_slow();
             }
         } else if !arrays::divert(cache.number(), poll) {
-            // The call failed: operations stay slow, and the next operation tries again.
+            // Operations stay slow, and the next one tries again.
             self.polls.left.set(1);
         } else if turn == Turn::Enough && !self.has_forced_slow.replace(true) {
-            // Arrays with blocks would serve a program that becomes quiet, so the program would not
-            // poll.
+            // Arrays with blocks would serve a program that becomes quiet, which would not poll.
             arrays::drain(cache.number(), false);
         }
     }
 
-    /// Reads the clock. Returns the change of polling, if any.
+    /// Returns the change of polling, if any.
     fn tick(&self) -> Option<Turn> {
         if sync::is_interrupted() {
             return None;
@@ -206,13 +196,11 @@ impl Magazines {
         Turn::Begin
     }
 
-    /// Ends the polling, if there is any.
     fn end(&self) -> Option<Turn> {
         // SAFETY: all magazines are in a slot of `ALL`.
         is_asked(unsafe { SharedCache::containing(self) }).then_some(Turn::End)
     }
 
-    /// Forces all lists slow.
     #[cold]
     fn force_lists_slow(&self) {
         for (class, bin) in self.bins.iter().enumerate() {
@@ -225,7 +213,7 @@ impl Magazines {
         }
     }
 
-    /// Forces the empty list of `class` slow, and keeps `chain` for the list.
+    /// Forces the empty list of `class` slow, and keeps `chain` for it.
     fn force_slow(&self, class: usize, chain: &DepotChain, polls: u8) {
         let bin = &self.bins[class];
         bin.forced_slow.put(chain);
@@ -234,8 +222,7 @@ impl Magazines {
         self.list(class).room.set(0);
     }
 
-    /// Answers a poll for a block of `class`. `None`: the list is not forced slow, or it has no
-    /// block and is now restored.
+    /// Answers a poll for a block. `None`: the list is not, or no longer, forced slow.
     pub(super) fn pop_forced_slow(&self, class: usize) -> Option<*mut Block> {
         let forced_slow = &self.bins[class].forced_slow;
         let polls = forced_slow.polls();
@@ -252,8 +239,7 @@ impl Magazines {
         Some(first)
     }
 
-    /// Answers a poll that has put a block into the list of `class`. False: the list is not forced
-    /// slow, but too long.
+    /// Answers a poll that has put a block in. False: the list is not forced slow, but too long.
     pub(super) fn push_forced_slow(&self, class: usize) -> bool {
         let forced_slow = &self.bins[class].forced_slow;
         let polls = forced_slow.polls();
@@ -270,7 +256,7 @@ impl Magazines {
         true
     }
 
-    /// Puts back the blocks of a forced-slow list, which stays forced slow for `polls` more polls.
+    /// Puts a forced-slow list's blocks back. It stays forced slow for `polls` more polls.
     fn put_back(&self, class: usize, chain: DepotChain, polls: u8) {
         if polls > 0 {
             self.force_slow(class, &chain, polls);
@@ -292,8 +278,7 @@ impl Magazines {
     }
 }
 
-/// Does a part of the pass. `is_quiet`: the calling thread has time. Returns whether there is more
-/// work, now or later.
+/// Does a part of the pass. `is_quiet`: the thread has time. True: there is work, now or later.
 fn tend_all(now: u32, is_quiet: bool) -> bool {
     let Some(delay) = purge_delay::purge_delay() else { return false };
     // Another thread makes the pass, and may leave work.
@@ -355,11 +340,10 @@ mod tests {
         let reached = || ALL.acquire_this(ALL.slot(0));
         let Some(held) = reached() else { return };
         assert!(held.stash.keep(run.unit, 1));
-        // The first pass notes the run. The second pass sees that no thread needed it in the
-        // meantime.
+        // The first pass notes the run. The second pass sees that no thread needed it.
         drop(held);
         for _ in 0..2 {
-            // Pretends that a thread has used the cache since the last pass.
+            // As if a thread had used the cache since the last pass.
             reached().unwrap().rested.set(false);
             release_rested();
         }

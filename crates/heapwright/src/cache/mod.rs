@@ -15,15 +15,15 @@
 //! ```
 //!
 //! A list runs across slabs, so a free touches no record. A list knows its length (`base - room`),
-//! so a full list moves to the depot without a walk. The depot is bounded in bytes (`depot`).
-//! Blocks that leave the depot return to their slabs. A slab without a slot in use frees its unit.
+//! so a full list moves to the depot without a walk. Blocks that leave the depot return to their
+//! slabs. A slab without a slot in use frees its unit.
 //!
 //! A remote free writes only the block's link. The block goes into the *outgoing* batch for its
 //! owner, and the batch goes onto the owner's stack (`remote`).
 //!
 //! Invariants: a block is in at most one list, chain, batch, stack or bit of its slab. Only the
-//! holder of the ownership accesses anything except `remote` and `ownership`. Other threads read
-//! some data, for statistics or in the fork handler. This data is atomic, with relaxed accesses.
+//! holder of the ownership accesses anything except `remote` and `ownership`. What other threads
+//! read, for statistics or at a fork, is atomic, with relaxed accesses.
 //!
 //! Called by `heap`.
 
@@ -106,25 +106,22 @@ use slab_lists::{Probe, terminated};
 pub(crate) use stash::{Stash, note_address_limit};
 use visit::Thief;
 
-/// Bytes in a chain of small blocks, and of blocks over [`LARGE`]. With the first bound, a slow
-/// operation would serve only a few large blocks.
+/// Bytes in a chain of small blocks, and in a chain of blocks over [`LARGE`].
 const CHAIN_BYTES: usize = 16 << 10;
 const LARGE_CHAIN_BYTES: usize = UNIT / 2;
 const LARGE: usize = 2 << 10;
 /// Bytes in a class's first refill from slabs. Each further refill takes twice as many, up to a
-/// chain. A thread that rarely allocates takes little, and gives little back when it ends.
+/// chain. So a thread that rarely allocates takes little, and gives little back at its end.
 const FIRST_BYTES: usize = 1 << 10;
 /// Caches that one search for a slab checks.
 const ASKS: usize = 8;
 
-/// Blocks in the first refill of `class`.
 const fn first_length(class: usize) -> usize {
     let size = size_class::size(class);
     let (blocks, least) = (FIRST_BYTES / size, if size > LARGE { 1 } else { 2 });
     if blocks < least { least } else { blocks }
 }
 
-/// Blocks in a chain of `class`.
 const fn chain_length(class: usize) -> usize {
     let size = size_class::size(class);
     let blocks = if size > LARGE { LARGE_CHAIN_BYTES } else { CHAIN_BYTES } / size;
@@ -137,7 +134,6 @@ const fn chain_length(class: usize) -> usize {
     }
 }
 
-/// The slow paths' data for a class.
 struct Bin {
     /// `room` of the list when it is empty.
     base: Cell<i32>,
@@ -146,7 +142,6 @@ struct Bin {
     want: Cell<usize>,
     /// Slabs with returned slots.
     partial: UnitList<BySize>,
-    /// Slabs of the class.
     slabs: Cell<usize>,
     /// The slab whose untouched slots are handed out, or 0.
     current: Cell<usize>,
@@ -166,7 +161,6 @@ pub(crate) struct Counters {
     pub(crate) by_class: [(AtomicU64, AtomicU64); CLASSES],
 }
 
-/// The owner of a cache.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Use {
@@ -198,26 +192,23 @@ pub(crate) struct Cache {
     evict_next: Cell<u32>,
     scavenger: Scavenger,
     hand_over: HandOver,
-    /// Runs for the next large block.
     pub(crate) stash: Stash,
     /// All slabs, and how many.
     slabs: UnitList<ByOwner>,
     slab_count: Cell<usize>,
-    /// Bytes of room that lists were given, see `room`.
+    /// Bytes of room that lists were given (see `room`).
     room_bytes: Cell<usize>,
-    /// Which blocks are samples, if the thread's blocks are sampled.
     pub(crate) sampling: Sampling,
-    /// Which blocks are guarded, if some are.
     pub(crate) guard_draw: GuardDraw,
     /// A first-class heap's large blocks.
     pub(crate) large: UnitList<ByOwner>,
-    /// Orders the slow operations of the thread, of visitors, and of users of a first-class heap.
+    /// Orders the slow operations of the thread, visitors, and users of a first-class heap.
     pub(crate) lock: OwnerLock,
     thief: Thief,
     /// Whether units of slabs go to the stash. False while the cache's thread ends, and afterwards.
     keeps_units: Cell<bool>,
     owned_by: AtomicU8,
-    /// Whether the cache is abandoned and has kept its blocks for the thread that adopts it.
+    /// Whether the abandoned cache has kept its blocks for the thread that adopts it.
     is_warm: Cell<bool>,
     /// Whether the cache's thread has ended.
     pub(crate) is_abandoned: AtomicBool,
@@ -242,8 +233,6 @@ unsafe impl Sync for Cache {}
 pub(crate) struct OwnCache(&'static Cache, PhantomData<*const ()>);
 
 impl OwnCache {
-    /// A thread's cache.
-    ///
     /// # Safety
     ///
     /// The calling thread owns the cache until the thread ends.
@@ -252,19 +241,16 @@ impl OwnCache {
         Self(cache, PhantomData)
     }
 
-    /// [`OwnCache::of`], by the hot part.
-    ///
     /// # Safety
     ///
-    /// As for [`OwnCache::of`]. `hot` is the target of the calling thread's fast word, or of its
-    /// thread word.
+    /// As for [`OwnCache::of`]. The calling thread's fast word, or its thread word, leads to `hot`.
     #[inline(always)]
     pub(crate) unsafe fn of_hot(hot: &Hot) -> Self {
         const { assert!(core::mem::offset_of!(Cache, hot) == 0) };
         // SAFETY: a cache begins with its hot part, and by the contract `hot` is a cache's.
         #[cfg(not(miri))]
         let cache = unsafe { &*core::ptr::from_ref(hot).cast::<Cache>() };
-        // The thread word's pointer is valid for the whole cache, but `hot` only for the hot part.
+        // (`hot` is valid for the hot part only, the thread word's pointer for the whole cache.)
         // SAFETY: the thread word of a thread with its own cache leads to that cache.
         #[cfg(miri)]
         let cache = unsafe { &*crate::os::tls::own().cast::<Cache>() };
@@ -286,7 +272,6 @@ impl OwnCache {
         unsafe { self.0.lock.try_own() }
     }
 
-    /// The cache, for as long as the process lives.
     #[inline(always)]
     pub(crate) fn get(self) -> &'static Cache {
         self.0
@@ -302,11 +287,9 @@ impl Deref for OwnCache {
     }
 }
 
-/// Whether caches made from now on pass sized frees on.
 static FORWARD_SIZED: AtomicBool = AtomicBool::new(false);
 
-/// Makes the fast path for sized frees refuse every block, for the calling thread's cache, for
-/// shared caches, and for caches that are made later.
+/// Makes the fast path for sized frees refuse every block, in present and later caches.
 ///
 /// # Safety
 ///
@@ -352,7 +335,6 @@ impl Member for Cache {
     }
 }
 
-/// A block that was handed out.
 #[derive(Clone, Copy)]
 pub(crate) struct Allocated {
     pub(crate) block: *mut u8,
@@ -367,7 +349,6 @@ impl Cache {
         Entry(self.hot.tag as u32).owner()
     }
 
-    /// The owner's kind.
     pub(crate) fn owned_by(&self) -> Use {
         match self.owned_by.load(Ordering::Relaxed) {
             0 => Use::Thread,
@@ -382,7 +363,6 @@ impl Cache {
         self.owned_by() != Use::Thread
     }
 
-    /// Makes the cache a heap: each call takes its lock.
     pub(crate) fn become_heap(&self, owned_by: Use) {
         // A heap's blocks are counted elsewhere.
         self.end_sampling();
@@ -390,12 +370,10 @@ impl Cache {
         self.owned_by.store(owned_by as u8, Ordering::Relaxed);
     }
 
-    /// The remote frees.
     pub(crate) fn remote(&self) -> &RemoteStack {
         &self.inbox.remote
     }
 
-    /// Hands out a block of `class`.
     #[inline]
     pub(crate) fn alloc(&self, class: usize) -> Option<Allocated> {
         let block = self.hot.list(class).pop();
@@ -405,8 +383,6 @@ impl Cache {
         self.refill(class)
     }
 
-    /// Frees a block that this cache owns.
-    ///
     /// # Safety
     ///
     /// The block is of `class`, of a slab of this cache, and in use.
@@ -418,7 +394,7 @@ impl Cache {
         }
     }
 
-    /// Hands out a block of `class`, whose list is empty, and refills the list.
+    /// Refills the empty list of `class`, and hands out a block.
     #[cold]
     pub(crate) fn refill(&self, class: usize) -> Option<Allocated> {
         if self.sampling.is_watched() {
@@ -427,8 +403,7 @@ impl Cache {
         self.refill_uncounted(class)
     }
 
-    /// [`Cache::refill`] if no block is counted, or no sample is due. A null block: a sample is due
-    /// now.
+    /// [`Cache::refill`] if no block is counted, or no sample is due. A null block: one is due now.
     #[inline(always)]
     fn refill_uncounted(&self, class: usize) -> Option<Allocated> {
         if self.bins[class].forced_slow.is_on() {
@@ -489,13 +464,12 @@ impl Cache {
         Some(self.start(class, terminated(chain)))
     }
 
-    /// Blocks in the list of `class`.
     fn length(&self, class: usize) -> usize {
         let forced_slow = &self.bins[class].forced_slow;
         if forced_slow.is_on() { forced_slow.count() } else { self.listed(class) }
     }
 
-    /// Blocks in the list of `class`, which is not forced slow.
+    /// For a list that is not forced slow.
     fn listed(&self, class: usize) -> usize {
         (self.bins[class].base.get() - self.hot.list(class).room.get()).max(0) as usize
     }
@@ -507,7 +481,6 @@ impl Cache {
         self.bins[class].base.set(room + chain.count() as i32);
     }
 
-    /// Takes all blocks out of the list of `class`.
     fn empty(&self, class: usize) -> DepotChain {
         self.restore(class);
         let count = self.length(class);
@@ -521,8 +494,7 @@ impl Cache {
     /// Makes a chain the (empty) list of its class and hands out its first block.
     #[inline(never)]
     fn start(&self, class: usize, chain: DepotChain) -> Allocated {
-        // One is subtracted, so that a list without room overflows as soon as it has all blocks of
-        // the chain again.
+        // One less: a list without room overflows as soon as it has all blocks of the chain again.
         let room = self.room(class, chain.count()).min(chain_length(class)) as i32 - 1;
         self.fill(class, chain, room);
         let block = self.hot.list(class).pop();
@@ -536,22 +508,21 @@ impl Cache {
     #[cold]
     #[inline(never)]
     fn start_otherwise(&self, class: usize, block: *mut Block) -> Allocated {
-        // The list may have been forced slow, while empty, during the search for blocks.
+        // The search for blocks may have forced the empty list slow.
         self.stay_forced_slow(class);
         if block.is_null() {
-            // A sample is due, whether the list is forced slow or not.
             self.sampling.stays_due(class);
         }
         Allocated { block: block.cast(), zero: false }
     }
 
-    /// Returns how many blocks a refill from slabs takes. Doubles the number for the next refill.
+    /// Blocks that a refill from slabs takes. Doubles the number for the next refill.
     fn wanted(&self, class: usize) -> usize {
         let want = &self.bins[class].want;
         want.replace((2 * want.get()).min(chain_length(class)))
     }
 
-    /// Moves the list of `class`, which is too long, to the depot.
+    /// The list of `class` is too long and moves to the depot.
     #[cold]
     pub(crate) fn overflow(&self, class: usize) {
         let polled = self.bins[class].forced_slow.is_on();
@@ -562,8 +533,7 @@ impl Cache {
         let chain = self.empty(class);
         let length = chain_length(class);
         if chain.count() > 2 * length + 1 {
-            // The list began as a chain of the depot. Newer blocks are at its head, and become a
-            // chain of their own, so that chains stay short.
+            // The list began as a chain of the depot. Newer blocks become a chain of their own.
             let (newer, older) = chain.cut(length + 1);
             self.keep(class, older);
             self.keep(class, newer);
@@ -589,7 +559,6 @@ impl Cache {
         self.publish();
     }
 
-    /// Gives back free memory outside lists.
     pub(crate) fn release_unlisted(&self) {
         self.drain_home();
         for class in 0..CLASSES {
@@ -603,11 +572,10 @@ impl Cache {
                 }
             }
         }
-        // This call comes last, because `retire` puts units of slabs into the stash.
+        // Comes last, because `retire` puts units of slabs into the stash.
         self.stash.release();
     }
 
-    /// Publishes for other threads how many blocks are in the lists now.
     pub(crate) fn publish(&self) {
         let (mut blocks, mut bytes) = (0, 0);
         for class in 0..CLASSES {
@@ -625,7 +593,6 @@ impl Cache {
             + self.hot.outgoing.count()
     }
 
-    /// Bytes in lists (when last published), depot and outgoing batch.
     pub(crate) fn cached_bytes(&self) -> usize {
         self.listed_bytes.load(Ordering::Relaxed)
             + self.depot_bytes.load(Ordering::Relaxed)

@@ -7,15 +7,15 @@
 //!   owner's stack (see `remote`) --> lists (`drain`), or slabs (`drain_home`)
 //! ```
 //!
-//! The freeing thread writes only the block's link, and no record of the owner. A batch is for one
-//! owner: a thread that frees blocks of many owners sends each batch early.
+//! The freeing thread writes only the block's link. A batch is for one owner: a thread that frees
+//! blocks of many owners sends each batch early.
 //!
 //! The hot part's table (`heap::own`) serves the first block of a batch, and finds the owner. After
 //! that the hot part has the owner's tag, and a block's tag mismatch says whether the block is for
 //! the same batch ([`send_along`]).
 //!
-//! Another cache may take a slab over while a block of the slab is on its way. A cache that
-//! receives such a block sends it on.
+//! Another cache may take a slab over while a block of it is on its way. Then the cache that
+//! receives the block sends it on.
 //!
 //! Called by `cache`, and by `heap` for remote frees.
 
@@ -26,7 +26,7 @@ use crate::misuse::{self, Call};
 use crate::remote::Block;
 use crate::size_class::{self, UNIT};
 
-/// Sends the calling thread's batch, `out`.
+/// The batch is the calling thread's.
 #[cold]
 #[inline(never)]
 fn flush(out: &Outgoing) {
@@ -36,17 +36,16 @@ fn flush(out: &Outgoing) {
     }
     let (head, tail) = (out.head.get(), out.tail.get());
     out.forget();
-    // SAFETY: the batch's blocks are linked from head to tail and of the owner's slabs, and the
-    // batch has forgotten them.
+    // SAFETY: blocks of the owner's slabs, linked from head to tail, which the batch has forgotten.
     let owner = unsafe { push_to(out.owner.get(), head, tail, count, bytes) };
     if let Some(owner) = owner {
         owner.drain_if_much_waits();
     }
 }
 
-/// Frees a block if it belongs to the outgoing batch's owner, as most remote blocks do. `Err`: the
-/// block belongs to another owner, no slot begins there, or `hot` is no cache's. The error holds
-/// `mismatch`, so that the caller need not save it.
+/// Frees a block if it belongs to the outgoing batch's owner, as most remote blocks do. `Err`: it
+/// does not, no slot begins there, or `hot` is no cache's. The error holds `mismatch`, so that the
+/// caller need not save it.
 ///
 /// # Safety
 ///
@@ -64,9 +63,8 @@ pub(crate) unsafe fn send_along(
         // SAFETY: just checked.
         let list = unsafe { hot.list_of(rest) };
         if list.is_slot_start((block.addr() & (UNIT - 1)) as u32) {
-            // SAFETY: a slot begins here, and by the contract the slot is not the cache's own. So
-            // the tag is not 0, there is a batch, and the entry is of the batch's owner and gives
-            // the class.
+            // SAFETY: a slot begins here, by the contract not one of the cache's own. So the tag is
+            // not 0, and the entry is of the batch's owner and gives the class.
             if unsafe { hot.outgoing.push(rest.class(), block.cast()) } {
                 flush(&hot.outgoing);
             }
@@ -102,8 +100,7 @@ fn without_tag(hot: &Hot, mismatch: Mismatch) -> Mismatch {
 }
 
 impl Cache {
-    /// Takes the remote frees and passes each block to `take`, with its class. Returns the number
-    /// of blocks.
+    /// Passes each remotely freed block to `take`, with its class. Returns the number of blocks.
     fn drain_with(&self, mut take: impl FnMut(usize, *mut Block)) -> usize {
         let (mut block, bound) = self.remote().take();
         let (mut found, mut bytes) = (0, 0);
@@ -130,7 +127,7 @@ impl Cache {
         found
     }
 
-    /// Drains the remote frees into the lists, which are the calling thread's.
+    /// The lists are the calling thread's.
     pub(crate) fn drain(&self) {
         self.restore_lists();
         let too_long = |class| {
@@ -139,16 +136,14 @@ impl Cache {
         };
         let blocks = if self.sampling.is_on() {
             self.drain_with(|class, block| {
-                // SAFETY: the slab is of the class and this cache's, and the block was freed by the
-                // thread that pushed it.
+                // SAFETY: this cache's block of the class, freed by the thread that pushed it.
                 if unsafe { self.put_listed(class, block) } {
                     too_long(class);
                 }
             })
         } else {
             self.drain_with(|class, block| {
-                // SAFETY: the slab is of the class and this cache's, and the block was freed by
-                // the thread that pushed it.
+                // SAFETY: this cache's block of the class, freed by the thread that pushed it.
                 if unsafe { self.hot.list(class).push(block) } {
                     too_long(class);
                 }
@@ -160,15 +155,13 @@ impl Cache {
     /// Drains the remote frees into the slabs.
     pub(super) fn drain_home(&self) {
         let blocks = self.drain_with(|class, block| {
-            // SAFETY: the slab is of the class and this cache's, and the block was freed by the
-            // thread that pushed it.
+            // SAFETY: this cache's block of the class, freed by the thread that pushed it.
             unsafe { self.put(class, block) };
         });
         self.hand_over.add(blocks);
     }
 
-    /// Frees a block that another cache owns: the first block of a batch, or a block whose unit the
-    /// hot part does not know.
+    /// Frees another cache's block: a batch's first, or one whose unit the hot part does not know.
     ///
     /// # Safety
     ///
@@ -201,14 +194,12 @@ impl Cache {
         }
     }
 
-    /// Sends the outgoing batch.
     pub(crate) fn flush_outgoing(&self) {
         flush(&self.hot.outgoing);
     }
 }
 
-/// Sends a block on: another owner took the block's slab over after the freeing thread's lookup.
-/// Returns the block's size.
+/// Sends on a block whose slab another owner has taken over. Returns the block's size.
 ///
 /// # Safety
 ///
@@ -222,8 +213,7 @@ pub(super) unsafe fn forward(block: *mut Block) -> usize {
     size_class::size(class)
 }
 
-/// Sends one block of `class` to the cache that owns it, or to the common owner. Returns that
-/// cache.
+/// Sends one block to its cache, which is returned, or to the common owner.
 ///
 /// # Safety
 ///
@@ -238,12 +228,11 @@ pub(crate) unsafe fn send(owner: u32, class: usize, block: *mut Block) -> Option
     unsafe { push_to(owner, block, block, 1, size_class::size(class)) }
 }
 
-/// Sends a chain of `count` blocks with `bytes` bytes to the cache that owns them.
+/// Sends a chain of blocks to the cache that owns them.
 ///
 /// # Safety
 ///
-/// The blocks are linked from `head` to `tail`, of slabs of `owner`, and the caller gives them
-/// away.
+/// The caller gives away blocks of slabs of `owner`, linked from `head` to `tail`.
 unsafe fn push_to(
     owner: u32,
     head: *mut Block,

@@ -1,8 +1,7 @@
 //! Room: how long a list may get.
 //!
-//! Only the cache's thread can use the blocks in a list. A thread that goes idle should leave few
-//! blocks there, but it goes idle without notice. So a list has room for a quarter of the program's
-//! blocks of its class:
+//! Only the cache's thread can use the blocks in a list, and a thread goes idle without notice. So
+//! a list has room for a quarter of the program's blocks of its class:
 //!
 //! ```text
 //!   out of the slabs  =  in use  +  in the list  +  in the depot
@@ -10,17 +9,15 @@
 //! ```
 //!
 //! A thread that frees all its blocks takes the slow path a few times more often: three quarters of
-//! the blocks are left each time. At the end its lists are empty. The blocks are in the depot or
-//! the slabs, where other threads can use them.
+//! the blocks are left each time. At the end its lists are empty.
 //!
 //! A program that uses little memory but allocates and frees much of it would take the slow path
-//! all the time. A list of such a program takes chains back from the depot. For each such chain the
-//! list gets extra room, twice as much each time, from a budget for all lists. Each pass of the
-//! scavenger takes this room back.
+//! all the time. So for each chain that a list takes back from the depot, it gets extra room, twice
+//! as much each time, from a budget for all lists. Each pass of the scavenger takes this room back.
 //!
-//! `out` is an estimate, and rather too low. When a cache takes a slab over, `out` does not count
-//! the slots that are out of the slab. (Some may stay in the old cache's lists for ever.) `out` is
-//! never below zero, so an error does not outlive the blocks that caused it.
+//! `out` is an estimate, and rather too low: when a cache takes a slab over, the slots that are out
+//! of the slab do not count. `out` is never below zero, so an error does not outlive the blocks
+//! that caused it.
 //!
 //! Called by the slow paths of `cache`.
 
@@ -34,14 +31,13 @@ const BUDGET: usize = 48 << 10;
 const SHARE: usize = 16;
 /// The most bytes of extra room for one list.
 const MOST: usize = 48 << 10;
-/// The first extra room of a list: this many blocks of at most [`FIRST_BYTES`], but at least one
-/// block.
+/// A list's first extra room: this many blocks of at most [`FIRST_BYTES`], but at least one.
 const FIRST: usize = 4;
 const FIRST_BYTES: usize = 8 << 10;
 /// A small block counts as this many bytes, because it may be alone in its page.
 const LEAST: usize = 64;
 
-/// The bound of a class's list. All-zero bytes: no room.
+/// The bound of a class's list. All zero: no room.
 pub(super) struct Room {
     /// Slots out of the slabs.
     pub(super) out: Cell<i32>,
@@ -50,15 +46,14 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// Counts slots that leave the slabs, or come back.
+    /// Slots that leave the slabs, or come back.
     pub(super) fn count(&self, slots: i32) {
         self.out.set((self.out.get() + slots).max(0));
     }
 }
 
 impl Cache {
-    /// How many more blocks the list of `class` may take after the `count` blocks that it is about
-    /// to get.
+    /// How many more blocks the list may take after the `count` blocks that it is about to get.
     pub(super) fn room(&self, class: usize, count: usize) -> usize {
         let bin = &self.bins[class];
         let held = (bin.room.out.get() as usize).saturating_sub(count + bin.depot.blocks());
@@ -66,8 +61,7 @@ impl Cache {
         quarter.max(bin.room.wanted.get() as usize).min(2 * chain_length(class))
     }
 
-    /// Gives the list of `class`, which is empty, more room, because the list takes a chain back
-    /// from the depot.
+    /// Gives the empty list more room, because it takes a chain back from the depot.
     pub(super) fn grow_room(&self, class: usize) {
         let size = size_class::size(class);
         let wanted = &self.bins[class].room.wanted;

@@ -1,5 +1,4 @@
-//! Sampling: a thread's own cache chooses the blocks of a heap profile without a countdown in
-//! `malloc`.
+//! Sampling: a thread's own cache chooses a heap profile's blocks without a countdown in `malloc`.
 //!
 //! ```text
 //!   off   malloc <-- list <-- free
@@ -13,18 +12,15 @@
 //!
 //! So `malloc` runs at full speed, and hands out blocks in the same order as without sampling. The
 //! block that takes the countdown to zero is *due*: it becomes a sample when it is allocated next.
-//! This block and the list below it are put *aside*. When the list is empty again, `malloc` takes
-//! the slow path. The caller makes a sample in place of the block (see `heap::modes`). The list
-//! gets back the blocks aside, down to the next due block. (The second word of a due block leads to
-//! the next due block.) So each sample is made in the call that would have got its block, however
-//! many blocks are due. (A block's place in the list decides which call gets it, and so the call's
-//! share of samples.) While sampling is on, the hot part's limit is 0, so the fast path of `free`
-//! knows no block. A slower function counts the block's bytes.
+//! This block and the list below it are put *aside*. (The second word of a due block leads to the
+//! next due block.) When the list is empty again, `malloc` takes the slow path. The caller makes a
+//! sample in place of the block (see `heap::modes`), and the list gets back the blocks down to the
+//! next due one. So each sample is made in the call that would have got its block. While sampling
+//! is on, the hot part's limit is 0, so `free` takes a slower path, which counts the block's bytes.
 //!
 //! Invariants: while sampling is on, each block in a list or aside was counted once since it
-//! entered. No other block of the cache (kept back, or in the depot) was counted. List and aside
-//! together have as many blocks as the list's room says. The first block aside is due. Only the
-//! thread itself accesses the list and the blocks aside.
+//! entered. No other block of the cache was counted. List and aside together have as many blocks as
+//! the list's room says. The first block aside is due.
 //!
 //! Called by the slow paths of `cache`, and by `heap`.
 
@@ -38,40 +34,36 @@ use crate::address_map::CLASS_STEP;
 use crate::remote::Block;
 use crate::size_class::{self, CLASSES};
 
-/// The sampling data of a class: as long as a [`super::List`], so that one offset leads to both.
+/// As long as a [`super::List`], so that one offset leads to both.
 #[repr(C)]
 struct Side {
     /// The uppermost due block, and all blocks below it.
     aside: Cell<*mut Block>,
-    /// Due samples, for blocks aside and for blocks that were not put there.
+    /// Due samples, for blocks aside and for others.
     due: Cell<u32>,
-    /// Bytes in a block.
     size: Cell<u32>,
 }
 
 const _: () = assert!(size_of::<Side>() == CLASS_STEP);
 
-/// A cache's sampling data. Zero: nothing is sampled.
+/// All zero: nothing is sampled.
 #[repr(C)]
 pub(crate) struct Sampling {
-    /// Bytes to the next sample. The countdown begins at a random distance (`poisson`). A counted
-    /// block may return to its slab without being allocated. That changes no other block's
-    /// probability.
+    /// Bytes to the next sample, from a random distance (`poisson`). A counted block may return to
+    /// its slab unallocated, which changes no other block's probability.
     countdown: Countdown,
     sides: [Side; CLASSES],
     is_on: Cell<bool>,
-    /// Whether refills are checked: for a profile, or to draw guarded blocks (`guard_draw`).
+    /// Whether refills and large blocks are checked: for a profile, or for guards (`guard_draw`).
     is_watched: Cell<bool>,
 }
 
 impl Sampling {
-    /// Whether refills and large blocks take a slower path: for a profile, or for guards.
     #[inline(always)]
     pub(crate) fn is_watched(&self) -> bool {
         self.is_watched.get()
     }
 
-    /// Whether the cache's blocks are sampled.
     #[inline(always)]
     pub(crate) fn is_on(&self) -> bool {
         self.is_on.get()
@@ -88,8 +80,8 @@ impl Sampling {
         false
     }
 
-    /// Counts a block of `class` that will be handed out without entering the list. False: a sample
-    /// is due in its place, and the caller keeps the block.
+    /// Counts a block that bypasses the list. False: a sample is due instead; the caller keeps the
+    /// block.
     pub(super) fn count_given(&self, class: usize) -> bool {
         if !self.is_on() || self.count(size_class::size(class)) {
             return true;
@@ -99,8 +91,7 @@ impl Sampling {
         false
     }
 
-    /// Keeps a sample of `class` due: the first block of a chain was counted, whatever has happened
-    /// to the chain since.
+    /// Keeps a sample of `class` due: the first block of a chain was counted.
     #[cold]
     pub(super) fn stays_due(&self, class: usize) {
         let due = &self.sides[class].due;
@@ -114,24 +105,21 @@ impl Sampling {
 }
 
 impl Cache {
-    /// If `watches`, makes refills and large blocks take the checked path. Else makes them take the
-    /// plain path.
     pub(super) fn watch(&self, watches: bool) {
         self.sampling.is_watched.set(watches);
         self.hot.draw_calls(watches);
         self.stash.count_fetches(watches);
     }
 
-    /// Begins or ends sampling. The calling thread owns the cache and has entered it, or no thread
-    /// owns the cache and the caller holds its lock.
+    /// Begins or ends sampling. The caller owns the cache and has entered it, or no thread owns the
+    /// cache and the caller holds its lock.
     ///
-    /// A thread calls this in its next slow operation after `magazines::sample_every`. (Threads
-    /// that share caches have no lists of their own: `heap::modes` counts each of their calls.
-    /// These calls miss: the per-CPU entry's heads are null, and the stubs of shared caches lead to
-    /// another table.)
+    /// A thread calls this in its next slow operation after `magazines::sample_every`. (Calls of
+    /// threads that share caches are counted one by one in `heap::modes`. These calls miss: the
+    /// per-CPU entry's heads are null, and the stubs of shared caches lead to another table.)
     pub(crate) fn follow_sampling(&self) {
         self.no_longer_asked_to_follow_sampling();
-        // If sampling is on, it begins anew, because the period may have changed.
+        // Begins anew, because the period may have changed.
         self.end_sampling();
         if period() != 0 && self.owned_by() == Use::Thread {
             self.begin_sampling();
@@ -161,7 +149,7 @@ impl Cache {
         self.watch(true);
     }
 
-    /// Ends sampling, with the conditions of [`Cache::follow_sampling`].
+    /// Has the conditions of [`Cache::follow_sampling`].
     pub(super) fn end_sampling(&self) {
         if !self.sampling.is_on() {
             return;
@@ -175,7 +163,7 @@ impl Cache {
         self.hot.know_nothing(false);
     }
 
-    /// In a forked child: ends sampling in the cache of another thread, whose blocks are forgotten.
+    /// In a forked child: another thread's cache, whose blocks are forgotten.
     pub(super) fn forget_sampling_after_fork(&self) {
         for side in &self.sampling.sides {
             side.aside.set(ptr::null_mut());
@@ -186,7 +174,7 @@ impl Cache {
         self.hot.know_nothing(false);
     }
 
-    /// Frees a block of this cache while the cache is sampled. True: the list is too long now.
+    /// Frees a block while the cache is sampled. True: the list is too long now.
     ///
     /// # Safety
     ///
@@ -209,8 +197,7 @@ impl Cache {
         list.room.get() < 0
     }
 
-    /// Puts a free block of `class` aside with the list below it. The block becomes a sample when
-    /// it is allocated next.
+    /// Puts a due block aside, with the list below it.
     fn put_aside(&self, class: usize, block: *mut Block) {
         let (side, list) = (&self.sampling.sides[class], self.hot.list(class));
         let below = side.aside.replace(block);
@@ -222,7 +209,7 @@ impl Cache {
         side.due.set(side.due.get() + 1);
     }
 
-    /// Frees a block of this cache. True: the list is too long now.
+    /// True: the list is too long now.
     ///
     /// # Safety
     ///
@@ -238,7 +225,7 @@ impl Cache {
         unsafe { self.hot.list(class).push(block) }
     }
 
-    /// Takes all blocks out of the list of `class` and from aside. Leaves its room unchanged.
+    /// Takes all blocks out of the list and from aside. Leaves the list's room unchanged.
     pub(super) fn take_all_listed(&self, class: usize) -> *mut Block {
         let list = self.hot.list(class).head.replace(ptr::null_mut());
         if !self.sampling.is_on() {
@@ -250,8 +237,7 @@ impl Cache {
         join(list, aside)
     }
 
-    /// Puts a chain of `count` blocks into the list of `class`, which is empty. Leaves its room
-    /// unchanged.
+    /// Puts a chain of `count` blocks into the empty list. Leaves its room unchanged.
     #[inline(always)]
     pub(super) fn set_listed(&self, class: usize, head: *mut Block, count: usize) {
         let list = self.hot.list(class);
@@ -263,8 +249,7 @@ impl Cache {
         }
     }
 
-    /// Counts a chain of `count` blocks, which is the list of `class`. Nothing is aside. Puts the
-    /// chain aside from the first due block on.
+    /// Counts the list, and puts it aside from the first due block on. Nothing is aside before.
     #[cold]
     #[inline(never)]
     fn count_chain(&self, class: usize, head: *mut Block, count: usize) {
@@ -305,8 +290,8 @@ impl Cache {
     }
 
     /// Whether the next block of `class`, whose list is empty, becomes a sample. If so, the list
-    /// gets back the blocks aside, down to the next due block. The block that the sample replaces
-    /// is counted anew.
+    /// gets the blocks down to the next due one. The block that the sample replaces is counted
+    /// anew.
     pub(crate) fn take_due(&self, class: usize) -> bool {
         let (side, list) = (&self.sampling.sides[class], self.hot.list(class));
         let due = side.due.get();
@@ -334,8 +319,7 @@ impl Cache {
         true
     }
 
-    /// Hands out a block of `class`, whose list is empty, and refills the list. `None`: there is no
-    /// memory, or a sample is due.
+    /// [`Cache::refill`]. `None`: there is no memory, or a sample is due.
     #[cold]
     #[inline(never)]
     pub(super) fn refill_counted(&self, class: usize) -> Option<Allocated> {
@@ -358,7 +342,7 @@ impl Cache {
             }
             // A visitor may have raised the limit while sampling began.
             self.hot.know_nothing(true);
-            // Null: the first block of the chain is due, or was due before the chain was forced
+            // Null: the first block of the chain is due, or was due before the list was forced
             // slow.
             let given = self.refill_uncounted(class)?;
             if !given.block.is_null() {
@@ -368,7 +352,7 @@ impl Cache {
     }
 }
 
-/// Joins two chains, which may be empty. Takes a step for each block of the first chain.
+/// Joins two chains, which may be empty. Takes a step for each block of the first.
 fn join(first: *mut Block, second: *mut Block) -> *mut Block {
     if first.is_null() || second.is_null() {
         return if first.is_null() { second } else { first };
@@ -379,8 +363,7 @@ fn join(first: *mut Block, second: *mut Block) -> *mut Block {
     first
 }
 
-/// The part of a chain before `end`, which is a block of the chain or null. Takes a step for each
-/// block of the part, unless `end` is null.
+/// The part of a chain before `end`, a block of it or null. Walks the part, unless `end` is null.
 fn cut_before(chain: *mut Block, end: *mut Block) -> *mut Block {
     if chain == end {
         return ptr::null_mut();
@@ -392,7 +375,7 @@ fn cut_before(chain: *mut Block, end: *mut Block) -> *mut Block {
     chain
 }
 
-/// The last block of a chain before `end`, which is a later block of the chain, or null.
+/// `end` is a later block of the chain, or null.
 fn last_before(chain: *mut Block, end: *mut Block) -> *mut Block {
     let mut last = chain;
     loop {

@@ -2,7 +2,7 @@
 //!
 //! A slab with one slot in use keeps its unit, but not the pages whose slots were all returned. A
 //! pass over the partial slabs begins every purge delay, and each slow operation of the cache does
-//! a bounded step of the pass. So there is no background thread and no long pause.
+//! a bounded step of it.
 //!
 //! ```text
 //!   classes   0 .. done .. [this one] .. left ..  79
@@ -12,9 +12,9 @@
 //! Invariants: `next` is 0 or a slab in this class's partial list. A thread that removes a slab
 //! from that list first moves `next` on (`Cache::unlist`).
 //!
-//! In each tick of the clock, a thread's first slow operation also looks after waiting runs, quiet
-//! threads' caches (`visit`) and the process's task (`ticks`). If there is more work, this
-//! operation makes the next operation slow, too (`forced_slow`).
+//! A thread's first slow operation in a tick also looks after waiting runs, quiet threads' caches
+//! (`visit`) and the process's task (`ticks`). If more work is left, the next operation becomes
+//! slow, too (`forced_slow`).
 
 use core::cell::Cell;
 
@@ -30,7 +30,7 @@ use crate::slab::Slab;
 use crate::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use crate::ticks;
 
-/// A step checks this many slabs, and purges this many.
+/// Slabs that a step checks, and purges.
 const LOOKS: usize = 64;
 const PURGES: usize = 8;
 
@@ -38,24 +38,21 @@ const NOTHING: u8 = 0;
 const THIS_PASS: u8 = 1;
 const NEXT_PASS: u8 = 2;
 
-/// The state of a cache's pass: a walk over its partial slabs.
+/// A cache's pass: a walk over its partial slabs.
 pub(super) struct Scavenger {
     /// The time of the last step, in milliseconds: the clock of all slow paths.
     pub(super) now: Cell<u32>,
-    /// When the last pass began.
     pub(super) began: Cell<u32>,
     /// Classes still to be walked, with the present class. 0 between passes.
     pub(super) classes_left: Cell<usize>,
-    /// The next slab, or 0.
     pub(super) next: Cell<usize>,
     /// The thread's last slow operation, in milliseconds.
     pub(super) active: AtomicU32,
-    /// The work: `NOTHING`, only this pass, or the next pass, too.
+    /// `NOTHING`, only this pass, or the next pass, too.
     work: AtomicU8,
-    /// See `forced_slow`.
     pub(super) polls: Polls,
     pub(super) are_forced_slow: Cell<bool>,
-    /// Whether lists were forced slow in this tick, and whether they were forced slow at its start.
+    /// Whether lists were forced slow in this tick, and at its start.
     pub(super) has_forced_slow: Cell<bool>,
     pub(super) were_forced_slow_first: Cell<bool>,
 }
@@ -66,15 +63,14 @@ impl Scavenger {
         self.work.load(Ordering::Relaxed) != NOTHING
     }
 
-    /// Notes that slots were returned, or have come back too recently for this pass.
+    /// Slots were returned, or have come back too recently for this pass.
     pub(super) fn note_work(&self) {
         self.work.store(NEXT_PASS, Ordering::Relaxed);
     }
 }
 
 impl Cache {
-    /// Does a bounded step towards giving back the pages of partial slabs that have been unused for
-    /// a purge delay. Slow paths call this.
+    /// A bounded step of a slow path: gives back pages that have been unused for a purge delay.
     pub(crate) fn scavenge(&self) {
         let now = os::coarse_ms();
         let is_new_tick = self.scavenger.now.replace(now) != now;
@@ -123,8 +119,7 @@ impl Cache {
         }
     }
 
-    /// Whether all operations of this thread in the last tick were slow and few: then the thread
-    /// has time.
+    /// Whether all operations of this thread in the last tick were slow and few.
     fn is_quiet(&self) -> bool {
         self.scavenger.are_forced_slow.get()
             && self.scavenger.were_forced_slow_first.get()
@@ -132,7 +127,7 @@ impl Cache {
     }
 
     /// A step for a thread that has been quiet for a purge delay, so that all its free memory is
-    /// old. Returns whether there is more to do now.
+    /// old. Returns whether more is left.
     pub(super) fn scavenge_quiet(&self, now: u32) -> bool {
         self.scavenger.now.set(now);
         if self.scavenger.classes_left.get() == 0 {
@@ -164,7 +159,7 @@ impl Cache {
         self.begin_rooms_anew();
     }
 
-    /// Walks over some partial slabs. Purges slabs that have been unused for `age` milliseconds.
+    /// Purges some partial slabs that have been unused for `age` milliseconds.
     fn walk(&self, now: u32, age: i32) {
         let scavenger = &self.scavenger;
         let mut purges = 0;

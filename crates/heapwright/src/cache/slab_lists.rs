@@ -23,22 +23,20 @@ use crate::slab::{Chain, Slab, WayBack};
 use crate::unit_list::{BySize, UnitList};
 
 /// A class with this many slabs probably fills the next slab, too. For large sizes the number is
-/// the size divided by [`SIZE_A_SLAB`]. If the owner has [`LARGE_HEAP`] slabs, every class counts
-/// as if it had enough slabs.
+/// the size divided by [`SIZE_A_SLAB`]. With [`LARGE_HEAP`] slabs of the owner, every class has
+/// enough.
 const FILLED: usize = 8;
 const SIZE_A_SLAB: usize = 64;
 const LARGE_HEAP: usize = (16 << 20) / UNIT;
-/// A slab counts as filled if the bytes behind its last slot are at most the slab's bytes divided
-/// by this.
+/// A slab counts as filled if the bytes behind its last slot are at most its bytes divided by this.
 const LEAVES: usize = 16;
-/// After this many slabs with huge pages, the next slab has small pages. That slab shows again
-/// whether the program touches whole slots.
+/// After this many slabs with huge pages, the next slab has small pages, as a new [`Probe`].
 const DENSE_A_PROBE: u32 = 32;
 const LEAST_PAGE: usize = 4096;
-/// The most slabs of an owner that one search checks.
+/// Slabs that one search checks.
 const SLABS_LOOKED_AT: usize = 16;
 
-/// A slab of `class` with at least one slot in `share` free, among the first slabs of `partial`.
+/// A slab with at least one slot in `share` free, among the first slabs of `partial`.
 pub(super) fn to_spare(partial: &UnitList<BySize>, class: usize, share: usize) -> Option<usize> {
     let mut at = partial.first();
     for _ in 0..SLABS_LOOKED_AT {
@@ -51,27 +49,25 @@ pub(super) fn to_spare(partial: &UnitList<BySize>, class: usize, share: usize) -
     None
 }
 
-/// The newest slab of a class on small pages. If slots are longer than a page, the slab shows
-/// whether the program touches whole slots. (A program may use only the first page of a read
-/// buffer, but a huge page under the buffer is resident as a whole.) Zero is no slab.
+/// The newest slab of a class on small pages. If slots are longer than a page, it shows whether the
+/// program touches whole slots. (A program may use only the first page of a read buffer, but a huge
+/// page is resident as a whole.) All zero: no slab.
 pub(super) struct Probe {
     unit: Cell<u32>,
-    /// Slabs since `unit` for which a huge page was requested.
+    /// Slabs since `unit` that asked for huge pages.
     dense: Cell<u32>,
 }
 
 impl Probe {
-    /// No slab.
     pub(super) const fn new() -> Self {
         Self { unit: Cell::new(0), dense: Cell::new(0) }
     }
 
-    /// The request for a new slab of `class`. The owner's slabs have the entry `mine`. The owner
-    /// has `slabs` slabs of the class, and `all` slabs of all classes. All slots of the class's
-    /// slabs were handed out. A class that has filled many slabs will probably fill the new one.
-    /// Large sizes need more slabs for this guess, because programs leave the end of the last slab
-    /// untouched. In a large heap every class passes, because the ends of all classes' last slabs
-    /// are a small part of the heap.
+    /// The request for a new slab, when all slots of the class's slabs were handed out. The owner's
+    /// slabs have the entry `mine`; `slabs` are of the class, `all` of any class. A class that has
+    /// filled many slabs will probably fill the new one. Large sizes need more slabs, because
+    /// programs leave the end of the last slab untouched. In a large heap these ends are a small
+    /// part.
     pub(super) fn want_of_slab(&self, class: usize, slabs: usize, all: usize, mine: Entry) -> Want {
         let size = size_class::size(class);
         let many = (size / SIZE_A_SLAB).max(FILLED);
@@ -89,7 +85,6 @@ impl Probe {
         Want::Dense
     }
 
-    /// Notes the slab that served a request.
     pub(super) fn note(&self, unit: usize, want: Want) {
         if want != Want::Dense {
             self.unit.set(unit as u32);
@@ -113,8 +108,7 @@ impl Probe {
     }
 }
 
-/// Takes about `most` returned slots, at least one, of the slabs of `class` in `partial`. `unlist`
-/// removes a slab that has no more returned slots. `None`: no slab has any.
+/// Takes about `most` returned slots, at least one. `unlist` removes a slab without more of them.
 pub(super) fn gather(
     partial: &UnitList<BySize>,
     class: usize,
@@ -122,7 +116,7 @@ pub(super) fn gather(
     now: u32,
     unlist: impl Fn(Slab<'_>),
 ) -> Option<Chain> {
-    // A slab that gives no slot would stay the first for ever.
+    // (A slab that gives no slot would stay the first for ever.)
     let most = most.max(1);
     let mut all: Option<Chain> = None;
     while let Some(unit) = partial.first() {
@@ -147,8 +141,8 @@ pub(super) fn gather(
     all
 }
 
-/// Returns the blocks of a chain of `left` blocks to the slab of `class` at `unit`, up to the first
-/// block outside the slab. Returns whether the slab must be settled.
+/// Returns the blocks of a chain to the slab of `class` at `unit`, up to the first block outside
+/// the slab. Returns whether the slab must be settled.
 ///
 /// # Safety
 ///
@@ -165,8 +159,7 @@ pub(super) unsafe fn put_run(
     // SAFETY: the unit is a slab of the class and the caller's.
     let mut visit = unsafe { way.visit(unit) };
     while *left > 0 && unit_of(block.addr()) == unit {
-        // The load comes first, because everything else waits for it if the block is not in the
-        // CPU's cache.
+        // First, because everything else waits for the load if the block is not in the CPU's cache.
         // SAFETY: the chain is the caller's, and this block is before its end.
         let next = unsafe { Block::next(*block) };
         if !visit.put(block.addr() & (UNIT - 1)) {
@@ -178,7 +171,7 @@ pub(super) unsafe fn put_run(
     visit.finish()
 }
 
-/// A chain that was just taken from a slab, with a null link at its end.
+/// With a null link at the chain's end.
 pub(super) fn terminated(chain: Chain) -> DepotChain {
     // SAFETY: the chain was taken from a slab, and is the caller's.
     unsafe { Block::set_next(chain.tail, ptr::null_mut()) };

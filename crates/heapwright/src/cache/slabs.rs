@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Invariants: the list of all slabs has every slab with the cache's tag. A slab with returned
-//! slots is also in the list `partial` of its class. The entry is set after the slab is ready, and
-//! after the cache's limit is above it.
+//! slots is also in the list `partial` of its class. The entry is set after the slab is ready and
+//! below the cache's limit.
 //!
 //! Called by the other files of `cache`.
 
@@ -26,7 +26,7 @@ use crate::slab::{Slab, WayBack};
 use crate::sync::atomic::Ordering;
 
 impl Cache {
-    /// Takes returned slots of slabs: about as many as the next refill wants.
+    /// About as many returned slots as the next refill wants.
     pub(super) fn take_returned(&self, class: usize) -> Option<DepotChain> {
         let bin = &self.bins[class];
         bin.partial.first()?;
@@ -37,8 +37,7 @@ impl Cache {
         Some(terminated(chain))
     }
 
-    /// Takes a returned slot of a well-filled slab, for a block that moves there. `None`: there is
-    /// no such slab.
+    /// A returned slot of a well-filled slab, for a block that moves there.
     pub(crate) fn alloc_dense(&self, class: usize) -> Option<*mut u8> {
         let (mine, bin) = (Entry::slab(self.id(), class), &self.bins[class]);
         let unlist = |slab: Slab<'_>| self.unlist(slab);
@@ -47,9 +46,8 @@ impl Cache {
         Some(block)
     }
 
-    /// Returns one block to its slab, if the slab is still this cache's. (The caller's lookup may
-    /// be out of date: another cache may have taken the slab over.) The caller holds the cache's
-    /// lock.
+    /// Returns one block to its slab, if the slab is still this cache's: the caller's lookup may be
+    /// out of date. The caller holds the cache's lock.
     ///
     /// # Safety
     ///
@@ -57,14 +55,13 @@ impl Cache {
     pub(crate) unsafe fn put_if_mine(&self, class: usize, block: *mut Block) -> bool {
         let is_mine = MAP.lookup(block.addr()).1 == Entry::slab(self.id(), class);
         if is_mine {
-            // SAFETY: a slab of the class, and this cache's while the lock is held; the caller
-            // gives the free block away.
+            // SAFETY: a slab of the class, this cache's while the lock is held; the caller gives
+            // the free block away.
             unsafe { self.put(class, block) };
         }
         is_mine
     }
 
-    /// Adds a slab to the list of all slabs.
     pub(super) fn own(&self, unit: usize, class: usize) {
         let slabs = &self.bins[class].slabs;
         slabs.set(slabs.get() + 1);
@@ -72,7 +69,6 @@ impl Cache {
         self.slab_count.set(self.slab_count.get() + 1);
     }
 
-    /// Removes a slab from the list of all slabs.
     pub(super) fn disown(&self, unit: usize, class: usize) {
         let slabs = &self.bins[class].slabs;
         slabs.set(slabs.get() - 1);
@@ -96,19 +92,19 @@ impl Cache {
         Some(self.open_slab(unit, zero, class))
     }
 
-    /// Makes a slab of a unit that was just taken. `zero`: the unit reads as zero.
+    /// Makes a slab of a new unit. `zero`: the unit reads as zero.
     pub(super) fn open_slab(&self, unit: usize, zero: bool, class: usize) -> usize {
         // The entry is set last: by then the record must be a slab's.
         Slab::at(&MAP, unit, class).open(zero);
         self.own(unit, class);
-        // This call comes first: slabs with this cache's tag must be below its limit.
+        // Slabs with this cache's tag must be below its limit.
         self.hot.raise_limit();
         MAP.set_entry(unit, Entry::slab(self.id(), class));
         unit
     }
 
     /// A unit that comes free when the depot gives up blocks beyond its share. If there is none,
-    /// gives back the runs in stashes that may serve instead.
+    /// stashes give back runs that may serve instead.
     fn spared_unit(&self) -> Option<usize> {
         self.shrink_depot_of_large();
         let unit = self.kept_unit();
@@ -128,7 +124,7 @@ impl Cache {
         None
     }
 
-    /// Puts the unit of a former slab into the stash, or returns it to the chunk.
+    /// A former slab's unit goes to the stash or the chunk.
     fn give_unit(&self, unit: usize) {
         let is_kept =
             self.owned_by() == Use::Thread && self.keeps_units.get() && self.stash.keep(unit, 1);
@@ -139,7 +135,6 @@ impl Cache {
         }
     }
 
-    /// Returns the blocks of a chain to their slabs.
     pub(super) fn distribute(&self, class: usize, chain: DepotChain) {
         let way = WayBack::of(&MAP, class, self.scavenger.now.get());
         let mine = Entry::slab(self.id(), class);
@@ -151,7 +146,7 @@ impl Cache {
             let unit = self.hot.unit_of(block.addr());
             // SAFETY: the unit of a block is below the map's limit.
             if unsafe { MAP.entry(unit) } != mine {
-                // Another cache took the block's slab over while the block was in a list.
+                // Another cache took the slab over while the block was in a list.
                 // SAFETY: the chain is this cache's and has `count` linked blocks.
                 let next = unsafe { Block::next(block) };
                 // SAFETY: a free block of the chain, which leaves the chain here.
@@ -170,8 +165,6 @@ impl Cache {
         self.bins[class].room.count(-home);
     }
 
-    /// Returns one block to its slab, which is this cache's.
-    ///
     /// # Safety
     ///
     /// The slab is of `class` and this cache's. The block is free, and the caller gives it away.
@@ -191,7 +184,7 @@ impl Cache {
         self.scavenger.note_work();
     }
 
-    /// Some of a slab's slots came back: lists the slab, or gives its unit up.
+    /// Slots came back: lists the slab, or gives its unit up.
     pub(super) fn settle(&self, slab: Slab<'_>) {
         let bin = &self.bins[slab.class];
         if slab.is_empty() && bin.current.get() != slab.unit {
@@ -202,7 +195,6 @@ impl Cache {
         }
     }
 
-    /// Removes a slab from its partial list.
     pub(super) fn unlist(&self, slab: Slab<'_>) {
         let partial = &self.bins[slab.class].partial;
         if self.scavenger.next.get() == slab.unit {
@@ -212,7 +204,6 @@ impl Cache {
         slab.set_listed(false);
     }
 
-    /// Gives up a slab, whose unit goes to the stash or the chunk.
     pub(super) fn retire(&self, slab: Slab<'_>) {
         slab.clear();
         if slab.is_listed() {
@@ -228,7 +219,7 @@ impl Cache {
         self.purge_slabs()
     }
 
-    /// Gives back the pages without a block, of all slabs. Returns bytes.
+    /// Gives back the pages without a block. Returns bytes.
     pub(crate) fn purge_slabs(&self) -> usize {
         let mut given = 0;
         for class in 0..CLASSES {
@@ -242,25 +233,23 @@ impl Cache {
         given
     }
 
-    /// Takes over a slab with returned slots from another cache, in which the caller may do slow
-    /// work.
+    /// The slab has returned slots, and the caller may do slow work in `from`.
     pub(super) fn take_over(&self, from: &Cache, slab: Slab<'_>) {
         from.part_with(slab);
         self.receive(slab);
     }
 
-    /// Takes over a common slab to which at least one slot in `share` has returned. False: there is
-    /// no such slab.
+    /// Takes over a common slab to which at least one slot in `share` has returned, if any.
     pub(super) fn take_common(&self, class: usize, share: usize) -> bool {
         self.owned_by() == Use::Thread
             && central::part_with_one(class, share, |slab| self.receive(slab))
     }
 
-    /// Makes a slab with returned slots this cache's. The slab is in no other owner's lists.
+    /// The slab has returned slots, and is in no other owner's lists.
     fn receive(&self, slab: Slab<'_>) {
         let (unit, class) = (slab.unit, slab.class);
         self.own(unit, class);
-        // This call comes first: slabs with this cache's tag must be below its limit.
+        // Slabs with this cache's tag must be below its limit.
         self.hot.raise_limit();
         MAP.set_entry(unit, Entry::slab(self.id(), class));
         self.bins[class].partial.push(&MAP, unit);
@@ -278,7 +267,7 @@ impl Cache {
             bin.depot.forget();
             bin.room.out.set(0);
             bin.current.set(0);
-            // The slabs leave the list before their units go, because free runs use the same links.
+            // Before the slabs' units go, because free runs use the same links.
             while let Some(unit) = bin.partial.first() {
                 self.unlist(Slab::at(&MAP, unit, class));
             }
@@ -295,7 +284,6 @@ impl Cache {
         }
     }
 
-    /// Whether the cache has slabs.
     pub(crate) fn has_slabs(&self) -> bool {
         self.slabs.first().is_some()
     }

@@ -6,19 +6,19 @@
 //!             run                                         newest first
 //! ```
 //!
-//! Taking a run from the chunk costs a lock and a search. Giving the run back costs a lock and two
-//! merges. A program that frees a buffer of 100 KiB and allocates the next one should pay neither
-//! cost. Nor should a program whose blocks of 10 KiB fill and empty a few slabs. So runs of each
-//! length wait here, bounded in bytes. While a run waits, its first entry is a large block's, but
-//! its record says that it is kept. So it counts as no block.
+//! A run from the chunk costs a lock and a search, and giving it back a lock and two merges. A
+//! program that frees a buffer of 100 KiB and allocates the next one should not pay this. Nor
+//! should a program whose blocks of 10 KiB fill and empty a few slabs. So runs of each length wait
+//! here, bounded in bytes. A waiting run's first entry is a large block's, but its record says that
+//! it is kept.
 //!
 //! Runs that no allocation needed between two passes of the scavenger (low water) go back to the
 //! chunk, which purges them later. Before the process grows for something else, all runs go back,
-//! and so do the runs in the stashes of some other threads (`visit`).
+//! as do the runs in some other threads' stashes (`visit`).
 //!
 //! Invariants: a run is [`Kind::Kept`](crate::address_map::Kind). Its record has its length and no
-//! heap. Its pages may hold anything. Only the holder of the ownership accesses the stash. The
-//! stash's size is an atomic, for visitors.
+//! heap. Its pages may hold anything. Only the holder of the ownership accesses the stash, except
+//! for its size.
 //!
 //! Called by `heap` (large blocks) and the other files of `cache`.
 
@@ -37,31 +37,28 @@ use crate::unit_record::Record;
 
 /// Units in the longest run that a stash keeps: 4 MiB.
 const LONGEST: usize = (4 << 20) / UNIT;
-/// Units for all threads' stashes together (64 MiB), and the most (4 MiB) and the fewest (256 KiB)
-/// for one stash. The shared caches' stashes get as much again.
+/// Units for all threads' stashes together (64 MiB). One stash gets 256 KiB to 4 MiB. The shared
+/// caches' stashes get as much again.
 const ALL: usize = (64 << 20) / UNIT;
 const MOST: usize = (4 << 20) / UNIT;
 const LEAST: usize = (256 << 10) / UNIT;
-/// Of the runs that find no room, one in this many displaces runs of other lengths. (If each run
-/// displaced others, a program that goes through more lengths than fit would never find a run
-/// here.)
+/// Of the runs that find no room, one in this many displaces runs of other lengths. (If each did, a
+/// program with more lengths than fit would never find a run here.)
 const DISPLACES: u32 = 8;
-/// A stash that refuses and misses this many runs within one tick costs its thread much time. It
-/// gets room for [`MORE`] units (4 MiB). All stashes together get at most [`ALL_MORE`] (64 MiB).
+/// A stash that refuses and misses this many runs within one tick gets room for [`MORE`] units (4
+/// MiB). All stashes together get at most [`ALL_MORE`] (64 MiB).
 const REGRETS: u32 = 1000;
 /// The clock is read once in this many refusals, a multiple of [`DISPLACES`].
 const LOOK: u32 = 64;
 const MORE: usize = (4 << 20) / UNIT;
 const ALL_MORE: usize = (64 << 20) / UNIT;
-/// A stash with this many units (1 MiB) is worth a visit by a thread that would make the process
-/// grow.
+/// With this many units (1 MiB), a stash is worth a visit before the process grows.
 const PLENTY: usize = (1 << 20) / UNIT;
 /// A stash gives way to a run of at most [`PART`] times its size. All stashes together give way to
 /// a run of at least 16 MiB ([`LONG`]).
 const PART: usize = 16;
 const LONG: usize = PART * PLENTY;
-/// A run serves, too, if it is longer than requested by at most the requested length divided by
-/// this.
+/// A run may be longer than requested by the requested length divided by this.
 const LONGER: usize = 4;
 /// One fetch in this many does a step of the scavenger. So do the first fetches in each tick, so
 /// that a program with few calls gives memory back, too.
@@ -79,71 +76,61 @@ fn most() -> usize {
     if memory_limit::nearness() >= Nearness::Near { most.min(LEAST) } else { most }
 }
 
-/// Bytes that one stash may keep.
 pub(super) fn room_bytes() -> usize {
     most() * UNIT
 }
 
-/// Notes the number of caches.
 pub(super) fn note_made(caches: usize) {
     let most = if chunk::is_limited() { LEAST } else { (ALL / caches).max(LEAST) };
     ROOM.fetch_min(most, Ordering::Relaxed);
 }
 
-/// Notes that address space is limited from now on.
 pub(crate) fn note_address_limit() {
     ROOM.fetch_min(LEAST, Ordering::Relaxed);
 }
 
-/// Whether the stashes of `caches` together are so large that they must give way to a run of
-/// `units` units.
+/// Whether the stashes of `caches` together must give way to a run of `units` units.
 pub(super) fn keep_plenty<'a>(caches: impl Iterator<Item = &'a Cache>, units: usize) -> bool {
     units >= LONG && caches.map(|cache| cache.stash.units()).sum::<usize>() * PART >= units
 }
 
-/// Marks the unit of a slab, which is the caller's, as a kept run.
 pub(super) fn mark_kept(unit: usize) {
-    // The record is written first, because the unit is a slab's until the entry changes.
+    // The record comes first: the unit is a slab's until the entry changes.
     let record = MAP.record(unit);
     record.requested.store(Record::KEPT, Ordering::Relaxed);
     record.heap.store(0, Ordering::Relaxed);
     MAP.set_entry(unit, Entry::LARGE_HEAD);
 }
 
-/// Runs that wait for the next large block or slab. Zero is an empty stash.
+/// Runs that wait for the next large block or slab. All zero: an empty stash.
 pub(crate) struct Stash {
-    /// The newest run of each length (none of length 0). Its record leads to the next run
-    /// (`by_owner`).
+    /// The newest run of each length. Its record leads to the next run (`by_owner`).
     runs: [AtomicU32; LONGEST + 1],
     units: AtomicUsize,
-    /// Units that the stash may keep. The scavenger updates this copy, and so does [`Stash::keep`].
+    /// Units that the stash may keep: a copy that the scavenger and [`Stash::keep`] update.
     room: Cell<usize>,
     /// The part of `room` that was granted because the stash was too small.
     extra: Cell<usize>,
     /// The fewest units since the scavenger's last pass.
     low: Cell<usize>,
-    /// Runs refused and missed in the tick of the last refusal.
+    /// Runs refused and missed, in the tick of the last refusal.
     refused: Cell<u32>,
     missed: Cell<u32>,
     refused_at: Cell<u32>,
-    /// The length that is displaced next.
     displaced: Cell<usize>,
-    /// Fetches until the scavenger's next step. `steps_left`: how many more of the first fetches in
-    /// the tick `tick` do a step each.
+    /// Fetches until the scavenger's next step.
     quick_left: Cell<u32>,
-    /// Whether every fetch does a step, because each allocation is counted (`sampling`,
-    /// `guard_draw`).
+    /// Whether every fetch does a step, because allocations are counted (`sampling`, `guard_draw`).
     is_counted: Cell<bool>,
+    /// How many more of the first fetches in `tick` do a step each.
     steps_left: Cell<u32>,
     tick: Cell<u32>,
 }
 
 impl Stash {
-    /// Sizes of large blocks that a run of a stash may serve.
     pub(crate) const LENGTHS: RangeInclusive<usize> = SLAB_MAX + 1..=LONGEST * UNIT;
 
-    /// Keeps a run that is [`Kind::Kept`](crate::address_map::Kind), or will be. False: there is no
-    /// room.
+    /// Keeps a run that is, or will be, [`Kind::Kept`](crate::address_map::Kind). False: no room.
     pub(crate) fn keep(&self, unit: usize, units: usize) -> bool {
         let room = most() + self.extra.get();
         self.room.set(room);
@@ -159,7 +146,6 @@ impl Stash {
             && self.keep_ready(unit, record, units)
     }
 
-    /// Whether too many runs were refused.
     fn is_regretted(&self) -> bool {
         if !self.refused.get().is_multiple_of(LOOK) {
             return false;
@@ -176,8 +162,7 @@ impl Stash {
         regretted
     }
 
-    /// Gives back runs of other lengths, one length after another, until there is room for `units`
-    /// units. False: there is no room.
+    /// Gives back runs of other lengths, one by one, until `units` units fit. False: no room.
     fn displace(&self, units: usize) -> bool {
         let is_full = || self.units() + units > self.room.get();
         if self.of_length(units) + units > self.room.get() {
@@ -200,7 +185,6 @@ impl Stash {
         false
     }
 
-    /// Units in runs of a length.
     fn of_length(&self, units: usize) -> usize {
         let next = |&unit: &usize| match MAP.record(unit).by_owner.next.load(Ordering::Relaxed) {
             0 => None,
@@ -236,7 +220,6 @@ impl Stash {
         true
     }
 
-    /// The newest run of a length.
     #[inline(always)]
     fn first(&self, units: usize) -> Option<usize> {
         match self.runs.get(units)?.load(Ordering::Relaxed) {
@@ -245,7 +228,7 @@ impl Stash {
         }
     }
 
-    /// Takes out the newest run of its length, which has this record.
+    /// The run is the newest of its length.
     #[inline(always)]
     fn pop(&self, record: &Record, units: usize) {
         let next = record.by_owner.next.load(Ordering::Relaxed);
@@ -257,14 +240,13 @@ impl Stash {
         }
     }
 
-    /// Takes out a run of `units` units, or a slightly longer one. Returns its unit and length.
+    /// A run of `units` units, or a slightly longer one: its unit and length.
     pub(crate) fn take(&self, units: usize) -> Option<(usize, usize)> {
         let length = Self::fitting(units).find(|&length| self.first(length).is_some());
         let length = length.unwrap_or(units);
         Some((self.take_exactly(length)?, length))
     }
 
-    /// Takes out a run of exactly `units` units.
     pub(crate) fn take_exactly(&self, units: usize) -> Option<usize> {
         let Some(unit) = self.first(units) else {
             self.missed.set(self.missed.get() + 1);
@@ -274,8 +256,8 @@ impl Stash {
         Some(unit)
     }
 
-    /// [`Stash::take_exactly`] for a block of `size` bytes in `units` units, if the run is usable
-    /// to its end and no step of the scavenger is due. Passes the unit and the record to `use_it`.
+    /// [`Stash::take_exactly`] for a block of `size` bytes, if the run is usable to its end and no
+    /// step of the scavenger is due. Passes the unit and the record to `use_it`.
     #[inline(always)]
     pub(crate) fn take_ready<R>(
         &self,
@@ -313,31 +295,27 @@ impl Stash {
         units..=units.saturating_add(units / LONGER).min(LONGEST)
     }
 
-    /// Gives all runs back if a run of `units` units would take unused memory. (The stash's runs
-    /// may serve instead, alone or with other free units.)
+    /// Gives all runs back if a run of `units` units would take unused memory that they may serve.
     pub(crate) fn make_way(&self, units: usize) {
         if self.units().saturating_mul(PART) >= units && !chunk::has_dirty(units) {
             self.release();
         }
     }
 
-    /// Whether a thread that would make the process grow by a run of `units` units should visit the
-    /// stash's cache.
+    /// Whether a thread that would make the process grow by `units` units should visit the cache.
     pub(super) fn has_plenty(&self, units: usize) -> bool {
         self.units() >= if units >= LONG { LEAST } else { PLENTY.max(units / PART) }
     }
 
-    /// Units in this stash.
     pub(super) fn units(&self) -> usize {
         self.units.load(Ordering::Relaxed)
     }
 
-    /// Whether the stash is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.units() == 0
     }
 
-    /// Notes a step of the scavenger, and sets the number of fetches that need no step.
+    /// Sets the number of fetches that need no further step.
     pub(crate) fn note_step(&self) {
         let now = os::coarse_ms();
         if self.tick.replace(now) != now {
@@ -349,19 +327,17 @@ impl Stash {
         self.quick_left.set(if is_quick { STEP } else { 0 });
     }
 
-    /// If `counted`, makes each fetch take a slow path (`sampling`, `guard_draw`). Else most
-    /// fetches are quick.
+    /// If `counted`, makes each fetch take a slow path (`sampling`, `guard_draw`).
     pub(super) fn count_fetches(&self, counted: bool) {
         self.is_counted.set(counted);
         self.quick_left.set(0);
     }
 
-    /// Returns all runs to the chunk.
     pub(crate) fn release(&self) {
         self.release_down_to(0);
     }
 
-    /// Returns runs until at most `most` units are left, the longest runs first.
+    /// The longest runs go first.
     fn release_down_to(&self, most: usize) {
         for units in (1..=LONGEST).rev() {
             while self.units.load(Ordering::Relaxed) > most
@@ -373,7 +349,7 @@ impl Stash {
         }
     }
 
-    /// The scavenger's pass: gives back runs that were not needed after its last pass.
+    /// Gives back runs that were not needed after the scavenger's last pass.
     pub(super) fn pass(&self) {
         if self.low.get() >= MORE {
             self.give_extra_back();
@@ -384,7 +360,6 @@ impl Stash {
         self.low.set(self.units.load(Ordering::Relaxed));
     }
 
-    /// Gives up the room that was granted beyond the common bound.
     pub(super) fn give_extra_back(&self) {
         let extra = self.extra.take();
         // (In a forked child the two numbers may be from different times.)
@@ -394,7 +369,7 @@ impl Stash {
         self.room.set(0);
     }
 
-    /// In a forked child: forgets the runs, which may have been changing during the copy.
+    /// In a forked child: the runs may have been changing during the copy.
     pub(super) fn forget_after_fork(&self) {
         for runs in &self.runs {
             runs.store(0, Ordering::Relaxed);

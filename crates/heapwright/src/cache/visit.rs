@@ -1,9 +1,8 @@
 //! Visits: slow work in the cache of another thread that lives.
 //!
-//! A thread that takes no slow path cannot look after its cache: remote frees wait, free slots
-//! serve no other thread, and empty pages stay. So other threads do this work. Every slow operation
-//! of the owner holds the cache's owner lock (`OwnerLock`), and a visitor enters if the lock is
-//! free:
+//! A thread that takes no slow path cannot look after its cache, so other threads do this work.
+//! Every slow operation of the owner holds the cache's owner lock (`OwnerLock`), and a visitor
+//! enters if the lock is free:
 //!
 //! ```text
 //!   the thread    fast paths: lists          no lock
@@ -12,20 +11,19 @@
 //!   a visitor     all but lists, outgoing    try_visit, and the ownership is held
 //! ```
 //!
-//! A visit costs a fence in every thread, so a visitor first looks whether there is work.
-//!
+//! A visit costs a fence in every thread, so a visitor checks first whether there is work.
 //! Visitors:
 //!
 //! - *drain*: a thread that sends blocks to a cache with many remote frees drains these itself;
-//! - *steal*: before a cache takes a new slab, it searches the central lists and some other caches
-//!   for a mostly free slab of the class. (Central lists search caches, too.) Slots of a stolen
-//!   slab that are in the victim's lists are sent to the new owner when they leave the lists;
+//! - *steal*: before a cache or a central list takes a new slab, it searches the central lists and
+//!   some caches for a mostly free slab of the class. The slab's slots in the victim's lists are
+//!   sent on when they leave the lists;
 //! - *make way*: a cache that is about to take unused memory gives back another stash's runs;
 //! - *help*: the scavenger's steps in caches that have been quiet for long;
 //! - *adopt*: taking a slab of an abandoned cache.
 //!
 //! A visitor on a slow path never waits for the lock, so there is no order of locks to keep.
-//! (`malloc_trim` waits, and has no other lock. `heapwright trim` does not wait.)
+//! (`malloc_trim` waits, and has no other lock.)
 //!
 //! Called by the slow paths of `cache`.
 
@@ -42,8 +40,7 @@ use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::sync::{self, Visit};
 
 /// A thread that pushes remote frees drains them above this many bytes. The second bound holds
-/// while the cache's own thread is active: it had a slow operation in the last [`ACTIVE_MS`]
-/// milliseconds.
+/// while the cache's own thread had a slow operation in the last [`ACTIVE_MS`] milliseconds.
 const BACKLOG: usize = 256 << 10;
 const BACKLOG_OF_ACTIVE: usize = 1 << 20;
 const ACTIVE_MS: i32 = 10;
@@ -57,36 +54,32 @@ const SKIPS: u8 = 1;
 /// Caches that one call of [`help`] checks, and visits.
 const LOOKS: usize = 64;
 const VISITS: usize = 8;
-/// The nanoseconds for which a busy thread helps others in a tick.
+/// Nanoseconds for which a busy thread helps others in a tick.
 const BUSY_PATIENCE: u64 = 200_000;
-/// The same for a quiet thread, for its own cache and for other caches.
+/// The same for a quiet thread, for its own cache and for others.
 pub(super) const QUIET_PATIENCE: u64 = 1_000_000;
-/// The tick in which a thread last looked after free memory.
+/// The last tick in which a thread looked after free memory.
 static LAST_TICK: AtomicU32 = AtomicU32::new(0);
 /// Whether more free memory was left then.
 static SOMEBODY_WAITS: AtomicBool = AtomicBool::new(false);
-/// The cache that helpers check next.
 static HELP_NEXT: AtomicU32 = AtomicU32::new(0);
 
 impl Cache {
-    /// Whether a live thread owns the cache.
     pub(crate) fn lives(&self) -> bool {
         self.ownership().is_held() && self.owned_by() == Use::Thread
     }
 
-    /// Enters the cache for slow work, if the cache's thread lives and does no slow work now.
+    /// Enters the cache for slow work, if its thread lives and does no slow work now.
     pub(super) fn visit(&self) -> Option<Visit<'_>> {
-        // Around a fork no visit is possible: in the child the cache's thread may be gone.
+        // Around a fork: in the child the cache's thread may be gone.
         if sync::holds_all() || !self.lives() {
             return None;
         }
         let order = self.lock.try_visit()?;
-        // A thread takes the lock when it ends. So the cache's thread lives as long as the visitor
-        // holds the lock.
+        // A thread takes the lock when it ends, so it lives as long as the visitor holds the lock.
         self.lives().then_some(order)
     }
 
-    /// Whether a visitor would find something to do.
     fn has_work(&self) -> bool {
         self.scavenger.has_work()
             || !self.remote().is_empty()
@@ -94,8 +87,8 @@ impl Cache {
             || !self.stash.is_empty()
     }
 
-    /// After a push: drains the remote frees if they are many. A thread that was active just now
-    /// gets a higher bound, because it will probably drain them itself.
+    /// Drains the remote frees, after a push, if they are many. An active thread gets a higher
+    /// bound.
     pub(crate) fn drain_if_much_waits(&self) {
         let waits = self.remote().bytes();
         if waits <= BACKLOG {
@@ -109,32 +102,28 @@ impl Cache {
         }
     }
 
-    /// Whether the cache's thread had a slow operation just now.
     fn is_active(&self) -> bool {
         let active = self.scavenger.active.load(Ordering::Relaxed);
         chunk::waited(active, os::coarse_ms()) <= ACTIVE_MS
     }
 
-    /// Takes over some slabs of `class` that are partly free, from the common owner or from a live
-    /// thread.
+    /// Takes over some partly free slabs of `class`, from the common owner or from a live thread.
     pub(super) fn steal_slabs(&self, class: usize) -> bool {
         self.take_common(class, share_worth_taking())
             || self.owned_by() == Use::Thread
                 && self.thief.steal(self.id(), class, |other, slab| self.take_over(other, slab))
     }
 
-    /// Gives back the runs of this stash and of another stash. Does so only if a run of `units`
-    /// units would take unused memory although such runs may serve it.
+    /// Gives back this stash's runs and another's, if a run of `units` units may then use them.
     pub(crate) fn make_way(&self, units: usize) {
         self.stash.make_way(units);
         self.thief.make_way(self.id(), units);
     }
 
-    /// A slab of `class` with returned slots from an abandoned cache, whose ownership is the
-    /// caller's.
+    /// A slab with returned slots of this abandoned cache, whose ownership is the caller's.
     pub(super) fn left_over(&self, class: usize) -> Option<Slab<'_>> {
-        // A warm cache, which the next thread adopts, gives only a slab with enough free slots.
-        // (Its lists may have slots of the slab.)
+        // A warm cache, whose lists may have slots of the slab, gives only one with enough free
+        // slots.
         let unit = if self.is_warm.get() {
             self.to_spare(class, SHARE_FREE)
         } else {
@@ -143,8 +132,7 @@ impl Cache {
         Some(Slab::at(&MAP, unit?, class))
     }
 
-    /// A slab of `class` that can be taken although this cache stays in use: at least one slot in
-    /// `share` is free.
+    /// A slab with at least one slot in `share` free, to take although this cache stays in use.
     pub(super) fn to_spare(&self, class: usize, share: usize) -> Option<usize> {
         to_spare(&self.bins[class].partial, class, share)
     }
@@ -155,12 +143,11 @@ fn share_worth_taking() -> usize {
     if chunk::has_dirty(1) { SHARE_MOSTLY_FREE } else { SHARE_FREE }
 }
 
-/// The cursor with which a cache, or a class's central lists, searches the other caches. All-zero
-/// bytes: a new cursor.
+/// The cursor with which a cache, or a class's central lists, searches the other caches.
 pub(super) struct Thief {
-    /// The id of the cache that was checked last.
+    /// The cache that was checked last.
     victim: Cell<u32>,
-    /// How many slabs to take elsewhere before the next search.
+    /// Slabs to take elsewhere before the next search.
     skips: Cell<u8>,
 }
 
@@ -169,18 +156,16 @@ impl Thief {
         Self { victim: Cell::new(0), skips: Cell::new(0) }
     }
 
-    /// The next cache to check, of the `made` caches. `None`: the next cache is the searching
-    /// cache, with the id `me`.
+    /// The next of the `made` caches. `None`: it is the searching cache, `me`.
     fn next(&self, me: u32, made: u32) -> Option<&'static Cache> {
         let id = self.victim.get() % made + 1;
         self.victim.set(id);
         CACHES.get(id).filter(|_| id != me)
     }
 
-    /// Passes some partly free slabs of `class` from a live thread's cache to `take`. `take` also
-    /// gets the cache, and may do slow work in it. If the chunk has dirty units, passes only mostly
-    /// free slabs: for other slabs, a visit would cost more than it saves. `me` is the id of the
-    /// searching cache (0: none). Returns whether `take` got a slab.
+    /// Passes some partly free slabs of `class` in a live thread's cache to `take`, with the cache,
+    /// in which `take` may do slow work. If the chunk has dirty units, only mostly free slabs are
+    /// worth a visit. `me`: the searching cache, or 0. Returns whether `take` got a slab.
     pub(super) fn steal(&self, me: u32, class: usize, take: impl Fn(&Cache, Slab<'_>)) -> bool {
         let made = CACHES.made() as u32;
         if made == 0 {
@@ -191,11 +176,10 @@ impl Thief {
             return false;
         }
         let share = share_worth_taking();
-        // One more cache is checked, because the searching cache may be among them.
+        // (The searching cache may be among them.)
         for _ in 0..(ASKS + 1).min(made as usize) {
             let Some(other) = self.next(me, made) else { continue };
-            // This check comes before the visit. It may read changing data, but only of some unit's
-            // record.
+            // Before the visit: this may read changing data, but only of some unit's record.
             if other.to_spare(class, share).is_none() {
                 continue;
             }
@@ -215,10 +199,9 @@ impl Thief {
         false
     }
 
-    /// Gives back the runs of one thread's stash. Does so only if a run of `units` units would take
-    /// unused memory although such runs may serve it. If the run is long, and all stashes together
-    /// hold a good part of it, gives back as many units as the run has. `me` is the id of the
-    /// searching cache, or 0.
+    /// Gives back the runs of one thread's stash, if a run of `units` units would take unused
+    /// memory although such runs may serve it. If the run is long, and all stashes together hold a
+    /// good part of it, gives back as many units as the run has. `me`: the searching cache, or 0.
     pub(super) fn make_way(&self, me: u32, units: usize) {
         let made = CACHES.made() as u32;
         let all = stash::keep_plenty(CACHES.all(), units);
@@ -240,8 +223,7 @@ impl Thief {
     }
 }
 
-/// Gives back the runs in threads' stashes because memory is short, except in the cache with the id
-/// `me`.
+/// Gives back the runs in threads' stashes except that of `me`, because memory is short.
 pub(super) fn release_stashes(me: u32) {
     for other in CACHES.all().filter(|other| other.id() != me) {
         if !other.stash.is_empty()
@@ -253,8 +235,7 @@ pub(super) fn release_stashes(me: u32) {
 }
 
 /// Scavenges for about `patience` nanoseconds in caches that have been quiet for a purge delay.
-/// Skips the caller's cache, with the id `me` (or 0). Returns whether other caches may have work
-/// left.
+/// Skips the cache `me` (or 0). Returns whether other caches may have work left.
 pub(super) fn help(me: u32, now: u32, delay: i32, patience: u64) -> bool {
     let made = CACHES.made() as u32;
     let (mut visits, mut until, mut some_have_work) = (0, 0, false);
@@ -286,8 +267,7 @@ pub(super) fn help(me: u32, now: u32, delay: i32, patience: u64) -> bool {
     some_have_work
 }
 
-/// Passes a slab of `class` with returned slots from an abandoned cache to `take`, with the cache.
-/// Returns whether there is such a slab.
+/// Passes a slab of `class` with returned slots from an abandoned cache to `take`, if there is one.
 pub(super) fn adopt(class: usize, take: impl Fn(&Cache, Slab<'_>)) -> bool {
     CACHES.visit_abandoned(ASKS, |dead| {
         let found = dead.left_over(class);
@@ -300,9 +280,8 @@ pub(super) fn adopt(class: usize, take: impl Fn(&Cache, Slab<'_>)) -> bool {
     })
 }
 
-/// Looks after free memory that no thread owns, and after the caches of quiet threads, unless
-/// another thread did so in this tick. `me` is the id of the calling thread's cache, or 0.
-/// `is_quiet`: the thread has time. Returns whether more is left.
+/// Looks after free memory that no thread owns, and after quiet threads' caches, once a tick. `me`:
+/// the calling thread's cache, or 0. `is_quiet`: the thread has time. Returns whether more is left.
 pub(super) fn look_after_others(me: u32, now: u32, delay: i32, is_quiet: bool) -> bool {
     if LAST_TICK.swap(now, Ordering::Relaxed) != now {
         let runs_wait = chunk::purge_waiting(now);

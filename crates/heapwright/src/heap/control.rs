@@ -10,15 +10,14 @@
 //!                   free_uncached(block)       to its slab at once; the slab is given up if empty
 //! ```
 //!
-//! Any thread may use a first-class heap. Its users take turns. Any thread may free a block through
-//! its heap or through plain `free`: the block's entry or record names its owner. Destroying a heap
-//! visits no block, and takes time in proportion to its slabs and large blocks. The next heap
-//! reuses a destroyed heap's cache and id.
+//! Any thread may use a first-class heap; its users take turns. Any thread may free a block through
+//! its heap or through plain `free`. Destroying a heap visits no block, and takes time in
+//! proportion to its slabs and large blocks. The next heap reuses a destroyed heap's cache and id.
 //!
-//! `malloc` would hand out the block that was freed last, perhaps in a slab that is to be emptied.
-//! `free` would keep the block in a list. So the functions that move blocks bypass the thread's
-//! lists and work on slabs. If calls are traced, counted, debugged or passed on, these functions
-//! are `malloc` and `free`, and `should_move` is false.
+//! `malloc` might hand out the block that was freed last, in a slab that is to be emptied. So the
+//! functions that move blocks bypass the thread's lists and work on slabs. If calls are traced,
+//! counted, debugged or passed on, these functions are `malloc` and `free`, and `should_move` is
+//! false.
 //!
 //! Called by programs, and by the C layer (`malloc_trim`, `setrlimit`, `mlockall`, `hw_heap_*`,
 //! `hw_should_move` and jemalloc's `MALLOCX_TCACHE_NONE`).
@@ -45,8 +44,8 @@ use crate::slab::Slab;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{self, Lock};
 
-/// Whether an address lies in a block (in use or cached) of this process's heaps. Takes constant
-/// time. The address may be any.
+/// Whether an address, which may be any, lies in a block (in use or cached) of this process's
+/// heaps. Takes constant time.
 ///
 /// ```
 /// let block = heapwright::heap::malloc(100);
@@ -66,12 +65,12 @@ pub fn owns(address: *const u8) -> bool {
     }
 }
 
-/// Makes heapwright the process's `malloc` from now on. Blocks that the C library's own allocator
-/// made before go to the C library when they are freed. Later blocks do not.
+/// Makes heapwright the process's `malloc` from now on. Blocks that the C library's allocator made
+/// before go back to it when they are freed.
 ///
-/// Asks the kernel now for all facts that the heap needs once. In fast mode these are few, and the
-/// heap itself starts with the first block. If the heap takes stack traces, it starts now, because
-/// preparing for them takes 15 KiB of stack.
+/// Asks the kernel for the facts that the heap needs. In fast mode the heap itself starts with the
+/// first block. A heap that takes stack traces starts now: preparing for them takes 15 KiB of
+/// stack.
 ///
 /// Only a C layer that is the process's `malloc` calls this, in its constructor.
 pub fn take_over() {
@@ -107,8 +106,8 @@ pub fn good_size(size: usize, align: usize) -> Option<usize> {
     }
 }
 
-/// Whether the process runs with the hardened heap. Reads the options if they are unread: the C
-/// layer calls this when it is loaded, to know whether to tell C++'s forms apart.
+/// Whether the process runs with the hardened heap. Reads the options if they are unread, because
+/// the C layer calls this when it is loaded.
 ///
 /// ```
 /// assert!(!heapwright::heap::hardens());
@@ -129,9 +128,9 @@ pub fn keeps_tokens_apart() -> bool {
     options::get().hardening == Hardening::Full
 }
 
-/// Whether a resize to `size` bytes moves a block into a token's group. If so, the block is in no
-/// group, and the new block will be a slot. If the process [keeps tokens
-/// apart](keeps_tokens_apart), the caller then makes a new block with the token.
+/// Whether a resize to `size` bytes moves a block without a group into a token's group. If the
+/// process [keeps tokens apart](keeps_tokens_apart), the caller then makes a new block with the
+/// token.
 ///
 /// ```
 /// assert!(!heapwright::heap::comes_into_a_group(core::ptr::null(), 100));
@@ -141,18 +140,17 @@ pub fn comes_into_a_group(block: *const u8, size: usize) -> bool {
     hardened::comes_into_a_group(block, size)
 }
 
-/// Checks what the hardened heap can check in some milliseconds, because the process is about to
-/// end. Called once, by the thread that ends the process, after the program's own handlers.
+/// Makes the hardened heap's last checks, some milliseconds long, when the process ends.
 ///
-/// Only a C layer that sees the end calls this, and only while it [`hardens`].
+/// Only a C layer that sees the end calls this, once, after the program's own handlers, and only
+/// while it [`hardens`].
 pub fn hardened_at_exit() {
     hardened::at_exit();
 }
 
 /// Gives memory back to the kernel: free blocks, pages of slabs without a block in use, and all
-/// free runs except about `keep` bytes. Free blocks of all threads, first-class heaps and abandoned
-/// caches count, except those in the lists of other live threads. Returns whether any memory went
-/// back.
+/// free runs except about `keep` bytes. Free blocks in the lists of other live threads stay.
+/// Returns whether any memory went back.
 ///
 /// Takes time in proportion to the free memory.
 ///
@@ -168,7 +166,7 @@ pub fn trim(keep: usize) -> bool {
     start::ensure_started();
     let mine = words::cache();
     for cache in CACHES.all() {
-        // This function holds one lock at a time, because two threads may trim at once.
+        // Two threads may trim at once, so this function holds one lock at a time.
         if let Some(mine) = mine
             && mine.id() == cache.id()
         {
@@ -199,9 +197,9 @@ pub fn trim(keep: usize) -> bool {
     given > 0
 }
 
-/// Gives up reserved address space. The process will soon be allowed only `most` bytes of address
-/// space (`setrlimit(RLIMIT_AS)`), and reserved space counts. Afterwards the heap reserves space as
-/// it needs it. `usize::MAX`: there is no limit any more.
+/// Gives up reserved address space, because the process will soon be allowed only `most` bytes
+/// (`setrlimit(RLIMIT_AS)`). Afterwards the heap reserves space as it needs it. `usize::MAX`: there
+/// is no limit any more.
 ///
 /// ```
 /// # // A process of its own: the limit is for good.
@@ -260,7 +258,6 @@ unsafe impl Send for Vacant {}
 static VACANT: Lock<Vacant> = Lock::new(Vacant(ptr::null_mut()));
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 
-/// The number of first-class heaps.
 pub(crate) fn live() -> usize {
     LIVE.load(Ordering::Relaxed)
 }
@@ -323,8 +320,7 @@ impl Heap {
         block
     }
 
-    /// Frees a block of the heap. Null does nothing. A block of another heap ends the process with
-    /// one line.
+    /// Frees a block of the heap. Null does nothing. Another heap's block ends the process.
     ///
     /// # Safety
     ///
@@ -385,37 +381,33 @@ unsafe fn free_of_heap(heap: &'static Cache, block: *mut u8) {
     unsafe { hot.serve().take_back(block, hot, Return::PLAIN) };
 }
 
-/// Holds the locks of heaps across a fork.
 pub(super) fn before_fork() {
     VACANT.acquire();
 }
 
-/// Releases the locks on either side of a fork.
-///
 /// # Safety
-///
 /// Follows [`before_fork`] in the forking thread or its copy in the child.
 pub(super) unsafe fn after_fork() {
     // SAFETY: by the contract this thread, or the thread that it is a copy of, holds the lock.
     unsafe { VACANT.release() };
 }
 
-/// Whether slots may be taken from slabs and returned to them past the caches.
+/// Whether slots may be taken from and returned to slabs, past the caches.
 fn is_direct() -> bool {
     words::is_direct() && !sync::is_interrupted()
 }
 
-/// Whether moving `block` would free memory sooner. If so, the block lies in one of the sparsest
-/// slabs of its size class. Free slots of the other slabs could take all blocks of this slab.
+/// Whether moving `block` would free memory sooner: the block lies in one of the sparsest slabs of
+/// its size class, and free slots of other slabs could take all blocks of this slab.
 ///
 /// The calling thread moves blocks among its own slabs, or, with shared caches, among the common
-/// slabs. The answer is false for all other blocks: those of other threads, first-class heaps and
-/// other allocators, and samples of a heap profile. It is also false for sizes of whole pages,
-/// whose memory goes back by itself. The address may be any.
+/// slabs. The answer is false for blocks of other threads, first-class heaps and other allocators,
+/// and for samples of a heap profile. It is also false for sizes of whole pages, whose memory goes
+/// back by itself. The address may be any.
 ///
 /// The answer is advice from a survey of the heap. The survey is up to 100 ms old, or older if a
-/// survey takes more than a hundredth of this time. A call that makes a survey takes some 20 ns for
-/// each 64 KiB of the heap, not counting the inner parts of large blocks. Other calls take constant
+/// survey takes more than a hundredth of this time. A call with a survey takes some 20 ns for each
+/// 64 KiB of the heap, not counting the inner parts of large blocks. Other calls take constant
 /// time. At most four threads with caches of their own get answers at a time.
 ///
 /// # Examples
@@ -448,12 +440,13 @@ pub fn should_move(block: *const u8) -> bool {
     entry.owner() == mine && density::is_sparse(mine, unit, class)
 }
 
-/// Allocates as `malloc` does, but from a slab that is not worth emptying. If no such slab has a
-/// free slot, or the block is over 32 KiB, the call is a `malloc`.
+/// Allocates as `malloc` does, but from a slab that is not worth emptying. The call is a plain
+/// `malloc` if no such slab has a free slot, if the block is over 32 KiB, or if [`should_move`] was
+/// not called lately.
 ///
-/// The call takes longer than `malloc`, because it checks up to 64 slabs. If [`should_move`] was
-/// not called lately, the call is a `malloc`. A heap profile regards a moved block as the old
-/// block, unless the call is a `malloc`. Returns null, with `errno` set, if there is no memory.
+/// The call takes longer than `malloc`, because it checks up to 64 slabs. A heap profile regards a
+/// moved block as the old block, unless the call is a `malloc`. Returns null, with `errno` set, if
+/// there is no memory.
 ///
 /// # Examples
 ///
@@ -481,10 +474,9 @@ pub fn malloc_uncached(size: usize) -> *mut u8 {
     fast::malloc(size)
 }
 
-/// Frees a block as `free` does, but returns it to its slab at once, and not to a list of the
-/// thread.
+/// Frees a block as `free` does, but returns it to its slab at once.
 ///
-/// Blocks that belong to another thread's cache go where `free` sends them.
+/// Blocks of another thread's cache go where `free` sends them.
 ///
 /// # Safety
 ///

@@ -9,8 +9,7 @@
 //! ```
 //!
 //! Each CPU has a shared cache (`cache::magazines`), with a lock. A refill or drain moves one block
-//! at a time, each with a sequence. If the thread has moved to another CPU by then, it uses that
-//! CPU's arrays.
+//! at a time, each with a sequence: the thread may move to another CPU in between.
 //!
 //! The sequences jump to the functions with the C ABI, with the call's arguments still in place.
 //!
@@ -51,7 +50,6 @@ pub(crate) extern "C" fn empty(size: usize, cpu_entry: &CpuEntry, offset: usize)
     if block.is_null() { shared::malloc_slowly(size) } else { block.cast() }
 }
 
-/// Serves a request whose sequence was aborted.
 #[cold]
 pub(crate) extern "C" fn aborted_malloc(
     size: usize,
@@ -66,7 +64,7 @@ pub(crate) extern "C" fn aborted_malloc(
     block.map_or_else(|| shared::malloc_slowly(size), |Allocated { block, .. }| block)
 }
 
-/// Frees a block if the CPU's array of the class in `mismatch` is full.
+/// Frees a block if the CPU's array of its class is full.
 ///
 /// # Safety
 ///
@@ -77,8 +75,6 @@ pub(crate) unsafe extern "C" fn full(block: *mut u8, cpu_entry: &CpuEntry, misma
     unsafe { drain(cpu_entry, mismatch.class(), block.cast()) };
 }
 
-/// Frees a block whose sequence was aborted.
-///
 /// # Safety
 ///
 /// As [`full`].
@@ -116,7 +112,7 @@ pub(super) fn take(cpu_entry: &CpuEntry, class: usize) -> *mut Block {
     }
 }
 
-/// Takes a block of `class` back for a call that no sequence served.
+/// Frees a block of `class` for a call that no sequence served.
 ///
 /// # Safety
 ///
@@ -135,8 +131,8 @@ pub(super) unsafe fn give(cpu_entry: &CpuEntry, class: usize, block: *mut Block)
     }
 }
 
-/// Takes a block of `class` from the shared cache, and moves up to half a row of blocks to the
-/// CPU's arrays. Null: there is no memory, or the lock is not available.
+/// Takes a block of `class` from the shared cache, and moves up to half a row to the CPU's arrays.
+/// Null: there is no memory, or the lock is not available.
 fn refill(cpu_entry: &CpuEntry, class: usize) -> *mut Block {
     cpu_entry.provide(cpu_entry.cpu());
     let Some(held) = shared::acquire() else { return core::ptr::null_mut() };
@@ -175,8 +171,7 @@ fn refill(cpu_entry: &CpuEntry, class: usize) -> *mut Block {
     block.cast()
 }
 
-/// Half the number of blocks of `class` that the CPU's arrays can hold. Grows the arrays first if
-/// the class is busy ([`Magazines::is_busy`]).
+/// Half the blocks of `class` that the CPU's arrays can hold. A busy class's arrays grow first.
 fn half_of(cpu_entry: &CpuEntry, held: &Magazines, class: usize) -> usize {
     let cpu = cpu_entry.cpu();
     if !sync::is_interrupted() && held.is_busy(class) {
@@ -185,8 +180,7 @@ fn half_of(cpu_entry: &CpuEntry, held: &Magazines, class: usize) -> usize {
     cpu_entry.half(cpu, class)
 }
 
-/// Moves a block of `class`, and half a row of the CPU's blocks, to the shared cache or a central
-/// row.
+/// Moves a block, and half a row of the CPU's blocks, to the shared cache or a central row.
 ///
 /// # Safety
 ///
@@ -208,8 +202,7 @@ unsafe fn drain(cpu_entry: &CpuEntry, class: usize, block: *mut Block) {
         count += 1;
     }
     let is_row = !sync::is_interrupted() && !held.has_room_for(class, count);
-    // SAFETY: free blocks of the class and the common owner: the caller's, and those from the
-    // arrays.
+    // SAFETY: free blocks of the class and the common owner: the caller's, and the arrays'.
     if is_row && unsafe { central::give_row(class, &row[..count]) } {
         return;
     }
@@ -232,9 +225,9 @@ unsafe fn put_in_shared(class: usize, block: *mut Block) {
     unsafe { held.free(class, block) };
 }
 
-/// Serves a call that gives only the size, for a large block, through the per-CPU entry.
+/// Serves a call for a large block, without an alignment.
 pub(super) fn allocate_large(size: usize, hot: &Hot, origin: Origin) -> *mut u8 {
-    // If blocks are sampled or guarded, calls for large blocks are counted.
+    // Calls for large blocks are counted if blocks are sampled or guarded.
     if arrays::RUN_SIZES.contains(&size) && !drawn::is_watched() {
         let block = take_run(CpuEntry::of(hot), size);
         return if block.is_null() { shared::malloc_slowly(size) } else { block };
@@ -242,19 +235,17 @@ pub(super) fn allocate_large(size: usize, hot: &Hot, origin: Origin) -> *mut u8 
     shared::allocate_large(size, hot, origin)
 }
 
-/// Frees a block that is not common, through the per-CPU entry.
+/// Frees a block that is not common.
 ///
 /// # Safety
 ///
-/// As `heap::free`. `hot` is the per-CPU entry's. `mismatch` is the tag mismatch of the block's
-/// entry.
+/// As `heap::free`. `hot` is the per-CPU entry's, `mismatch` the tag mismatch of the block's entry.
 pub(super) unsafe extern "C" fn free_other(block: *mut u8, hot: &Hot, mismatch: Mismatch) {
     // SAFETY: the caller gives the block away.
     unsafe { free_with(block, hot, mismatch, Return::PLAIN) }
 }
 
-/// [`free_other`] for a call that also passes the block's size, alignment or kind, or that has not
-/// looked the block's unit up.
+/// [`free_other`] with the block's size, alignment or kind, or with an unknown unit.
 ///
 /// # Safety
 ///
@@ -298,8 +289,7 @@ unsafe fn free_with(block: *mut u8, hot: &Hot, mismatch: Mismatch, what: Return)
     unsafe { foreign::give_back(block, what) }
 }
 
-/// A large block of `size` bytes, one of [`arrays::RUN_SIZES`]. Null: there is no memory, or the
-/// lock is not available.
+/// A large block of one of [`arrays::RUN_SIZES`]. Null: no memory, or the lock is not available.
 #[inline(always)]
 pub(super) fn take_run(cpu_entry: &CpuEntry, size: usize) -> *mut u8 {
     let units = size.div_ceil(UNIT);
@@ -341,9 +331,8 @@ fn refill_runs(size: usize) -> *mut u8 {
     large::reuse(MAP.address_of(unit), units, size)
 }
 
-/// Keeps the run of the large block at `unit`, which the caller gives away. False: nothing was
-/// done. No row is for the run's length, a first-class heap owns the block, or the block was freed
-/// before.
+/// Keeps the run of the large block at `unit`. False: nothing was done. No row has the run's
+/// length, a first-class heap owns the block, or the block was freed before.
 ///
 /// # Safety
 ///
@@ -382,31 +371,29 @@ fn drain_runs(cpu_entry: &CpuEntry, unit: usize, units: usize, put: Put) {
     }
 }
 
-/// Keeps a run in a shared cache's stash, or returns it to the chunk.
 fn keep_or_give(held: &Magazines, unit: usize, units: usize) {
     if !held.stash.keep(unit, units) {
         chunk::give(unit, units);
     }
 }
 
-/// The per-CPU entry, if the calling thread may put common blocks into its CPU's arrays. (The
-/// thread may allocate from something else.)
+/// The per-CPU entry, if the thread may put common blocks into its CPU's arrays.
 pub(super) fn any_cpu_entry() -> Option<&'static CpuEntry> {
     arrays::cpu_entry().filter(|cpu_entry| cpu_entry.serves_this_thread() || enter_sequences())
 }
 
-/// The per-CPU entry, if the calling thread allocates from it.
+/// The per-CPU entry, if the thread allocates from it.
 pub(super) fn my_cpu_entry() -> Option<&'static CpuEntry> {
     words::uses_cpu_entry().then(arrays::cpu_entry).flatten()
 }
 
-/// The hook for threads that end gets this token for a thread that has no cache, but an rseq area
-/// of ours. (No cache has this address.)
+/// The exit token of a thread without a cache, but with an rseq area of ours. (No cache has this
+/// address.)
 pub(super) const NO_CACHE: *mut c_void = ptr::without_provenance_mut(2);
 
-/// Registers an rseq area for the calling thread until the thread ends, if the C library has not
-/// registered one. False: the thread has no area. Registers none in a child of `vfork`, whose
-/// parent would get the area's words, nor in a sandbox, which may forbid the call.
+/// Registers an rseq area for the thread, if the C library has registered none. False: the thread
+/// has no area. None is registered in a child of `vfork`, whose parent would get the area's words,
+/// nor in a sandbox, which may forbid the call.
 #[cold]
 #[inline(never)]
 fn enter_sequences() -> bool {
@@ -417,16 +404,15 @@ fn enter_sequences() -> bool {
     })
 }
 
-/// Unregisters the area of the calling thread, which ends. In a sandbox the call may end the
-/// process, so the area stays. Then the kernel can write to released memory only in a detached
-/// thread of musl, in the few instructions between the release of the thread's stack and its end.
+/// Unregisters the area of a thread that ends. In a sandbox the call may end the process, so the
+/// area stays. Then the kernel can write to released memory only in a detached thread of musl,
+/// between the release of the thread's stack and its end.
 pub(super) fn leave_sequences() {
     if !memory_limit::is_in_sandbox() {
         rseq::leave();
     }
 }
 
-/// The descriptor of the C layer's `malloc`, if there is one.
 #[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
 pub(super) fn malloc_sequence() -> Option<&'static [u64; 4]> {
     let at: *const [u64; 4];
@@ -444,14 +430,12 @@ pub(super) fn malloc_sequence() -> Option<&'static [u64; 4]> {
     unsafe { at.as_ref() }
 }
 
-/// Elsewhere the C layer has no `malloc` of its own.
 #[cfg(not(all(target_os = "linux", not(miri), target_arch = "x86_64")))]
 pub(super) const fn malloc_sequence() -> Option<&'static [u64; 4]> {
     None
 }
 
-/// `malloc` and `free` through a CPU's arrays on x86-64. The fast paths jump here with their
-/// arguments in place. See `cache::arrays` for the sequences.
+/// `malloc` and `free` through a CPU's arrays on x86-64. The fast paths jump here.
 #[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
 mod calls {
     use super::{aborted_free, aborted_malloc, empty, full, odd};
@@ -461,7 +445,6 @@ mod calls {
 
     const RECIPROCAL: usize = Hot::RECIPROCAL;
 
-    /// A block for `size` bytes from the list at `offset`.
     #[unsafe(naked)]
     pub(crate) extern "C" fn malloc(size: usize, cpu_entry: &CpuEntry, offset: usize) -> *mut u8 {
         sequence!(
@@ -481,8 +464,6 @@ mod calls {
         )
     }
 
-    /// Frees a block of a common slab. `mismatch` is the block's tag mismatch.
-    ///
     /// # Safety
     ///
     /// As `heap::free`.
@@ -515,9 +496,8 @@ mod calls {
     }
 }
 
-/// The same in Rust around the two sequences. This module serves aarch64, where no test counts the
-/// instructions of a call. It also compiles for machines without sequences, which have no per-CPU
-/// entry to pass.
+/// The same in Rust, for aarch64, where no test counts the instructions of a call. Also compiles
+/// for machines without sequences, which have no per-CPU entry.
 #[cfg(not(all(target_os = "linux", not(miri), target_arch = "x86_64")))]
 mod calls {
     use super::{aborted_free, aborted_malloc, empty, full, odd};
@@ -527,7 +507,6 @@ mod calls {
     use crate::cache::hot::BIASED_TO_CPU;
     use crate::size_class::{self, UNIT};
 
-    /// A block for `size` bytes from the list at `offset`.
     pub(crate) fn malloc(size: usize, cpu_entry: &CpuEntry, offset: usize) -> *mut u8 {
         match cpu_entry.take(offset / CLASS_STEP) {
             Taken::Block(block) => block.cast(),
@@ -536,8 +515,6 @@ mod calls {
         }
     }
 
-    /// Frees a block of a common slab. `mismatch` is the block's tag mismatch.
-    ///
     /// # Safety
     ///
     /// As `heap::free`.

@@ -6,8 +6,8 @@
 //!          slot start? push; count
 //! ```
 //!
-//! All other calls are tail calls with the arguments still in their registers. Nearly all of them
-//! go through the table that the hot part leads to (`Serve`). The tables are in `start`:
+//! All other calls are tail calls with the arguments still in their registers. Most of them go
+//! through the hot part's table (`Serve`, tables in `start`):
 //!
 //! ```text
 //! malloc
@@ -42,8 +42,8 @@ const _: () = assert!(CLASS_STEP == MIN_ALIGN);
 /// Allocates `size` bytes, aligned to 16.
 ///
 /// A size of 0 gives a block of its own. Returns null, with `errno` set to `ENOMEM`, if there is no
-/// memory or the size exceeds `isize::MAX`. Takes constant time except in refills, which are
-/// bounded by one chain of blocks.
+/// memory or the size exceeds `isize::MAX`. Takes constant time except in refills of at most one
+/// chain of blocks.
 ///
 /// ```
 /// let block = heapwright::heap::malloc(24);
@@ -67,9 +67,8 @@ pub fn malloc(size: usize) -> *mut u8 {
     }
 }
 
-/// The fast path of [`malloc`] alone. Returns null if the fast path does not serve the call.
-///
-/// For callers with a slow path of their own, such as `operator new`.
+/// The fast path of [`malloc`] alone, for callers with a slow path of their own, such as `operator
+/// new`. Null: the fast path does not serve the call.
 ///
 /// ```
 /// let block = heapwright::heap::malloc_fast(24);
@@ -88,8 +87,8 @@ pub fn malloc_fast(size: usize) -> *mut u8 {
     }
 }
 
-/// [`malloc_fast`] for all sizes. Finding the class takes a few instructions more. `None`: the
-/// class's list is empty. Null: there is no memory for a large block.
+/// [`malloc_fast`] for all sizes. `None`: the class's list is empty. Null: there is no memory for a
+/// large block.
 ///
 /// ```
 /// use heapwright::heap::{self, NEW};
@@ -109,7 +108,7 @@ pub fn malloc_medium_fast<const FROM: u8>(size: usize) -> Option<*mut u8> {
     Some((hot.serve().large)(size, hot, Origin::of::<FROM>()))
 }
 
-/// A block for `last + 1` bytes. Null: the list is empty.
+/// Null: the list is empty.
 ///
 /// # Safety
 ///
@@ -120,7 +119,7 @@ unsafe fn pop_linear(last: usize) -> *mut u8 {
     unsafe { hot().list_at(last & !(MIN_ALIGN - 1)) }.pop().cast()
 }
 
-/// [`malloc`] for sizes above the linear classes. Finding the class takes a few instructions more.
+/// [`malloc`] for sizes above the linear classes.
 #[inline(never)]
 pub(super) fn malloc_medium(size: usize) -> *mut u8 {
     if size.wrapping_sub(1) < SLAB_MAX {
@@ -135,7 +134,7 @@ pub(super) fn malloc_medium(size: usize) -> *mut u8 {
     (hot.serve().large)(size, hot, Origin::Malloc)
 }
 
-/// [`malloc_medium`] for callers that give an alignment of at most 16.
+/// [`malloc_medium`] with an alignment of at most 16.
 #[inline(never)]
 fn malloc_medium_aligned<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
     let hot = hot();
@@ -150,17 +149,15 @@ fn malloc_medium_aligned<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
     missed::<FROM>(size, align, false, hot)
 }
 
-/// Serves a call that no list serves. The call is not C's `malloc`, or asks for aligned or zeroed
-/// memory. (The other facts that a call states are passed on as constants, or in the
-/// registers in which they came.)
+/// Serves a call that no list serves, unless it is C's plain `malloc`. (Other facts about the call
+/// are constants, or stay in their registers.)
 #[inline(always)]
 fn missed<const FROM: u8>(size: usize, align: usize, zero: bool, hot: &Hot) -> *mut u8 {
     (hot.serve().allocate)(size, align, zero, Origin::of::<FROM>(), hot)
 }
 
-/// Allocates `size` zeroed bytes, aligned to 16.
-///
-/// Like [`malloc`]. Memory that is fresh from the kernel is not zeroed again.
+/// Allocates `size` zeroed bytes, aligned to 16, like [`malloc`]. Memory that is fresh from the
+/// kernel is not zeroed again.
 ///
 /// ```
 /// let block = heapwright::heap::calloc(4096);
@@ -198,11 +195,11 @@ fn calloc_medium<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
     block
 }
 
-/// Allocates `size` bytes, aligned to `align` and to 16. An alignment that is no power of two is
-/// rounded up to the next one.
+/// Allocates `size` bytes, aligned to `align` and to 16, like [`malloc`]. An alignment that is no
+/// power of two is rounded up to the next one.
 ///
-/// Like [`malloc`]. For alignments up to 32 KiB, a block is a slot of a class that is a multiple of
-/// the alignment. For larger alignments it is a run of units.
+/// For alignments up to 32 KiB, a block is a slot of a class that is a multiple of the alignment.
+/// For larger alignments it is a run of units.
 ///
 /// ```
 /// let block = heapwright::heap::malloc_aligned(100, 4096);
@@ -244,8 +241,8 @@ pub fn malloc_aligned_for<const FROM: u8>(size: usize, align: usize) -> *mut u8 
     }
 }
 
-/// The fast path of [`malloc_aligned`] alone, for alignments above 16. Returns null if the fast
-/// path does not serve the call.
+/// The fast path of [`malloc_aligned`] alone, for alignments above 16. Null: the fast path does not
+/// serve the call.
 ///
 /// ```
 /// let block = heapwright::heap::malloc_aligned_fast(100, 64);
@@ -261,7 +258,6 @@ pub fn malloc_aligned_fast(size: usize, align: usize) -> *mut u8 {
     }
 }
 
-/// [`malloc_aligned_for`] for an alignment that only some classes have.
 #[inline(never)]
 fn malloc_aligned_above<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
     let hot = hot();
@@ -274,10 +270,8 @@ fn malloc_aligned_above<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
     missed::<FROM>(size, align, false, hot)
 }
 
-/// Allocates `size` zeroed bytes, aligned to `align` and to 16. An alignment that is no power of
-/// two is rounded up to the next one.
-///
-/// Like [`calloc`] and [`malloc_aligned`].
+/// Allocates `size` zeroed bytes, aligned to `align` and to 16, like [`calloc`] and
+/// [`malloc_aligned`].
 ///
 /// ```
 /// let block = heapwright::heap::calloc_aligned(100, 256);
@@ -315,8 +309,7 @@ pub fn calloc_aligned_for<const FROM: u8>(size: usize, align: usize) -> *mut u8 
 /// Frees a block. Null does nothing. Keeps `errno`.
 ///
 /// A pointer that is not the start of a block ends the process with one line that describes it. A
-/// block of another allocator that heapwright knows (the C library's) is passed on to that
-/// allocator.
+/// block of the C library's allocator is passed on to that allocator.
 ///
 /// # Safety
 ///
@@ -347,19 +340,17 @@ pub unsafe fn free(block: *mut u8) {
 /// ```
 #[inline(always)]
 pub unsafe fn free_from<const FROM: u8>(block: *mut u8) {
-    // SAFETY: the caller gives the block away; `free_by` calls this for a common block, with the
-    // target of the thread's fast word.
+    // SAFETY: the caller gives the block away. `free_by` passes the fast word's target, for a
+    // common block.
     let shared = |hot: &Hot, mismatch| unsafe { shared::free(block, hot, mismatch) };
-    // SAFETY: the caller gives the block away; `free_by` calls this with the target of the thread's
-    // fast word.
+    // SAFETY: the caller gives the block away. `free_by` passes the fast word's target.
     let other = |hot: &Hot, mismatch| unsafe { free_from_other::<FROM>(block, hot, mismatch) };
     // SAFETY: the caller gives the block away. At most one of the two closures is called.
     unsafe { free_by(block, shared, other) };
 }
 
-/// Frees a block whose size and alignment the caller knows.
-///
-/// As fast as [`free`]: the block's entry gives the class faster than the size would.
+/// Frees a block whose size and alignment the caller knows. As fast as [`free`]: the block's entry
+/// gives the class faster than the size would.
 ///
 /// # Safety
 ///
@@ -390,11 +381,10 @@ pub unsafe fn free_sized(block: *mut u8, size: usize, align: usize) {
 /// ```
 #[inline(always)]
 pub unsafe fn free_sized_from<const FROM: u8>(block: *mut u8, size: usize) {
-    // SAFETY: the caller gives the block away; `free_by` calls this for a common block, with the
-    // target of the thread's fast word.
+    // SAFETY: the caller gives the block away. `free_by` passes the fast word's target, for a
+    // common block.
     let shared = |hot: &Hot, mismatch| unsafe { shared::free_sized(block, size, hot, mismatch) };
-    // SAFETY: the caller gives the block away; `free_by` calls this with the target of the thread's
-    // fast word.
+    // SAFETY: the caller gives the block away. `free_by` passes the fast word's target.
     let other =
         |hot: &Hot, mismatch| unsafe { free_sized_other::<FROM>(block, size, hot, mismatch) };
     // SAFETY: the caller gives the block away. At most one of the two closures is called.
@@ -415,11 +405,10 @@ pub unsafe fn free_sized_from<const FROM: u8>(block: *mut u8, size: usize) {
 /// ```
 #[inline(always)]
 pub unsafe fn free_aligned_from<const FROM: u8>(block: *mut u8, align: usize) {
-    // SAFETY: the caller gives the block away; `free_by` calls this for a common block, with the
-    // target of the thread's fast word.
+    // SAFETY: the caller gives the block away. `free_by` passes the fast word's target, for a
+    // common block.
     let shared = |hot: &Hot, mismatch| unsafe { shared::free(block, hot, mismatch) };
-    // SAFETY: the caller gives the block away; `free_by` calls this with the target of the thread's
-    // fast word.
+    // SAFETY: the caller gives the block away. `free_by` passes the fast word's target.
     let other =
         |hot: &Hot, mismatch| unsafe { free_aligned_other::<FROM>(block, align, hot, mismatch) };
     // SAFETY: the caller gives the block away. At most one of the two closures is called.
@@ -440,11 +429,10 @@ pub unsafe fn free_aligned_from<const FROM: u8>(block: *mut u8, align: usize) {
 /// ```
 #[inline(always)]
 pub unsafe fn free_sized_aligned_from<const FROM: u8>(block: *mut u8, size: usize, align: usize) {
-    // SAFETY: the caller gives the block away; `free_by` calls this for a common block, with the
-    // target of the thread's fast word.
+    // SAFETY: the caller gives the block away. `free_by` passes the fast word's target, for a
+    // common block.
     let shared = |hot: &Hot, mismatch| unsafe { shared::free(block, hot, mismatch) };
-    // SAFETY: the caller gives the block away; `free_by` calls this with the target of the thread's
-    // fast word.
+    // SAFETY: the caller gives the block away. `free_by` passes the fast word's target.
     let other = |hot: &Hot, mismatch| unsafe {
         free_sized_aligned_other::<FROM>(block, size, align, hot, mismatch)
     };
@@ -452,10 +440,9 @@ pub unsafe fn free_sized_aligned_from<const FROM: u8>(block: *mut u8, size: usiz
     unsafe { free_by(block, shared, other) };
 }
 
-/// The fast path of [`free_sized`] alone. False: the fast path does not serve the call, or
-/// `forward_sized_frees` was called before.
-///
-/// For `operator delete(void*, size_t)`, which has a slow path of its own.
+/// The fast path of [`free_sized`] alone, for `operator delete(void*, size_t)`, which has a slow
+/// path of its own. False: the fast path does not serve the call, or `forward_sized_frees` was
+/// called.
 ///
 /// # Safety
 ///
@@ -482,8 +469,8 @@ pub unsafe fn free_sized_fast(block: *mut u8, size: usize) -> bool {
     false
 }
 
-/// The fast path of every free. The variants differ for blocks that the thread does not own:
-/// `shared` frees a block of a common slab to a shared cache. `other` frees all other blocks.
+/// The fast path of every free. `shared` frees a block of a common slab to a shared cache. `other`
+/// frees all blocks that are neither common nor the thread's own.
 ///
 /// # Safety
 ///
@@ -511,12 +498,11 @@ unsafe fn free_by(
     }
 }
 
-/// Serves `free` for a block that is neither of this thread's cache nor common.
+/// Frees a block that is neither of this thread's cache nor common.
 ///
 /// # Safety
 ///
-/// As [`free`]. The thread's fast word leads to `hot`, and `mismatch` is the tag mismatch of the
-/// block's entry with `hot`.
+/// As [`free`]. The fast word leads to `hot`; `mismatch` is that of the block's entry with `hot`.
 #[inline(always)]
 pub(super) unsafe fn free_other(block: *mut u8, hot: &Hot, mismatch: Mismatch) {
     // SAFETY: the caller gives the block away, and `mismatch` is that of its entry.
@@ -526,8 +512,6 @@ pub(super) unsafe fn free_other(block: *mut u8, hot: &Hot, mismatch: Mismatch) {
     }
 }
 
-/// [`free_other`] for callers other than C's `free`.
-///
 /// # Safety
 ///
 /// As [`free_other`].
@@ -542,8 +526,6 @@ unsafe fn free_from_other<const FROM: u8>(block: *mut u8, hot: &Hot, mismatch: M
     unsafe { give_back_other(block, hot, mismatch, said, 0, 0) };
 }
 
-/// [`free_other`] for a caller that states more about the block.
-///
 /// # Safety
 ///
 /// As [`free_other`]. The statement is true.
@@ -563,8 +545,6 @@ unsafe fn give_back_other(
     }
 }
 
-/// [`give_back_other`] for a caller that knows the size.
-///
 /// # Safety
 ///
 /// As [`give_back_other`].
@@ -580,8 +560,6 @@ unsafe fn free_sized_other<const FROM: u8>(
     unsafe { give_back_other(block, hot, mismatch, said, size, 0) };
 }
 
-/// [`give_back_other`] for a caller that knows the alignment.
-///
 /// # Safety
 ///
 /// As [`give_back_other`].
@@ -597,8 +575,6 @@ unsafe fn free_aligned_other<const FROM: u8>(
     unsafe { give_back_other(block, hot, mismatch, said, 0, align) };
 }
 
-/// [`give_back_other`] for a caller that knows the size and the alignment.
-///
 /// # Safety
 ///
 /// As [`give_back_other`].
@@ -615,8 +591,7 @@ unsafe fn free_sized_aligned_other<const FROM: u8>(
     unsafe { give_back_other(block, hot, mismatch, said, size, align) };
 }
 
-/// The class of a block that begins in a slab of the calling thread's own cache, if the fast path
-/// frees such blocks.
+/// The class of a block of the thread's own cache, if the fast path frees such blocks.
 #[inline(always)]
 pub(super) fn class_of_mine(block: *mut u8) -> Option<usize> {
     let hot = hot();
@@ -654,17 +629,16 @@ unsafe fn free_here(hot: &Hot, mismatch: Mismatch, block: *mut u8) -> bool {
 pub mod assembly {
     //! Names for assembly outside this library: the C layer's `malloc` and `free`.
     //!
-    //! In Rust, `malloc` and `free` reach a CPU's arrays by a test and a tail call. On x86-64 the C
-    //! layer writes both in assembly with the sequences inline, which saves five instructions a
-    //! pair. For threads' own caches, the C layer's instructions are those that the compiler makes
-    //! of `fast`. Some names are offsets in a hot part, its table and a per-CPU entry. The others
-    //! are functions with the C ABI, for cases that no table has.
+    //! On x86-64 the C layer writes `malloc` and `free` in assembly, with the sequences for a CPU's
+    //! arrays inline: this saves five instructions a pair. Some names are offsets in a hot part,
+    //! its table and a per-CPU entry. The others are functions with the C ABI, for cases that no
+    //! table has.
     //!
     //! The descriptor of `malloc`'s sequence lies at the start of the per-CPU entry, whose address
     //! is the fast word: arming takes one store. The C layer defines the descriptor as
     //! `__heapwright_0_1_malloc_sequence`; a program without this symbol has no such sequence.
     //!
-    //! Called by the C layer. Not part of the interface.
+    //! Not part of the interface.
 
     use core::mem::offset_of;
 
@@ -680,13 +654,13 @@ pub mod assembly {
     pub const OFFSET_MASK: usize = (LINEAR - 1) & !(MIN_ALIGN - 1);
     /// The lists' offset in a hot part.
     pub const LISTS: usize = Hot::LISTS;
-    /// The window's base.
+    /// The offset of the window's base.
     pub const BASE: usize = Hot::BASE;
-    /// The number of units that can be looked up.
+    /// The offset of the number of units that can be looked up.
     pub const LIMIT: usize = Hot::LIMIT;
-    /// The owner's tag.
+    /// The offset of the owner's tag.
     pub const TAG: usize = Hot::TAG;
-    /// The offset of the table for all other calls, and offsets in that table.
+    /// The offset of the table for all other calls. Below: offsets in that table.
     pub const SERVE: usize = Hot::SERVE;
     /// Serves a `malloc` whose list is empty.
     pub const MALLOC: usize = offset_of!(Serve, malloc);
@@ -705,9 +679,9 @@ pub mod assembly {
     pub const BIAS: usize = hot_part::AREA_BIAS;
     /// Offsets in a per-CPU entry.
     pub const RSEQ: usize = arrays::RSEQ;
-    /// The places to take blocks from.
+    /// The offset of the places to take blocks from.
     pub const SOURCES: usize = arrays::SOURCES;
-    /// The places to put blocks at.
+    /// The offset of the places to put blocks at.
     pub const TARGETS: usize = arrays::TARGETS;
     /// These bits of a place are 0 past the end of its row.
     pub const ROW_MASK: usize = arrays::ROW_MASK;
@@ -777,8 +751,7 @@ pub mod assembly {
         let cpu_entry = unsafe { &*hot.cast::<CpuEntry>() };
         // SAFETY: by the contract the number is an entry's tag mismatch.
         let mismatch = unsafe { Mismatch::of(mismatch) };
-        // SAFETY: by the contract a block in use, of a common slab of the class that `mismatch`
-        // names.
+        // SAFETY: by the contract a block in use, of a common slab and of the class in `mismatch`.
         unsafe { cpu::full(block, cpu_entry, mismatch) }
     }
 
@@ -792,8 +765,7 @@ pub mod assembly {
         let cpu_entry = unsafe { &*hot.cast::<CpuEntry>() };
         // SAFETY: by the contract the number is an entry's tag mismatch.
         let mismatch = unsafe { Mismatch::of(mismatch) };
-        // SAFETY: by the contract a block in use, of a common slab of the class that `mismatch`
-        // names.
+        // SAFETY: by the contract a block in use, of a common slab and of the class in `mismatch`.
         unsafe { cpu::aborted_free(block, cpu_entry, mismatch) }
     }
 

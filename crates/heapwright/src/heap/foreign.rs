@@ -1,5 +1,4 @@
-//! Blocks by their entries: every `free` that the thread's own table does not finish, and usable
-//! sizes.
+//! Blocks by their entries: every `free` that the thread's own table does not finish.
 //!
 //! ```text
 //!   give_back --> slab    of this thread's cache       Cache::free
@@ -11,15 +10,11 @@
 //!             --> no block of ours                     the C library's, another copy's, or misuse
 //! ```
 //!
-//! The *block* decides, never the process's mode. The same `free` takes blocks of another heap, and
-//! blocks that were made before the options were read.
+//! The *block* decides, never the process's mode. Blocks that the C library made before heapwright
+//! took over (`libc_block`) go to the C library. Any other address is misuse.
 //!
-//! Blocks that the C library made before heapwright took over (`libc_block`) go to the C library.
-//! Any other address is reported as misuse.
-//!
-//! A copy of heapwright that a Rust program links does the reverse. If it finds a preloaded copy in
-//! the process, it passes *all* calls on to the preloaded copy. So the process has one heap with
-//! one set of statistics.
+//! A copy of heapwright that a Rust program links does the reverse. If it finds a preloaded copy,
+//! it passes *all* calls on to that copy, so that the process has one heap.
 //!
 //! Called by `own`, `cpu`, `resize`, `modes` and `start`.
 
@@ -49,31 +44,28 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 
 static PASSED_ON: AtomicU64 = AtomicU64::new(0);
 
-/// How many frees were passed on to another allocator.
 pub(crate) fn passed_on() -> u64 {
     PASSED_ON.load(Ordering::Relaxed)
 }
 
-/// A block of the heap, found by its address.
 #[derive(Clone, Copy)]
 pub(super) enum Found {
     /// A slot.
     Slot { owner: u32, class: usize },
     /// The large block at a unit.
     Large { unit: usize },
-    /// No block of the fast heap: guarded, another allocator's, or no block at all.
+    /// Guarded, another allocator's, or no block at all.
     Foreign,
 }
 
-/// Finds the block that begins at `address`. Ends the process if the address is in a slab but no
-/// block begins there.
+/// Finds the block that begins at `address`. A wrong address in a slab ends the process.
 #[inline(always)]
 pub(super) fn find(call: Call, address: usize) -> Found {
     let (unit, entry) = MAP.lookup(address);
     match MAP.kind_of(unit, entry) {
         Kind::Slab(class) => {
-            // This is arithmetic alone, because only the slab's owner may touch its record. A
-            // double free is noticed when the slot returns to the slab.
+            // Arithmetic alone: only the owner may touch the record. A double free shows when the
+            // slot returns to the slab.
             match Slab::at(&MAP, unit, class).locate(address) {
                 Some((_, 0)) => Found::Slot { owner: entry.owner(), class },
                 _ => misuse::not_a_block(call, address),
@@ -120,8 +112,7 @@ unsafe fn free_slot(owner: u32, class: usize, block: *mut Block) {
     match (other.map(cache::Cache::owned_by), words::get()) {
         (_, Own::Cache(cache)) if cache.id() == owner => {
             let _order = cache.enter();
-            // SAFETY: the caller gives away the block of this class; the cache is its owner, and
-            // locked.
+            // SAFETY: the caller gives the block of this class away; its owner's lock is held.
             unsafe { cache.free(class, block) };
         }
         // SAFETY: the caller gives the block of this class and the samples' heap away.
@@ -148,7 +139,7 @@ unsafe fn free_slot(owner: u32, class: usize, block: *mut Block) {
     }
 }
 
-/// Frees the large block at `unit`. False: another thread freed it first.
+/// False: another thread freed it first.
 #[inline(always)]
 fn free_large(unit: usize) -> bool {
     match large::heap_of(unit) {
@@ -161,7 +152,7 @@ fn free_large(unit: usize) -> bool {
     }
 }
 
-/// Keeps a run in the calling thread's stash for the next large block, if there is room.
+/// Keeps a run in the thread's stash, if there is room.
 fn keep(unit: usize, units: usize) -> bool {
     if let Some(cache) = words::cache() {
         let _order = cache.enter();
@@ -210,7 +201,7 @@ pub(super) fn is_guarded(call: Call, address: usize) -> bool {
     }
 }
 
-/// Ends the process with a report: the address is no block of the heap that the call names.
+/// Ends the process: the address is no block of the heap that the call names.
 #[cold]
 pub(super) fn refuse(call: Call, address: usize) -> ! {
     if is_guarded(call, address) {
@@ -220,7 +211,7 @@ pub(super) fn refuse(call: Call, address: usize) -> ! {
     misuse::foreign(call, address)
 }
 
-/// Frees a block that the C library made before heapwright took over. False: it is no such block.
+/// Frees a block that the C library made before heapwright took over. False: `block` is none.
 ///
 /// # Safety
 ///
@@ -235,9 +226,7 @@ pub(super) unsafe fn pass_on(block: *mut u8) -> bool {
     true
 }
 
-/// The usable bytes of a block: at least its requested size.
-///
-/// Returns 0 for null. Takes constant time.
+/// The usable bytes of a block: at least its requested size. 0 for null. Takes constant time.
 ///
 /// # Safety
 ///
@@ -275,7 +264,6 @@ pub unsafe fn usable_size(block: *const u8) -> usize {
     }
 }
 
-/// [`usable_size`] of a block that is not ours.
 #[cold]
 fn size_elsewhere(block: *const u8) -> usize {
     if let Some(peer) = peer() {
@@ -300,7 +288,6 @@ pub(super) struct Peer {
     pub(super) owns: unsafe extern "C" fn(*const u8) -> bool,
 }
 
-/// Whether an address is in a block of the peer.
 pub(super) fn peer_owns(address: *const u8) -> bool {
     // SAFETY: the peer's function takes any address.
     peer().is_some_and(|peer| unsafe { (peer.owns)(address) })
@@ -313,7 +300,6 @@ pub(super) fn peer() -> Option<&'static Peer> {
     unsafe { PEER.load(Ordering::Acquire).as_ref() }
 }
 
-/// This copy is the process's `malloc`, so there is no peer.
 #[cfg(feature = "interpose")]
 pub(super) const fn peer() -> Option<&'static Peer> {
     None
@@ -322,8 +308,7 @@ pub(super) const fn peer() -> Option<&'static Peer> {
 #[cfg(not(feature = "interpose"))]
 static PEER: AtomicPtr<Peer> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Looks for a preloaded copy. Called once, while the heap starts, before any block of this copy
-/// exists.
+/// Looks for a preloaded copy, before any block of this copy exists.
 #[cfg(not(feature = "interpose"))]
 pub(super) fn find_peer() -> bool {
     use core::mem::transmute;
@@ -357,7 +342,6 @@ pub(super) fn find_peer() -> bool {
     true
 }
 
-/// This copy is the process's `malloc`.
 #[cfg(feature = "interpose")]
 pub(super) const fn find_peer() -> bool {
     false

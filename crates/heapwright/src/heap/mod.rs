@@ -14,19 +14,19 @@
 //!                words                  a thread's two words, in this file
 //! ```
 //!
-//! Large blocks are in `cache::large`, samples and guarded blocks in `drawn` (on lower floors).
+//! Large blocks are in `cache::large`, samples and guarded blocks in `drawn`. Arrows point down,
+//! except among the three files that name each other, and between `start` and `control`.
 //!
 //! A thread's fast word leads to a hot part. The hot part leads to a table of functions (`Serve`)
-//! for all calls that its lists do not serve. At first the word leads to the *sentinel*. Its table
-//! decides once what the thread allocates from, so no function checks the process's mode. Each call
-//! passes its own kind (malloc, new, a sized delete): see `request`. Arrows point down, except
-//! among the three files that name each other, and between `start` and `control`.
+//! for all calls that its lists do not serve. At first the word leads to the *sentinel*, whose
+//! table decides once what the thread allocates from. So no function checks the process's mode.
+//! Each call passes its own kind (malloc, new, a sized delete): see `request`.
 //!
-//! The *block's* entry decides what `free` does, never the process's mode. The same `free` takes
-//! blocks that were made before the options were read, and blocks of other heaps.
+//! The *block's* entry decides what `free` does: a block may be of another heap, or older than the
+//! options.
 //!
 //! The functions here are raw: they take and return addresses and never panic. A misused pointer
-//! ends the process with one line. The C layer and the adapters only wrap them.
+//! ends the process with one line.
 //!
 //! ```
 //! use heapwright::heap;
@@ -100,8 +100,8 @@ pub(crate) use start::{has_started, publish, publish_own};
 use crate::os;
 use modes::Front;
 
-// `used` keeps this file in the program. It defines the thread words, which the library with the
-// locks reads. A linker that reads each library once meets that library only after this file.
+// `used` keeps this file in the program: it defines the thread words, which the library with the
+// locks reads. A linker that reads each library once meets that library only later.
 #[used]
 static SENTINEL: Front = Front::new(&start::FIRST);
 
@@ -122,10 +122,8 @@ mod words {
     //!   front | EXITED            the heap of threads whose cache is gone                the front
     //! ```
     //!
-    //! Each word leads to a hot part, and so to a table of functions
-    //! ([`Serve`](crate::cache::Serve)). If calls are observed, debugged or passed on, the fast
-    //! word leads to a *front* instead. A front is a hot part without lists. Its table sees each
-    //! call, and may pass the call on to [`has`].
+    //! If calls are observed, debugged or passed on, the fast word leads to a *front* instead: a
+    //! hot part without lists. Its table sees each call, and may pass the call on to [`has`].
     //!
     //! Invariants: a word's target is never freed, and lies at a multiple of 16, which leaves room
     //! for the marks. The fast word leads to a front, or to the same target as the thread word.
@@ -151,16 +149,14 @@ mod words {
     // A cache begins with its hot part.
     const _: () = assert!(core::mem::offset_of!(Cache, hot) == 0);
 
-    /// The target of the calling thread's fast word.
     #[inline(always)]
     pub(in crate::heap) fn hot() -> &'static Hot {
-        // SAFETY: the fast word leads to the sentinel or another front, the hot part of this
-        // thread's cache, the stub of a shared or hardened cache, or the per-CPU entry. None is
-        // ever freed.
+        // SAFETY: the fast word leads to a front, the hot part of this thread's cache, the stub of
+        // a shared or hardened cache, or the per-CPU entry. None is ever freed.
         unsafe { &*tls::fast((&raw const SENTINEL).cast()).cast::<Hot>() }
     }
 
-    /// The thread word's target, without the marks. Null: the thread has nothing.
+    /// Null: the thread has nothing.
     #[inline]
     fn target() -> *mut Hot {
         tls::own().map_addr(|address| address & !MARKS).cast()
@@ -174,28 +170,23 @@ mod words {
         unsafe { target().as_ref() }.unwrap_or(SENTINEL.get())
     }
 
-    /// Whether both words lead to the same target, so that no front gets the calls.
+    /// Whether no front gets the calls.
     pub(in crate::heap) fn is_direct() -> bool {
         ptr::eq(hot(), has())
     }
 
-    /// The content of a thread word.
     pub(in crate::heap) enum Own {
-        /// The thread has made no call yet that needed a cache.
+        /// No call has needed a cache yet.
         Nothing,
         /// The thread's cache was given back at the thread's end, but the thread still allocates.
         Exited,
-        /// A cache of its own.
         Cache(OwnCache),
-        /// A cache that it shares with other threads.
         Shared(&'static SharedCache),
         /// Its CPU's shared cache or arrays.
         ByCpu,
-        /// A cache of the hardened heap.
         Hardened(&'static hardened::Cache),
     }
 
-    /// Reads the calling thread's thread word.
     #[inline]
     pub(in crate::heap) fn get() -> Own {
         let word = tls::own();
@@ -215,62 +206,53 @@ mod words {
         }
     }
 
-    /// The cache that is the calling thread's own, if it has one.
     #[inline]
     pub(in crate::heap) fn cache() -> Option<OwnCache> {
         if let Own::Cache(cache) = get() { Some(cache) } else { None }
     }
 
-    /// The calling thread's cache of the hardened heap, if it has one.
     #[inline]
     pub(in crate::heap) fn hardened() -> Option<&'static hardened::Cache> {
         if let Own::Hardened(cache) = get() { Some(cache) } else { None }
     }
 
-    /// Whether the calling thread shares caches.
     #[inline]
     pub(in crate::heap) fn shares() -> bool {
         matches!(get(), Own::Shared(_) | Own::ByCpu)
     }
 
-    /// Whether the calling thread allocates from its CPU's arrays.
     #[inline]
     pub(in crate::heap) fn uses_cpu_entry() -> bool {
         tls::own().addr() & BY_ENTRY != 0
     }
 
-    /// Gives the calling thread a cache of its own.
     pub(in crate::heap) fn set_cache(cache: OwnCache) {
         set(ptr::from_ref(cache.get()).cast_mut().cast(), 0);
     }
 
-    /// Has the calling thread use a shared cache.
     pub(in crate::heap) fn set_shared(shared: &'static SharedCache) {
         set(ptr::from_ref(shared.front()).cast_mut().cast(), SHARED);
     }
 
-    /// Has the calling thread use the shared cache of its CPU, which is `shared` for now.
+    /// `shared` is the CPU's cache for now.
     pub(in crate::heap) fn set_by_cpu(shared: &'static SharedCache) {
         set(ptr::from_ref(shared.front()).cast_mut().cast(), SHARED | BY_CPU);
     }
 
-    /// Has the calling thread use its CPU's arrays, through the per-CPU entry.
     pub(in crate::heap) fn set_cpu_entry(cpu_entry: *mut u8) {
         set(cpu_entry, SHARED | BY_ENTRY);
     }
 
-    /// Gives the calling thread a cache of the hardened heap.
     pub(in crate::heap) fn set_hardened(cache: &'static hardened::Cache) {
         set(ptr::from_ref(cache).cast_mut().cast(), HARDENED);
     }
 
-    /// Notes that the calling thread has given its cache back. `front` serves the thread's later
-    /// calls.
+    /// The thread has given its cache back. `front` serves its later calls.
     pub(in crate::heap) fn set_exited(front: &'static Hot) {
         set(ptr::from_ref(front).cast_mut().cast(), EXITED);
     }
 
-    /// Sets the thread word. Sets the fast word, too, unless it leads to a front.
+    /// Sets the thread word, and the fast word unless it leads to a front.
     #[inline(never)]
     fn set(own: *mut u8, marks: usize) {
         let goes_along = is_direct();
@@ -280,7 +262,7 @@ mod words {
         }
     }
 
-    /// Makes `front` get all calls of the calling thread. The thread word stays as it is.
+    /// `front` gets all calls of the thread. The thread word stays.
     pub(in crate::heap) fn see_calls(front: &'static Hot) {
         tls::set_fast(ptr::from_ref(front).cast_mut().cast());
     }

@@ -1,5 +1,4 @@
-//! Modes without a cache of their own: wrappers that observe calls, the hardened and the debug
-//! heap, and threads whose cache is gone.
+//! All other modes: observed calls, drawn blocks, hardened and debug heap, threads without a cache.
 //!
 //! ```text
 //!   drawn      tables of hot parts whose calls may get a sample or guarded block (`Serve::drawn`)
@@ -12,11 +11,10 @@
 //!   late       one locked heap for threads without a cache, or the hardened heap
 //! ```
 //!
-//! All but `drawn` and `hardened` are *fronts*: hot parts without lists and owner, never written
-//! to.
+//! All but `drawn` and `hardened` are *fronts*: constant hot parts without lists and owner.
 //!
 //! Calls are observed if the options ask for statistics or a trace (`options::detailed`), or while
-//! the thread counts its calls (`tallies`). So no other table checks for any of these.
+//! the thread counts its calls (`tallies`). So no other table checks for these.
 //!
 //! Called by the tables of `start`, and by the C layer (tokens).
 
@@ -49,7 +47,6 @@ impl Front {
         Self(Hot::sentinel(serve))
     }
 
-    /// The target for a thread's fast word.
     pub(super) const fn get(&'static self) -> &'static Hot {
         &self.0
     }
@@ -60,7 +57,7 @@ type GiveBack =
     unsafe fn(block: *mut u8, hot: &Hot, mismatch: Mismatch, said: Said, size: usize, align: usize);
 type Resize = unsafe fn(block: *mut u8, size: usize, hot: &Hot, what: Return) -> *mut u8;
 
-/// The table of a front: three functions get all calls.
+/// The table of a front: three functions serve all calls.
 pub(super) const fn front(
     allocate: Allocate,
     give_back: GiveBack,
@@ -84,7 +81,7 @@ pub(super) const fn front(
     Serve { malloc, free, unknown, large, allocate, give_back, resize, drawn: this, plain: this }
 }
 
-/// Returns `block` as the answer to a call. If `block` is null, sets `errno`.
+/// Returns `block`. If it is null, sets `errno`.
 #[inline(always)]
 pub(super) fn answer(block: *mut u8) -> *mut u8 {
     if block.is_null() {
@@ -95,9 +92,8 @@ pub(super) fn answer(block: *mut u8) -> *mut u8 {
 
 // The hardened heap. ------------------------------------------------------------------------------
 
-/// The table of threads with a cache of the hardened heap.
 pub(super) static HARDENED: Serve = hardened_table::<false>(&HARDENED);
-/// The table of such threads in `mode=hardened:full`.
+/// For `mode=hardened:full`.
 pub(super) static HARDENED_FULL: Serve = hardened_table::<true>(&HARDENED_FULL);
 
 const fn hardened_table<const FULL: bool>(this: &'static Serve) -> Serve {
@@ -140,7 +136,6 @@ fn allocate_hardened_by<const FULL: bool>(
     allocate_hardened(size, align, zero, origin)
 }
 
-/// A block of a slot's size, for a call without an alignment.
 #[inline(always)]
 fn small_hardened<const FROM: u8, const FULL: bool>(size: usize, hot: &Hot) -> *mut u8 {
     if size > LINEAR_MAX {
@@ -149,7 +144,6 @@ fn small_hardened<const FROM: u8, const FULL: bool>(size: usize, hot: &Hot) -> *
     hardened::malloc::<FROM, FULL>(size, hot)
 }
 
-/// Allocates any other block.
 fn allocate_hardened(size: usize, align: usize, zero: bool, origin: Origin) -> *mut u8 {
     let request = Request::new(size, align, zero, origin);
     answer(hardened::allocate(words::hardened(), request))
@@ -233,7 +227,7 @@ unsafe fn told_hardened<const FROM: u8, const FULL: bool>(
     }
 }
 
-/// Frees a block that the short path refuses. Null does nothing.
+/// Frees a block that the short path refuses, or null.
 ///
 /// # Safety
 ///
@@ -255,8 +249,6 @@ unsafe fn free_hardened_slowly<const FROM: u8>(
     }
 }
 
-/// Frees any block in a hardened process, for any call. Null does nothing.
-///
 /// # Safety
 ///
 /// As `free`.
@@ -287,21 +279,18 @@ unsafe fn take_back_hardened(block: *mut u8, what: Return) {
 }
 
 unsafe fn resize_hardened(block: *mut u8, size: usize, hot: &Hot, what: Return) -> *mut u8 {
-    // SAFETY: the caller promises that the block is in use, and that afterwards only the returned
-    // block is.
+    // SAFETY: as the caller promises, the block is in use, and afterwards only the result is.
     if let Some(new) = unsafe { hardened::realloc(words::hardened(), block, size, what) } {
         return answer(new);
     }
     drawn::compare(block.addr(), what);
-    // SAFETY: the caller promises that the block is in use, and that afterwards only the returned
-    // block is.
+    // SAFETY: as the caller promises, the block is in use, and afterwards only the result is.
     unsafe { resize::resize(block, size, hot, what) }
 }
 
 // The debug heap. ---------------------------------------------------------------------------------
 
 static DEBUG: Serve = front(allocate_debug, give_back_debug, resize_debug, &DEBUG);
-/// The front of threads in debug mode.
 pub(super) static DEBUG_FRONT: Front = Front::new(&DEBUG);
 
 fn allocate_debug(size: usize, align: usize, zero: bool, origin: Origin, _hot: &Hot) -> *mut u8 {
@@ -336,12 +325,10 @@ unsafe fn give_back_debug(
 }
 
 unsafe fn resize_debug(block: *mut u8, size: usize, hot: &Hot, what: Return) -> *mut u8 {
-    // SAFETY: the caller promises that the block is in use, and that afterwards only the returned
-    // block is.
+    // SAFETY: as the caller promises, the block is in use, and afterwards only the result is.
     match unsafe { hooks::realloc(block, size, what) } {
         Some(new) => answer(new),
-        // SAFETY: the caller promises that the block is in use, and that afterwards only the
-        // returned block is.
+        // SAFETY: as the caller promises, the block is in use, and afterwards only the result is.
         None => unsafe { resize::resize(block, size, hot, what) },
     }
 }
@@ -380,8 +367,6 @@ fn allocate_elsewhere(
     }
 }
 
-/// Frees any block, by its entry.
-///
 /// # Safety
 ///
 /// As `free`.
@@ -414,7 +399,6 @@ fn allocate_late(size: usize, align: usize, zero: bool, origin: Origin, _hot: &H
 
 static LATE_HARDENED: Serve =
     front(allocate_late_hardened, give_back_hardened, resize_hardened, &LATE_HARDENED);
-/// The front of threads without a cache in a hardened process.
 pub(super) static LATE_HARDENED_FRONT: Front = Front::new(&LATE_HARDENED);
 
 fn allocate_late_hardened(
@@ -433,10 +417,8 @@ fn allocate_late_hardened(
 pub(super) use drawing::*;
 
 static OBSERVED: Serve = front(allocate_observed, give_back_observed, resize_observed, &OBSERVED);
-/// The front of threads whose calls are observed.
 pub(super) static OBSERVED_FRONT: Front = Front::new(&OBSERVED);
 
-/// Whether the calling thread's calls must be observed.
 pub(super) fn is_asked_for() -> bool {
     #[cfg(feature = "debug")]
     if tallies::counts_here() {
@@ -457,7 +439,7 @@ fn allocate_observed(size: usize, align: usize, zero: bool, origin: Origin, _hot
     block
 }
 
-/// Records the result of a request of the calling thread. `block` is null if the request failed.
+/// `block` is null if the request failed.
 pub(super) fn note_made(request: Request, block: *mut u8) {
     if !block.is_null()
         && options::detailed()
@@ -499,8 +481,7 @@ unsafe fn resize_observed(block: *mut u8, size: usize, _hot: &Hot, what: Return)
     #[cfg(feature = "debug")]
     let is_tallied = tallies::realloc_begins(block);
     let hot = serves();
-    // SAFETY: the caller promises that the block is in use, and that afterwards only the returned
-    // block is.
+    // SAFETY: as the caller promises, the block is in use, and afterwards only the result is.
     let new = unsafe { (hot.serve().resize)(block, size, hot, what) };
     #[cfg(feature = "debug")]
     if is_tallied {
@@ -512,8 +493,7 @@ unsafe fn resize_observed(block: *mut u8, size: usize, _hot: &Hot, what: Return)
     new
 }
 
-/// The usable size of a block of the fast heap, or the requested size of a hardened block. `None`:
-/// the block is neither.
+/// The usable size of a block of the fast heap, or the requested size of a hardened block.
 fn known_size(block: *mut u8) -> Option<usize> {
     if hardened::is_on()
         && let Some(extent) = hardened::extent(block.addr())
@@ -531,7 +511,6 @@ fn known_size(block: *mut u8) -> Option<usize> {
     }
 }
 
-/// Counts a call with the counters of the thread's cache.
 fn count(count: impl FnOnce(&Counters)) {
     match words::get() {
         Own::Cache(cache) => count(&cache.counters),
@@ -552,8 +531,8 @@ fn count(count: impl FnOnce(&Counters)) {
 }
 
 /// Serves a call with a token (`__alloc_token_*`) if blocks of different tokens lie apart
-/// ([`keeps_tokens_apart`](super::keeps_tokens_apart)). Null: there is no memory, or blocks of
-/// different tokens do not lie apart. The caller then serves the call without the token.
+/// ([`keeps_tokens_apart`](super::keeps_tokens_apart)). Null: blocks do not lie apart, or there is
+/// no memory. The caller then serves the call without the token.
 ///
 /// ```
 /// use heapwright::heap::{self, MALLOC};
@@ -598,8 +577,7 @@ mod drawing {
         origin: Origin,
         hot: &Hot,
     ) -> *mut u8 {
-        // (If a refill has just made a guarded block due, another refill would succeed without
-        // making it.)
+        // (If a refill has just made a guarded block due, another refill would not make it.)
         let is_quick = !zero && !own::cache_of(hot).guard_draw.is_pending();
         let block = if is_quick { own::allocate_quickly(size, align, hot) } else { None };
         block.unwrap_or_else(|| draw_own(Request::new(size, align, zero, origin), hot))
@@ -622,8 +600,7 @@ mod drawing {
         answer(serve_own(request, cache))
     }
 
-    /// Serves a request from the thread's own cache, or with a due sample or guarded block instead.
-    /// Null: there is no memory.
+    /// A block from the thread's own cache, or a due sample or guarded block. Null: no memory.
     fn serve_own(request: Request, cache: OwnCache) -> *mut u8 {
         if request.class().is_none()
             && drawn::is_guarding()
@@ -651,7 +628,7 @@ mod drawing {
                 {
                     return block;
                 }
-                // No sample is possible now, so the call gets an ordinary block.
+                // No sample is possible now.
                 return serve_undrawn(request, cache);
             }
             let block = own::serve(request, cache);
@@ -669,8 +646,7 @@ mod drawing {
         }
     }
 
-    /// Serves a request from the thread's own cache and draws no block, even if one is due. Null:
-    /// there is no memory.
+    /// Serves a request from the thread's own cache, even if a sample or guarded block is due.
     #[cold]
     #[inline(never)]
     fn serve_undrawn(request: Request, cache: OwnCache) -> *mut u8 {
@@ -682,7 +658,7 @@ mod drawing {
         block
     }
 
-    /// Serves `malloc(size)` from the CPU's array for the list at `offset`, and counts the call.
+    /// Serves `malloc(size)` from the CPU's array, and counts the call.
     pub(in crate::heap) extern "C" fn malloc_by_cpu_entry(
         size: usize,
         hot: &Hot,
@@ -701,8 +677,7 @@ mod drawing {
         }
     }
 
-    /// Serves `malloc(size)` from the list at `offset` of the shared cache behind `hot`, and counts
-    /// the call.
+    /// Serves `malloc(size)` from the shared cache behind `hot`, and counts the call.
     pub(in crate::heap) extern "C" fn malloc_shared(
         size: usize,
         hot: &Hot,
@@ -720,7 +695,6 @@ mod drawing {
         Request { size, align: 1, zero: false, origin: Origin::Malloc }
     }
 
-    /// Serves `malloc(size)` of a thread without lists, and counts the call.
     pub(in crate::heap) extern "C" fn malloc_apart(
         size: usize,
         hot: &Hot,
@@ -729,7 +703,7 @@ mod drawing {
         allocate_apart(size, 1, false, Origin::Malloc, hot)
     }
 
-    /// Serves any other call of a thread without a cache of its own, and counts the call.
+    /// Serves and counts any call of a thread without a cache of its own.
     pub(in crate::heap) fn allocate_apart(
         size: usize,
         align: usize,

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Invariant: only hot parts of threads' own caches lead to tables with these functions. So `hot`
-//! is the beginning of the calling thread's cache, and no function here checks the process's mode.
+//! begins the calling thread's cache, and no function here checks the process's mode.
 //!
 //! Called by the tables of `start` and by `modes` (both through such hot parts), and by `fast`.
 
@@ -27,19 +27,16 @@ use crate::size_class::{self, UNIT};
 use crate::sync;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
-/// The number of threads that have a cache of their own.
+/// Threads with a cache of their own.
 pub(super) static LIVE: AtomicUsize = AtomicUsize::new(0);
 
-/// The cache that begins at `hot`, an argument of one of these functions.
 #[inline(always)]
 pub(super) fn cache_of(hot: &Hot) -> OwnCache {
-    // SAFETY: only hot parts of threads' own caches lead to a table with these functions. A thread
-    // calls them with its own hot part.
+    // SAFETY: only hot parts of threads' own caches lead here, each from its own thread.
     unsafe { OwnCache::of_hot(hot) }
 }
 
-/// Serves `malloc(size)`, for a size of some class. The class's list, at `offset` in `hot`, is
-/// empty.
+/// Serves `malloc(size)`, whose class's list, at `offset` in `hot`, is empty.
 pub(super) extern "C" fn malloc(size: usize, hot: &Hot, offset: usize) -> *mut u8 {
     let cache = cache_of(hot);
     if !cache.is_asked() {
@@ -59,7 +56,7 @@ fn malloc_otherwise(size: usize, hot: &Hot) -> *mut u8 {
     (hot.serve().allocate)(size, 1, false, Origin::Malloc, hot)
 }
 
-/// Serves a call for a large block that gives only the size.
+/// Serves a call for a large block, without an alignment.
 pub(super) fn allocate_large(size: usize, hot: &Hot, origin: Origin) -> *mut u8 {
     match quick_large(size, hot, large::quickly) {
         Some(block) => block,
@@ -77,8 +74,8 @@ fn quick_large(
 ) -> Option<*mut u8> {
     let cache = cache_of(hot);
     if Stash::LENGTHS.contains(&size)
-        // A pending request to begin sampling comes first: the slow path serves it. (While calls
-        // are counted for samples or guards, `take` finds nothing: `Stash::count_fetches`.)
+        // The slow path serves a pending request to begin sampling. (While calls are counted,
+        // `take` finds nothing: `Stash::count_fetches`.)
         && !cache.is_asked_to_follow_sampling()
         && let Some(_order) = cache.try_enter()
     {
@@ -87,8 +84,7 @@ fn quick_large(
     None
 }
 
-/// Serves any other call for memory. (Each way out is a tail call, so that this function saves no
-/// registers.)
+/// Serves any other call for memory. (Only tail calls, so that it saves no registers.)
 pub(super) fn allocate(
     size: usize,
     align: usize,
@@ -110,7 +106,7 @@ pub(super) fn allocate(
     allocate_fitting(size, align, zero, origin, hot)
 }
 
-/// [`allocate`] for a large block, if the stash has no run of just its length.
+/// [`allocate`] if the stash has no run of just this length.
 #[inline(never)]
 fn allocate_fitting(size: usize, align: usize, zero: bool, origin: Origin, hot: &Hot) -> *mut u8 {
     if align <= UNIT
@@ -130,8 +126,8 @@ fn allocate_slot(size: usize, align: usize, origin: Origin, hot: &Hot) -> *mut u
     }
 }
 
-/// Serves a call for a block of a size class that need not be zeroed. `None`: a request to this
-/// thread is pending, memory is short, or this call gets a sample or a guarded block.
+/// A block of a size class that need not be zeroed. `None`: a request to this thread is pending,
+/// memory is short, or this call gets a sample or a guarded block.
 #[inline(always)]
 pub(super) fn allocate_quickly(size: usize, align: usize, hot: &Hot) -> Option<*mut u8> {
     let class = Request::new(size, align, false, Origin::Malloc).class()?;
@@ -164,7 +160,7 @@ fn allocate_slowly(size: usize, align: usize, zero: bool, origin: Origin, hot: &
     block
 }
 
-/// Serves the pending request to the thread of `cache`. Returns the thread's hot part afterwards.
+/// Serves the pending request to the thread. Returns its hot part afterwards.
 #[cold]
 #[inline(never)]
 pub(super) fn ask(cache: OwnCache) -> &'static Hot {
@@ -177,8 +173,7 @@ pub(super) fn ask(cache: OwnCache) -> &'static Hot {
     words::has()
 }
 
-/// Serves a call from the cache by any means. Null: there is no memory, or this call gets a sample
-/// or a guarded block.
+/// Null: there is no memory, or this call gets a sample or a guarded block.
 #[inline(always)]
 pub(super) fn serve(request: Request, cache: OwnCache) -> *mut u8 {
     if !request.is_possible() {
@@ -188,7 +183,6 @@ pub(super) fn serve(request: Request, cache: OwnCache) -> *mut u8 {
     large::allocate_from(cache.get(), request)
 }
 
-/// Shortens the calling thread's list of `class`, which is too long.
 #[cold]
 #[inline(never)]
 pub(super) extern "C" fn overflow(class: usize) {
@@ -198,7 +192,7 @@ pub(super) extern "C" fn overflow(class: usize) {
     }
 }
 
-/// Frees a block that belongs neither to the thread's cache nor to the outgoing batch's owner.
+/// Frees a block of neither the thread's cache nor the outgoing batch's owner.
 ///
 /// # Safety
 ///
@@ -221,8 +215,7 @@ unsafe fn free_with(block: *mut u8, hot: &Hot, mismatch: Mismatch, what: Return)
     } else if let Kind::Slab(class) = entry.kind() {
         let offset = (block.addr() & (UNIT - 1)) as u32;
         if size_class::is_slot_start(offset, size_class::reciprocal(class)) {
-            // SAFETY: a slot of the class and owner begins here, and the caller gives the block
-            // away.
+            // SAFETY: a slot of the class and owner begins here; the caller gives it away.
             return unsafe { free_others(block, hot, entry.owner(), class) };
         }
     }
@@ -230,8 +223,7 @@ unsafe fn free_with(block: *mut u8, hot: &Hot, mismatch: Mismatch, what: Return)
     unsafe { foreign::give_back(block, what) }
 }
 
-/// Frees a slot of another owner. If the owner is a thread's cache, the slot becomes the first
-/// block of a new outgoing batch.
+/// Frees a slot of another owner. If that is a thread's cache, the slot begins an outgoing batch.
 ///
 /// # Safety
 ///
@@ -268,8 +260,7 @@ unsafe fn free_others_slowly(block: *mut u8, cache: OwnCache, owner: u32, class:
     unsafe { foreign::give_back(block, Return::PLAIN) }
 }
 
-/// Frees the large block that begins at `block`, unless it belongs to a first-class heap, was freed
-/// before, or the stash is full.
+/// False: a first-class heap owns the block, it was freed before, or the stash is full.
 #[inline(always)]
 fn free_large(block: *mut u8, hot: &Hot) -> bool {
     if !block.addr().is_multiple_of(UNIT) {
@@ -280,8 +271,7 @@ fn free_large(block: *mut u8, hot: &Hot) -> bool {
     large::keep(hot.unit_of(block.addr()), &cache.stash)
 }
 
-/// Frees a block beyond the hot part's limit, or an address at which no slot begins. Null does
-/// nothing.
+/// Frees a block beyond the hot part's limit, an address at which no slot begins, or null.
 ///
 /// # Safety
 ///
@@ -291,8 +281,7 @@ pub(super) unsafe extern "C" fn free_unknown(block: *mut u8, hot: &Hot, _any: us
     unsafe { free_any(block, hot, Said::PLAIN, 0, 0) }
 }
 
-/// Frees a block if the call also passes its size, alignment or kind, or if its unit's entry was
-/// not read yet. Null does nothing.
+/// Frees a block, or null, with its size, alignment or kind, or with an unread entry.
 ///
 /// # Safety
 ///
@@ -341,7 +330,7 @@ unsafe fn free_any(block: *mut u8, hot: &Hot, said: Said, size: usize, align: us
     }
 }
 
-/// Gives the calling thread's cache up, if the thread can use its CPU's arrays from now on.
+/// Gives the cache up, if the thread can use its CPU's arrays from now on.
 #[cold]
 #[inline(never)]
 fn give_up(cache: OwnCache) {

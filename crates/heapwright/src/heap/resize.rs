@@ -9,7 +9,7 @@
 //!                 '- else                            malloc, copy, free
 //! ```
 //!
-//! Called by the C layer and the adapters. The tables of `start` and `modes` call [`resize`].
+//! Called by the C layer, the adapters, and the tables of `start` and `modes` ([`resize`]).
 
 use core::ptr;
 
@@ -32,10 +32,10 @@ const GROWS: usize = 256;
 
 /// Changes the size of a block, and moves the block if necessary.
 ///
-/// The contents up to the smaller size stay. For a null block, allocates a new block. Returns null
-/// if there is no memory: `errno` is `ENOMEM`, and the block is unchanged. A block that still fits
-/// stays in place, unless that would waste more than half of it. A large block grows in place if
-/// the address space behind it is free. Otherwise the kernel moves its pages.
+/// The contents up to the smaller size stay. A null block gives a new block. Returns null if there
+/// is no memory: `errno` is `ENOMEM`, and the block is unchanged. A block that still fits stays in
+/// place, unless that would waste more than half of it. A large block grows in place if the address
+/// space behind it is free. Otherwise the kernel moves its pages.
 ///
 /// # Safety
 ///
@@ -50,13 +50,12 @@ const GROWS: usize = 256;
 /// unsafe { heap::free(block) };
 /// ```
 pub unsafe fn realloc(block: *mut u8, size: usize) -> *mut u8 {
-    // SAFETY: the caller promises that the block is in use, and that afterwards only the returned
-    // block is.
+    // SAFETY: as the caller promises, the block is in use, and afterwards only the result is.
     unsafe { change::<MALLOC>(block, size, None, 1) }
 }
 
-/// [`realloc`] for a caller that knows the size and alignment of its block. The block is not null.
-/// The new block has the same alignment.
+/// [`realloc`] for a caller that knows the size and alignment of its block, which is not null. The
+/// new block has the same alignment.
 ///
 /// # Safety
 ///
@@ -77,12 +76,11 @@ pub unsafe fn realloc_sized_from<const FROM: u8>(
     align: usize,
     size: usize,
 ) -> *mut u8 {
-    // SAFETY: the caller promises that the block is in use, and that afterwards only the returned
-    // block is.
+    // SAFETY: as the caller promises, the block is in use, and afterwards only the result is.
     unsafe { change::<FROM>(block, size, Some(old), align) }
 }
 
-/// The common part of [`realloc`] and [`realloc_sized_from`]. If `known` is `None`, `align` is 1.
+/// If `known` is `None`, `align` is 1.
 ///
 /// # Safety
 ///
@@ -98,8 +96,7 @@ unsafe fn change<const FROM: u8>(
         return fast::malloc_aligned_for::<FROM>(size, align);
     }
     if align <= MIN_ALIGN {
-        // SAFETY: the caller promises that the block is in use, and that afterwards only the
-        // returned block is.
+        // SAFETY: as the caller promises, the block is in use, and afterwards only the result is.
         let new = unsafe { resize_mine::<FROM>(block, size) };
         if !new.is_null() {
             return new;
@@ -108,8 +105,7 @@ unsafe fn change<const FROM: u8>(
     let align = known.is_some().then_some(align);
     let hot = words::hot();
     let what = Return::new(Call::Realloc, Origin::of::<FROM>(), known, align);
-    // SAFETY: the caller promises that the block is in use, and that afterwards only the returned
-    // block is.
+    // SAFETY: as the caller promises, the block is in use, and afterwards only the result is.
     unsafe { (hot.serve().resize)(block, size, hot, what) }
 }
 
@@ -200,8 +196,8 @@ pub(super) unsafe fn resize(block: *mut u8, size: usize, _hot: &Hot, what: Retur
     new
 }
 
-/// The size to copy from a block outside the fast heap. `Err` holds the new block: another
-/// allocator has resized the old block.
+/// The size to copy from a block outside the fast heap. `Err`: its allocator has made the new
+/// block.
 #[cold]
 fn size_to_copy(block: *mut u8, size: usize) -> Result<usize, *mut u8> {
     let address = block.addr();
@@ -209,16 +205,15 @@ fn size_to_copy(block: *mut u8, size: usize) -> Result<usize, *mut u8> {
         return Ok(drawn::size_of_guarded(Call::Realloc, block));
     }
     if let Some(peer) = foreign::peer() {
-        // SAFETY: every block of this copy comes from the peer, and the caller of `resize` gives it
-        // to be resized.
+        // SAFETY: the block comes from the peer, and the caller gives it to be resized.
         return Err(unsafe { (peer.realloc)(block, size.max(1)) });
     }
-    // The C library makes no more blocks, so the new block is heapwright's.
+    // The C library makes no more blocks.
     libc_block::usable_size(address).ok_or_else(|| misuse::foreign(Call::Realloc, address))
 }
 
-/// The size to allocate if a block in a slot of `have` bytes is resized to `size` bytes. A block
-/// that grows by less than a quarter gets a quarter more, because it will probably grow again.
+/// The size to allocate for a block of `have` bytes. A block that grows by less than a quarter gets
+/// a quarter more: it will probably grow again.
 #[inline(always)]
 fn with_room(have: usize, size: usize) -> usize {
     let more = have + have / 4;
@@ -229,8 +224,7 @@ fn with_room(have: usize, size: usize) -> usize {
     }
 }
 
-/// Whether a block in a slot of `have` bytes stays there when it is resized to `size` bytes. The
-/// block stays down to half of its allocated size. (This size may be a quarter less than the slot.)
+/// Whether a block in a slot of `have` bytes stays there: down to about half of its size.
 #[inline(always)]
 fn stays(have: usize, size: usize) -> bool {
     size <= have && (size > have / 8 * 3 || have <= 32)
@@ -266,7 +260,7 @@ fn resize_in_heap(unit: usize, block: *mut u8, size: usize, heap: &Cache) -> Opt
     if is_sample && sync::is_interrupted() {
         return (size <= before).then_some(block);
     }
-    // The sample is taken before the block's memory may become another block's.
+    // Before the block's memory may become another block's.
     let sample = drawn::take(block);
     let order = heap.lock.lock();
     let moved = if large::resize_in_place(unit, size, release_kept) {
@@ -279,7 +273,7 @@ fn resize_in_heap(unit: usize, block: *mut u8, size: usize, heap: &Cache) -> Opt
     drop(order);
     let at = moved.map_or(block, |(_, block)| block);
     drawn::put_back(sample, at, moved.map(|_| size));
-    // The heap may have grown while this function held its lock.
+    // The heap may have grown while its lock was held.
     ticks::catch_up();
     let (after, moved) = moved?;
     counters::resized(large::usable(after) as i64 - before as i64);

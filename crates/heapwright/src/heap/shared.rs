@@ -10,15 +10,13 @@
 //!   another cache              a chain from, or to, the central lists
 //! ```
 //!
-//! A thread's fast word leads to its cache's stub, or to the per-CPU entry (`words`), so a miss has
-//! the cache in a register.
+//! A miss has the cache in a register: the fast word leads to its stub, or to the per-CPU entry.
 //!
-//! A thread owns nothing here: it ends without cleanup, and allocates in the same way after its
-//! last destructor.
+//! A thread owns nothing here: it ends without cleanup, and may allocate until the last moment.
 //!
 //! **Waiting.** If a cache stays locked for a long time, the calling thread itself holds the lock,
-//! and is in a signal handler. Then the heap for late threads (`large::late`) serves its
-//! allocations, and its frees are deferred (`cache::deferred`).
+//! and is in a signal handler. Then `large::late` serves its allocations, and its frees are
+//! deferred (`cache::deferred`).
 //!
 //! Called by `fast` (a common block), by the tables of `start`, and by `cpu`, `foreign` and `own`.
 
@@ -44,7 +42,6 @@ use crate::size_class::{self, MIN_ALIGN, SLAB_MAX, UNIT};
 use crate::sync;
 use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
-/// The tables for threads that share caches, one for each way to share.
 pub(crate) struct Tables {
     pub(crate) shared: &'static Serve,
     pub(crate) by_cpu: &'static Serve,
@@ -58,14 +55,13 @@ fn tables() -> Option<&'static Tables> {
     unsafe { TABLES.load(Ordering::Acquire).as_ref() }
 }
 
-/// Makes the caches, if the options ask for shared caches. Called once, before any thread gets a
-/// cache. False: there is no memory, and each thread gets its own cache.
+/// Makes the caches, if the options ask for shared caches, before any thread gets a cache. False:
+/// there is no memory, and each thread gets its own cache.
 pub(super) fn start(tables: &'static Tables) -> bool {
     TABLES.store(ptr::from_ref(tables).cast_mut(), Ordering::Release);
     match registry::model() {
         Model::Exclusive => {
-            // CPUs' caches need restartable sequences: without them, a thread's own cache is better
-            // than a cache with a lock.
+            // (Without sequences, a thread's own cache is better than a CPU's cache with a lock.)
             if options::get().cache == CacheModel::Auto && arrays::prepare() {
                 BESIDE.store(true, Ordering::Relaxed);
             }
@@ -83,17 +79,15 @@ fn start_by_cpu(count: usize, tables: &'static Tables) -> bool {
     magazines::start_by_cpu(count, tables.by_cpu, tables.cpu_entry, cpu::malloc_sequence())
 }
 
-/// Whether shared caches, if there are any, exist beside threads' own caches.
+/// Whether shared caches, if any, exist beside threads' own caches.
 static BESIDE: AtomicBool = AtomicBool::new(false);
 
-/// Whether threads with a cache of their own, or with none yet, come here only to free common
-/// blocks.
 fn is_beside() -> bool {
     BESIDE.load(Ordering::Relaxed)
 }
 
-/// The per-CPU entry, if the calling thread can use its CPU's caches beside threads that have their
-/// own caches. `None`: sequences are not available, or the options exclude this.
+/// The per-CPU entry, if the thread can use its CPU's caches beside threads with their own caches.
+/// `None`: sequences are not available, or the options exclude this.
 pub(super) fn cpu_entry_beside() -> Option<&'static CpuEntry> {
     if !is_beside() {
         return None;
@@ -109,7 +103,7 @@ pub(super) fn cpu_entry_beside() -> Option<&'static CpuEntry> {
     cpu::any_cpu_entry()
 }
 
-/// Has the calling thread, which has no cache, use its CPU's caches, if it can.
+/// Has the calling thread, which has no cache, use its CPU's caches, if possible.
 pub(super) fn join_beside() -> bool {
     let cpu_entry = cpu_entry_beside();
     if let Some(cpu_entry) = cpu_entry {
@@ -118,33 +112,27 @@ pub(super) fn join_beside() -> bool {
     cpu_entry.is_some()
 }
 
-/// Ends the calling thread's use of its CPU's arrays, if any, because the thread ends: its later
-/// calls use the shared caches behind the arrays.
+/// The thread ends: its later calls use the shared caches behind the arrays.
 pub(super) fn leave_cpu_entry() {
     if words::uses_cpu_entry() {
         words::set_by_cpu(per_cpu::mine(&ALL));
     }
 }
 
-/// Whether all threads of this process share caches.
 pub(super) fn is_for_all() -> bool {
     is_on() && !is_beside()
 }
 
-/// Whether each shared cache belongs to a CPU.
 fn by_cpu() -> bool {
     registry::by_cpu() || is_beside()
 }
 
-/// Whether threads of this process share caches.
 pub(crate) fn is_on() -> bool {
     ALL.count() > 0
 }
 
 /// Raises the number of shared caches (`cache=shared:K`) to `count`, at most 1024, and never lowers
 /// it. Returns their number now. 0: threads have caches of their own.
-///
-/// Running threads need no notice: a thread that finds its cache locked searches all caches.
 ///
 /// ```
 /// // Threads of this process share none.
@@ -159,8 +147,7 @@ pub fn raise_shared_caches(count: usize) -> usize {
     }
 }
 
-/// The calling thread's shared cache, by its thread word, or its CPU's cache. `None`: the thread
-/// has none yet.
+/// The thread's shared cache, or its CPU's. `None`: it has none yet.
 fn existing() -> Option<&'static SharedCache> {
     match words::get() {
         Own::Shared(shared) => Some(shared),
@@ -185,8 +172,7 @@ pub(super) fn first() -> &'static SharedCache {
     first
 }
 
-/// The calling thread's cache, locked. If another thread holds the cache, the calling thread gets
-/// another one. `None`: all caches were held for a long time.
+/// Locks the thread's cache, or else another one. `None`: all were held for a long time.
 pub(super) fn acquire() -> Option<Held<Magazines, HotStub>> {
     let current = existing().unwrap_or_else(first);
     let held = ALL.acquire(current)?;
@@ -194,7 +180,7 @@ pub(super) fn acquire() -> Option<Held<Magazines, HotStub>> {
     Some(held)
 }
 
-/// A block for a request of `class`. `None`: there is no memory, or no lock is available.
+/// `None`: there is no memory, or no lock is available.
 pub(super) fn alloc(class: usize) -> Option<Allocated> {
     if let Some(cpu_entry) = cpu::my_cpu_entry() {
         let block = cpu::take(cpu_entry, class);
@@ -208,7 +194,7 @@ pub(super) fn alloc(class: usize) -> Option<Allocated> {
     held.alloc(class)
 }
 
-/// Records which cache the thread got, and how often it failed or waited.
+/// Records which cache the thread got, and its failures and waits.
 fn account(current: &'static SharedCache, held: &Held<Magazines, HotStub>) {
     if !ptr::eq(held.slot(), current) && !by_cpu() {
         words::set_shared(held.slot());
@@ -224,7 +210,7 @@ fn account(current: &'static SharedCache, held: &Held<Magazines, HotStub>) {
     }
 }
 
-/// Serves a request. If there is no memory, sets `errno`.
+/// Sets `errno` if there is no memory.
 #[cold]
 #[inline(never)]
 pub(super) fn allocate_slowly(request: Request) -> *mut u8 {
@@ -235,7 +221,6 @@ pub(super) fn allocate_slowly(request: Request) -> *mut u8 {
     block
 }
 
-/// [`allocate_slowly`] of `size` bytes, by `malloc`.
 #[cold]
 #[inline(never)]
 pub(super) fn malloc_slowly(size: usize) -> *mut u8 {
@@ -264,8 +249,7 @@ pub(super) fn serve(request: Request) -> *mut u8 {
     }
 }
 
-/// Serves a signal handler that interrupted a slow path of its thread, and found no cache. Null for
-/// large blocks, which need a lock.
+/// Serves a signal handler that interrupted a slow path. Null for large blocks, which need a lock.
 #[cold]
 fn allocate_interrupted(request: Request) -> *mut u8 {
     let Some(class) = request.class() else { return ptr::null_mut() };
@@ -274,7 +258,7 @@ fn allocate_interrupted(request: Request) -> *mut u8 {
     large::hand_over(request, given, size_class::size(class))
 }
 
-/// Serves calls of a thread that uses its CPU's caches, except `malloc` of small sizes.
+/// Serves the calls of a thread that uses its CPU's caches, except `malloc` of small sizes.
 pub(super) fn allocate_by_cpu(
     size: usize,
     align: usize,
@@ -288,8 +272,7 @@ pub(super) fn allocate_by_cpu(
     allocate_slowly(Request::new(size, align, zero, origin))
 }
 
-/// Serves calls of a thread with a shared cache, which is behind `hot`, except `malloc` of small
-/// sizes.
+/// Serves the calls of a thread with a shared cache, except `malloc` of small sizes.
 pub(super) fn allocate(
     size: usize,
     align: usize,
@@ -304,15 +287,13 @@ pub(super) fn allocate(
     allocate_by_cpu(size, align, zero, origin, hot)
 }
 
-/// Serves `malloc(size)` from the CPU's shared cache.
 pub(super) extern "C" fn malloc_by_cpu(size: usize, hot: &Hot, _offset: usize) -> *mut u8 {
     allocate_by_cpu(size, 1, false, Origin::Malloc, hot)
 }
 
-/// Serves a call that gives only the size, for a large block, from the stash of the cache behind
-/// `hot`, or of the CPU's cache.
+/// Serves a call for a large block, without an alignment, from a stash if possible.
 pub(super) fn allocate_large(size: usize, hot: &Hot, origin: Origin) -> *mut u8 {
-    // If blocks are sampled or guarded, calls for large blocks are counted.
+    // Calls for large blocks are counted if blocks are sampled or guarded.
     if Stash::LENGTHS.contains(&size)
         && !drawn::is_watched()
         && let Some(Some(block)) = with_stash(hot, |stash| large::quickly(size, stash))
@@ -322,8 +303,7 @@ pub(super) fn allocate_large(size: usize, hot: &Hot, origin: Origin) -> *mut u8 
     allocate_by_cpu(size, 1, false, origin, hot)
 }
 
-/// Serves `malloc(size)`, for a size of some class, from the list at `offset` of the cache behind
-/// `hot`.
+/// Serves `malloc(size)` from the list at `offset` of the cache behind `hot`.
 pub(super) extern "C" fn malloc(size: usize, hot: &Hot, offset: usize) -> *mut u8 {
     let slot = magazines::of(hot);
     if !slot.try_lock() {
@@ -347,8 +327,7 @@ pub(super) extern "C" fn malloc(size: usize, hot: &Hot, offset: usize) -> *mut u
 #[inline(never)]
 fn wake_and_return(block: *mut u8, hot: &Hot) -> *mut u8 {
     wake(hot);
-    // The compiler must not know that the result equals the argument. If it knew, the caller would
-    // save the argument.
+    // The compiler must not know that the result is the argument, or the caller would save it.
     core::hint::black_box(block)
 }
 
@@ -388,8 +367,7 @@ fn refill(size: usize, hot: &Hot) -> *mut u8 {
     }
 }
 
-/// [`refill`] if some blocks are guarded: may make a guarded block, without the cache's lock. A
-/// refill of this list brings roughly `blocks` blocks.
+/// [`refill`] that may make a guarded block, without the lock. A refill brings roughly `blocks`.
 #[cold]
 #[inline(never)]
 fn refill_guarded(size: usize, hot: &Hot, blocks: usize) -> *mut u8 {
@@ -422,28 +400,23 @@ pub(super) unsafe fn free(block: *mut u8, hot: &Hot, mismatch: Mismatch) {
 /// As [`free`].
 #[inline(always)]
 pub(super) unsafe fn free_common(block: *mut u8, hot: &Hot, mismatch: Mismatch) {
-    // SAFETY: the caller gives away the block of a common slab; `hot` is the target of the thread's
-    // fast word.
+    // SAFETY: the caller gives away the block of a common slab; `hot` is the fast word's target.
     if unsafe { !free_here(block, hot, mismatch) } {
-        // SAFETY: the caller gives the block away. No slot begins there, which the called function
-        // reports.
+        // SAFETY: the caller gives the block away. No slot begins there, which the callee reports.
         unsafe { foreign::give_back(block, Return::PLAIN) }
     }
 }
 
-/// [`free`], for a caller whose second argument is the size. The size stays in its register, so
-/// that the fast path need not save it.
+/// [`free`] with the size, which stays in its register, so that the fast path need not save it.
 ///
 /// # Safety
 ///
 /// As [`free`].
 #[inline(never)]
 pub(super) unsafe fn free_sized(block: *mut u8, size: usize, hot: &Hot, mismatch: Mismatch) {
-    // SAFETY: the caller gives away the block of a common slab; `hot` is the target of the thread's
-    // fast word.
+    // SAFETY: the caller gives away the block of a common slab; `hot` is the fast word's target.
     if unsafe { !free_here(block, hot, mismatch) } {
-        // SAFETY: the caller gives the block away. No slot begins there, which the called function
-        // reports.
+        // SAFETY: the caller gives the block away. No slot begins there, which the callee reports.
         unsafe { free_odd(block, size, hot) }
     }
 }
@@ -455,8 +428,7 @@ pub(super) unsafe fn free_sized(block: *mut u8, size: usize, hot: &Hot, mismatch
 #[inline(never)]
 unsafe fn free_odd(block: *mut u8, size: usize, hot: &Hot) {
     let said = Said::free(Origin::Malloc, true, false);
-    // The call goes through the table, which takes the size. So the size stays in its register
-    // until here.
+    // The table's function takes the size, so the size stays in its register until here.
     // SAFETY: the caller gives the block away, if it is one.
     unsafe { (hot.serve().give_back)(block, hot, hot.mismatch_by_map(block.addr()), said, size, 0) }
 }
@@ -522,15 +494,13 @@ unsafe fn free_contended(block: *mut Block, hot: &Hot, mismatch: Mismatch) {
 ///
 /// # Safety
 ///
-/// As `free`. The thread's fast word leads to `hot`, and `mismatch` is the tag mismatch of the
-/// block's entry with `hot`.
+/// As `free`. The fast word leads to `hot`; `mismatch` is that of the block's entry with `hot`.
 pub(super) unsafe extern "C" fn free_other(block: *mut u8, hot: &Hot, mismatch: Mismatch) {
     // SAFETY: the caller gives the block away.
     unsafe { free_with(block, hot, mismatch, Return::PLAIN) }
 }
 
-/// Serves `free` for an address whose unit the stub does not know, or at which no slot begins. Null
-/// does nothing.
+/// Frees an address whose unit the stub does not know, at which no slot begins, or null.
 ///
 /// # Safety
 ///
@@ -545,8 +515,6 @@ pub(super) unsafe extern "C" fn free_unknown(
     unsafe { foreign::give_back(block, Return::PLAIN) }
 }
 
-/// Frees a block if the call also passes its size, alignment or kind. Null does nothing.
-///
 /// # Safety
 ///
 /// As `free`.
@@ -575,14 +543,12 @@ unsafe fn free_with(block: *mut u8, hot: &Hot, mismatch: Mismatch, what: Return)
     }
 }
 
-/// Moves the run of the large block at `unit` to the stash of the cache behind `hot`, or of the
-/// CPU's cache. The caller gives the block away. False: the block stays a block.
+/// Moves the run of a large block, which the caller gives away, to a stash. False: it stays.
 pub(super) fn keep_large(unit: usize, hot: &Hot) -> bool {
     with_stash(hot, |stash| large::keep(unit, stash)).unwrap_or(false)
 }
 
-/// Calls `use_it` with the stash of the cache behind `hot`, a stub, or of the CPU's cache. `None`:
-/// another thread holds the cache.
+/// `use_it` gets the stash of the cache behind `hot`, or of the CPU's cache. `None`: it is held.
 #[inline(always)]
 fn with_stash<R>(hot: &Hot, use_it: impl FnOnce(&Stash) -> R) -> Option<R> {
     let slot = if by_cpu() { per_cpu::mine(&ALL) } else { magazines::of(hot) };
@@ -596,8 +562,7 @@ fn with_stash<R>(hot: &Hot, use_it: impl FnOnce(&Stash) -> R) -> Option<R> {
     Some(used)
 }
 
-/// Sends a block to the cache that owns it, from a thread without a cache, and drains that cache's
-/// remote frees if they are many.
+/// Sends a block to its cache, from a thread without one. Drains that cache if much waits there.
 ///
 /// # Safety
 ///
@@ -610,7 +575,7 @@ pub(super) unsafe fn send_home(owner: u32, class: usize, block: *mut Block) {
     }
 }
 
-/// Shortens a list of a cache that the caller has locked.
+/// The caller has locked the cache.
 #[cold]
 #[inline(never)]
 fn overflow(hot: &Hot, mismatch: Mismatch) {
@@ -636,7 +601,6 @@ pub(super) unsafe fn free_slot(class: usize, block: *mut Block) {
     unsafe { held.free(class, block) };
 }
 
-/// Publishes for statistics how much each cache holds now.
 pub(super) fn publish() {
     for slot in ALL.all() {
         if let Some(held) = ALL.acquire_this(slot) {

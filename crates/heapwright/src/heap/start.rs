@@ -13,13 +13,12 @@
 //!
 //! The first call may come before `main`, before constructors, and before the C library has set
 //! `environ`. So nothing here allocates through `malloc`. The fork hooks are registered once the
-//! heap is READY, because the C library may allocate memory for them. Other threads wait until the
-//! fork hooks are registered. The hook for threads that end is registered before: another thread
-//! that sees READY gets a cache at once, and needs this hook. (A pthread key is a number in a table
-//! of the C library and takes no memory.)
+//! heap is READY, because the C library may allocate for them; other threads wait until then. The
+//! hook for threads that end is registered before READY: a thread that sees READY gets a cache at
+//! once, and needs it. (A pthread key takes no memory.)
 //!
-//! A thread may allocate after its cache was given back, in destructors that run after ours. Then
-//! one shared, locked heap serves the thread: no hook would give back a second cache.
+//! A thread may allocate after its cache was given back, in later destructors. Then one shared,
+//! locked heap serves it: no hook would give back a second cache.
 
 use core::ffi::c_void;
 use core::ptr;
@@ -48,11 +47,10 @@ use crate::{hooks, trace};
 
 // The tables. -------------------------------------------------------------------------------------
 
-/// The table of a thread that has made no call yet. Its functions decide once what the thread gets.
+/// The table of a thread's first call. Its functions decide once what the thread gets.
 pub(super) static FIRST: Serve = front(allocate_first, give_back_first, resize_first, &FIRST);
 
-/// A table, with the variant that draws samples and guarded blocks, and the variant that draws
-/// none.
+/// A table with its variant that draws samples and guarded blocks.
 macro_rules! table {
     ($($field:ident: $value:expr),* $(,)?; $drawn:ident) => {
         Serve {
@@ -67,7 +65,6 @@ macro_rules! table {
     };
 }
 
-/// The table of a thread with a cache of its own.
 static OWN: Serve = table! {
     malloc: own::malloc,
     free: own::free,
@@ -78,7 +75,6 @@ static OWN: Serve = table! {
     OWN
 };
 
-/// The table of a thread with a shared cache.
 static SHARED: Serve = table! {
     malloc: shared::malloc,
     free: shared::free_other,
@@ -89,7 +85,6 @@ static SHARED: Serve = table! {
     SHARED
 };
 
-/// The table of a thread that uses the shared cache of its CPU.
 static BY_CPU: Serve = table! {
     malloc: shared::malloc_by_cpu,
     free: shared::free_other,
@@ -100,8 +95,7 @@ static BY_CPU: Serve = table! {
     BY_CPU
 };
 
-/// The table of a thread that uses its CPU's arrays. (The heads of the per-CPU entry's lists lead
-/// to the arrays, unless calls are counted.)
+/// The table of a thread that uses its CPU's arrays, for counted calls and misses.
 static CPU_ENTRY: Serve = table! {
     malloc: malloc_by_cpu_entry,
     free: cpu::free_other,
@@ -120,7 +114,6 @@ use super::modes::malloc_by_cpu_entry;
 #[cfg(not(feature = "debug"))]
 use super::shared::malloc_by_cpu as malloc_by_cpu_entry;
 
-/// The tables for drawing sampled and guarded blocks.
 #[cfg(feature = "debug")]
 mod drawn_from {
     use super::super::{cpu, modes, own, resize, shared};
@@ -228,22 +221,18 @@ unsafe fn give_back_first(
 /// As `realloc`.
 unsafe fn resize_first(block: *mut u8, size: usize, hot: &Hot, what: Return) -> *mut u8 {
     match begin() {
-        // SAFETY: the caller promises that the block is in use, and that afterwards only the
-        // returned block is.
+        // SAFETY: as the caller promises, the block is in use, and afterwards only the result is.
         Some(hot) => unsafe { (hot.serve().resize)(block, size, hot, what) },
-        // SAFETY: the caller promises that the block is in use, and that afterwards only the
-        // returned block is.
+        // SAFETY: as the caller promises, the block is in use, and afterwards only the result is.
         None => unsafe { resize::resize(block, size, hot, what) },
     }
 }
 
-/// Whether the heap has started.
 pub(crate) fn has_started() -> bool {
     STATE.load(Ordering::Acquire) == READY
 }
 
-/// Starts the heap, if it has not started. False: there is no memory, or a signal handler has
-/// interrupted its own thread's start.
+/// False: there is no memory, or a signal handler has interrupted its own thread's start.
 pub(super) fn ensure_started() -> bool {
     if !has_started() && (sync::is_interrupted() || !start()) {
         return false;
@@ -252,16 +241,15 @@ pub(super) fn ensure_started() -> bool {
     true
 }
 
-/// Decides which front or cache serves the calling thread, and gives the thread a cache if it needs
-/// one now. `None`: the heap has not started and cannot start now.
+/// Decides which front or cache serves the calling thread, and makes a cache if needed now. `None`:
+/// the heap has not started and cannot start now.
 #[cold]
 #[inline(never)]
 pub(super) fn begin() -> Option<&'static Hot> {
     if !ensure_started() {
         return None;
     }
-    // (A front calls this if it needs the thread's cache. The fast word then leads to the front
-    // already.)
+    // A front calls this for the thread's cache. Then the fast word leads to the front already.
     if is_at_sentinel()
         && let Some(front) = chosen_front()
     {
@@ -276,7 +264,7 @@ fn is_at_sentinel() -> bool {
     ptr::eq(words::hot(), SENTINEL.get())
 }
 
-/// The front that gets the calling thread's calls first, if any.
+/// The front that gets the thread's calls first, if any.
 fn chosen_front() -> Option<&'static Front> {
     if foreign::peer().is_some() {
         Some(&modes::PASSED_ON_FRONT)
@@ -289,7 +277,7 @@ fn chosen_front() -> Option<&'static Front> {
     }
 }
 
-/// Gives the calling thread a cache, if its thread word leads to nothing. The heap has started.
+/// Gives the thread a cache, if its thread word leads to nothing. The heap has started.
 #[inline(never)]
 pub(super) fn begin_thread() -> &'static Hot {
     // The start of the heap may have allocated, and so may have given this thread its cache.
@@ -299,7 +287,7 @@ pub(super) fn begin_thread() -> &'static Hot {
     if hardened::is_on() {
         if let Some(cache) = hardened_cache() {
             words::set_hardened(cache);
-            // The low bit marks a hardened heap's cache: caches are at multiples of 64.
+            // The low bit marks a hardened heap's cache, at a multiple of 64.
             let token = ptr::from_ref(cache).cast_mut().cast::<u8>().wrapping_add(1);
             os::watch_this_thread(Exit::Cache, token.cast());
             return words::has();
@@ -332,8 +320,7 @@ pub(super) fn begin_thread() -> &'static Hot {
     words::set_cache(cache);
     fence(Ordering::SeqCst);
     if drawn::is_sampling() && !cache.sampling.is_on() {
-        // Sampling began after this cache was checked. (The thread sees other threads' requests, in
-        // `hand_over`, at a miss.)
+        // Sampling began after this cache was checked.
         let _order = cache.enter();
         cache.follow_sampling();
     }
@@ -341,7 +328,6 @@ pub(super) fn begin_thread() -> &'static Hot {
     words::has()
 }
 
-/// A cache of the hardened heap for the calling thread. `None`: there is no memory for one.
 fn hardened_cache() -> Option<&'static hardened::Cache> {
     if sync::is_interrupted() {
         return None;
@@ -351,8 +337,7 @@ fn hardened_cache() -> Option<&'static hardened::Cache> {
     hardened::Cache::adopt_or_make(serve)
 }
 
-/// The number of threads that get a cache of their own with `cache=auto`. It is twice the number of
-/// CPUs, and one for the thread that starts the others.
+/// Threads that get their own cache with `cache=auto`: two for each CPU, and one more.
 fn most_of_their_own() -> usize {
     static MOST: AtomicUsize = AtomicUsize::new(0);
     match MOST.load(Ordering::Relaxed) {
@@ -365,13 +350,13 @@ fn most_of_their_own() -> usize {
     }
 }
 
-/// In a forked child: counts only the calling thread's cache, if the thread has one (`has_own`).
+/// In a forked child, which has one thread.
 pub(super) fn forget_after_fork(has_own: bool) {
     own::LIVE.store(has_own.into(), Ordering::Relaxed);
 }
 
-/// Begins to count the calling thread's calls to the heap. With `keeps_sites`, counts them for each
-/// stack, too. Counts nest: an outer count includes the inner counts.
+/// Begins to count the calling thread's calls to the heap, with `keeps_sites` for each stack, too.
+/// Counts nest: an outer count includes the inner counts.
 ///
 /// # Errors
 ///
@@ -399,8 +384,8 @@ pub fn count_begin(keeps_sites: bool) -> Result<(), CannotCount> {
     Ok(())
 }
 
-/// Ends the innermost count of the calling thread. Returns the counts, and whether they are
-/// complete: memory to keep them may have run out. `None`: the thread counts nothing.
+/// Ends the innermost count of the calling thread. The flag says whether the counts are complete:
+/// memory to keep them may have run out. `None`: the thread counts nothing.
 #[cfg(feature = "debug")]
 pub fn count_end() -> Option<(Allocations, bool)> {
     let (counted, is_all, goes_on) = tallies::end()?;
@@ -411,14 +396,14 @@ pub fn count_end() -> Option<(Allocations, bool)> {
 }
 
 /// Samples a block every `period` bytes, on average. False: the heap cannot start or does not serve
-/// `malloc`, or `by` may not begin now (see `drawn::begin_if`).
+/// `malloc`, or `by` may not begin now (`drawn::begin_if`).
 #[cfg(feature = "debug")]
 pub(crate) fn begin_sampling(period: usize, by: drawn::By) -> bool {
     let is_ours = || foreign::peer().is_none() && !hooks::is_debugging();
     drawn::begin_if(|| ensure_started() && is_ours(), period, by)
 }
 
-/// Publishes for statistics how much the calling thread's cache and the shared caches hold now.
+/// Publishes for statistics what the thread's cache and the shared caches hold now.
 pub(crate) fn publish() {
     publish_own();
     shared::publish();
@@ -432,7 +417,7 @@ pub(crate) fn publish_own() {
 }
 
 /// Makes [`free_sized_fast`](super::free_sized_fast) refuse every block, in this thread and in
-/// threads that begin to allocate later. The program has its own `operator delete`, which the sized
+/// threads that begin to allocate later: the program has its own `operator delete`, which the sized
 /// `operator delete` must call.
 ///
 /// # Safety
@@ -443,7 +428,7 @@ pub unsafe fn forward_sized_frees() {
     unsafe { cache::forward_sized_frees(words::cache().as_deref()) };
 }
 
-/// Opens the substrate with the options, once. False: there is no memory.
+/// Starts the heap, once. False: there is no memory.
 #[cold]
 #[inline(never)]
 fn start() -> bool {
@@ -453,8 +438,7 @@ fn start() -> bool {
         FAILED => return false,
         _ => {}
     }
-    // If all calls are passed on, this copy serves only first-class heaps, and the peer has read
-    // the options.
+    // If the peer serves all calls, this copy serves only first-class heaps, and reads no options.
     let peered = foreign::find_peer();
     if !substrate::open(|| if peered { &Options::DEFAULT } else { options::get() }) {
         STATE.store(FAILED, Ordering::Release);
@@ -486,8 +470,7 @@ fn start() -> bool {
     true
 }
 
-/// Registers the fork handlers, and begins the parts that may need the C library's memory. The heap
-/// has started, and the caller holds no lock.
+/// Registers the fork handlers, and begins parts that may allocate. The caller holds no lock.
 fn join() {
     substrate::begun();
     fork::join(Part::Heap, &HANDLERS);
@@ -503,7 +486,7 @@ fn join() {
     }
 }
 
-/// Runs at the end of a thread that has a cache, or whose area of restartable sequences is ours.
+/// The end of a thread with a cache, or with our area of restartable sequences.
 unsafe extern "C" fn thread_exit(token: *mut c_void) {
     if token == cpu::NO_CACHE {
         shared::leave_cpu_entry();
@@ -528,13 +511,12 @@ unsafe extern "C" fn thread_exit(token: *mut c_void) {
 /// Makes the C layer tell the forms of C++'s operators apart from now on.
 ///
 /// `operator new[]` forwards to `operator new`, so that a program may replace `operator new` alone.
-/// Debug and hardened heaps must know which form was called. For this, the C layer's forms jump
-/// through a table. This function runs before the first block. Otherwise a block of `new[]` from
-/// another library's constructor would count as a block of `new`, and its `delete[]` would be
-/// reported falsely.
+/// Debug and hardened heaps must know which form was called, so the C layer's forms jump through a
+/// table. This runs before the first block: else another library's constructor could get a block of
+/// `new[]` that counts as a block of `new`, with a false report at `delete[]`.
 ///
-/// A hidden weak symbol names a word with the address of the C layer's function. A program without
-/// the C layer lacks the symbol.
+/// A hidden weak symbol names a word with the address of the C layer's function, if there is a C
+/// layer.
 #[cfg(all(
     feature = "interpose",
     target_os = "linux",
@@ -582,9 +564,8 @@ const fn tell_apart() {}
 
 // Forks. ------------------------------------------------------------------------------------------
 
-// The heap's part in a fork: a child with one thread and the memory of many.
-//
-// Everything under locks is consistent in the child (see `fork`, which calls this).
+// The heap's part in a fork: a child with one thread and the memory of many. Everything under locks
+// is consistent in the child (see `fork`).
 //
 // Threads that own a cache take no lock, and the kernel copies page by page while they run. The
 // child may see one page from before a store and another from after it. A cache may list a block
@@ -599,27 +580,26 @@ const fn tell_apart() {}
 //   runs that it kept, or was about to keep              count as in use
 // ```
 //
-// The caches are then abandoned: the child can free and reuse their blocks, and its next thread
-// adopts them. The child loses the free slots of other threads' slabs. The parent loses nothing.
+// The caches are then abandoned: the child's next thread adopts them, and can reuse their blocks.
+// The child loses the free slots of other threads' slabs.
 
-/// The heap's fork handlers.
 static HANDLERS: fork::Handlers = fork::Handlers { before, unlock, in_child };
 
-/// The forking thread's cache, locked by [`before`].
+/// The forking thread's cache, locked.
 static MINE: AtomicPtr<Cache> = AtomicPtr::new(ptr::null_mut());
 
 fn before() {
     // The thread gets its cache now if it has none: handlers allocate while the locks are held.
     begin_thread();
     let mine = words::cache();
-    // See `fork`: no other lock of the heap is held while this call waits for slots.
+    // No other lock of the heap is held while this call waits for slots (see `fork`).
     magazines::hold_slots();
-    // The order is that in which the heap itself takes these locks.
+    // The heap itself takes these locks in this order.
     STARTING.acquire();
     hardened::before_fork();
     control::before_fork();
     if let Some(mine) = mine {
-        // This lock keeps visitors out of the thread's cache.
+        // Keeps visitors out of the thread's cache.
         mine.lock.acquire();
     }
     MINE.store(
@@ -639,12 +619,11 @@ fn before() {
 ///
 /// Follows [`before`] in the forking thread or its copy in the child.
 unsafe fn unlock() {
-    // SAFETY: this thread, or the thread that it is a copy of, took these locks before the fork.
+    // SAFETY: this thread, or the thread that it is a copy of, took these locks in `before`.
     unsafe { magazines::after_fork() };
     for cache in CACHES.all() {
         if cache.is_heap() {
-            // SAFETY: this thread, or the thread that it is a copy of, took the lock before the
-            // fork.
+            // SAFETY: this thread, or the thread that it is a copy of, took the lock in `before`.
             unsafe { cache.lock.release() };
         }
     }
@@ -700,8 +679,7 @@ fn in_child(alone: bool) {
         // SAFETY: units below the frontier are below the map's limit.
         let entry = unsafe { MAP.entry(unit) };
         if MAP.kind_of(unit, entry) == Kind::Kept {
-            // The run is in no stash any more: the stashes of this thread and of the shared caches
-            // were released above.
+            // The stashes of this thread and of the shared caches were released above.
             MAP.set_entry(unit, Entry::LARGE_HEAD);
             large::revive(unit);
         }

@@ -1,11 +1,10 @@
 //! Small tests of the heap that Miri and every other platform can run.
 //!
-//! They run on the process's own heap, several at once, so they check no totals. The tests in
-//! `tests/` check those, with a process for each behaviour.
+//! They run on the process's own heap, several at once, so they check no totals (`tests/` does).
 //!
-//! Only these tests find, under Miri, a pointer without provenance, a read of uninitialised memory,
-//! and two references that may not coexist. They also find races between threads that free blocks,
-//! end, and adopt caches.
+//! Under Miri, only these tests find a pointer without provenance, a read of uninitialised memory,
+//! two references that may not coexist, and races between threads that free blocks, end, and adopt
+//! caches.
 
 extern crate std;
 
@@ -18,7 +17,7 @@ use super::*;
 use crate::describe::{Kind, describe};
 use crate::size_class::{SLAB_MAX, UNIT};
 
-/// Blocks are raw pointers; tests hand them to other threads.
+/// Tests hand blocks to other threads.
 #[derive(Clone, Copy)]
 struct Owned(*mut u8, usize);
 
@@ -46,8 +45,7 @@ impl Owned {
     }
 }
 
-/// Returns whether all bytes of a block are `byte`. Under Miri, reads only the first, the last and
-/// some other bytes.
+/// Whether all bytes of a block are `byte`. Under Miri, reads only some of them.
 fn is_all(block: *const u8, size: usize, byte: u8) -> bool {
     // SAFETY: the block is in use, and all of its bytes were written.
     let bytes = unsafe { core::slice::from_raw_parts(block, size) };
@@ -55,7 +53,6 @@ fn is_all(block: *const u8, size: usize, byte: u8) -> bool {
     bytes.iter().step_by(step).chain(bytes.last()).all(|&b| b == byte)
 }
 
-/// Sizes on either side of each boundary.
 const SIZES: [usize; 14] =
     [0, 1, 16, 17, 112, 512, 513, 1000, 2049, SLAB_MAX, SLAB_MAX + 1, UNIT, UNIT + 1, 3 * UNIT - 5];
 
@@ -74,7 +71,7 @@ fn blocks_keep_their_contents_and_are_apart() {
 
 #[test]
 fn lists_overflow_into_the_depot_and_back_to_slabs() {
-    // Makes more blocks of one class than the list and then the depot may hold.
+    // More blocks of one class than the list and then the depot may hold.
     for (size, count) in [(3000, 60), (30_000, 24)] {
         for _ in 0..2 {
             let blocks: Vec<Owned> = (0..count).map(|_| Owned::new(size)).collect();
@@ -128,7 +125,7 @@ fn resized_blocks_keep_their_contents() {
 fn blocks_freed_by_another_thread_come_home() {
     let (send, receive) = mpsc::channel();
     let freer = thread::spawn(move || receive.into_iter().for_each(Owned::free));
-    // Sends enough blocks for several batches, so that the owner finds batches on its stack.
+    // Several batches, so that the owner finds batches on its stack.
     for round in 0..3 {
         for at in 0..40 {
             send.send(Owned::new(24 + round * 16 + at % 2 * 1000)).unwrap();
@@ -143,7 +140,7 @@ fn blocks_freed_by_another_thread_come_home() {
 fn blocks_outlive_their_thread() {
     let made = |sizes: [usize; 4]| thread::spawn(move || sizes.map(Owned::new)).join().unwrap();
     let first = made([20, 20, 600, UNIT]);
-    // This thread adopts the cache of the first, while remote frees return its blocks.
+    // This thread adopts the first one's cache, while remote frees return its blocks.
     let home = thread::spawn(move || first.into_iter().for_each(Owned::free));
     let second = made([20, 21, 700, 2 * UNIT]);
     home.join().unwrap();
@@ -162,7 +159,7 @@ fn threads_that_end_adopt_and_free_late_at_once() {
                     send.send(Owned::new(size)).unwrap();
                 }
                 start.wait();
-                // The end of this thread races with the frees of its blocks.
+                // (The thread's end races with the frees of its blocks.)
                 drop(send);
             });
             scope.spawn(|| {
@@ -195,7 +192,7 @@ fn a_heap_of_its_own_is_used_by_threads_and_given_back_at_once() {
             scope.spawn(move || {
                 let shared = shared;
                 let blocks = [30, 700, UNIT + 1, 30].map(|size| get(shared, size));
-                // Frees blocks through the heap, and through the plain `free`.
+                // Through the heap, and through the plain `free`.
                 blocks[0].check(30);
                 // SAFETY: the heap exists, and the block is its own.
                 unsafe { Heap::free(shared.0.cast(), blocks[0].0) };
@@ -258,13 +255,11 @@ fn trimming_takes_nothing_that_is_in_use() {
 }
 
 std::thread_local! {
-    /// The calls of the debug heap's hooks in this thread.
     static ASKED: std::cell::RefCell<Vec<observe::Event>> =
         const { std::cell::RefCell::new(Vec::new()) };
 }
 
-/// The hooks get the call, and the size and alignment that the caller names, for every function and
-/// every kind of block.
+/// For every function and every kind of block.
 #[test]
 fn the_debug_heap_hears_which_call_it_was() {
     use core::alloc::{GlobalAlloc, Layout};

@@ -14,14 +14,13 @@
 //! ```
 //!
 //! `take` and `put` are restartable sequences (see `os::linux::rseq`). Preemption, migration or a
-//! signal before the committing store aborts a sequence. Then the thread does not retry, but takes
-//! the lock of the CPU's shared cache (`magazines`). So neither a debugger's single steps nor a
-//! storm of signals can make the thread loop for ever.
+//! signal before the committing store aborts a sequence. Then the thread does not retry, which
+//! might loop for ever, but takes the lock of the CPU's shared cache (`magazines`).
 //!
 //! **Closing.** Another thread can take over a CPU's arrays. It points takes (`sources`) at arrays
 //! that are always empty, and puts (`targets`) at arrays that are always full. Then a fence
 //! restarts each thread that is in a sequence on that CPU. From then on no other thread uses the
-//! arrays. Idle CPUs are drained in this way, and a fork closes all CPUs.
+//! arrays. A pass drains idle CPUs in this way, and a fork closes all CPUs.
 //!
 //! Invariants: the blocks between floor and top are free, common and of the class, or are kept runs
 //! of the row's length. Only sequences, and the thread that has closed the CPU, write `top`.
@@ -63,26 +62,21 @@ pub(crate) use sequences::sequence;
 
 // **Bound.** A CPU's arrays hold at most 127 blocks and 12 KiB of a class, but at least one block.
 // If every class is full, this is about 1 MiB. A busy class of blocks over 1 KiB gets a lower floor
-// until the CPU rests. The class then has room for 64 blocks up to 2 KiB each, or for 127 larger
-// blocks (at most 512 KiB). Runs of one length take at most a stash's room, or a part of it. All
-// runs of a CPU take at most 8 MiB with few CPUs, or 832 KiB with many.
+// until the CPU rests, with room for 64 blocks up to 2 KiB each, or for 127 larger blocks (at most
+// 512 KiB). Runs of one length take at most a stash's room, or a part of it. All runs of a CPU take
+// at most 8 MiB with few CPUs, or 832 KiB with many.
 
-/// The most CPUs with arrays.
 const CPUS: usize = crate::registry::MOST;
-/// Bytes and alignment of a class's row: a pointer past the row's last place has 0 in the bits of
-/// [`ROW_MASK`].
+/// Bytes and alignment of a class's row. A pointer past its end has 0 in the bits of [`ROW_MASK`].
 const ROW: usize = 1024;
-/// The most blocks of a class.
 const MOST_BLOCKS: usize = ROW / size_of::<usize>() - 1;
-/// The most bytes of a class, unless one block is larger. The second bound is for busy classes over
-/// [`MIDDLE`]: with the first bound, their threads would spend most of the time on slow paths.
+/// The most bytes of a class, unless one block is larger. With the first bound, busy classes over
+/// [`MIDDLE`] would spend most of the time on slow paths.
 const MOST_BYTES: usize = 12 << 10;
 const MOST_BYTES_OF_BUSY: usize = 512 << 10;
-/// The most blocks of a busy class up to [`LARGE`]: programs often allocate and free this many
-/// together. (With more blocks, `flat mixed` of `ci/bounds.sh` keeps 1.32 times its live memory.)
+/// The most blocks of a busy class up to [`LARGE`]: programs often allocate this many at once.
 const PHASE: usize = 64;
 
-/// The most blocks of `class` in a CPU's arrays.
 const fn capacity(class: usize, is_busy: bool) -> usize {
     let size = size_class::size(class);
     let is_busy = is_busy && size > MIDDLE;
@@ -98,33 +92,27 @@ const fn capacity(class: usize, is_busy: bool) -> usize {
 }
 
 // **Runs.** Each length of large blocks up to 4 units (256 KiB) has a row, too. A run in a row is
-// `Kind::Kept`, as in a stash, so statistics, leak checks and late frees see that the run is no
-// block. Runs that stay unused between two passes go to the chunk. So do all runs of a CPU before
-// its threads make the process grow.
+// `Kind::Kept`, as in a stash, so that nothing takes it for a block. Runs go to the chunk if they
+// stay unused between two passes, or before the CPU's threads make the process grow.
 
-/// Units in the longest run that has a row.
 pub(crate) const LONGEST: usize = 4;
 /// Sizes of large blocks whose runs have a row.
 pub(crate) const RUN_SIZES: RangeInclusive<usize> = SLAB_MAX + 1..=LONGEST * UNIT;
-/// Runs of each length may take a stash's room divided by this. A program uses more of the short
-/// runs at once.
+/// Runs of a length may take a stash's room divided by this: programs use more short runs.
 const PARTS_OF_STASH: [usize; LONGEST] = [1, 2, 4, 4];
-/// Rows of classes and of lengths of runs.
 const ROWS: usize = CLASSES + LONGEST;
 
-/// The most runs of `units` units in a CPU's arrays, if a stash has room for `room` bytes.
+/// `room`: the bytes that a stash has room for.
 fn runs_at_most(units: usize, room: usize) -> usize {
     (room / PARTS_OF_STASH[units - 1] / (units * UNIT)).clamp(1, MOST_BLOCKS)
 }
 
-/// The row of runs of `units` units.
 const fn row_of_runs(units: usize) -> usize {
     CLASSES + units - 1
 }
 
 type Place = AtomicPtr<Block>;
 
-/// The used places of a row.
 #[repr(C)]
 struct Top {
     /// The first place without a block.
@@ -136,12 +124,11 @@ struct Top {
 #[repr(C, align(1024))]
 struct Row([Place; ROW / size_of::<usize>()]);
 
-/// The arrays of one CPU.
 #[repr(C)]
 struct Arrays {
     tops: [Top; ROWS],
     rows: [Row; ROWS],
-    /// The sum of all tops at the last pass, and the top of each row of runs.
+    /// At the last pass: the sum of all tops, and the top of each row of runs.
     seen: AtomicUsize,
     seen_runs: [AtomicUsize; LONGEST],
 }
@@ -157,20 +144,17 @@ const _: () = assert!(size_of::<Top>() == CLASS_STEP);
 const _: () = assert!(offset_of!(CpuEntry, hot) == 0);
 const _: () = assert!(offset_of!(Arrays, tops) == 0 && offset_of!(Stub, tops) == 0);
 
-/// The target of the fast word of each thread that uses arrays. There is one per-CPU entry. The
-/// negative heads of its stub distinguish it from other hot parts with closed lists.
+/// The target of the fast word of each thread that uses arrays; there is one. The negative heads of
+/// its stub distinguish it from other hot parts with closed lists.
 #[repr(C, align(64))]
 pub(crate) struct CpuEntry {
     hot: HotStub,
     /// The distance from the thread pointer to the thread's rseq area.
     rseq: isize,
-    /// The arrays to take from, for each CPU.
     sources: [AtomicPtr<Arrays>; CPUS],
-    /// The arrays to put into, for each CPU.
     targets: [AtomicPtr<Arrays>; CPUS],
 }
 
-/// Offsets for the sequences.
 pub(crate) const RSEQ: usize = offset_of!(CpuEntry, rseq);
 pub(crate) const SOURCES: usize = offset_of!(CpuEntry, sources);
 pub(crate) const TARGETS: usize = offset_of!(CpuEntry, targets);
@@ -181,19 +165,16 @@ static ALWAYS_EMPTY: AtomicPtr<Arrays> = AtomicPtr::new(ptr::null_mut());
 static ALWAYS_FULL: AtomicPtr<Arrays> = AtomicPtr::new(ptr::null_mut());
 /// The heads of the per-CPU entry's lists while calls are not counted.
 static HEAD: AtomicUsize = AtomicUsize::new(0);
-/// Whether [`prepare`] has found arrays possible.
 static IS_READY: AtomicBool = AtomicBool::new(false);
-/// Whether CPUs can be closed.
 static CAN_CLOSE: AtomicBool = AtomicBool::new(false);
-/// Whether the present fork has brought the arrays to rest.
 static AT_REST: AtomicBool = AtomicBool::new(false);
-/// Excludes other threads while a thread makes or closes arrays.
+/// Held while a thread makes or closes arrays.
 static ORDER: Lock<()> = Lock::new(());
-/// Aborted sequences, and committed sequences (counted only if every call is counted).
+/// Aborted sequences, and, if every call is counted, committed sequences.
 static ABORTS: AtomicU64 = AtomicU64::new(0);
 static COMMITS: AtomicU64 = AtomicU64::new(0);
 
-/// Readies the kernel for arrays. The process has one thread: with several threads the call takes
+/// Readies the kernel for arrays, while the process has one thread: later, the call takes
 /// milliseconds. Returns whether arrays are possible.
 pub(crate) fn prepare() -> bool {
     // The sequences use a CPU's number as an index in the per-CPU entry without a check.
@@ -205,8 +186,8 @@ pub(crate) fn prepare() -> bool {
     can
 }
 
-/// Sets up the arrays once, after [`prepare`] has found them possible. `descriptor`: the descriptor
-/// of the sequence of a `malloc` outside this library, if there is one (see `heap::cpu`).
+/// Sets up the arrays once, after [`prepare`]. `descriptor`: that of the sequence of a `malloc`
+/// outside this library, if any (see `heap::cpu`).
 pub(crate) fn start(serve: &'static Serve, descriptor: Option<&[u64; 4]>) -> bool {
     // A failure is final.
     let is_ready = IS_READY.swap(false, Ordering::Relaxed);
@@ -217,7 +198,6 @@ pub(crate) fn start(serve: &'static Serve, descriptor: Option<&[u64; 4]>) -> boo
     }
     let cpu_entry: *mut CpuEntry =
         chunk::metadata::alloc(size_of::<CpuEntry>(), align_of::<CpuEntry>()).cast();
-    // In `empty` a take finds no block. In `full` a put finds no place.
     let (empty, full) = (make_stub(0), make_stub(MOST_BLOCKS));
     // SAFETY: null, or zeroed memory that no other thread knows; zero is valid.
     let Some(made) = (unsafe { cpu_entry.as_mut() }) else { return false };
@@ -243,7 +223,7 @@ pub(crate) fn start(serve: &'static Serve, descriptor: Option<&[u64; 4]>) -> boo
     true
 }
 
-/// Arrays whose tops and floors are all the place `at` of one row. Null: no memory.
+/// Arrays whose tops and floors are all the place `at` of one row, or null.
 fn make_stub(at: usize) -> *mut Arrays {
     let stub: *mut Stub = chunk::metadata::alloc(size_of::<Stub>(), align_of::<Stub>()).cast();
     // SAFETY: null, or zeroed memory that no other thread knows; zero is valid.
@@ -257,15 +237,13 @@ fn make_stub(at: usize) -> *mut Arrays {
     stub.cast()
 }
 
-/// The per-CPU entry, if there are arrays.
 #[inline]
 pub(crate) fn cpu_entry() -> Option<&'static CpuEntry> {
     // SAFETY: null, or the per-CPU entry, which is never freed.
     unsafe { CPU_ENTRY.load(Ordering::Acquire).as_ref() }
 }
 
-/// If `counted`, makes each `malloc` miss the arrays, so that `sampling` counts the call. Else lets
-/// `malloc` use the arrays again.
+/// If `counted`, makes each `malloc` miss the arrays, so that `sampling` counts the call.
 #[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "nothing is sampled without stacks"))]
 pub(super) fn count_calls(counted: bool) {
     if let Some(cpu_entry) = cpu_entry() {
@@ -292,17 +270,15 @@ pub(super) fn lower_limit(readable: usize) {
     }
 }
 
-/// The number of aborted sequences.
 pub(crate) fn aborts() -> u64 {
     ABORTS.load(Ordering::Relaxed)
 }
 
-/// The number of committed sequences, if every call is counted.
+/// Committed sequences, if every call is counted.
 pub(crate) fn commits() -> u64 {
     COMMITS.load(Ordering::Relaxed)
 }
 
-/// Counts a committed sequence, if every call is counted.
 #[inline]
 fn note_commit(is_one: bool) {
     if is_one && options::detailed() {
@@ -310,12 +286,10 @@ fn note_commit(is_one: bool) {
     }
 }
 
-/// Counts an abort.
 pub(crate) fn note_abort() {
     ABORTS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// The result of a put.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Put {
     Done,
@@ -323,7 +297,6 @@ pub(crate) enum Put {
     Aborted,
 }
 
-/// The result of a take.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Taken {
     Block(*mut Block),
@@ -332,7 +305,6 @@ pub(crate) enum Taken {
 }
 
 impl Taken {
-    /// The result for an answer of `sequences::take_at`.
     #[inline]
     fn of(answer: *mut Block) -> Self {
         match answer.addr() {
@@ -344,7 +316,6 @@ impl Taken {
 }
 
 impl Put {
-    /// The result for an answer of `sequences::put_at`.
     #[inline]
     fn of(answer: usize) -> Self {
         match answer {
@@ -356,29 +327,25 @@ impl Put {
 }
 
 impl CpuEntry {
-    /// The per-CPU entry, by its stub.
     #[inline(always)]
     pub(crate) fn of(hot: &Hot) -> &Self {
         // SAFETY: only the per-CPU entry's lists are closed in favour of arrays.
         unsafe { &*ptr::from_ref(hot).cast::<Self>() }
     }
 
-    /// The target for a thread's fast word.
     pub(crate) fn stub(&self) -> *mut u8 {
         (&raw const self.hot).cast_mut().cast()
     }
 
-    /// Whether the kernel keeps the calling thread's area, so that the thread may use the arrays.
+    /// Whether the kernel keeps the thread's rseq area, so that the thread may use the arrays.
     pub(crate) fn serves_this_thread(&self) -> bool {
         rseq::cpu(self.rseq).is_some_and(|cpu| cpu < CPUS)
     }
 
-    /// The calling thread's CPU.
     pub(crate) fn cpu(&self) -> usize {
         rseq::cpu(self.rseq).unwrap_or(0)
     }
 
-    /// Takes a block of `class` from the CPU's arrays.
     #[inline]
     pub(crate) fn take(&self, class: usize) -> Taken {
         let taken = Taken::of(sequences::take_at(self, class * CLASS_STEP));
@@ -386,8 +353,6 @@ impl CpuEntry {
         taken
     }
 
-    /// Puts a free block of `class` into the CPU's arrays.
-    ///
     /// # Safety
     ///
     /// The block is free, of a common slab, and the caller gives it away.
@@ -400,15 +365,12 @@ impl CpuEntry {
         put
     }
 
-    /// Takes a run of `units` units, a length with a row, from the CPU's arrays.
     #[inline(always)]
     pub(crate) fn take_run(&self, units: usize) -> Taken {
         debug_assert!((1..=LONGEST).contains(&units));
         Taken::of(sequences::take_at(self, row_of_runs(units) * CLASS_STEP))
     }
 
-    /// Puts a run of `units` units, a length with a row, into the CPU's arrays.
-    ///
     /// # Safety
     ///
     /// The run has this length, is kept, begins at `run`, and the caller gives it away.
@@ -419,12 +381,11 @@ impl CpuEntry {
         Put::of(unsafe { sequences::put_at(self, row_of_runs(units) * CLASS_STEP, run) })
     }
 
-    /// Returns half the number of blocks of `class` that a CPU's arrays can hold.
+    /// Half the number of blocks of `class` that the CPU's arrays can hold.
     pub(crate) fn half(&self, cpu: usize, class: usize) -> usize {
         self.half_of_row(cpu, class)
     }
 
-    /// Returns half the number of runs of `units` units that a CPU's arrays can hold.
     pub(crate) fn half_of_runs(&self, cpu: usize, units: usize) -> usize {
         self.half_of_row(cpu, row_of_runs(units))
     }
@@ -436,8 +397,7 @@ impl CpuEntry {
         ((end - floor) / size_of::<Place>()).div_ceil(2)
     }
 
-    /// Lets the arrays of a CPU hold more blocks of `class`, which is busy, unless the arrays
-    /// already do.
+    /// Lets a CPU's arrays hold more blocks of `class`, which is busy.
     #[cold]
     pub(crate) fn grow(&self, cpu: usize, class: usize) {
         if made(cpu).is_some_and(|arrays| arrays.can_hold_more(class)) {
@@ -445,7 +405,7 @@ impl CpuEntry {
         }
     }
 
-    /// Makes the arrays of a CPU, if it has none. Called by the slow paths of take and put.
+    /// Makes the arrays of a CPU, if it has none.
     pub(crate) fn provide(&self, cpu: usize) {
         if cpu >= CPUS || made(cpu).is_some() || sync::is_interrupted() {
             return;
@@ -467,8 +427,7 @@ impl CpuEntry {
         self.open(Some(cpu));
     }
 
-    /// Closes the CPU, or all CPUs: afterwards only the caller uses the arrays. False: the kernel
-    /// cannot do this here.
+    /// Closes the CPU, or all CPUs. False: the kernel cannot do this here.
     fn close(&self, cpu: Option<usize>) -> bool {
         if !CAN_CLOSE.load(Ordering::Relaxed) {
             return false;
@@ -484,8 +443,7 @@ impl CpuEntry {
         rseq::fence(cpu) || rseq::fence(None)
     }
 
-    /// Closes a CPU while `work` uses its arrays. Does nothing if the CPU cannot be closed. A
-    /// diverted CPU stays diverted.
+    /// Closes a CPU, if possible, while `work` uses its arrays. A diverted CPU stays diverted.
     fn with_closed(&self, cpu: usize, work: impl FnOnce(&Arrays)) {
         let Some(arrays) = made(cpu) else { return };
         let Some(_order) = ORDER.try_lock() else { return };
@@ -498,7 +456,6 @@ impl CpuEntry {
         }
     }
 
-    /// Opens the CPU, or all CPUs, again.
     fn open(&self, cpu: Option<usize>) {
         for cpu in cpu.map_or(0..CPUS, |cpu| cpu..cpu + 1) {
             let arrays = MADE[cpu].load(Ordering::Acquire);
@@ -510,14 +467,12 @@ impl CpuEntry {
     }
 }
 
-/// If `on`, diverts all operations on a CPU to its shared cache. Else opens the CPU's arrays again.
-/// After a divert a thread may still be in a sequence, unlike after `close`. False: the caller must
-/// try again later.
+/// If `on`, diverts all operations on a CPU to its shared cache; else opens its arrays again.
+/// Unlike after `close`, a thread may still be in a sequence. False: the caller must try later.
 #[must_use]
 pub(super) fn divert(cpu: usize, on: bool) -> bool {
     let Some(cpu_entry) = cpu_entry().filter(|_| cpu < CPUS) else { return true };
     if on {
-        // Operations on a CPU without arrays use its shared cache anyway.
         if made(cpu).is_none() {
             return true;
         }
@@ -525,8 +480,7 @@ pub(super) fn divert(cpu: usize, on: bool) -> bool {
         cpu_entry.targets[cpu].store(ALWAYS_FULL.load(Ordering::Relaxed), Ordering::Relaxed);
         return true;
     }
-    // The lock's holder may have closed this CPU or another CPU. If it closed another CPU, it does
-    // not open this CPU.
+    // The lock's holder may have closed another CPU, and then does not open this one.
     let Some(_order) = ORDER.try_lock() else { return false };
     cpu_entry.open(Some(cpu));
     true
@@ -541,7 +495,7 @@ pub(super) fn is_diverted(cpu: usize) -> bool {
     cpu_entry().filter(|_| cpu < CPUS).is_some_and(is_diverted)
 }
 
-/// The arrays of each CPU, whether they are closed or not.
+/// The arrays of each CPU, whether closed or not.
 static MADE: [AtomicPtr<Arrays>; CPUS] = [const { AtomicPtr::new(ptr::null_mut()) }; CPUS];
 
 fn made(cpu: usize) -> Option<&'static Arrays> {
@@ -550,7 +504,6 @@ fn made(cpu: usize) -> Option<&'static Arrays> {
 }
 
 impl Arrays {
-    /// The first place of a row.
     fn floor_of(&self, row: usize, is_busy: bool) -> *mut Place {
         let capacity = match row.checked_sub(CLASSES) {
             None => capacity(row, is_busy),
@@ -559,7 +512,6 @@ impl Arrays {
         ptr::from_ref(&self.rows[row].0[MOST_BLOCKS - capacity]).cast_mut()
     }
 
-    /// Blocks, or runs, in a row.
     fn count(&self, row: usize) -> usize {
         let Top { top, floor } = &self.tops[row];
         let (top, floor) = (top.load(Ordering::Relaxed), floor.load(Ordering::Relaxed));
@@ -583,12 +535,11 @@ impl Arrays {
         (1..=LONGEST).fold(0, |bits, units| bits | usize::from(is_at_rest(units)) << units)
     }
 
-    /// Whether a row from `first` on holds a block or a run.
+    /// Whether a row from `first` on holds anything.
     fn holds(&self, first: usize) -> bool {
         (first..ROWS).any(|row| self.count(row) > 0)
     }
 
-    /// Whether the floor of `class` can be lowered.
     fn can_hold_more(&self, class: usize) -> bool {
         self.floor_of(class, true) < self.tops[class].floor.load(Ordering::Relaxed)
     }
@@ -612,8 +563,8 @@ impl Arrays {
         top.store(new.wrapping_add(count), Ordering::Relaxed);
     }
 
-    /// Gives all blocks to the central lists and all runs to the chunk. If the CPU rests, raises
-    /// the floors again. The CPU is closed.
+    /// Gives all blocks to the central lists, all runs to the chunk. `rests`: also raises the
+    /// floors.
     fn drain(&self, rests: bool) {
         for class in 0..CLASSES {
             let Top { top, floor } = &self.tops[class];
@@ -637,7 +588,7 @@ impl Arrays {
         self.drain_runs(usize::MAX);
     }
 
-    /// Gives all runs of the lengths with a bit in `lengths` to the chunk. The CPU is closed, or
+    /// Gives the runs of the lengths with a bit in `lengths` to the chunk. The CPU is closed, or
     /// there is no other thread.
     fn drain_runs(&self, lengths: usize) {
         for units in (1..=LONGEST).filter(|units| lengths >> units & 1 != 0) {
@@ -654,15 +605,14 @@ impl Arrays {
     }
 }
 
-/// Drains the arrays of a CPU, from any thread. `rests`: the CPU rests.
 pub(super) fn drain(cpu: usize, rests: bool) {
     if let Some(cpu_entry) = cpu_entry() {
         cpu_entry.with_closed(cpu, |arrays| arrays.drain(rests));
     }
 }
 
-/// Drains the arrays of CPUs where nothing has changed since the last pass. On other CPUs, drains
-/// the runs of each length whose number is unchanged, because the CPU has probably not needed them.
+/// Drains CPUs where nothing has changed since the last pass. On other CPUs, drains the runs of
+/// each length whose number is unchanged.
 pub(super) fn drain_rested() {
     let Some(cpu_entry) = cpu_entry() else { return };
     for cpu in 0..central::sharing().min(CPUS) {
@@ -676,8 +626,8 @@ pub(super) fn drain_rested() {
     }
 }
 
-/// Gives the runs of the calling thread's CPU to the chunk, if a run of `units` units would take
-/// unused memory. (The CPU need not be closed.)
+/// Gives the runs of this thread's CPU to the chunk, if a run of `units` units would take unused
+/// memory. (The CPU need not be closed.)
 pub(super) fn make_way(units: usize) {
     let Some(cpu_entry) = cpu_entry().filter(|cpu_entry| cpu_entry.serves_this_thread()) else {
         return;
@@ -693,19 +643,18 @@ pub(super) fn make_way(units: usize) {
     }
 }
 
-/// In a forked child of a process with several threads: gives all runs to the chunk.
+/// In a forked child of a process with several threads.
 pub(super) fn release_runs_after_fork() {
     (0..CPUS).filter_map(made).for_each(|arrays| arrays.drain_runs(usize::MAX));
 }
 
-/// Drains all arrays.
 pub(super) fn drain_all() {
     for cpu in 0..CPUS {
         drain(cpu, true);
     }
 }
 
-/// Blocks and bytes in all arrays, roughly.
+/// Blocks and bytes, roughly.
 pub(crate) fn holding() -> (usize, usize) {
     let (mut blocks, mut bytes) = (0, 0);
     for arrays in (0..central::sharing().min(CPUS)).filter_map(made) {
@@ -726,8 +675,6 @@ pub(super) fn before_fork() {
     }
 }
 
-/// Opens the arrays again, on either side of a fork.
-///
 /// # Safety
 ///
 /// Follows [`before_fork`] in the forking thread or its copy in the child.
@@ -739,8 +686,7 @@ pub(super) unsafe fn after_fork() {
     unsafe { ORDER.release() };
 }
 
-/// In a forked child whose parent had other threads: forgets the arrays' contents if the fork did
-/// not bring the arrays to rest.
+/// In a forked child whose parent had other threads: forgets arrays that were not at rest.
 pub(super) fn forget_after_fork() {
     if AT_REST.load(Ordering::Relaxed) {
         return;
@@ -752,7 +698,6 @@ pub(super) fn forget_after_fork() {
     }
 }
 
-/// The descriptor begins the hot part.
 const _: () = assert!(offset_of!(CpuEntry, hot) == 0 && align_of::<CpuEntry>() >= 32);
 const _: () = assert!(align_of::<Row>() == ROW);
 const _: () = assert!(MIDDLE >= LINEAR_MAX);
@@ -764,13 +709,12 @@ mod tests {
     use crate::chunk::Want;
     use crate::unit_record::Record;
 
-    /// The targets of `cpu`'s takes and puts.
     fn ways(cpu_entry: &CpuEntry, cpu: usize) -> [*mut Arrays; 2] {
         [&cpu_entry.sources[cpu], &cpu_entry.targets[cpu]]
             .map(|place| place.load(Ordering::Relaxed))
     }
 
-    /// The per-CPU entry, which the first test sets up. `None`: arrays are not possible.
+    /// `None`: arrays are not possible.
     fn started() -> Option<&'static CpuEntry> {
         let _one = super::super::magazines::RAISING.lock();
         if cpu_entry().is_none() && prepare() {
@@ -779,8 +723,7 @@ mod tests {
         cpu_entry()
     }
 
-    /// Makes the arrays of a CPU. A try fails while another test drains a CPU. Every try fails for
-    /// a thread that holds a lock.
+    /// A try fails while another test drains a CPU. Every try fails for a thread that holds a lock.
     fn provide(cpu_entry: &CpuEntry, cpu: usize) -> &'static Arrays {
         loop {
             cpu_entry.provide(cpu);
@@ -841,11 +784,10 @@ mod tests {
             let found = unsafe { &*place }.load(Ordering::Relaxed);
             assert_eq!(found.addr(), ptr::from_ref(block).addr());
         }
-        // The test's blocks are no blocks of the heap, so the arrays must forget them.
+        // The test's blocks are no blocks of the heap.
         top.store(floor.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// Puts a run of `units` units into its row. Returns its first unit.
     fn with_run(arrays: &Arrays, units: usize) -> usize {
         let run = chunk::take(units, 1, Want::Any, Entry::LARGE_HEAD, Entry::large_rest).unwrap();
         MAP.record(run.unit).requested.store(Record::KEPT, Ordering::Relaxed);

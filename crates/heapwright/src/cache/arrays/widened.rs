@@ -11,11 +11,10 @@
 //! ```
 //!
 //! The control runs the same code, but its per-CPU entry leads to eight words that the kernel does
-//! not know as an area. So only the kernel's restarts let the first run succeed, and the run is
-//! long enough to need them.
+//! not know as an area. So only the kernel's restarts let the first run succeed.
 //!
-//! Only this test finds some mistakes. A range may begin too late or end too early. The kernel may
-//! reject a descriptor or a signature. A sequence may change a register that its caller needs.
+//! Only this test finds some mistakes: a range that begins too late or ends too early, a descriptor
+//! or a signature that the kernel rejects, a changed register that the caller needs.
 
 extern crate std;
 
@@ -35,26 +34,25 @@ use crate::os::rseq;
 
 const THREADS: usize = 4;
 const TOKENS: usize = 8;
-/// Turns of the loop between the check and the commit: about ten microseconds.
+/// Turns of the loop before the commit: about ten microseconds.
 const DELAY: u32 = 20_000;
-/// The longest time of a run, which ends earlier if its result is clear.
+/// A run ends earlier if its result is clear.
 const LONGEST: Duration = Duration::from_millis(1300);
-/// The run with restarts may end after this many aborted sequences and this many transfers.
+/// Aborted sequences, and transfers, after which the run with restarts may end.
 const ENOUGH: usize = 40;
 
-/// `take_at` with a delay before the commit. Returns the token, or 0 (empty) or 1 (aborted).
+/// Returns the token, or 0 (empty) or 1 (aborted).
 #[unsafe(naked)]
 extern "C" fn take_wide(cpu_entry: &CpuEntry, offset: usize, delay: u32) -> usize {
     take!(["9: dec edx", "jnz 9b"])
 }
 
-/// `put_at` with a delay before the commit. Returns 0 (done), 1 (aborted) or 2 (full).
+/// Returns 0 (done), 1 (aborted) or 2 (full).
 #[unsafe(naked)]
 extern "C" fn put_wide(cpu_entry: &CpuEntry, offset: usize, token: usize, delay: u32) -> usize {
     put!(["mov r9d, ecx"] ["9: dec r9d", "jnz 9b"])
 }
 
-/// An area that the kernel does not know.
 #[repr(C, align(32))]
 struct Area(UnsafeCell<[u32; 8]>);
 
@@ -62,8 +60,7 @@ std::thread_local! {
     static UNKEPT: Area = const { Area(UnsafeCell::new([0; 8])) };
 }
 
-/// Sets the CPU in the calling thread's [`UNKEPT`] to `cpu`. Returns the distance from the thread
-/// pointer to [`UNKEPT`].
+/// Writes the CPU into [`UNKEPT`]. Returns the distance from the thread pointer to it.
 fn unkept(cpu: usize) -> isize {
     let thread: usize;
     // SAFETY: the first word of a thread's control block is its own address.
@@ -80,7 +77,6 @@ fn unkept(cpu: usize) -> isize {
 struct Row {
     cpu_entry: *mut CpuEntry,
     arrays: *mut Arrays,
-    /// Whether a thread holds the token now.
     is_out: [AtomicBool; TOKENS],
     /// Tokens that reached a second holder, and values that are no token.
     doubled: AtomicUsize,
@@ -91,7 +87,6 @@ struct Row {
 // SAFETY: the per-CPU entry and the arrays are atomics.
 unsafe impl Sync for Row {}
 
-/// The value of a token in the arrays.
 const fn token(number: usize) -> usize {
     (number + 1) * 16
 }
@@ -125,7 +120,6 @@ impl Row {
         }
     }
 
-    /// Takes tokens and puts them back until `over` returns true.
     fn work(&self, over: impl Fn() -> bool) {
         // SAFETY: the per-CPU entry lives as long as the row.
         let cpu_entry = unsafe { &*self.cpu_entry };
@@ -141,7 +135,7 @@ impl Row {
             if is_out.is_none_or(|is_out| is_out.swap(true, SeqCst)) {
                 self.doubled.fetch_add(1, SeqCst);
             }
-            // The thread holds the token for a while, so that a second holder meets the first.
+            // Long enough for a second holder to meet the first.
             for _ in 0..DELAY / 20 {
                 core::hint::spin_loop();
             }
@@ -162,7 +156,6 @@ impl Row {
         }
     }
 
-    /// The tokens in the row, in order.
     fn tokens(&self) -> Vec<usize> {
         // SAFETY: the arrays live as long as the row.
         let row = unsafe { &*self.arrays };
@@ -173,7 +166,6 @@ impl Row {
         tokens
     }
 
-    /// Whether the row has each token exactly once.
     fn is_whole(&self) -> bool {
         self.tokens().into_iter().eq((0..TOKENS).map(token))
     }
@@ -195,7 +187,6 @@ fn zeroed<T>() -> *mut T {
     at.cast()
 }
 
-/// Keeps the calling thread on one CPU.
 fn pin(cpu: usize) -> bool {
     // SAFETY: zero is a set of no CPU.
     let mut set: libc::cpu_set_t = unsafe { core::mem::zeroed() };
@@ -205,8 +196,7 @@ fn pin(cpu: usize) -> bool {
     unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) == 0 }
 }
 
-/// Runs several threads on one CPU, all with the same row. `area` returns the place of a thread's
-/// area.
+/// Runs several threads on one CPU, with one row. `area` returns the place of a thread's area.
 fn run(cpu: usize, area: fn(usize) -> isize, enough: fn(&Row) -> bool) -> Option<Box<Row>> {
     let row = Box::new(Row::new(cpu, area(cpu)));
     let all_are_here = Barrier::new(THREADS);

@@ -5,16 +5,16 @@
 //! arms, and ends after the store that commits. glibc's signature precedes the abort address, in an
 //! instruction that disassemblers can read.
 //!
-//! The sequences `take` and `put` are for slow paths. The fast paths jump to the sequences of
-//! `heap::cpu`, which use the same macro. No sequence uses the stack.
+//! `take` and `put` are for slow paths. The fast paths jump to the sequences of `heap::cpu`, which
+//! use the same macro. No sequence uses the stack.
 
 use super::{CpuEntry, ROW_MASK, SOURCES, TARGETS};
 use crate::remote::Block;
 
 pub(super) const EXIST: bool = true;
 
-/// A sequence. It loads the area's place into `rcx` and the CPU into `eax`. Labels: 4 begins the
-/// restarted range, 5 is behind the commit, 7 is the abort address.
+/// Loads the area's place into `rcx` and the CPU into `eax`. Labels: 4 begins the restarted range,
+/// 5 is behind the commit, 7 is the abort address.
 macro_rules! sequence {
     ([$($before:literal),*] entry $entry:literal [$($inside:literal),*] [$($after:literal),*]
      abort [$($abort:literal),*] $($operands:tt)*) => {
@@ -45,7 +45,7 @@ macro_rules! sequence {
 }
 pub(crate) use sequence;
 
-/// The sequence of [`take_at`]. Tests make it wait before the commit.
+/// Tests add `$wait` before the commit.
 macro_rules! take {
     ([$($wait:literal),*]) => {
         sequence!(
@@ -65,7 +65,7 @@ macro_rules! take {
     };
 }
 
-/// The sequence of [`put_at`]. Tests make it wait before the commit. `$before` precedes the arming.
+/// `$before` precedes the arming.
 macro_rules! put {
     ([$($before:literal),*] [$($wait:literal),*]) => {
         sequence!(
