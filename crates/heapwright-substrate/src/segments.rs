@@ -7,14 +7,10 @@
 //! ```
 //!
 //! An entry never moves, so a reference to it stays valid, and a look-up takes no lock. The first
-//! thread that needs a number in a segment makes the segment, zeroed, in the heap's metadata. The
-//! segment is never freed. If two threads make the same segment, both use the first that was
-//! stored. The other segment is lost. There are few segments, and untouched pages of zeroes take no
-//! memory.
+//! thread that needs a number in a segment makes the segment, zeroed, in the heap's metadata. It is
+//! never freed. If two threads make the same segment, the second is lost.
 //!
-//! `ids` keeps pointers in such a table; the debug heap keeps its sites (`sample`) and its threads.
-//! A table whose memory goes back with it (`debug::table`) only shares the arithmetic, [`place`].
-//! Pools and the depot of stacks use other lengths: S, S, 2S, 4S, so that their total doubles.
+//! Used by `ids` and the debug heap; `debug::table` only shares the arithmetic, [`place`].
 
 use core::ptr;
 
@@ -79,7 +75,7 @@ impl<T: Zeroed, const FIRST: usize, const SEGMENTS: usize> Segments<T, FIRST, SE
         let fresh: *mut T =
             metadata::alloc((FIRST << segment) * size_of::<T>(), align_of::<T>()).cast();
         if !fresh.is_null() {
-            // If this fails, another thread has stored a segment, which serves as well.
+            // If this fails, another thread's segment serves as well.
             let _ =
                 place.compare_exchange(ptr::null_mut(), fresh, Ordering::AcqRel, Ordering::Acquire);
         }

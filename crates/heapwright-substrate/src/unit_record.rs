@@ -9,19 +9,16 @@
 //!   64  bitmap                              slab
 //! ```
 //!
-//! One struct serves every kind of unit; the unit's entry in the address map tells which fields
-//! have a meaning. All fields are relaxed atomics, because `describe` and statistics read them from
-//! other threads. Only the unit's owner writes (for units in no slab: the holder of the chunk's
-//! lock).
-//!
-//! Used by `address_map`, which finds a unit's record, and by the owners of units.
+//! The unit's entry in the address map tells which fields have a meaning. All fields are relaxed
+//! atomics, because `describe` and statistics read them from other threads. Only the unit's owner
+//! writes (for units in no slab: the holder of the chunk's lock).
 
 use crate::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize};
 
 /// Words of bitmap in a record.
 pub const INLINE_WORDS: usize = 8;
 
-/// Two list links, by unit. Unit 0 is never in a list, so 0 ends a list.
+/// Two list links, by unit. 0 ends a list.
 #[repr(C)]
 pub struct Links {
     /// The unit behind, or 0.

@@ -1,10 +1,6 @@
-//! The settings of a debug heap.
+//! The settings of a debug heap, after the configuration of Zig's `DebugAllocator`.
 //!
-//! The fields cover the configuration of Zig's `DebugAllocator`. Zig fixes them when it compiles.
-//! Here they are values, so a program chooses them when it starts.
-//!
-//! The types are here and not in `debug`, because the option string sets them, too. `debug` gives
-//! them to Rust programs.
+//! The types are here, because the option string sets them. `debug` gives them to Rust programs.
 
 pub use super::detect::Detect;
 use super::{Wrong, number};
@@ -40,11 +36,9 @@ pub struct Config {
     pub guard: Guard,
     /// The mistakes to look for. (Zig: `safety`, `canary`.)
     pub detect: Detect,
-    /// Bytes for freed blocks and the records of them; 0: a quarter of the live bytes, at least 2
-    /// MiB.
+    /// Bytes for freed blocks and their records; 0: a quarter of the live bytes, at least 2 MiB.
     pub memory: usize,
-    /// Bytes that the program may have; 0: no limit. A request beyond the limit fails. (Zig:
-    /// `enable_memory_limit`.)
+    /// Bytes that the program may have; 0: no limit. (Zig: `enable_memory_limit`.)
     pub limit: usize,
     /// The most slots of a bucket. (Zig before 2025: the constant 32.)
     pub slots: usize,
@@ -83,7 +77,7 @@ impl Default for Config {
     }
 }
 
-/// Sets the option `name` of `config`. `None`: a debug heap has no such option.
+/// `None`: a debug heap has no such option.
 pub(super) fn set(config: &mut Config, name: &[u8], value: &[u8]) -> Option<Result<(), Wrong>> {
     let wrong = match (name, value) {
         (b"traces", value) => match number(value) {

@@ -17,15 +17,13 @@ use crate::os::fake::Fake;
 use crate::unit_record::Record;
 
 pub(super) const MIB: usize = 1 << 20;
-/// Bytes of a window here: enough for several pieces and for bins of ranges.
+/// Enough for several pieces and for bins of ranges.
 pub(super) const WINDOW: usize = if cfg!(miri) { 4 * MIB } else { 16 * MIB };
-/// Page sizes. Under Miri only large ones: the fake counts every page.
+/// Under Miri only large pages: the fake counts every page.
 pub(super) const PAGES: [usize; 3] =
     if cfg!(miri) { [64 << 10; 3] } else { [4 << 10, 16 << 10, 64 << 10] };
-/// The bytes of contents for which one mark stands.
 pub(super) const MARKED: usize = if cfg!(miri) { UNIT } else { 4096 };
 
-/// The kind of window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Space {
     /// Reserved all at once.
@@ -34,7 +32,6 @@ pub(super) enum Space {
     Piecewise,
 }
 
-/// An operation on the chunk.
 #[derive(Clone, Debug)]
 pub(super) enum Op {
     /// Takes a run; `hard`: purges and tries again, as `chunk::take` does.
@@ -96,15 +93,14 @@ impl Taken {
     }
 }
 
-/// Lets one test at a time open a window. If addresses are few, piecewise windows lie close
-/// together (see `os::fake`), and another test's new mapping may be in the way.
+/// One test at a time opens a window: piecewise windows may lie close together (see `os::fake`),
+/// and another test's mapping may be in the way.
 pub(super) static ALONE: Mutex<()> = Mutex::new(());
 
 pub(super) fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A chunk and its model.
 pub(super) struct World {
     _alone: MutexGuard<'static, ()>,
     pub(super) os: Fake,
@@ -121,7 +117,7 @@ pub(super) struct World {
     pub(super) refusing: bool,
 }
 
-/// Words that represent a run's contents: the first and the last of each page.
+/// The first and the last word of each page.
 pub(super) fn marks(
     map: &AddressMap,
     unit: usize,
@@ -189,8 +185,8 @@ impl World {
         marks(self.map, unit, units).all(|word| unsafe { word.read() } == !word.addr())
     }
 
-    /// Notes units that the chunk gave out. They were free, are ours alone, and read as zero if the
-    /// chunk said so.
+    /// Notes units that the chunk gave out, and checks that they were free, are ours alone, and
+    /// read as zero if the chunk said so.
     pub(super) fn receive(&self, unit: usize, units: usize, zero: bool) {
         assert!(unit > 0 && unit + units <= self.frontier());
         assert!((unit..unit + units).all(|at| self.kind(at) == Kind::Free));
@@ -235,7 +231,6 @@ impl World {
 
     pub(super) fn extend(&mut self, which: usize, more: usize) {
         let run = self.taken[which];
-        // The extension may use the free run behind it, if nothing is refused.
         let free = |runs: Vec<(usize, usize)>| {
             runs.into_iter().find(|&(unit, _)| unit == run.end()).map_or(0, |(_, units)| units)
         };
@@ -296,7 +291,6 @@ impl World {
         let left = self.chunk.dirty.units() + self.chunk.clean.units();
         assert_eq!(left < free, retracted);
         assert!(left == 0 || self.refusing || !self.chunk.window.is_generous());
-        // A run that the system has not taken counts as given back just now.
         for (unit, units) in self.chunk.dirty.all() {
             let stamp = self.map.record(unit).stamp.load(Ordering::Relaxed);
             self.given_at[unit..unit + units].fill(stamp);
@@ -358,7 +352,6 @@ impl World {
         self.check();
     }
 
-    /// Maps foreign memory into the window's range, if the place is free.
     pub(super) fn map_foreign(&mut self, unit: usize, units: usize) -> *mut u8 {
         let at = System.reserve_at(self.map.address_of(unit).addr(), units * UNIT);
         if !at.is_null() {
@@ -455,7 +448,7 @@ impl World {
     }
 
     /// Gives everything back: all runs merge, all units read as zero, and `take` gets them all
-    /// again in one piece (a piece between foreign mappings).
+    /// again in one piece (between foreign mappings).
     pub(super) fn finish(mut self) {
         self.os.refuse_nothing();
         self.refusing = false;
@@ -480,13 +473,12 @@ impl World {
         assert!(clean.len() <= pieces, "free runs that did not merge: {clean:?}");
         let units = clean.iter().map(|run| run.1).sum::<usize>();
         assert_eq!(units, self.frontier() - 1 - foreign.count());
-        // A foreign mapping may lie in an absent run, which comes back only when the mapping is
-        // gone.
+        // A foreign mapping may lie in an absent run, which comes back only without the mapping.
         for &(at, size) in &self.foreign {
             // SAFETY: the test mapped it, and only the test knows of it.
             unsafe { System.release(at, size) };
         }
-        // The lengths alone count: of two pieces of one length `take` may find either.
+        // Of two pieces of one length `take` may find either.
         let absent = self.chunk.absent.units() > 0;
         assert!(absent || clean.iter().all(|&(unit, units)| self.is_zero(unit, units)));
         for &(_, units) in clean.iter().rev() {

@@ -5,9 +5,7 @@
 //! ```
 //!
 //! If another process cuts a mapped file, a read raises SIGBUS. So a file must be sealed against
-//! shrinking (`F_SEAL_SHRINK`), and have the expected length. Its content may be anything.
-//!
-//! Called by `stacks` and by `recorder`.
+//! shrinking (`F_SEAL_SHRINK`), and be long enough. Called by `stacks` and `recorder`.
 
 use core::ffi::CStr;
 use core::ptr;

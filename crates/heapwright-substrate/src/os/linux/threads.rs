@@ -12,10 +12,10 @@ use super::keeping_errno;
 static EXIT_KEYS: [AtomicU32; EXITS] = [const { AtomicU32::new(0) }; EXITS];
 
 /// Sets the function that runs at the end of a thread that called [`watch_this_thread`]. A second
-/// call has no effect. False: the system has no key left (then caches of ended threads are not
-/// reused).
+/// call has no effect. False: the system has no key left; then caches of ended threads are not
+/// reused.
 ///
-/// This uses a pthread key: the registration of a `thread_local!` with a destructor allocates.
+/// A pthread key, because a `thread_local!` with a destructor allocates.
 pub fn on_thread_exit(exit: Exit, run: unsafe extern "C" fn(*mut c_void)) -> bool {
     let mut key = 0;
     // SAFETY: `key` is a valid place for the answer; `run` accepts what `watch_this_thread` sets.
@@ -51,16 +51,16 @@ pub fn watched(exit: Exit) -> *mut c_void {
     }
 }
 
-/// A number that no other thread of the process has while the calling thread lives. The thread of a
-/// forked child has the number of the thread that forked.
+/// A number that no other thread of the process has while the calling thread lives. A forked
+/// child's thread keeps the number of the thread that forked.
 #[inline]
 pub fn thread_token() -> usize {
     // SAFETY: no preconditions; the location is the thread's own.
     unsafe { libc::__errno_location() }.addr()
 }
 
-/// The system's number of the calling thread. In a sandbox, if the process has several threads:
-/// another number, which no other thread has.
+/// The system's number of the calling thread. In a sandbox with several threads: another unique
+/// number.
 pub fn thread_id() -> u32 {
     if super::is_filtered() {
         let alone = super::is_single_threaded();
@@ -70,7 +70,7 @@ pub fn thread_id() -> u32 {
     keeping_errno(|| unsafe { libc::syscall(libc::SYS_gettid) }) as u32
 }
 
-/// Signals of faults: if they are blocked, a fault ends the process without a message.
+/// If they are blocked, a fault ends the process without a message.
 const FAULTS: [libc::c_int; 6] =
     [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGSYS];
 
@@ -108,8 +108,8 @@ impl SignalMask {
     };
 }
 
-/// Blocks all signals in the calling thread but those of faults, until [`restore_signals`]. (Not
-/// `pthread_sigmask`, which older glibcs have only in libpthread. In every C library `sigprocmask`
+/// Blocks all signals in the calling thread but those of faults, until [`restore_signals`].
+/// (`pthread_sigmask` is only in libpthread in older glibcs. In every C library `sigprocmask`
 /// changes the calling thread's signals.)
 pub fn block_signals() -> SignalMask {
     let mut all = SignalMask::NONE.0;

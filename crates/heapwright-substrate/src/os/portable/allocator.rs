@@ -1,7 +1,5 @@
 //! Pages of Rust's own allocator: for Miri, which watches every byte of them, and for systems that
-//! neither `unix` nor `windows` knows.
-//!
-//! A whole reservation is allocated from the start, and no part of it ever goes back.
+//! neither `unix` nor `windows` knows. A whole reservation is allocated from the start.
 
 extern crate std;
 
@@ -23,8 +21,8 @@ pub(super) fn reserve(size: usize, align: usize) -> *mut u8 {
     }
 }
 
-/// Returns true, and keeps the memory allocated. The window's first reservation succeeds, so the
-/// window releases nothing. The memory of a released table is lost.
+/// Keeps the memory: the window's first reservation succeeds, so the window releases nothing. The
+/// memory of a released table is lost.
 pub(super) unsafe fn release(_at: *mut u8, _size: usize) -> bool {
     true
 }
