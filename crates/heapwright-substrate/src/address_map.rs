@@ -345,15 +345,13 @@ impl AddressMap {
 
     #[inline(always)]
     unsafe fn slot(&self, unit: usize) -> *const AtomicU32 {
-        // The base is not used: a hardened process has its table elsewhere.
         self.table.load(Ordering::Relaxed).wrapping_add(unit)
     }
 
     /// The entry of the unit of `address`; foreign outside the window.
     #[inline]
     pub fn lookup(&self, address: usize) -> (usize, Entry) {
-        // A thread that sees a limit above zero also sees the base and committed entries, even
-        // while the heap starts.
+        // A thread that sees a limit above zero also sees the base and committed entries.
         let limit = self.limit.load(Ordering::Acquire);
         let unit = self.unit_of(address);
         if unit >= limit {

@@ -78,7 +78,6 @@ impl Path {
     }
 }
 
-/// And a zero.
 const BEHIND: usize = b".users/4294967295/process.4294967295\0".len();
 
 /// The prefix of some files' names.

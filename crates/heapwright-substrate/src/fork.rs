@@ -74,13 +74,10 @@ static JOINED: [AtomicPtr<Handlers>; PARTS] = [const { AtomicPtr::new(ptr::null_
 /// The thread whose fork holds the locks; 0: none.
 static HOLDER: AtomicUsize = AtomicUsize::new(0);
 static ALONE: AtomicBool = AtomicBool::new(false);
-/// The parts, as bits.
 static HELD: AtomicU8 = AtomicU8::new(0);
 
-/// Nested forks in progress, from other libraries' handlers.
 static WITHIN: AtomicUsize = AtomicUsize::new(0);
 
-/// Only the forking thread uses this.
 struct Blocked(UnsafeCell<SignalMask>);
 
 // SAFETY: only the holder of `FORKING`, or its copy in the child, accesses it.
@@ -113,8 +110,8 @@ unsafe extern "C" fn before() {
         WITHIN.fetch_add(1, Ordering::Relaxed);
         return;
     }
-    // A single thread takes no locks. It may fork in a signal handler that interrupted the heap,
-    // and hold a lock. Then the child returns from the handler and releases the lock.
+    // A single thread takes no locks: if it forks in a signal handler, it may hold a lock itself.
+    // In the child the handler returns, and releases the lock.
     let alone = os::is_single_threaded();
     ALONE.store(alone, Ordering::Relaxed);
     if alone {
@@ -152,8 +149,8 @@ unsafe extern "C" fn before() {
             HELD.fetch_or(1 << part, Ordering::Relaxed);
         }
     }
-    // A signal handler would find half-done work of another library's fork handler, or, in the
-    // child, state that is not yet repaired. So all signals but faults are blocked. Not earlier: a
+    // A signal handler could find half-done work of another library's fork handler, or state in the
+    // child that is not yet repaired. So all signals but faults are blocked. Not earlier: a
     // collector may stop all threads by a signal, and a stopped thread may hold a lock that this
     // thread waits for.
     let blocked = os::block_signals();

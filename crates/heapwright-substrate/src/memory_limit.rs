@@ -53,7 +53,7 @@ pub enum Nearness {
 impl Nearness {
     const ALL: [Self; 4] = [Self::Far, Self::Close, Self::Near, Self::AtIt];
 
-    /// A nearness stays until a fiftieth less is in use, so that it does not change all the time.
+    /// A nearness stays until a fiftieth less is in use.
     fn of(used: usize, limit: usize, before: Self) -> Self {
         let share = |part: usize, of: usize| limit / of * part;
         let begins = [0, share(3, 4), share(9, 10), share(19, 20)];
@@ -92,7 +92,6 @@ static FRESH: AtomicUsize = AtomicUsize::new(0);
 static UNSEEN: AtomicUsize = AtomicUsize::new(SMALL);
 /// The longest run since the last look, in bytes.
 static LONGEST: AtomicUsize = AtomicUsize::new(0);
-/// 0: none.
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
 
 /// Bytes left below the limit at the last look. `usize::MAX`: no bound.
@@ -168,7 +167,6 @@ impl Look {
     }
 }
 
-/// Returns the nearness, and the milliseconds until the next look.
 fn note(look: &Look, before: Nearness) -> (Nearness, u32) {
     let nearness = Nearness::of(look.used, look.limit, before);
     let left = look.limit.saturating_sub(look.used);
@@ -187,7 +185,6 @@ fn note(look: &Look, before: Nearness) -> (Nearness, u32) {
     (nearness, wait)
 }
 
-/// The limit is far, or there is none. No thread looks before the heap has grown by `unseen` bytes.
 fn is_far(unseen: usize) {
     NEARNESS.store(Nearness::Far as u8, Ordering::Relaxed);
     MAY_WAIT.store(usize::MAX, Ordering::Relaxed);
@@ -201,7 +198,6 @@ pub fn forget() {
     LIMIT.store(0, Ordering::Relaxed);
 }
 
-/// Notes that other users wait for memory: from now on the nearness is at least `pressure`.
 fn note_pressure(pressure: Nearness) {
     if pressure > nearness() {
         NEARNESS.store(pressure as u8, Ordering::Relaxed);
@@ -209,7 +205,6 @@ fn note_pressure(pressure: Nearness) {
     }
 }
 
-/// Returns the bytes of the longest run until now.
 fn begin_anew() -> usize {
     FRESH.store(0, Ordering::Relaxed);
     LONGEST.swap(0, Ordering::Relaxed)
@@ -221,7 +216,6 @@ fn read_number(folder: &Path, name: &[u8]) -> Option<usize> {
     number(&text[..length])
 }
 
-/// The number behind a name in lines of `name number`.
 fn field(text: &[u8], name: &[u8]) -> Option<usize> {
     text.split(|&byte| byte == b'\n')
         .find_map(|line| line.strip_prefix(name)?.strip_prefix(b" "))
@@ -248,7 +242,7 @@ fn pressure(text: &[u8], before: Nearness) -> Option<Nearness> {
 const NEAR_PERCENT: usize = 10;
 const CLOSE_PERCENT: usize = 2;
 
-/// The text of a file. It is not on the stack, because the stack of a coroutine is short.
+/// Not on the stack, because the stack of a coroutine is short.
 static TEXT: Kept<[u8; 4096]> = Kept::new([0; 4096]);
 
 #[derive(Clone, Copy)]
@@ -312,22 +306,18 @@ pub struct Watcher {
     /// The earliest time of the next look, and the bytes that were left at the last look.
     again_ns: u64,
     left: usize,
-    /// The nearness without pressure.
     near: Nearness,
     /// The pressure, and the time of its next look; 0: at once.
     pressure: Nearness,
     due_ms: u32,
 }
 
-/// A heap with fewer bytes causes no look.
 const SMALL: usize = 16 << 20;
 /// No thread reads a group's figures before the heap has 1 / `LITTLE` of the limit.
 const LITTLE: usize = 16;
-/// Growth by fewer bytes causes no look.
 const WORTH_A_LOOK: usize = 1 << 20;
 /// Looks may take 1 / `SHARE` of the time.
 const SHARE: u64 = 50;
-/// The milliseconds until the next look if there is no reason for a look.
 const IDLE_MS: u32 = 50;
 /// The milliseconds after which the limit is read again, because it may change.
 const AGAIN_MS: u32 = 10_000;
@@ -384,7 +374,6 @@ impl Watcher {
         (look, wait)
     }
 
-    /// Notes in `left` the bytes that are left.
     fn look_at_limit(&mut self, heap: usize, fresh: usize) -> (Option<Look>, u32) {
         let (used, limit) = match &self.source {
             Source::None => (None, 0),

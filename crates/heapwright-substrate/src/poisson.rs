@@ -18,7 +18,6 @@
 
 use core::f64::consts::{LN_2, SQRT_2};
 
-/// Bits of a float's fraction.
 const FRACTION: u32 = 52;
 const EXPONENT_OF_1: u64 = 1023;
 
@@ -32,7 +31,6 @@ pub fn random(state: &mut u64) -> u64 {
 
 /// Bytes to the next point, at least 1; on average `period`.
 pub fn distance(state: &mut u64, period: usize) -> usize {
-    // In (0, 1].
     let uniform = ((random(state) >> 11) + 1) as f64 / (1u64 << 53) as f64;
     ((-ln(uniform) * period as f64) as usize).saturating_add(1)
 }

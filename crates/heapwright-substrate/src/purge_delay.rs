@@ -23,15 +23,12 @@ use crate::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
 pub const DEFAULT_MIN_MS: i32 = 250;
 /// The default upper bound.
 pub const DEFAULT_MAX_MS: i32 = 5500;
-/// Pages that were not touched again for this long were not needed.
 const FORGOTTEN_MS: u32 = 15_000;
-/// The delay grows only if this many bytes, and 1 / `SHARE` of the bytes given back, are touched
-/// again.
+/// More bytes, and 1 / `SHARE` of those given back, must be touched again to lengthen the delay.
 const MANY: usize = 256 << 10;
 const SHARE: usize = 4;
 /// The delay exceeds the pause by 1 / `LONGER`, because pauses differ.
 const LONGER: i32 = 10;
-/// Looks for waiting pages in each delay, and the fewest milliseconds between two looks.
 const LOOKS: i32 = 4;
 const LOOK_MS: i32 = 250;
 
@@ -39,8 +36,7 @@ const LOOK_MS: i32 = 250;
 static DELAY: AtomicI32 = AtomicI32::new(DEFAULT_MIN_MS);
 static MIN: AtomicI32 = AtomicI32::new(DEFAULT_MIN_MS);
 static MAX: AtomicI32 = AtomicI32::new(DEFAULT_MAX_MS);
-/// Bytes given back lately, the time when the first of them were last needed, and the bytes of them
-/// that were touched again.
+/// Bytes given back lately, when the first of them were last needed, and those touched again.
 static GIVEN: AtomicUsize = AtomicUsize::new(0);
 static UNUSED_SINCE: AtomicU32 = AtomicU32::new(0);
 static TOUCHED: AtomicUsize = AtomicUsize::new(0);
@@ -129,8 +125,7 @@ fn forget() {
     TOUCHED.store(0, Ordering::Relaxed);
 }
 
-/// The delay after pages were touched again after a pause. Unchanged if no delay up to `max` would
-/// have been long enough.
+/// Unchanged if no delay up to `max` would have been long enough.
 fn longer(delay: i32, pause: u32, max: i32) -> i32 {
     let pause = i32::try_from(pause).unwrap_or(i32::MAX);
     if pause > max {

@@ -35,7 +35,6 @@ pub fn refuse_after(takes: Option<usize>) {
     mine.1.store(takes, Ordering::Relaxed);
 }
 
-/// Returns whether to refuse the take.
 pub(crate) fn is_refused() -> bool {
     of(os::thread_token()).is_some_and(|mine| {
         let left = mine.1.load(Ordering::Relaxed);

@@ -113,7 +113,6 @@ pub struct RemoteStack {
     top: AtomicPtr<Block>,
     /// An upper bound of the number of blocks on the stack.
     count: AtomicUsize,
-    /// For statistics.
     bytes: AtomicUsize,
 }
 
@@ -163,8 +162,8 @@ impl RemoteStack {
     /// call [`RemoteStack::taken`].
     #[inline]
     pub fn take(&self) -> (*mut Block, usize) {
-        // Loom finds orders by a word's last access, so it skips this look. A pusher's own look
-        // would hide it, and loom would never try a push between this look and the exchange.
+        // Loom finds orders by a word's last access: a pusher's own look would hide this one, and
+        // loom would never try a push between this look and the exchange.
         if cfg!(not(loom)) && self.is_empty() {
             return (ptr::null_mut(), 0);
         }

@@ -75,7 +75,6 @@ impl<T: Zeroed, const FIRST: usize, const SEGMENTS: usize> Segments<T, FIRST, SE
         let fresh: *mut T =
             metadata::alloc((FIRST << segment) * size_of::<T>(), align_of::<T>()).cast();
         if !fresh.is_null() {
-            // If this fails, another thread's segment serves as well.
             let _ =
                 place.compare_exchange(ptr::null_mut(), fresh, Ordering::AcqRel, Ordering::Acquire);
         }

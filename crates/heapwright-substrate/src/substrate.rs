@@ -81,7 +81,6 @@ impl Registration {
         }
     }
 
-    /// No process has this number.
     const DONE: u32 = u32::MAX;
 
     #[cold]
@@ -191,7 +190,6 @@ mod tests {
     use std::sync::mpsc;
     use std::thread;
 
-    /// Returns the child's result of `child`.
     fn forked(child: impl FnOnce() -> bool) -> bool {
         // SAFETY: the child calls only functions that need no lock of another thread, and ends.
         match unsafe { libc::fork() } {

@@ -21,13 +21,11 @@ static NOWHERE: usize = 0;
 // The crate above defines the words, but a test of this crate has no crate above.
 crate::os::tls::define_words!(NOWHERE);
 
-/// The same every time.
 pub(crate) fn sample<T>(strategy: &impl Strategy<Value = T>) -> T {
     let mut runner = TestRunner::deterministic();
     strategy.new_tree(&mut runner).unwrap().current()
 }
 
-/// A map with room for some units, and the first unit that may be used.
 pub(crate) fn units(page: usize, count: usize) -> (Fake, &'static AddressMap, usize) {
     let os = Fake::new(page, 1 << 30, None);
     let map: &'static AddressMap = Box::leak(Box::new(AddressMap::new()));

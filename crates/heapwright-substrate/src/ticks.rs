@@ -149,7 +149,6 @@ fn run(place: &Place, task: *mut (), now: u32) {
     if sync::is_interrupted() || sync::holds_all() {
         return;
     }
-    // Other threads find the time far ahead.
     let next = place.next.load(Ordering::Relaxed);
     let far = now.wrapping_add(FAR);
     if place.next.compare_exchange(next, far, Ordering::Acquire, Ordering::Relaxed).is_err() {
@@ -241,7 +240,6 @@ mod tests {
             Some((None, 1))
         );
         assert_eq!(kept.with(|value| *value), Some(2));
-        // As in the child of a process in which a thread used it.
         kept.at_it.store(GENERATION.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         assert_eq!(kept.with(|value| *value), Some(1));
         assert_eq!(kept.at_it.load(Ordering::Relaxed), 0);

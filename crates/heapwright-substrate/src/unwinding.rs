@@ -25,8 +25,8 @@ mod kept {
     type Panic = ManuallyDrop<Box<dyn Any + Send>>;
 
     std::thread_local! {
-        /// The first caught panic that has not continued yet. It needs no drop, so it exists until
-        /// the thread's very end.
+        /// The first caught panic that has not continued yet. It exists until the thread's very
+        /// end.
         static FIRST: Cell<Option<Panic>> = const { Cell::new(None) };
     }
 

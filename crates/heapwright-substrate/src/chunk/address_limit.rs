@@ -28,9 +28,7 @@ use crate::size_class::UNIT;
 
 /// At most this many absent runs, and as many cut tails.
 pub(super) const MOST_HOLES: usize = 8192;
-/// Free runs that stay mapped in any case.
 const KEPT: usize = (1 << 20) / UNIT;
-/// Free runs may keep 1 / `SHARE` of the address space that is left to others.
 const SHARE: usize = 8;
 
 impl<O: Memory + Copy> Chunk<O> {
@@ -51,14 +49,12 @@ impl<O: Memory + Copy> Chunk<O> {
         Some(Run { unit, zero: true, dense: false })
     }
 
-    /// Unmaps the free runs that exceed the heap's share of the address space left.
     pub(super) fn shed(&mut self) {
         if self.window.is_limited() {
             self.shed_all_but(KEPT.max(self.window.left_to_others() / SHARE / UNIT));
         }
     }
 
-    /// Unmaps all free runs but `keep` units.
     pub(super) fn shed_all_but(&mut self, keep: usize) {
         loop {
             let free = self.clean.units() + self.dirty.units();
@@ -88,9 +84,8 @@ impl<O: Memory + Copy> Chunk<O> {
         }
     }
 
-    /// Makes free runs absent before a request is refused for lack of writable memory
-    /// (`RLIMIT_DATA`, `vm.overcommit_memory=2`) in a generous window. Returns whether any run
-    /// became absent.
+    /// In a generous window, makes all free runs absent for lack of writable memory (`RLIMIT_DATA`,
+    /// `vm.overcommit_memory=2`). Returns whether any run became absent.
     pub(super) fn retract_free(&mut self) -> bool {
         let before = self.absent.units();
         if self.window.is_generous() {

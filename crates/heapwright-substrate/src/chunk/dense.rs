@@ -30,15 +30,14 @@ use crate::size_class::UNIT;
 pub(super) const HUGE: usize = HUGE_PAGE / UNIT;
 /// The units in use from which on dense slabs lie in regions.
 pub(super) const MANY: usize = (4 << 20) / UNIT;
-/// A region has this part of the units in use, but at least a huge page and at most `LONGEST`
-/// units. After a refusal, the heap must grow by the same part before the next try.
+/// A region has this part of the units in use: at least a huge page, at most `LONGEST`. After a
+/// refusal, the heap must grow by the same part before the next try.
 const SHARE: usize = 8;
 const LONGEST: usize = (32 << 20) / UNIT;
 
 /// A region takes fresh memory only if at most this many units are clean.
 const MOST_CLEAN: usize = (256 << 20) / UNIT;
 
-/// The units of the present region that are not taken yet.
 pub(super) struct Region {
     next: usize,
     /// The end of the opened huge page that contains `next`.
@@ -46,7 +45,6 @@ pub(super) struct Region {
     end: usize,
     /// `next` at the end of the last purge delay.
     rested: usize,
-    /// Units in use when a region last found no room.
     refused: usize,
 }
 
@@ -75,9 +73,8 @@ impl<O: Memory + Copy> Chunk<O> {
         Some(Run { unit, zero: true, dense })
     }
 
-    /// Sets a new region aside: of clean runs if one is long enough, else of fresh memory. Fresh
-    /// memory costs addresses and their page tables, so none is taken while more clean units wait
-    /// than are in use.
+    /// Fresh memory costs addresses and their page tables, so a region takes none while more clean
+    /// units wait than are in use.
     fn begin_region(&mut self) -> Option<()> {
         let again = self.region.refused + self.region.refused / SHARE;
         if self.taken < MANY.max(again) || !os::HAS_HUGE_PAGES || !self.huge_pages {
@@ -99,8 +96,7 @@ impl<O: Memory + Copy> Chunk<O> {
         (base + unit).next_multiple_of(HUGE) - (base + unit)
     }
 
-    /// Takes up to `units` units of the clean run at `from`. The run has at least two huge pages
-    /// less one unit, so one huge page fits.
+    /// The clean run at `from` has at least two huge pages less one unit, so one huge page fits.
     fn region_of_clean(&mut self, from: usize, units: usize) -> (usize, usize) {
         let pad = self.pad(from);
         let units = units.min((RunIndex::length(self.map, from) - pad) / HUGE * HUGE);
@@ -125,7 +121,6 @@ impl<O: Memory + Copy> Chunk<O> {
         Some((from + pad, units))
     }
 
-    /// Opened units that are not taken. They are in memory.
     pub(super) fn opened_units(&self) -> usize {
         self.region.opened - self.region.next
     }
@@ -147,7 +142,6 @@ impl<O: Memory + Copy> Chunk<O> {
         }
     }
 
-    /// Gives up the rest of the region, because all memory is needed.
     pub(super) fn end_region(&mut self, now: u32) {
         self.close_region(now);
         let Region { next, end, .. } = core::mem::replace(&mut self.region, Region::none());

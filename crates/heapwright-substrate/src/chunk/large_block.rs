@@ -24,7 +24,6 @@ use crate::size_class::UNIT;
 use crate::sync::atomic::{Ordering, fence};
 use crate::unit_record::Record;
 
-/// See above.
 const CUT: usize = 1 << (usize::BITS - 1);
 
 /// Bytes of the record's large block that the program may use.
@@ -76,7 +75,6 @@ fn change_usable(unit: usize, usable: usize) -> bool {
     mended
 }
 
-/// [`set_usable`] for fewer bytes, under the lock.
 pub(super) fn set_usable_locked(record: &Record, usable: usize) {
     // A cut block keeps its earlier size.
     if record.usable.load(Ordering::Relaxed) & CUT == 0 {
@@ -85,7 +83,7 @@ pub(super) fn set_usable_locked(record: &Record, usable: usize) {
 }
 
 impl<O: Memory + Copy> Chunk<O> {
-    /// Returns whether there was a tail. Takes time in proportion to the window.
+    /// Takes time in proportion to the window.
     pub(super) fn cut_tails(&mut self) -> bool {
         if !self.window.is_limited() {
             return false;
@@ -107,7 +105,6 @@ impl<O: Memory + Copy> Chunk<O> {
         let size = record.units.load(Ordering::Relaxed) as usize * UNIT;
         let used = record.usable.load(Ordering::Relaxed);
         if used >= size || record.heap.load(Ordering::Relaxed) == HARDENED {
-            // The tail is missing, or cut already, or a guard.
             return;
         }
         let cut =
@@ -125,7 +122,6 @@ impl<O: Memory + Copy> Chunk<O> {
         }
     }
 
-    /// False: the kernel refuses.
     pub(super) fn mend_tail(&mut self, unit: usize) -> bool {
         let record = self.map.record(unit);
         let used = record.usable.load(Ordering::Relaxed);

@@ -12,7 +12,6 @@
 use super::waited;
 use crate::purge_delay;
 
-/// Parts of the longest delay.
 const PARTS: usize = 4;
 
 pub(super) struct LowWater {
@@ -37,8 +36,6 @@ impl LowWater {
         }
     }
 
-    /// At the end of a part of `delay` milliseconds: the units that were not needed for the whole
-    /// delay.
     pub(super) fn due(&mut self, now: u32, delay: i32, dirty: usize) -> Option<usize> {
         let part = purge_delay::interval(delay);
         if waited(self.since, now) < part {
@@ -63,14 +60,12 @@ mod tests {
     proptest! {
         #![proptest_config(crate::testing::cases(500))]
 
-        /// Not too early, and soon after the delay.
         #[test]
         fn what_is_not_needed_is_due_in_time(
             delay in prop::sample::select(vec![0, 20, 250, 500, 1000, 2000, 6500]),
             steps in prop::collection::vec((1..200_u32, 0..100_usize), 1..400),
         ) {
             let mut low = LowWater::new();
-            // Each time, and the number of dirty units from then on.
             let mut history = vec![(0, 0)];
             let mut now = 10_000;
             for (wait, dirty) in steps {

@@ -53,8 +53,7 @@ use window::Window;
 
 /// Dirty units that may wait: this many, plus twice the number of units in use.
 const ALLOWANCE: usize = (256 << 20) / UNIT;
-/// Dirty units that may wait while the heap grows by short runs: this many, plus a quarter of the
-/// units in use.
+/// The same while the heap grows by short runs: this many, plus a quarter of the units in use.
 const FEW: usize = (32 << 20) / UNIT;
 /// Units of a long run: 1 MiB. While the heap grows by a long run, this much may wait: the larger
 /// of 2 MiB and a 32nd of the run, plus an eighth of the other units in use.
@@ -105,7 +104,6 @@ pub struct Chunk<O: 'static> {
     dirty: RunIndex,
     clean: RunIndex,
     absent: RunIndex,
-    /// The number of large blocks whose tails are cut off.
     cut: usize,
     /// Dirty runs, newest first.
     queue: UnitList<ByOwner>,
@@ -113,10 +111,8 @@ pub struct Chunk<O: 'static> {
     taken: usize,
     /// The most units that were in use when another run was requested.
     most_taken: usize,
-    /// The fewest dirty units in the last delay.
     low: LowWater,
-    /// `due`: dirty units that the program did not need for a whole delay. `owed`: the part of them
-    /// that is due because the heap grew.
+    /// `due`: dirty units that were not needed for a whole delay. `owed`: those due to growth.
     due: usize,
     owed: usize,
     /// How long the due units had not been needed, in ms, and the time of the last `expire`.
@@ -192,8 +188,8 @@ impl<O: Memory + Copy> Chunk<O> {
         fresh == units
     }
 
-    /// Makes up to `fresh` dirty units due if many wait. The heap just took a run of `units` units,
-    /// of which `fresh` have no pages, because no dirty run could serve it.
+    /// Makes up to `fresh` dirty units due if many wait: no dirty run could serve the run just
+    /// taken.
     fn pay_for_growth(&mut self, units: usize, fresh: usize) {
         let few = if units < LONG {
             FEW + self.taken / 4
@@ -215,7 +211,6 @@ impl<O: Memory + Copy> Chunk<O> {
         self.due = self.due.max(self.owed);
     }
 
-    /// Returns whether any units were owed.
     fn pay(&mut self, units: usize) -> bool {
         let is_owed = self.owed > 0;
         self.owed = self.owed.saturating_sub(units);
@@ -248,7 +243,6 @@ impl<O: Memory + Copy> Chunk<O> {
         }
     }
 
-    /// Cuts `units` units off the front of the free run at `unit`.
     fn split(&mut self, unit: usize, units: usize, state: State) {
         if state == State::Dirty {
             let stamp = self.map.record(unit).stamp.load(Ordering::Relaxed);
@@ -280,8 +274,7 @@ impl<O: Memory + Copy> Chunk<O> {
     }
 
     /// Joins one of the longest dirty runs, its free neighbours and units behind the frontier into
-    /// a long run. So the pages of a buffer serve the longer buffer that follows it. `None`:
-    /// nothing can be joined, or the kernel is to zero the whole run.
+    /// a long run. So the pages of a buffer serve the longer buffer that follows it.
     fn take_joined(&mut self, units: usize, want: Want) -> Option<Run> {
         if units < LONG || want.is_zero_by_kernel(units) {
             return None;
@@ -299,8 +292,8 @@ impl<O: Memory + Copy> Chunk<O> {
         self.join(last, units)
     }
 
-    /// Takes a run of `units` units that contains the free run at `unit` or its front. Other parts
-    /// are adjacent free runs, and units that were never used.
+    /// Takes a run of `units` units from the free run at `unit`, its free neighbours and fresh
+    /// units.
     fn join(&mut self, unit: usize, units: usize) -> Option<Run> {
         let end = self.reach(unit, units);
         let mut first = unit;
@@ -323,7 +316,6 @@ impl<O: Memory + Copy> Chunk<O> {
         Some(Run { unit: start, zero: clean == units, dense: false })
     }
 
-    /// The end of the adjacent free runs from `unit` on. Stops at `units` units.
     fn reach(&self, unit: usize, units: usize) -> usize {
         let mut end = unit;
         for _ in 0..HOPS {
@@ -336,7 +328,7 @@ impl<O: Memory + Copy> Chunk<O> {
         end
     }
 
-    /// Makes a clean run of `units` units at `end`, if `end` is the frontier.
+    /// Works only if `end` is the frontier.
     fn lengthen(&mut self, end: usize, units: usize) -> bool {
         if units == 0 {
             return true;
@@ -349,8 +341,7 @@ impl<O: Memory + Copy> Chunk<O> {
         lengthened
     }
 
-    /// Takes `units` units at `start` out of adjacent free runs. The first of these begins at
-    /// `first`.
+    /// The first of these runs begins at `first`.
     fn take_range(&mut self, first: usize, start: usize, units: usize) {
         let (mut at, end) = (first, start + units);
         while at < end {
@@ -358,7 +349,6 @@ impl<O: Memory + Copy> Chunk<O> {
             let (_, state) = self.free_beside(at, false).expect("a free run");
             let next = at + length;
             if next <= start {
-                // Before the range.
             } else if at >= start {
                 self.split(at, length.min(end - at), state);
             } else if state == State::Dirty {
@@ -452,7 +442,6 @@ impl<O: Memory + Copy> Chunk<O> {
         }
     }
 
-    /// Returns the next newer run.
     fn unqueue(&mut self, unit: usize) -> Option<usize> {
         let newer = self.queue.before(self.map, unit);
         if self.oldest == unit {
@@ -462,8 +451,7 @@ impl<O: Memory + Copy> Chunk<O> {
         newer
     }
 
-    /// If dirty units are due, takes the oldest dirty run, or its end, out of all indexes. Units
-    /// are due if they were not needed for `delay` milliseconds, or if too many are dirty. The tags
+    /// Takes the oldest dirty run, or its end, out of all indexes, if dirty units are due. The tags
     /// of a detached run state 0 units, so no run merges with it.
     fn expire(&mut self, now: u32, delay: i32) -> Option<(usize, usize)> {
         if delay < 0 {
@@ -481,7 +469,6 @@ impl<O: Memory + Copy> Chunk<O> {
         self.detach_oldest(due)
     }
 
-    /// At most `most` units.
     fn detach_oldest(&mut self, most: usize) -> Option<(usize, usize)> {
         if self.oldest == 0 || most == 0 {
             return None;
@@ -531,7 +518,6 @@ impl<O: Memory + Copy> Chunk<O> {
         }
     }
 
-    /// A detached run needs no lock.
     fn purge_run(map: &AddressMap, os: &impl Memory, (unit, units): (usize, usize)) -> bool {
         // SAFETY: the run is free, committed, and detached or under the lock: no other thread uses
         // it.
@@ -546,7 +532,6 @@ impl<O: Memory + Copy> Chunk<O> {
         }
     }
 
-    /// Purges all dirty units but `keep`, under the lock, so that all runs merge.
     fn purge_all(&mut self, keep: usize) -> usize {
         let mut purged = 0;
         let os = self.window.os();
@@ -591,7 +576,6 @@ impl<O: Memory + Copy> Chunk<O> {
     }
 }
 
-/// Dirty units that may wait beside a long run of `units` units and `others` units in use.
 fn few_beside(units: usize, others: usize) -> usize {
     FEW_BESIDE_LONG.max(units / PART_OF_LONG) + others / PART_OF_OTHERS
 }

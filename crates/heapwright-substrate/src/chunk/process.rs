@@ -19,17 +19,13 @@ use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Guard, Lock};
 use crate::ticks;
 
-/// The most expired runs that one caller purges.
 const PURGES: usize = 4;
-/// The most expired runs that the caller of a tick purges.
 const PURGES_A_TICK: usize = 32;
 
 pub(super) static CHUNK: Lock<Chunk<System>> = Lock::new(Chunk::closed(SYSTEM, &MAP));
 
-/// 0: none.
 static REFUSED_AT: AtomicU32 = AtomicU32::new(0);
 const RETRY_MS: i32 = 2000;
-/// Bytes given back so far.
 static PURGED: AtomicU64 = AtomicU64::new(0);
 
 /// Opens the process's window, once: at most `most` bytes. `scattered`: window and tables lie at
@@ -94,7 +90,6 @@ pub fn take(
         return None;
     }
     let padded = units.checked_add(align_units - 1).filter(|&padded| padded < MAX_UNITS)?;
-    // Huge pages do not serve memory that soon goes back, or that may exceed the memory limit.
     let has_no_use =
         || purge_delay::purge_delay() == Some(0) || memory_limit::nearness() >= Nearness::Near;
     let want = if want == Want::Dense && has_no_use() { Want::Any } else { want };
@@ -145,8 +140,7 @@ pub fn take(
     Some(run)
 }
 
-/// Purges the owed units now if a run of `units` units, just taken, is long: the program may fill
-/// it before its next slow path.
+/// Purges the owed units after a long run: the program may fill it before its next slow path.
 fn pay_at_once(mut chunk: Guard<'static, Chunk<System>>, units: usize) {
     if units < LONG || chunk.owed == 0 {
         return;
@@ -247,7 +241,6 @@ pub fn shorten(unit: usize, units: usize, keep: usize, usable: usize) {
     purge_expired(chunk, now, PURGES);
 }
 
-/// Each run is purged with the lock released.
 fn purge_expired(mut chunk: Guard<'static, Chunk<System>>, now: u32, most: usize) {
     WAITING.store(chunk.waiting(), Ordering::Relaxed);
     if is_refused(now) {
@@ -276,7 +269,6 @@ fn is_refused(now: u32) -> bool {
     refused != 0 && waited(refused, now) < RETRY_MS
 }
 
-/// Returns whether the kernel took the pages.
 fn purge_detached(
     chunk: Guard<'static, Chunk<System>>,
     run: (usize, usize),

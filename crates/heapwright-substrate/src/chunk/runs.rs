@@ -21,7 +21,6 @@ use crate::unit_list::{BySize, UnitList};
 
 const EXACT: usize = 16;
 const BINS: usize = EXACT + (24 - 4 + 1) * 4;
-/// The most runs of the request's own bin that a search reads.
 const LOOKS: usize = 8;
 
 const fn bin_of(units: usize) -> usize {
@@ -68,7 +67,6 @@ impl RunIndex {
         self.units
     }
 
-    /// The length of the run that begins or ends at `unit`.
     pub(super) fn length(map: &AddressMap, unit: usize) -> usize {
         map.record(unit).units.load(Ordering::Relaxed) as usize
     }
@@ -86,7 +84,6 @@ impl RunIndex {
         self.runs += 1;
     }
 
-    /// Returns the run's length.
     pub(super) fn remove(&mut self, unit: usize) -> usize {
         let units = Self::length(self.map, unit);
         let bin = bin_of(units);

@@ -56,10 +56,8 @@ proptest! {
     }
 }
 
-/// Refuses another call each time, until no call is left to refuse.
 fn refuse_each_call(refuse: fn(&Fake, u64)) {
     let scripts = sample(&prop::collection::vec(prop::collection::vec(op(), 36), 2));
-    // Growth, with a foreign mapping in the way of a piecewise window.
     let growth =
         [20, 30, 8, 12, 40, 3].map(|units| Op::Take { units, want_zero: true, hard: true });
     let in_the_way = Op::Foreign { at: window::PIECE + 2, units: 5 };
@@ -74,7 +72,6 @@ fn refuse_each_call(refuse: fn(&Fake, u64)) {
     }
 }
 
-/// Returns whether the refused call was made.
 fn refuses_call(space: Space, page: usize, ops: &[Op], refuse: fn(&Fake, u64), call: u64) -> bool {
     let mut world = World::closed(space, page);
     refuse(&world.os, call);

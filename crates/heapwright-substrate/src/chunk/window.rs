@@ -24,16 +24,13 @@ use crate::os::{self, Memory};
 use crate::size_class::{UNIT, UNIT_SHIFT};
 use crate::unit_record::Record;
 
-/// The smallest useful window, in bytes.
 const MIN_SPAN: usize = 1 << 20;
 /// The fewest units that a piecewise window reserves at a time.
 pub(super) const PIECE: usize = 16;
 /// The first and the largest commit step, in units.
 const FIRST_STEP: usize = 16;
 const MAX_STEP: usize = 512;
-/// The number of places that are tried for a piecewise window.
 const TRIES: usize = 32;
-/// The number of pieces behind foreign mappings that a piecewise window tries.
 const HOPS: usize = 64;
 /// Rounded up to a power of two.
 fn units(bytes: usize) -> usize {
@@ -111,7 +108,6 @@ impl Side {
     }
 }
 
-/// The bounds are in units.
 pub(super) struct Window<O: 'static> {
     os: O,
     map: &'static AddressMap,
@@ -131,7 +127,6 @@ pub(super) struct Window<O: 'static> {
     returned: usize,
     /// Whether the whole span is reserved, with the gap between table and base.
     generous: bool,
-    /// Whether the whole table is readable.
     exposed: bool,
 }
 
@@ -156,7 +151,6 @@ pub(super) unsafe fn note_records(at: *mut u8, size: usize) {
     unsafe { os::keep_out_of_dumps(at, size) };
 }
 
-/// The number of random places that are tried for a reservation.
 const PLACES: usize = 16;
 
 /// Reserves `size` bytes at a random multiple of `align` in the lower 46 bits of the address space,
@@ -211,7 +205,6 @@ impl<O: Memory> Window<O> {
         if self.exposed { self.span } else { self.committed }
     }
 
-    /// Reserves the window: at most `most` bytes. False: there is no room.
     pub(super) fn open(&mut self, most: usize, scattered: bool) -> bool {
         debug_assert!(self.span == 0);
         let limit = self.os.address_space_limit();
@@ -280,7 +273,6 @@ impl<O: Memory> Window<O> {
         true
     }
 
-    /// Random places: no distance between them is known.
     fn open_scattered(&mut self, span: usize) -> bool {
         let page = self.os.page_size();
         let (records_size, bitmaps_size) = self.sides_of(span);
@@ -330,8 +322,8 @@ impl<O: Memory> Window<O> {
         }
     }
 
-    /// Becomes piecewise: gives up uncommitted reservations, which count against the limit. The
-    /// tables keep room for `most` bytes of units.
+    /// Becomes piecewise: uncommitted reservations count against the limit. The tables keep room
+    /// for `most` bytes of units.
     pub(super) fn give_up_reserve(&mut self, most: usize) {
         if !os::TABLE_ADJACENT || self.span == 0 || !self.generous {
             return;
@@ -343,8 +335,6 @@ impl<O: Memory> Window<O> {
                 return;
             }
         }
-        // Foreign mappings come close to these tables. So each table keeps as much as it can need
-        // within the limit.
         let likely = units(most).clamp(self.committed, self.span);
         for side in [&mut self.table, &mut self.records, &mut self.bitmaps] {
             let keep = side.need(&self.os, likely).max(side.committed);
@@ -418,8 +408,7 @@ impl<O: Memory> Window<O> {
         self.map.place(base, table.cast(), side.cast(), self.bitmaps.at);
     }
 
-    /// Moves the frontier over `units` units and makes them writable. `None`: the frontier stays,
-    /// but the reservation and the committed part may have grown.
+    /// `None`: the frontier stays, but the reservation and the committed part may have grown.
     pub(super) fn advance(&mut self, units: usize) -> Option<Advance> {
         let mut skipped = None;
         if units > self.reserved - self.frontier {
@@ -438,7 +427,6 @@ impl<O: Memory> Window<O> {
         Some(Advance { unit, skipped })
     }
 
-    /// Does this only if the frontier is at `end`. Returns whether it did.
     pub(super) fn advance_in_place(&mut self, end: usize, units: usize) -> bool {
         let fits = end == self.frontier
             && (units <= self.reserved - end || self.reserve_next(units))
@@ -464,9 +452,8 @@ impl<O: Memory> Window<O> {
         false
     }
 
-    /// Reserves `units` units further on in the span, makes them writable and moves the frontier
-    /// there. The range between stays foreign. The unused part of the earlier reservation becomes
-    /// writable, too, and is returned as skipped.
+    /// Reserves `units` units further on and moves the frontier there. The range between stays
+    /// foreign. The rest of the earlier reservation becomes writable, and is returned as skipped.
     fn hop(&mut self, units: usize) -> Option<Option<(usize, usize)>> {
         let size = units.next_multiple_of(PIECE);
         let mut distance = PIECE;
@@ -559,8 +546,7 @@ impl<O: Memory> Window<O> {
         gone
     }
 
-    /// Maps again what [`Window::give_back`] gave back. The memory reads as zero. False: there is
-    /// no address space, or a foreign mapping is there; the memory stays gone.
+    /// Undoes [`Window::give_back`]; the memory reads as zero. False: the memory stays gone.
     pub(super) fn get_back(&mut self, at: *mut u8, size: usize) -> bool {
         let got = if self.generous { at } else { self.os.reserve_at(at.addr(), size) };
         if got.is_null() {

@@ -77,7 +77,6 @@ impl Default for Config {
     }
 }
 
-/// `None`: a debug heap has no such option.
 pub(super) fn set(config: &mut Config, name: &[u8], value: &[u8]) -> Option<Result<(), Wrong>> {
     let wrong = match (name, value) {
         (b"traces", value) => match number(value) {

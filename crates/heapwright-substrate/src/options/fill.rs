@@ -98,7 +98,6 @@ impl Fill {
     }
 }
 
-/// `None`: `name` is another option.
 pub(super) fn set(fill: &mut Fill, name: &[u8], value: &[u8]) -> Option<Result<(), Wrong>> {
     if name != b"fill" {
         return None;

@@ -87,7 +87,6 @@ impl Leaks {
     };
 }
 
-/// `None`: leak checks have no such option.
 pub(super) fn set(leaks: &mut Leaks, name: &[u8], value: &[u8]) -> Option<Result<(), Wrong>> {
     match (name, value) {
         (b"leaks", b"exit") => leaks.at_exit = true,

@@ -286,8 +286,6 @@ fn parse(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) -> Options {
     options
 }
 
-/// Complains about the options without effect in this mode. Fast mode with guards (`guard=sample`)
-/// has the options of guards.
 #[cfg(feature = "debug")]
 fn without_debugging(text: &[u8], options: &Options, mut complain: impl FnMut(&[u8], Wrong)) {
     let (has_guards, is_hardened) = (options.guards != 0, options.hardening != Hardening::Off);
@@ -508,7 +506,6 @@ pub fn get() -> &'static Options {
     unsafe { &*LOADED.0.get() }
 }
 
-/// The caller holds the lock.
 fn load() {
     let is_given = os::has_variable(b"HEAPWRIGHT") && !os::is_privileged();
     let default = os::default_options();
@@ -519,8 +516,6 @@ fn load() {
     READY.store(true, Ordering::Release);
 }
 
-/// Reads the options that the library was built with, then those of the environment. Later ones
-/// win.
 #[cold]
 #[inline(never)]
 fn load_given(default: &[u8], is_given: bool) {
@@ -570,8 +565,7 @@ fn load_given(default: &[u8], is_given: bool) {
     unsafe { *LOADED.0.get() = options };
 }
 
-/// An option that only the preloaded library can honour: its name, a test for it, and a function
-/// that unsets it.
+/// The name of an option that only the preloaded library has, a test for it, and a reset.
 #[cfg(not(feature = "interpose"))]
 type Unsupported = (&'static str, fn(&Options) -> bool, fn(&mut Options));
 #[cfg(not(feature = "interpose"))]
@@ -591,7 +585,6 @@ const UNSUPPORTED: &[Unsupported] = &[
     ("growth=on", |o| o.debugs && o.leaks.growth, |o| o.leaks.growth = false),
 ];
 
-/// A bit for each of [`UNSUPPORTED`].
 #[cfg(not(feature = "interpose"))]
 static ASKED_FOR: AtomicUsize = AtomicUsize::new(0);
 

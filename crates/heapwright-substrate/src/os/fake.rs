@@ -27,7 +27,6 @@ use super::{Memory, System};
 #[derive(Clone, Copy)]
 pub struct Fake(&'static State);
 
-/// Where the next fake with a limit reserves.
 static FAR: AtomicUsize = AtomicUsize::new(0x2000_0000_0000);
 const FAR_APART: usize = 16 << 30;
 
@@ -146,8 +145,6 @@ impl Memory for Fake {
         }
         let align = align.max(self.0.page);
         if self.0.limit.is_some() {
-            // A piecewise window is made beside its first reservation. Other threads have no
-            // mappings at `FAR`, unless addresses are few.
             let at = FAR.fetch_add(FAR_APART, Ordering::Relaxed);
             let got = self.note(System.reserve_at(at.next_multiple_of(align), size), size);
             if !got.is_null() {

@@ -44,7 +44,7 @@ pub enum Sandbox {
     Strict,
 }
 
-/// The low byte is the sandbox. The rest counts the times that a thread began to enter a sandbox.
+/// The low byte is the sandbox; above it, a count of entries.
 struct SandboxWord(AtomicU32);
 
 static SANDBOX: SandboxWord = SandboxWord(AtomicU32::new(Sandbox::Open as u32));
@@ -72,7 +72,6 @@ impl SandboxWord {
         }
     }
 
-    /// The process never leaves a stricter sandbox.
     fn enter(&self, sandbox: Sandbox) -> SandboxEntry {
         let mut word = self.0.load(Ordering::SeqCst);
         loop {
@@ -86,8 +85,6 @@ impl SandboxWord {
         }
     }
 
-    /// The kernel has refused the sandbox. If another thread began to enter one since, the word
-    /// stays.
     fn leave(&self, entry: SandboxEntry) {
         let entries = entry.word - entry.word % Self::ONE_ENTRY;
         let before = entries | entry.before.max(Sandbox::Expected) as u32;

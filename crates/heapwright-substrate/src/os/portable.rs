@@ -619,8 +619,7 @@ pub mod tls {
         static LOCKS: Cell<usize> = const { Cell::new(0) };
     }
 
-    /// The address of the words. They have no destructor, so they stay valid at the end of a
-    /// thread.
+    /// The address of the words, which have no destructor.
     pub(super) fn token() -> usize {
         FAST.with(|cell| ptr::from_ref(cell).addr())
     }

@@ -62,7 +62,6 @@ mod made {
     }
 
     impl<T: Place> Common<T> {
-        /// `None`: the thread has no number yet.
         #[inline(always)]
         fn number(by_cpu: bool) -> Option<usize> {
             if by_cpu { Some(per_cpu::cpu()) } else { thread_index::shared() }
@@ -100,7 +99,6 @@ mod made {
             Some(held)
         }
 
-        /// Does nothing if another thread does so.
         #[cold]
         #[inline(never)]
         fn grow(&self) {
@@ -134,7 +132,6 @@ mod made {
     /// The shared objects of all owners of one type.
     pub struct Family<T: 'static> {
         all: Recycled<Common<T>>,
-        /// Owners whose locks the current fork holds.
         held: AtomicUsize,
     }
 
@@ -232,7 +229,6 @@ mod loom_tests {
             owner
         }
 
-        /// As in `Common::enter`.
         fn work(&self, number: usize) {
             let count = self.shared.count();
             let current = self.shared.slot(if number < count { number } else { number % count });

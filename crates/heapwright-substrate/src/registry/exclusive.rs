@@ -30,7 +30,6 @@ pub trait Member: Sized {
 
 struct Abandoned<T> {
     first: *mut T,
-    /// Null: the first.
     next_visit: *mut T,
 }
 

@@ -69,12 +69,10 @@ mod model {
         PerCpu(usize),
     }
 
-    /// The default number of shared objects.
     const DEFAULT_MOST: usize = 32;
 
     const UNKNOWN: usize = usize::MAX;
 
-    /// 0: none.
     static SHARED: AtomicUsize = AtomicUsize::new(UNKNOWN);
     /// Written before the number of shared objects.
     static BY_CPU: AtomicBool = AtomicBool::new(false);
@@ -106,14 +104,12 @@ mod model {
     #[cold]
     fn begin() -> usize {
         let (most, by_cpu) = match options::get().cache {
-            // An owner keeps little for each thread, and finds it in constant time.
             CacheModel::Auto | CacheModel::Exclusive => (0, false),
             CacheModel::Shared(0) => (os::cpus().min(DEFAULT_MOST), false),
             CacheModel::Shared(most) => (most, false),
             CacheModel::PerCpu => (rseq::possible_cpus().min(MOST), true),
         };
         BY_CPU.store(by_cpu, Ordering::Relaxed);
-        // Another thread may have been first, and the number may be raised already.
         let first = SHARED.compare_exchange(UNKNOWN, most, Ordering::AcqRel, Ordering::Acquire);
         first.map_or_else(|now| now, |_| most)
     }

@@ -43,6 +43,5 @@ fn first_cpu() -> usize {
 /// The slot of the calling thread's CPU.
 #[inline]
 pub fn mine<T, F, const MOST: usize>(all: &Shared<T, F, MOST>) -> &'static Slot<T, F> {
-    // The remainder serves a CPU that was not possible when the objects were made.
     all.nearest(cpu())
 }

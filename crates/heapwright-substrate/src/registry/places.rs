@@ -48,7 +48,6 @@ pub unsafe trait Place: Send + Sync + Sized + 'static {
     fn family() -> &'static Family<Self>;
 }
 
-/// A thread's place, on cache lines of its own.
 #[repr(C, align(64))]
 struct OwnPlace<T>(T);
 
@@ -103,7 +102,6 @@ impl<T: Place, const BLOCKS: usize> Places<T, BLOCKS> {
     #[inline(always)]
     pub fn exclusive(&self) -> Option<&T> {
         let index = thread_index::exclusive();
-        // Without an index, the number is in no block.
         let block = self.blocks.get(index / in_block::<T>())?;
         let block = NonNull::new(block.load(Ordering::Acquire))?;
         // SAFETY: a block has this number of places.
@@ -143,7 +141,6 @@ impl<T: Place, const BLOCKS: usize> Places<T, BLOCKS> {
         }
     }
 
-    /// The thread takes an index if it has none.
     fn take_place(&self) -> Option<&T> {
         if thread_index::exclusive() >= MOST_THREADS {
             thread_index::take()?;

@@ -38,7 +38,6 @@ const POLL: u16 = 1 << 15;
 const TAKES: Ordering = Ordering::Acquire;
 const GIVES: Ordering = Ordering::Release;
 
-/// Returns whether the lock was free.
 #[inline(always)]
 fn set(state: &AtomicU32) -> bool {
     #[cfg(not(loom))]
@@ -49,12 +48,10 @@ fn set(state: &AtomicU32) -> bool {
     state.compare_exchange(FREE, HELD, TAKES, Ordering::Relaxed).is_ok()
 }
 
-/// The tries of a waiter before it sleeps.
 const SPINS: u32 = 100;
 #[cfg(not(loom))]
 const NAP_NS: u64 = 1_000_000;
-/// If more threads sleep, a sleep is up to this many times longer, because the wake-ups of a
-/// thousand sleepers would leave no time for other threads.
+/// If more threads sleep, a sleep is up to this many times longer: the wake-ups cost time.
 #[cfg(not(loom))]
 const MOST_NAPS: u64 = 64;
 /// A waiter gives up after this contention of a lock.
@@ -222,7 +219,6 @@ impl<T, F> Slot<T, F> {
         unsafe { &*slot }
     }
 
-    /// False: the lock was contended for too long.
     #[cfg(not(loom))]
     fn wait(&self) -> bool {
         for _ in 0..SPINS {
@@ -302,7 +298,6 @@ fn holds_all() -> bool {
     false
 }
 
-/// See `sync::is_interrupted`.
 fn is_interrupted() -> bool {
     #[cfg(not(loom))]
     return crate::sync::is_interrupted();
@@ -402,7 +397,6 @@ impl<T, F, const MOST: usize> Shared<T, F, MOST> {
     #[inline(always)]
     pub fn nearest(&self, number: usize) -> &'static Slot<T, F> {
         let count = self.count();
-        // A division of 32 bits is shorter.
         let remainder = || (number as u32 % count as u32) as usize;
         self.slot(if number < count { number } else { remainder() })
     }

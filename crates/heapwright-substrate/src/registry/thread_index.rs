@@ -89,7 +89,6 @@ mod thread {
     const _: () = assert!(MOST_THREADS < ENDED && MOST < HALF);
 
     static ALL: Indices<{ MOST_THREADS / 64 }> = Indices::new();
-    /// The number of holders that each index has had.
     static HOLDERS: [AtomicU32; MOST_THREADS] = [const { AtomicU32::new(0) }; MOST_THREADS];
 
     /// A number that changes when another thread takes the index.
@@ -99,7 +98,6 @@ mod thread {
         HOLDERS[index].load(Ordering::Relaxed)
     }
 
-    /// A `fn(usize)`, or null.
     #[cfg(feature = "debug")]
     static WHEN_RELEASED: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
 
@@ -143,8 +141,7 @@ mod thread {
     /// cannot report the thread's end.
     #[cold]
     pub fn take() -> Option<usize> {
-        // The request to hear of threads' ends is made once. It takes no lock, which a fork would
-        // have to hold. During the request, other threads get no index.
+        // A lock would have to be held by forks. While the first thread asks, others get no index.
         const ASKING: u8 = 1;
         const WATCHED: u8 = 2;
         const UNWATCHED: u8 = 3;

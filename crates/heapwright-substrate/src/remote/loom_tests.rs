@@ -17,7 +17,6 @@ use super::*;
 struct Owner {
     stack: RemoteStack,
     ownership: Ownership,
-    /// Drained blocks.
     home: AtomicUsize,
 }
 
@@ -44,7 +43,6 @@ fn push(owner: &Owner, n: usize) {
     unsafe { owner.stack.push(head, tail, n, 16 * n) };
 }
 
-/// Only the holder of the ownership calls this.
 fn drain(owner: &Owner) {
     let (mut block, bound) = owner.stack.take();
     let mut found = 0;
@@ -72,7 +70,6 @@ fn leave(owner: &Owner) {
     }
 }
 
-/// The owner may have ended.
 fn free_late(owner: &Owner, n: usize) {
     push(owner, n);
     if owner.ownership.needs_drainer() && owner.ownership.try_claim() {

@@ -55,11 +55,9 @@ struct World {
     states: Vec<State>,
     /// Pages of `CARVE` bytes that were given back and not used since.
     purged: BTreeSet<usize>,
-    /// The time at which slots were last taken or put back.
     stamp: u32,
 }
 
-/// Under Miri, only some bytes are compared.
 fn is_all(bytes: &[u8], byte: u8) -> bool {
     let step = if cfg!(miri) { bytes.len() / 4 + 1 } else { 1 };
     bytes.iter().step_by(step).chain(bytes.last()).all(|&b| b == byte)
@@ -90,7 +88,6 @@ impl World {
         size_class::size(self.class)
     }
 
-    /// Returns for each slot whether the slab accepted it, and whether to settle the slab.
     fn visit(&self, slots: &[usize]) -> (Vec<bool>, bool) {
         let way = WayBack::of(self.map, self.class, self.stamp);
         // SAFETY: the world's own slab, of this class.
@@ -158,7 +155,6 @@ impl World {
             return;
         };
         assert!(chain.count > 0 && chain.count <= untouched.len().min(most.max(1)));
-        // The slots do not pass the page in which the first of them ends.
         let end = (untouched[0] + chain.count) * self.size();
         let first_end = (untouched[0] + 1) * self.size();
         assert!(end <= first_end.next_multiple_of(CARVE), "carved beyond a page");
@@ -214,7 +210,6 @@ impl World {
             at < end && slots.into_iter().all(|slot| self.states[slot] != State::Out)
         };
         let mut idle: Vec<usize> = (0..UNIT).step_by(page).filter(|&at| idle(at)).collect();
-        // If less than a page was returned, the purge does not look.
         if self.count(State::Returned) * self.size() < page {
             idle.clear();
         }
@@ -269,7 +264,6 @@ impl World {
         }
     }
 
-    /// Nothing of the old slab may be left.
     fn finish(mut self) {
         self.slab().clear();
         self.class = (self.class + 13) % CLASSES;
@@ -311,7 +305,6 @@ fn every_class_keeps_account_of_every_slot() {
     }
 }
 
-/// Slots that are out stay, and all other pages go.
 #[test]
 #[cfg_attr(miri, ignore = "every class with every page size")]
 fn no_class_loses_what_is_out_when_pages_are_given_back() {
@@ -392,7 +385,6 @@ fn slots_are_drawn_once_in_every_class() {
         }
         assert!(world.is_refused(capacity), "beyond the end");
         assert!(slab.is_empty() && slab.free() == capacity);
-        // Drawn slots have their pages, which can go back again.
         let all = slab.purge(&world.os);
         out.clear();
         assert_eq!(draw(1, &mut out), 1);

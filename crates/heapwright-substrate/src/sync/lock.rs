@@ -54,7 +54,6 @@ const FREE: u32 = 0;
 const HELD: u32 = 1;
 const CONTENDED: u32 = 2;
 
-/// The tries of a waiter before it sleeps.
 const SPINS: u32 = 60;
 
 /// A mutual-exclusion lock around `T`.

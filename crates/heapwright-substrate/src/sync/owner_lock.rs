@@ -34,7 +34,6 @@ pub struct OwnerLock {
     inner: Lock<()>,
 }
 
-/// How often a waiting visitor looks whether the owner is still in.
 #[cfg(not(loom))]
 const PATIENCE: usize = 1000;
 
@@ -226,7 +225,6 @@ fn light() {
     fence(Ordering::SeqCst);
 }
 
-/// False: the kernel refuses.
 fn heavy() -> bool {
     #[cfg(not(loom))]
     if VISITORS_FENCE.load(Ordering::Relaxed) {

@@ -34,7 +34,6 @@ proptest! {
     ) {
         let (os, map, first) = units(4096, 61);
         let list: UnitList<BySize> = UnitList::new();
-        // The same units in another list, through their other links.
         let other: UnitList<ByOwner> = UnitList::new();
         let mut model = VecDeque::new();
         for (unit, op) in (first..).zip(&ops) {

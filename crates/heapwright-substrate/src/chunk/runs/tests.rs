@@ -6,8 +6,7 @@ use std::vec::Vec;
 use super::*;
 
 impl RunIndex {
-    /// Asserts that each run is in the bin of its length, and that the bitmap says which bins are
-    /// not empty.
+    /// Asserts that each run is in the bin of its length, and that the bitmap is right.
     pub(crate) fn all(&self) -> Vec<(usize, usize)> {
         let mut found = Vec::new();
         for (number, bin) in self.bins.iter().enumerate() {

@@ -11,8 +11,7 @@ use super::super::*;
 use super::world::*;
 use crate::os::fake::Fake;
 
-/// Runs of one unit were taken, at units 1 to `count`. Every second one stays taken, so the others
-/// do not merge when they are given back.
+/// Units 1 to `count`; every second stays taken, so the others do not merge.
 fn chunk_of_singles(count: usize) -> (Fake, Chunk<Fake>, MutexGuard<'static, ()>) {
     let alone = alone();
     let os = Fake::new(4096, 1 << 30, None);
@@ -26,7 +25,6 @@ fn chunk_of_singles(count: usize) -> (Fake, Chunk<Fake>, MutexGuard<'static, ()>
     (os, chunk, alone)
 }
 
-/// Returns the number of purged units.
 fn purge_expired_at(chunk: &mut Chunk<Fake>, now: u32, delay: i32) -> usize {
     let mut purged = 0;
     while let Some(run) = chunk.expire(now, delay) {
@@ -70,8 +68,8 @@ fn a_heap_that_grows_gives_back_what_it_cannot_use() {
     (0..1000 / short).for_each(|_| assert!(chunk.take(short, Want::Any).unwrap().zero));
     let purged = purge_expired_at(&mut chunk, 1, 1000);
     assert!(0 < purged && purged + short <= many, "{purged} of {many}");
-    // A long run among others makes no units due while less than twice the units in use are in
-    // memory. A run longer than all others makes as many units due as it adds, less a few.
+    // A long run makes no units due while less than twice the units in use are in memory, unless it
+    // is longer than all others.
     for (units, is_paid) in [(100, false), (3000, true)] {
         let (dirty, others) = (chunk.dirty.units(), chunk.taken);
         assert!(take_paid(&mut chunk, units, Want::Any).zero);
@@ -82,7 +80,6 @@ fn a_heap_that_grows_gives_back_what_it_cannot_use() {
     unsafe { os.give_back() };
 }
 
-/// As `process` does for a long run. Each detached run is short: no other thread sees its pages.
 fn pay(chunk: &mut Chunk<Fake>) {
     while let Some(run) = chunk.expire_owed() {
         assert!(run.1 <= HUGE);
@@ -135,8 +132,6 @@ fn a_long_run_is_put_together_of_what_lies_side_by_side() {
     chunk.give_unused(long + 50, 10);
     chunk.give(long + 60, 15, 0);
     let free = |chunk: &Chunk<Fake>| (chunk.dirty.units(), chunk.clean.units());
-    // First the longest dirty run and the runs behind it suffice, then the runs before it are
-    // needed.
     for (units, from, left) in [(50, 20, (5, 20)), (70, 5, (0, 5))] {
         let run = take_paid(&mut chunk, units, Want::Any);
         assert_eq!((run.unit, run.zero, free(&chunk)), (long + from, false, left));
@@ -183,7 +178,6 @@ fn dense_regions_are_aligned_and_lose_nothing() {
         let next = chunk.take(1, Want::Dense).unwrap();
         assert_eq!((next.unit, next.zero, next.dense), (unit, true, false));
     }
-    // Units that are not taken for two delays wait with the dirty ones.
     let delay = 10_u32;
     for now in [delay, 2 * delay] {
         assert_eq!((chunk.dirty.units(), chunk.waiting()), (0, dense::HUGE / 2));

@@ -16,7 +16,6 @@ fn a_window_that_does_not_fit_is_halved_until_it_does() {
     let map: &'static AddressMap = Box::leak(Box::new(AddressMap::new()));
     let mut chunk = Chunk::closed(os, map);
     assert!(chunk.open(1 << 30));
-    // On systems with an adjacent table, 64 MiB of the room are the distance to the table.
     let expected = if os::TABLE_ADJACENT { 4 * MIB } else { crate::os::MAX_WINDOW.min(64 * MIB) };
     assert_eq!(chunk.window.span_bytes(), expected);
     // SAFETY: nothing was taken.
@@ -59,7 +58,6 @@ fn what_is_free_is_left_to_others_where_address_space_is_limited() {
         world.take(1, false).expect("half of the limit");
     });
     let full = world.os.reserved_bytes();
-    // So that nothing merges.
     (0..count / 2).for_each(|which| world.give(which, 0));
     world.check();
     let free = world.chunk.dirty.units() + world.chunk.clean.units();
@@ -77,7 +75,6 @@ fn what_is_free_is_left_to_others_where_address_space_is_limited() {
 #[cfg_attr(miri, ignore = "the portable back end cannot reserve at an address")]
 fn a_lowered_limit_leaves_what_is_reserved_in_the_span() {
     let mut world = World::open(Space::Piecewise, PAGES[0]);
-    // More is reserved than committed, and the limit falls far below both.
     world.take(4 * window::PIECE + 4, false).unwrap();
     world.give_up(1);
     while world.take(1, false).is_some() {}

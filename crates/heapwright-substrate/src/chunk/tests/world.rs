@@ -17,7 +17,6 @@ use crate::os::fake::Fake;
 use crate::unit_record::Record;
 
 pub(super) const MIB: usize = 1 << 20;
-/// Enough for several pieces and for bins of ranges.
 pub(super) const WINDOW: usize = if cfg!(miri) { 4 * MIB } else { 16 * MIB };
 /// Under Miri only large pages: the fake counts every page.
 pub(super) const PAGES: [usize; 3] =
@@ -38,11 +37,9 @@ pub(super) enum Op {
     Take { units: usize, want_zero: bool, hard: bool },
     /// Takes a run and gives it back untouched.
     Unused { units: usize },
-    /// Gives the end of a taken run back, or all of it.
     Give { which: Index, keep: Index, all: bool },
     /// Lengthens a taken run in place.
     Extend { which: Index, more: usize },
-    /// Lets time pass and takes an expired run out.
     Expire { wait: u32, delay: i32 },
     /// Puts a detached run back, purged or not.
     Attach { which: Index, purge: bool },
@@ -93,8 +90,7 @@ impl Taken {
     }
 }
 
-/// One test at a time opens a window: piecewise windows may lie close together (see `os::fake`),
-/// and another test's mapping may be in the way.
+/// Piecewise windows may lie close together (see `os::fake`), so one test at a time opens one.
 pub(super) static ALONE: Mutex<()> = Mutex::new(());
 
 pub(super) fn alone() -> MutexGuard<'static, ()> {
@@ -110,14 +106,11 @@ pub(super) struct World {
     pub(super) taken: Vec<Taken>,
     pub(super) detached: Vec<(usize, usize)>,
     pub(super) foreign: Vec<(*mut u8, usize)>,
-    /// The time when each unit was last given back.
     pub(super) given_at: Vec<u32>,
     pub(super) now: u32,
-    /// Calls may be refused, so only consistency is checked.
     pub(super) refusing: bool,
 }
 
-/// The first and the last word of each page.
 pub(super) fn marks(
     map: &AddressMap,
     unit: usize,
@@ -185,8 +178,6 @@ impl World {
         marks(self.map, unit, units).all(|word| unsafe { word.read() } == !word.addr())
     }
 
-    /// Notes units that the chunk gave out, and checks that they were free, are ours alone, and
-    /// read as zero if the chunk said so.
     pub(super) fn receive(&self, unit: usize, units: usize, zero: bool) {
         assert!(unit > 0 && unit + units <= self.frontier());
         assert!((unit..unit + units).all(|at| self.kind(at) == Kind::Free));
@@ -301,7 +292,6 @@ impl World {
         self.chunk.become_piecewise(|window| window.set_limit(most * UNIT));
         if os::TABLE_ADJACENT && self.space == Space::Generous {
             self.space = Space::Piecewise;
-            // Only room in the side tables is reserved and not writable.
             let committed = self.chunk.window.committed_bytes();
             let units = most.next_power_of_two().max(committed / UNIT);
             let sides = units * (size_of::<Record>() + SIDE_BITMAP + size_of::<u32>());
@@ -410,7 +400,6 @@ impl World {
             let apart = runs.windows(2).all(|pair| pair[0].0 + pair[0].1 < pair[1].0);
             assert!(apart, "neighbours that were not merged: {runs:?}");
         }
-        // Units without a place are foreign, and were never ours.
         for unit in (0..frontier).filter(|&unit| !placed[unit]) {
             assert_eq!(self.kind(unit), Kind::Foreign, "unit {unit} is lost");
             let reserved = self.os.is_reserved(self.map.address_of(unit).addr());
@@ -423,7 +412,6 @@ impl World {
         self.check_queue(dirty);
     }
 
-    /// All dirty runs are in the queue, the oldest last. No run is younger than any of its units.
     pub(super) fn check_queue(&self, dirty: Vec<(usize, usize)>) {
         let stamp = |unit: usize| self.map.record(unit).stamp.load(Ordering::Relaxed);
         let mut queue = Vec::new();
@@ -447,8 +435,6 @@ impl World {
         }
     }
 
-    /// Gives everything back: all runs merge, all units read as zero, and `take` gets them all
-    /// again in one piece (between foreign mappings).
     pub(super) fn finish(mut self) {
         self.os.refuse_nothing();
         self.refusing = false;
@@ -463,7 +449,6 @@ impl World {
             self.retract();
         }
         self.check();
-        // If address space is limited, none is left.
         let mut clean = self.chunk.clean.all();
         assert!(clean.is_empty() || !self.chunk.window.is_limited());
         clean.extend(self.chunk.absent.all());

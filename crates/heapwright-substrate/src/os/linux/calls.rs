@@ -9,7 +9,6 @@ use core::ptr;
 
 use crate::os::{Sandbox, is_filtered, is_in_sandbox, sandbox};
 
-/// If not `is_left`, sets errno as the kernel would.
 fn may(is_left: bool) -> bool {
     if !is_left {
         super::set_errno(libc::EPERM);
@@ -80,7 +79,6 @@ pub(super) unsafe fn mremap(
     unsafe { libc::mremap(at, size, new, flags, to) }
 }
 
-/// Returns the descriptor; below 0: an error.
 pub(super) fn open(path: &CStr, flags: c_int, mode: libc::mode_t) -> c_int {
     if !may(!is_filtered()) {
         return -1;
@@ -96,8 +94,8 @@ pub(super) fn read(file: c_int, buffer: &mut [u8]) -> isize {
 
 /// Returns the number of bytes written; below 0 with errno. Raises no signal in the program:
 /// SIGPIPE (a pipe without a reader), SIGXFSZ (the limit on file sizes) and SIGTTOU (another job's
-/// terminal) are blocked during the write. A signal that the write raised is removed; a signal that
-/// was pending before stays. In a sandbox `write` may be the only call that is allowed.
+/// terminal) are blocked. A signal that was pending before stays. In a sandbox `write` may be the
+/// only call that is allowed.
 pub(super) fn write(file: c_int, bytes: &[u8]) -> isize {
     // SAFETY: the kernel reads the slice.
     let write =
@@ -132,7 +130,6 @@ const fn bit(signal: c_int) -> u64 {
     1 << (signal - 1)
 }
 
-/// Returns the set before.
 pub(super) fn change_mask(how: c_int, set: u64) -> u64 {
     let mut before = 0_u64;
     // SAFETY: a set that the kernel reads, and one that it writes, of 8 bytes each.
@@ -152,7 +149,6 @@ pub(super) fn close(file: c_int) {
     unsafe { libc::syscall(libc::SYS_close, file) };
 }
 
-/// Or until a signal comes.
 #[cfg(feature = "debug")]
 pub(super) fn sleep_ns(nanoseconds: u32) {
     let time = libc::timespec { tv_sec: 0, tv_nsec: nanoseconds.min(999_999_999).into() };

@@ -89,10 +89,8 @@ pub const ENOMEM: i32 = libc::ENOMEM;
 #[derive(Clone, Copy)]
 pub struct System;
 
-/// The moves of pages that are left. A move adds two mappings; the kernel allows 65,530 by default.
 static MOVES_LEFT: AtomicU32 = AtomicU32::new(8192);
 
-/// 0: not known yet.
 static PAGE: AtomicUsize = AtomicUsize::new(0);
 
 /// Makes pages count as at least `size` bytes. Called before the first allocation.
@@ -109,7 +107,6 @@ pub fn kernel_page_size() -> usize {
 
 const RESERVE_FLAGS: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
 
-/// Bytes of memory and swap space, as last read.
 static MACHINE: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether the kernel would refuse a mapping of `size` bytes because the machine has less memory
@@ -133,7 +130,6 @@ pub fn begin() {
     }
 }
 
-/// Both numbers may change while the process runs.
 fn learn_machine() {
     let mut info = MaybeUninit::<libc::sysinfo>::zeroed();
     // SAFETY: `info` is a valid place for the answer.
@@ -360,17 +356,14 @@ pub unsafe fn populate(at: *mut u8, size: usize) {
 const MADV_GUARD_INSTALL: i32 = 102;
 const MADV_GUARD_REMOVE: i32 = 103;
 
-/// Whether the kernel has guards that split no mapping (Linux 6.13): 0 not known, 1 yes, 2 no.
-/// Decided once, because the call that removes one kind of guard has no effect on the other kind.
+/// 0 not known, 1 yes (Linux 6.13), 2 no. Decided once, because the call that removes one kind of
+/// guard has no effect on the other kind.
 static LIGHT_GUARDS: AtomicU32 = AtomicU32::new(0);
-/// The heavy guards that are left. Each splits a mapping.
 static HEAVY_GUARDS_LEFT: AtomicU32 = AtomicU32::new(12_000);
 
-/// Whether guards split no mapping. `None`: not known yet, because the kernel refused for another
-/// reason.
-///
-/// The test uses a page of its own, because two threads may test at once. The contents of the page
-/// must be gone: an emulator (qemu 7) reports success for a call that it ignores.
+/// `None`: the kernel refused for another reason. The test uses a page of its own, because two
+/// threads may test at once. An emulator (qemu 7) reports success for a call that it ignores, so
+/// the contents of the page must be gone.
 fn has_light_guards() -> Option<bool> {
     let mut known = LIGHT_GUARDS.load(Ordering::Relaxed);
     if known == 0 {
@@ -598,7 +591,6 @@ pub unsafe fn move_pages(from: *mut u8, to: *mut u8, size: usize) -> Option<usiz
 /// A move of fewer bytes costs more than copying.
 const LEAST_MOVE: usize = 256 << 10;
 
-/// 0: unknown.
 fn mapped_as_one(from: *mut u8, size: usize) -> usize {
     // The main thread's stack lies above all mappings that the kernel places, and no mapping can
     // grow past it. So a request to grow that far always fails: by EFAULT if the range is not one
@@ -639,8 +631,7 @@ unsafe fn move_mapping(from: *mut u8, to: *mut u8, size: usize) -> bool {
     unsafe { calls::mremap(from.cast(), size, size, how, target) == target }
 }
 
-/// Maps a committed range again if it is wholly unmapped. False: a part is mapped, or there is no
-/// address space.
+/// False: a part is mapped, or there is no address space.
 fn map_if_gone(at: *mut u8, size: usize) -> bool {
     let got = System.reserve_at(at.addr(), size);
     if got.is_null() {
@@ -781,8 +772,7 @@ pub fn barrier_in_all_threads() -> bool {
 }
 
 fn clock(id: libc::clockid_t) -> u64 {
-    // In the strict mode, reading the processor's clock faults. The coarse clock needs only the
-    // kernel's page.
+    // In the strict mode, reading the processor's clock faults. The coarse clock needs only a page.
     let id = if sandbox() == Sandbox::Strict { libc::CLOCK_MONOTONIC_COARSE } else { id };
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `now` is a valid place for the answer. Usual kernels make no system call, and these

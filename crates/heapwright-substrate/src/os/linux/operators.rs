@@ -22,12 +22,10 @@ const DT_STRTAB: i64 = 5;
 const DT_SYMTAB: i64 = 6;
 const DT_GNU_HASH: i64 = 0x6fff_fef5;
 
-/// The last result: twice the number of modules loaded so far, plus 1 if a module had its own
-/// `new`. 0: no search yet.
+/// Twice the number of modules loaded so far, plus 1 if one had its own `new`. 0: no search yet.
 static KNOWN: AtomicU64 = AtomicU64::new(0);
 
 struct Found {
-    /// Modules loaded so far in the process's life.
     loaded: u64,
     has_own_new: bool,
 }
@@ -42,7 +40,6 @@ pub fn some_module_has_its_own_new() -> bool {
     found.has_own_new
 }
 
-/// Not 0: ends the search.
 unsafe extern "C" fn look(
     module: *mut libc::dl_phdr_info,
     size: libc::size_t,
@@ -86,8 +83,7 @@ fn has_its_own_new(module_of_headers: &libc::dl_phdr_info) -> bool {
         }
         at = at.wrapping_add(1);
     }
-    // The loader has turned the section's offsets into addresses, except in the kernel's own
-    // module.
+    // Offsets are addresses now, except in the kernel's own module.
     if names < base || symbols < base || hash < base || names == 0 || symbols == 0 || hash == 0 {
         return false;
     }
@@ -137,15 +133,13 @@ impl Symbols {
         self.text(symbol.st_name as usize)
     }
 
-    /// The table begins with the number of buckets, the number of its first symbol, the number of
-    /// filter words, and the filter's shift. The filter, the buckets and a word for each symbol
-    /// follow.
+    /// The table: the numbers of buckets, of its first symbol and of filter words, the filter's
+    /// shift, the filter, the buckets, a word for each symbol.
     fn word(&self, at: usize) -> u32 {
         // SAFETY: a word of the table: callers pass places in it.
         unsafe { self.hash.wrapping_add(at).read() }
     }
 
-    /// Whether the module defines a symbol.
     fn defines(&self, wanted: &[u8]) -> bool {
         let (buckets, first, filter) =
             (self.word(0) as usize, self.word(1) as usize, self.word(2) as usize);

@@ -27,9 +27,7 @@ pub struct ProcMem {
     pages: i32,
 }
 
-/// Of the page map, for one call.
 const ENTRIES: usize = 512;
-/// Of one call of the kernel.
 const RANGES: usize = 128;
 
 /// The kernel's `struct pm_scan_arg`.
@@ -89,7 +87,6 @@ impl Joined<'_> {
     }
 }
 
-/// Lets the kernel copy. Returns the number of bytes.
 fn copy(at: usize, into: &mut [u8]) -> usize {
     let to = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     let from = libc::iovec { iov_base: ptr::with_exposed_provenance_mut(at), iov_len: into.len() };

@@ -11,7 +11,6 @@ use crate::digits::{Digits, number};
 use crate::os::{Sandbox, is_filtered};
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// The file that was standard error when the library began. [`ANY`] before that.
 static STDERR: AtomicU64 = AtomicU64::new(ANY);
 /// Text goes to descriptor 2, whatever file that is.
 const ANY: u64 = 0;
@@ -60,7 +59,6 @@ fn stderr() -> Option<i32> {
     }
 }
 
-/// `None`: the descriptor is not open.
 fn identity(file: i32) -> Option<u64> {
     let about = keeping_errno(|| about(file))?;
     Some(about.st_dev.rotate_left(32) ^ about.st_ino | 1 << 63)
@@ -110,12 +108,10 @@ pub fn abort() -> ! {
     unsafe { libc::abort() }
 }
 
-/// Sends SIGABRT to the calling thread, if the signal has its default action. musl's `abort` reads
-/// the thread's number from memory. In a child of `vfork` this number is that of a thread of the
-/// parent.
+/// Sends SIGABRT to the calling thread, unless a handler is set. musl's `abort` reads the thread's
+/// number from memory, which in a child of `vfork` is that of a thread of the parent.
 #[cfg(target_env = "musl")]
 fn end_this_thread() {
-    // The kernel's struct begins with the handler.
     let mut action = [0usize; 8];
     let set = size_of::<u64>();
     let nothing: *const usize = core::ptr::null();
@@ -239,7 +235,6 @@ pub fn save_file(path: &[u8], write: impl FnOnce(i32) -> bool) -> bool {
         || remove_file(&beside)
 }
 
-/// False: always.
 fn remove_file(path: &[u8]) -> bool {
     if !is_filtered() {
         // SAFETY: a path that ends with a zero.
@@ -344,8 +339,7 @@ pub fn replace_private_file(path: &[u8], write: impl FnOnce(i32) -> bool) -> boo
     })
 }
 
-/// heapwright makes no System V segment if the system has this many. The kernel allows 4096 by
-/// default.
+/// The kernel allows 4096 by default.
 const MOST_SEGMENTS: i32 = 1024;
 
 /// Makes zeroed memory of `size` bytes that forked children share with this process. Other
@@ -728,7 +722,6 @@ pub fn each_mapping(visit: &mut dyn FnMut(&Mapping) -> bool) -> bool {
     })
 }
 
-/// Needs no file.
 fn is_mapped(address: usize) -> bool {
     let page = address & !(super::kernel_page_size() - 1);
     let mut resident = 0;
@@ -901,7 +894,6 @@ mod tests {
         assert!(append_file(&file, b"three", true), "it stays as it is");
         assert_eq!(fs::read(path("file")).unwrap(), b"onetwo");
         assert_eq!(fs::metadata(path("file")).unwrap().mode() & 0o777, 0o600);
-        // Nothing is written through a link, to a file with a second name, or to a pipe.
         symlink(path("file"), path("link")).unwrap();
         fs::write(path("first"), "").unwrap();
         fs::hard_link(path("first"), path("second")).unwrap();
@@ -914,7 +906,6 @@ mod tests {
             assert!(!append_file(&named(wrong), b"text", true), "{wrong}");
             assert!(!append_file(&named(wrong), b"text", false), "{wrong}");
         }
-        // A saved file replaces the existing one, and leaves no file beside it.
         for name in ["file", "link", "pipe"] {
             assert!(!save_file(&named(name), |_| false));
             symlink(path("first"), path(&std::format!("{name}.new"))).unwrap();

@@ -22,7 +22,6 @@ pub(super) fn note(at: usize, size: usize) {
     }
 }
 
-/// The range may extend a noted reservation.
 pub(super) fn note_more(at: usize, size: usize) {
     for (_, end) in &TABLE {
         let joined = end.compare_exchange(at, at + size, Ordering::AcqRel, Ordering::Relaxed);

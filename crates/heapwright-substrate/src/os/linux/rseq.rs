@@ -30,7 +30,6 @@ use super::keeping_errno;
 use super::symbols::weak;
 use super::threads::{block_signals, restore_signals, thread_pointer};
 
-/// The least size of an area with the fields used here (`cpu_id` and `rseq_cs`).
 const LEAST: u32 = 16;
 
 /// The area's distance from the thread pointer. `None`: there is no area (an old kernel, a sandbox,
@@ -46,7 +45,6 @@ pub fn offset() -> Option<isize> {
     (size >= LEAST).then_some(offset)
 }
 
-/// `None`: the C library registers no area.
 fn c_librarys() -> Option<(*const u32, *const isize)> {
     let size = weak!("__rseq_size").cast::<u32>().cast_const();
     let offset = weak!("__rseq_offset").cast::<isize>().cast_const();
@@ -82,8 +80,6 @@ mod own {
     const ENTERED: u32 = 1;
     const OVER: u32 = 2;
 
-    /// The kernel's arguments: the size of an area, the flag for its removal, and the word before
-    /// each abort address.
     const SIZE: usize = 32;
     const UNREGISTER: libc::c_int = 1;
     #[cfg(target_arch = "x86_64")]
@@ -117,7 +113,6 @@ mod own {
 
     const _: () = assert!(core::mem::offset_of!(Area, state) == SIZE && size_of::<Area>() == 64);
 
-    /// The same in each thread.
     pub(super) fn offset() -> isize {
         let offset;
         #[cfg(target_arch = "x86_64")]
@@ -240,7 +235,6 @@ pub fn current_cpu() -> usize {
 /// The kernel's number of possible CPUs.
 pub fn possible_cpus() -> usize {
     let mut buffer = [0; 256];
-    // A list of numbers and ranges, in order: the last number is the highest.
     let (mut highest, mut number) = (None, None);
     super::read_file(c"/sys/devices/system/cpu/possible", &mut buffer, |text| {
         for &byte in text {

@@ -31,7 +31,6 @@ pub(super) fn user_id() -> u32 {
     USER.load(Ordering::Relaxed)
 }
 
-/// In a forked child as well.
 pub(super) fn renew() -> u32 {
     // SAFETY: no preconditions.
     let process = unsafe { libc::getpid() }.cast_unsigned();
@@ -39,7 +38,6 @@ pub(super) fn renew() -> u32 {
     process
 }
 
-/// The name of the thread that entered the sandbox.
 pub(super) fn name() -> [u8; 16] {
     let mut name = [0; 16];
     for (bytes, half) in name.chunks_exact_mut(8).zip(&NAME) {

@@ -47,7 +47,6 @@ const LONGEST_NS: u64 = 400_000_000;
 pub struct Answer {
     /// 0: the place is free.
     thread: AtomicU32,
-    /// 0, or [`ANSWERED`].
     state: AtomicU32,
     words: UnsafeCell<Words>,
 }
@@ -88,7 +87,6 @@ impl Answer {
     }
 }
 
-/// Null: no thread needs to answer.
 static ANSWERS: AtomicPtr<Answer> = AtomicPtr::new(ptr::null_mut());
 static ROOM: AtomicUsize = AtomicUsize::new(0);
 /// Odd while threads are held. Part of each signal's value.
@@ -161,9 +159,8 @@ fn words_of(context: &libc::ucontext_t) -> Words {
     words
 }
 
-/// The lowest used address of the stack of a thread whose stack pointer was `stack`. The handler's
-/// frame has all registers; on the same stack, the used stack ends there. Else a function may have
-/// written into the red zone, below the stack pointer.
+/// The lowest used address of a stack. The handler's frame has all registers; on another stack, a
+/// function may have written into the red zone below `stack`.
 fn above(context: &libc::ucontext_t, stack: usize) -> usize {
     const FRAME: usize = 64 << 10;
     const RED_ZONE: usize = 128;
@@ -392,7 +389,7 @@ const _: () = assert!(offset_of!(Queued, process) == 16);
 const _: () = assert!(offset_of!(Queued, value) == 24);
 const _: () = assert!(size_of::<Queued>() == size_of::<libc::siginfo_t>());
 
-/// False: the thread has ended. If no signal can be queued, the thread counts as silent.
+/// False: the thread has ended.
 fn ask(thread: u32, round: u32) -> bool {
     let value = MARK | round as usize & 0xffff;
     let process = process_id() as c_int;
@@ -416,7 +413,6 @@ fn ask(thread: u32, round: u32) -> bool {
     })
 }
 
-/// Waits until all these threads have answered or ended, or until no more answers come.
 fn wait_for(asked: &[Answer], began: u64) {
     /// The clock advances even if no thread may run: before this many polls no answer is late.
     const POLLS: u32 = 200;
@@ -571,7 +567,6 @@ mod tests {
     use std::sync::atomic::AtomicBool;
     use std::vec::Vec;
 
-    /// Tests must not hold threads that hold the locks of another test.
     static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
     fn room(count: usize) -> &'static [Answer] {
@@ -611,7 +606,6 @@ mod tests {
             let after = turns.load(Ordering::Relaxed);
             let released = release();
             assert!(released);
-            // On a busy machine the thread may not have answered in time.
             let Some(words) = words else { continue };
             assert_eq!(before, after, "it was not held");
             assert_eq!(words.pointer, pointer);

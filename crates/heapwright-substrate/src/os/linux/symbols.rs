@@ -59,7 +59,6 @@ pub fn libc_free() -> Option<unsafe extern "C" fn(*mut u8)> {
     unsafe { core::mem::transmute(found) }
 }
 
-/// glibc's `struct mallinfo`.
 #[repr(C)]
 struct Mallinfo {
     arena: i32,
@@ -133,8 +132,7 @@ const READY: u8 = 1;
 #[cfg(feature = "debug")]
 const NOT_YET: u8 = 2;
 
-/// In a static program the loader allocates while it learns its modules, so it must not be called
-/// before constructors run.
+/// A static program's loader allocates while it learns its modules, before constructors run.
 #[cfg(feature = "debug")]
 fn is_loader_ready() -> bool {
     let mut known = LOADER.load(Ordering::Relaxed);

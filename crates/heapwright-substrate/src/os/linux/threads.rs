@@ -141,7 +141,6 @@ pub fn restore_signals(before: SignalMask) {
 pub fn spawn(run: extern "C" fn(*mut c_void) -> *mut c_void, with: *mut c_void) -> bool {
     let mut thread = MaybeUninit::<libc::pthread_t>::uninit();
     keeping_errno(|| {
-        // The new thread has this mask from its first instruction on.
         let before = block_signals();
         // SAFETY: `run` takes what it is given; a valid place for the answer.
         let made = unsafe { libc::pthread_create(thread.as_mut_ptr(), ptr::null(), run, with) };

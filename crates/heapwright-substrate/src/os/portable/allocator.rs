@@ -21,8 +21,7 @@ pub(super) fn reserve(size: usize, align: usize) -> *mut u8 {
     }
 }
 
-/// Keeps the memory: the window's first reservation succeeds, so the window releases nothing. The
-/// memory of a released table is lost.
+/// The window's first reservation succeeds, so it releases nothing.
 pub(super) unsafe fn release(_at: *mut u8, _size: usize) -> bool {
     true
 }
@@ -40,7 +39,6 @@ pub(super) unsafe fn decommit(at: *mut u8, size: usize) -> bool {
     true
 }
 
-/// The value of a variable, as far as it fits, and its whole length.
 pub(super) fn environment(name: &[u8], out: &mut [u8]) -> Option<usize> {
     let value = std::env::var(core::str::from_utf8(name).ok()?).ok()?;
     let fits = value.len().min(out.len());

@@ -66,10 +66,8 @@ pub(super) unsafe fn decommit(at: *mut u8, size: usize) -> bool {
     true
 }
 
-/// The value of a variable, as far as it fits, and its whole length.
 pub(super) fn environment(name: &[u8], out: &mut [u8]) -> Option<usize> {
     let mut ended = [0; 64];
-    // One byte ends the name.
     ended[..63].get_mut(..name.len())?.copy_from_slice(name);
     // SAFETY: the name ends with a zero.
     let value = unsafe { libc::getenv(ended.as_ptr().cast()) };

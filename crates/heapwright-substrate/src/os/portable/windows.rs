@@ -41,7 +41,7 @@ pub(super) fn page_size() -> usize {
     4096
 }
 
-/// Reservations begin at multiples of 64 KiB. For a larger alignment, a padded trial finds a place.
+/// A reservation begins at a multiple of 64 KiB. For more, a padded trial finds a place.
 pub(super) fn reserve(size: usize, align: usize) -> *mut u8 {
     const TRIES: usize = 8;
     for _ in 0..TRIES {
@@ -70,7 +70,6 @@ pub(super) fn reserve(size: usize, align: usize) -> *mut u8 {
     ptr::null_mut()
 }
 
-/// The start of the reservation that an address lies in; null: none.
 fn reservation_of(at: *const u8) -> *mut c_void {
     let mut region = Region {
         base: ptr::null_mut(),
@@ -130,10 +129,8 @@ pub(super) unsafe fn decommit(at: *mut u8, size: usize) -> bool {
     true
 }
 
-/// The value of a variable, as far as it fits, and its whole length.
 pub(super) fn environment(name: &[u8], out: &mut [u8]) -> Option<usize> {
     let mut ended = [0; 64];
-    // One byte ends the name.
     ended[..63].get_mut(..name.len())?.copy_from_slice(name);
     let mut value = [0; 4096];
     // SAFETY: the name ends with a zero, and the value has a place of this size.

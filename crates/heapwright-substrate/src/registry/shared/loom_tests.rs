@@ -51,14 +51,12 @@ impl Row {
         })
     }
 
-    /// Leaves a mark in the cache. Returns the cache.
     fn visit(&self, current: FewSlot) -> FewSlot {
         let held = self.registry.acquire(current).expect("with loom, waiting ends");
         touch(&held);
         held.slot()
     }
 
-    /// The caches must contain `visits` marks.
     fn end(&self, visits: usize) {
         let mut found = 0;
         for slot in self.made.lock().unwrap().drain(..) {
@@ -83,7 +81,6 @@ fn touch(canary: &Canary) {
     });
 }
 
-/// Each thread visits `each` times, beginning at the cache of its number.
 fn visitors(count: usize, begins: &'static [usize], each: usize) {
     loom::model(move || {
         let caches = Row::new(count);
@@ -144,7 +141,6 @@ fn loom_raising_disturbs_nobody() {
     });
 }
 
-/// In the policy's order: K first.
 fn look(registry: &Few) -> usize {
     let seen = Seen { registry, count: registry.count(), failed: core::cell::Cell::new(0) };
     let count = seen.count();
@@ -192,12 +188,10 @@ struct Futex(Mutex<Sleep>);
 struct Sleep {
     sleeps: bool,
     woken: bool,
-    /// No thread will wake the sleeper.
     over: bool,
 }
 
 impl Futex {
-    /// Returns whether only the nap's end woke the sleeper.
     fn wait(&self, word: &AtomicU32, value: u32) -> bool {
         let mut sleep = self.0.lock().unwrap();
         if word.load(Ordering::Relaxed) != value {
@@ -224,9 +218,8 @@ impl Futex {
     }
 }
 
-/// One thread waits for a cache that another thread unlocks, like `wait` and `unlock`. With
-/// `ordered`, the unlocker's store comes before its look. Returns the number of orders that missed
-/// the sleeper.
+/// `ordered`: the unlocker's store comes before its look. Returns the orders that missed the
+/// sleeper.
 fn missed(ordered: bool) -> usize {
     let missed = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let in_all = std::sync::Arc::clone(&missed);
@@ -276,7 +269,6 @@ fn missed(ordered: bool) -> usize {
 
 #[test]
 fn loom_a_sleeper_that_is_missed_finds_the_lock_after_its_nap() {
-    // `missed` checks that the waiter gets the lock.
     assert!(missed(false) > 0, "the nap is no longer needed");
 }
 

@@ -17,7 +17,6 @@ const MOST: usize = 64;
 const THREADS: usize = 32;
 const ACQUISITIONS: usize = if cfg!(miri) { 16 } else { 4096 };
 
-/// It panics if two threads are with it.
 #[derive(Default)]
 struct Canary {
     is_alone: Cell<bool>,
@@ -49,7 +48,6 @@ fn visit(canary: &Canary, random: &mut u64) {
     assert!(canary.is_alone.replace(false), "somebody else was here");
 }
 
-/// Returns the caches that were seen.
 fn storm(registry: &'static Many, begin: &Barrier) -> BTreeSet<u16> {
     let seen = Mutex::new(BTreeSet::new());
     thread::scope(|scope| {
