@@ -23,9 +23,8 @@
 //! Invariants: entries and records below `limit` are committed; `limit` only grows; entry 0 (owner
 //! 0, no class) means *foreign*, and no cache has id 0. Only a unit's owner, or the holder of
 //! `chunk`'s lock, changes its entry. A program that frees a block received it after the entry was
-//! written: relaxed loads suffice.
-//!
-//! `chunk` fills the map; `slab`, `registry`, `heap` and `pool` read it.
+//! written: relaxed loads suffice. `chunk` fills the map; `slab`, `registry`, `heap` and `pool`
+//! read it.
 
 use core::ptr;
 
@@ -84,6 +83,7 @@ const KIND_BITS: u32 = 11;
 const KIND_MASK: u32 = (1 << KIND_BITS) - 1;
 /// The factor of a class in an entry: the size of a list in a cache.
 pub const CLASS_STEP: usize = 16;
+/// Kinds below this are slabs.
 pub const SLAB_KINDS: usize = CLASSES * CLASS_STEP;
 
 /// See `gc::layout`.
@@ -411,8 +411,7 @@ impl AddressMap {
     pub fn record(&self, unit: usize) -> &Record {
         debug_assert!(unit < self.limit());
         let record = self.records.load(Ordering::Relaxed).wrapping_add(unit);
-        // SAFETY: records below the limit are committed, zero is a valid record, and all fields are
-        // atomics.
+        // SAFETY: records below the limit are committed, zero is valid, and all fields are atomics.
         unsafe { &*record }
     }
 

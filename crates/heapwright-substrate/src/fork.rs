@@ -8,11 +8,9 @@
 //!   child     the parts in reverse order: repair what other threads left half done
 //! ```
 //!
-//! So no thread that the child lacks holds a lock, and all that the locks protect (runs, metadata,
-//! registries, shared pools) is whole. For state without a lock see `heap::start`.
-//!
+//! So no thread that the child lacks holds a lock. For state without a lock see `heap::start`.
 //! Earlier registered fork handlers of other libraries run in the same thread while the locks are
-//! held, and may allocate: see `sync::hold_all`. If such a handler forks itself, it takes no lock.
+//! held, and may allocate or fork: see `sync::hold_all`.
 //!
 //! **Collected heaps first.** Their mutators must stop while the forking thread holds no lock. On
 //! its way to a safepoint a mutator may wait for `FORKING`.
@@ -20,9 +18,8 @@
 //! **Streams before malloc.** A thread that reads a line allocates with the stream locked.
 //!
 //! **Slots first.** The slots of shared objects (caches, magazines of pools) do not count as locks
-//! (`sync::is_interrupted`). A signal handler in another thread may have interrupted the holder of
-//! a slot, and wait for any other lock. So the forking thread waits for slots before it takes any
-//! lock that a handler may need.
+//! (`sync::is_interrupted`). A signal handler may have interrupted the holder of a slot, and wait
+//! for any other lock. So the forking thread waits for slots before it takes such a lock.
 //!
 //! A child of `vfork` runs no handler. Called by the parts, which join when they start.
 

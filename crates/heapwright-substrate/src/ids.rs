@@ -4,13 +4,10 @@
 //!   id --> pointer, in segments --> object
 //! ```
 //!
-//! An id from an address map entry always leads to a valid object. Ids count up from 1; no object
-//! has 0. A look-up takes no lock; callers that make objects exclude each other.
-//!
-//! [`Recycled`] lends such objects to owners that come and go. An object must outlive its owner,
-//! because a fork may hold its lock, or a late reader may find it.
-//!
-//! `registry` uses ids for thread caches; `names`, `pool` and `arena` recycle their objects.
+//! An id from an address map entry always leads to a valid object. Ids count up from 1. A look-up
+//! takes no lock; callers that make objects exclude each other. [`Recycled`] lends objects to
+//! owners that come and go: an object must outlive its owner, because a fork may hold its lock, or
+//! a late reader may find it. Used by `registry` (thread caches), `names`, `pool` and `arena`.
 
 use core::ptr;
 #[cfg(feature = "debug")]
@@ -128,8 +125,7 @@ impl<T: Sync + 'static> Recycled<T> {
         Self { ids: Ids::new(), vacant: Lock::new(Vacant(ptr::null_mut())) }
     }
 
-    /// Takes a vacant object, in the state in which its owner returned it, else makes one from
-    /// `fresh`. `None`: there is no memory.
+    /// Takes a vacant object as its owner left it, else makes one from `fresh`. `None`: no memory.
     pub fn take(&self, fresh: T) -> Option<&'static Slot<T>> {
         let mut vacant = self.vacant.lock();
         // SAFETY: null, or an object, which is never freed.
@@ -174,8 +170,7 @@ impl<T: Sync + 'static> Recycled<T> {
             for part in [0..zeros.start, zeros.end..size_of::<T>()] {
                 let from = ptr::from_ref(fresh).cast::<MaybeUninit<u8>>().wrapping_add(part.start);
                 let to = value.cast::<MaybeUninit<u8>>().wrapping_add(part.start);
-                // SAFETY: by the contract a copy is valid. The omitted bytes are zero in both
-                // places.
+                // SAFETY: by the contract a copy is valid. The omitted bytes are zero in both.
                 unsafe { ptr::copy_nonoverlapping(from, to, part.len()) };
             }
             // SAFETY: the id's place is in a copy that is ours.

@@ -51,8 +51,8 @@ impl Lease {
         generation
     }
 
-    /// Adds a reference to the object of a generation. False: it is gone, retired, or has all 2^31
-    /// - 1 references.
+    /// Adds a reference to the object of a generation. False: it is gone, retired, or has the most
+    /// references.
     #[inline]
     pub fn acquire(&self, generation: u32) -> bool {
         let mut word = self.0.load(Ordering::Relaxed);

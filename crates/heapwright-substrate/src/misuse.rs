@@ -117,8 +117,8 @@ pub enum Access {
     Limit,
 }
 
-/// Begins a line about a C function's access: `bytes` bytes at `address`, where the block has
-/// `left` bytes left. (The caller adds the allowed access, and advice.)
+/// Begins a line about an access of `bytes` bytes at `address`, with `left` bytes of the block
+/// left.
 #[cold]
 pub fn out_of_bounds(
     function: &str,

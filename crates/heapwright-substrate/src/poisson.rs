@@ -6,13 +6,10 @@
 //! ```
 //!
 //! A block is a sample if a point lies in it. The distances between points are exponentially
-//! distributed, so the chance of a block of `n` bytes is `1 - exp(-n / period)`, whatever the
-//! program allocated before. Each sample stands for the reciprocal of this chance in blocks, and
-//! the sum of the samples is an unbiased estimate (Horvitz and Thompson, 1952). TCMalloc and
-//! jemalloc sample in the same way.
-//!
-//! `core` has neither logarithms nor powers of e, so both are here, to 12 digits. Called by `cache`
-//! (distances) and by `profile` (weights).
+//! distributed, so the chance of a block of `n` bytes is `1 - exp(-n / period)`, whatever came
+//! before. Each sample stands for the reciprocal of this chance in blocks, and the sum of the
+//! samples is an unbiased estimate (Horvitz and Thompson, 1952). TCMalloc and jemalloc sample in
+//! the same way. `core` has neither logarithms nor powers of e, so both are here, to 12 digits.
 
 #![forbid(unsafe_code)]
 

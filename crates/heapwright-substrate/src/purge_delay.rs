@@ -8,12 +8,8 @@
 //!
 //! The delay follows *regret*: pages that the program touches again soon after they were given back
 //! cost it a fault each. (This resembles the ski rental problem: Karlin, Manasse, Rudolph and
-//! Sleator, "Competitive snoopy caching", 1988.) The user sets the bounds (`purge=MIN..MAX`).
-//!
-//! Invariants: no memory safety depends on these values. All accesses are relaxed; if two threads
-//! note at once, one note may be lost.
-//!
-//! Called by the code that gives free pages back, and by `chunk` and `slab`, which take them again.
+//! Sleator, "Competitive snoopy caching", 1988.) The user sets the bounds (`purge=MIN..MAX`). No
+//! memory safety depends on these values; if two threads note at once, one note may be lost.
 #![forbid(unsafe_code)]
 
 use crate::memory_limit;
@@ -24,7 +20,7 @@ pub const DEFAULT_MIN_MS: i32 = 250;
 /// The default upper bound.
 pub const DEFAULT_MAX_MS: i32 = 5500;
 const FORGOTTEN_MS: u32 = 15_000;
-/// More bytes, and 1 / `SHARE` of those given back, must be touched again to lengthen the delay.
+/// The delay grows only if this many bytes, and 1 / `SHARE` of those given back, are touched again.
 const MANY: usize = 256 << 10;
 const SHARE: usize = 4;
 /// The delay exceeds the pause by 1 / `LONGER`, because pauses differ.

@@ -10,12 +10,10 @@
 //!                                        +----------------------+
 //! ```
 //!
-//! [`RemoteStack`] is a Treiber stack of chains. It is only emptied as a whole, so it has no ABA
-//! problem. `count` is raised *before* the push, so it bounds the length of a taken chain. A double
-//! free may have made a chain cyclic; the walker stops at the bound.
-//!
-//! [`Ownership`] names the thread that may act as the owner of the cache. Once that thread has
-//! ended, another thread may claim the cache for a moment. Late frees are never lost:
+//! [`RemoteStack`] is a Treiber stack of chains, only emptied as a whole, so it has no ABA problem.
+//! `count` is raised *before* the push, so it bounds the length of a taken chain. A double free may
+//! have made a chain cyclic; the walker stops at the bound. Only the thread that holds the
+//! [`Ownership`] acts as the owner. Once it has ended, others may claim the cache for a moment:
 //!
 //! ```text
 //!   freer:  push; fence; ownership orphaned? claim, drain, let go
@@ -23,7 +21,7 @@
 //! ```
 //!
 //! The sequentially consistent fences forbid store buffering, so one of the two sees the other's
-//! write. Loom checks a model of this. Called by `registry`, `cache` and `heap`.
+//! write, and no late free is lost. Called by `registry`, `cache` and `heap`.
 
 use core::ptr;
 
@@ -178,8 +176,7 @@ impl RemoteStack {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// In a forked child: drops the blocks on the stack, which other threads may have been
-    /// changing.
+    /// In a forked child: drops the blocks on the stack, which may be half changed.
     pub fn forget_after_fork(&self) {
         self.top.store(ptr::null_mut(), Ordering::Relaxed);
         self.count.store(0, Ordering::Relaxed);
@@ -256,8 +253,7 @@ impl Ownership {
         !stack.is_empty()
     }
 
-    /// After a push: whether no thread has the ownership. Then the pusher must try to claim it, and
-    /// to take the blocks.
+    /// After a push: whether no thread has the ownership. Then the pusher must try to claim it.
     #[inline]
     pub fn needs_drainer(&self) -> bool {
         fence(Ordering::SeqCst);

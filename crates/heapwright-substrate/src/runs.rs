@@ -10,16 +10,15 @@
 //! ```
 //!
 //! The heap profile stands above, and registers a sampler here ([`sample`]). A run of `n` bytes is
-//! a sample with the probability of a block of `n` bytes (`poisson`), so a profile estimates runs
-//! and blocks alike. All bytes of a run count, touched or not. Slots within it are not sampled.
+//! a sample with the probability of a block of `n` bytes (`poisson`). All its bytes count, touched
+//! or not. Slots within it are not sampled.
 //!
 //! Invariants: `sampled` is set only in the record of the first unit of a run in use. Only the
 //! run's owner changes it, and only after a sampler was registered. A sample is removed before its
-//! run goes back. If the lock of samples is held for very long, the sample is removed before the
-//! next profile is written, or when another sample has its address.
+//! run goes back. If the lock of samples is held for very long, it is removed before the next
+//! profile is written, or when another sample has its address.
 //!
-//! Without the feature `debug` there are no samples. Called by `pool`, `arena` and `gc`, with any
-//! of their locks held. `cache` samples block by block.
+//! Called by `pool`, `arena` and `gc`, with any of their locks held.
 
 use crate::address_map::Entry;
 use crate::chunk::{self, Run, Want};
@@ -67,8 +66,7 @@ mod marks {
 
     /// A keeper of samples.
     pub struct Sampler {
-        /// Notes that a run with this number of bytes was taken at this address. Returns whether it
-        /// is a sample.
+        /// Notes that such a run was taken at this address. Returns whether it is a sample.
         pub took: fn(*mut u8, usize, Kind) -> bool,
         /// Notes that a sampled run is about to be given back.
         pub gave: fn(*mut u8),

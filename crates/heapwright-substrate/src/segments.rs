@@ -6,11 +6,9 @@
 //!   segments      [ p0      p1       p2     null ... ]   each twice as long as the one before
 //! ```
 //!
-//! An entry never moves, so a reference to it stays valid, and a look-up takes no lock. The first
-//! thread that needs a number in a segment makes the segment, zeroed, in the heap's metadata. It is
-//! never freed. If two threads make the same segment, the second is lost.
-//!
-//! Used by `ids` and the debug heap; `debug::table` only shares the arithmetic, [`place`].
+//! An entry never moves, so a reference to it stays valid, and a look-up takes no lock. A segment
+//! is made in the heap's metadata, zeroed, and never freed. If two threads make the same segment,
+//! the second is lost. Used by `ids` and the debug heap; `debug::table` only uses [`place`].
 
 use core::ptr;
 

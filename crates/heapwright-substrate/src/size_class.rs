@@ -51,8 +51,7 @@ pub struct Class {
     pub capacity: u16,
 }
 
-/// The class that serves `size` bytes, in `1..=SLAB_MAX`. Other sizes give a class that does not
-/// serve them.
+/// The class that serves `size` bytes, in `1..=SLAB_MAX`; for other sizes, any class.
 #[inline]
 pub const fn of(size: usize) -> usize {
     let last = size.wrapping_sub(1);

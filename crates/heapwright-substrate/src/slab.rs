@@ -15,14 +15,10 @@
 //! kernel if all of its slots are returned.
 //!
 //! Slabs with more than 512 slots (slots under 128 bytes) keep their bitmap in the unit's side
-//! bitmap. The record is `unit_record`'s.
+//! bitmap.
 //!
 //! Invariants: `free` counts the bitmap's bits, `summary` names its non-zero words, and no bit at
-//! or above `carved` is set. All fields are relaxed atomics, because `describe` and statistics read
-//! them from other threads. Only the owner writes (for units in no slab: the holder of the chunk's
-//! lock).
-//!
-//! Called by `cache`.
+//! or above `carved` is set. For the access to fields see `unit_record`. Called by `cache`.
 
 use core::mem::offset_of;
 
@@ -147,8 +143,8 @@ impl<'a> Slab<'a> {
             &self.record.bitmap[index]
         } else {
             let word = self.map.side_bitmap(self.unit).cast::<AtomicU64>().wrapping_add(index);
-            // SAFETY: the side bitmap is committed with the record, aligned, and has a word for
-            // every 64 slots.
+            // SAFETY: the side bitmap is committed with the record, and has a word for every 64
+            // slots.
             unsafe { &*word }
         }
     }
@@ -335,7 +331,7 @@ impl<'a> Slab<'a> {
                 (true, None) => from = Some(at),
                 (false, Some(start)) => {
                     let first = self.map.address_of(self.unit).wrapping_add(start);
-                    // SAFETY: every slot in these committed pages was returned, so no thread uses
+                    // SAFETY: every slot in these committed pages was returned: no thread uses
                     // them.
                     if unsafe { os.decommit(first, at - start) } {
                         let purged = self.record.purged.load(Ordering::Relaxed);
@@ -361,8 +357,7 @@ impl<'a> Slab<'a> {
     }
 }
 
-/// Returns slots of one class to their slabs. The figures of the class are computed once, and the
-/// figures of a slab once for each [`Visit`].
+/// Returns slots of one class to their slabs, each slab in a [`Visit`].
 #[derive(Clone, Copy)]
 pub struct WayBack {
     records: *const Record,
@@ -417,8 +412,7 @@ pub struct Visit<'a> {
 }
 
 impl Visit<'_> {
-    /// Takes back the slot that begins `offset` bytes into the slab. False: it was never out, or is
-    /// back already.
+    /// Takes back the slot at `offset`. False: it was never out, or is back already.
     #[inline(always)]
     #[must_use]
     pub fn put(&mut self, offset: usize) -> bool {
@@ -439,8 +433,7 @@ impl Visit<'_> {
         true
     }
 
-    /// Ends the visit. Returns whether the caller must settle the slab: it is empty, or not listed
-    /// yet.
+    /// Ends the visit. Returns whether the caller must settle the slab: empty, or not listed yet.
     #[inline(always)]
     #[must_use]
     pub fn finish(self) -> bool {

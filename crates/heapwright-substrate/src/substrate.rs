@@ -129,8 +129,7 @@ pub fn begun() {
     });
 }
 
-/// [`open`] with the options of the process, and [`begun`]. The caller holds no lock, unless this
-/// has returned true before. False: there is no memory.
+/// [`open`] and [`begun`]. The caller holds no lock, unless this has returned true before.
 pub fn open_and_begin() -> bool {
     let opened = open(options::get);
     if opened {
@@ -144,8 +143,7 @@ pub fn started_at() -> u64 {
     STARTED_AT.load(Ordering::Relaxed)
 }
 
-/// The process's number, without a system call; 0 before the start; in a child of `vfork`, the
-/// parent's.
+/// The process's number, without a system call; 0 before the start; after `vfork`, the parent's.
 #[inline]
 pub fn process() -> u32 {
     PROCESS.load(Ordering::Relaxed)

@@ -132,8 +132,7 @@ pub fn pass(now: u32) {
     }
 }
 
-/// Runs the task of the memory limit if it was made due: the program may fill new memory before it
-/// reaches a slow path.
+/// Runs the limit's task if it is due: the program may fill memory before its next slow path.
 #[inline]
 pub fn catch_up() {
     let place = &PLACES[Whose::Limit as usize];

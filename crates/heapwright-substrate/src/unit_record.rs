@@ -45,14 +45,13 @@ pub struct Record {
     _spare: AtomicU8,
     /// Run (at its first unit, and at the last while free): units in it.
     pub units: AtomicU32,
-    /// In milliseconds. Slab: when a slot was last taken or returned. Dirty run: when it became
-    /// dirty.
+    /// Milliseconds. Slab: when a slot was last taken or returned. Dirty run: when it became dirty.
     pub stamp: AtomicU32,
     /// Large block: bytes that the program may use, and whether memory lies behind them (see
     /// `chunk::large_block`). Pool segment: bytes of a slot.
     pub usable: AtomicUsize,
-    /// Large block: requested bytes, or [`Record::KEPT`]. Pool segment: bytes before the first
-    /// slot.
+    /// Large block: requested bytes, or [`Record::KEPT`]. Pool segment: where the first slot
+    /// begins.
     pub requested: AtomicUsize,
     /// Slab: the words of the bitmap that are not zero.
     pub summary: AtomicU64,

@@ -25,8 +25,7 @@ mod kept {
     type Panic = ManuallyDrop<Box<dyn Any + Send>>;
 
     std::thread_local! {
-        /// The first caught panic that has not continued yet. It exists until the thread's very
-        /// end.
+        /// The first caught panic that has not continued yet, kept until the thread's very end.
         static FIRST: Cell<Option<Panic>> = const { Cell::new(None) };
     }
 
@@ -46,8 +45,7 @@ mod kept {
         panics.for_each(forget);
     }
 
-    /// Continues the first [`caught`] panic, if there is one, or drops it while another panic
-    /// unwinds.
+    /// Continues the first [`caught`] panic, or drops it while another panic unwinds.
     pub fn surface() {
         if let Some(panic) = FIRST.take() {
             if std::thread::panicking() {

@@ -4,23 +4,17 @@
 //!   free runs      | dirty | clean |  --shed-->  | absent |  --take--> reserved again
 //! ```
 //!
-//! Under `RLIMIT_AS` (`ulimit -v`) each mapped page counts, touched or not. The C library cannot
-//! map a thread's stack in address space that the heap holds. So in a piecewise window whose limit
-//! is known:
+//! Under `RLIMIT_AS` (`ulimit -v`) each mapped page counts, touched or not, and other users lack
+//! the address space that the heap holds. So in a piecewise window whose limit is known:
 //!
 //! - Free runs stay mapped up to an eighth of the address space that is left to others. The rest is
-//!   unmapped at once: clean runs first, then the oldest dirty ones. Unmapped units stay free, and
-//!   are *absent* until they are taken.
+//!   unmapped at once, clean runs first, and is *absent* until it is taken.
 //! - Before a request is refused, all free runs become absent, and the tails of large blocks are
 //!   cut off (`large_block`).
 //!
-//! Both split mappings. The kernel allows 65,530 mappings by default, so absent runs and cut tails
-//! are limited in number (`MOST_HOLES`).
-//!
-//! In other windows, free runs become absent only before a request would be refused for lack of
-//! writable memory (`RLIMIT_DATA`). Their addresses stay reserved.
-//!
-//! Called by the other files of `chunk`, under its lock.
+//! Both split mappings. The kernel allows 65,530 by default, so `MOST_HOLES` limits them. In other
+//! windows, free runs become absent only for lack of writable memory (`RLIMIT_DATA`); their
+//! addresses stay reserved. Called by the other files of `chunk`, under its lock.
 
 use super::{Chunk, Run, RunIndex, State, Window};
 use crate::os::{self, Memory};

@@ -6,21 +6,19 @@
 //!                                                     next  opened     end
 //! ```
 //!
-//! A huge page costs one fault for 512 pages, and one entry of the processor's TLB instead of 512.
-//! But memory in it is resident before it is touched. So the chunk uses a huge page only if nearly
-//! all of its 2 MiB will be used: the heap holds more than 2 MiB, the class has filled many slabs
-//! or the heap is large, and at most a sixteenth of a slab is behind its last slot.
+//! A huge page costs one fault for 512 pages, and one entry of the TLB. But its memory is resident
+//! before it is touched. So the chunk uses one only if nearly all of its 2 MiB will be used: the
+//! heap is not small, the class has filled many slabs (or the heap is large), and at most a
+//! sixteenth of a slab is behind its last slot.
 //!
-//! A *region* of units is set aside for huge pages. Its length is a share of the heap, so that
-//! regions are few and the kernel's list of mappings stays short. It takes a clean run if one is
-//! long enough. A region is opened 2 MiB at a time: huge pages are allowed, the first byte is
-//! written, and huge pages are forbidden again. So the kernel neither makes nor remakes a huge page
+//! A *region* of units is set aside for huge pages. Its length is a share of the heap, so that the
+//! kernel's list of mappings stays short. It is opened 2 MiB at a time: huge pages are allowed, the
+//! first byte is written, and huge pages are forbidden again. So the kernel makes no huge page
 //! later.
 //!
 //! Invariants: `opened` and `end` are multiples of 2 MiB as addresses; units from `next` to `end`
-//! are not taken, their entries say `METADATA`, and they read as zero.
-//!
-//! Called by `chunk` alone, under its lock. The caller maps the huge page, without the lock.
+//! are not taken, their entries say `METADATA`, and they read as zero. Called by `chunk` alone,
+//! under its lock. The caller maps the huge page, without the lock.
 
 use super::{Chunk, Run, RunIndex, State, Want};
 use crate::address_map::Entry;

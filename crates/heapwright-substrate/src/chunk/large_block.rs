@@ -6,12 +6,9 @@
 //! ```
 //!
 //! If address space is limited, large blocks and kept runs lose their tails before a request is
-//! refused (`address_limit`).
-//!
-//! `CUT` in the record's `usable` says that nothing is mapped behind the bytes in use. `CUT` is set
-//! under the chunk's lock, and cleared under the lock when the tail is mapped again or given up.
-//! While `CUT` is clear, the owner changes `usable` without the lock, by a compare-and-exchange. If
-//! the owner and the thread that cuts race, the first wins, and the second sees the first's value.
+//! refused (`address_limit`). `CUT` in the record's `usable` says that nothing is mapped behind the
+//! bytes in use. `CUT` changes under the chunk's lock. While `CUT` is clear, the owner changes
+//! `usable` without the lock, by a compare-and-exchange, and sees a cut that came first.
 //!
 //! Called by the other files of `chunk`, under its lock; [`set_usable`] by `heap` (large blocks).
 
@@ -162,8 +159,7 @@ impl<O: Memory + Copy> Chunk<O> {
                 // The unit in which the hole begins is unmapped, too.
                 whole -= 1;
                 let left = self.map.address_of(unit + whole);
-                // SAFETY: these are the last mapped bytes of the run, behind the kept units. No
-                // thread uses them.
+                // SAFETY: these are the last mapped bytes of the run, which no thread uses.
                 let gone = unsafe { self.window.give_back(left, used - whole * UNIT) };
                 debug_assert!(gone, "the end of a mapping, which splits none");
             }

@@ -10,21 +10,19 @@
 //!
 //! *Dirty* runs may still have pages. They are reused first, because a fresh page costs a fault.
 //! After each purge delay the *low water* (the fewest dirty units of that time) goes back to the
-//! kernel, the oldest runs first. There is no background thread: a thread that takes or gives a run
-//! purges a bounded number of runs, outside the lock.
+//! kernel, the oldest runs first. A thread that takes or gives a run purges a bounded number of
+//! runs.
 //!
 //! Runs merge only with runs of their own state. A merged run queues at the place of its *oldest*
 //! part, so a neighbour that is freed again and again cannot keep it from its turn.
 //!
 //! If no dirty run can serve a *long* run (1 MiB), `take_joined` joins a dirty run with its free
-//! neighbours. If this fails, the long run takes fresh units, and as many dirty units go back
-//! first, except a few that may wait. So old copies of a growing buffer do not stay resident.
+//! neighbours. If this fails, the run takes fresh units, and as many dirty units go back first,
+//! except a few. So old copies of a growing buffer do not stay resident.
 //!
-//! Before a request is refused, all dirty runs are purged, and all runs merge. If address space is
-//! limited, most free runs are *absent*: see `address_limit`.
-//!
-//! Called by `cache` (units for slabs), `heap` (large blocks) and [`metadata`]. One lock protects
-//! all. System calls are made outside it, except the commit at the frontier.
+//! Before a request is refused, all dirty runs are purged, and all runs merge. Called by `cache`
+//! (units for slabs), `heap` (large blocks) and [`metadata`]. One lock protects all. System calls
+//! are made outside it, except the commit at the frontier.
 
 mod address_limit;
 mod dense;
@@ -151,6 +149,7 @@ impl<O: Memory + Copy> Chunk<O> {
         self.open_as(most, false)
     }
 
+    /// Opens the window: at most `most` bytes, in one piece with its table or scattered.
     pub fn open_as(&mut self, most: usize, scattered: bool) -> bool {
         // Unit 0 is never a run, so that 0 can end lists of units.
         let opened = self.window.open(most, scattered) && self.window.advance(1).is_some();
@@ -188,8 +187,7 @@ impl<O: Memory + Copy> Chunk<O> {
         fresh == units
     }
 
-    /// Makes up to `fresh` dirty units due if many wait: no dirty run could serve the run just
-    /// taken.
+    /// Makes up to `fresh` dirty units due if many wait: no dirty run fitted the last request.
     fn pay_for_growth(&mut self, units: usize, fresh: usize) {
         let few = if units < LONG {
             FEW + self.taken / 4
@@ -292,8 +290,7 @@ impl<O: Memory + Copy> Chunk<O> {
         self.join(last, units)
     }
 
-    /// Takes a run of `units` units from the free run at `unit`, its free neighbours and fresh
-    /// units.
+    /// Takes `units` units: the free run at `unit`, its free neighbours, and fresh units.
     fn join(&mut self, unit: usize, units: usize) -> Option<Run> {
         let end = self.reach(unit, units);
         let mut first = unit;
@@ -362,6 +359,7 @@ impl<O: Memory + Copy> Chunk<O> {
         }
     }
 
+    /// Gives back a run whose pages may hold anything.
     pub fn give(&mut self, unit: usize, units: usize, now: u32) {
         self.taken -= units;
         self.map.set_entries(unit, units, Entry::FREE);
@@ -369,6 +367,7 @@ impl<O: Memory + Copy> Chunk<O> {
         self.shed();
     }
 
+    /// Gives back a run that reads as zero.
     pub fn give_unused(&mut self, unit: usize, units: usize) {
         self.taken -= units;
         self.map.set_entries(unit, units, Entry::FREE);
@@ -519,8 +518,7 @@ impl<O: Memory + Copy> Chunk<O> {
     }
 
     fn purge_run(map: &AddressMap, os: &impl Memory, (unit, units): (usize, usize)) -> bool {
-        // SAFETY: the run is free, committed, and detached or under the lock: no other thread uses
-        // it.
+        // SAFETY: the run is free, committed, and detached or under the lock: no thread uses it.
         unsafe { os.decommit(map.address_of(unit), units * UNIT) }
     }
 
@@ -580,8 +578,7 @@ fn few_beside(units: usize, others: usize) -> usize {
     FEW_BESIDE_LONG.max(units / PART_OF_LONG) + others / PART_OF_OTHERS
 }
 
-/// Milliseconds from `since` to `until`. Below zero if `until` comes first, which the clocks of two
-/// threads allow.
+/// Milliseconds from `since` to `until`. The clocks of two threads allow a value below zero.
 pub const fn waited(since: u32, until: u32) -> i32 {
     let waited = until.wrapping_sub(since).cast_signed();
     // A larger difference is an age that the type cannot hold.

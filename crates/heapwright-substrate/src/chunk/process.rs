@@ -39,8 +39,7 @@ pub fn most_units() -> usize {
     CHUNK.lock().window.span_bytes() / UNIT
 }
 
-/// Reserves `size` bytes for the heap's own records at a random place, else where the system
-/// chooses. Null: there is no room.
+/// Reserves `size` bytes at a random place, else where the system chooses. Null: there is no room.
 pub fn reserve_anywhere(size: usize) -> *mut u8 {
     let got = super::window::reserve_anywhere(&SYSTEM, size, UNIT);
     if !got.is_null() {
@@ -208,8 +207,7 @@ pub fn give_moved(unit: usize, units: usize, bytes: usize) {
     purge_expired(chunk, now, PURGES);
 }
 
-/// Lengthens a large block's run in place to `usable` bytes. Returns whether the new part reads as
-/// zero.
+/// Lengthens a large block's run in place. Returns whether the new part reads as zero.
 pub fn extend(unit: usize, units: usize, more: usize, rest: Entry, usable: usize) -> Option<bool> {
     let mut chunk = CHUNK.lock();
     if !chunk.mend_tail(unit) {
@@ -305,8 +303,7 @@ pub unsafe fn give_purged(unit: usize, units: usize) {
     }
 }
 
-/// Purges pages of a run that stays with the caller. Returns the purged bytes; 0: the kernel
-/// refuses.
+/// Purges pages of the caller's run. Returns the purged bytes; 0: the kernel refuses.
 ///
 /// # Safety
 ///
@@ -346,8 +343,7 @@ pub struct Usage {
     pub window_at: usize,
 }
 
-/// The window's figures. `None`: the lock stays held, perhaps by code that the caller, a signal
-/// handler, interrupted.
+/// The window's figures. `None`: the lock stays held, perhaps because a signal handler calls this.
 pub fn usage() -> Option<Usage> {
     CHUNK.lock_soon().map(|chunk| usage_of(&chunk))
 }

@@ -1,16 +1,12 @@
 //! The chunk against a model, on the fake operating system.
 //!
-//! The model knows the taken and the detached runs, and when each unit went back. After every
-//! operation each unit below the frontier must be in exactly one place: a taken run, a detached
-//! one, a free run on which its index, its tags and the queue agree, or a foreign mapping. Contents
-//! are marked, so memory shows a run that falsely claims to read as zero, or that is handed out
-//! twice.
+//! After every operation each unit below the frontier must be in exactly one place: a taken run, a
+//! detached one, a free run on which its index, its tags and the queue agree, or a foreign mapping.
+//! Contents are marked, so memory shows a run that falsely claims to read as zero, or that is
+//! handed out twice. `os::portable` has no piecewise windows.
 //!
-//! - `world`: the model
-//! - this file: operations at random, and a system that refuses
-//! - `windows`, `purging`: single properties
-//!
-//! If memory cannot be reserved at an address (`os::portable`), there are no piecewise windows.
+//! `world` has the model; this file, operations at random, and a system that refuses; `windows` and
+//! `purging`, single properties.
 
 extern crate std;
 

@@ -8,8 +8,8 @@ use super::{Wrong, number};
 /// The blocks that get guard pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Guard {
-    /// None, except pages behind the ends of blocks of more than 28 KiB. Other writes out of bounds
-    /// are found late, and other reads are not found.
+    /// None, except behind blocks of more than 28 KiB: other writes are found late, other reads
+    /// never.
     Never,
     /// Live blocks: the first 256 of the heap, then the first two of every stack, then ever fewer
     /// of a stack. More while guards take less than 3 % of the process's CPU time. Emptied buckets:

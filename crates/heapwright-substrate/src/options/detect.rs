@@ -17,8 +17,7 @@ pub struct Detect {
     pub mismatch: bool,
     /// Sizes and alignments that come with a free are compared.
     pub size: bool,
-    /// Writes and reads by the C library's functions stay within a block (interposed by
-    /// libheapwright-hardened.so and libheapwright-check.so).
+    /// Writes and reads by interposed functions of the C library stay within a block.
     pub bounds: bool,
     /// A limit that a function gets is found if it passes a block's end, even if less is written.
     pub limit: bool,

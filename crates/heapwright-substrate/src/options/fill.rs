@@ -10,11 +10,10 @@
 //!   :at-SITE.BLOCK.BYTE          the block is a finding: undefined bytes are read from BYTE on
 //! ```
 //!
-//! `heapwright check --twice` runs a program with several patterns. The parts behind `:` let the
-//! command find the bytes that make a difference. SITE is a stack, in hexadecimal and the same in
-//! each run (`debug::flagged`). BLOCK counts the blocks of a site, and BYTE the bytes of a block,
-//! from 0. Points are ordered by site, block and byte. The debug heap reads the option
-//! (`debug::fresh`).
+//! `heapwright check --twice` runs a program with several patterns; the parts behind `:` let it
+//! find the bytes that make a difference. SITE is a stack, in hexadecimal and the same in each run
+//! (`debug::flagged`). BLOCK counts the blocks of a site, and BYTE the bytes of a block, from 0.
+//! Points are ordered by site, block and byte. `debug::fresh` reads the option.
 
 use super::Wrong;
 

@@ -13,23 +13,20 @@
 //! object, and doubles the number whenever two threads meet at an object, up to the process's K
 //! (`shared_most`).
 //!
-//! **The object of a thread.** A thread has one number for all owners, beside its thread index.
-//! Numbers are first assigned in turn. A thread that finds its object held, and gets another, keeps
-//! that object's number. If objects belong to CPUs, the number is the CPU's. The number modulo the
+//! **The object of a thread.** A thread has one number for all owners, beside its thread index,
+//! first assigned in turn. A thread that finds its object held, and gets another, keeps that
+//! object's number. If objects belong to CPUs, the number is the CPU's. The number modulo the
 //! number of objects selects the object.
 //!
-//! **Fork.** A fork holds the locks of the objects. All objects of one type, of all owners, are a
-//! [`Family`], recycled and never freed, so a fork finds all of them.
-//!
-//! Called by `places`.
+//! **Fork.** All objects of one type, of all owners, are a [`Family`], recycled and never freed, so
+//! a fork finds and locks all of them. Called by `places`.
 
 use super::shared::{Held, Shared, Slot};
 
 #[cfg(not(loom))]
 pub use made::{Common, Family};
 
-/// Locks `current`, or another object after `grow` could make more. `None`: all were contended for
-/// too long.
+/// Locks `current`, or another object after `grow`. `None`: all were contended for too long.
 #[inline(always)]
 pub fn acquire<T, F, const MOST: usize>(
     shared: &Shared<T, F, MOST>,
@@ -188,8 +185,8 @@ mod made {
             // Fork handlers of other libraries may have used a new owner in the meantime.
             for common in self.all.all().take(self.held.load(Ordering::Relaxed)) {
                 for slot in common.shared.all() {
-                    // SAFETY: this thread (in a child: its original) has held the lock since before
-                    // the fork.
+                    // SAFETY: this thread (in a child: its original) has held the lock since the
+                    // fork began.
                     unsafe { slot.after_fork() };
                 }
                 // SAFETY: this thread (in a child: its original) took the lock before the fork.

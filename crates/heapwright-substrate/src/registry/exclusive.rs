@@ -66,8 +66,7 @@ impl<T: Member + 'static> Exclusive<T> {
         self.ids.made()
     }
 
-    /// An object for the calling thread: an abandoned one, or a new one. `None`: there is no
-    /// memory.
+    /// An abandoned object, or a new one, for the calling thread. `None`: there is no memory.
     pub fn adopt_or_make(&self) -> Option<&T> {
         let mut abandoned = self.abandoned.lock();
         if let Some(object) = Self::adopt(&mut abandoned) {

@@ -16,9 +16,9 @@
 //!   the debug heap's thread states  thread_index      thread_index          on demand
 //! ```
 //!
-//! A cache of malloc has slabs, and other threads send blocks back to it, so it needs an id in the
-//! address map, and a thread that adopts it. A pool's object for a thread only holds free slots. So
-//! a pool finds it by a number, and the end of a thread needs no work in each pool.
+//! Other threads send blocks back to a cache of malloc, so it needs an id in the address map, and a
+//! thread that adopts it. A pool's object for a thread only holds free slots. So a pool finds it by
+//! a number, and the end of a thread needs no work in each pool.
 //!
 //! **To keep an object of your own** for each thread, write a type with [`places::Place`], which
 //! states the duties. Put a [`places::Places`] into each owner. This whole owner gives out numbers;

@@ -7,11 +7,8 @@
 //!
 //! A CPU's object is nearly always free, unless a holder was moved away or stopped. So each object
 //! has a lock, and a thread that finds it held follows the policy of shared objects. This is
-//! correct even with hot-plug, with a CPU number that was not possible at the start, or with a
-//! wrong number.
-//!
-//! Lock-free use (restartable sequences) is not part of the registry: only the objects' owner knows
-//! what to commit (see `cache::arrays`). Called by `heap` and `pool`.
+//! correct even with a wrong CPU number. Lock-free use (restartable sequences) is `cache::arrays`'.
+//! Called by `heap` and `pool`.
 
 use super::shared::{Shared, Slot};
 use crate::os::rseq;

@@ -14,9 +14,7 @@
 //!
 //! Invariants: an owner has blocks or `common`, never both. Only the thread with the place's index
 //! accesses an exclusive place. Only the holder of the place's lock accesses a shared place. A
-//! thread that has the owner to itself may access all places.
-//!
-//! Called by `pool::shared`.
+//! thread that has the owner to itself may access all places. Called by `pool::shared`.
 
 use core::ops::Deref;
 use core::ptr::{self, NonNull};
@@ -177,8 +175,7 @@ impl<T: Place, const BLOCKS: usize> Places<T, BLOCKS> {
         exclusive.map(|place| &place.0).chain(shared)
     }
 
-    /// Calls `visit` with each place that the calling thread may use: its own place, or all shared
-    /// places.
+    /// Calls `visit` with the calling thread's place, or with all shared places.
     pub fn visit(&self, visit: impl FnMut(&T)) {
         match self.common() {
             Some(common) => common.visit(visit),

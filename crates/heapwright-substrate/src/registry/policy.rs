@@ -12,19 +12,13 @@
 //!
 //! A cache's *precedence* is the clock at the first failed try since a try last locked the cache,
 //! or 0. The cache with the lowest precedence above 0 has been contended longest, so it is the
-//! likeliest to be released soon.
-//!
-//! The precedence of the current cache is also the *seed* of the scan: a clock's low bits are as
-//! good as random, and the try has fetched its cache line.
-//!
-//! The stride is coprime with K, so the scan visits all caches before it visits a cache twice. The
-//! scan may try the current cache again.
+//! likeliest to be released soon. The precedence of the current cache is also the *seed* of the
+//! scan: a clock's low bits are as good as random, and the try has fetched its cache line. The
+//! stride is coprime with K, so the scan visits all caches before it visits a cache twice.
 //!
 //! The idea and the figures are those of LLVM's review D47289 ("Improve the shared TSD model");
 //! docs/decisions.md compares more. The simulator (bench/policies) includes this file unchanged. So
-//! it has `pub` items, and only its tests name another module.
-//!
-//! Called by `shared`.
+//! it has `pub` items, and only its tests name another module. Called by `shared`.
 
 #![forbid(unsafe_code)]
 #![allow(unreachable_pub, reason = "bench/policies includes this file, and is another crate")]

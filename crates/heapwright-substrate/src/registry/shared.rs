@@ -8,18 +8,16 @@
 //!   acquire(current)   try it; if held, `policy` looks for another; else spin, then sleep
 //! ```
 //!
-//! Each thread keeps the number of its slot, and passes it.
-//!
 //! **The lock.** A try is one locked instruction, an unlock a plain store. A waiting thread counts
 //! itself in `sleepers` and sleeps on `state`. An unlock reads `sleepers` after the store. Nothing
 //! orders the two, so an unlock may miss a sleeper. Therefore a sleeper wakes by itself after a
 //! millisecond, or later if more threads sleep. A waiter may be a signal handler that has
 //! interrupted the lock's holder, so it gives up once the lock has been contended for
-//! `PATIENCE_NS`. A handler that has interrupted a slow operation of its thread does not wait at
-//! all: see `sync::is_interrupted`.
+//! `PATIENCE_NS`. A handler that has interrupted a slow operation does not wait at all: see
+//! `sync::is_interrupted`.
 //!
 //! Invariants: slots below K are made, and never freed; only the holder of its lock accesses an
-//! object. K may grow while threads run.
+//! object. K may grow while threads run. Each thread keeps the number of its slot.
 //!
 //! The design is that of scudo's shared TSD registry after LLVM's review D47289. Called by `cache`
 //! (malloc's caches, also those of CPUs) and `pool` (magazines).
@@ -148,8 +146,7 @@ impl<T, F> Slot<T, F> {
         }
     }
 
-    /// Unlocks the slot. Returns whether a thread sleeps for it; the caller then calls
-    /// [`Slot::wake`].
+    /// Unlocks the slot. Returns whether a thread sleeps; the caller then calls [`Slot::wake`].
     ///
     /// # Safety
     ///
@@ -444,8 +441,7 @@ impl<T, F, const MOST: usize> Shared<T, F, MOST> {
         self.slot(self.next.fetch_add(1, Ordering::Relaxed) % self.count())
     }
 
-    /// Locks the slot that the thread used last, or another slot, which the thread then uses.
-    /// `None`: all were contended for too long.
+    /// Locks the thread's last slot, or another. `None`: all were contended for too long.
     #[inline]
     pub fn acquire(&self, current: &'static Slot<T, F>) -> Option<Held<T, F>> {
         if current.try_lock() {

@@ -10,10 +10,8 @@
 //!
 //! An owner that keeps an object for each thread (the magazines of shared pools) keeps it in an
 //! array by thread index. So the end of a thread needs no work in each owner. An index is released
-//! with *release* order and taken with *acquire* order, so the next holder sees all writes of the
-//! last holder. Loom checks this.
-//!
-//! A thread keeps its index in one word, beside the number of the shared object (`common`) that it
+//! with *release* order and taken with *acquire* order, so the next holder sees the last holder's
+//! writes. One word has the index and the number of the shared object (`common`) that the thread
 //! used last:
 //!
 //! ```text
@@ -29,6 +27,7 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 /// Threads that can have an index at the same time; further threads get none.
 pub const MOST_THREADS: usize = if cfg!(miri) { 64 } else { 4096 };
 
+/// The taken indices, a bit each.
 pub struct Indices<const WORDS: usize> {
     taken: [AtomicU64; WORDS],
 }
@@ -114,8 +113,7 @@ mod thread {
         (tls::thread_index() & HALF).wrapping_sub(1)
     }
 
-    /// The index of the calling thread, if it took one and nothing is shared; else an invalid
-    /// number.
+    /// The calling thread's index, if it has one and nothing is shared; else an invalid number.
     #[inline(always)]
     pub fn exclusive() -> usize {
         tls::thread_index().wrapping_sub(1)
@@ -137,11 +135,10 @@ mod thread {
         tls::set_thread_index(tls::thread_index() & !HALF | index);
     }
 
-    /// Takes an index for the calling thread, which has none. `None`: all are taken, or the system
-    /// cannot report the thread's end.
+    /// Takes the thread's first index. `None`: all are taken, or its end cannot be reported.
     #[cold]
     pub fn take() -> Option<usize> {
-        // A lock would have to be held by forks. While the first thread asks, others get no index.
+        // No lock: a fork would have to hold it. While one thread registers, others get no index.
         const ASKING: u8 = 1;
         const WATCHED: u8 = 2;
         const UNWATCHED: u8 = 3;

@@ -26,6 +26,7 @@ enum Op {
     Carve { most: usize },
     /// Takes up to this number of returned slots.
     Take { most: usize },
+    /// Returns adjacent slots that are out: a share of all that are out.
     Put { from: Index, share: usize },
     /// Gives pages back; `refused`: the system does not take them.
     Purge { refused: bool },
@@ -118,8 +119,8 @@ impl World {
 
     fn bytes(&self, slot: usize) -> &'static mut [u8] {
         let at: *mut u8 = self.slab().slot(slot).cast();
-        // SAFETY: slots lie in a committed unit that only this world knows, and no two slices of a
-        // slot are used at once.
+        // SAFETY: slots lie in a committed unit of this world, and no two slices of a slot are used
+        // at once.
         unsafe { core::slice::from_raw_parts_mut(at, self.size()) }
     }
 

@@ -10,8 +10,7 @@ use core::ops::{Deref, DerefMut};
 use super::atomic::{AtomicU32, AtomicUsize, Ordering};
 use crate::os;
 
-/// The thread that holds every lock across a fork, or 0. Fork handlers of other libraries may
-/// allocate in that thread.
+/// The thread that holds every lock across a fork, or 0. Other fork handlers may allocate in it.
 static HOLDER_OF_ALL: AtomicUsize = AtomicUsize::new(0);
 
 /// Notes that the calling thread holds every lock, so that it does not wait for its own locks.
@@ -62,8 +61,7 @@ pub struct Lock<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the lock hands out one exclusive reference at a time, so `T` moves between threads and is
-// never shared.
+// SAFETY: the lock hands out one exclusive reference at a time.
 unsafe impl<T: Send> Sync for Lock<T> {}
 // SAFETY: the owner of the lock owns the value.
 unsafe impl<T: Send> Send for Lock<T> {}
@@ -96,8 +94,7 @@ impl<T> Lock<T> {
         Some(Guard { lock: self, gives_back: true })
     }
 
-    /// Takes the lock if it is free within 200 milliseconds: the caller may have interrupted its
-    /// holder.
+    /// [`Lock::lock_within`] 200 ms, for a caller that may have interrupted the lock's holder.
     pub fn lock_soon(&self) -> Option<Guard<'_, T>> {
         self.lock_within(200)
     }
@@ -173,8 +170,7 @@ impl<T> Deref for Guard<'_, T> {
 
 impl<T> DerefMut for Guard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: this thread holds the lock, and `&mut self` makes this the only reference through
-        // the guard.
+        // SAFETY: this thread holds the lock, and `&mut self` makes this the only reference.
         unsafe { &mut *self.lock.value.get() }
     }
 }

@@ -15,19 +15,16 @@
 //! fences since.)
 //!
 //! The inner lock alone excludes all threads but an owner who is in. It also locks an object
-//! without an owner.
+//! without an owner. Called by `cache` and `heap`.
 //!
 //! Invariants: only the holder of the inner lock changes `is_visited`, unless no other thread knows
 //! the lock. Only the owner sets `is_in`. Owner and visitor each work only after they have found
 //! the other's flag unset, so only one of them works.
-//!
-//! Called by `cache` and `heap`.
 
 use super::atomic::{AtomicBool, Ordering, fence};
 use super::{Guard, Lock};
 
-/// The lock of an object with one owner and rare visitors. Zero is a free lock; call
-/// [`OwnerLock::begin`] before it has an owner.
+/// A lock with one owner and rare visitors. Zero is free; [`OwnerLock::begin`] readies it.
 pub struct OwnerLock {
     is_in: AtomicBool,
     is_visited: AtomicBool,

@@ -37,9 +37,11 @@ pub(super) enum Op {
     Take { units: usize, want_zero: bool, hard: bool },
     /// Takes a run and gives it back untouched.
     Unused { units: usize },
+    /// Gives the end of a taken run back, or all of it.
     Give { which: Index, keep: Index, all: bool },
     /// Lengthens a taken run in place.
     Extend { which: Index, more: usize },
+    /// Lets time pass and takes an expired run out.
     Expire { wait: u32, delay: i32 },
     /// Puts a detached run back, purged or not.
     Attach { which: Index, purge: bool },

@@ -94,8 +94,8 @@ pub(super) fn read(file: c_int, buffer: &mut [u8]) -> isize {
 
 /// Returns the number of bytes written; below 0 with errno. Raises no signal in the program:
 /// SIGPIPE (a pipe without a reader), SIGXFSZ (the limit on file sizes) and SIGTTOU (another job's
-/// terminal) are blocked. A signal that was pending before stays. In a sandbox `write` may be the
-/// only call that is allowed.
+/// terminal) are blocked. A signal that the write raised is removed; a signal that was pending
+/// before stays. In a sandbox `write` may be the only call that is allowed.
 pub(super) fn write(file: c_int, bytes: &[u8]) -> isize {
     // SAFETY: the kernel reads the slice.
     let write =

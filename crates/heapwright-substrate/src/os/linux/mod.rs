@@ -299,8 +299,7 @@ pub const HUGE_PAGE: usize = 2 << 20;
 /// Whether the system may have huge pages.
 pub const HAS_HUGE_PAGES: bool = true;
 
-/// Backs the [`HUGE_PAGE`] bytes at `at` with a huge page, if the kernel can spare one, and
-/// prevents later huge pages there. Best effort.
+/// Backs the [`HUGE_PAGE`] bytes at `at` with a huge page, and prevents later ones. Best effort.
 ///
 /// # Safety
 ///
@@ -356,14 +355,14 @@ pub unsafe fn populate(at: *mut u8, size: usize) {
 const MADV_GUARD_INSTALL: i32 = 102;
 const MADV_GUARD_REMOVE: i32 = 103;
 
-/// 0 not known, 1 yes (Linux 6.13), 2 no. Decided once, because the call that removes one kind of
-/// guard has no effect on the other kind.
+/// Whether guards split no mapping: 0 not known, 1 yes (Linux 6.13), 2 no. Decided once, because
+/// the call that removes one kind of guard has no effect on the other kind.
 static LIGHT_GUARDS: AtomicU32 = AtomicU32::new(0);
 static HEAVY_GUARDS_LEFT: AtomicU32 = AtomicU32::new(12_000);
 
-/// `None`: the kernel refused for another reason. The test uses a page of its own, because two
-/// threads may test at once. An emulator (qemu 7) reports success for a call that it ignores, so
-/// the contents of the page must be gone.
+/// Whether guards split no mapping. `None`: not known yet. The test uses a page of its own, because
+/// two threads may test at once. An emulator (qemu 7) reports success for a call that it ignores,
+/// so the contents of the page must be gone.
 fn has_light_guards() -> Option<bool> {
     let mut known = LIGHT_GUARDS.load(Ordering::Relaxed);
     if known == 0 {
@@ -403,8 +402,7 @@ fn has_light_guards() -> Option<bool> {
     Some(known == 1)
 }
 
-/// Discards the pages of a range, and makes any access to it fault. False: nothing changed, except
-/// that the range may read as zero.
+/// Discards a range's pages; accesses fault. False: unchanged, but it may read as zero.
 ///
 /// # Safety
 ///
@@ -437,8 +435,7 @@ pub unsafe fn guard(at: *mut u8, size: usize) -> bool {
     done
 }
 
-/// Removes a guard or a part of it: the range is accessible, and reads as zero where it was
-/// guarded. False: the kernel refused.
+/// Removes a guard or a part of it: the range reads as zero there. False: the kernel refused.
 ///
 /// # Safety
 ///
@@ -475,8 +472,7 @@ pub unsafe fn shut(at: *mut u8, size: usize) -> bool {
     keeping_errno(|| unsafe { calls::mprotect(at.cast(), size, libc::PROT_NONE) == 0 })
 }
 
-/// Makes a range read-only for the rest of the process's life. With `mseal` (Linux 6.10), not even
-/// the process itself can undo this. Best effort.
+/// Makes a range read-only for ever; `mseal` (Linux 6.10) lets nobody undo this. Best effort.
 ///
 /// # Safety
 ///
@@ -602,8 +598,7 @@ fn mapped_as_one(from: *mut u8, size: usize) -> usize {
     };
     let too_long = too_long.next_multiple_of(page) + page;
     let is_one = |size: usize| {
-        // SAFETY: without flags the mapping could only grow in place, which the stack behind it
-        // forbids.
+        // SAFETY: without flags the mapping could only grow in place, and the stack forbids that.
         let got = unsafe { calls::mremap(from.cast(), size, too_long, 0, ptr::null_mut()) };
         got == libc::MAP_FAILED && errno() != libc::EFAULT
     };
@@ -654,8 +649,7 @@ pub fn resident_pages(at: usize, size: usize, resident: &mut [u8]) -> bool {
     let from = ptr::without_provenance_mut(at);
     !is_filtered()
         && keeping_errno(|| {
-            // SAFETY: the vector has a byte for each page (checked above). The kernel does not
-            // access the range.
+            // SAFETY: the vector has a byte for each page. The kernel does not access the range.
             unsafe { libc::mincore(from, size, resident.as_mut_ptr()) == 0 }
         })
 }

@@ -6,12 +6,9 @@
 //! ```
 //!
 //! The kernel copies, so an inaccessible page, or a page whose file was cut, gives an error and no
-//! signal. Pages that were never touched are not read, because a read would give them memory.
-//! Unchanged private pages of files are not read either: they hold no pointer that the program
-//! made. A process that has changed its user cannot open its `/proc/self/mem`; then
-//! `process_vm_readv` copies.
-//!
-//! Called by `debug::leaks`.
+//! signal. A read would give memory to pages that were never touched, so these are left out; so are
+//! unchanged private pages of files, which hold no pointer of the program. A process that has
+//! changed its user cannot open its `/proc/self/mem`. Called by `debug::leaks`.
 
 use core::ffi::CStr;
 use core::ptr;

@@ -34,8 +34,7 @@ pub fn renew_stderr() {
     }
 }
 
-/// Makes no more calls about descriptors. Text goes to descriptor 2 if that is standard error at
-/// this moment, else nowhere.
+/// Makes no more calls about descriptors: text goes to descriptor 2 if that is standard error now.
 pub fn trust_stderr() {
     let known = STDERR.load(Ordering::Relaxed);
     let is_right = known == ANY || identity(2) == Some(known);
@@ -108,8 +107,8 @@ pub fn abort() -> ! {
     unsafe { libc::abort() }
 }
 
-/// Sends SIGABRT to the calling thread, unless a handler is set. musl's `abort` reads the thread's
-/// number from memory, which in a child of `vfork` is that of a thread of the parent.
+/// Sends SIGABRT to the calling thread, if the signal has its default action. musl's `abort` reads
+/// the thread's number from memory: in a child of `vfork`, the number of a thread of the parent.
 #[cfg(target_env = "musl")]
 fn end_this_thread() {
     let mut action = [0usize; 8];
@@ -145,8 +144,7 @@ pub fn parent_id() -> u32 {
     unsafe { libc::getppid() as u32 }
 }
 
-/// They follow no link that another user has made in a public folder, and do not wait for the
-/// reader of a pipe.
+/// Follows no link of another user in a public folder, and does not wait for a pipe's reader.
 const OWN: i32 = libc::O_WRONLY | libc::O_CLOEXEC | libc::O_NOFOLLOW | libc::O_NONBLOCK;
 
 /// `None`: the file is another user's, or no plain file.
@@ -288,8 +286,7 @@ pub fn make_folder_of(user: u32, path: &[u8], folder: &[u8], base: &[u8]) {
     });
 }
 
-/// Copies the path of the current folder into `out`. Returns its length; 0: it does not fit or is
-/// not known.
+/// Copies the current folder's path into `out`. Returns its length; 0: too long, or not known.
 pub fn current_folder(out: &mut [u8]) -> usize {
     if is_filtered() {
         return 0;
@@ -668,8 +665,7 @@ pub fn mapping_of(address: usize) -> Result<Option<Mapping>, Unknown> {
     if read || !is_mapped(address) { Ok(found) } else { Err(Unknown) }
 }
 
-/// The file about the process's memory: `process`, or `thread` once the first thread has ended.
-/// After that `/proc/self` shows no memory.
+/// `process`, or `thread` once the first thread has ended: `/proc/self` then shows no memory.
 pub(super) fn of_memory<'a>(process: &'a CStr, thread: &'a CStr) -> &'a CStr {
     let first = process_id();
     if super::thread_id() == first || !is_over(first) { process } else { thread }

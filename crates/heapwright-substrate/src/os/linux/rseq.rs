@@ -12,10 +12,9 @@
 //! effect.
 //!
 //! glibc (since 2.35) registers the area at `__rseq_offset` from the thread pointer, if
-//! `__rseq_size` is not 0. With other C libraries, each thread that needs an area registers its own
-//! ([`enter`]), in static thread-local memory. The thread gives it up before that memory goes
-//! ([`leave`]), because the kernel ends a thread whose area it cannot write. The kernel refuses a
-//! second area.
+//! `__rseq_size` is not 0. With other C libraries, each thread that needs an area registers a
+//! thread-local one ([`enter`]). It gives this area up at its end ([`leave`]), because the kernel
+//! ends a thread whose area it cannot write. The kernel refuses a second area.
 //!
 //! ```text
 //!   our area   struct rseq, 32 bytes | state: NEW, ENTERED, OVER
@@ -56,9 +55,9 @@ pub fn is_ours() -> bool {
     c_librarys().is_none()
 }
 
-/// Registers the calling thread's area, if that is this module's task, and the thread has not tried
-/// before. `watched` makes sure that [`leave`] runs at the end of the thread, or returns false.
-/// Returns whether the area is registered now.
+/// Registers the calling thread's area, unless the thread has tried before. `watched` makes sure
+/// that [`leave`] runs at the thread's end, or returns false. Returns whether the area is
+/// registered now.
 pub fn enter(watched: impl FnOnce() -> bool) -> bool {
     is_ours() && own::area().enter(watched)
 }

@@ -12,8 +12,7 @@ use core::ptr;
 
 use super::{Memory, System, calls, keeping_errno};
 
-/// Maps `size` bytes (whole pages) from `offset` of a sealed file for reading and writing. Null:
-/// the file is missing, too short or not sealed.
+/// Maps `size` bytes (whole pages) of a sealed file. Null: it is missing, too short or not sealed.
 pub fn map_sealed(path: &CStr, offset: usize, size: usize) -> *mut u8 {
     keeping_errno(|| {
         let flags = libc::O_RDWR | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;

@@ -15,10 +15,9 @@
 //! that answers too late must not die of the signal.
 //!
 //! A thread that blocks the signal by a raw system call, or is stuck in the kernel, does not answer
-//! in time. It continues to run, and its answer stays empty. The signal interrupts system calls
-//! that no handler restarts (`poll`, `pause`, `nanosleep`, ...).
-//!
-//! Called by `debug::leaks`, which holds the heap's locks. So no stopped thread is inside the heap.
+//! in time, and continues to run. The signal interrupts system calls that no handler restarts
+//! (`poll`, `pause`, ...). Called by `debug::leaks`, which holds the heap's locks, so no stopped
+//! thread is inside the heap.
 
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
@@ -493,8 +492,9 @@ pub fn forget_held() {
 }
 
 /// Copies the process without its other threads. `Some(0)` in the copy, the copy's number in the
-/// original; `None`: the system refused. The copy has all signals blocked and sends none when it
-/// ends.
+/// original; `None`: the system refused. The copy has all signals blocked and sends none at its
+/// end.
+///
 /// # Safety
 ///
 /// The copy only reads, writes memory that the original does not read, makes system calls, and ends
@@ -544,8 +544,7 @@ pub fn close_all() {
     }
 }
 
-/// Waits for a copy, at most this number of milliseconds. `None`: the copy still works. True: it
-/// ended with success.
+/// Waits for a copy, at most this long. `None`: it still works. True: it ended with success.
 pub fn wait_for_copy(copy: u32, milliseconds: u64) -> Option<bool> {
     let until = now_ns() + milliseconds * 1_000_000;
     loop {

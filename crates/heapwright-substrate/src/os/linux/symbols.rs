@@ -168,8 +168,7 @@ pub fn knows_objects() -> bool {
     finder().is_some()
 }
 
-/// The module that contains an address. Takes no lock and allocates nothing. `None`: no module has
-/// it, or the C library cannot tell.
+/// The module that contains an address, if it is known. Takes no lock and allocates nothing.
 #[cfg(feature = "debug")]
 pub fn find_object(address: usize) -> Option<Found> {
     let find = finder()?;

@@ -31,8 +31,7 @@ pub fn on_thread_exit(exit: Exit, run: unsafe extern "C" fn(*mut c_void)) -> boo
     true
 }
 
-/// Makes the exit function run with `token` (not null) at the end of the calling thread. False: no
-/// exit function is set.
+/// Makes the exit function run with `token` (not null) at this thread's end. False: none is set.
 #[allow(clippy::not_unsafe_ptr_arg_deref, reason = "the pointer is handed on, and not read")]
 pub fn watch_this_thread(exit: Exit, token: *mut c_void) -> bool {
     let Some(key) = EXIT_KEYS[exit as usize].load(Ordering::Acquire).checked_sub(1) else {
@@ -135,8 +134,7 @@ pub fn restore_signals(before: SignalMask) {
     });
 }
 
-/// Makes a detached thread that runs `run(with)`, with all signals blocked but those of faults.
-/// False: the system refused.
+/// Starts a detached thread with all signals blocked but those of faults. False: refused.
 #[allow(clippy::not_unsafe_ptr_arg_deref, reason = "the pointer is handed on, and not read")]
 pub fn spawn(run: extern "C" fn(*mut c_void) -> *mut c_void, with: *mut c_void) -> bool {
     let mut thread = MaybeUninit::<libc::pthread_t>::uninit();

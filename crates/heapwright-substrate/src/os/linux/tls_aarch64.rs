@@ -33,8 +33,7 @@ pub use define_words;
 #[inline(always)]
 fn block() -> *mut *mut u8 {
     let at;
-    // SAFETY: computes the address of this thread's block, which does not change while the thread
-    // lives.
+    // SAFETY: computes the address of this thread's block, which does not change.
     unsafe {
         asm!(
             "mrs {0}, tpidr_el0",

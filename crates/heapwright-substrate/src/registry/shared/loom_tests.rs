@@ -6,11 +6,9 @@
 //!                  order between them, and whose count shows each holder's visit
 //! ```
 //!
-//! `ci/loom.sh` removes the orderings one by one and expects these tests to fail.
-//!
-//! **Waiting.** Under loom a waiter yields instead of sleeping. The sleepers' protocol has a test
-//! of its own, with a futex whose naps end when no thread will wake the sleeper. There a waiter
-//! *is* missed in some orders, as the header of `shared` says, but gets the lock after its nap.
+//! `ci/loom.sh` removes the orderings one by one and expects these tests to fail. Under loom a
+//! waiter yields instead of sleeping. A test with a futex of its own shows that a waiter *is*
+//! missed in some orders, as the header of `shared` says, but gets the lock after its nap.
 
 extern crate std;
 
