@@ -1,9 +1,8 @@
 //! The address map: finds the owner of any address in the process.
 //!
-//! The **window** is one address range `[base, base + span)`, cut into units of 64 KiB. A 32-bit
-//! entry for each unit tells its kind and owner. A 128-byte record for each unit, touched only on
-//! slow paths, has all other facts. Both lie far from the user's bytes, so a look-up does not touch
-//! the address.
+//! The **window** is one address range `[base, base + span)`, cut into units of 64 KiB. Each unit
+//! has a 32-bit entry (kind and owner), and a 128-byte record of all other facts for slow paths.
+//! Both lie far from the user's bytes, so a look-up does not touch the address.
 //!
 //! ```text
 //!   entry:   31          11 10       0
@@ -17,17 +16,15 @@
 //! ```
 //!
 //! On Linux the table lies at a constant distance below the window, so one base register serves
-//! table and window. (Not in a hardened process, whose blocks must not lead to the table.) One
-//! exclusive-or with a cache's tag (`owner << 11`) gives owner, validity and class at once. The
-//! result is below `SLAB_KINDS` exactly if the unit is a slab of that owner. Then it is the byte
-//! offset of the class's list in the cache.
+//! both (except in a hardened process). An exclusive-or with a cache's tag (`owner << 11`) gives a
+//! number below `SLAB_KINDS` exactly if the unit is a slab of that owner. This number is then the
+//! byte offset of the class's list in the cache.
 //!
 //! Invariants: entries and records below `limit` are committed; `limit` only grows; entry 0 (owner
 //! 0, no class) means *foreign*, and no cache has id 0. Only a unit's owner, or the holder of
 //! `chunk`'s lock, changes its entry. A program that frees a block received it after the entry was
-//! written: relaxed loads suffice.
-//!
-//! `chunk` fills the map; `slab`, `registry`, `heap` and `pool` read it.
+//! written: relaxed loads suffice. `chunk` fills the map; `slab`, `registry`, `heap` and `pool`
+//! read it.
 
 use core::ptr;
 
@@ -82,7 +79,6 @@ pub enum Kind {
     CollectedRest(usize),
 }
 
-/// Bits of an entry below the owner.
 const KIND_BITS: u32 = 11;
 const KIND_MASK: u32 = (1 << KIND_BITS) - 1;
 /// The factor of a class in an entry: the size of a list in a cache.
@@ -90,7 +86,7 @@ pub const CLASS_STEP: usize = 16;
 /// Kinds below this are slabs.
 pub const SLAB_KINDS: usize = CLASSES * CLASS_STEP;
 
-/// One kind for each page list of a collected heap: see `gc::layout`.
+/// See `gc::layout`.
 const COLLECTED: u32 = 0x500;
 const PAGE_LISTS: u32 = 0x200;
 const LARGE_HEAD: u32 = 0x700;
@@ -100,15 +96,14 @@ const POOL_HEAD: u32 = 0x704;
 const ARENA: u32 = 0x705;
 const DEBUG: u32 = 0x706;
 const GUARD: u32 = 0x707;
-/// Kinds of later units, eight each. Their low bits are the upper bits of the first unit's number.
+/// Eight each: the low bits are the upper bits of the first unit's number.
 const COLLECTED_REST: u32 = 0x7e0;
 const DEBUG_REST: u32 = 0x7e8;
 const POOL_REST: u32 = 0x7f0;
 const LARGE_REST: u32 = 0x7f8;
 const REST_LOW_BITS: u32 = 32 - KIND_BITS;
 
-/// The largest id of an owner. An entry's two upper bits are never set: `free` uses them to tell
-/// the common owner's slabs from others (see `cache::hot`).
+/// The largest id of an owner. An entry's two upper bits are never set: see `cache::hot`.
 pub const MAX_OWNER: u32 = (1 << (30 - KIND_BITS)) - 5 - HARDENED_GROUPS;
 /// The sentinel's id, which owns nothing.
 pub const NOBODY: u32 = MAX_OWNER + 1;
@@ -116,7 +111,7 @@ pub const NOBODY: u32 = MAX_OWNER + 1;
 pub const HARDENED: u32 = MAX_OWNER + 2;
 /// The owner of the hardened heap's blocks of no bytes, which lie in inaccessible memory.
 pub const HARDENED_EMPTY: u32 = MAX_OWNER + 3;
-/// The owner of the slabs of the hardened heap's first group. Each group has an owner.
+/// The owner of the slabs of the hardened heap's first group; each group has an owner.
 pub const HARDENED_GROUP: u32 = MAX_OWNER + 4;
 /// Groups of the hardened heap.
 pub const HARDENED_GROUPS: u32 = 4;
@@ -198,7 +193,7 @@ impl Entry {
     }
 
     /// The page list, if this is the first unit of a page of the collected heap whose
-    /// [`Entry::tag`] is `tag`. Otherwise a larger number than any page list's.
+    /// [`Entry::tag`] is `tag`. Otherwise a number above all page lists.
     #[inline(always)]
     pub const fn page_list(self, tag: u32) -> usize {
         (self.0 ^ tag).wrapping_sub(COLLECTED) as usize
@@ -209,7 +204,6 @@ impl Entry {
         Self(head << KIND_BITS | kind | head >> REST_LOW_BITS)
     }
 
-    /// The first unit of the run that a later unit belongs to.
     const fn head(self) -> usize {
         (self.owner() | (self.0 & 7) << REST_LOW_BITS) as usize
     }
@@ -226,8 +220,7 @@ impl Entry {
         matches!(self.owner(), HARDENED..COMMON)
     }
 
-    /// If `unit`, which has this entry, is a unit of a debug heap's span: the first unit of the
-    /// span, and whether `unit` is a later one.
+    /// The first unit of the debug heap's span that has `unit`, and whether `unit` is a later one.
     #[cfg(feature = "debug")]
     #[inline(always)]
     pub const fn debug_head(self, unit: usize) -> Option<(usize, bool)> {
@@ -308,8 +301,7 @@ impl AddressMap {
         self.limit.store(limit, Ordering::Release);
     }
 
-    /// The unit of `address`: a number below [`AddressMap::limit`] if the address is in the
-    /// window's used part, else a number that is not below the limit.
+    /// The unit of `address`. Outside the window's used part, the number is not below the limit.
     #[inline(always)]
     pub fn unit_of(&self, address: usize) -> usize {
         address.wrapping_sub(self.base.load(Ordering::Relaxed).addr()) >> UNIT_SHIFT
@@ -353,15 +345,13 @@ impl AddressMap {
 
     #[inline(always)]
     unsafe fn slot(&self, unit: usize) -> *const AtomicU32 {
-        // The base is not used: a hardened process has its table elsewhere.
         self.table.load(Ordering::Relaxed).wrapping_add(unit)
     }
 
     /// The entry of the unit of `address`; foreign outside the window.
     #[inline]
     pub fn lookup(&self, address: usize) -> (usize, Entry) {
-        // The limit is read first. A thread that sees a limit above zero also sees the base, and
-        // committed entries, even while the heap starts.
+        // A thread that sees a limit above zero also sees the base and committed entries.
         let limit = self.limit.load(Ordering::Acquire);
         let unit = self.unit_of(address);
         if unit >= limit {
@@ -381,8 +371,7 @@ impl AddressMap {
         self.kind_of(unit, unsafe { self.entry(unit) })
     }
 
-    /// The kind of `unit`, whose entry is given. As [`Entry::kind`], but a freed large block whose
-    /// run is kept is [`Kind::Kept`].
+    /// As [`Entry::kind`], but a freed large block whose run is kept is [`Kind::Kept`].
     #[inline]
     pub fn kind_of(&self, unit: usize, entry: Entry) -> Kind {
         match entry.kind() {
@@ -395,9 +384,8 @@ impl AddressMap {
         }
     }
 
-    /// Changes the entries of `count` units from `unit` on.
-    ///
-    /// The caller owns the units, or holds the lock of the chunk that owns them.
+    /// Changes the entries of `count` units from `unit` on. The caller owns the units, or holds the
+    /// lock of the chunk that owns them.
     pub fn set_entries(&self, unit: usize, count: usize, entry: Entry) {
         assert!(unit + count <= self.limit());
         for at in unit..unit + count {
@@ -408,9 +396,7 @@ impl AddressMap {
         }
     }
 
-    /// Changes the entry of `unit`.
-    ///
-    /// The caller owns the unit, as for [`AddressMap::set_entries`].
+    /// Changes the entry of `unit`. The caller owns the unit, as for [`AddressMap::set_entries`].
     #[inline]
     pub fn set_entry(&self, unit: usize, entry: Entry) {
         assert!(unit < self.limit());
@@ -425,8 +411,7 @@ impl AddressMap {
     pub fn record(&self, unit: usize) -> &Record {
         debug_assert!(unit < self.limit());
         let record = self.records.load(Ordering::Relaxed).wrapping_add(unit);
-        // SAFETY: records below the limit are committed, zero is a valid record, and all fields are
-        // atomics.
+        // SAFETY: records below the limit are committed, zero is valid, and all fields are atomics.
         unsafe { &*record }
     }
 

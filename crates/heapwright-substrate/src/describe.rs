@@ -1,11 +1,8 @@
-//! Describes an address in constant time, without touching it.
-//!
-//! One load tells whether the address is in the window, and the kind of its unit. Arithmetic and
-//! one record give the block. Nothing at the address is read, so any address is allowed.
+//! Describes an address in constant time, without touching it: one load gives the kind of its unit,
+//! arithmetic and one record give the block.
 //!
 //! This module describes slabs, large blocks and pools, from the unit's record. Debug heaps,
-//! collected heaps and the hardened heap lie above and have records of their own. They register
-//! readers ([`read_with`]).
+//! collected heaps and the hardened heap register readers ([`read_with`]).
 //!
 //! Called by `misuse` (reports about bad pointers), by programs, and by the front ends.
 
@@ -47,8 +44,7 @@ pub enum Kind {
 pub enum BlockState {
     /// There is no block at the address.
     Unknown = 0,
-    /// Allocated, or free in a thread's cache. Without a bitmap of allocated slots, the two cannot
-    /// be told apart in constant time.
+    /// Allocated, or free in a thread's cache: nothing tells the two apart in constant time.
     InUse = 1,
     /// Given back to its slab, or never handed out.
     Free = 2,
@@ -68,18 +64,16 @@ pub struct Description {
     pub size: usize,
     /// Bytes from the block's start to the address.
     pub offset: usize,
-    /// Id of the thread cache, heap, pool or collected heap that owns the block; 0 for
-    /// large blocks of the process's heap, and for arenas.
+    /// Id of the thread cache, heap, pool or collected heap that owns the block; 0 for large blocks
+    /// of the process's heap, and for arenas.
     pub owner: u32,
     /// Size class of a small block.
     pub class: u32,
-    /// Whether the byte at the address is poisoned (`__asan_poison_memory_region` under
-    /// `heapwright check`).
+    /// Whether the byte at the address is poisoned (`__asan_poison_memory_region`).
     pub is_poisoned: bool,
 }
 
-/// A description without a block. (A function of the module, because a method would be part of
-/// heapwright's interface.)
+/// A description without a block. (A method would be part of heapwright's interface.)
 #[must_use]
 pub const fn nothing(kind: Kind) -> Description {
     let state = BlockState::Unknown;
@@ -95,8 +89,7 @@ pub const fn nothing(kind: Kind) -> Description {
     }
 }
 
-/// Describes an address in constant time, without touching memory at the address, so any value is
-/// allowed. Programs call `heapwright::describe`, which tells more.
+/// Describes any address in constant time, without touching it. `heapwright::describe` tells more.
 #[must_use]
 pub fn describe(address: *const u8) -> Description {
     let (unit, entry) = MAP.lookup(address.addr());
@@ -136,14 +129,12 @@ pub fn describe(address: *const u8) -> Description {
             let block = MAP.address_of(head).addr();
             let owner = record.heap.load(Ordering::Relaxed);
             let size = if owner == HARDENED {
-                // The hardened heap notes the exact size.
                 record.requested.load(Ordering::Relaxed)
             } else {
                 large_block::usable(record)
             };
             let offset = address.addr() - block;
             if offset >= size {
-                // The address is behind the block, in the block's last unit.
                 return nothing(Kind::Large);
             }
             Description {
@@ -164,14 +155,14 @@ pub enum Front {
     /// Debug heaps: their records also describe freed blocks.
     #[allow(dead_code, reason = "a part of the feature `debug`")]
     Debug,
-    /// Collected heaps. Objects that mutators have allocated in their present region and not
-    /// recorded yet count as free.
+    /// Collected heaps. Objects in a mutator's present region that are not recorded yet count as
+    /// free.
     Collected,
     /// The hardened heap, which knows the live blocks and their sizes.
     Hardened,
 }
 
-/// A front end's reader. It describes an address in a run of units of the front end.
+/// A front end's reader of addresses in its units.
 pub struct Reader {
     /// Takes the run's first unit and the address.
     pub read: fn(usize, *const u8) -> Description,
@@ -190,8 +181,7 @@ fn read(front: Front, kind: Kind, head: usize, address: *const u8) -> Descriptio
     reader.map_or(nothing(kind), |reader| (reader.read)(head, address))
 }
 
-/// Describes an address in the pool segment that begins at unit `head`. Only the pool knows which
-/// slots are in use.
+/// Only the pool knows which slots are in use.
 fn in_pool(address: usize, head: usize) -> Description {
     let (_, entry) = MAP.lookup(MAP.address_of(head).addr());
     let owner = if entry.kind() == UnitKind::PoolHead { entry.owner() } else { 0 };

@@ -16,7 +16,7 @@ pub fn number(text: &[u8]) -> Option<usize> {
 
 /// A number in digits.
 pub struct Digits {
-    /// Room for the digits of the largest number. The digits are at the end.
+    /// The digits are at the end.
     bytes: [u8; 20],
     start: usize,
 }

@@ -5,11 +5,9 @@
 //!   PREFIX.users/<uid>/process.<pid>   the record of a process that root gave to a user
 //! ```
 //!
-//! The folder `<uid>` belongs to that user alone. A process of root makes the folder before it
-//! becomes this user, so the folder exists only for users that the run itself chose.
-//!
-//! The debug heap's record and the trace share these file names, and begin with the same facts
-//! about the program. Nothing here allocates; paths end with a zero.
+//! The folder `<uid>` belongs to that user alone. A process of root makes it before it becomes this
+//! user. The debug heap's record and the trace share these file names. Nothing here allocates;
+//! paths end with a zero.
 
 use core::ffi::CStr;
 
@@ -49,7 +47,7 @@ impl Path {
         }
     }
 
-    /// Reads the first bytes of a file in this folder. (The path is copied once, for small stacks.)
+    /// Reads the first bytes of a file in this folder. The path is copied once, for small stacks.
     #[inline(never)]
     pub fn read_in(&self, name: &[u8], text: &mut [u8]) -> usize {
         let mut path = Self { bytes: self.bytes, length: self.length };
@@ -80,7 +78,6 @@ impl Path {
     }
 }
 
-/// The longest text behind a prefix, and a zero.
 const BEHIND: usize = b".users/4294967295/process.4294967295\0".len();
 
 /// The prefix of some files' names.
@@ -98,7 +95,7 @@ impl Prefix {
         self.0.length != 0
     }
 
-    /// Sets the prefix, relative to the present folder: the program may change its folder later.
+    /// Sets the prefix, relative to the present folder.
     pub fn set(&mut self, prefix: &[u8]) {
         let mut path = Path::none();
         if prefix.first() != Some(&b'/') {
@@ -126,8 +123,8 @@ impl Prefix {
     }
 
     /// Gives a process's file from one user to another. If the first is root, also makes a folder
-    /// for the files of the second user's children. Called in a process of root that is about to
-    /// change to a user, or back to root.
+    /// for the files of the second user's children. A process of root calls this before it changes
+    /// its user.
     #[cfg(feature = "debug")]
     pub fn give(&self, process: u32, from: u32, to: u32) {
         os::give_file(&self.of(process), from, to);
@@ -146,8 +143,8 @@ pub fn shown(path: &[u8]) -> &[u8] {
     path.split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
-/// Copies the process's command line, each word ended by a zero, into `out`, as far as it fits.
-/// Returns the number of bytes.
+/// Copies the process's command line, each word ended by a zero, as far as it fits. Returns the
+/// number of bytes.
 pub fn command_line(out: &mut [u8]) -> usize {
     os::read_beginning(c"/proc/self/cmdline", out)
 }

@@ -8,26 +8,20 @@
 //!   child     the parts in reverse order: repair what other threads left half done
 //! ```
 //!
-//! So no thread that the child lacks holds a lock, and all that the locks protect (runs, metadata,
-//! registries, shared pools) is whole. Each part describes the state that it keeps without a lock:
-//! see `heap::start`.
-//!
-//! Other libraries' fork handlers that were registered earlier run while the locks are held, in the
-//! same thread, and may allocate: see `sync::hold_all`. If such a handler forks itself, it finds
-//! all locks held and takes none.
+//! So no thread that the child lacks holds a lock. For state without a lock see `heap::start`.
+//! Earlier registered fork handlers of other libraries run in the same thread while the locks are
+//! held, and may allocate or fork: see `sync::hold_all`.
 //!
 //! **Collected heaps first.** Their mutators must stop while the forking thread holds no lock. On
-//! its way to a safepoint a mutator may wait for `FORKING`, to fork or to join a part.
+//! its way to a safepoint a mutator may wait for `FORKING`.
 //!
 //! **Streams before malloc.** A thread that reads a line allocates with the stream locked.
 //!
 //! **Slots first.** The slots of shared objects (caches, magazines of pools) do not count as locks
-//! (`sync::is_interrupted`). A signal handler in another thread may have interrupted the holder of
-//! an awaited slot, and wait for any other lock. So this thread waits for slots before it holds a
-//! lock that a handler may need.
+//! (`sync::is_interrupted`). A signal handler may have interrupted the holder of a slot, and wait
+//! for any other lock. So the forking thread waits for slots before it takes such a lock.
 //!
-//! A child of `vfork` runs no handler: it shares the parent's memory until it execs. Called by the
-//! parts, which join when they start.
+//! A child of `vfork` runs no handler. Called by the parts, which join when they start.
 
 use core::cell::UnsafeCell;
 use core::ptr;
@@ -39,8 +33,7 @@ use crate::sync::{self, Lock};
 /// A part with locks, in the order in which the parts are locked.
 #[derive(Clone, Copy)]
 pub enum Part {
-    /// Collected heaps. Their mutators stop first, because they may need any lock to reach a
-    /// safepoint.
+    /// Collected heaps: see above.
     Collected,
     /// Pools that threads share, and their names. Some of these locks are slots: see above.
     Pools,
@@ -55,8 +48,8 @@ pub enum Part {
     Substrate,
     /// The trace of calls. Its holder waits for no lock, and a writing thread may hold any lock.
     Trace,
-    /// The samples of a heap profile. Their holder waits for no lock, and a thread that adds a
-    /// sample may hold any lock.
+    /// The samples of a heap profile. Their holder waits for no lock, and a sampling thread may
+    /// hold any lock.
     #[allow(dead_code, reason = "a part of the feature `debug`")]
     Samples,
 }
@@ -77,15 +70,11 @@ pub struct Handlers {
 static JOINED: [AtomicPtr<Handlers>; PARTS] = [const { AtomicPtr::new(ptr::null_mut()) }; PARTS];
 /// The thread whose fork holds the locks; 0: none.
 static HOLDER: AtomicUsize = AtomicUsize::new(0);
-/// The process had one thread when it forked.
 static ALONE: AtomicBool = AtomicBool::new(false);
-/// The parts, as bits, whose locks the current fork took.
 static HELD: AtomicU8 = AtomicU8::new(0);
 
-/// Forks in progress that other libraries' handlers made while all locks were held.
 static WITHIN: AtomicUsize = AtomicUsize::new(0);
 
-/// The signals that the forking thread had blocked. Only that thread uses this.
 struct Blocked(UnsafeCell<SignalMask>);
 
 // SAFETY: only the holder of `FORKING`, or its copy in the child, accesses it.
@@ -93,12 +82,11 @@ unsafe impl Sync for Blocked {}
 
 static BLOCKED: Blocked = Blocked(UnsafeCell::new(SignalMask::NONE));
 
-/// Held by the thread that forks. Two threads may fork at once, and the C library does not hold its
-/// own lock while handlers run.
+/// Two threads may fork at once: the C library does not hold its own lock while handlers run.
 static FORKING: Lock<()> = Lock::new(());
 
-/// Adds a part before its locks are used for the first time. Waits for a fork in progress, which
-/// does not know of the part. A second call has no effect.
+/// Adds a part before its locks are used for the first time. Waits for a fork in progress. A second
+/// call has no effect.
 pub fn join(part: Part, handlers: &'static Handlers) {
     let _none_forks = FORKING.lock();
     JOINED[part as usize].store(ptr::from_ref(handlers).cast_mut(), Ordering::Release);
@@ -119,9 +107,8 @@ unsafe extern "C" fn before() {
         WITHIN.fetch_add(1, Ordering::Relaxed);
         return;
     }
-    // A process with one thread takes no locks. This thread itself may hold a lock, if it forks in
-    // a signal handler that interrupted the heap. Then the child returns from the handler and
-    // releases the lock.
+    // A single thread takes no locks: if it forks in a signal handler, it may hold a lock itself.
+    // In the child the handler returns, and releases the lock.
     let alone = os::is_single_threaded();
     ALONE.store(alone, Ordering::Relaxed);
     if alone {
@@ -145,13 +132,13 @@ unsafe extern "C" fn before() {
     for part in Part::Pools as usize..PARTS {
         if part == Part::Pools as usize {
             // `fflush(NULL)` waits for streams with the lock of their list. The C library takes
-            // that lock in every fork, after this handler. So this handler takes the lock before
-            // any lock of malloc: see `os::lock_streams`. Mutators have stopped before, because a
-            // mutator may wait for the lock on its way to a safepoint.
+            // that lock in every fork, after this handler. So this handler takes it before any lock
+            // of malloc (see `os::lock_streams`), and after mutators have stopped: a mutator may
+            // wait for it on its way to a safepoint.
             //
-            // Other libraries' handlers take their locks in order if they were registered after
-            // ours, because the last registered handler runs first. A preloaded library registers
-            // before the program's first instruction.
+            // The last registered handler runs first, so other libraries' handlers that were
+            // registered after ours take their locks in order. A preloaded library registers before
+            // the program's first instruction.
             os::lock_streams();
         }
         if let Some(handlers) = joined(part) {
@@ -159,17 +146,16 @@ unsafe extern "C" fn before() {
             HELD.fetch_or(1 << part, Ordering::Relaxed);
         }
     }
-    // A signal handler that interrupts another library's fork handler would find half-done work,
-    // and in the child state that is not yet repaired. So all signals but faults are blocked. (Not
-    // earlier: a collector may stop all threads by a signal, and a stopped thread may hold an
-    // awaited lock. Until now, a handler that interrupts the fork waits for no lock.)
+    // A signal handler could find half-done work of another library's fork handler, or state in the
+    // child that is not yet repaired. So all signals but faults are blocked. Not earlier: a
+    // collector may stop all threads by a signal, and a stopped thread may hold a lock that this
+    // thread waits for.
     let blocked = os::block_signals();
     // SAFETY: `FORKING` is held.
     unsafe { BLOCKED.0.get().write(blocked) };
     sync::hold_all();
 }
 
-/// Whether this is the end of a nested fork.
 fn ends_within() -> bool {
     let is_within = WITHIN.load(Ordering::Relaxed) > 0;
     if is_within {
@@ -178,9 +164,9 @@ fn ends_within() -> bool {
     is_within
 }
 
-/// Gives the locks back. Returns the signals to block from now on. `None` if no locks were taken:
-/// the process had one thread, or another thread has registered the handlers since the fork began.
-/// (musl runs the handlers that exist when the fork ends.)
+/// Gives the locks back. Returns the signals to block from now on. `None`: no locks were taken,
+/// because the process had one thread, or the handlers were registered during the fork (musl runs
+/// the handlers that exist when the fork ends).
 ///
 /// # Safety
 ///

@@ -1,17 +1,13 @@
-//! Ids: objects by number, made once and never freed.
+//! Ids: objects by number, in the heap's metadata, made once and never freed.
 //!
 //! ```text
 //!   id --> pointer, in segments --> object
 //! ```
 //!
-//! Objects are made in the heap's metadata and never freed. So an id from an address map entry
-//! always leads to a valid object. Ids count up from 1; no object has 0. A look-up takes no lock;
-//! callers that make objects exclude each other.
-//!
-//! [`Recycled`] lends such objects to owners that come and go. An object must outlive its owner,
-//! because a fork may hold its lock, or a late reader may find it.
-//!
-//! `registry` uses ids for thread caches; `names`, `pool` and `arena` recycle their objects.
+//! An id from an address map entry always leads to a valid object. Ids count up from 1. A look-up
+//! takes no lock; callers that make objects exclude each other. [`Recycled`] lends objects to
+//! owners that come and go: an object must outlive its owner, because a fork may hold its lock, or
+//! a late reader may find it. Used by `registry` (thread caches), `names`, `pool` and `arena`.
 
 use core::ptr;
 #[cfg(feature = "debug")]
@@ -61,8 +57,8 @@ impl<T: 'static> Ids<T> {
         self.made.load(Ordering::Relaxed) as usize
     }
 
-    /// Makes the next object. `make` gets zeroed memory for it, which no other thread knows, and
-    /// its id. `None`: there is no memory, or no id left.
+    /// Makes the next object. `make` gets its id, and zeroed memory that no other thread knows.
+    /// `None`: there is no memory, or no id left.
     ///
     /// # Safety
     ///
@@ -88,7 +84,6 @@ impl<T: 'static> Ids<T> {
 /// An object that is lent again and again.
 pub struct Slot<T> {
     id: u32,
-    /// The next vacant object.
     vacant: AtomicPtr<Slot<T>>,
     /// The object itself.
     pub value: T,
@@ -130,8 +125,7 @@ impl<T: Sync + 'static> Recycled<T> {
         Self { ids: Ids::new(), vacant: Lock::new(Vacant(ptr::null_mut())) }
     }
 
-    /// Takes a vacant object, in the state in which its owner returned it, else makes one from
-    /// `fresh`. `None`: there is no memory.
+    /// Takes a vacant object as its owner left it, else makes one from `fresh`. `None`: no memory.
     pub fn take(&self, fresh: T) -> Option<&'static Slot<T>> {
         let mut vacant = self.vacant.lock();
         // SAFETY: null, or an object, which is never freed.
@@ -149,7 +143,7 @@ impl<T: Sync + 'static> Recycled<T> {
     }
 
     /// [`Recycled::take`] for objects that are too large for a stack. A new object is a copy of
-    /// `fresh`, byte by byte. The range `zeros` is not copied, because fresh memory is zero.
+    /// `fresh`, byte by byte, without the range `zeros`: fresh memory is zero.
     ///
     /// # Safety
     ///
@@ -176,11 +170,9 @@ impl<T: Sync + 'static> Recycled<T> {
             for part in [0..zeros.start, zeros.end..size_of::<T>()] {
                 let from = ptr::from_ref(fresh).cast::<MaybeUninit<u8>>().wrapping_add(part.start);
                 let to = value.cast::<MaybeUninit<u8>>().wrapping_add(part.start);
-                // SAFETY: by the contract a copy is valid. The omitted bytes are zero in `fresh`,
-                // and here, as `Ids::make` gives zeroed memory.
+                // SAFETY: by the contract a copy is valid. The omitted bytes are zero in both.
                 unsafe { ptr::copy_nonoverlapping(from, to, part.len()) };
             }
-            // In zeroed memory no vacant object follows.
             // SAFETY: the id's place is in a copy that is ours.
             let place = unsafe { &raw mut (*at).id };
             // SAFETY: the id is in a copy that is ours.

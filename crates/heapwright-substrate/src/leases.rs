@@ -9,21 +9,16 @@
 //!         +-------------- retired, none <----release-- retired, references
 //! ```
 //!
-//! A lookup compares the generation and adds a reference in one exchange, so an object cannot end
-//! between the two. A retired object gets no more references. Exactly one thread ends the object:
-//! the thread that retires it without references, or else the thread that releases the last
-//! reference.
+//! A lookup compares the generation and adds a reference in one exchange. A retired object gets no
+//! more references. Exactly one thread ends the object: the thread that retires it without
+//! references, or else the thread that releases the last reference.
 //!
 //! Invariants: only the thread that took the slot calls `begin`, and only the thread that ends the
-//! object calls `end`. A thread releases each acquired reference once.
-//!
-//! Called by shared pools.
+//! object calls `end`. A thread releases each acquired reference once. Called by shared pools.
 
 use crate::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// The bit of a retired object.
 const RETIRED: u64 = 1 << 31;
-/// The bits of the number of references.
 const REFERENCES: u64 = RETIRED - 1;
 
 /// The word of one slot. Zero: the slot never held a keyed object.
@@ -56,7 +51,7 @@ impl Lease {
         generation
     }
 
-    /// Adds a reference to the object of a generation. False: it is gone, retired, or has 2^31 - 1
+    /// Adds a reference to the object of a generation. False: it is gone, retired, or has the most
     /// references.
     #[inline]
     pub fn acquire(&self, generation: u32) -> bool {
@@ -160,13 +155,12 @@ mod loom_tests {
     use loom::sync::Arc;
     use loom::thread;
 
-    /// An object with its lease; loom reports two threads that touch the object without order.
+    /// loom reports two threads that touch the object without order.
     struct Shared {
         lease: Lease,
         object: UnsafeCell<u32>,
     }
 
-    /// Reads the object through a reference, and ends it if that reference was the last.
     fn read(shared: &Shared, generation: u32) {
         if shared.lease.acquire(generation) {
             // SAFETY: the reference keeps the object: loom checks that.

@@ -6,10 +6,8 @@
 //! Names, contracts and whole modules change with any version, and each version of heapwright needs
 //! its own version of this crate.
 //!
-//! Callers are heapwright's own crates. Many functions are safe because those crates keep the
-//! modules' contracts, and not because any argument would do. Examples: the owner of a run of
-//! units, the record of an entry, a lock that is taken before a fork and released after it. Each
-//! module states its contract.
+//! Callers are heapwright's own crates. Many functions are safe only because those crates keep the
+//! contracts that each module states.
 //!
 //! The crate above defines the words of each thread (`os::tls`) by `define_words`, because it knows
 //! the initial target of the first word. A program without the words does not link.

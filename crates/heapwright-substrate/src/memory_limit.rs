@@ -12,22 +12,19 @@
 //!   pressure    0 ------ 2 % ------ 10 %   of the time some thread waits: far | close | near
 //! ```
 //!
-//! Far from the limit nothing changes, because speed comes first. The limit is the smallest limit
-//! of the process's control groups (`heapwright_record::control_group`). Instead, the user or the
-//! program may set a limit for the process alone. For `RLIMIT_AS` see `chunk::address_limit`.
+//! The limit is the smallest limit of the process's control groups
+//! (`heapwright_record::control_group`), or one that the user or the program sets for the process
+//! alone. For `RLIMIT_AS` see `chunk::address_limit`.
 //!
-//! The memory in use is the memory of all processes of the group, without memory that the kernel
-//! can drop (file pages). Under a limit of the process alone, it is the process's resident memory.
-//! A look reads a file. So no thread looks while the heap is small, or before the heap has grown by
-//! a good part of the bytes that were left: see [`note_fresh`].
+//! The memory in use is that of all processes of the group, without file pages that the kernel can
+//! drop. Under a limit of the process alone, it is the resident memory. A look reads a file, so a
+//! look is due only after the heap has grown: see [`note_fresh`].
 //!
 //! Pressure (PSI) is the part of the last ten seconds in which some thread waited for the kernel to
-//! free pages. It is in `memory.pressure` of the limited group, else in `/proc/pressure/memory`.
+//! free pages: `memory.pressure` of the limited group, else `/proc/pressure/memory`.
 //!
 //! No memory safety depends on these values. All accesses are relaxed; one thread looks at a time.
-//!
-//! Called by the modules that keep free memory, by `chunk`, which notes growth, and by `limit`,
-//! which looks.
+//! Called by the modules that keep free memory, by `chunk` (growth) and `limit` (looks).
 #![forbid(unsafe_code)]
 
 use heapwright_record::control_group;
@@ -56,8 +53,7 @@ pub enum Nearness {
 impl Nearness {
     const ALL: [Self; 4] = [Self::Far, Self::Close, Self::Near, Self::AtIt];
 
-    /// The nearness with this number of bytes in use. A nearness stays until a fiftieth less is in
-    /// use, so that it does not change all the time.
+    /// A nearness stays until a fiftieth less is in use.
     fn of(used: usize, limit: usize, before: Self) -> Self {
         let share = |part: usize, of: usize| limit / of * part;
         let begins = [0, share(3, 4), share(9, 10), share(19, 20)];
@@ -68,7 +64,7 @@ impl Nearness {
         now(used).max(now(used.saturating_add(limit / 50)).min(before))
     }
 
-    /// The longest time that free pages wait, in milliseconds.
+    /// In milliseconds.
     const fn longest_delay(self) -> i32 {
         match self {
             Self::Far => i32::MAX,
@@ -91,19 +87,17 @@ impl Nearness {
 static NEARNESS: AtomicU8 = AtomicU8::new(Nearness::Far as u8);
 /// Bytes of free runs that may wait to go back to the kernel.
 static MAY_WAIT: AtomicUsize = AtomicUsize::new(usize::MAX);
-/// Bytes that the heap has taken since the last look, and the number that makes a new look due.
+/// Bytes that the heap has taken since the last look, and the number that makes a look due.
 static FRESH: AtomicUsize = AtomicUsize::new(0);
 static UNSEEN: AtomicUsize = AtomicUsize::new(SMALL);
-/// Bytes of the longest run that the heap has taken since the last look.
+/// The longest run since the last look, in bytes.
 static LONGEST: AtomicUsize = AtomicUsize::new(0);
-/// The limit, found or set; 0: none.
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
 
 /// Bytes left below the limit at the last look. `usize::MAX`: no bound.
 static LEFT: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// Whether `bytes` more bytes may exceed the limit. This uses the bytes left at the last look, and
-/// the heap's growth since.
+/// Whether `bytes` more bytes may exceed the limit, by the last look and the heap's growth since.
 #[inline]
 pub fn is_short_of(bytes: usize) -> bool {
     let left = LEFT.load(Ordering::Relaxed);
@@ -155,14 +149,13 @@ pub struct Look {
     pub used: usize,
     /// See `used`.
     pub limit: usize,
-    /// Bytes of the longest run that the heap has taken since the last look. The program may not
-    /// have touched it yet.
+    /// Bytes of the longest run taken since the last look. The program may not have touched it yet.
     pub fresh: usize,
 }
 
 impl Look {
     /// Whether the bytes in use and the fresh run reach nineteen twentieths of the limit. (A run
-    /// that exceeds the limit is not expected to be filled.)
+    /// beyond the limit is not expected to be filled.)
     pub fn is_at_limit(&self) -> bool {
         let fresh = if self.is_beyond_limit() { 0 } else { self.fresh };
         self.used.saturating_add(fresh) >= self.limit / 20 * 19
@@ -174,8 +167,6 @@ impl Look {
     }
 }
 
-/// Notes the result of a look. `before` is the previous nearness. Returns the nearness, and the
-/// milliseconds until the next look.
 fn note(look: &Look, before: Nearness) -> (Nearness, u32) {
     let nearness = Nearness::of(look.used, look.limit, before);
     let left = look.limit.saturating_sub(look.used);
@@ -194,8 +185,6 @@ fn note(look: &Look, before: Nearness) -> (Nearness, u32) {
     (nearness, wait)
 }
 
-/// Notes that the limit is far, or that there is none. No measures apply, and no thread looks
-/// before the heap has grown by `unseen` bytes.
 fn is_far(unseen: usize) {
     NEARNESS.store(Nearness::Far as u8, Ordering::Relaxed);
     MAY_WAIT.store(usize::MAX, Ordering::Relaxed);
@@ -209,7 +198,6 @@ pub fn forget() {
     LIMIT.store(0, Ordering::Relaxed);
 }
 
-/// Notes that other users wait for memory: from now on the nearness is at least `pressure`.
 fn note_pressure(pressure: Nearness) {
     if pressure > nearness() {
         NEARNESS.store(pressure as u8, Ordering::Relaxed);
@@ -217,29 +205,25 @@ fn note_pressure(pressure: Nearness) {
     }
 }
 
-/// Restarts the count of fresh memory. Returns the bytes of the longest run until now.
 fn begin_anew() -> usize {
     FRESH.store(0, Ordering::Relaxed);
     LONGEST.swap(0, Ordering::Relaxed)
 }
 
-/// The number that is the whole content of a file.
 fn read_number(folder: &Path, name: &[u8]) -> Option<usize> {
     let mut text = [0; 32];
     let length = folder.read_in(name, &mut text);
     number(&text[..length])
 }
 
-/// The number behind a name in lines of `name number`.
 fn field(text: &[u8], name: &[u8]) -> Option<usize> {
     text.split(|&byte| byte == b'\n')
         .find_map(|line| line.strip_prefix(name)?.strip_prefix(b" "))
         .and_then(number)
 }
 
-/// The pressure in the text of the kernel's file, as a nearness. The nearness follows the
-/// percentage of the last ten seconds in which some thread waited. A nearness stays until the
-/// percentage is below half of its threshold. `None`: the text has no such percentage.
+/// The pressure in the text of the kernel's file. A nearness stays until the percentage is below
+/// half of its threshold. `None`: the text has no percentage.
 fn pressure(text: &[u8], before: Nearness) -> Option<Nearness> {
     let percent = text.strip_prefix(b"some avg10=").and_then(number)?;
     let begins = |from: Nearness, at: usize| {
@@ -255,15 +239,12 @@ fn pressure(text: &[u8], before: Nearness) -> Option<Nearness> {
     })
 }
 
-/// The percentages from which on the limit counts as near, or as close.
 const NEAR_PERCENT: usize = 10;
 const CLOSE_PERCENT: usize = 2;
 
-/// The text of a file, for the one thread that looks. The text is not on the stack, because the
-/// stack of a coroutine is short.
+/// Not on the stack, because the stack of a coroutine is short.
 static TEXT: Kept<[u8; 4096]> = Kept::new([0; 4096]);
 
-/// A control group that limits memory.
 #[derive(Clone, Copy)]
 struct Group {
     folder: Path,
@@ -275,7 +256,6 @@ struct Group {
 pub const LEAST_LIMIT: usize = control_group::LEAST_LIMIT as usize;
 
 impl Group {
-    /// The limit in a file of the group.
     #[inline(never)]
     fn limit_of(group: &control_group::Group<'_>, file: &str) -> Option<u64> {
         let mut path = Path::none();
@@ -287,7 +267,6 @@ impl Group {
         number(&text[..length]).map(|limit| limit as u64)
     }
 
-    /// Bytes in use that the kernel cannot drop.
     #[inline(never)]
     fn used(&self) -> Option<usize> {
         let name: &[u8] =
@@ -309,15 +288,11 @@ impl Group {
     }
 }
 
-/// The limit of the process.
 #[derive(Clone, Copy)]
 #[expect(clippy::large_enum_variant, reason = "there is one, in a static")]
 enum Source {
-    /// No limit.
     None,
-    /// A number of bytes for the process alone.
     Own(usize),
-    /// A control group.
     Group(Group),
 }
 
@@ -328,30 +303,25 @@ pub struct Watcher {
     /// The requested limit; `None`: the limit of the control groups.
     asked: Option<usize>,
     found_ms: u32,
-    /// The earliest time of the next look, in nanoseconds, and the bytes that were left at the last
-    /// look.
+    /// The earliest time of the next look, and the bytes that were left at the last look.
     again_ns: u64,
     left: usize,
-    /// The nearness without pressure.
     near: Nearness,
     /// The pressure, and the time of its next look; 0: at once.
     pressure: Nearness,
     due_ms: u32,
 }
 
-/// A heap with fewer bytes causes no look.
 const SMALL: usize = 16 << 20;
 /// No thread reads a group's figures before the heap has 1 / `LITTLE` of the limit.
 const LITTLE: usize = 16;
-/// Growth by fewer bytes causes no look.
 const WORTH_A_LOOK: usize = 1 << 20;
 /// Looks may take 1 / `SHARE` of the time.
 const SHARE: u64 = 50;
-/// The milliseconds until the next look if there is no reason for a look.
 const IDLE_MS: u32 = 50;
 /// The milliseconds after which the limit is read again, because it may change.
 const AGAIN_MS: u32 = 10_000;
-/// The milliseconds for which a pressure counts. The kernel calculates it every two seconds.
+/// How long a pressure counts. The kernel calculates it every two seconds.
 const PRESSURE_MS: u32 = 1000;
 
 impl Watcher {
@@ -379,8 +349,8 @@ impl Watcher {
         }
     }
 
-    /// Looks if there is a reason. `heap` is the number of bytes of the heap that may be in memory.
-    /// Returns the result, if there was a look, and the milliseconds until the next call.
+    /// Looks if there is a reason. `heap`: bytes of the heap that may be in memory. Returns the
+    /// result of a look, and the milliseconds until the next call.
     pub fn look(&mut self, now: u32, heap: usize) -> (Option<Look>, u32) {
         const SOON_MS: u32 = 8;
         if heap < SMALL && self.asked.is_none() {
@@ -404,7 +374,6 @@ impl Watcher {
         (look, wait)
     }
 
-    /// Looks at the limit, and notes in `left` the bytes that are left.
     fn look_at_limit(&mut self, heap: usize, fresh: usize) -> (Option<Look>, u32) {
         let (used, limit) = match &self.source {
             Source::None => (None, 0),
@@ -448,7 +417,6 @@ impl Watcher {
                 pressure(&text[..length], self.pressure)
             });
             self.pressure = pressure.unwrap_or(Nearness::Far);
-            // A kernel that keeps no pressure figures does not begin to keep them soon.
             let wait = if pressure.is_some() { PRESSURE_MS } else { AGAIN_MS };
             self.due_ms = now.wrapping_add(wait).max(1);
         }
@@ -497,7 +465,6 @@ mod tests {
         assert_eq!(field(stat, b"file"), None);
     }
 
-    /// Reads the figures of a group of either version, in a made-up tree.
     #[test]
     #[cfg(not(miri))]
     fn what_a_group_uses_is_read_of_both_versions() {

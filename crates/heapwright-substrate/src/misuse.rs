@@ -1,6 +1,5 @@
-//! Misuse of the heap: describes the pointer in one line, and ends the process.
-//!
-//! The process ends, because more work could corrupt intact data. Every line has the same shape:
+//! Misuse of the heap: describes the pointer in one line, and ends the process, because more work
+//! could corrupt intact data. Every line has the same shape:
 //!
 //! ```text
 //! heapwright: free(0x7f..): <kind of pointer>; <advice>
@@ -118,8 +117,8 @@ pub enum Access {
     Limit,
 }
 
-/// Begins a line about a C function's access: `bytes` bytes at `address`, where the block has
-/// `left` bytes left. (The caller adds the allowed access, and advice.)
+/// Begins a line about an access of `bytes` bytes at `address`, with `left` bytes of the block
+/// left.
 #[cold]
 pub fn out_of_bounds(
     function: &str,
@@ -167,7 +166,6 @@ pub fn wrong_heap(call: Call, address: usize, size: usize) -> ! {
     end(line.text("-byte block belongs to another heap; free it with the heap that made it"))
 }
 
-/// Adds the pool of an address, and the part of it.
 fn in_pool(line: Line, found: &Description) -> Line {
     let line = match (found.block, found.offset) {
         (0, _) => line.text("the pointer lies between the objects of"),
@@ -216,8 +214,7 @@ pub fn freed_twice_in_pool(pool: &str, address: usize) -> ! {
     end(line.text("` was given back before; destroy each object once"))
 }
 
-/// Reports that byte `offset` of a free object of a pool has changed since its free, in checked
-/// builds.
+/// Reports that byte `offset` of a free object of a pool was written to, in checked builds.
 #[cold]
 pub fn written_when_free(pool: &str, object: usize, offset: usize) -> ! {
     let line = begin(Call::PoolFree, object).text("this object of pool `").bytes(pool.as_bytes());
@@ -225,8 +222,7 @@ pub fn written_when_free(pool: &str, object: usize, offset: usize) -> ! {
     end(line.text(" bytes into it; do not use an object once it is destroyed"))
 }
 
-/// Reports objects that live when their pool ends, in checked builds. The process continues,
-/// because the memory goes back with the pool.
+/// Reports objects that live when their pool ends, in checked builds. The process continues.
 #[cold]
 pub fn live_at_end(pool: &str, objects: usize, size: usize) {
     let line =

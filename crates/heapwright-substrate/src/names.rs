@@ -4,18 +4,16 @@
 //!   entry --owner--> id --> Name { "Node" }      made once, then recycled
 //! ```
 //!
-//! A pool gets an id with its first segment and gives it back with its last. The name is here and
-//! not in the pool, because a function that finds a misplaced pointer has only an address.
+//! A pool gets an id with its first segment and gives it back with its last. The name is not in the
+//! pool, because a function that finds a misplaced pointer has only an address.
 //!
-//! Bytes are atomics: a line about one pool's pointer may be written while the id becomes another
-//! pool's. At worst the line mixes two names.
-//!
-//! Called by `pool`; read by `misuse`.
+//! Bytes are atomics: if the id becomes another pool's meanwhile, a line may mix two names. Called
+//! by `pool`; read by `misuse`.
 
 use crate::ids::{Recycled, Slot};
 use crate::sync::atomic::{AtomicU8, Ordering};
 
-/// The longest stored name, in bytes.
+/// In bytes.
 const LONGEST: usize = 47;
 
 /// The name of an id.

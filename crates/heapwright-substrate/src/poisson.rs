@@ -6,21 +6,15 @@
 //! ```
 //!
 //! A block is a sample if a point lies in it. The distances between points are exponentially
-//! distributed, so the chance of a block depends on its size alone, and not on earlier allocations.
-//! A program whose allocations repeat cannot be in step with the points. A block of `n` bytes is a
-//! sample with the chance `1 - exp(-n / period)`. So each sample stands for the reciprocal of this
-//! chance in blocks, and the sum of the samples is an unbiased estimate (Horvitz and Thompson,
-//! 1952). TCMalloc and jemalloc sample in the same way.
-//!
-//! Pure arithmetic; `core` has neither logarithms nor powers of e, so both are here, to 12 digits.
-//!
-//! Called by `cache` (distances) and by `profile` (weights).
+//! distributed, so the chance of a block of `n` bytes is `1 - exp(-n / period)`, whatever came
+//! before. Each sample stands for the reciprocal of this chance in blocks, and the sum of the
+//! samples is an unbiased estimate (Horvitz and Thompson, 1952). TCMalloc and jemalloc sample in
+//! the same way. `core` has neither logarithms nor powers of e, so both are here, to 12 digits.
 
 #![forbid(unsafe_code)]
 
 use core::f64::consts::{LN_2, SQRT_2};
 
-/// Bits of a float's fraction.
 const FRACTION: u32 = 52;
 const EXPONENT_OF_1: u64 = 1023;
 
@@ -34,14 +28,11 @@ pub fn random(state: &mut u64) -> u64 {
 
 /// Bytes to the next point, at least 1; on average `period`.
 pub fn distance(state: &mut u64, period: usize) -> usize {
-    // In (0, 1]: 53 bits.
     let uniform = ((random(state) >> 11) + 1) as f64 / (1u64 << 53) as f64;
-    // A float that is too large becomes the largest number.
     ((-ln(uniform) * period as f64) as usize).saturating_add(1)
 }
 
-/// The chance that a block of `size` bytes is a sample, in (0, 1]; a block of no bytes counts as
-/// one byte.
+/// The chance that a block of `size` bytes is a sample, in (0, 1]; no bytes count as one byte.
 pub fn chance(size: usize, period: usize) -> f64 {
     let periods = size.max(1) as f64 / period.max(1) as f64;
     // For small values the difference would lose digits, but the series is exact.
@@ -51,7 +42,7 @@ pub fn chance(size: usize, period: usize) -> f64 {
     1.0 - exp_of_minus(periods)
 }
 
-/// The natural logarithm of a normal, positive number.
+/// Of a normal, positive number.
 fn ln(x: f64) -> f64 {
     let bits = x.to_bits();
     let mut exponent = (bits >> FRACTION) as i64 - EXPONENT_OF_1 as i64;
@@ -136,7 +127,6 @@ mod tests {
         assert!((share - exp_of_minus(2.0)).abs() < error, "{share}");
     }
 
-    /// For any sizes of blocks, the weights of the samples add up to the allocated bytes.
     #[test]
     fn samples_stand_for_all() {
         const PERIOD: usize = 10_000;

@@ -6,20 +6,10 @@
 //!              given back ---- not touched again in a long time ------> half (at least MIN)
 //! ```
 //!
-//! A fixed delay is wrong in two ways. If a program's bursts are further apart, it gives back and
-//! faults in the same pages each time. If a phase of a program has ended, the pages stay too long.
-//! So the delay follows *regret*. Pages that the program touches again soon after they were given
-//! back cost it a fault each. A slightly longer delay would have saved those faults. (This
-//! resembles the ski rental problem, where the cost of buying too early bounds the cost of renting
-//! too long: Karlin, Manasse, Rudolph and Sleator, "Competitive snoopy caching", 1988.)
-//!
-//! The user sets the bounds (`purge=MIN..MAX`). With the default bounds, a program that still calls
-//! the heap gives back 90 % of the free memory of an ended phase within 10 seconds.
-//!
-//! Invariants: no memory safety depends on these values. All accesses are relaxed; if two threads
-//! note at once, one note may be lost.
-//!
-//! Called by the code that gives free pages back, and by `chunk` and `slab`, which take them again.
+//! The delay follows *regret*: pages that the program touches again soon after they were given back
+//! cost it a fault each. (This resembles the ski rental problem: Karlin, Manasse, Rudolph and
+//! Sleator, "Competitive snoopy caching", 1988.) The user sets the bounds (`purge=MIN..MAX`). No
+//! memory safety depends on these values; if two threads note at once, one note may be lost.
 #![forbid(unsafe_code)]
 
 use crate::memory_limit;
@@ -29,25 +19,20 @@ use crate::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
 pub const DEFAULT_MIN_MS: i32 = 250;
 /// The default upper bound.
 pub const DEFAULT_MAX_MS: i32 = 5500;
-/// Pages that were not touched again for this number of milliseconds were not needed.
 const FORGOTTEN_MS: u32 = 15_000;
-/// The delay grows only if this many bytes, and 1 / `SHARE` of the bytes given back, are touched
-/// again.
+/// The delay grows only if this many bytes, and 1 / `SHARE` of those given back, are touched again.
 const MANY: usize = 256 << 10;
 const SHARE: usize = 4;
 /// The delay exceeds the pause by 1 / `LONGER`, because pauses differ.
 const LONGER: i32 = 10;
-/// Looks for waiting pages in each delay, and the fewest milliseconds between two looks, unless the
-/// delay is shorter.
 const LOOKS: i32 = 4;
 const LOOK_MS: i32 = 250;
 
-/// The delay in force; negative: for ever.
+/// Negative: for ever.
 static DELAY: AtomicI32 = AtomicI32::new(DEFAULT_MIN_MS);
 static MIN: AtomicI32 = AtomicI32::new(DEFAULT_MIN_MS);
 static MAX: AtomicI32 = AtomicI32::new(DEFAULT_MAX_MS);
-/// Bytes given back lately, the time when the first of them were last needed, and the bytes of them
-/// that were touched again.
+/// Bytes given back lately, when the first of them were last needed, and those touched again.
 static GIVEN: AtomicUsize = AtomicUsize::new(0);
 static UNUSED_SINCE: AtomicU32 = AtomicU32::new(0);
 static TOUCHED: AtomicUsize = AtomicUsize::new(0);
@@ -65,8 +50,7 @@ pub fn set_bounds(min: i32, max: i32) {
     forget();
 }
 
-/// The delay in force, in milliseconds; negative: for ever. Near the memory limit it is short with
-/// any bounds.
+/// The delay in force, in milliseconds; negative: for ever. Near the memory limit it is short.
 #[inline]
 pub fn purge_ms() -> i32 {
     memory_limit::delay(DELAY.load(Ordering::Relaxed))
@@ -89,15 +73,13 @@ pub fn interval(delay: i32) -> i32 {
     (delay / LOOKS).max(LOOK_MS).min(delay)
 }
 
-/// Notes that free pages went back after a wait of this many milliseconds. The wait exceeds the
-/// delay if no thread looked in time.
+/// Notes that free pages went back after a wait of this many milliseconds.
 pub fn note_given(bytes: usize, now: u32, waited: i32) {
     if bytes == 0 || !is_adaptive() {
         return;
     }
     let pause = now.wrapping_sub(UNUSED_SINCE.load(Ordering::Relaxed));
     if pause >= FORGOTTEN_MS && were_given() {
-        // The earlier pages were not needed.
         DELAY.store(
             shorter(DELAY.load(Ordering::Relaxed), MIN.load(Ordering::Relaxed)),
             Ordering::Relaxed,
@@ -130,7 +112,6 @@ pub fn note_touched(bytes: usize, now: u32) {
     forget();
 }
 
-/// Whether the delay changes.
 fn is_adaptive() -> bool {
     MIN.load(Ordering::Relaxed) < MAX.load(Ordering::Relaxed)
 }
@@ -140,8 +121,7 @@ fn forget() {
     TOUCHED.store(0, Ordering::Relaxed);
 }
 
-/// The delay after pages were touched again after a pause. It is unchanged if no delay up to `max`
-/// would have been long enough.
+/// Unchanged if no delay up to `max` would have been long enough.
 fn longer(delay: i32, pause: u32, max: i32) -> i32 {
     let pause = i32::try_from(pause).unwrap_or(i32::MAX);
     if pause > max {
@@ -150,7 +130,6 @@ fn longer(delay: i32, pause: u32, max: i32) -> i32 {
     pause.saturating_add(pause / LONGER).clamp(delay, max.max(delay))
 }
 
-/// The delay after pages were not touched again.
 fn shorter(delay: i32, min: i32) -> i32 {
     (delay / 2).max(min)
 }
@@ -181,7 +160,6 @@ mod tests {
             }
         }
 
-        /// After one regret, the delay covers the next pause of this length.
         #[test]
         fn a_pause_is_regretted_once(delay in 0..5500_i32, pause in 0..20_000_i32) {
             prop_assert!(longer(delay, pause as u32, 5500) >= pause || pause > 5500);

@@ -1,5 +1,4 @@
-//! Refusals: lets the window refuse memory to a thread, for the tests of the crates above (feature
-//! `testing`).
+//! Refusals: lets the window refuse memory to a thread, for tests (feature `testing`).
 //!
 //! ```text
 //!   | thread, left | thread, left | ...      left: the takes that still succeed
@@ -11,8 +10,7 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 /// An upper bound of the tests that run at once.
 const MOST: usize = 256;
 
-/// A thread's token, or 0; and the takes that still succeed. Only the thread uses the number of
-/// takes.
+/// A thread's token, or 0; and the takes that still succeed, which only the thread uses.
 struct Refusal(AtomicUsize, AtomicUsize);
 
 static ALL: [Refusal; MOST] = [const { Refusal(AtomicUsize::new(0), AtomicUsize::new(0)) }; MOST];
@@ -37,7 +35,6 @@ pub fn refuse_after(takes: Option<usize>) {
     mine.1.store(takes, Ordering::Relaxed);
 }
 
-/// Counts a take of the thread. Returns whether to refuse it.
 pub(crate) fn is_refused() -> bool {
     of(os::thread_token()).is_some_and(|mine| {
         let left = mine.1.load(Ordering::Relaxed);

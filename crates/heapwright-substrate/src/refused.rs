@@ -4,8 +4,7 @@
 
 use core::fmt;
 
-/// Values of up to this number of bytes are passed in registers. A larger one that goes to a slow
-/// path would first be copied to the stack, on the fast path, too.
+/// Values of up to this size are passed in registers. A larger one would be copied to the stack.
 pub const IN_REGISTERS: usize = 16;
 
 /// A value that a pool or an arena had no room for, given back.

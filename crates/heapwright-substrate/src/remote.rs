@@ -10,24 +10,18 @@
 //!                                        +----------------------+
 //! ```
 //!
-//! [`RemoteStack`] is a Treiber stack of chains. It is only emptied as a whole, so it has no ABA
-//! problem. `count` is raised *before* the push, so it bounds the length of a taken chain. A double
-//! free may have made a chain cyclic. Such a chain is longer than the bound, and the walker stops
-//! at the bound.
-//!
-//! [`Ownership`] names the thread that may act as the owner: the thread that holds the cache. Once
-//! that thread has ended, another thread may claim the cache for a moment. Late frees are never
-//! lost, because both sides read after they have written:
+//! [`RemoteStack`] is a Treiber stack of chains, only emptied as a whole, so it has no ABA problem.
+//! `count` is raised *before* the push, so it bounds the length of a taken chain. A double free may
+//! have made a chain cyclic; the walker stops at the bound. Only the thread that holds the
+//! [`Ownership`] acts as the owner. Once it has ended, others may claim the cache for a moment:
 //!
 //! ```text
 //!   freer:  push; fence; ownership orphaned? claim, drain, let go
 //!   leaver: orphan the ownership; fence; stack not empty? claim, drain, let go
 //! ```
 //!
-//! One of the two sees the other's write (the sequentially consistent fences forbid store
-//! buffering), so a pushed block always finds a drainer. Loom checks a model of this.
-//!
-//! Called by `registry`, `cache` and `heap`.
+//! The sequentially consistent fences forbid store buffering, so one of the two sees the other's
+//! write, and no late free is lost. Called by `registry`, `cache` and `heap`.
 
 use core::ptr;
 
@@ -96,8 +90,7 @@ impl Block {
     ///
     /// # Safety
     ///
-    /// `block` is at least a word of writable memory, aligned to a word, and no other thread uses
-    /// it.
+    /// `block` has an aligned, writable word at least, and no other thread uses it.
     #[inline(always)]
     pub unsafe fn set_next(block: *mut Block, next: *mut Block) {
         #[cfg(not(loom))]
@@ -118,7 +111,6 @@ pub struct RemoteStack {
     top: AtomicPtr<Block>,
     /// An upper bound of the number of blocks on the stack.
     count: AtomicUsize,
-    /// The bytes of the blocks, for statistics.
     bytes: AtomicUsize,
 }
 
@@ -143,7 +135,7 @@ impl RemoteStack {
         }
     }
 
-    /// Pushes a chain of `count` blocks of `bytes` bytes from `head` to `tail`.
+    /// Pushes a chain of `count` blocks of `bytes` bytes.
     ///
     /// # Safety
     ///
@@ -164,13 +156,12 @@ impl RemoteStack {
         }
     }
 
-    /// Takes all blocks. Returns the chain's head and a bound on its length.
-    ///
-    /// The caller must then call [`RemoteStack::taken`].
+    /// Takes all blocks. Returns the chain's head and a bound on its length. The caller must then
+    /// call [`RemoteStack::taken`].
     #[inline]
     pub fn take(&self) -> (*mut Block, usize) {
-        // Loom skips this look. Loom finds orders by a word's last access. A pusher's own look
-        // would hide this look, and loom would never try a push between this look and the exchange.
+        // Loom finds orders by a word's last access: a pusher's own look would hide this one, and
+        // loom would never try a push between this look and the exchange.
         if cfg!(not(loom)) && self.is_empty() {
             return (ptr::null_mut(), 0);
         }
@@ -185,8 +176,7 @@ impl RemoteStack {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// In a forked child: drops the blocks on the stack, which other threads may have been changing
-    /// during the copy.
+    /// In a forked child: drops the blocks on the stack, which may be half changed.
     pub fn forget_after_fork(&self) {
         self.top.store(ptr::null_mut(), Ordering::Relaxed);
         self.count.store(0, Ordering::Relaxed);
@@ -263,8 +253,7 @@ impl Ownership {
         !stack.is_empty()
     }
 
-    /// After a push: whether no thread has the ownership. Then the pusher must try to claim it, and
-    /// to take the pushed blocks.
+    /// After a push: whether no thread has the ownership. Then the pusher must try to claim it.
     #[inline]
     pub fn needs_drainer(&self) -> bool {
         fence(Ordering::SeqCst);

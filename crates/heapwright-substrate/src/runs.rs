@@ -9,23 +9,16 @@
 //!                   a sample? `sampled` = 1                                  --> chunk::give
 //! ```
 //!
-//! The sampler is in the heap profile, which stands above and has the stacks. The sampler consists
-//! of two functions, which the profile registers here when it begins ([`sample`]).
-//!
-//! A run of `n` bytes is a sample with the probability of a block of `n` bytes (`poisson`), so a
-//! profile estimates runs and blocks alike. All bytes of a run count, touched or not, from the
-//! moment it is taken until it goes back. Slots within it are not sampled, so pools and arenas hand
-//! them out at full speed.
+//! The heap profile stands above, and registers a sampler here ([`sample`]). A run of `n` bytes is
+//! a sample with the probability of a block of `n` bytes (`poisson`). All its bytes count, touched
+//! or not. Slots within it are not sampled.
 //!
 //! Invariants: `sampled` is set only in the record of the first unit of a run in use. Only the
 //! run's owner changes it, and only after a sampler was registered. A sample is removed before its
-//! run goes back. If the lock of samples is held for very long, the sample is removed before the
-//! next profile is written, or when another sample has its address.
+//! run goes back. If the lock of samples is held for very long, it is removed before the next
+//! profile is written, or when another sample has its address.
 //!
-//! Without the feature `debug` there are no samples, and the functions here are those of `chunk`.
-//!
-//! Called by `pool`, `arena` and `gc`, with any of their locks held. `cache` samples block by
-//! block.
+//! Called by `pool`, `arena` and `gc`, with any of their locks held.
 
 use crate::address_map::Entry;
 use crate::chunk::{self, Run, Want};
@@ -52,7 +45,7 @@ pub fn give(unit: usize, units: usize) {
     chunk::give(unit, units);
 }
 
-/// Gives a run back, and its pages to the kernel at once, as [`chunk::give_purged`] does.
+/// Gives a run back, as [`chunk::give_purged`] does.
 ///
 /// # Safety
 ///
@@ -63,7 +56,6 @@ pub unsafe fn give_purged(unit: usize, units: usize) {
     unsafe { chunk::give_purged(unit, units) };
 }
 
-/// The marks of samples.
 #[cfg(feature = "debug")]
 mod marks {
     use core::ptr;
@@ -74,14 +66,13 @@ mod marks {
 
     /// A keeper of samples.
     pub struct Sampler {
-        /// Notes that a run with this number of bytes was taken at this address, for this kind of
-        /// memory. Returns whether it is a sample.
+        /// Notes that such a run was taken at this address. Returns whether it is a sample.
         pub took: fn(*mut u8, usize, Kind) -> bool,
         /// Notes that a sampled run is about to be given back.
         pub gave: fn(*mut u8),
     }
 
-    /// The last sampler. It stays after sampling ends, for the live samples.
+    /// The last sampler stays after sampling ends, for the live samples.
     static SAMPLER: AtomicPtr<Sampler> = AtomicPtr::new(ptr::null_mut());
     static ARE_SAMPLED: AtomicBool = AtomicBool::new(false);
 
@@ -93,27 +84,23 @@ mod marks {
         ARE_SAMPLED.store(by.is_some(), Ordering::Relaxed);
     }
 
-    /// The sampler; `None` before the first [`sample`].
     fn sampler() -> Option<&'static Sampler> {
         // SAFETY: null, or a sampler from `sample`, which lives as long as the process.
         unsafe { SAMPLER.load(Ordering::Acquire).as_ref() }
     }
 
-    /// Notes that a run was taken, with this entry.
     pub(super) fn took(unit: usize, units: usize, head: Entry) {
         if !ARE_SAMPLED.load(Ordering::Relaxed) {
             return;
         }
         let Some(sampler) = sampler() else { return };
-        // The mark comes first: a profile that is written meanwhile treats an unmarked sample as
-        // freed.
+        // First: a profile that is written meanwhile treats an unmarked sample as freed.
         let sampled = &MAP.record(unit).sampled;
         sampled.store(1, Ordering::Relaxed);
         let is_sample = (sampler.took)(MAP.address_of(unit), units * UNIT, MAP.kind_of(unit, head));
         sampled.store(u8::from(is_sample), Ordering::Relaxed);
     }
 
-    /// Notes that the run at `unit` is about to be given back.
     pub(super) fn gives(unit: usize) {
         let sampled = &MAP.record(unit).sampled;
         if sampled.load(Ordering::Relaxed) != 0 {
@@ -125,7 +112,6 @@ mod marks {
     }
 }
 
-/// This build has no samples.
 #[cfg(not(feature = "debug"))]
 mod marks {
     use crate::address_map::Entry;

@@ -6,15 +6,9 @@
 //!   segments      [ p0      p1       p2     null ... ]   each twice as long as the one before
 //! ```
 //!
-//! An entry never moves, so a reference to it stays valid, and a look-up takes no lock. The first
-//! thread that needs a number in a segment makes the segment, zeroed, in the heap's metadata. The
-//! segment is never freed. If two threads make the same segment, both use the first that was
-//! stored. The other segment is lost. There are few segments, and untouched pages of zeroes take no
-//! memory.
-//!
-//! `ids` keeps pointers in such a table; the debug heap keeps its sites (`sample`) and its threads.
-//! A table whose memory goes back with it (`debug::table`) only shares the arithmetic, [`place`].
-//! Pools and the depot of stacks use other lengths: S, S, 2S, 4S, so that their total doubles.
+//! An entry never moves, so a reference to it stays valid, and a look-up takes no lock. A segment
+//! is made in the heap's metadata, zeroed, and never freed. If two threads make the same segment,
+//! the second is lost. Used by `ids` and the debug heap; `debug::table` only uses [`place`].
 
 use core::ptr;
 
@@ -79,7 +73,6 @@ impl<T: Zeroed, const FIRST: usize, const SEGMENTS: usize> Segments<T, FIRST, SE
         let fresh: *mut T =
             metadata::alloc((FIRST << segment) * size_of::<T>(), align_of::<T>()).cast();
         if !fresh.is_null() {
-            // If this fails, another thread has stored a segment, which serves as well.
             let _ =
                 place.compare_exchange(ptr::null_mut(), fresh, Ordering::AcqRel, Ordering::Acquire);
         }

@@ -6,14 +6,12 @@
 //! request  32769 ..               no class: a run of whole units
 //! ```
 //!
-//! With 16-byte steps up to 512 bytes, the fast path computes the class by a mask, and at most 15
-//! bytes are wasted. Above, eight steps for each doubling waste at most one eighth. (Four steps
-//! were measured, too: no faster, and more memory.)
+//! Up to 512 bytes the fast path computes the class by a mask, and at most 15 bytes are wasted;
+//! above, at most one eighth.
 //!
-//! A slab is one 64-KiB unit whose slots start at its first byte, so a slot's index is `offset /
-//! size`. A division by a class size is a multiplication by its *reciprocal* `ceil(2^32 / size)`,
-//! which is exact for all offsets below 2^16 (Lemire, Kaser, Kurz: "Faster remainder by direct
-//! computation", 2019):
+//! A slab is one 64-KiB unit whose slots start at its first byte. A division by a class size is a
+//! multiplication by its *reciprocal* `ceil(2^32 / size)`, which is exact for all offsets below
+//! 2^16 (Lemire, Kaser, Kurz: "Faster remainder by direct computation", 2019):
 //!
 //! ```text
 //! offset / size      ==  (offset * reciprocal) >> 32
@@ -25,8 +23,6 @@
 //!
 //! Invariants: sizes are multiples of 16, strictly increasing, and include every power of two from
 //! 16 to 32768. So a slot whose size is a multiple of the alignment can serve an aligned request.
-//!
-//! Any module may call this; it touches no memory but its own tables.
 #![forbid(unsafe_code)]
 
 /// Bytes in a unit: the grain of the address map, and the size of a slab.
@@ -55,9 +51,7 @@ pub struct Class {
     pub capacity: u16,
 }
 
-/// The class that serves `size` bytes.
-///
-/// `size` must be in `1..=SLAB_MAX`; other sizes give a class in range that serves another size.
+/// The class that serves `size` bytes, in `1..=SLAB_MAX`; for other sizes, any class.
 #[inline]
 pub const fn of(size: usize) -> usize {
     let last = size.wrapping_sub(1);
@@ -73,9 +67,6 @@ pub const fn of(size: usize) -> usize {
 
 /// The smallest class of at least `size` bytes whose slots are all aligned to `align`. `None`: no
 /// slab can serve the request, or `align` is no power of two.
-///
-/// If the steps between classes are smaller than the alignment, a multiple of it is a class's size.
-/// Otherwise all sizes are multiples of the alignment.
 #[inline]
 pub const fn of_aligned(size: usize, align: usize) -> Option<usize> {
     if size > SLAB_MAX || align > SLAB_MAX || !align.is_power_of_two() {
@@ -110,8 +101,7 @@ pub const fn reciprocal(class: usize) -> u32 {
     TABLE[class].reciprocal
 }
 
-/// Whether a slot begins `offset` bytes into a slab, given the class's reciprocal. Does not check
-/// the slab's capacity.
+/// Whether a slot begins `offset` bytes into a slab; the slab's capacity is not checked.
 #[inline(always)]
 pub const fn is_slot_start(offset: u32, reciprocal: u32) -> bool {
     offset.wrapping_mul(reciprocal) < UNIT as u32

@@ -4,30 +4,21 @@
 //!   unit     | slot 0 | slot 1 | ... | slot carved-1 | untouched ........ |
 //!   record   | links | carved | free | summary | ... | bitmap of 512 bits |   far from the slots
 //!   summary  bit i: word i of the bitmap is not 0
-//! ```
 //!
-//! A slot is in one of three states, and only the slab's owner changes the state:
-//!
-//! ```text
 //!   untouched --carve--> out (in a list, or in use) --put--> returned
 //!                            ^---------------take---------------------+
 //! ```
 //!
-//! *Carving* advances a frontier a page at a time, so memory that no request needs is not touched.
-//! (In huge pages it is resident nevertheless: see `chunk::dense`.) Slots *returned* to the slab
-//! are bits, not links. They are taken lowest address first, and a second return of a slot is
-//! detected. A page can go back to the kernel if all of its slots are returned.
+//! Only the slab's owner changes the state of a slot. *Carving* advances a frontier a page at a
+//! time, so memory that no request needs is not touched. *Returned* slots are bits, not links: they
+//! are taken lowest address first, and a second return is detected. A page can go back to the
+//! kernel if all of its slots are returned.
 //!
 //! Slabs with more than 512 slots (slots under 128 bytes) keep their bitmap in the unit's side
-//! bitmap instead of the record. The record is `unit_record`'s; this file gives a slab's fields
-//! their meaning.
+//! bitmap.
 //!
 //! Invariants: `free` counts the bitmap's bits, `summary` names its non-zero words, and no bit at
-//! or above `carved` is set. All fields are relaxed atomics, because `describe` and statistics read
-//! them from other threads. Only the owner writes (for units in no slab: the holder of the chunk's
-//! lock).
-//!
-//! Called by `cache`.
+//! or above `carved` is set. For the access to fields see `unit_record`. Called by `cache`.
 
 use core::mem::offset_of;
 
@@ -71,8 +62,7 @@ impl<'a> Slab<'a> {
         Self { map, record: map.record(unit), unit, class }
     }
 
-    /// Sets the record of a new slab, whose slots are all untouched. The slab reads as zero if
-    /// `zero`. The bitmap is clear already.
+    /// Sets the record of a new slab, whose slots are all untouched. The bitmap is clear already.
     pub fn open(&self, zero: bool) {
         let record = self.record;
         debug_assert!(record.summary.load(Ordering::Relaxed) == 0);
@@ -153,8 +143,8 @@ impl<'a> Slab<'a> {
             &self.record.bitmap[index]
         } else {
             let word = self.map.side_bitmap(self.unit).cast::<AtomicU64>().wrapping_add(index);
-            // SAFETY: the side bitmap is committed with the record, aligned, and has a word for
-            // every 64 slots of the smallest class.
+            // SAFETY: the side bitmap is committed with the record, and has a word for every 64
+            // slots.
             unsafe { &*word }
         }
     }
@@ -166,9 +156,8 @@ impl<'a> Slab<'a> {
     }
 
     /// Hands out untouched slots, at least one and at most `most`, each linked to the next. The
-    /// last slot ends before the next page boundary, because a link touches memory. (Slots of more
-    /// than half a page: one at a time if the slab reads as zero, else any number.) A single slot
-    /// is not written to.
+    /// last slot ends before the next page boundary, because a link touches memory. Slots of more
+    /// than half a page: one at a time if the slab reads as zero. A single slot is not written to.
     pub fn carve(&self, most: usize) -> Option<Chain> {
         let size = size_class::size(self.class);
         let capacity = size_class::capacity(self.class);
@@ -199,13 +188,11 @@ impl<'a> Slab<'a> {
     /// Whether a slot was returned (and not taken since).
     #[inline]
     pub fn is_returned(&self, index: usize) -> bool {
-        // Other threads may describe a unit that has just changed its use.
         index < size_class::capacity(self.class)
             && self.word(index / 64).load(Ordering::Relaxed) >> (index % 64) & 1 != 0
     }
 
-    /// Takes up to `most` returned slots, lowest addresses first, linked. `now` is the time for the
-    /// stamp.
+    /// Takes up to `most` returned slots, lowest addresses first, linked. `now` is for the stamp.
     pub fn take(&self, most: usize, now: u32) -> Option<Chain> {
         let mut chain: Option<Chain> = None;
         let mut count = 0;
@@ -241,8 +228,7 @@ impl<'a> Slab<'a> {
         chain.map(|chain| Chain { count, ..chain })
     }
 
-    /// Makes untouched slots up to `to` count as returned, for an owner that draws at random and
-    /// not in order.
+    /// Makes untouched slots up to `to` count as returned, for an owner that draws at random.
     pub fn open_slots(&self, to: usize) {
         let from = self.carved();
         let to = to.min(size_class::capacity(self.class));
@@ -257,14 +243,13 @@ impl<'a> Slab<'a> {
         self.record.free.store((self.free() + to - from) as u16, Ordering::Relaxed);
     }
 
-    /// Takes up to `most` returned slots, from a random slot on, and gives their indexes to `sink`.
-    /// Returns the number of slots.
+    /// Gives up to `most` returned slots' indexes to `sink`, from a random slot on. Returns their
+    /// number.
     #[inline]
     pub fn draw(&self, most: usize, random: u32, mut sink: impl FnMut(usize)) -> usize {
         let mut summary = self.record.summary.load(Ordering::Relaxed);
         let has_purged = self.record.purged.load(Ordering::Relaxed) != 0;
         let mut left = most;
-        // The search starts at a random word, and at a random bit of each word.
         let first = one_of(summary, random & 0xffff);
         while summary != 0 && left > 0 {
             let at = ((summary.rotate_right(first).trailing_zeros() + first) % 64) as usize;
@@ -292,7 +277,6 @@ impl<'a> Slab<'a> {
         most - left
     }
 
-    /// Notes that the pages of slots `from..to` are in use again.
     #[inline]
     fn touch(&self, from: usize, to: usize) {
         let purged = self.record.purged.load(Ordering::Relaxed);
@@ -308,7 +292,7 @@ impl<'a> Slab<'a> {
     }
 
     /// Bytes that should be in memory: pages that were touched, by this slab or an earlier use of
-    /// the unit, and not given back since. (With huge pages, more pages may be in memory.)
+    /// the unit, and not given back since. Huge pages may add more.
     pub fn reckoned_resident(&self) -> usize {
         let touched = if self.is_zero() {
             (self.carved() * size_class::size(self.class)).div_ceil(CARVE).min(UNIT / CARVE)
@@ -334,7 +318,6 @@ impl<'a> Slab<'a> {
         }
         let carved = self.carved();
         let mut given = 0;
-        // The first page of the current stretch that can go back.
         let mut from = None;
         for at in (0..UNIT).step_by(page).chain([UNIT]) {
             let goes = at < carved * size && at < UNIT && {
@@ -348,8 +331,8 @@ impl<'a> Slab<'a> {
                 (true, None) => from = Some(at),
                 (false, Some(start)) => {
                     let first = self.map.address_of(self.unit).wrapping_add(start);
-                    // SAFETY: every slot in these pages was returned, so no thread uses them. The
-                    // unit is committed.
+                    // SAFETY: every slot in these committed pages was returned: no thread uses
+                    // them.
                     if unsafe { os.decommit(first, at - start) } {
                         let purged = self.record.purged.load(Ordering::Relaxed);
                         let mask = pages(start / CARVE, at / CARVE);
@@ -364,8 +347,7 @@ impl<'a> Slab<'a> {
         given
     }
 
-    /// The slot that contains `address`, and the offset in it. `None`: the address is behind the
-    /// last slot.
+    /// The slot that contains `address`, and the offset in it. `None`: behind the last slot.
     #[inline]
     pub fn locate(&self, address: usize) -> Option<(usize, usize)> {
         let offset = address & (UNIT - 1);
@@ -375,11 +357,7 @@ impl<'a> Slab<'a> {
     }
 }
 
-/// Returns slots of one class to their slabs.
-///
-/// Blocks come in the order of their frees: sometimes many of one slab in succession, sometimes
-/// each of another slab. The figures of the class are computed once, and the figures of a slab once
-/// for each [`Visit`].
+/// Returns slots of one class to their slabs, each slab in a [`Visit`].
 #[derive(Clone, Copy)]
 pub struct WayBack {
     records: *const Record,
@@ -387,7 +365,6 @@ pub struct WayBack {
     bitmaps: *const u8,
     stride: usize,
     reciprocal: u64,
-    /// The time, for the slabs' stamps.
     now: u32,
 }
 
@@ -435,8 +412,7 @@ pub struct Visit<'a> {
 }
 
 impl Visit<'_> {
-    /// Takes back the slot that begins `offset` bytes into the slab. False: the slot was never out,
-    /// or is back already.
+    /// Takes back the slot at `offset`. False: it was never out, or is back already.
     #[inline(always)]
     #[must_use]
     pub fn put(&mut self, offset: usize) -> bool {
@@ -457,8 +433,7 @@ impl Visit<'_> {
         true
     }
 
-    /// Ends the visit. Returns whether the caller must settle the slab: it is empty, or not listed
-    /// yet.
+    /// Ends the visit. Returns whether the caller must settle the slab: empty, or not listed yet.
     #[inline(always)]
     #[must_use]
     pub fn finish(self) -> bool {
@@ -470,8 +445,7 @@ impl Visit<'_> {
     }
 }
 
-/// Chooses one of a mask's bits, each with equal probability. Returns its place; 0 for an empty
-/// mask.
+/// Each bit is equally probable. Returns its place; 0 for an empty mask.
 fn one_of(mask: u64, random: u32) -> u32 {
     let mut before = random.checked_rem(mask.count_ones()).unwrap_or(0);
     let mut from = 0;
@@ -487,7 +461,6 @@ fn one_of(mask: u64, random: u32) -> u32 {
     (from + byte.trailing_zeros()) % 64
 }
 
-/// A mask of pages `from..to` of a unit.
 fn pages(from: usize, to: usize) -> u16 {
     (((1u32 << to.min(16)) - 1) & !((1u32 << from) - 1)) as u16
 }

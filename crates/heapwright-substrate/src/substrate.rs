@@ -6,10 +6,8 @@
 //! ```
 //!
 //! Opening allocates nothing through `malloc` and registers nothing, so it may come before `main`
-//! and under its caller's locks. The C library may allocate for the fork handlers. So [`begun`]
-//! registers them, and its caller holds no lock.
-//!
-//! Called by the front ends: `heap`, `pool`, `arena`.
+//! and under its caller's locks. [`begun`] registers the fork handlers, for which the C library may
+//! allocate; its caller holds no lock. Called by the front ends: `heap`, `pool`, `arena`.
 
 use crate::chunk;
 use crate::fork::{self, Part};
@@ -58,11 +56,10 @@ fn open_first(chosen: &Options) -> bool {
 }
 
 /// A registration by one thread, once, while other threads wait: a fork with only some handlers
-/// registered would copy locks that another thread holds.
+/// would copy locks that another thread holds.
 pub struct Registration {
     /// The process whose thread registers now. 0: none yet. [`Self::DONE`]: all is registered.
     process: AtomicU32,
-    /// The thread that registers.
     thread: AtomicUsize,
 }
 
@@ -73,10 +70,10 @@ impl Registration {
     }
 
     /// Calls `register` in the first thread that calls this function. Other threads wait, and a
-    /// nested call (the C library allocates) returns at once. A child forked meanwhile lacks the
-    /// registering thread. So the first caller in the child registers again. A wait ends after a
-    /// second, because the other thread may wait for a lock of the caller. The caller holds none of
-    /// our locks, or (across a fork) all of them. A caller that holds all of them does not wait.
+    /// nested call (the C library allocates) returns at once. In a child that was forked meanwhile,
+    /// the first caller registers again. A wait ends after a second, because the other thread may
+    /// wait for a lock of the caller. The caller holds none of our locks, or (across a fork) all of
+    /// them, and then does not wait.
     #[inline]
     pub fn once(&self, register: impl FnOnce()) {
         if self.process.load(Ordering::Acquire) != Self::DONE {
@@ -84,7 +81,6 @@ impl Registration {
         }
     }
 
-    /// A value that no process has as its number.
     const DONE: u32 = u32::MAX;
 
     #[cold]
@@ -133,8 +129,7 @@ pub fn begun() {
     });
 }
 
-/// [`open`] with the options of the process, and [`begun`], for a caller with nothing to do between
-/// them. The caller holds no lock, unless this has returned true before. False: there is no memory.
+/// [`open`] and [`begun`]. The caller holds no lock, unless this has returned true before.
 pub fn open_and_begin() -> bool {
     let opened = open(options::get);
     if opened {
@@ -148,17 +143,14 @@ pub fn started_at() -> u64 {
     STARTED_AT.load(Ordering::Relaxed)
 }
 
-/// The process's number, without a system call; 0 before the start. (A child of `vfork` has its
-/// parent's memory, and finds its parent here.)
+/// The process's number, without a system call; 0 before the start; after `vfork`, the parent's.
 #[inline]
 pub fn process() -> u32 {
     PROCESS.load(Ordering::Relaxed)
 }
 
-/// Whether the caller runs in the noted process. False in a child of `vfork`, which borrows its
-/// parent's memory and must not act for it.
-///
-/// True before the start: there is no other process yet.
+/// Whether the caller runs in the noted process, or before the start. False in a child of `vfork`,
+/// which borrows its parent's memory and must not act for it.
 pub fn is_original_process() -> bool {
     let process = PROCESS.load(Ordering::Relaxed);
     process == 0 || process == os::process_id()
@@ -196,7 +188,6 @@ mod tests {
     use std::sync::mpsc;
     use std::thread;
 
-    /// Forks. Returns the child's result of `child`.
     fn forked(child: impl FnOnce() -> bool) -> bool {
         // SAFETY: the child calls only functions that need no lock of another thread, and ends.
         match unsafe { libc::fork() } {
@@ -224,17 +215,15 @@ mod tests {
         thread::scope(|scope| {
             scope.spawn(move || {
                 REGISTRATION.once(|| {
-                    // A nested call returns at once.
                     assert!(!registers());
                     begun.send(()).unwrap();
                     is_to_end.recv().unwrap();
                 });
             });
             is_begun.recv().unwrap();
-            // The child registers once (it would not if it waited for the missing thread), and the
-            // child's own child has nothing left to do.
+            // The child registers once: it does not wait for the missing thread.
             let is_right = forked(|| registers() && !registers() && !forked(registers));
-            // The message precedes all that can fail, because the scope waits for the thread.
+            // Precedes all that can fail, because the scope waits for the thread.
             end.send(()).unwrap();
             assert!(is_right);
         });

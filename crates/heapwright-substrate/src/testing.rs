@@ -1,5 +1,3 @@
-//! Helpers of the unit tests: the number of a property's cases, and the same operations every time.
-
 extern crate std;
 
 use std::boxed::Box;
@@ -15,20 +13,18 @@ mod cases;
 
 pub(crate) use cases::cases;
 
-/// The target of a thread's fast word here: no module of this crate reads it.
+/// No module of this crate reads it.
 #[allow(dead_code, reason = "the words of `os::portable` begin without it")]
 static NOWHERE: usize = 0;
 
 // The crate above defines the words, but a test of this crate has no crate above.
 crate::os::tls::define_words!(NOWHERE);
 
-/// One value of a strategy, the same every time.
 pub(crate) fn sample<T>(strategy: &impl Strategy<Value = T>) -> T {
     let mut runner = TestRunner::deterministic();
     strategy.new_tree(&mut runner).unwrap().current()
 }
 
-/// A map with room for some units, and the first unit that may be used.
 pub(crate) fn units(page: usize, count: usize) -> (Fake, &'static AddressMap, usize) {
     let os = Fake::new(page, 1 << 30, None);
     let map: &'static AddressMap = Box::leak(Box::new(AddressMap::new()));

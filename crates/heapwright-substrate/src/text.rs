@@ -1,7 +1,5 @@
-//! One line of text in a fixed buffer, for the messages of an allocator.
-//!
-//! `format!` allocates and `core::fmt` pulls in code that can panic; a line that reports misuse of
-//! the heap may do neither. [`Digits`] does all the needed formatting.
+//! One line of text in a fixed buffer. `format!` allocates, and `core::fmt` pulls in code that can
+//! panic; a line that reports misuse of the heap may do neither.
 
 use crate::digits::Digits;
 use crate::os;
@@ -46,7 +44,6 @@ impl Line {
 
     fn put(&mut self, bytes: &[u8]) {
         for &byte in bytes {
-            // The last byte is kept for the newline.
             if self.length < self.bytes.len() - 1 {
                 self.bytes[self.length] = byte;
                 self.length += 1;

@@ -1,5 +1,4 @@
-//! Ticks: small tasks that threads on slow paths run now and then, because there is no background
-//! thread.
+//! Ticks: small tasks that threads on slow paths run, because there is no background thread.
 //!
 //! ```text
 //!   slow paths  -- pass(now) -->  is it time?  -- one thread -->  a task; it returns its next time
@@ -7,10 +6,7 @@
 //!
 //! A slow path passes once in each tick of the coarse clock, with its cache's lock held. So a task
 //! waits for no lock of a cache, and takes microseconds. No task runs while the thread holds any
-//! other lock, or while a fork holds the locks. No task runs in a signal handler, which may have
-//! interrupted the holder of a lock.
-//!
-//! Modules above set the tasks; the slow paths do not know them.
+//! other lock, during a fork, or in a signal handler. Modules above set the tasks.
 //!
 //! Called by `cache` ([`pass`]), `debug` ([`come_by`]), `memory_limit` and `chunk`, and by the
 //! modules with tasks: `status` and `limit`.
@@ -23,8 +19,7 @@ use crate::os;
 use crate::sync;
 use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
-/// A task. Its argument is the time in milliseconds; it returns the milliseconds until its next
-/// call.
+/// A task. Its argument is the time; its result is the time until its next call. In milliseconds.
 pub type Task = fn(u32) -> u32;
 
 /// The module that owns a task.
@@ -38,21 +33,19 @@ pub enum Whose {
     Collected,
 }
 
-/// A task, and the time of its next call in milliseconds.
 struct Place {
     task: AtomicPtr<()>,
     next: AtomicU32,
 }
 
-/// The longest time between two calls of a task, in milliseconds.
+/// In milliseconds.
 const FAR: u32 = 10_000;
-/// The time of a task that is due at once.
 const AT_ONCE: u32 = 0;
 
 static PLACES: [Place; 3] =
     [const { Place { task: AtomicPtr::new(ptr::null_mut()), next: AtomicU32::new(AT_ONCE) } }; 3];
 
-/// Sets a task. The next thread that passes runs it. Then the task sets the time of its next call.
+/// Sets a task. The next thread that passes runs it.
 #[inline]
 pub fn begin(whose: Whose, task: Task) {
     let place = &PLACES[whose as usize];
@@ -60,8 +53,7 @@ pub fn begin(whose: Whose, task: Task) {
     place.task.store(task as *mut (), Ordering::Release);
 }
 
-/// Replaces the running task, which calls this. The running task returns the time of the new task's
-/// first call.
+/// Replaces the running task, which calls this and returns the time of the new task's first call.
 pub fn go_on_with(whose: Whose, task: Task) {
     PLACES[whose as usize].task.store(task as *mut (), Ordering::Release);
 }
@@ -76,15 +68,14 @@ pub fn hurry(whose: Whose) {
     PLACES[whose as usize].next.store(AT_ONCE, Ordering::Relaxed);
 }
 
-/// Whether `status` still waits for its first run. This run should be soon, because the program may
-/// enter a sandbox later.
+/// Whether `status` still waits for its first run, which should precede a sandbox.
 #[inline(always)]
 pub fn is_first() -> bool {
     let place = &PLACES[Whose::Status as usize];
     place.next.load(Ordering::Relaxed) == AT_ONCE && !place.task.load(Ordering::Relaxed).is_null()
 }
 
-/// In a forked child: makes all tasks due again, because another thread may have been running them.
+/// In a forked child: makes all tasks due again.
 pub fn forget_after_fork() {
     for place in &PLACES {
         place.next.store(AT_ONCE, Ordering::Relaxed);
@@ -92,27 +83,25 @@ pub fn forget_after_fork() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
 }
 
-/// The generation of this process: 1, plus the number of forks among its ancestors.
+/// 1, plus the number of forks among the process's ancestors.
 static GENERATION: AtomicU32 = AtomicU32::new(1);
 
-/// Whether the process shows its figures. Then slow paths make sure that the next operation of a
-/// quiet program reaches a slow path, too.
+/// Whether the process shows its figures. Then slow paths make the next operation of a quiet
+/// program reach a slow path, too.
 #[inline(always)]
 pub fn has_status() -> bool {
     !PLACES[Whose::Status as usize].task.load(Ordering::Relaxed).is_null()
 }
 
-/// Whether a task has requested that all free memory go back.
 static TRIM: AtomicBool = AtomicBool::new(false);
 
-/// Makes the slow path that runs this task give free memory back. (The task does not know the cache
-/// that the slow path holds.)
+/// Makes the slow path that runs this task give free memory back.
 pub fn ask_to_trim() {
     TRIM.store(true, Ordering::Relaxed);
 }
 
 /// Whether the caller, a slow path after [`pass`], is to give free memory back. Trimming waits for
-/// locks: a signal handler that interrupted their holder leaves the order to a later slow path.
+/// locks, so a signal handler leaves it to a later slow path.
 #[inline(always)]
 pub fn is_to_trim() -> bool {
     TRIM.load(Ordering::Relaxed)
@@ -143,8 +132,7 @@ pub fn pass(now: u32) {
     }
 }
 
-/// Runs the task of the memory limit if it was made due. The heap has just grown, and the program
-/// may fill the memory before it reaches a slow path.
+/// Runs the limit's task if it is due: the program may fill memory before its next slow path.
 #[inline]
 pub fn catch_up() {
     let place = &PLACES[Whose::Limit as usize];
@@ -160,7 +148,6 @@ fn run(place: &Place, task: *mut (), now: u32) {
     if sync::is_interrupted() || sync::holds_all() {
         return;
     }
-    // One thread runs the task: other threads find its time far ahead.
     let next = place.next.load(Ordering::Relaxed);
     let far = now.wrapping_add(FAR);
     if place.next.compare_exchange(next, far, Ordering::Acquire, Ordering::Relaxed).is_err() {
@@ -169,13 +156,12 @@ fn run(place: &Place, task: *mut (), now: u32) {
     // SAFETY: only `begin` and `go_on_with` store there, and they store tasks.
     let task = unsafe { mem::transmute::<*mut (), Task>(task) };
     let after = task(now);
-    // A task that was made due in the meantime runs again.
     let again = now.wrapping_add(after.min(FAR)).max(AT_ONCE + 1);
     _ = place.next.compare_exchange(far, again, Ordering::Release, Ordering::Relaxed);
 }
 
-/// A task's state, for one thread at a time. It has no lock, so a fork need not know of it. If a
-/// thread of the parent was using the state during a fork, the child starts with a new state.
+/// A task's state, for one thread at a time, without a lock. If a thread used the state during a
+/// fork, the child starts with a new state.
 pub struct Kept<T> {
     /// The generation of the process whose thread uses the state; 0: none does.
     at_it: AtomicU32,
@@ -206,8 +192,7 @@ impl<T: Copy> Kept<T> {
         {
             return None;
         }
-        // SAFETY: no other thread of this process enters before the word is 0 again. Threads of the
-        // parent are not in this process.
+        // SAFETY: no other thread of this process enters before the word is 0 again.
         let value = unsafe { &mut *self.value.get() };
         if at_it != 0 {
             *value = self.new;
@@ -228,7 +213,6 @@ mod tests {
         pass(1);
         begin(Whose::Limit, |now| {
             DONE.fetch_add(1, Ordering::Relaxed);
-            // A task does not run inside itself.
             pass(now);
             10
         });
@@ -255,7 +239,6 @@ mod tests {
             Some((None, 1))
         );
         assert_eq!(kept.with(|value| *value), Some(2));
-        // This is the state in the child of a process in which a thread used it.
         kept.at_it.store(GENERATION.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         assert_eq!(kept.with(|value| *value), Some(1));
         assert_eq!(kept.at_it.load(Ordering::Relaxed), 0);

@@ -4,10 +4,9 @@
 //!   head --> unit 7 <--> unit 3 <--> unit 12 --> 0      unit 0 is in no list, so 0 ends a list
 //! ```
 //!
-//! A record has two pairs of links, so a unit can be in one list by its size and in another by its
-//! owner. The owner of a list excludes other threads.
-//!
-//! Called by `cache` (slabs), `chunk` (free runs), `arena` and `heap` (the units of an owner).
+//! A record has two pairs of links, so a unit can be in two lists. The owner of a list excludes
+//! other threads. Called by `cache` (slabs), `chunk` (free runs), `arena` and `heap` (the units of
+//! an owner).
 
 use core::marker::PhantomData;
 
@@ -50,7 +49,7 @@ impl<T: Through> UnitList<T> {
         Self { head: AtomicU32::new(0), through: PhantomData }
     }
 
-    /// Drops all units: they were taken out another way, or are lost.
+    /// Drops all units.
     pub fn forget(&self) {
         self.head.store(0, Ordering::Relaxed);
     }

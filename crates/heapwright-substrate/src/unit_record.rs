@@ -9,19 +9,16 @@
 //!   64  bitmap                              slab
 //! ```
 //!
-//! One struct serves every kind of unit; the unit's entry in the address map tells which fields
-//! have a meaning. All fields are relaxed atomics, because `describe` and statistics read them from
-//! other threads. Only the unit's owner writes (for units in no slab: the holder of the chunk's
-//! lock).
-//!
-//! Used by `address_map`, which finds a unit's record, and by the owners of units.
+//! The unit's entry in the address map tells which fields have a meaning. All fields are relaxed
+//! atomics, because `describe` and statistics read them from other threads. Only the unit's owner
+//! writes (for units in no slab: the holder of the chunk's lock).
 
 use crate::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize};
 
 /// Words of bitmap in a record.
 pub const INLINE_WORDS: usize = 8;
 
-/// Two list links, by unit. Unit 0 is never in a list, so 0 ends a list.
+/// Two list links, by unit. 0 ends a list.
 #[repr(C)]
 pub struct Links {
     /// The unit behind, or 0.
@@ -48,14 +45,13 @@ pub struct Record {
     _spare: AtomicU8,
     /// Run (at its first unit, and at the last while free): units in it.
     pub units: AtomicU32,
-    /// In milliseconds. Slab: when a slot was last taken or returned. Dirty run: when it became
-    /// dirty.
+    /// Milliseconds. Slab: when a slot was last taken or returned. Dirty run: when it became dirty.
     pub stamp: AtomicU32,
     /// Large block: bytes that the program may use, and whether memory lies behind them (see
     /// `chunk::large_block`). Pool segment: bytes of a slot.
     pub usable: AtomicUsize,
-    /// Large block: requested bytes, or [`Record::KEPT`]. Pool segment: bytes before the first
-    /// slot.
+    /// Large block: requested bytes, or [`Record::KEPT`]. Pool segment: where the first slot
+    /// begins.
     pub requested: AtomicUsize,
     /// Slab: the words of the bitmap that are not zero.
     pub summary: AtomicU64,

@@ -7,8 +7,7 @@
 //! ```
 //!
 //! Only std can catch a panic. Without the feature `std` a panic unwinds out of `caught` at once.
-//! Callers then run the other destructors while it unwinds, as `Vec` does, and a second panic ends
-//! the process.
+//! Callers then run the other destructors while it unwinds, and a second panic ends the process.
 //!
 //! Called by `arena`, `pool` and the realms of collected heaps.
 
@@ -26,12 +25,11 @@ mod kept {
     type Panic = ManuallyDrop<Box<dyn Any + Send>>;
 
     std::thread_local! {
-        /// The first caught panic that has not continued yet. It needs no drop, and so exists until
-        /// the thread's very end.
+        /// The first caught panic that has not continued yet, kept until the thread's very end.
         static FIRST: Cell<Option<Panic>> = const { Cell::new(None) };
     }
 
-    /// Drops a caught panic. If its own drop panics, its memory is lost.
+    /// If the panic's own drop panics, its memory is lost.
     fn forget(panic: Panic) {
         let dropped = catch_unwind(AssertUnwindSafe(|| drop(ManuallyDrop::into_inner(panic))));
         dropped.unwrap_or_else(mem::forget);
@@ -47,8 +45,7 @@ mod kept {
         panics.for_each(forget);
     }
 
-    /// Continues the first [`caught`] panic, if there is one. While another panic unwinds, the
-    /// caught panic is dropped.
+    /// Continues the first [`caught`] panic, or drops it while another panic unwinds.
     pub fn surface() {
         if let Some(panic) = FIRST.take() {
             if std::thread::panicking() {
@@ -75,7 +72,7 @@ mod kept {
 
 pub use kept::{caught, surface};
 
-/// Drops `count` values from `first` on, all of them, also if some panic.
+/// Drops `count` values from `first` on, even if some panic.
 ///
 /// # Safety
 ///

@@ -4,34 +4,25 @@
 //!   free runs      | dirty | clean |  --shed-->  | absent |  --take--> reserved again
 //! ```
 //!
-//! Under `RLIMIT_AS` (`ulimit -v`) each mapped page counts, touched or not. Other users lack
-//! the address space that the heap holds: the C library cannot map a thread's stack, and the loader
-//! cannot map a library. So in a piecewise window whose limit is known:
+//! Under `RLIMIT_AS` (`ulimit -v`) each mapped page counts, touched or not, and other users lack
+//! the address space that the heap holds. So in a piecewise window whose limit is known:
 //!
-//! - Free runs stay mapped up to an eighth of the address space that is left to others. The other
-//!   free runs are unmapped at once, without a delay: clean runs first, then the oldest dirty ones.
-//!   Unmapped units stay free, and are *absent* until they are taken. An empty heap thus keeps at
-//!   most a ninth of the limit.
+//! - Free runs stay mapped up to an eighth of the address space that is left to others. The rest is
+//!   unmapped at once, clean runs first, and is *absent* until it is taken.
 //! - Before a request is refused, all free runs become absent, and the tails of large blocks are
 //!   cut off (`large_block`).
 //!
-//! Both measures split mappings. The kernel allows 65,530 mappings by default, so absent runs and
-//! cut tails are limited in number (`MOST_HOLES`).
-//!
-//! In other windows, free runs become absent only before a request would be refused for lack of
-//! writable memory (`RLIMIT_DATA`). Their addresses stay reserved.
-//!
-//! Called by the other files of `chunk`, under its lock.
+//! Both split mappings. The kernel allows 65,530 by default, so `MOST_HOLES` limits them. In other
+//! windows, free runs become absent only for lack of writable memory (`RLIMIT_DATA`); their
+//! addresses stay reserved. Called by the other files of `chunk`, under its lock.
 
 use super::{Chunk, Run, RunIndex, State, Window};
 use crate::os::{self, Memory};
 use crate::size_class::UNIT;
 
-/// At most this many absent runs, and as many cut tails, exist.
+/// At most this many absent runs, and as many cut tails.
 pub(super) const MOST_HOLES: usize = 8192;
-/// Units of free runs that stay mapped in any case: 1 MiB.
 const KEPT: usize = (1 << 20) / UNIT;
-/// Free runs may keep 1 / `SHARE` of the address space that is left to others.
 const SHARE: usize = 8;
 
 impl<O: Memory + Copy> Chunk<O> {
@@ -39,7 +30,7 @@ impl<O: Memory + Copy> Chunk<O> {
     pub(super) fn take_absent(&mut self, units: usize) -> Option<Run> {
         let run = self.absent.find(units)?;
         let end = run + RunIndex::length(self.map, run);
-        // Tries the run's end if a mapping of the program lies at its start.
+        // A mapping of the program may lie at the run's start.
         let unit = [run, end - units]
             .into_iter()
             .find(|&unit| self.window.get_back(self.map.address_of(unit), units * UNIT))?;
@@ -52,14 +43,12 @@ impl<O: Memory + Copy> Chunk<O> {
         Some(Run { unit, zero: true, dense: false })
     }
 
-    /// Unmaps the free runs that exceed the heap's share of the address space left.
     pub(super) fn shed(&mut self) {
         if self.window.is_limited() {
             self.shed_all_but(KEPT.max(self.window.left_to_others() / SHARE / UNIT));
         }
     }
 
-    /// Unmaps all free runs but `keep` units.
     pub(super) fn shed_all_but(&mut self, keep: usize) {
         loop {
             let free = self.clean.units() + self.dirty.units();
@@ -80,7 +69,6 @@ impl<O: Memory + Copy> Chunk<O> {
             };
             // SAFETY: the units are free, committed, and in no index, so no thread uses them.
             if !unsafe { self.window.give_back(self.map.address_of(unit), units * UNIT) } {
-                // The kernel allows no more mappings: give back the pages alone.
                 let os = self.window.os();
                 let purged = Self::purge_run(self.map, &os, (unit, units));
                 self.attach((unit, units), purged, os::coarse_ms());
@@ -90,9 +78,8 @@ impl<O: Memory + Copy> Chunk<O> {
         }
     }
 
-    /// Makes free runs absent before a request is refused for lack of writable memory
-    /// (`RLIMIT_DATA`, `vm.overcommit_memory=2`) in a generous window. Returns whether any run
-    /// became absent.
+    /// In a generous window, makes all free runs absent for lack of writable memory (`RLIMIT_DATA`,
+    /// `vm.overcommit_memory=2`). Returns whether any run became absent.
     pub(super) fn retract_free(&mut self) -> bool {
         let before = self.absent.units();
         if self.window.is_generous() {
@@ -101,8 +88,7 @@ impl<O: Memory + Copy> Chunk<O> {
         self.absent.units() > before
     }
 
-    /// Changes the window by `change`. If it becomes piecewise, releases absent runs' addresses,
-    /// too.
+    /// If the window becomes piecewise, releases absent runs' addresses, too.
     pub(super) fn become_piecewise(&mut self, change: impl FnOnce(&mut Window<O>)) {
         let was_generous = self.window.is_generous();
         change(&mut self.window);

@@ -6,57 +6,43 @@
 //!                                                     next  opened     end
 //! ```
 //!
-//! A fresh page costs a fault. A huge page costs one fault for 512 pages, and one entry of the
-//! processor's TLB instead of 512. But huge pages everywhere cost memory that is not used: blocks
-//! that are partly touched, classes with few slabs, and returned pages that the kernel's
-//! `khugepaged` brings back.
+//! A huge page costs one fault for 512 pages, and one entry of the TLB. But its memory is resident
+//! before it is touched. So the chunk uses one only if nearly all of its 2 MiB will be used: the
+//! heap is not small, the class has filled many slabs (or the heap is large), and at most a
+//! sixteenth of a slab is behind its last slot.
 //!
-//! So the chunk uses a huge page only if nearly all of its 2 MiB will be used. The chunk assumes
-//! this if three conditions hold. The heap already holds more than 2 MiB. The class has filled many
-//! slabs, or the heap is large. At most a sixteenth of a slab is behind its last slot. No other
-//! slab and no large block may lie in a huge page, because its memory would be resident before it
-//! is touched. (A variant put all slabs there from the start, and large blocks into the remaining
-//! units. With it, git needed a fifth more memory, and was no faster.) was no faster.)
-//!
-//! A *region* of units is set aside for huge pages. Its length is a share of the heap, so that
-//! regions are few and the kernel's list of mappings stays short. It takes a clean run if one is
-//! long enough, so that a heap that shrinks and grows again does not walk through its address
-//! space. A region is opened 2 MiB at a time: huge pages are allowed, the first byte is written,
-//! and huge pages are forbidden again. So the kernel neither makes nor remakes a huge page later.
+//! A *region* of units is set aside for huge pages. Its length is a share of the heap, so that the
+//! kernel's list of mappings stays short. It is opened 2 MiB at a time: huge pages are allowed, the
+//! first byte is written, and huge pages are forbidden again. So the kernel makes no huge page
+//! later.
 //!
 //! Invariants: `opened` and `end` are multiples of 2 MiB as addresses; units from `next` to `end`
-//! are not taken, their entries say `METADATA`, and they read as zero.
-//!
-//! Called by `chunk` alone, under its lock. The caller maps the huge page, without the lock.
+//! are not taken, their entries say `METADATA`, and they read as zero. Called by `chunk` alone,
+//! under its lock. The caller maps the huge page, without the lock.
 
 use super::{Chunk, Run, RunIndex, State, Want};
 use crate::address_map::Entry;
 use crate::os::{self, HUGE_PAGE, Memory};
 use crate::size_class::UNIT;
 
-/// Units in a huge page.
 pub(super) const HUGE: usize = HUGE_PAGE / UNIT;
-/// The units in use from which on dense slabs lie in regions: 4 MiB.
+/// The units in use from which on dense slabs lie in regions.
 pub(super) const MANY: usize = (4 << 20) / UNIT;
-/// A region has this part of the units in use, but at least a huge page and at most `LONGEST`
-/// units. (If all memory is locked, a whole region is resident at once.) After a refusal, the heap
-/// must grow by the same part before the next try.
+/// A region has this part of the units in use: at least a huge page, at most `LONGEST`. After a
+/// refusal, the heap must grow by the same part before the next try.
 const SHARE: usize = 8;
 const LONGEST: usize = (32 << 20) / UNIT;
 
-/// A region takes fresh memory only if at most this many units are clean: 256 MiB.
+/// A region takes fresh memory only if at most this many units are clean.
 const MOST_CLEAN: usize = (256 << 20) / UNIT;
 
-/// The units of the present region that are not taken yet.
 pub(super) struct Region {
-    /// The next unit.
     next: usize,
     /// The end of the opened huge page that contains `next`.
     opened: usize,
     end: usize,
     /// `next` at the end of the last purge delay.
     rested: usize,
-    /// Units in use when a region last found no room.
     refused: usize,
 }
 
@@ -67,8 +53,7 @@ impl Region {
 }
 
 impl<O: Memory + Copy> Chunk<O> {
-    /// Takes a unit of a region for dense memory. `None`: the heap is small, or has no room for a
-    /// region.
+    /// `None`: the heap is small, or has no room for a region.
     pub(super) fn take_dense(&mut self, want: Want) -> Option<Run> {
         if want != Want::Dense {
             return None;
@@ -86,10 +71,8 @@ impl<O: Memory + Copy> Chunk<O> {
         Some(Run { unit, zero: true, dense })
     }
 
-    /// Sets a new region aside: of clean runs if one is long enough, else of fresh memory. Fresh
-    /// memory costs addresses and their page tables, so none is taken while more clean units wait
-    /// than are in use. (A region's length was tried as the limit. A heap with many guards then had
-    /// no huge pages, because guards leave clean units: see docs/decisions.md.)
+    /// Fresh memory costs addresses and their page tables, so a region takes none while more clean
+    /// units wait than are in use.
     fn begin_region(&mut self) -> Option<()> {
         let again = self.region.refused + self.region.refused / SHARE;
         if self.taken < MANY.max(again) || !os::HAS_HUGE_PAGES || !self.huge_pages {
@@ -106,14 +89,12 @@ impl<O: Memory + Copy> Chunk<O> {
         Some(())
     }
 
-    /// Units before the next multiple of 2 MiB.
     fn pad(&self, unit: usize) -> usize {
         let base = self.map.base().addr() / UNIT;
         (base + unit).next_multiple_of(HUGE) - (base + unit)
     }
 
-    /// Takes up to `units` units of the clean run at `from`. The run has at least two huge pages
-    /// less one unit, so one huge page fits.
+    /// The clean run at `from` has at least two huge pages less one unit, so one huge page fits.
     fn region_of_clean(&mut self, from: usize, units: usize) -> (usize, usize) {
         let pad = self.pad(from);
         let units = units.min((RunIndex::length(self.map, from) - pad) / HUGE * HUGE);
@@ -138,13 +119,11 @@ impl<O: Memory + Copy> Chunk<O> {
         Some((from + pad, units))
     }
 
-    /// Opened units that are not taken. They are in memory.
     pub(super) fn opened_units(&self) -> usize {
         self.region.opened - self.region.next
     }
 
-    /// Ends a purge delay. If no request took opened units during the delay, gives them up: other
-    /// requests may use them, or they go back later.
+    /// Ends a purge delay. If no request took opened units during the delay, gives them up.
     pub(super) fn rest_region(&mut self, now: u32) {
         if self.region.next == self.region.rested {
             self.close_region(now);
@@ -152,7 +131,6 @@ impl<O: Memory + Copy> Chunk<O> {
         self.region.rested = self.region.next;
     }
 
-    /// Gives up the opened units.
     pub(super) fn close_region(&mut self, now: u32) {
         let (unit, units) = (self.region.next, self.opened_units());
         if units > 0 {
@@ -162,7 +140,6 @@ impl<O: Memory + Copy> Chunk<O> {
         }
     }
 
-    /// Gives up all remaining units of the region, because all memory is needed.
     pub(super) fn end_region(&mut self, now: u32) {
         self.close_region(now);
         let Region { next, end, .. } = core::mem::replace(&mut self.region, Region::none());

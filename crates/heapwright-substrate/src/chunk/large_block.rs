@@ -5,14 +5,10 @@
 //!                    unit 0      unit 1
 //! ```
 //!
-//! If address space is limited, large blocks lose their tails before a request is refused
-//! (`address_limit`). A block of 100,000 bytes then takes 100 KiB of address space and not 128.
-//! Runs that a thread's cache keeps lose their tails too.
-//!
-//! `CUT` in the record's `usable` says that nothing is mapped behind the bytes in use. `CUT` is set
-//! under the chunk's lock. It is cleared under the lock when the tail is mapped again or given up.
-//! While `CUT` is clear, the owner changes `usable` without the lock, by a compare-and-exchange. If
-//! the owner and the thread that cuts race, the first wins, and the second sees the first's value.
+//! If address space is limited, large blocks and kept runs lose their tails before a request is
+//! refused (`address_limit`). `CUT` in the record's `usable` says that nothing is mapped behind the
+//! bytes in use. `CUT` changes under the chunk's lock. While `CUT` is clear, the owner changes
+//! `usable` without the lock, by a compare-and-exchange, and sees a cut that came first.
 //!
 //! Called by the other files of `chunk`, under its lock; [`set_usable`] by `heap` (large blocks).
 
@@ -25,7 +21,6 @@ use crate::size_class::UNIT;
 use crate::sync::atomic::{Ordering, fence};
 use crate::unit_record::Record;
 
-/// In a large block's `usable`: nothing is mapped behind the bytes in use.
 const CUT: usize = 1 << (usize::BITS - 1);
 
 /// Bytes of the record's large block that the program may use.
@@ -48,10 +43,9 @@ pub fn is_usable_as_long(record: &Record, size: usize) -> bool {
 }
 
 /// Sets the usable bytes of the caller's large block at `unit`: whole pages within its run. False:
-/// there is no address space for more than before.
+/// there is no address space for more.
 #[inline]
 pub fn set_usable(unit: usize, usable: usize) -> bool {
-    // Most blocks are as long as the block that last used their run.
     MAP.record(unit).usable.load(Ordering::Relaxed) == usable || change_usable(unit, usable)
 }
 
@@ -68,7 +62,6 @@ fn change_usable(unit: usize, usable: usize) -> bool {
         }
     }
     if usable <= before & !CUT {
-        // The bytes from `usable` to `before` may stay.
         return true;
     }
     let mut chunk = CHUNK.lock();
@@ -79,17 +72,15 @@ fn change_usable(unit: usize, usable: usize) -> bool {
     mended
 }
 
-/// [`set_usable`] for fewer bytes, under the lock.
 pub(super) fn set_usable_locked(record: &Record, usable: usize) {
-    // A cut block keeps its earlier size: the bytes behind the new size may stay.
+    // A cut block keeps its earlier size.
     if record.usable.load(Ordering::Relaxed) & CUT == 0 {
         record.usable.store(usable, Ordering::Relaxed);
     }
 }
 
 impl<O: Memory + Copy> Chunk<O> {
-    /// Cuts the tails off all large blocks. Returns whether there was a tail. Takes time in
-    /// proportion to the window.
+    /// Takes time in proportion to the window.
     pub(super) fn cut_tails(&mut self) -> bool {
         if !self.window.is_limited() {
             return false;
@@ -111,7 +102,6 @@ impl<O: Memory + Copy> Chunk<O> {
         let size = record.units.load(Ordering::Relaxed) as usize * UNIT;
         let used = record.usable.load(Ordering::Relaxed);
         if used >= size || record.heap.load(Ordering::Relaxed) == HARDENED {
-            // The whole run is in use, or the tail is cut already, or the tail is a guard.
             return;
         }
         let cut =
@@ -129,7 +119,6 @@ impl<O: Memory + Copy> Chunk<O> {
         }
     }
 
-    /// Maps the tail of the large block at `unit` again if it was cut. False: the kernel refuses.
     pub(super) fn mend_tail(&mut self, unit: usize) -> bool {
         let record = self.map.record(unit);
         let used = record.usable.load(Ordering::Relaxed);
@@ -149,7 +138,7 @@ impl<O: Memory + Copy> Chunk<O> {
 
     /// Gives up the cut tail of a run of `units` units. The caller is about to keep the first
     /// `keep` units and to give the others back. Returns the number of units that the caller still
-    /// keeps or gives back. The units behind them are free already.
+    /// has; the units behind them are free already.
     pub(super) fn settle_tail(&mut self, unit: usize, units: usize, keep: usize) -> usize {
         let record = self.map.record(unit);
         let used = record.usable.load(Ordering::Relaxed);
@@ -170,8 +159,7 @@ impl<O: Memory + Copy> Chunk<O> {
                 // The unit in which the hole begins is unmapped, too.
                 whole -= 1;
                 let left = self.map.address_of(unit + whole);
-                // SAFETY: these are the last mapped bytes of the run, behind the kept units. The
-                // caller gives them back, and no thread uses them.
+                // SAFETY: these are the last mapped bytes of the run, which no thread uses.
                 let gone = unsafe { self.window.give_back(left, used - whole * UNIT) };
                 debug_assert!(gone, "the end of a mapping, which splits none");
             }

@@ -5,49 +5,37 @@
 //!                        \_______ at the end of a part: the fewest of all are due
 //! ```
 //!
-//! The delay has parts, so that unneeded units are due at most one part after the delay, and not up
-//! to a whole delay after it.
-//!
-//! (The age of single runs was tried as a rule, too. A program that frees and takes buffers of many
-//! sizes splits and merges runs all the time, so their ages mean little. Every few milliseconds the
-//! program faulted in pages that had just gone back.)
-//!
-//! Called by `chunk`, under its lock.
+//! The delay has parts, so that unneeded units are due at most one part after the delay. Called by
+//! `chunk`, under its lock.
 #![forbid(unsafe_code)]
 
 use super::waited;
 use crate::purge_delay;
 
-/// Parts of the longest delay.
 const PARTS: usize = 4;
 
-/// The fewest dirty units in each part of the delay.
 pub(super) struct LowWater {
     lows: [usize; PARTS],
-    /// The start of the newest part, in milliseconds.
+    /// In milliseconds.
     since: u32,
 }
 
 impl LowWater {
-    /// A state without dirty units.
     pub(super) const fn new() -> Self {
         Self { lows: [0; PARTS], since: 0 }
     }
 
-    /// Notes the present number of dirty units.
     pub(super) fn note(&mut self, dirty: usize) {
         self.lows[0] = self.lows[0].min(dirty);
     }
 
-    /// Notes that this number of units of the low water went back.
+    /// This number of units of the low water went back.
     pub(super) fn give(&mut self, units: usize) {
         for low in &mut self.lows {
             *low = low.saturating_sub(units);
         }
     }
 
-    /// At the end of a part of `delay` milliseconds: the number of units that were not needed for
-    /// the whole delay. There are `dirty` units now.
     pub(super) fn due(&mut self, now: u32, delay: i32, dirty: usize) -> Option<usize> {
         let part = purge_delay::interval(delay);
         if waited(self.since, now) < part {
@@ -72,14 +60,12 @@ mod tests {
     proptest! {
         #![proptest_config(crate::testing::cases(500))]
 
-        /// Due units were unneeded for the whole delay. Unneeded units are due soon after it.
         #[test]
         fn what_is_not_needed_is_due_in_time(
             delay in prop::sample::select(vec![0, 20, 250, 500, 1000, 2000, 6500]),
             steps in prop::collection::vec((1..200_u32, 0..100_usize), 1..400),
         ) {
             let mut low = LowWater::new();
-            // Each time, and the number of dirty units from then on.
             let mut history = vec![(0, 0)];
             let mut now = 10_000;
             for (wait, dirty) in steps {
@@ -90,7 +76,6 @@ mod tests {
                         history[from..].iter().map(|&(_, dirty)| dirty).min().unwrap_or(0)
                     };
                     prop_assert!(due <= fewest_since(now - delay as u32));
-                    // A part may end late, by one step.
                     let parts = PARTS as u32 + 1;
                     let longest = delay as u32 + purge_delay::interval(delay) as u32 + parts * 200;
                     prop_assert!(due >= fewest_since(now - longest));

@@ -1,7 +1,6 @@
 //! Memory for the heap's own objects: caches, heaps, the registry's segments.
 //!
-//! A bump allocator over units marked `METADATA`, which `describe` recognises. Its memory never
-//! goes back: `registry` recycles the objects made here.
+//! A bump allocator over units marked `METADATA`. Its memory never goes back.
 
 use core::ptr;
 
@@ -18,15 +17,14 @@ struct Bump {
 
 static BUMP: Lock<Bump> = Lock::new(Bump { next: 0, end: 0, unit: 0 });
 
-/// Zeroed memory that lives as long as the process. Null: there is none.
-///
-/// `align` is a power of two up to a unit.
+/// Zeroed memory that lives as long as the process. Null: there is none. `align` is a power of two
+/// up to a unit.
 pub fn alloc(size: usize, align: usize) -> *mut u8 {
     let mut bump = BUMP.lock();
     let at = bump.next.next_multiple_of(align);
     if at + size > bump.end {
         let units = size.div_ceil(UNIT);
-        // The unused end of the last run is lost. It is short, because metadata objects are small.
+        // The unused end of the last run is lost. It is short.
         let Some(run) = super::take(units, 1, Want::Zero, Entry::METADATA, |_| Entry::METADATA)
         else {
             return ptr::null_mut();

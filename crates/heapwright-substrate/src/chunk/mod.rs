@@ -1,33 +1,28 @@
 //! Chunks: runs of units carved from the window, merged, and given back.
 //!
 //! ```text
-//!            take                      give
+//!             take                      give
 //!   window --------> slab, large block -----> dirty runs --purge--> clean runs
 //!      ^ frontier         ^      ^                 |  oldest first      |
 //!      |                  |      +---- reuse ------+                    |
 //!      |                  +------------- reuse (reads as zero) ---------+
 //! ```
 //!
-//! *Dirty* runs may still have pages. They are reused first: an existing page costs nothing, and a
-//! fresh page costs a fault. After each purge delay the *low water* goes back to the kernel, the
-//! oldest runs first. The low water is the fewest dirty units of that time: the program did not
-//! need them. There is no background thread. A thread that takes or gives a run looks at the queue,
-//! and purges a bounded number of runs, outside the lock.
+//! *Dirty* runs may still have pages. They are reused first, because a fresh page costs a fault.
+//! After each purge delay the *low water* (the fewest dirty units of that time) goes back to the
+//! kernel, the oldest runs first. A thread that takes or gives a run purges a bounded number of
+//! runs.
 //!
 //! Runs merge only with runs of their own state. A merged run queues at the place of its *oldest*
-//! part: a neighbour that is freed again and again cannot keep a large run from its turn. Clean
-//! runs read as zero, which saves `calloc` its work.
+//! part, so a neighbour that is freed again and again cannot keep it from its turn.
 //!
 //! If no dirty run can serve a *long* run (1 MiB), `take_joined` joins a dirty run with its free
-//! neighbours. If this fails, the long run takes fresh units, and equally many dirty units go back
-//! first, except a few that may wait. So old copies of a growing buffer do not stay resident.
+//! neighbours. If this fails, the run takes fresh units, and as many dirty units go back first,
+//! except a few. So old copies of a growing buffer do not stay resident.
 //!
-//! If the window has no room, all dirty runs are purged, and all runs merge, before a request is
-//! refused. If address space is limited, free runs keep at most an eighth of the address space left
-//! to other users, or 1 MiB. The other free runs are *absent*: see `address_limit`.
-//!
-//! Called by `cache` (units for slabs), `heap` (large blocks) and [`metadata`]. One lock protects
-//! all. System calls are made outside it, except the commit at the frontier.
+//! Before a request is refused, all dirty runs are purged, and all runs merge. Called by `cache`
+//! (units for slabs), `heap` (large blocks) and [`metadata`]. One lock protects all. System calls
+//! are made outside it, except the commit at the frontier.
 
 mod address_limit;
 mod dense;
@@ -56,8 +51,7 @@ use window::Window;
 
 /// Dirty units that may wait: this many, plus twice the number of units in use.
 const ALLOWANCE: usize = (256 << 20) / UNIT;
-/// Dirty units that may wait while the heap grows by short runs: this many, plus a quarter of the
-/// units in use.
+/// The same while the heap grows by short runs: this many, plus a quarter of the units in use.
 const FEW: usize = (32 << 20) / UNIT;
 /// Units of a long run: 1 MiB. While the heap grows by a long run, this much may wait: the larger
 /// of 2 MiB and a 32nd of the run, plus an eighth of the other units in use.
@@ -67,7 +61,6 @@ const PART_OF_LONG: usize = 32;
 const PART_OF_OTHERS: usize = 8;
 /// A long run is put together around a dirty run of at least a quarter of its length.
 const PART_WARM: usize = 4;
-/// `take_joined` tries at most `LOOKS` dirty runs. `join` adds at most `HOPS` free runs a side.
 const LOOKS: usize = 8;
 const HOPS: usize = 32;
 /// From this length on the kernel zeroes memory faster than heapwright does.
@@ -85,8 +78,7 @@ pub enum Want {
 }
 
 impl Want {
-    /// Whether the kernel must zero `units` units. For a few units that have pages, zeroing in
-    /// place costs less than page faults.
+    /// For a few units that have pages, zeroing in place costs less than page faults.
     fn is_zero_by_kernel(self, units: usize) -> bool {
         self == Self::Zero && units * UNIT >= ZERO_BY_KERNEL
     }
@@ -110,7 +102,6 @@ pub struct Chunk<O: 'static> {
     dirty: RunIndex,
     clean: RunIndex,
     absent: RunIndex,
-    /// The number of large blocks whose tails are cut off.
     cut: usize,
     /// Dirty runs, newest first.
     queue: UnitList<ByOwner>,
@@ -118,18 +109,14 @@ pub struct Chunk<O: 'static> {
     taken: usize,
     /// The most units that were in use when another run was requested.
     most_taken: usize,
-    /// The fewest dirty units in the last delay.
     low: LowWater,
-    /// `due`: dirty units that must go back, because the program did not need them for a whole
-    /// delay. `owed`: the part of them that is due because the heap grew.
+    /// `due`: dirty units that were not needed for a whole delay. `owed`: those due to growth.
     due: usize,
     owed: usize,
-    /// The milliseconds for which the due units had not been needed, and the time of the last
-    /// `expire`.
+    /// How long the due units had not been needed, in ms, and the time of the last `expire`.
     due_waited: i32,
     seen: u32,
     region: Region,
-    /// Whether the user wants huge pages.
     huge_pages: bool,
 }
 
@@ -157,7 +144,6 @@ impl<O: Memory + Copy> Chunk<O> {
         }
     }
 
-    /// Opens the window: at most `most` bytes.
     #[cfg(test)]
     pub fn open(&mut self, most: usize) -> bool {
         self.open_as(most, false)
@@ -188,10 +174,9 @@ impl<O: Memory + Copy> Chunk<O> {
         Some(run)
     }
 
-    /// Counts `units` taken units. `dirty`: the number of dirty units before. Returns whether all
-    /// taken units read as zero.
+    /// `dirty`: the number of dirty units before. Returns whether all taken units read as zero.
     fn note_taken(&mut self, units: usize, dirty: usize) -> bool {
-        // `most_taken` leaves this run out: if a block moves into it, the old run is soon free.
+        // Without this run: if a block moves into it, the old run is soon free.
         self.most_taken = self.most_taken.max(self.taken);
         self.taken += units;
         let fresh = units - (dirty - self.dirty.units());
@@ -202,18 +187,16 @@ impl<O: Memory + Copy> Chunk<O> {
         fresh == units
     }
 
-    /// Makes dirty units due if many wait. The heap just took a run of `units` units, of which
-    /// `fresh` have no pages, because no dirty run could serve it. Up to `fresh` units become due,
-    /// so that the process does not keep memory that it cannot use.
+    /// Makes up to `fresh` dirty units due if many wait: no dirty run fitted the last request.
     fn pay_for_growth(&mut self, units: usize, fresh: usize) {
         let few = if units < LONG {
             FEW + self.taken / 4
         } else if memory_limit::is_short_of(0) {
             0
         } else {
-            // `most`: the most units in use before this run. Units in use and waiting units
-            // together may be 2 x `most`. They may be 5/4 x `most` if this run is longer than all
-            // others together and makes the heap larger than ever.
+            // `most`: the most units in use before this run. Units in use and waiting units may
+            // together be 2 x `most`, or 5/4 x `most` if this run is longer than all others
+            // together and makes the heap larger than ever.
             let (others, most) = (self.taken - units, self.most_taken);
             let grows = self.taken > most && units > others;
             let in_memory = if grows { most + most / 4 } else { 2 * most };
@@ -226,7 +209,6 @@ impl<O: Memory + Copy> Chunk<O> {
         self.due = self.due.max(self.owed);
     }
 
-    /// Subtracts units that go back from the owed units. Returns whether any were owed.
     fn pay(&mut self, units: usize) -> bool {
         let is_owed = self.owed > 0;
         self.owed = self.owed.saturating_sub(units);
@@ -252,14 +234,13 @@ impl<O: Memory + Copy> Chunk<O> {
         Some(Run { unit, zero: true, dense: false })
     }
 
-    /// Notes that `units` clean units were taken. Their pages may have gone back before.
+    /// The pages may have gone back before.
     fn note_touched(units: usize) {
         if units > 0 && purge_delay::were_given() {
             purge_delay::note_touched(units * UNIT, os::coarse_ms());
         }
     }
 
-    /// Cuts `units` units off the front of the free run at `unit`.
     fn split(&mut self, unit: usize, units: usize, state: State) {
         if state == State::Dirty {
             let stamp = self.map.record(unit).stamp.load(Ordering::Relaxed);
@@ -291,8 +272,7 @@ impl<O: Memory + Copy> Chunk<O> {
     }
 
     /// Joins one of the longest dirty runs, its free neighbours and units behind the frontier into
-    /// a long run. Thus the pages of a buffer serve the longer buffer that follows it. `None`:
-    /// nothing can be joined, or the kernel is to zero the whole run.
+    /// a long run. So the pages of a buffer serve the longer buffer that follows it.
     fn take_joined(&mut self, units: usize, want: Want) -> Option<Run> {
         if units < LONG || want.is_zero_by_kernel(units) {
             return None;
@@ -305,14 +285,12 @@ impl<O: Memory + Copy> Chunk<O> {
         warm.into_iter().map_while(|unit| unit).find_map(|unit| self.join(unit, units))
     }
 
-    /// Takes the free runs just before the frontier, and the missing units behind it.
     fn take_last(&mut self, units: usize) -> Option<Run> {
         let (last, _) = self.free_beside(self.window.frontier(), true)?;
         self.join(last, units)
     }
 
-    /// Takes a run of `units` units that begins in or before the free run at `unit`. Its parts are
-    /// the free run at `unit`, free runs behind and before it, and units that were never used.
+    /// Takes `units` units: the free run at `unit`, its free neighbours, and fresh units.
     fn join(&mut self, unit: usize, units: usize) -> Option<Run> {
         let end = self.reach(unit, units);
         let mut first = unit;
@@ -335,7 +313,6 @@ impl<O: Memory + Copy> Chunk<O> {
         Some(Run { unit: start, zero: clean == units, dense: false })
     }
 
-    /// The end of the adjacent free runs from `unit` on. Stops once they have `units` units.
     fn reach(&self, unit: usize, units: usize) -> usize {
         let mut end = unit;
         for _ in 0..HOPS {
@@ -348,8 +325,7 @@ impl<O: Memory + Copy> Chunk<O> {
         end
     }
 
-    /// Makes a clean run of `units` units at `end`, if `end` is the frontier. True: the units are
-    /// there.
+    /// Works only if `end` is the frontier.
     fn lengthen(&mut self, end: usize, units: usize) -> bool {
         if units == 0 {
             return true;
@@ -362,8 +338,7 @@ impl<O: Memory + Copy> Chunk<O> {
         lengthened
     }
 
-    /// Takes `units` units at `start` out of adjacent free runs. The first of these begins at
-    /// `first`.
+    /// The first of these runs begins at `first`.
     fn take_range(&mut self, first: usize, start: usize, units: usize) {
         let (mut at, end) = (first, start + units);
         while at < end {
@@ -371,7 +346,6 @@ impl<O: Memory + Copy> Chunk<O> {
             let (_, state) = self.free_beside(at, false).expect("a free run");
             let next = at + length;
             if next <= start {
-                // Before the range.
             } else if at >= start {
                 self.split(at, length.min(end - at), state);
             } else if state == State::Dirty {
@@ -393,7 +367,7 @@ impl<O: Memory + Copy> Chunk<O> {
         self.shed();
     }
 
-    /// Gives back a run that reads as zero, such as a run that was never used.
+    /// Gives back a run that reads as zero.
     pub fn give_unused(&mut self, unit: usize, units: usize) {
         self.taken -= units;
         self.map.set_entries(unit, units, Entry::FREE);
@@ -403,7 +377,6 @@ impl<O: Memory + Copy> Chunk<O> {
 
     fn give_dirty(&mut self, mut unit: usize, mut units: usize, now: u32) {
         let mut stamp = now;
-        // The run queues at the place of its oldest part.
         let mut newer = None;
         let mut older = self.queue.first();
         for before in [true, false] {
@@ -439,7 +412,6 @@ impl<O: Memory + Copy> Chunk<O> {
         self.clean.insert(unit, units);
     }
 
-    /// The free run of the given state that ends before, or begins behind, a run.
     fn neighbour(&self, unit: usize, units: usize, before: bool, state: State) -> Option<usize> {
         let at = if before { unit.checked_sub(1)? } else { unit + units };
         if at >= self.window.frontier() {
@@ -455,14 +427,12 @@ impl<O: Memory + Copy> Chunk<O> {
         same.then(|| if before { unit - RunIndex::length(self.map, at) } else { at })
     }
 
-    /// The dirty or clean run that ends at `unit`, or begins there, and its state.
     fn free_beside(&self, unit: usize, before: bool) -> Option<(usize, State)> {
         [State::Dirty, State::Clean]
             .into_iter()
             .find_map(|state| Some((self.neighbour(unit, 0, before, state)?, state)))
     }
 
-    /// Queues a dirty run between its neighbours in age.
     fn enqueue(&mut self, unit: usize, newer: Option<usize>, older: Option<usize>, stamp: u32) {
         self.map.record(unit).stamp.store(stamp, Ordering::Relaxed);
         self.queue.insert_after(self.map, newer, unit);
@@ -471,7 +441,6 @@ impl<O: Memory + Copy> Chunk<O> {
         }
     }
 
-    /// Takes a run out of the queue. Returns the next newer run.
     fn unqueue(&mut self, unit: usize) -> Option<usize> {
         let newer = self.queue.before(self.map, unit);
         if self.oldest == unit {
@@ -481,8 +450,7 @@ impl<O: Memory + Copy> Chunk<O> {
         newer
     }
 
-    /// If dirty units are due, takes the oldest dirty run, or its end, out of all indexes. Units
-    /// are due if they were not needed for `delay` milliseconds, or if too many are dirty. The tags
+    /// Takes the oldest dirty run, or its end, out of all indexes, if dirty units are due. The tags
     /// of a detached run state 0 units, so no run merges with it.
     fn expire(&mut self, now: u32, delay: i32) -> Option<(usize, usize)> {
         if delay < 0 {
@@ -500,14 +468,12 @@ impl<O: Memory + Copy> Chunk<O> {
         self.detach_oldest(due)
     }
 
-    /// Takes the oldest dirty run, or its end, out of all indexes: at most `most` units.
     fn detach_oldest(&mut self, most: usize) -> Option<(usize, usize)> {
         if self.oldest == 0 || most == 0 {
             return None;
         }
-        // Owed units go back a huge page at a time. Other threads that take long runs do not see
-        // detached units as owed, although their pages are still in memory. So few units are
-        // detached at once.
+        // Owed units go back a huge page at a time: other threads do not see detached units as
+        // owed, although their pages are still in memory.
         let end = self.oldest + RunIndex::length(self.map, self.oldest);
         let most = if self.owed > 0 { most.min((end - 1) % dense::HUGE + 1) } else { most };
         let run = self.detach_end(self.oldest, most);
@@ -516,25 +482,21 @@ impl<O: Memory + Copy> Chunk<O> {
         Some(run)
     }
 
-    /// Takes dirty units out of all indexes, if any are due because the heap grew.
     fn expire_owed(&mut self) -> Option<(usize, usize)> {
         let run = self.detach_oldest(self.owed)?;
         self.pay(run.1);
         Some(run)
     }
 
-    /// Units that may go back to the kernel after a while.
     fn waiting(&self) -> usize {
         self.dirty.units() + self.opened_units()
     }
 
-    /// Detaches the last `units` units of the dirty run at `unit`, or all of it.
     fn detach_end(&mut self, unit: usize, units: usize) -> (usize, usize) {
         let length = RunIndex::length(self.map, unit);
         if length <= units {
             return self.detach(unit);
         }
-        // Requests take the front, which is the warmer part.
         let keep = length - units;
         self.dirty.remove(unit);
         self.dirty.insert(unit, keep);
@@ -555,14 +517,11 @@ impl<O: Memory + Copy> Chunk<O> {
         }
     }
 
-    /// Gives the pages of a dirty run back to the kernel. A detached run needs no lock.
     fn purge_run(map: &AddressMap, os: &impl Memory, (unit, units): (usize, usize)) -> bool {
-        // SAFETY: the run is free, and detached or under the lock, so no other thread uses it. Its
-        // units are committed.
+        // SAFETY: the run is free, committed, and detached or under the lock: no thread uses it.
         unsafe { os.decommit(map.address_of(unit), units * UNIT) }
     }
 
-    /// Puts a detached run back into the indexes.
     fn attach(&mut self, (unit, units): (usize, usize), purged: bool, now: u32) {
         if purged {
             self.give_clean(unit, units);
@@ -571,8 +530,6 @@ impl<O: Memory + Copy> Chunk<O> {
         }
     }
 
-    /// Purges all dirty units but `keep`, under the lock, so that all runs merge. Returns the
-    /// number of purged units.
     fn purge_all(&mut self, keep: usize) -> usize {
         let mut purged = 0;
         let os = self.window.os();
@@ -585,7 +542,6 @@ impl<O: Memory + Copy> Chunk<O> {
         while self.dirty.units() > keep {
             let unit = self.oldest;
             let units = RunIndex::length(self.map, unit);
-            // The run is still in the indexes: a refusal leaves everything unchanged.
             if !Self::purge_run(self.map, &os, (unit, units)) {
                 break;
             }
@@ -597,15 +553,15 @@ impl<O: Memory + Copy> Chunk<O> {
         purged
     }
 
-    /// Notes that dirty units were taken or purged: only dirty units that are left can be due.
+    /// Only dirty units that are left can be due.
     fn note_fewer(&mut self) {
         self.low.note(self.dirty.units());
         self.due = self.due.min(self.dirty.units());
         self.owed = self.owed.min(self.due);
     }
 
-    /// Lengthens the run `[unit, unit + units)` by `more` units if the following units are free.
-    /// Returns whether the new part reads as zero.
+    /// Lengthens the run `[unit, unit + units)` by `more` units if they are free. Returns whether
+    /// the new part reads as zero.
     fn extend(&mut self, unit: usize, units: usize, more: usize) -> Option<bool> {
         let end = unit + units;
         let have = self.reach(end, more) - end;
@@ -618,18 +574,14 @@ impl<O: Memory + Copy> Chunk<O> {
     }
 }
 
-/// Dirty units that may wait while a long run of `units` units is taken and `others` more units are
-/// in use.
 fn few_beside(units: usize, others: usize) -> usize {
     FEW_BESIDE_LONG.max(units / PART_OF_LONG) + others / PART_OF_OTHERS
 }
 
-/// Milliseconds from `since` to `until`. Below zero if `until` comes first, which the clocks of two
-/// threads allow.
+/// Milliseconds from `since` to `until`. The clocks of two threads allow a value below zero.
 pub const fn waited(since: u32, until: u32) -> i32 {
     let waited = until.wrapping_sub(since).cast_signed();
-    // The clocks of two threads differ by milliseconds. A larger difference is an age that the type
-    // cannot hold.
+    // A larger difference is an age that the type cannot hold.
     if waited < -60_000 { i32::MAX } else { waited }
 }
 

@@ -6,11 +6,8 @@
 //!   tick      purge_waiting                      > expire a run, unlock, decommit, lock, attach
 //! ```
 //!
-//! No thread purges in the background. A thread that takes or gives a run looks at the queue, and
-//! purges a bounded number of runs. A run is in no index while its pages go back.
-//!
-//! Called by `cache` (units for slabs), `heap` (large blocks), `pool`, `arena`, `gc` and `debug`
-//! (their units), and `metadata`.
+//! A run is in no index while its pages go back. Called by `cache` (units for slabs), `heap` (large
+//! blocks), `pool`, `arena`, `gc` and `debug` (their units), and `metadata`.
 
 use super::{Chunk, LONG, Run, Want, large_block, waited};
 use crate::address_map::{Entry, MAP, MAX_UNITS};
@@ -22,23 +19,17 @@ use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Guard, Lock};
 use crate::ticks;
 
-/// The most expired runs that one caller purges.
 const PURGES: usize = 4;
-/// The most expired runs that the caller of a tick purges.
 const PURGES_A_TICK: usize = 32;
 
-/// The process's chunk.
 pub(super) static CHUNK: Lock<Chunk<System>> = Lock::new(Chunk::closed(SYSTEM, &MAP));
 
-/// The time of the kernel's last refusal to take pages back; 0: none.
 static REFUSED_AT: AtomicU32 = AtomicU32::new(0);
-/// The milliseconds without another try after a refusal.
 const RETRY_MS: i32 = 2000;
-/// Bytes given back so far.
 static PURGED: AtomicU64 = AtomicU64::new(0);
 
-/// Opens the process's window, once: at most `most` bytes. `scattered`: the window and each table
-/// lie at a random place, if possible.
+/// Opens the process's window, once: at most `most` bytes. `scattered`: window and tables lie at
+/// random places, if possible.
 pub fn open(most: usize, scattered: bool) -> bool {
     CHUNK.lock().open_as(most, scattered)
 }
@@ -48,8 +39,7 @@ pub fn most_units() -> usize {
     CHUNK.lock().window.span_bytes() / UNIT
 }
 
-/// Reserves `size` bytes for the heap's own records at a random place, else at a place that the
-/// system chooses. Null: there is no room.
+/// Reserves `size` bytes at a random place, else where the system chooses. Null: there is no room.
 pub fn reserve_anywhere(size: usize) -> *mut u8 {
     let got = super::window::reserve_anywhere(&SYSTEM, size, UNIT);
     if !got.is_null() {
@@ -64,14 +54,13 @@ pub fn set_limit(most: usize) {
     CHUNK.lock().become_piecewise(|window| window.set_limit(most));
 }
 
-/// Releases reserved, unused address space, which counts against the `most` bytes that the process
-/// may lock.
+/// Releases unused address space, which counts against the `most` bytes that the process may lock.
 pub fn give_up_reserve(most: usize) {
     CHUNK.lock().become_piecewise(|window| window.give_up_reserve(most));
 }
 
-/// Makes the address map's table readable for the whole window, if possible. Returns the number of
-/// units with readable entries. The table stays readable until the reserve is given up.
+/// Makes the address map's table readable for the whole window, if possible, until the reserve is
+/// given up. Returns the number of units with readable entries.
 pub fn expose_table() -> usize {
     CHUNK.lock().window.expose_table()
 }
@@ -86,8 +75,8 @@ pub fn may_have_huge_pages() -> bool {
     os::HAS_HUGE_PAGES && CHUNK.lock().huge_pages
 }
 
-/// Takes a run of `units` units. The first is at a multiple of `align_units` (a power of two). The
-/// entry of the first unit becomes `head`; the entries of the others become `rest(first unit)`.
+/// Takes a run of `units` units. The first is at a multiple of `align_units` (a power of two) and
+/// has the entry `head`; the others have `rest(first unit)`.
 pub fn take(
     units: usize,
     align_units: usize,
@@ -100,7 +89,6 @@ pub fn take(
         return None;
     }
     let padded = units.checked_add(align_units - 1).filter(|&padded| padded < MAX_UNITS)?;
-    // Huge pages are not used for memory that soon goes back, or that may exceed the memory limit.
     let has_no_use =
         || purge_delay::purge_delay() == Some(0) || memory_limit::nearness() >= Nearness::Near;
     let want = if want == Want::Dense && has_no_use() { Want::Any } else { want };
@@ -125,7 +113,7 @@ pub fn take(
     // The entries are set before the padding goes back, which would merge with the taken run.
     let record = MAP.record(run.unit);
     record.units.store(units as u32, Ordering::Relaxed);
-    // All bytes are usable until the owner sets another value.
+    // The owner may set fewer usable bytes.
     record.usable.store(units * UNIT, Ordering::Relaxed);
     MAP.set_entry(run.unit, head);
     MAP.set_entries(run.unit + 1, units - 1, rest(run.unit));
@@ -151,8 +139,7 @@ pub fn take(
     Some(run)
 }
 
-/// Purges the owed units now if a run of `units` units, just taken, is long. The program may fill
-/// the run before its next slow path.
+/// Purges the owed units after a long run: the program may fill it before its next slow path.
 fn pay_at_once(mut chunk: Guard<'static, Chunk<System>>, units: usize) {
     if units < LONG || chunk.owed == 0 {
         return;
@@ -170,7 +157,7 @@ fn pay_at_once(mut chunk: Guard<'static, Chunk<System>>, units: usize) {
     }
 }
 
-/// Whether address space is limited. Free runs that the chunk keeps are then missing elsewhere.
+/// Whether address space is limited. Free runs are then missing elsewhere.
 pub fn is_limited() -> bool {
     CHUNK.lock().window.is_limited()
 }
@@ -181,7 +168,7 @@ pub fn has_dirty(units: usize) -> bool {
     units <= chunk.dirty.units() && chunk.dirty.find(units).is_some()
 }
 
-/// The result of `Chunk::waiting` at the last look: units that may go back to the kernel later.
+/// `Chunk::waiting` at the last look.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether units may go back to the kernel later.
@@ -220,8 +207,7 @@ pub fn give_moved(unit: usize, units: usize, bytes: usize) {
     purge_expired(chunk, now, PURGES);
 }
 
-/// Lengthens a large block's run in place; `usable` of its bytes are then in use. Returns whether
-/// the new part reads as zero.
+/// Lengthens a large block's run in place. Returns whether the new part reads as zero.
 pub fn extend(unit: usize, units: usize, more: usize, rest: Entry, usable: usize) -> Option<bool> {
     let mut chunk = CHUNK.lock();
     if !chunk.mend_tail(unit) {
@@ -239,7 +225,7 @@ pub fn extend(unit: usize, units: usize, more: usize, rest: Entry, usable: usize
     Some(zero)
 }
 
-/// Shortens a large block's run in place to `keep` units; `usable` of its bytes are then in use.
+/// Shortens a large block's run in place to `keep` units and `usable` bytes.
 pub fn shorten(unit: usize, units: usize, keep: usize, usable: usize) {
     let now = os::coarse_ms();
     let mut chunk = CHUNK.lock();
@@ -253,7 +239,6 @@ pub fn shorten(unit: usize, units: usize, keep: usize, usable: usize) {
     purge_expired(chunk, now, PURGES);
 }
 
-/// Purges up to `most` expired runs, each with the lock released.
 fn purge_expired(mut chunk: Guard<'static, Chunk<System>>, now: u32, most: usize) {
     WAITING.store(chunk.waiting(), Ordering::Relaxed);
     if is_refused(now) {
@@ -276,14 +261,12 @@ fn purge_expired(mut chunk: Guard<'static, Chunk<System>>, now: u32, most: usize
     }
 }
 
-/// Whether the kernel has lately refused to take pages back (locked memory). No thread then purges
-/// for a while.
+/// Whether the kernel has lately refused to take pages back (locked memory).
 fn is_refused(now: u32) -> bool {
     let refused = REFUSED_AT.load(Ordering::Relaxed);
     refused != 0 && waited(refused, now) < RETRY_MS
 }
 
-/// Purges a detached run with the lock released. Returns whether the kernel took the pages.
 fn purge_detached(
     chunk: Guard<'static, Chunk<System>>,
     run: (usize, usize),
@@ -320,8 +303,7 @@ pub unsafe fn give_purged(unit: usize, units: usize) {
     }
 }
 
-/// Purges pages of a run that stays with the caller. Returns the purged bytes: `size`, or 0 if the
-/// kernel refuses.
+/// Purges pages of the caller's run. Returns the purged bytes; 0: the kernel refuses.
 ///
 /// # Safety
 ///
@@ -361,8 +343,7 @@ pub struct Usage {
     pub window_at: usize,
 }
 
-/// The window's figures. `None` if the lock stays held: the caller may be a signal handler that
-/// interrupted the lock's holder.
+/// The window's figures. `None`: the lock stays held, perhaps because a signal handler calls this.
 pub fn usage() -> Option<Usage> {
     CHUNK.lock_soon().map(|chunk| usage_of(&chunk))
 }

@@ -8,14 +8,12 @@
 //!   records      units, state         units, state     (boundary tags)
 //! ```
 //!
-//! Two-level segregated fit (Masmano, Ripoll, Crespo, Real: "TLSF", 2004). A bitmap of non-empty
-//! bins finds a run that fits in constant time. Boundary tags in the records of the first and last
-//! unit find the neighbours to merge with. Runs of one size are reused newest first.
+//! Two-level segregated fit (Masmano, Ripoll, Crespo, Real: "TLSF", 2004): a bitmap of non-empty
+//! bins finds a run in constant time, and boundary tags find the neighbours to merge with. Runs of
+//! one size are reused newest first.
 //!
 //! Invariants: a run is in exactly one index; both its tags agree; the entries of all its units are
-//! `FREE`.
-//!
-//! Called by `chunk` alone, under its lock.
+//! `FREE`. Called by `chunk` alone, under its lock.
 
 use crate::address_map::AddressMap;
 use crate::sync::atomic::Ordering;
@@ -23,10 +21,8 @@ use crate::unit_list::{BySize, UnitList};
 
 const EXACT: usize = 16;
 const BINS: usize = EXACT + (24 - 4 + 1) * 4;
-/// The most runs of the request's own bin that a search reads.
 const LOOKS: usize = 8;
 
-/// The bin of runs of `units` units.
 const fn bin_of(units: usize) -> usize {
     if units <= EXACT {
         return units - 1;
@@ -49,7 +45,6 @@ pub(super) enum State {
     Absent,
 }
 
-/// Free runs of one state.
 pub(super) struct RunIndex {
     map: &'static AddressMap,
     state: State,
@@ -60,27 +55,22 @@ pub(super) struct RunIndex {
 }
 
 impl RunIndex {
-    /// An empty index.
     pub(super) const fn new(map: &'static AddressMap, state: State) -> Self {
         Self { map, state, nonempty: 0, bins: [const { UnitList::new() }; BINS], units: 0, runs: 0 }
     }
 
-    /// The number of runs.
     pub(super) fn runs(&self) -> usize {
         self.runs
     }
 
-    /// Units in all runs.
     pub(super) fn units(&self) -> usize {
         self.units
     }
 
-    /// The length of the run that begins or ends at `unit`.
     pub(super) fn length(map: &AddressMap, unit: usize) -> usize {
         map.record(unit).units.load(Ordering::Relaxed) as usize
     }
 
-    /// Adds the run and writes its tags.
     pub(super) fn insert(&mut self, unit: usize, units: usize) {
         for tag in [unit, unit + units - 1] {
             let record = self.map.record(tag);
@@ -94,7 +84,6 @@ impl RunIndex {
         self.runs += 1;
     }
 
-    /// Removes the run that begins at `unit`. Returns its length.
     pub(super) fn remove(&mut self, unit: usize) -> usize {
         let units = Self::length(self.map, unit);
         let bin = bin_of(units);
@@ -107,7 +96,6 @@ impl RunIndex {
         units
     }
 
-    /// Any run.
     pub(super) fn any(&self) -> Option<usize> {
         (self.nonempty != 0).then(|| self.bins[self.nonempty.trailing_zeros() as usize].first())?
     }

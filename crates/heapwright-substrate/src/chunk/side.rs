@@ -4,9 +4,8 @@
 //!   take(bytes) --> | zeroes ........ |     whole units, marked `METADATA`
 //! ```
 //!
-//! Unlike the memory of [`metadata`](super::metadata), side memory goes back when its owner ends.
-//!
-//! Used by `pool` (tables, sets, generations, fronts) and `registry` (owners' blocks of places).
+//! Unlike [`metadata`](super::metadata), side memory goes back when its owner ends. Used by `pool`
+//! (tables, sets, generations, fronts) and `registry` (owners' blocks of places).
 
 use core::ptr;
 

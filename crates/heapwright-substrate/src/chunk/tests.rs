@@ -1,20 +1,12 @@
 //! The chunk against a model, on the fake operating system.
 //!
-//! The model knows the taken and the detached runs, and the time at which each unit went back.
-//! After every operation the test walks the whole window. Every unit below the frontier must be in
-//! exactly one place: a taken run, a detached one, a free run on which its index, its tags and the
-//! queue agree, or a foreign mapping. Contents are marked. So memory, and not only the records,
-//! shows a run that falsely claims to read as zero, or that is handed out twice.
+//! After every operation each unit below the frontier must be in exactly one place: a taken run, a
+//! detached one, a free run on which its index, its tags and the queue agree, or a foreign mapping.
+//! Contents are marked, so memory shows a run that falsely claims to read as zero, or that is
+//! handed out twice. `os::portable` has no piecewise windows.
 //!
-//! Only these tests find a unit that is lost or owned twice after some order of merges, splits,
-//! refusals and hops over foreign mappings. Only they find code that assumes pages of 4096 bytes.
-//!
-//! - `world`: the model
-//! - this file: operations at random, and a system that refuses
-//! - `windows`, `purging`: single properties
-//!
-//! If memory cannot be reserved at an address (`os::portable`), there are no piecewise windows, and
-//! no tests of them.
+//! `world` has the model; this file, operations at random, and a system that refuses; `windows` and
+//! `purging`, single properties.
 
 extern crate std;
 
@@ -60,11 +52,8 @@ proptest! {
     }
 }
 
-/// Plays the same operations again and again, refusing another call each time,
-/// until no call is left to refuse.
 fn refuse_each_call(refuse: fn(&Fake, u64)) {
     let scripts = sample(&prop::collection::vec(prop::collection::vec(op(), 36), 2));
-    // Growth, with a foreign mapping in the way of a piecewise window.
     let growth =
         [20, 30, 8, 12, 40, 3].map(|units| Op::Take { units, want_zero: true, hard: true });
     let in_the_way = Op::Foreign { at: window::PIECE + 2, units: 5 };
@@ -79,7 +68,6 @@ fn refuse_each_call(refuse: fn(&Fake, u64)) {
     }
 }
 
-/// Plays the operations while one call is refused. Returns whether the call was made.
 fn refuses_call(space: Space, page: usize, ops: &[Op], refuse: fn(&Fake, u64), call: u64) -> bool {
     let mut world = World::closed(space, page);
     refuse(&world.os, call);

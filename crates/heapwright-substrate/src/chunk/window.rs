@@ -5,45 +5,34 @@
 //!   | handed out ..... | writable .. | inaccessible .. | not ours yet .. |
 //! ```
 //!
-//! *Generous*: the whole span (1 TiB, or halved until it fits) is reserved at once. Reserved
-//! addresses cost nothing until they are touched. *Piecewise*: address space is limited (`ulimit
-//! -v`), or there is no room for the span in one piece. Then the window only chooses a range, and
-//! reservations follow the frontier in pieces and step over foreign mappings. Either way there is
-//! one base and one table, so `free` finds an entry in the same way.
-//!
-//! A piecewise window's tables lie below its base, and are reserved as they are needed, like its
-//! units. So its span costs nothing. The span is [`SLACK`] times the limit, because the frontier
-//! may pass ranges whose addresses went back (see `address_limit`).
-//!
-//! *Scattered*: generous, with window, table, records and bitmaps each at a random place. A process
-//! whose blocks must not lead to the heap's own records uses this (`mode=hardened`).
+//! *Generous*: the whole span (1 TiB, or halved until it fits) is reserved at once. *Piecewise*:
+//! address space is limited (`ulimit -v`), or there is no room for the span in one piece. Then
+//! reservations follow the frontier in pieces and step over foreign mappings. The tables lie below
+//! the base and are reserved as needed. The span is [`SLACK`] times the limit, because the frontier
+//! may pass ranges whose addresses went back (see `address_limit`). *Scattered*: generous, with
+//! window, table, records and bitmaps each at a random place (`mode=hardened`).
 //!
 //! The first commit steps are small, because a locked process pays for every committed page. Steps
-//! grow with the heap, because each commit is a system call. If the kernel refuses a step, the
-//! window commits just the needed units: under `overcommit_memory=2` the last megabytes matter.
+//! grow with the heap. If the kernel refuses a step, the window commits just the needed units:
+//! under `overcommit_memory=2` the last megabytes matter.
 //!
 //! Invariants: `frontier <= committed <= reserved <= span`, in units; the map's limit is
-//! `committed`.
-//!
-//! Called by `chunk` alone, under its lock.
+//! `committed`. Called by `chunk` alone, under its lock.
 
 use crate::address_map::{AddressMap, MAX_UNITS, SIDE_BITMAP, TABLE_GAP};
 use crate::os::{self, Memory};
 use crate::size_class::{UNIT, UNIT_SHIFT};
 use crate::unit_record::Record;
 
-/// The smallest useful window, in bytes.
 const MIN_SPAN: usize = 1 << 20;
 /// The fewest units that a piecewise window reserves at a time.
 pub(super) const PIECE: usize = 16;
 /// The first and the largest commit step, in units.
 const FIRST_STEP: usize = 16;
 const MAX_STEP: usize = 512;
-/// The number of places that are tried for a piecewise window.
 const TRIES: usize = 32;
-/// The number of pieces behind foreign mappings that a piecewise window tries.
 const HOPS: usize = 64;
-/// Converts bytes to units, rounded up to a power of two.
+/// Rounded up to a power of two.
 fn units(bytes: usize) -> usize {
     bytes.min(os::MAX_WINDOW).next_power_of_two() >> UNIT_SHIFT
 }
@@ -51,14 +40,10 @@ fn units(bytes: usize) -> usize {
 /// The span of a piecewise window, as a multiple of the address space limit.
 const SLACK: usize = 4;
 
-/// Per-unit metadata that grows with the window.
 struct Side {
     at: *mut u8,
-    /// Bytes a unit.
     grain: usize,
-    /// Bytes reserved.
     reserved: usize,
-    /// Bytes committed.
     committed: usize,
 }
 
@@ -67,12 +52,10 @@ impl Side {
         Self { at: core::ptr::null_mut(), grain, reserved: 0, committed: 0 }
     }
 
-    /// Bytes that `units` units need.
     fn need(&self, os: &impl Memory, units: usize) -> usize {
         (units * self.grain).next_multiple_of(os.page_size())
     }
 
-    /// Places the side at an address, with room for `units` units.
     fn begin(&mut self, os: &impl Memory, at: usize, units: usize) -> bool {
         let bytes = self.need(os, units);
         self.at = Self::reserve(os, at, bytes);
@@ -104,7 +87,6 @@ impl Side {
         }
     }
 
-    /// Reserves and commits the bytes that `units` units need.
     fn grow(&mut self, os: &impl Memory, units: usize) -> bool {
         let need = self.need(os, units);
         if need > self.reserved {
@@ -126,7 +108,6 @@ impl Side {
     }
 }
 
-/// The window's bounds, in units.
 pub(super) struct Window<O: 'static> {
     os: O,
     map: &'static AddressMap,
@@ -142,22 +123,20 @@ pub(super) struct Window<O: 'static> {
     limit: Option<usize>,
     /// The span at the opening, for which the places of the records were chosen.
     widest: usize,
-    /// Bytes below the frontier that were given back to the kernel with their addresses.
+    /// Bytes below the frontier that went back to the kernel with their addresses.
     returned: usize,
     /// Whether the whole span is reserved, with the gap between table and base.
     generous: bool,
-    /// Whether the whole table is readable.
     exposed: bool,
 }
 
 // SAFETY: the raw pointers name reservations that belong to the window.
 unsafe impl<O: Send> Send for Window<O> {}
 
-/// Units over which the frontier moved.
 pub(super) struct Advance {
     /// The first of the requested units, which read as zero.
     pub unit: usize,
-    /// Free units of this window that were stepped over: first and count.
+    /// Free units that were stepped over: first and count.
     pub skipped: Option<(usize, usize)>,
 }
 
@@ -172,11 +151,10 @@ pub(super) unsafe fn note_records(at: *mut u8, size: usize) {
     unsafe { os::keep_out_of_dumps(at, size) };
 }
 
-/// The number of random places that are tried for a reservation.
 const PLACES: usize = 16;
 
 /// Reserves `size` bytes at a random multiple of `align` in the lower 46 bits of the address space,
-/// else at a place that the system chooses. Null: there is no room.
+/// else where the system chooses. Null: there is no room.
 pub(super) fn reserve_anywhere(os: &impl Memory, size: usize, align: usize) -> *mut u8 {
     for _ in 0..PLACES {
         let mut bytes = [0; 8];
@@ -190,12 +168,10 @@ pub(super) fn reserve_anywhere(os: &impl Memory, size: usize, align: usize) -> *
     os.reserve(size, align)
 }
 
-/// Random places are not below this: programs that are not position independent lie there, with
-/// their `brk` memory.
+/// Programs that are not position independent lie below, with their `brk` memory.
 const LOWEST: usize = 1 << 40;
 
 impl<O: Memory> Window<O> {
-    /// A window that is not open.
     pub(super) const fn closed(os: O, map: &'static AddressMap) -> Self {
         Self {
             os,
@@ -216,8 +192,8 @@ impl<O: Memory> Window<O> {
         }
     }
 
-    /// Makes the table readable for the whole span, if possible. Returns the number of units with
-    /// readable entries. The table stays readable until the reserve is given up.
+    /// Makes the table readable for the whole span, if possible, until the reserve is given up.
+    /// Returns the number of units with readable entries.
     pub(super) fn expose_table(&mut self) -> usize {
         let bytes = (self.span * size_of::<u32>()).next_multiple_of(self.os.page_size());
         let rest = bytes - self.table.committed;
@@ -229,8 +205,6 @@ impl<O: Memory> Window<O> {
         if self.exposed { self.span } else { self.committed }
     }
 
-    /// Reserves the window: at most `most` bytes. False: there is no room. `scattered`: window,
-    /// table, records and bitmaps each lie at a place of their own, if possible.
     pub(super) fn open(&mut self, most: usize, scattered: bool) -> bool {
         debug_assert!(self.span == 0);
         let limit = self.os.address_space_limit();
@@ -299,8 +273,6 @@ impl<O: Memory> Window<O> {
         true
     }
 
-    /// Reserves the whole span, and each side, at random places, so that no distance between them
-    /// is known.
     fn open_scattered(&mut self, span: usize) -> bool {
         let page = self.os.page_size();
         let (records_size, bitmaps_size) = self.sides_of(span);
@@ -333,7 +305,7 @@ impl<O: Memory> Window<O> {
         true
     }
 
-    /// Sets the process's limit of address space in bytes (`usize::MAX`: no limit).
+    /// `usize::MAX`: no limit.
     pub(super) fn set_limit(&mut self, most: usize) {
         if !os::TABLE_ADJACENT || self.span == 0 {
             return;
@@ -343,15 +315,15 @@ impl<O: Memory> Window<O> {
         if limited {
             self.give_up_reserve(most);
         }
-        // An exposed table keeps its end, because it is read without a check against the limit.
+        // An exposed table is read without a check against the limit, so it keeps its end.
         if !self.generous && !self.exposed {
             let span = units(most.saturating_mul(SLACK));
             self.span = span.clamp(self.reserved, self.widest);
         }
     }
 
-    /// Becomes piecewise: gives up uncommitted reservations, which count against the limit. The
-    /// tables keep room for `most` bytes of units.
+    /// Becomes piecewise: uncommitted reservations count against the limit. The tables keep room
+    /// for `most` bytes of units.
     pub(super) fn give_up_reserve(&mut self, most: usize) {
         if !os::TABLE_ADJACENT || self.span == 0 || !self.generous {
             return;
@@ -363,8 +335,6 @@ impl<O: Memory> Window<O> {
                 return;
             }
         }
-        // Foreign mappings come close to these tables, which were reserved like any other mapping.
-        // So each table keeps as much as it can need within the limit.
         let likely = units(most).clamp(self.committed, self.span);
         for side in [&mut self.table, &mut self.records, &mut self.bitmaps] {
             let keep = side.need(&self.os, likely).max(side.committed);
@@ -376,8 +346,7 @@ impl<O: Memory> Window<O> {
         self.exposed = false;
     }
 
-    /// Finds room below the place of the system's own mappings. The system's mappings grow down
-    /// towards this room, and most of the address space lies between.
+    /// Finds room below the system's own mappings, which grow down.
     fn open_piecewise(&mut self, span: usize) -> bool {
         let page = self.os.page_size();
         let top = self.os.reserve(page, page);
@@ -389,7 +358,6 @@ impl<O: Memory> Window<O> {
         let (records_size, bitmaps_size) = self.sides_of(span);
         let below_base = TABLE_GAP + records_size + bitmaps_size;
         let room = span * UNIT + below_base;
-        // Each try goes further down, past large mappings such as other windows.
         let mut below = 2 * room;
         for _ in 0..TRIES {
             let Some(base) = top.addr().checked_sub(below) else { break };
@@ -405,7 +373,6 @@ impl<O: Memory> Window<O> {
         false
     }
 
-    /// Reserves the first piece of a piecewise window, and its tables' memory.
     fn begin_at(&mut self, base: usize, bitmaps: usize, records: usize) -> bool {
         let first = self.os.reserve_at(base, PIECE * UNIT);
         if first.is_null() {
@@ -441,8 +408,7 @@ impl<O: Memory> Window<O> {
         self.map.place(base, table.cast(), side.cast(), self.bitmaps.at);
     }
 
-    /// Moves the frontier over `units` units and makes them writable. `None`: the frontier stays.
-    /// (The reservation and the committed part may have grown.)
+    /// `None`: the frontier stays, but the reservation and the committed part may have grown.
     pub(super) fn advance(&mut self, units: usize) -> Option<Advance> {
         let mut skipped = None;
         if units > self.reserved - self.frontier {
@@ -461,7 +427,6 @@ impl<O: Memory> Window<O> {
         Some(Advance { unit, skipped })
     }
 
-    /// Moves the frontier over `units` more units if it is at `end`. Returns whether it did.
     pub(super) fn advance_in_place(&mut self, end: usize, units: usize) -> bool {
         let fits = end == self.frontier
             && (units <= self.reserved - end || self.reserve_next(units))
@@ -472,7 +437,6 @@ impl<O: Memory> Window<O> {
         fits
     }
 
-    /// Extends the reservation in place for `units` more units.
     fn reserve_next(&mut self, units: usize) -> bool {
         let need = (self.frontier + units).saturating_sub(self.reserved);
         if self.reserved + need > self.span {
@@ -488,9 +452,8 @@ impl<O: Memory> Window<O> {
         false
     }
 
-    /// Reserves `units` units further on in the span, makes them writable and moves the frontier
-    /// there. The range between stays foreign. The unused part of the earlier reservation becomes
-    /// writable, too, and is returned as skipped.
+    /// Reserves `units` units further on and moves the frontier there. The range between stays
+    /// foreign. The rest of the earlier reservation becomes writable, and is returned as skipped.
     fn hop(&mut self, units: usize) -> Option<Option<(usize, usize)>> {
         let size = units.next_multiple_of(PIECE);
         let mut distance = PIECE;
@@ -516,7 +479,6 @@ impl<O: Memory> Window<O> {
         None
     }
 
-    /// Continues in the piece of `size` units at `at`, if `units` of its units can be committed.
     fn commit_elsewhere(&mut self, at: usize, size: usize, units: usize) -> bool {
         let before = (self.committed, self.reserved);
         (self.committed, self.reserved) = (at, at + size);
@@ -527,7 +489,6 @@ impl<O: Memory> Window<O> {
         done
     }
 
-    /// Makes the units below `end` of the current reservation writable.
     fn commit_to(&mut self, end: usize) -> bool {
         if end <= self.committed {
             return true;
@@ -554,12 +515,11 @@ impl<O: Memory> Window<O> {
         true
     }
 
-    /// Whether other users lack the heap's unused address space.
     pub(super) fn is_limited(&self) -> bool {
         !self.generous && self.limit.is_some()
     }
 
-    /// An upper bound of the bytes of address space that are left to other users.
+    /// An upper bound.
     pub(super) fn left_to_others(&self) -> usize {
         let sides = self.table.reserved + self.records.reserved + self.bitmaps.reserved;
         let ours = self.reserved * UNIT - self.returned + sides;
@@ -586,9 +546,7 @@ impl<O: Memory> Window<O> {
         gone
     }
 
-    /// Maps memory again that [`Window::give_back`] gave back. The memory is writable and reads as
-    /// zero. False: there is no address space, or a foreign mapping is there. The memory stays
-    /// gone.
+    /// Undoes [`Window::give_back`]; the memory reads as zero. False: the memory stays gone.
     pub(super) fn get_back(&mut self, at: *mut u8, size: usize) -> bool {
         let got = if self.generous { at } else { self.os.reserve_at(at.addr(), size) };
         if got.is_null() {
@@ -607,28 +565,24 @@ impl<O: Memory> Window<O> {
         true
     }
 
-    /// Whether the whole span is reserved.
     pub(super) fn is_generous(&self) -> bool {
         self.generous
     }
 
-    /// Bytes of address space the heap may use.
     pub(super) fn span_bytes(&self) -> usize {
         self.span * UNIT
     }
 
-    /// Bytes of the window that are reserved.
     pub(super) fn reserved_bytes(&self) -> usize {
         self.reserved * UNIT
     }
 
-    /// Bytes made writable so far, metadata included.
+    /// Metadata included.
     pub(super) fn committed_bytes(&self) -> usize {
         let sides = self.table.committed + self.records.committed + self.bitmaps.committed;
         self.committed * UNIT - self.returned + sides
     }
 
-    /// The tables' committed parts, for counts of resident pages.
     pub(super) fn side_ranges(&self) -> [(*const u8, usize); 3] {
         [&self.table, &self.records, &self.bitmaps]
             .map(|side| (side.at.cast_const(), side.committed))
@@ -639,7 +593,6 @@ impl<O: Memory> Window<O> {
         self.frontier
     }
 
-    /// The system that the window uses.
     pub(super) fn os(&self) -> O
     where
         O: Copy,

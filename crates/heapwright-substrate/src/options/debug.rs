@@ -1,10 +1,6 @@
-//! The settings of a debug heap.
+//! The settings of a debug heap, after the configuration of Zig's `DebugAllocator`.
 //!
-//! The fields cover the configuration of Zig's `DebugAllocator`. Zig fixes them when it compiles.
-//! Here they are values, so a program chooses them when it starts.
-//!
-//! The types are here and not in `debug`, because the option string sets them, too. `debug` gives
-//! them to Rust programs.
+//! The types are here, because the option string sets them. `debug` gives them to Rust programs.
 
 pub use super::detect::Detect;
 use super::{Wrong, number};
@@ -12,8 +8,8 @@ use super::{Wrong, number};
 /// The blocks that get guard pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Guard {
-    /// None, except pages behind the ends of blocks of more than 28 KiB. Other writes out of bounds
-    /// are found late, and other reads are not found.
+    /// None, except behind blocks of more than 28 KiB: other writes are found late, other reads
+    /// never.
     Never,
     /// Live blocks: the first 256 of the heap, then the first two of every stack, then ever fewer
     /// of a stack. More while guards take less than 3 % of the process's CPU time. Emptied buckets:
@@ -40,11 +36,9 @@ pub struct Config {
     pub guard: Guard,
     /// The mistakes to look for. (Zig: `safety`, `canary`.)
     pub detect: Detect,
-    /// Bytes for freed blocks and the records of them; 0: a quarter of the live bytes, at least 2
-    /// MiB.
+    /// Bytes for freed blocks and their records; 0: a quarter of the live bytes, at least 2 MiB.
     pub memory: usize,
-    /// Bytes that the program may have; 0: no limit. A request beyond the limit fails. (Zig:
-    /// `enable_memory_limit`.)
+    /// Bytes that the program may have; 0: no limit. (Zig: `enable_memory_limit`.)
     pub limit: usize,
     /// The most slots of a bucket. (Zig before 2025: the constant 32.)
     pub slots: usize,
@@ -83,7 +77,6 @@ impl Default for Config {
     }
 }
 
-/// Sets the option `name` of `config`. `None`: a debug heap has no such option.
 pub(super) fn set(config: &mut Config, name: &[u8], value: &[u8]) -> Option<Result<(), Wrong>> {
     let wrong = match (name, value) {
         (b"traces", value) => match number(value) {

@@ -1,6 +1,4 @@
-//! The kinds of mistakes to look for: switches that the debug heap and the hardened heap share.
-//!
-//! Called by the other files of `options`; the two heaps read the switches.
+//! The kinds of mistakes to look for: switches of the debug heap and the hardened heap.
 
 use super::Wrong;
 
@@ -19,11 +17,9 @@ pub struct Detect {
     pub mismatch: bool,
     /// Sizes and alignments that come with a free are compared.
     pub size: bool,
-    /// Writes and reads by the C library's functions stay within a block (libheapwright-hardened.so
-    /// and libheapwright-check.so, which interpose them).
+    /// Writes and reads by interposed functions of the C library stay within a block.
     pub bounds: bool,
-    /// A limit that a function gets is found if it passes a block's end, even if the function
-    /// writes less.
+    /// A limit that a function gets is found if it passes a block's end, even if less is written.
     pub limit: bool,
 }
 
@@ -47,7 +43,7 @@ impl Default for Detect {
     }
 }
 
-/// Sets one of the switches of `detect`: `-fill`, `+fill`.
+/// `-fill`, `+fill`.
 pub(super) fn set(detect: &mut Detect, value: &[u8]) -> Result<(), Wrong> {
     const WRONG: Wrong = Wrong::Value(
         "must be - or + and one of double-free, fill, canary, guard, mismatch, size, bounds, limit: detect=-fill",

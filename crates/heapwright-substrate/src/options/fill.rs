@@ -10,13 +10,10 @@
 //!   :at-SITE.BLOCK.BYTE          the block is a finding: undefined bytes are read from BYTE on
 //! ```
 //!
-//! A program that reads only bytes that it has written behaves the same with every pattern.
-//! `heapwright check --twice` runs a program with several patterns. The parts behind `:` let the
-//! command find the bytes that make a difference. SITE is a stack, in hexadecimal and the same in
-//! each run (`debug::flagged`). BLOCK counts the blocks of a site, and BYTE the bytes of a block,
-//! from 0. Points are ordered by site, then by block, then by byte.
-//!
-//! Called by the other files of `options`; the debug heap reads it (`debug::fresh`).
+//! `heapwright check --twice` runs a program with several patterns; the parts behind `:` let it
+//! find the bytes that make a difference. SITE is a stack, in hexadecimal and the same in each run
+//! (`debug::flagged`). BLOCK counts the blocks of a site, and BYTE the bytes of a block, from 0.
+//! Points are ordered by site, block and byte. `debug::fresh` reads the option.
 
 use super::Wrong;
 
@@ -100,7 +97,6 @@ impl Fill {
     }
 }
 
-/// Sets the option. `None`: `name` is another option.
 pub(super) fn set(fill: &mut Fill, name: &[u8], value: &[u8]) -> Option<Result<(), Wrong>> {
     if name != b"fill" {
         return None;

@@ -44,7 +44,7 @@ impl Heuristics {
         multiple_inheritance: false,
     };
 
-    /// Parses memcheck's names, joined by `+`.
+    /// Memcheck's names, joined by `+`.
     fn parse(text: &[u8]) -> Option<Self> {
         let mut chosen = Self::NONE;
         for name in text.split(|&byte| byte == b'+') {
@@ -87,7 +87,6 @@ impl Leaks {
     };
 }
 
-/// Sets the option `name`. `None`: leak checks have no such option.
 pub(super) fn set(leaks: &mut Leaks, name: &[u8], value: &[u8]) -> Option<Result<(), Wrong>> {
     match (name, value) {
         (b"leaks", b"exit") => leaks.at_exit = true,
@@ -121,8 +120,7 @@ pub(super) fn set(leaks: &mut Leaks, name: &[u8], value: &[u8]) -> Option<Result
     Some(Ok(()))
 }
 
-/// Signals that a program may not need, with Linux's numbers on x86-64 and aarch64. Other systems
-/// have no leak checks.
+/// Linux's numbers on x86-64 and aarch64. Other systems have no leak checks.
 const SIGNALS: [(&[u8], u8); 7] = [
     (b"USR1", 10),
     (b"USR2", 12),
@@ -133,7 +131,6 @@ const SIGNALS: [(&[u8], u8); 7] = [
     (b"PROF", 27),
 ];
 
-/// The number of a signal that may start a check.
 fn signal(value: &[u8]) -> Option<u8> {
     let bare = value.strip_prefix(b"SIG").unwrap_or(value);
     if let Some(&(_, number)) = SIGNALS.iter().find(|(name, _)| *name == bare) {

@@ -4,12 +4,10 @@
 //! HEAPWRIGHT="stats=exit,purge=100"
 //! ```
 //!
-//! The documentation of `heapwright::options` lists the options and their meanings. A new option
-//! goes into this file and into that list.
-//!
-//! A bad option is ignored, with one line on standard error. The same holds for an option that does
-//! nothing in the chosen mode, or in a copy that a program links. Set-uid programs ignore the
-//! string. Parsing is pure; only `load` reads the environment.
+//! The documentation of `heapwright::options` lists the options. A new option goes into this file
+//! and into that list. A bad option, or one that does nothing in this mode or copy, is ignored with
+//! one line on standard error. Set-uid programs ignore the string. Parsing is pure; only `load`
+//! reads the environment.
 
 #[cfg(feature = "debug")]
 pub mod debug;
@@ -43,16 +41,14 @@ pub const LEAST_SAMPLE: usize = 1 << 10;
 /// The largest sampling distance.
 #[cfg(feature = "debug")]
 pub const MOST_SAMPLE: usize = 1 << 30;
-/// The value of `Options::guards` for guards that set their own pace, within a fixed share of the
-/// time. Other values are the number of allocations from one guarded block to the next.
+/// The value of `Options::guards` for guards that keep to a fixed share of the time. Other values
+/// are the number of allocations from one guarded block to the next.
 #[cfg(feature = "debug")]
 pub const GUARDS_PACED: usize = usize::MAX;
 /// The most allocations from one guarded block to the next.
 #[cfg(feature = "debug")]
 pub const MOST_GUARDS: usize = 1 << 30;
-/// The longest option string.
 const TEXT_MAX: usize = 2048;
-/// The longest default string that a library is built with.
 const DEFAULT_MAX: usize = 64;
 /// The most caches that threads can share.
 pub const MOST_SHARED: usize = 1024;
@@ -62,13 +58,13 @@ pub const MOST_SHARED: usize = 1024;
 pub struct Options {
     /// Whether to print statistics at exit.
     pub stats_at_exit: bool,
-    /// The prefix of the file for statistics at exit; ends with a zero.
+    /// Ends with a zero.
     stats_file: [u8; PATH_MAX],
     /// The way in which threads share caches.
     pub cache: CacheModel,
-    /// The prefix of the file for the trace of calls; ends with a zero.
+    /// Ends with a zero.
     trace: [u8; PATH_MAX],
-    /// The prefix of the file for the timeline of collections; ends with a zero.
+    /// Ends with a zero.
     timeline: [u8; PATH_MAX],
     /// The least milliseconds that free pages wait; negative: for ever.
     pub purge_ms: i32,
@@ -99,25 +95,19 @@ pub struct Options {
     /// Guarded blocks in fast mode: one block of this many, or [`GUARDS_PACED`]; 0: none.
     #[cfg(feature = "debug")]
     pub guards: usize,
-    /// The settings of leak checks.
     #[cfg(feature = "debug")]
     leaks: leaks::Leaks,
-    /// The content of fresh blocks.
     #[cfg(feature = "debug")]
     fill: fill::Fill,
-    /// The prefix of the file for findings; ends with a zero.
     #[cfg(feature = "debug")]
     record: [u8; PATH_MAX],
-    /// The record of an earlier run, whose sites are guarded; ends with a zero.
     #[cfg(feature = "debug")]
     sites: [u8; PATH_MAX],
-    /// A file in which the processes of one check share unwind rules; ends with a zero.
     #[cfg(feature = "debug")]
     rules: [u8; PATH_MAX],
     /// The sampling distance of the heap profile in bytes; 0: none.
     #[cfg(feature = "debug")]
     pub sample: usize,
-    /// The prefix of the file for the heap profile; ends with a zero.
     #[cfg(feature = "debug")]
     profile: [u8; PATH_MAX],
 }
@@ -214,7 +204,6 @@ impl CacheModel {
     }
 }
 
-/// The fault of an option.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Wrong {
     Unknown,
@@ -239,7 +228,6 @@ const KNOWN: &str = "mode, cache, stats, stats_file, trace, timeline, limit, pub
 #[cfg(feature = "debug")]
 const KNOWN: &str = "mode, cache, stats, stats_file, trace, timeline, sample, profile, limit, publish, purge, huge_pages, window, guard; with mode=hardened also detect, on_misuse; with mode=debug or guard=sample also traces, memory, record, sites; with mode=debug also detect, stop, retain, slots, log, quiet, fill, leaks, leak_signal, growth, reachable, heuristics, rules";
 
-/// Parses the string; calls `complain` for each ignored option.
 fn parse(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) -> Options {
     let mut options = Options::DEFAULT;
     for option in text.split(|&b| b == b',' || b == b';') {
@@ -257,9 +245,9 @@ fn parse(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) -> Options {
     {
         options.debug.detect = options.detect;
     }
-    // The hardened heap has guards by default. An access to a guard ends the program, so a program
-    // whose misuse is only reported must request guards by name. A library without a handler of
-    // faults has no guards.
+    // The hardened heap has guards by default. A guard ends the program, so a program whose misuse
+    // is only reported must request guards by name. A library without a fault handler has no
+    // guards.
     #[cfg(all(feature = "debug", any(feature = "interpose", test)))]
     if options.hardening != Hardening::Off
         && !options.reports_misuse
@@ -298,8 +286,6 @@ fn parse(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) -> Options {
     options
 }
 
-/// Complains about the options without effect in this mode. `has_guards`: fast mode has guards
-/// (`guard=sample`), so the options of guards have an effect.
 #[cfg(feature = "debug")]
 fn without_debugging(text: &[u8], options: &Options, mut complain: impl FnMut(&[u8], Wrong)) {
     let (has_guards, is_hardened) = (options.guards != 0, options.hardening != Hardening::Off);
@@ -434,7 +420,6 @@ fn set(options: &mut Options, name: &[u8], value: &[u8]) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// Sets the heap that serves `malloc`.
 fn set_mode(options: &mut Options, mode: &[u8]) -> Result<(), Wrong> {
     let debugs = mode == b"debug";
     let hardening = match mode {
@@ -459,7 +444,7 @@ fn set_mode(options: &mut Options, mode: &[u8]) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// Stores a path, with room left for a dot, a process id and the zero.
+/// Leaves room for a dot, a process id and the zero.
 fn set_path(place: &mut [u8; PATH_MAX], path: &[u8]) -> Result<(), Wrong> {
     if path.is_empty() || path.len() + 12 > PATH_MAX {
         return Err(Wrong::Value("needs a path of at most 500 bytes"));
@@ -469,7 +454,7 @@ fn set_path(place: &mut [u8; PATH_MAX], path: &[u8]) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// A number with an optional suffix for powers of 1024.
+/// The optional suffix is a power of 1024.
 fn number(text: &[u8]) -> Option<usize> {
     let (digits, shift) = match text.split_last()? {
         (b'k' | b'K', rest) => (rest, 10),
@@ -488,7 +473,7 @@ fn number(text: &[u8]) -> Option<usize> {
     number.checked_mul(1 << shift)
 }
 
-/// Milliseconds, or a range `MIN..MAX` of them with `MIN` not above `MAX`.
+/// `N` or `MIN..MAX` with `MIN` not above `MAX`.
 fn range(text: &[u8]) -> Option<(i32, i32)> {
     let ms = |text| number(text).and_then(|ms| i32::try_from(ms).ok());
     let dots = text.windows(2).position(|two| two == b"..");
@@ -499,11 +484,9 @@ fn range(text: &[u8]) -> Option<(i32, i32)> {
     (min <= max).then_some((min, max))
 }
 
-/// The options, written once and then only read.
 struct Loaded(UnsafeCell<Options>);
 
-// SAFETY: only `load` writes, under `READING` and before `READY` is set. Readers check `READY`
-// first.
+// SAFETY: only `load` writes, under `READING`, before `READY` is set. Readers check `READY` first.
 unsafe impl Sync for Loaded {}
 
 static LOADED: Loaded = Loaded(UnsafeCell::new(Options::DEFAULT));
@@ -523,7 +506,6 @@ pub fn get() -> &'static Options {
     unsafe { &*LOADED.0.get() }
 }
 
-/// Reads the options. The caller holds the lock.
 fn load() {
     let is_given = os::has_variable(b"HEAPWRIGHT") && !os::is_privileged();
     let default = os::default_options();
@@ -534,8 +516,6 @@ fn load() {
     READY.store(true, Ordering::Release);
 }
 
-/// Reads the options that the library was built with, and then those of the environment. Later
-/// options win.
 #[cold]
 #[inline(never)]
 fn load_given(default: &[u8], is_given: bool) {
@@ -575,8 +555,7 @@ fn load_given(default: &[u8], is_given: bool) {
         .text(" (ignored)")
         .write();
     });
-    // Allocations are counted in a program that links heapwright, too, because the program can
-    // request the statistics.
+    // Programs that link heapwright can request statistics, too.
     let wants_counts = options.stats_at_exit || options.stats_file[0] != 0;
     #[cfg(not(feature = "interpose"))]
     let options = drop_unsupported(options);
@@ -586,8 +565,7 @@ fn load_given(default: &[u8], is_given: bool) {
     unsafe { *LOADED.0.get() = options };
 }
 
-/// An option that only the preloaded library can honour: its name, a test whether it is set, and a
-/// function that unsets it.
+/// The name of an option that only the preloaded library has, a test for it, and a reset.
 #[cfg(not(feature = "interpose"))]
 type Unsupported = (&'static str, fn(&Options) -> bool, fn(&mut Options));
 #[cfg(not(feature = "interpose"))]
@@ -607,11 +585,9 @@ const UNSUPPORTED: &[Unsupported] = &[
     ("growth=on", |o| o.debugs && o.leaks.growth, |o| o.leaks.growth = false),
 ];
 
-/// The requested options of [`UNSUPPORTED`], a bit each.
 #[cfg(not(feature = "interpose"))]
 static ASKED_FOR: AtomicUsize = AtomicUsize::new(0);
 
-/// Removes and notes the options that this copy cannot honour.
 #[cfg(not(feature = "interpose"))]
 fn drop_unsupported(mut options: Options) -> Options {
     for (bit, (_, is_set, unset)) in UNSUPPORTED.iter().enumerate() {
@@ -623,8 +599,8 @@ fn drop_unsupported(mut options: Options) -> Options {
     options
 }
 
-/// Reports the options that this copy cannot honour, a line each. The heap that serves a program's
-/// allocations calls this: if another copy serves them, that copy honours the options.
+/// Reports the options that this copy cannot honour. Only the heap that serves the program's
+/// allocations calls this: another copy may honour them.
 #[cfg(not(feature = "interpose"))]
 pub fn report_not_honoured() {
     let asked = ASKED_FOR.load(Ordering::Relaxed);
@@ -684,8 +660,7 @@ pub fn profile_file() -> Option<&'static CStr> {
     path(&get().profile)
 }
 
-/// The path of an option, if it is not empty. Most programs set none, so this part looks only at
-/// the first byte.
+/// Most programs set no path, so this part looks only at the first byte.
 #[inline]
 fn path(text: &'static [u8]) -> Option<&'static CStr> {
     #[cold]
@@ -722,8 +697,7 @@ pub fn sites_file() -> Option<&'static CStr> {
     (!path.is_empty()).then_some(path)
 }
 
-/// A file in which the processes of one check share unwind rules (`rules=FILE`, which the command
-/// sets).
+/// A file in which the processes of one check share unwind rules (`rules=FILE`).
 #[cfg(feature = "debug")]
 pub fn rules_file() -> Option<&'static CStr> {
     let path = CStr::from_bytes_until_nul(&get().rules).ok()?;
@@ -800,7 +774,6 @@ mod tests {
             assert_eq!(bad, [text]);
             assert_eq!(options, Options::DEFAULT, "{text}");
         }
-        // Options of the debug heap have no effect without `mode=debug`, wherever `mode` stands.
         #[cfg(feature = "debug")]
         {
             let debugs = "guard=all,leaks=exit,record=/x,traces=4,leak_signal=USR2";
@@ -808,7 +781,6 @@ mod tests {
             assert_eq!(parsed(debugs).1, each);
             assert_eq!(parsed(&std::format!("mode=debug,mode=fast,{debugs}")).1, each);
             assert_eq!(parsed("guard=most,purge=1").1, ["guard=most"]);
-            // Fast mode has guards of its own, and their options.
             let (options, bad) =
                 parsed("guard=sample,record=/x,traces=4,memory=1m,sites=/y,leaks=exit");
             assert_eq!((options.guards, bad), (GUARDS_PACED, std::vec!["leaks=exit".into()]));
@@ -829,7 +801,6 @@ mod tests {
         assert_eq!((options.purge_ms, bad.len()), (7, 1));
     }
 
-    /// A piece of an option string, written on purpose or by accident.
     fn piece() -> impl Strategy<Value = Vec<u8>> {
         let known = [
             "mode",

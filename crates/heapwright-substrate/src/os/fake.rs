@@ -1,7 +1,5 @@
 //! A fake operating system for tests: any page size, refusals on demand, and a ledger of committed
-//! pages.
-//!
-//! Memory comes from the real system (or Miri's allocator), so contents are real.
+//! pages. Memory comes from the real system (or Miri's allocator).
 //!
 //! ```text
 //! refuse_after(n)  n more calls succeed, all later ones are refused: exhaustion
@@ -11,8 +9,8 @@
 //!                  kernel's limit of mappings
 //! ```
 //!
-//! The ledger asserts that callers commit only reserved memory, decommit only committed memory, and
-//! release only what they reserved.
+//! Callers must commit only reserved memory, decommit only committed memory, and release only what
+//! they reserved.
 
 extern crate std;
 
@@ -25,18 +23,16 @@ use std::vec::Vec;
 
 use super::{Memory, System};
 
-/// The fake. It is leaked, so that it can be copied like the real system.
+/// It is leaked, so that it can be copied like the real system.
 #[derive(Clone, Copy)]
 pub struct Fake(&'static State);
 
-/// The next place at which a fake with a limit reserves.
 static FAR: AtomicUsize = AtomicUsize::new(0x2000_0000_0000);
 const FAR_APART: usize = 16 << 30;
 
 struct State {
     page: usize,
     limit: Option<usize>,
-    /// The numbers of the calls to refuse.
     refused: Mutex<Range<u64>>,
     calls: Mutex<u64>,
     committed: Mutex<BTreeSet<usize>>,
@@ -46,7 +42,7 @@ struct State {
 }
 
 impl Fake {
-    /// A fake with pages of `page` bytes that reserves at most `largest` bytes in one piece.
+    /// Pages of `page` bytes; at most `largest` bytes in one piece.
     pub fn new(page: usize, largest: usize, limit: Option<usize>) -> Self {
         Self(Box::leak(Box::new(State {
             page,
@@ -60,33 +56,27 @@ impl Fake {
         })))
     }
 
-    /// Lets `calls` more calls succeed and refuses all later ones.
     pub fn refuse_after(&self, calls: u64) {
         *self.0.refused.lock().unwrap() = self.calls() + calls..u64::MAX;
     }
 
-    /// Lets `calls` more calls succeed, refuses the next, and none after it.
     pub fn refuse_only(&self, calls: u64) {
         let number = self.calls() + calls;
         *self.0.refused.lock().unwrap() = number..number + 1;
     }
 
-    /// Refuses nothing from now on.
     pub fn refuse_nothing(&self) {
         *self.0.refused.lock().unwrap() = 0..0;
     }
 
-    /// Sets whether releases that would split a reservation are refused.
     pub fn keep_whole(&self, keep: bool) {
         self.0.keeps_whole.store(keep, Ordering::Relaxed);
     }
 
-    /// Calls made so far.
     pub fn calls(&self) -> u64 {
         *self.0.calls.lock().unwrap()
     }
 
-    /// Bytes reserved now.
     pub fn reserved_bytes(&self) -> usize {
         self.0.reserved.lock().unwrap().iter().map(|&(_, size)| size).sum()
     }
@@ -104,13 +94,11 @@ impl Fake {
         self.0.committed.lock().unwrap().clear();
     }
 
-    /// Whether the byte at `address` is reserved.
     pub fn is_reserved(&self, address: usize) -> bool {
         let reserved = self.0.reserved.lock().unwrap();
         reserved.iter().any(|&(at, size)| (at..at + size).contains(&address))
     }
 
-    /// Whether all of the range is committed.
     pub fn is_committed(&self, at: *const u8, size: usize) -> bool {
         let committed = self.0.committed.lock().unwrap();
         let first = at.addr() / self.0.page;
@@ -157,8 +145,6 @@ impl Memory for Fake {
         }
         let align = align.max(self.0.page);
         if self.0.limit.is_some() {
-            // A piecewise window is made beside its first reservation. Other tests' threads have
-            // mappings where the system places them, but none at `FAR`, unless addresses are few.
             let at = FAR.fetch_add(FAR_APART, Ordering::Relaxed);
             let got = self.note(System.reserve_at(at.next_multiple_of(align), size), size);
             if !got.is_null() {
@@ -183,7 +169,6 @@ impl Memory for Fake {
         if splits && self.0.keeps_whole.load(Ordering::Relaxed) {
             return false;
         }
-        // A range may span reservations made side by side.
         let mut found = 0;
         for (start, length) in core::mem::take(&mut *reserved) {
             let (a, b) = (from.clamp(start, start + length), to.clamp(start, start + length));

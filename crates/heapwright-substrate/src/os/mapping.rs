@@ -11,13 +11,9 @@
 //!   anon_inode:..., ...         Other
 //! ```
 //!
-//! Callers pass a pointer from outside the window. `misuse` describes the pointer in a message, and
-//! the debug heap describes where a pointer in its findings leads. `libc_block` looks for the C
-//! library's blocks, and only in anonymous memory. Each caller draws its own conclusions.
-//!
 //! A program may run on a stack inside a block that it allocated. So only [`what_is_at`] looks for
-//! the running stack, because its caller has a pointer that is most likely a mistake;
-//! [`Mapping::contents`] uses the name alone.
+//! the running stack: its caller has a pointer that is most likely a mistake. Called by `misuse`,
+//! the debug heap and `libc_block`.
 
 use super::{Mapping, Unknown, is_on_this_stack, mapping_of};
 

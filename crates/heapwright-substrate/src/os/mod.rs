@@ -1,15 +1,11 @@
 //! The operating system: heapwright makes all its system calls below this module.
 //!
-//! Two back ends mirror each other: `linux` (x86-64, aarch64), and `portable`, which uses Rust's
-//! own allocator so that Miri can run the heap. The target selects one at compile time; no
-//! module above depends on the choice.
+//! Two back ends mirror each other: `linux` (x86-64, aarch64), and `portable`, with which Miri can
+//! run the heap. The target selects one.
 //!
-//! Memory has three states: *reserved* (a range of addresses kept for us, not accessible),
-//! *committed* (readable and writable, zero until touched), and, after [`Memory::decommit`],
-//! committed and zero again.
-//!
-//! [`Memory`] is a trait because the window and the runs of units are tested against a fake system,
-//! with other page sizes and refusals at every call.
+//! Memory is *reserved* (addresses, not accessible) or *committed* (readable and writable, zero
+//! until touched). After [`Memory::decommit`] it is committed and zero again. [`Memory`] is a trait
+//! so that tests can use a fake system with other page sizes and refusals.
 //!
 //! Functions here keep `errno` as they found it, because `free` must.
 
@@ -48,8 +44,7 @@ pub enum Sandbox {
     Strict,
 }
 
-/// The sandbox in the low byte. Above it, the number of times that a thread began to enter a
-/// sandbox.
+/// The low byte is the sandbox; above it, a count of entries.
 struct SandboxWord(AtomicU32);
 
 static SANDBOX: SandboxWord = SandboxWord(AtomicU32::new(Sandbox::Open as u32));
@@ -77,7 +72,6 @@ impl SandboxWord {
         }
     }
 
-    /// Notes that a thread begins to enter a sandbox. The process never leaves a stricter sandbox.
     fn enter(&self, sandbox: Sandbox) -> SandboxEntry {
         let mut word = self.0.load(Ordering::SeqCst);
         loop {
@@ -91,8 +85,6 @@ impl SandboxWord {
         }
     }
 
-    /// Notes that the kernel has refused the sandbox. If another thread began to enter a sandbox
-    /// since, the word stays as it is.
     fn leave(&self, entry: SandboxEntry) {
         let entries = entry.word - entry.word % Self::ONE_ENTRY;
         let before = entries | entry.before.max(Sandbox::Expected) as u32;
@@ -149,7 +141,6 @@ pub enum Exit {
     Mutators,
 }
 
-/// The number of actions.
 const EXITS: usize = 4;
 
 /// Prefetches the cache line of any address.
@@ -174,11 +165,10 @@ pub fn prefetch(at: *const u8) {
 pub fn prefetch(_at: *const u8) {}
 
 /// Moves the bytes of a block to another block. From `least` bytes on, whole pages move
-/// ([`move_pages`]), if both blocks begin at the same offset in a page. The bytes before and behind
-/// the pages are copied. Returns the bytes that moved as pages: this many bytes of the source, from
-/// the first page boundary on, read as zero. `None`: the caller must not use the destination, and
-/// the source is unchanged. This happens at most once in a process, because no pages move
-/// afterwards.
+/// ([`move_pages`]), if both blocks begin at the same offset in a page. The other bytes are copied.
+/// Returns the bytes that moved as pages: these bytes of the source, from the first page boundary
+/// on, read as zero. `None`: the source is unchanged, and the caller must not use the destination.
+/// This happens at most once in a process.
 ///
 /// # Safety
 ///
@@ -205,8 +195,8 @@ pub unsafe fn move_bytes(from: *mut u8, to: *mut u8, size: usize, least: usize) 
     Some(moved)
 }
 
-/// Reads a file's first bytes into `text`, as far as they fit. Returns their number; 0: the file
-/// cannot be read.
+/// Reads a file's first bytes into `text`, as far as they fit. Returns their number; 0: not
+/// readable.
 pub fn read_beginning(path: &core::ffi::CStr, text: &mut [u8]) -> usize {
     let mut length = 0;
     let mut buffer = [0; 512];
@@ -227,13 +217,11 @@ pub trait Memory {
     /// Reserves `size` bytes at a multiple of `align`. Null: the system refused.
     fn reserve(&self, size: usize, align: usize) -> *mut u8;
 
-    /// Reserves exactly `[at, at + size)` if no part of it is in use.
-    ///
-    /// The result carries the provenance. Null: the system refused.
+    /// Reserves exactly `[at, at + size)`. Null: a part is in use, or the system refused.
     fn reserve_at(&self, at: usize, size: usize) -> *mut u8;
 
-    /// Releases a reservation, or a part of it. False: nothing changed, because the release would
-    /// split a mapping and the system allows no more mappings.
+    /// Releases a reservation, or a part of it. False: nothing changed, because the system allows
+    /// no more mappings.
     ///
     /// # Safety
     ///
@@ -262,8 +250,8 @@ pub trait Memory {
     /// The range is committed, page aligned, and no thread uses its contents.
     unsafe fn decommit(&self, at: *mut u8, size: usize) -> bool;
 
-    /// Makes committed memory reserved again: inaccessible, and no longer counted by the kernel, as
-    /// before [`Memory::commit`]. False: nothing changed, except that the memory may read as zero.
+    /// Makes committed memory reserved again: inaccessible, and no longer counted by the kernel.
+    /// False: nothing changed, except that the memory may read as zero.
     ///
     /// # Safety
     ///
@@ -272,14 +260,13 @@ pub trait Memory {
         false
     }
 
-    /// Makes committed memory read as zero: by [`Memory::decommit`], or by writing if that is
-    /// refused.
+    /// Makes committed memory read as zero: by [`Memory::decommit`], else by writing.
     ///
     /// # Safety
     ///
     /// As [`Memory::decommit`].
     unsafe fn make_zero(&self, at: *mut u8, size: usize) {
-        // SAFETY: by the contract of this function, which is that of `decommit`.
+        // SAFETY: this function has the contract of `decommit`.
         if !unsafe { self.decommit(at, size) } {
             // SAFETY: by the contract the memory is committed, and no thread uses it.
             unsafe { at.write_bytes(0, size) };
@@ -300,7 +287,7 @@ mod tests {
         let refused = word.enter(Sandbox::Strict);
         word.leave(refused);
         assert!(word.get() == Sandbox::Expected);
-        // Another thread enters a sandbox while a call of this thread is refused, in both orders.
+        // In both orders, another thread enters a sandbox while a call of this thread is refused.
         let (first, _second) = (word.enter(Sandbox::Strict), word.enter(Sandbox::Filter));
         word.leave(first);
         assert!(word.get() == Sandbox::Strict, "as strict as either");

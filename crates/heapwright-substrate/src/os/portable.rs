@@ -5,10 +5,10 @@
 //! the rest  std: threads, clock; the functions that std lacks do nothing here
 //! ```
 //!
-//! Miri checks everything above: provenance, aliasing, initialisation and data races of the heap
-//! itself. On other systems pools, arenas, collected heaps and the debug wrappers use this back
-//! end. There are no guards, sleeping locks, signals or forks: locks yield, and a forked process
-//! continues with one thread and its memory.
+//! Miri checks the provenance, aliasing, initialisation and data races of the heap itself. On other
+//! systems pools, arenas, collected heaps and the debug wrappers use this back end. There are no
+//! guards, sleeping locks, signals or forks: locks yield, and a forked process continues with one
+//! thread.
 
 extern crate std;
 
@@ -60,24 +60,18 @@ pub const HUGE_PAGE: usize = 2 << 20;
 /// Whether the system may have huge pages.
 pub const HAS_HUGE_PAGES: bool = false;
 
-/// Does nothing: there are no huge pages.
-///
+/// Does nothing.
 /// # Safety
-///
 /// None is needed.
 pub unsafe fn put_huge_page(_at: *mut u8) {}
 
-/// Does nothing: there are no huge pages.
-///
+/// Does nothing.
 /// # Safety
-///
 /// None is needed.
 pub unsafe fn advise_huge_pages(_at: *mut u8, _size: usize, _want: bool) {}
 
 /// Does nothing: all memory is present.
-///
 /// # Safety
-///
 /// None is needed.
 pub unsafe fn populate(_at: *mut u8, _size: usize) {}
 
@@ -121,19 +115,15 @@ impl Memory for System {
 /// Nothing faults here, so callers must not rely on guards.
 pub const HAS_GUARDS: bool = false;
 
-/// Nothing faults here.
-///
+/// Guards nothing.
 /// # Safety
-///
 /// As on Linux.
 pub unsafe fn guard(_at: *mut u8, _size: usize) -> bool {
     false
 }
 
 /// Nothing was guarded.
-///
 /// # Safety
-///
 /// As on Linux.
 pub unsafe fn unguard(_at: *mut u8, _size: usize) -> bool {
     true
@@ -144,19 +134,15 @@ pub fn guards_are_light() -> bool {
     false
 }
 
-/// Nothing can be made inaccessible here.
-///
+/// Shuts nothing.
 /// # Safety
-///
 /// As on Linux.
 pub unsafe fn shut(_at: *mut u8, _size: usize) -> bool {
     false
 }
 
-/// Nothing is made read-only here.
-///
+/// Seals nothing.
 /// # Safety
-///
 /// As on Linux.
 pub unsafe fn seal(_at: *mut u8, _size: usize) {}
 
@@ -176,10 +162,8 @@ pub fn random(bytes: &mut [u8]) {
 }
 
 /// There are no dumps to keep out of.
-///
 /// # Safety
-///
-/// None: nothing is done.
+/// None is needed.
 pub unsafe fn keep_out_of_dumps(_at: *mut u8, _size: usize) {}
 
 /// Not known here.
@@ -191,10 +175,8 @@ pub fn is_more_than_there_is(_size: usize) -> bool {
 pub fn note_own(_at: usize, _size: usize) {}
 
 /// Pages cannot be moved here.
-///
 /// # Safety
-///
-/// None: nothing is done.
+/// None is needed.
 pub unsafe fn move_pages(_from: *mut u8, _to: *mut u8, _size: usize) -> Option<usize> {
     Some(0)
 }
@@ -293,7 +275,6 @@ pub fn coarse_ms() -> u32 {
 /// Writes bytes to standard error.
 pub fn write_stderr(bytes: &[u8]) {
     use std::io::Write;
-    // A closed standard error is not a reason to fail.
     std::io::stderr().write_all(bytes).ok();
 }
 
@@ -302,7 +283,7 @@ pub fn abort() -> ! {
     std::process::abort()
 }
 
-/// Ends the process: the system has no pages for memory that counts as committed.
+/// The system has no pages for memory that counts as committed.
 #[cfg(not(miri))]
 fn lost_memory() -> ! {
     write_stderr(b"heapwright: the system has no memory for pages that it took back\n");
@@ -356,7 +337,7 @@ pub fn map_sealed(_path: &CStr, _offset: usize, _size: usize) -> *mut u8 {
     core::ptr::null_mut()
 }
 
-/// The reason why bytes were not appended to a file.
+/// See the Linux back end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NotAppended {
     /// The file cannot be opened.
@@ -365,10 +346,8 @@ pub enum NotAppended {
     Full,
 }
 
-/// Writes nothing: there are no files.
-///
+/// Writes nothing.
 /// # Errors
-///
 /// Always.
 pub fn append_whole(_path: &[u8], _bytes: &[u8], _make: bool) -> Result<(), NotAppended> {
     Err(NotAppended::Closed)
@@ -640,8 +619,7 @@ pub mod tls {
         static LOCKS: Cell<usize> = const { Cell::new(0) };
     }
 
-    /// The address of the words. They have no destructor, so they are valid at the end of a thread,
-    /// too.
+    /// The address of the words, which have no destructor.
     pub(super) fn token() -> usize {
         FAST.with(|cell| ptr::from_ref(cell).addr())
     }

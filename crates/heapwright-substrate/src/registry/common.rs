@@ -9,30 +9,24 @@
 //!                      `policy` looks for another; none free?  waits
 //! ```
 //!
-//! malloc makes its K caches when the process starts, because it will need them. There may be
-//! thousands of pools, and one thread or a few threads use each. So a pool begins with one object,
-//! and doubles the number whenever two threads meet at an object, up to the process's K
-//! (`shared_most`). The cost of a pool follows its contention, and never the number of threads.
+//! There may be thousands of pools, each with one thread or a few. So a pool begins with one
+//! object, and doubles the number whenever two threads meet at an object, up to the process's K
+//! (`shared_most`).
 //!
-//! **The object of a thread.** A thread has one number for all owners, beside its thread index.
-//! Numbers are first assigned in turn. A thread that finds its object held, and gets another
-//! object, keeps the number of that object. If objects belong to CPUs, the number is the CPU's. If
-//! there are fewer objects than numbers, the remainder of the number selects the object. Only
-//! `Common::number` implements this.
+//! **The object of a thread.** A thread has one number for all owners, beside its thread index,
+//! first assigned in turn. A thread that finds its object held, and gets another, keeps that
+//! object's number. If objects belong to CPUs, the number is the CPU's. The number modulo the
+//! number of objects selects the object.
 //!
-//! **Fork.** The objects are whole on both sides, because a fork holds their locks. All objects of
-//! one type, of all owners, are a [`Family`], recycled and never freed. So a fork finds all of
-//! them.
-//!
-//! Called by `places`.
+//! **Fork.** All objects of one type, of all owners, are a [`Family`], recycled and never freed, so
+//! a fork finds and locks all of them. Called by `places`.
 
 use super::shared::{Held, Shared, Slot};
 
 #[cfg(not(loom))]
 pub use made::{Common, Family};
 
-/// Locks `current`, or another object after `grow` could make more. `None`: all objects were
-/// contended for too long.
+/// Locks `current`, or another object after `grow`. `None`: all were contended for too long.
 #[inline(always)]
 pub fn acquire<T, F, const MOST: usize>(
     shared: &Shared<T, F, MOST>,
@@ -65,7 +59,6 @@ mod made {
     }
 
     impl<T: Place> Common<T> {
-        /// The number of the calling thread's object. `None`: the thread has no number yet.
         #[inline(always)]
         fn number(by_cpu: bool) -> Option<usize> {
             if by_cpu { Some(per_cpu::cpu()) } else { thread_index::shared() }
@@ -79,15 +72,13 @@ mod made {
             number
         }
 
-        /// The object of a number.
         #[inline(always)]
         fn of(&self, number: usize) -> &'static Slot<T> {
             self.shared.nearest(number)
         }
 
         /// The calling thread's object, locked, if its lock is free: the inline part of
-        /// [`Common::enter`]. The caller knows whether objects belong to CPUs, so the code for
-        /// other models calls nothing. The caller unlocks the object.
+        /// [`Common::enter`]. The caller unlocks it. `by_cpu`: whether objects belong to CPUs.
         #[inline(always)]
         pub fn try_enter(&self, by_cpu: bool) -> Option<&'static Slot<T>> {
             let current = self.of(Self::number(by_cpu)?);
@@ -95,8 +86,7 @@ mod made {
         }
 
         /// An object that only this thread uses until the result is dropped. `None`: all objects
-        /// were contended for too long. The caller may then be a signal handler that interrupted a
-        /// holder.
+        /// were contended for too long, perhaps because a signal handler interrupted a holder.
         pub fn enter(&'static self) -> Option<Held<T>> {
             let current = self.of(Self::number(by_cpu()).unwrap_or_else(Self::first_number));
             let held = acquire(&self.shared, current, || self.grow())?;
@@ -106,7 +96,6 @@ mod made {
             Some(held)
         }
 
-        /// Doubles the number of objects, up to the process's K, unless another thread does so.
         #[cold]
         #[inline(never)]
         fn grow(&self) {
@@ -132,7 +121,6 @@ mod made {
         }
     }
 
-    /// Makes an object. `None`: there is no memory.
     fn make<T: Place>(number: usize) -> Option<&'static Slot<T>> {
         // SAFETY: zero is a `Place`.
         unsafe { Slot::make(number) }.map(|slot| &*slot)
@@ -141,7 +129,6 @@ mod made {
     /// The shared objects of all owners of one type.
     pub struct Family<T: 'static> {
         all: Recycled<Common<T>>,
-        /// Owners whose locks the current fork holds.
         held: AtomicUsize,
     }
 
@@ -198,8 +185,8 @@ mod made {
             // Fork handlers of other libraries may have used a new owner in the meantime.
             for common in self.all.all().take(self.held.load(Ordering::Relaxed)) {
                 for slot in common.shared.all() {
-                    // SAFETY: this thread (in a child: its original) has held the lock since before
-                    // the fork.
+                    // SAFETY: this thread (in a child: its original) has held the lock since the
+                    // fork began.
                     unsafe { slot.after_fork() };
                 }
                 // SAFETY: this thread (in a child: its original) took the lock before the fork.
@@ -221,8 +208,7 @@ mod loom_tests {
 
     use super::*;
 
-    /// An owner with room for two objects. It begins with one object. Each object is a canary: loom
-    /// sees two threads in it at the same time.
+    /// Room for two objects, each a canary: loom sees two threads in it at the same time.
     struct Owner {
         shared: Shared<UnsafeCell<usize>, (), 2>,
         growing: Mutex<()>,
@@ -240,7 +226,6 @@ mod loom_tests {
             owner
         }
 
-        /// The work of a thread with this number, as in `Common::enter`.
         fn work(&self, number: usize) {
             let count = self.shared.count();
             let current = self.shared.slot(if number < count { number } else { number % count });
@@ -256,7 +241,6 @@ mod loom_tests {
             });
         }
 
-        /// The slots that are found when the owner ends.
         fn found(&self) -> usize {
             let all = (0..self.shared.count()).map(|index| self.shared.slot(index));
             all.map(|slot| {

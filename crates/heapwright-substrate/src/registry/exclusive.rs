@@ -1,13 +1,11 @@
-//! The exclusive registry: each thread has an object of its own, found by id.
+//! The exclusive registry: each thread has an object of its own, found by id (`ids`).
 //!
 //! ```text
 //!   a thread starts: adopt an abandoned object, else make one
 //!   a thread ends:   its object is abandoned; any thread may claim it for a moment
 //! ```
 //!
-//! The objects and their ids are those of `ids`: no object is ever freed.
-//!
-//! The registry works with any kind of object; `cache` uses it for caches.
+//! `cache` uses it for caches.
 
 use core::ptr;
 
@@ -32,7 +30,6 @@ pub trait Member: Sized {
 
 struct Abandoned<T> {
     first: *mut T,
-    /// The object at which the next visit begins; null: the first.
     next_visit: *mut T,
 }
 
@@ -69,8 +66,7 @@ impl<T: Member + 'static> Exclusive<T> {
         self.ids.made()
     }
 
-    /// An object for the calling thread: an abandoned object, or a new object. `None`: there is no
-    /// memory.
+    /// An abandoned object, or a new one, for the calling thread. `None`: there is no memory.
     pub fn adopt_or_make(&self) -> Option<&T> {
         let mut abandoned = self.abandoned.lock();
         if let Some(object) = Self::adopt(&mut abandoned) {
@@ -82,7 +78,6 @@ impl<T: Member + 'static> Exclusive<T> {
         unsafe { self.ids.make(make) }
     }
 
-    /// Takes the first abandoned object that no thread has claimed.
     fn adopt(abandoned: &mut Abandoned<T>) -> Option<&'static T> {
         let mut before: Option<&T> = None;
         let mut at = abandoned.first;
@@ -107,7 +102,7 @@ impl<T: Member + 'static> Exclusive<T> {
         None
     }
 
-    /// Makes an object. `prepare` gets it before any other thread can find it.
+    /// Makes an object. `prepare` gets it before other threads can find it.
     pub fn make_new(&self, prepare: impl FnOnce(&T)) -> Option<&T> {
         let _unique = self.abandoned.lock();
         let make = |at: *mut T, id| {
@@ -120,8 +115,7 @@ impl<T: Member + 'static> Exclusive<T> {
         unsafe { self.ids.make(make) }
     }
 
-    /// Abandons an object whose thread ends. The caller still holds its ownership, and gives it up
-    /// next.
+    /// Abandons an object whose thread ends. The caller gives up its ownership next.
     pub fn abandon(&self, object: &T) {
         let mut abandoned = self.abandoned.lock();
         object.abandoned().store(abandoned.first, Ordering::Relaxed);

@@ -1,8 +1,7 @@
-//! The registry: finds the calling thread's object.
+//! The registry: finds the calling thread's object (malloc's caches, the magazines of pools).
 //!
-//! One of these registries keeps the objects of threads (malloc's caches, the magazines of pools).
-//! The option `cache=` selects it when the process starts. Memory grows with the threads, with K,
-//! or with the CPUs.
+//! The option `cache=` selects one of these registries. Memory grows with the threads, with K, or
+//! with the CPUs.
 //!
 //! ```text
 //!   exclusive      one a thread, by id; abandoned at its end, adopted by a new thread     no lock
@@ -17,14 +16,13 @@
 //!   the debug heap's thread states  thread_index      thread_index          on demand
 //! ```
 //!
-//! A cache of malloc has slabs, and other threads send blocks back to it. So the cache needs an id
-//! in the address map, and a thread that adopts it. A pool's object for a thread only holds free
-//! slots, and there are many pools. So a pool finds the object by a number, and the end of a thread
-//! needs no work in each pool.
+//! Other threads send blocks back to a cache of malloc, so it needs an id in the address map, and a
+//! thread that adopts it. A pool's object for a thread only holds free slots. So a pool finds it by
+//! a number, and the end of a thread needs no work in each pool.
 //!
-//! **To keep an object of your own** for each thread (the free regions of a collected heap), write
-//! a type with [`places::Place`], which states the duties. Put a [`places::Places`] into each
-//! owner. This whole owner gives out numbers; its test runs it under each model:
+//! **To keep an object of your own** for each thread, write a type with [`places::Place`], which
+//! states the duties. Put a [`places::Places`] into each owner. This whole owner gives out numbers;
+//! its test runs it under each model:
 //!
 //! ```text
 #![doc = include_str!("example.rs")]
@@ -71,14 +69,12 @@ mod model {
         PerCpu(usize),
     }
 
-    /// The default number of shared objects.
     const DEFAULT_MOST: usize = 32;
 
     const UNKNOWN: usize = usize::MAX;
 
-    /// The number of shared objects; 0: none.
     static SHARED: AtomicUsize = AtomicUsize::new(UNKNOWN);
-    /// Whether each object belongs to a CPU. Written before the number.
+    /// Written before the number of shared objects.
     static BY_CPU: AtomicBool = AtomicBool::new(false);
 
     /// The process's model, from the options.
@@ -108,15 +104,12 @@ mod model {
     #[cold]
     fn begin() -> usize {
         let (most, by_cpu) = match options::get().cache {
-            // An owner keeps little for each thread, and finds it in constant time by the thread's
-            // index.
             CacheModel::Auto | CacheModel::Exclusive => (0, false),
             CacheModel::Shared(0) => (os::cpus().min(DEFAULT_MOST), false),
             CacheModel::Shared(most) => (most, false),
             CacheModel::PerCpu => (rseq::possible_cpus().min(MOST), true),
         };
         BY_CPU.store(by_cpu, Ordering::Relaxed);
-        // Another thread may have been first, and may have raised the number already.
         let first = SHARED.compare_exchange(UNKNOWN, most, Ordering::AcqRel, Ordering::Acquire);
         first.map_or_else(|now| now, |_| most)
     }

@@ -5,22 +5,16 @@
 //!   its object    slot number `cpu` of a shared registry
 //! ```
 //!
-//! A CPU's object is nearly always free when a thread of that CPU takes it, because no other thread
-//! runs there. The exception is a holder that was moved away or stopped in the middle. So each
-//! object has a lock, and a thread that finds it held follows the policy of shared objects. This is
-//! correct everywhere: under emulators, with hot-plug, with a CPU number beyond those that were
-//! possible at the start, or with a number that is wrong a moment later.
-//!
-//! Lock-free use (restartable sequences) is not part of the registry. A sequence commits by one
-//! store, and only the objects' owner knows what to commit (see `cache::arrays`).
-//!
+//! A CPU's object is nearly always free, unless a holder was moved away or stopped. So each object
+//! has a lock, and a thread that finds it held follows the policy of shared objects. This is
+//! correct even with a wrong CPU number. Lock-free use (restartable sequences) is `cache::arrays`'.
 //! Called by `heap` and `pool`.
 
 use super::shared::{Shared, Slot};
 use crate::os::rseq;
 use crate::sync::atomic::{AtomicIsize, Ordering};
 
-/// Values of `AREA`: the rseq areas were not looked for yet; there are none.
+/// The rseq areas were not looked for yet; there are none.
 const UNKNOWN: isize = isize::MAX;
 const NOWHERE: isize = isize::MAX - 1;
 
@@ -46,6 +40,5 @@ fn first_cpu() -> usize {
 /// The slot of the calling thread's CPU.
 #[inline]
 pub fn mine<T, F, const MOST: usize>(all: &Shared<T, F, MOST>) -> &'static Slot<T, F> {
-    // The remainder counts only for a CPU that was not possible when the objects were made.
     all.nearest(cpu())
 }

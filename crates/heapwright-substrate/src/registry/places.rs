@@ -9,16 +9,12 @@
 //!   common   null, or the shared objects
 //! ```
 //!
-//! The owner calls [`Places::exclusive`] first, inline. If threads share, no block is ever made and
-//! a thread's word names no index, so this call misses. Thus threads with places of their own pay
-//! nothing for the other models. [`Places::enter`] handles all other cases, out of line; only this
-//! function looks at the model.
+//! The owner calls [`Places::exclusive`] first, inline. If threads share, this call misses.
+//! [`Places::enter`] handles all other cases, out of line; only this function looks at the model.
 //!
 //! Invariants: an owner has blocks or `common`, never both. Only the thread with the place's index
 //! accesses an exclusive place. Only the holder of the place's lock accesses a shared place. A
-//! thread that has the owner to itself may access all places.
-//!
-//! Called by `pool::shared`.
+//! thread that has the owner to itself may access all places. Called by `pool::shared`.
 
 use core::ops::Deref;
 use core::ptr::{self, NonNull};
@@ -34,13 +30,11 @@ use crate::sync::atomic::{AtomicPtr, Ordering};
 
 /// A type whose values are kept for a thread, or shared. Their owner has five duties:
 ///
-/// - It calls `exclusive` inline, and `enter` if that misses or the place is empty or full. `enter`
-///   chooses the model.
-/// - If `enter` returns `None`, the owner serves the thread from its store. The thread has no
-///   index, is in its last destructors, has no memory, or runs a signal handler.
+/// - It calls `exclusive` inline, and `enter` if that misses or the place is empty or full.
+/// - If `enter` returns `None`, the owner serves the thread from its store.
 /// - It locks the store after the place, never before, because a fork uses the same order.
 /// - It holds the family's locks across a fork (`before_fork`, `after_fork`, then
-///   `forget_after_fork` in the child), so that a shared place is whole in the child.
+///   `forget_after_fork` in the child).
 /// - It empties `all` places before they are dropped, because the memory is reused as it is.
 ///
 /// # Safety
@@ -52,11 +46,9 @@ pub unsafe trait Place: Send + Sync + Sized + 'static {
     fn family() -> &'static Family<Self>;
 }
 
-/// A thread's place, on cache lines of its own.
 #[repr(C, align(64))]
 struct OwnPlace<T>(T);
 
-/// Places in a block of units.
 const fn in_block<T>() -> usize {
     UNIT / size_of::<OwnPlace<T>>()
 }
@@ -66,9 +58,7 @@ pub const fn blocks<T>() -> usize {
     MOST_THREADS.div_ceil(in_block::<T>())
 }
 
-/// All places of one owner. `BLOCKS` is [`blocks`].
-///
-/// A drop gives the memory back; the owner has emptied the places before.
+/// All places of one owner, which empties them before it drops this. `BLOCKS` is [`blocks`].
 pub struct Places<T: Place, const BLOCKS: usize> {
     blocks: [AtomicPtr<OwnPlace<T>>; BLOCKS],
     common: AtomicPtr<Slot<Common<T>>>,
@@ -110,7 +100,6 @@ impl<T: Place, const BLOCKS: usize> Places<T, BLOCKS> {
     #[inline(always)]
     pub fn exclusive(&self) -> Option<&T> {
         let index = thread_index::exclusive();
-        // If the thread has no index, the number is in no block.
         let block = self.blocks.get(index / in_block::<T>())?;
         let block = NonNull::new(block.load(Ordering::Acquire))?;
         // SAFETY: a block has this number of places.
@@ -119,7 +108,6 @@ impl<T: Place, const BLOCKS: usize> Places<T, BLOCKS> {
         Some(unsafe { &place.as_ref().0 })
     }
 
-    /// The shared objects, if places are shared.
     #[inline(always)]
     fn common(&self) -> Option<&'static Common<T>> {
         // SAFETY: null, or an object, which is never freed.
@@ -127,18 +115,14 @@ impl<T: Place, const BLOCKS: usize> Places<T, BLOCKS> {
     }
 
     /// The shared place of the calling thread, locked, if places are shared and the lock is free.
-    /// The caller unlocks it. For `by_cpu` see [`by_cpu`].
-    ///
-    /// [`by_cpu`]: super::by_cpu
+    /// The caller unlocks it. For `by_cpu` see [`by_cpu`](super::by_cpu).
     #[inline(always)]
     pub fn try_shared(&self, by_cpu: bool) -> Option<&'static shared::Slot<T>> {
         self.common()?.try_enter(by_cpu)
     }
 
-    /// A place for the calling thread, which has no exclusive place yet or did not look for it.
-    /// `None`: there is no place, and the owner serves the thread from its store.
-    ///
-    /// The window is open.
+    /// A place for the calling thread. `None`: the thread has no index, is in its last destructors,
+    /// has no memory, or runs a signal handler. The window is open.
     pub fn enter(&self) -> Option<Mine<'_, T>> {
         match self.common() {
             Some(common) => common.enter().map(Mine::Shared),
@@ -155,7 +139,6 @@ impl<T: Place, const BLOCKS: usize> Places<T, BLOCKS> {
         }
     }
 
-    /// The place of the calling thread's index; the thread takes an index if it has none.
     fn take_place(&self) -> Option<&T> {
         if thread_index::exclusive() >= MOST_THREADS {
             thread_index::take()?;
@@ -166,19 +149,16 @@ impl<T: Place, const BLOCKS: usize> Places<T, BLOCKS> {
             let made: *mut OwnPlace<T> = side.at().cast();
             let first = ptr::null_mut();
             if block.compare_exchange(first, made, Ordering::AcqRel, Ordering::Acquire).is_err() {
-                // Another thread has made this block first.
                 side.give();
             }
         }
         self.exclusive()
     }
 
-    /// Makes the owner's places shared.
     fn share(&self) -> Option<&'static Common<T>> {
         let taken = T::family().take()?;
         let (none, new) = (ptr::null_mut(), ptr::from_ref(taken).cast_mut());
         if self.common.compare_exchange(none, new, Ordering::AcqRel, Ordering::Acquire).is_err() {
-            // Another thread was first.
             T::family().give(taken);
         }
         self.common()
@@ -195,8 +175,7 @@ impl<T: Place, const BLOCKS: usize> Places<T, BLOCKS> {
         exclusive.map(|place| &place.0).chain(shared)
     }
 
-    /// Calls `visit` with each place that the calling thread may use: its own place, or all shared
-    /// places, one after the other.
+    /// Calls `visit` with the calling thread's place, or with all shared places.
     pub fn visit(&self, visit: impl FnMut(&T)) {
         match self.common() {
             Some(common) => common.visit(visit),

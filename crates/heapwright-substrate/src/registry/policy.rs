@@ -10,24 +10,15 @@
 //!                        v none; none has a precedence      --> wait for the current cache
 //! ```
 //!
-//! A cache's *precedence* tells since when the cache has been contended. It is the clock at the
-//! first failed try since a try last locked the cache, or 0. The lowest precedence above 0 belongs
-//! to the cache that has been held longest. That cache is the likeliest to be released soon.
+//! A cache's *precedence* is the clock at the first failed try since a try last locked the cache,
+//! or 0. The cache with the lowest precedence above 0 has been contended longest, so it is the
+//! likeliest to be released soon. The precedence of the current cache is also the *seed* of the
+//! scan: a clock's low bits are as good as random, and the try has fetched its cache line. The
+//! stride is coprime with K, so the scan visits all caches before it visits a cache twice.
 //!
-//! The precedence of the current cache is also the *seed* of the scan. The failed try of that cache
-//! has set a precedence of 0 to the clock. So the seed is very likely not 0, and a clock's low bits
-//! are as good as random. The seed costs nothing: the try has fetched its cache line.
-//!
-//! The stride is coprime with K, so the scan visits all caches before it visits a cache twice. The
-//! scan may reach the current cache and try it again. With few caches this helps most, because a
-//! holder keeps a cache for some dozens of instructions.
-//!
-//! The idea and the figures are those of LLVM's review D47289 ("Improve the shared TSD model"),
-//! which compared nine policies and chose this policy; docs/decisions.md compares more. The
-//! simulator (bench/policies) includes this file unchanged. So it has `pub` items, and only its
-//! tests name another module.
-//!
-//! Called by `shared`.
+//! The idea and the figures are those of LLVM's review D47289 ("Improve the shared TSD model");
+//! docs/decisions.md compares more. The simulator (bench/policies) includes this file unchanged. So
+//! it has `pub` items, and only its tests name another module. Called by `shared`.
 
 #![forbid(unsafe_code)]
 #![allow(unreachable_pub, reason = "bench/policies includes this file, and is another crate")]
@@ -68,13 +59,11 @@ pub fn spread(seed: usize) -> u32 {
     (seed as u32 ^ (seed as u64 >> 32) as u32).wrapping_mul(0x9e37_79b1)
 }
 
-/// Chooses a cache for a thread whose try of `current` has failed.
-///
-/// Looks at no more than [`SCAN`] caches.
+/// Chooses a cache for a thread whose try of `current` has failed. Looks at no more than [`SCAN`]
+/// caches.
 pub fn choose(caches: &(impl Caches + ?Sized), current: usize) -> Choice {
     let count = caches.count();
     let random = spread(caches.precedence(current));
-    // The start uses the upper bits of the random number, the stride the lower bits.
     let stride = caches.stride(below(random.rotate_left(16), caches.strides()));
     let mut at = below(random, count);
     let mut lowest = usize::MAX;
@@ -84,13 +73,13 @@ pub fn choose(caches: &(impl Caches + ?Sized), current: usize) -> Choice {
             return Choice::Locked(at);
         }
         let precedence = caches.precedence(at);
-        // 0: the cache was released and locked again meanwhile, so the thread does not wait for it.
+        // 0: the cache was released and locked again meanwhile.
         if precedence != 0 && precedence < lowest {
             lowest = precedence;
             candidate = at;
         }
         at += stride;
-        // A cache may come twice if the strides already belong to a larger count.
+        // The strides may already belong to a larger count.
         while at >= count {
             at -= count;
         }
@@ -115,8 +104,7 @@ pub(crate) mod tests {
     use std::cell::RefCell;
     use std::vec::Vec;
 
-    /// Caches, some of them free, that record the tries. (The tests of the simulator in
-    /// bench/policies use it too.)
+    /// Caches that record the tries. The tests of bench/policies use this, too.
     #[derive(Clone, Debug)]
     pub(crate) struct Row {
         pub(crate) free: Vec<bool>,
@@ -170,7 +158,6 @@ pub(crate) mod tests {
                 let contended = tried.iter().copied().filter(|&cache| caches.since[cache] != 0);
                 let longest = contended.min_by_key(|&cache| caches.since[cache]);
                 prop_assert_eq!(choice, Choice::Wait(match longest {
-                    // Of equal precedences, the first cache counts.
                     Some(cache) => cache,
                     None => current,
                 }));

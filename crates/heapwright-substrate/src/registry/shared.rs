@@ -8,22 +8,16 @@
 //!   acquire(current)   try it; if held, `policy` looks for another; else spin, then sleep
 //! ```
 //!
-//! The registry does not remember the threads' slots. Each thread keeps its slot's number, and
-//! passes it. An acquire also returns whether the caller must unlock the slot. (A flag in the slot
-//! would be a load for every caller.)
-//!
 //! **The lock.** A try is one locked instruction, an unlock a plain store. A waiting thread counts
-//! itself in `sleepers` and sleeps on `state`. An unlock looks at `sleepers` after the store.
-//! Nothing orders the store before that load (this would take a second locked instruction), so an
-//! unlock may miss a sleeper by some nanoseconds. Therefore a sleeper wakes by itself after a
-//! millisecond, or later if more threads sleep. A waiter gives up once the lock has been contended
-//! for `PATIENCE_NS`, because the waiter may be a signal handler that has interrupted the lock's
-//! holder. (The lock's contention counts, not the waiter's own wait, so such a handler waits in its
-//! first call only.) A handler that has interrupted a slow operation of its thread does not wait at
-//! all: see `sync::is_interrupted`.
+//! itself in `sleepers` and sleeps on `state`. An unlock reads `sleepers` after the store. Nothing
+//! orders the two, so an unlock may miss a sleeper. Therefore a sleeper wakes by itself after a
+//! millisecond, or later if more threads sleep. A waiter may be a signal handler that has
+//! interrupted the lock's holder, so it gives up once the lock has been contended for
+//! `PATIENCE_NS`. A handler that has interrupted a slow operation does not wait at all: see
+//! `sync::is_interrupted`.
 //!
 //! Invariants: slots below K are made, and never freed; only the holder of its lock accesses an
-//! object. K may grow while threads run.
+//! object. K may grow while threads run. Each thread keeps the number of its slot.
 //!
 //! The design is that of scudo's shared TSD registry after LLVM's review D47289. Called by `cache`
 //! (malloc's caches, also those of CPUs) and `pool` (magazines).
@@ -36,15 +30,12 @@ use super::policy::{self, Caches, Choice};
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;
-/// In `sleepers`: a maintenance poll is requested, and the next unlock makes it. See
-/// [`Slot::ask_to_poll`].
+/// In `sleepers`: the next unlock makes a maintenance poll. See [`Slot::ask_to_poll`].
 const POLL: u16 = 1 << 15;
 
-/// The memory orders of locking and unlocking.
 const TAKES: Ordering = Ordering::Acquire;
 const GIVES: Ordering = Ordering::Release;
 
-/// Sets a lock's word to held. Returns whether it was free.
 #[inline(always)]
 fn set(state: &AtomicU32) -> bool {
     #[cfg(not(loom))]
@@ -55,16 +46,13 @@ fn set(state: &AtomicU32) -> bool {
     state.compare_exchange(FREE, HELD, TAKES, Ordering::Relaxed).is_ok()
 }
 
-/// The tries of a waiter before it sleeps.
 const SPINS: u32 = 100;
-/// The longest sleep of a single waiter.
 #[cfg(not(loom))]
 const NAP_NS: u64 = 1_000_000;
-/// If more threads sleep, a sleep is up to this many times longer. An unlock wakes one thread. A
-/// thousand sleepers that wake each millisecond would leave no time for other threads.
+/// If more threads sleep, a sleep is up to this many times longer: the wake-ups cost time.
 #[cfg(not(loom))]
 const MOST_NAPS: u64 = 64;
-/// The contention of a lock in nanoseconds after which a waiter gives up.
+/// A waiter gives up after this contention of a lock.
 #[cfg(not(loom))]
 const PATIENCE_NS: u64 = 200_000_000;
 
@@ -74,7 +62,6 @@ pub struct Slot<T, F = ()> {
     front: F,
     state: AtomicU32,
     sleepers: AtomicU16,
-    /// Its number in the registry.
     number: u16,
     /// The clock at the first failed try since the last lock; 0: no try failed.
     precedence: AtomicUsize,
@@ -159,8 +146,7 @@ impl<T, F> Slot<T, F> {
         }
     }
 
-    /// Unlocks the slot. Returns whether a thread sleeps for it. The caller then calls
-    /// [`Slot::wake`], which can be a tail call.
+    /// Unlocks the slot. Returns whether a thread sleeps; the caller then calls [`Slot::wake`].
     ///
     /// # Safety
     ///
@@ -182,7 +168,6 @@ impl<T, F> Slot<T, F> {
         &self.value
     }
 
-    /// Notes the time of a failed try, unless another thread has noted one.
     #[cold]
     fn note_failure(&self) {
         if self.precedence.load(Ordering::Relaxed) == 0 {
@@ -202,8 +187,7 @@ impl<T, F> Slot<T, F> {
         sleepers & POLL != 0
     }
 
-    /// Requests a maintenance poll from each unlock, as if a thread slept for the lock, or ends the
-    /// request. Any thread may call this.
+    /// Requests a maintenance poll from each unlock, or ends the request. Any thread may call this.
     #[cfg(not(loom))]
     pub fn ask_to_poll(&self, on: bool) {
         if on {
@@ -232,7 +216,6 @@ impl<T, F> Slot<T, F> {
         unsafe { &*slot }
     }
 
-    /// Waits for the lock. False: the lock was contended for too long.
     #[cfg(not(loom))]
     fn wait(&self) -> bool {
         for _ in 0..SPINS {
@@ -259,7 +242,6 @@ impl<T, F> Slot<T, F> {
         got
     }
 
-    /// Waits for the lock, under loom without a limit.
     #[cfg(loom)]
     fn wait(&self) -> bool {
         let _ = SPINS;
@@ -273,7 +255,6 @@ impl<T, F> Slot<T, F> {
     #[cfg(not(loom))]
     pub fn before_fork(&self) {
         while !self.wait() {
-            // The lock may be contended for long, but its holder will release it.
             crate::os::futex_wait_for(&self.state, HELD, NAP_NS);
         }
     }
@@ -296,7 +277,7 @@ impl<T, F> Slot<T, F> {
     }
 }
 
-/// A number that grows with time, and is hardly ever 0.
+/// Grows with time, and is hardly ever 0.
 #[cfg(not(loom))]
 fn clock() -> usize {
     crate::os::now_ns() as usize
@@ -307,7 +288,6 @@ fn clock() -> usize {
     1
 }
 
-/// Whether the calling thread holds every lock because it forks.
 fn holds_all() -> bool {
     #[cfg(not(loom))]
     return crate::sync::holds_all();
@@ -315,7 +295,6 @@ fn holds_all() -> bool {
     false
 }
 
-/// Whether the caller must not wait: see `sync::is_interrupted`.
 fn is_interrupted() -> bool {
     #[cfg(not(loom))]
     return crate::sync::is_interrupted();
@@ -326,7 +305,6 @@ fn is_interrupted() -> bool {
 /// A locked slot; unlocks it when dropped.
 pub struct Held<T: 'static, F: 'static = ()> {
     slot: &'static Slot<T, F>,
-    /// False if the thread held the lock already, across a fork.
     owes_unlock: bool,
     /// Failed tries before the lock.
     pub failed: u32,
@@ -370,7 +348,6 @@ pub struct Shared<T: 'static, F: 'static, const MOST: usize> {
     strides: [AtomicU16; MOST],
     stride_count: AtomicUsize,
     count: AtomicUsize,
-    /// The next number to assign to a thread without a number.
     next: AtomicUsize,
 }
 
@@ -412,13 +389,11 @@ impl<T, F, const MOST: usize> Shared<T, F, MOST> {
         unsafe { &*slot }
     }
 
-    /// The slot of a number. If there are fewer slots, the remainder of the number selects the
-    /// slot.
+    /// The slot of a number, modulo the number of slots.
     #[cfg(not(loom))]
     #[inline(always)]
     pub fn nearest(&self, number: usize) -> &'static Slot<T, F> {
         let count = self.count();
-        // Both numbers are small, and a division of 32 bits is shorter.
         let remainder = || (number as u32 % count as u32) as usize;
         self.slot(if number < count { number } else { remainder() })
     }
@@ -430,13 +405,12 @@ impl<T, F, const MOST: usize> Shared<T, F, MOST> {
     }
 
     /// Raises the number of objects to `count`. `make` makes the slot of a number, or fails for
-    /// lack of memory. Then the number of objects stays lower. Returns this number.
+    /// lack of memory; the number of objects then stays lower. Returns the number of objects. One
+    /// thread at a time may do this.
     ///
-    /// Other threads may run meanwhile. The fields are written in an order that is safe for
-    /// readers: slots, strides, their number, K. A reader that sees the old K with new strides may
-    /// visit a cache twice, but stays in bounds.
-    ///
-    /// One thread at a time may do this.
+    /// Other threads may run meanwhile. The fields are written in this order: slots, strides, their
+    /// number, K. A reader that sees the old K with new strides may visit a cache twice, but stays
+    /// in bounds.
     pub fn raise(
         &self,
         count: usize,
@@ -467,8 +441,7 @@ impl<T, F, const MOST: usize> Shared<T, F, MOST> {
         self.slot(self.next.fetch_add(1, Ordering::Relaxed) % self.count())
     }
 
-    /// Locks the slot that the thread used last, or another slot, which the thread then uses.
-    /// `None`: all were contended for too long.
+    /// Locks the thread's last slot, or another. `None`: all were contended for too long.
     #[inline]
     pub fn acquire(&self, current: &'static Slot<T, F>) -> Option<Held<T, F>> {
         if current.try_lock() {
@@ -483,7 +456,6 @@ impl<T, F, const MOST: usize> Shared<T, F, MOST> {
         if holds_all() {
             return Some(Held { slot, owes_unlock: false, failed: 0, waited: false });
         }
-        // `Held` is made only with the lock, because dropping it unlocks.
         slot.wait().then(|| Held { slot, owes_unlock: true, failed: 0, waited: true })
     }
 
@@ -512,7 +484,7 @@ impl<T, F, const MOST: usize> Shared<T, F, MOST> {
     }
 }
 
-/// The slots as the policy sees them: their number when the search began.
+/// The slots as the policy sees them: `count` is their number when the search began.
 struct Seen<'a, T: 'static, F: 'static, const MOST: usize> {
     registry: &'a Shared<T, F, MOST>,
     count: usize,

@@ -9,29 +9,25 @@
 //! ```
 //!
 //! An owner that keeps an object for each thread (the magazines of shared pools) keeps it in an
-//! array by thread index. So the end of a thread needs no work in each owner, and the array has no
-//! more entries than threads that existed at once. An entry belongs to the index's present holder.
-//! An index is released with *release* order and taken with *acquire* order, so the next holder
-//! sees all writes of the last holder. That is the whole protocol; loom checks it.
-//!
-//! A thread keeps its index in one word, beside another small number: the shared object (`common`)
-//! that it used last.
+//! array by thread index. So the end of a thread needs no work in each owner. An index is released
+//! with *release* order and taken with *acquire* order, so the next holder sees the last holder's
+//! writes. One word has the index and the number of the shared object (`common`) that the thread
+//! used last:
 //!
 //! ```text
 //!   word    | shared number + 1, or 0 : 16 | index + 1, or 0, or ENDED : 16 |
 //! ```
 //!
-//! If nothing is shared, the word is the index + 1, and [`exclusive`] finds the index by one
-//! subtraction. Otherwise that subtraction gives no valid index.
-//!
-//! Called by `places` (the places of pools), `common` and `debug::thread_state`.
+//! If nothing is shared, [`exclusive`] finds the index by one subtraction. Otherwise that
+//! subtraction gives no valid index. Called by `places` (the places of pools), `common` and
+//! `debug::thread_state`.
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// Threads that can have an index at the same time; further threads get none.
 pub const MOST_THREADS: usize = if cfg!(miri) { 64 } else { 4096 };
 
-/// The taken indices, of `WORDS` times 64.
+/// The taken indices, a bit each.
 pub struct Indices<const WORDS: usize> {
     taken: [AtomicU64; WORDS],
 }
@@ -85,7 +81,6 @@ mod thread {
     use crate::sync::atomic::AtomicPtr;
     use crate::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
-    /// The lower half of the word of a thread that has released its index.
     const ENDED: usize = HALF;
     const HALF: usize = 0xffff;
     const SHIFT: u32 = 16;
@@ -93,7 +88,6 @@ mod thread {
     const _: () = assert!(MOST_THREADS < ENDED && MOST < HALF);
 
     static ALL: Indices<{ MOST_THREADS / 64 }> = Indices::new();
-    /// The number of holders that each index has had.
     static HOLDERS: [AtomicU32; MOST_THREADS] = [const { AtomicU32::new(0) }; MOST_THREADS];
 
     /// A number that changes when another thread takes the index.
@@ -103,12 +97,10 @@ mod thread {
         HOLDERS[index].load(Ordering::Relaxed)
     }
 
-    /// The function to call when a thread with an index ends: a `fn(usize)`, or null.
     #[cfg(feature = "debug")]
     static WHEN_RELEASED: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
 
-    /// Sets the function that a thread with an index calls at its end, with the index. There is at
-    /// most one such function.
+    /// Sets the one function that a thread with an index calls at its end, with the index.
     #[cfg(feature = "debug")]
     pub fn when_released(call: fn(usize)) {
         WHEN_RELEASED.store(call as *mut (), Ordering::Release);
@@ -121,8 +113,7 @@ mod thread {
         (tls::thread_index() & HALF).wrapping_sub(1)
     }
 
-    /// The index of the calling thread, if it took one and nothing is shared; else an invalid
-    /// number.
+    /// The calling thread's index, if it has one and nothing is shared; else an invalid number.
     #[inline(always)]
     pub fn exclusive() -> usize {
         tls::thread_index().wrapping_sub(1)
@@ -140,24 +131,20 @@ mod thread {
         tls::set_thread_index(tls::thread_index() & HALF | (number + 1) << SHIFT);
     }
 
-    /// Sets the lower half of the word.
     fn set(index: usize) {
         tls::set_thread_index(tls::thread_index() & !HALF | index);
     }
 
-    /// Takes an index for the calling thread, which has none. `None`: all are taken, or the system
-    /// cannot report the thread's end.
+    /// Takes the thread's first index. `None`: all are taken, or its end cannot be reported.
     #[cold]
     pub fn take() -> Option<usize> {
-        // The request to hear of threads' ends is made once, even if the system has no spare key.
-        // It takes no lock, because a fork would have to hold that lock. During the request, other
-        // threads get no index yet.
+        // No lock: a fork would have to hold it. While one thread registers, others get no index.
         const ASKING: u8 = 1;
         const WATCHED: u8 = 2;
         const UNWATCHED: u8 = 3;
         static STATE: AtomicU8 = AtomicU8::new(0);
         if tls::thread_index() & HALF == ENDED {
-            // The thread is ending, and its end would not be reported a second time.
+            // The end of this thread would not be reported a second time.
             return None;
         }
         let first = STATE.compare_exchange(0, ASKING, Ordering::Acquire, Ordering::Acquire);
@@ -174,8 +161,7 @@ mod thread {
         }
         let index = ALL.take()?;
         let token = ptr::without_provenance_mut(index + 1);
-        // This precedes the request for a report of the end, which may allocate and come here
-        // again.
+        // Before the request for a report of the end, which may allocate and come here again.
         HOLDERS[index].fetch_add(1, Ordering::Relaxed);
         set(index + 1);
         if !os::watch_this_thread(Exit::ThreadIndex, token) {
@@ -250,14 +236,12 @@ mod loom_tests {
     use loom::sync::Arc;
     use loom::thread;
 
-    /// Two indices with a magazine each, like those of a shared pool.
     struct Pool {
         indices: Indices<1>,
         magazines: [UnsafeCell<usize>; 2],
     }
 
     impl Pool {
-        /// The work of a thread: takes an index, takes and puts slots, and releases the index.
         fn work(&self) {
             let index = self.indices.take().expect("there are 64");
             self.magazines[index].with_mut(|slots| {
@@ -282,7 +266,6 @@ mod loom_tests {
             for other in others {
                 other.join().unwrap();
             }
-            // The end of the pool finds every slot.
             let found: usize = pool
                 .magazines
                 .iter()

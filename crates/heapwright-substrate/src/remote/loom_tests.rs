@@ -1,12 +1,9 @@
-//! The remote stack and the ownership under loom: every order of two or three
-//! threads, with every value that the memory model lets a load see.
+//! The remote stack and the ownership under loom: every order of two or three threads, with every
+//! value that the memory model lets a load see. `ci/loom.sh` removes the fences one by one and
+//! expects these tests to fail.
 //!
-//! Only these tests find a fence or an ordering that is too weak. On real machines the race takes a
-//! few nanoseconds, and x86-64 forbids most of its orders. `ci/loom.sh` removes the fences one by
-//! one and expects these tests to fail.
-//!
-//! loom checks more than the asserts. Links are loom's cells, so a block that two threads touch
-//! without an order between them is a failure, too.
+//! Links are loom's cells, so a block that two threads touch without an order between them is a
+//! failure, too.
 
 extern crate std;
 
@@ -17,11 +14,9 @@ use loom::thread;
 
 use super::*;
 
-/// The shared part of a cache, and the holder's own part.
 struct Owner {
     stack: RemoteStack,
     ownership: Ownership,
-    /// Drained blocks.
     home: AtomicUsize,
 }
 
@@ -33,7 +28,6 @@ fn owner() -> Arc<Owner> {
     })
 }
 
-/// A chain of `n` blocks.
 fn chain(n: usize) -> (*mut Block, *mut Block) {
     let tail = Box::into_raw(Box::new(Block { next: UnsafeCell::new(ptr::null_mut()) }));
     let mut head = tail;
@@ -43,14 +37,12 @@ fn chain(n: usize) -> (*mut Block, *mut Block) {
     (head, tail)
 }
 
-/// Pushes a chain of `n` blocks of 16 bytes.
 fn push(owner: &Owner, n: usize) {
     let (head, tail) = chain(n);
     // SAFETY: a linked chain that no other thread knows.
     unsafe { owner.stack.push(head, tail, n, 16 * n) };
 }
 
-/// Drains the stack. Only the holder of the ownership calls this.
 fn drain(owner: &Owner) {
     let (mut block, bound) = owner.stack.take();
     let mut found = 0;
@@ -69,7 +61,6 @@ fn drain(owner: &Owner) {
     owner.home.store(home + found, Ordering::Relaxed);
 }
 
-/// The end of a thread, and the drain on behalf of a dead thread.
 fn leave(owner: &Owner) {
     loop {
         drain(owner);
@@ -79,7 +70,6 @@ fn leave(owner: &Owner) {
     }
 }
 
-/// Frees `n` blocks of an owner that may have ended.
 fn free_late(owner: &Owner, n: usize) {
     push(owner, n);
     if owner.ownership.needs_drainer() && owner.ownership.try_claim() {

@@ -1,10 +1,7 @@
 //! Slabs against a model, for every class, on the fake operating system.
 //!
 //! The model knows whether each slot is untouched, out or returned. Slots that are out are full of
-//! a pattern. So their contents show a page that went back too early, or a slot handed out twice.
-//!
-//! Only these tests find a class whose slots straddle pages in a way that the purge did not expect.
-//! Only they find a bit that differs between the side bitmap and the record.
+//! a pattern, which shows a page that went back too early, or a slot handed out twice.
 
 extern crate std;
 
@@ -23,7 +20,6 @@ use crate::testing::{cases, sample, units};
 
 const PAGES: [usize; 3] = [4 << 10, 16 << 10, 64 << 10];
 
-/// An operation on a slab.
 #[derive(Clone, Debug)]
 enum Op {
     /// Carves up to this number of untouched slots.
@@ -52,7 +48,6 @@ enum State {
     Returned,
 }
 
-/// A slab, and the expected state of each slot.
 struct World {
     os: Fake,
     map: &'static AddressMap,
@@ -61,11 +56,9 @@ struct World {
     states: Vec<State>,
     /// Pages of `CARVE` bytes that were given back and not used since.
     purged: BTreeSet<usize>,
-    /// The time at which slots were last taken or put back.
     stamp: u32,
 }
 
-/// Whether all bytes are `byte`; under Miri, only some are compared.
 fn is_all(bytes: &[u8], byte: u8) -> bool {
     let step = if cfg!(miri) { bytes.len() / 4 + 1 } else { 1 };
     bytes.iter().step_by(step).chain(bytes.last()).all(|&b| b == byte)
@@ -96,8 +89,6 @@ impl World {
         size_class::size(self.class)
     }
 
-    /// Puts slots back in one visit. Returns for each slot whether the slab accepted it, and
-    /// whether to settle the slab.
     fn visit(&self, slots: &[usize]) -> (Vec<bool>, bool) {
         let way = WayBack::of(self.map, self.class, self.stamp);
         // SAFETY: the world's own slab, of this class.
@@ -106,8 +97,7 @@ impl World {
         (taken, visit.finish())
     }
 
-    /// Tries to put a slot back that is not out. The program would end there, so
-    /// the visit is not finished.
+    /// Puts a slot back that is not out. The program would end there, so the visit is not finished.
     fn is_refused(&self, slot: usize) -> bool {
         let way = WayBack::of(self.map, self.class, self.stamp);
         // SAFETY: the world's own slab, of this class.
@@ -127,11 +117,10 @@ impl World {
         (slot * 7 + self.class) as u8 | 1
     }
 
-    /// The bytes of a slot.
     fn bytes(&self, slot: usize) -> &'static mut [u8] {
         let at: *mut u8 = self.slab().slot(slot).cast();
-        // SAFETY: slots lie in a committed unit that only this world knows, and
-        // no two slices of a slot are used at once.
+        // SAFETY: slots lie in a committed unit of this world, and no two slices of a slot are used
+        // at once.
         unsafe { core::slice::from_raw_parts_mut(at, self.size()) }
     }
 
@@ -139,7 +128,6 @@ impl World {
         is_all(self.bytes(slot), self.byte(slot))
     }
 
-    /// Checks that a chain which came out of the slab has these slots, in this order.
     fn receive(&mut self, chain: Chain, expected: &[usize]) {
         let mut block = chain.head;
         for (at, &slot) in expected.iter().enumerate() {
@@ -168,7 +156,6 @@ impl World {
             return;
         };
         assert!(chain.count > 0 && chain.count <= untouched.len().min(most.max(1)));
-        // The slots do not pass the page in which the first of them ends.
         let end = (untouched[0] + chain.count) * self.size();
         let first_end = (untouched[0] + 1) * self.size();
         assert!(end <= first_end.next_multiple_of(CARVE), "carved beyond a page");
@@ -218,15 +205,12 @@ impl World {
         let page = self.os.page_size();
         let carved = self.count(State::Untouched);
         let end = (self.states.len() - carved) * self.size();
-        // Pages that hold no slot that is out, and began to be used.
         let idle = |at: usize| {
             let last = at + page - 1;
             let slots = at / self.size()..=(last / self.size()).min(self.states.len() - 1);
             at < end && slots.into_iter().all(|slot| self.states[slot] != State::Out)
         };
         let mut idle: Vec<usize> = (0..UNIT).step_by(page).filter(|&at| idle(at)).collect();
-        // If less than a page was returned, the purge does not look, even at the slab's end, where
-        // a page has fewer slots.
         if self.count(State::Returned) * self.size() < page {
             idle.clear();
         }
@@ -281,7 +265,6 @@ impl World {
         }
     }
 
-    /// The unit becomes another slab: nothing of the old slab may be left.
     fn finish(mut self) {
         self.slab().clear();
         self.class = (self.class + 13) % CLASSES;
@@ -323,8 +306,6 @@ fn every_class_keeps_account_of_every_slot() {
     }
 }
 
-/// Carves all slots, returns all but every `n`th, and purges: slots that are out stay, and all
-/// other pages go.
 #[test]
 #[cfg_attr(miri, ignore = "every class with every page size")]
 fn no_class_loses_what_is_out_when_pages_are_given_back() {
@@ -345,7 +326,6 @@ fn no_class_loses_what_is_out_when_pages_are_given_back() {
                 world.purge(false);
                 let kept = world.slots(State::Out);
                 assert_eq!(kept.len(), size_class::capacity(class) / keep_every);
-                // All slots can be taken again.
                 world.take(usize::MAX);
                 assert_eq!(world.count(State::Out), size_class::capacity(class));
                 world.check();
@@ -373,8 +353,7 @@ fn an_address_is_located_in_its_slot_or_behind_the_last() {
     unsafe { os.give_back() };
 }
 
-/// An owner that draws at random gets each slot once, wherever the draw begins. Pages that went
-/// back are in use again when one of their slots is drawn.
+/// Each slot is drawn once. Pages that went back are in use again when one of their slots is drawn.
 #[test]
 fn slots_are_drawn_once_in_every_class() {
     let step = if cfg!(miri) { CLASSES / 4 } else { 1 };
@@ -395,7 +374,6 @@ fn slots_are_drawn_once_in_every_class() {
         let mut out = BTreeSet::new();
         assert_eq!(draw(1, &mut out), 0, "none was opened");
         assert!(world.is_refused(0), "never out");
-        // Draws a few slots at a time, and asks for more than there are.
         while slab.has_untouched() {
             slab.open_slots(slab.carved() + 1 + capacity / 3);
             while draw(7, &mut out) > 0 {}
@@ -403,13 +381,11 @@ fn slots_are_drawn_once_in_every_class() {
         assert_eq!((slab.carved(), out.len(), slab.free()), (capacity, capacity, 0));
         slab.open_slots(usize::MAX);
         assert_eq!((slab.carved(), slab.free()), (capacity, 0), "opened beyond its end");
-        // Puts the slots back in another order, each once.
         for &slot in out.iter().rev() {
             assert_eq!(world.visit(&[slot, slot]).0, [true, false], "class {class}: {slot}");
         }
         assert!(world.is_refused(capacity), "beyond the end");
         assert!(slab.is_empty() && slab.free() == capacity);
-        // Drawn slots have their pages, which can go back again.
         let all = slab.purge(&world.os);
         out.clear();
         assert_eq!(draw(1, &mut out), 1);

@@ -1,8 +1,8 @@
 //! The futex mutex.
 //!
-//! A thread counts the locks that it holds or is about to take. A call of the heap that begins with
-//! a count above zero comes from a signal handler, which has interrupted another call of its
-//! thread. A wait for that call's locks would never end. See [`is_interrupted`].
+//! A thread counts the locks that it holds or is about to take. If a call of the heap begins with a
+//! count above zero, a signal handler has interrupted another call of its thread. It must not wait
+//! for that call's locks: see [`is_interrupted`].
 
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
@@ -10,8 +10,7 @@ use core::ops::{Deref, DerefMut};
 use super::atomic::{AtomicU32, AtomicUsize, Ordering};
 use crate::os;
 
-/// The thread that holds every lock across a fork, or 0. Fork handlers of other libraries run in
-/// that thread meanwhile, and they may allocate.
+/// The thread that holds every lock across a fork, or 0. Other fork handlers may allocate in it.
 static HOLDER_OF_ALL: AtomicUsize = AtomicUsize::new(0);
 
 /// Notes that the calling thread holds every lock, so that it does not wait for its own locks.
@@ -33,20 +32,18 @@ pub fn holds_all() -> bool {
 
 /// Whether the caller, which begins an operation, is a signal handler that has interrupted another
 /// operation of its thread. Then it must not wait for a lock. (A thread in a fork handler has all
-/// locks, and need not wait for any.)
+/// locks.)
 #[inline]
 pub fn is_interrupted() -> bool {
     os::tls::locks() != 0 && !holds_all()
 }
 
-/// Counts a lock that the thread is about to take.
 #[inline]
 fn begin() {
     os::tls::set_locks(os::tls::locks() + 1);
 }
 
-/// Ends the count of a lock that was released or not available. (A forked child may release a lock
-/// that another thread held.)
+/// A forked child may release a lock that another thread held.
 #[inline]
 fn end() {
     os::tls::set_locks(os::tls::locks().saturating_sub(1));
@@ -56,7 +53,6 @@ const FREE: u32 = 0;
 const HELD: u32 = 1;
 const CONTENDED: u32 = 2;
 
-/// The tries of a waiter before it sleeps.
 const SPINS: u32 = 60;
 
 /// A mutual-exclusion lock around `T`.
@@ -65,8 +61,7 @@ pub struct Lock<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the lock hands out one exclusive reference at a time, so sharing it moves `T` between
-// threads and never shares it.
+// SAFETY: the lock hands out one exclusive reference at a time.
 unsafe impl<T: Send> Sync for Lock<T> {}
 // SAFETY: the owner of the lock owns the value.
 unsafe impl<T: Send> Send for Lock<T> {}
@@ -99,8 +94,7 @@ impl<T> Lock<T> {
         Some(Guard { lock: self, gives_back: true })
     }
 
-    /// Takes the lock if it is free within 200 milliseconds, for a caller that may have interrupted
-    /// the lock's holder.
+    /// [`Lock::lock_within`] 200 ms, for a caller that may have interrupted the lock's holder.
     pub fn lock_soon(&self) -> Option<Guard<'_, T>> {
         self.lock_within(200)
     }
@@ -119,9 +113,8 @@ impl<T> Lock<T> {
         }
     }
 
-    /// Takes the lock without a guard, for `fork` handlers: they take the lock before the fork and
-    /// release it after the fork, on both sides. False: the thread holds it already, and must not
-    /// release it.
+    /// Takes the lock without a guard, for `fork` handlers, which release it after the fork on both
+    /// sides. False: the thread holds it already, and must not release it.
     pub fn acquire(&self) -> bool {
         begin();
         let acquired = self.try_acquire() || self.acquire_contended();
@@ -156,8 +149,8 @@ impl<T> Lock<T> {
     ///
     /// # Safety
     ///
-    /// The caller holds the lock (through [`Lock::acquire`], not a guard), or
-    /// is the only thread of a process that was forked while it was held.
+    /// The caller holds the lock through [`Lock::acquire`], or is the only thread of a process that
+    /// was forked while it was held.
     pub unsafe fn release(&self) {
         if self.state.swap(FREE, Ordering::Release) == CONTENDED {
             os::futex_wake_one(&self.state);
@@ -177,8 +170,7 @@ impl<T> Deref for Guard<'_, T> {
 
 impl<T> DerefMut for Guard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: a guard exists only while the lock is held by this thread,
-        // and `&mut self` makes this the only reference through it.
+        // SAFETY: this thread holds the lock, and `&mut self` makes this the only reference.
         unsafe { &mut *self.lock.value.get() }
     }
 }
@@ -248,7 +240,6 @@ mod tests {
         *lock.lock() += 1;
         assert!(!lock.acquire(), "a second time, and nothing to give back");
         std::thread::scope(|scope| {
-            // Other threads cannot take the lock.
             scope.spawn(|| assert!(lock.try_lock().is_none()));
         });
         hold_all_no_more();

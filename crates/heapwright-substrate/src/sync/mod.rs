@@ -1,10 +1,8 @@
 //! Synchronisation: the one source of atomics and locks.
 //!
-//! All modules above import their atomics from here. So under `--cfg loom` the lock-free parts run
-//! on loom's model of memory instead of the machine's. [`Lock`] is a three-state futex mutex
-//! (Drepper, "Futexes are tricky", mutex 3): without contention, locking and unlocking are one
-//! atomic exchange each, without a system call. Unlike the locks of `std` and `parking_lot`, it
-//! neither allocates nor poisons.
+//! Under `--cfg loom` the lock-free parts run on loom's model of memory. [`Lock`] is a three-state
+//! futex mutex (Drepper, "Futexes are tricky", mutex 3). Unlike the locks of `std` and
+//! `parking_lot`, it neither allocates nor poisons.
 //!
 //! ```text
 //! state: 0 free --lock--> 1 held --another waits--> 2 held, waiters
@@ -27,8 +25,7 @@ pub use modelled::{Guard, Lock, futex_wait, futex_wake_all};
 #[cfg(not(loom))]
 pub use owner_lock::{OwnerLock, Owning, QuickOwning, Visit, prepare as prepare_owner_locks};
 
-/// Subtracts one from a count of things that are left, with relaxed order. Returns the count
-/// before. `None`: none is left.
+/// Subtracts one from a count, with relaxed order. Returns the count before. `None`: none is left.
 #[inline]
 pub fn take_one(left: &atomic::AtomicU32) -> Option<u32> {
     use atomic::Ordering::Relaxed;

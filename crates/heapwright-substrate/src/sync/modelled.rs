@@ -5,8 +5,7 @@
 //!   futex    | word, thread | word, thread | ..   sleepers; a wake removes those of a word
 //! ```
 //!
-//! Only a wake ends a sleep. (Most real sleeps also end after a while.) So if the code forgets a
-//! wake, loom reports that all threads sleep.
+//! Only a wake ends a sleep. So if the code forgets a wake, loom reports that all threads sleep.
 
 extern crate std;
 
@@ -41,7 +40,6 @@ impl<T> Lock<T> {
     }
 }
 
-/// The sleepers: the word and the thread of each.
 struct Sleepers {
     list: Lock<Vec<(usize, ThreadId)>>,
     woken: Condvar,
@@ -56,8 +54,7 @@ fn place(word: &AtomicU32) -> usize {
     core::ptr::from_ref(word).addr()
 }
 
-/// Sleeps until the word is woken, if it still has the expected value. (The kernel, too, reads the
-/// word under a lock of its own.)
+/// Sleeps until the word is woken, if it still has the expected value.
 pub fn futex_wait(word: &AtomicU32, expected: u32) {
     let me = (place(word), thread::current().id());
     let mut list = SLEEPERS.list.lock();

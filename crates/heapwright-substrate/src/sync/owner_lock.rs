@@ -7,45 +7,41 @@
 //!                                                           yes: wait, or give up
 //! ```
 //!
-//! The owner is one thread, which takes the lock often; visitors come a few times a second. Each
-//! side needs a fence between its store and its load (Dekker's algorithm). The visitor alone pays
-//! for both: `membarrier` runs a fence in every thread of the process, so the owner's fence only
-//! stops the compiler. If the kernel has no `membarrier`, a lock counts as visited for ever, so
-//! that the owner takes the inner lock, too. (Dice, Huang, Yang: "Asymmetric Dekker
-//! synchronization", 2001; biased locks and asymmetric fences since.)
+//! The owner is one thread, which takes the lock often; visitors are rare. Each side needs a fence
+//! between its store and its load (Dekker's algorithm). The visitor pays for both: `membarrier`
+//! runs a fence in every thread of the process, so the owner's fence only stops the compiler.
+//! Without `membarrier` a lock counts as visited for ever, so the owner takes the inner lock, too.
+//! (Dice, Huang, Yang: "Asymmetric Dekker synchronization", 2001; biased locks and asymmetric
+//! fences since.)
 //!
 //! The inner lock alone excludes all threads but an owner who is in. It also locks an object
-//! without an owner: an object that many threads use, or that passes from thread to thread.
+//! without an owner. Called by `cache` and `heap`.
 //!
 //! Invariants: only the holder of the inner lock changes `is_visited`, unless no other thread knows
 //! the lock. Only the owner sets `is_in`. Owner and visitor each work only after they have found
 //! the other's flag unset, so only one of them works.
-//!
-//! Called by `cache` and `heap`.
 
 use super::atomic::{AtomicBool, Ordering, fence};
 use super::{Guard, Lock};
 
-/// The lock of an object with one owner and rare visitors. Zero is a free lock.
-/// [`OwnerLock::begin`] is called before the lock has an owner.
+/// A lock with one owner and rare visitors. Zero is free; [`OwnerLock::begin`] readies it.
 pub struct OwnerLock {
     is_in: AtomicBool,
     is_visited: AtomicBool,
     inner: Lock<()>,
 }
 
-/// The number of times that a waiting visitor reads whether the owner is still in.
 #[cfg(not(loom))]
 const PATIENCE: usize = 1000;
 
 /// The owner is in.
 pub struct Owning<'a> {
     lock: &'a OwnerLock,
-    /// The inner lock, if a visitor was in and the owner had to wait.
+    /// If a visitor was in and the owner had to wait.
     waited: Option<Guard<'a, ()>>,
 }
 
-/// The owner is in, and did not wait. A guard for short paths: its drop is one store.
+/// The owner is in, and did not wait. The drop of this guard is one store.
 pub struct QuickOwning<'a>(&'a OwnerLock);
 
 /// A visitor is in.
@@ -123,14 +119,13 @@ impl OwnerLock {
         None
     }
 
-    /// Shows the visitor to the owner until the result is dropped.
     fn announce<'a>(&'a self, inner: Guard<'a, ()>) -> Option<Visit<'a>> {
         self.is_visited.store(true, Ordering::Relaxed);
         let visit = Visit { lock: self, _inner: inner };
         heavy().then_some(visit)
     }
 
-    /// Whether the owner is not in. Acquires the owner's writes.
+    /// Acquires the owner's writes.
     fn has_left(&self) -> bool {
         !self.is_in.load(Ordering::Acquire)
     }
@@ -202,7 +197,7 @@ impl Drop for Visit<'_> {
     }
 }
 
-/// Whether visitors run the fence in all threads. Set before the first lock is used.
+/// Set before the first lock is used.
 #[cfg(not(loom))]
 static VISITORS_FENCE: AtomicBool = AtomicBool::new(false);
 
@@ -212,7 +207,6 @@ pub fn prepare() {
     VISITORS_FENCE.store(crate::os::register_barrier(), Ordering::Relaxed);
 }
 
-/// Whether owners must take the inner lock, because visitors cannot run a fence in all threads.
 fn is_always_visited() -> bool {
     #[cfg(not(loom))]
     return !VISITORS_FENCE.load(Ordering::Relaxed);
@@ -220,7 +214,6 @@ fn is_always_visited() -> bool {
     false
 }
 
-/// The owner's fence.
 #[inline(always)]
 fn light() {
     #[cfg(not(loom))]
@@ -229,7 +222,6 @@ fn light() {
     fence(Ordering::SeqCst);
 }
 
-/// The visitor's fence. False: the kernel refuses it.
 fn heavy() -> bool {
     #[cfg(not(loom))]
     if VISITORS_FENCE.load(Ordering::Relaxed) {

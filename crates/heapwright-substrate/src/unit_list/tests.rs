@@ -1,5 +1,5 @@
-//! Lists of units against a model: a double-ended queue. A unit is in two lists at once, so the
-//! tests see a write to the links of the wrong list.
+//! Lists of units against a double-ended queue. A unit is in two lists at once, so the tests see a
+//! write to the links of the wrong list.
 
 extern crate std;
 
@@ -10,7 +10,6 @@ use proptest::sample::Index;
 
 use super::*;
 use crate::testing::{cases, units};
-/// An operation on a list of units.
 #[derive(Clone, Debug)]
 enum ListOp {
     Push,
@@ -35,7 +34,6 @@ proptest! {
     ) {
         let (os, map, first) = units(4096, 61);
         let list: UnitList<BySize> = UnitList::new();
-        // The same units in another list, through their other links.
         let other: UnitList<ByOwner> = UnitList::new();
         let mut model = VecDeque::new();
         for (unit, op) in (first..).zip(&ops) {

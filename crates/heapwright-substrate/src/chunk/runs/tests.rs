@@ -1,5 +1,3 @@
-//! The index of free runs: its bins' arithmetic, and a look inside for the tests of the chunk.
-
 extern crate std;
 
 use std::vec::Vec;
@@ -7,10 +5,7 @@ use std::vec::Vec;
 use super::*;
 
 impl RunIndex {
-    /// All runs, as first unit and length, in the order of their bins.
-    ///
-    /// Asserts that each is in the bin of its length, and that the bitmap of
-    /// bins says which are not empty.
+    /// Asserts that each run is in the bin of its length, and that the bitmap is right.
     pub(crate) fn all(&self) -> Vec<(usize, usize)> {
         let mut found = Vec::new();
         for (number, bin) in self.bins.iter().enumerate() {
@@ -26,8 +21,7 @@ impl RunIndex {
         found
     }
 
-    /// Whether [`RunIndex::find`] always finds a run of `length` units for a request of `units`. It
-    /// may miss a run that shares a bin with the request.
+    /// `find` may miss a run that shares a bin with the request.
     pub(crate) fn must_find(units: usize, length: usize) -> bool {
         length == units && units <= EXACT || bin_of(length) > bin_of(units)
     }

@@ -11,8 +11,7 @@ use super::super::*;
 use super::world::*;
 use crate::os::fake::Fake;
 
-/// A chunk in which runs of one unit were taken, at units 1 to `count`. Every second one stays
-/// taken, so the others do not merge when they are given back.
+/// Units 1 to `count`; every second stays taken, so the others do not merge.
 fn chunk_of_singles(count: usize) -> (Fake, Chunk<Fake>, MutexGuard<'static, ()>) {
     let alone = alone();
     let os = Fake::new(4096, 1 << 30, None);
@@ -26,7 +25,6 @@ fn chunk_of_singles(count: usize) -> (Fake, Chunk<Fake>, MutexGuard<'static, ()>
     (os, chunk, alone)
 }
 
-/// Purges the expired runs. Returns the number of purged units.
 fn purge_expired_at(chunk: &mut Chunk<Fake>, now: u32, delay: i32) -> usize {
     let mut purged = 0;
     while let Some(run) = chunk.expire(now, delay) {
@@ -51,7 +49,7 @@ fn what_nobody_needed_for_a_delay_goes_back_and_no_more() {
     assert_eq!(purged(&mut chunk, 1250..=1500), 30);
     busy.iter().for_each(|&unit| chunk.give(unit, 1, 1500));
     assert_eq!(chunk.dirty.units(), 70);
-    // No run is needed: all runs go at the end of the first part after the delay.
+    // No run is needed: all go at the end of the first part after the delay.
     assert_eq!(purged(&mut chunk, 1750..=2500), 0);
     assert_eq!(purged(&mut chunk, 2750..=2750), 70);
     assert_eq!(purged(&mut chunk, 3000..=9000), 0);
@@ -64,15 +62,14 @@ fn a_heap_that_grows_gives_back_what_it_cannot_use() {
     let (os, mut chunk, _alone) = chunk_of_singles(2000);
     (2..=2000).step_by(2).for_each(|unit| chunk.give(unit, 1, 0));
     let many = 1000 - FEW - chunk.taken / 4;
-    // No dirty run is long enough, so the heap grows.
     let short = LONG - 1;
     assert!(chunk.take(short, Want::Any).unwrap().zero);
     assert_eq!(purge_expired_at(&mut chunk, 1, 1000), short);
     (0..1000 / short).for_each(|_| assert!(chunk.take(short, Want::Any).unwrap().zero));
     let purged = purge_expired_at(&mut chunk, 1, 1000);
     assert!(0 < purged && purged + short <= many, "{purged} of {many}");
-    // A long run among others makes no units due while less than twice the units in use are in
-    // memory. A run longer than all others makes as many units due as it adds, less a few.
+    // A long run makes no units due while less than twice the units in use are in memory, unless it
+    // is longer than all others.
     for (units, is_paid) in [(100, false), (3000, true)] {
         let (dirty, others) = (chunk.dirty.units(), chunk.taken);
         assert!(take_paid(&mut chunk, units, Want::Any).zero);
@@ -83,8 +80,6 @@ fn a_heap_that_grows_gives_back_what_it_cannot_use() {
     unsafe { os.give_back() };
 }
 
-/// Gives the owed units back, as `process` does for a long run. Each detached run is short: its
-/// pages are in memory, but no other thread sees it.
 fn pay(chunk: &mut Chunk<Fake>) {
     while let Some(run) = chunk.expire_owed() {
         assert!(run.1 <= HUGE);
@@ -93,7 +88,6 @@ fn pay(chunk: &mut Chunk<Fake>) {
     }
 }
 
-/// Takes a run, and gives back the units that are owed for it.
 fn take_paid(chunk: &mut Chunk<Fake>, units: usize, want: Want) -> Run {
     let run = chunk.take(units, want).unwrap();
     chunk.map.set_entries(run.unit, units, Entry::LARGE_HEAD);
@@ -103,7 +97,6 @@ fn take_paid(chunk: &mut Chunk<Fake>, units: usize, want: Want) -> Run {
 
 #[test]
 fn a_buffer_that_grows_is_in_memory_once() {
-    // Once without, and once with a small run that stays behind each buffer.
     for stays in [false, true] {
         let (os, mut chunk, _alone) = chunk_of_singles(1);
         for units in (10 * LONG..=40 * LONG).step_by(2 * LONG) {
@@ -118,7 +111,6 @@ fn a_buffer_that_grows_is_in_memory_once() {
             }
             chunk.give(run.unit, units, 0);
         }
-        // Later bursts of the same or a shorter length use the same pages.
         for units in [40 * LONG, 40 * LONG, 25 * LONG] {
             let run = take_paid(&mut chunk, units, Want::Any);
             assert!(!run.zero && chunk.owed == 0);
@@ -140,17 +132,13 @@ fn a_long_run_is_put_together_of_what_lies_side_by_side() {
     chunk.give_unused(long + 50, 10);
     chunk.give(long + 60, 15, 0);
     let free = |chunk: &Chunk<Fake>| (chunk.dirty.units(), chunk.clean.units());
-    // First, the longest dirty run and the runs behind it are long enough. Then the runs before it
-    // are needed, too.
     for (units, from, left) in [(50, 20, (5, 20)), (70, 5, (0, 5))] {
         let run = take_paid(&mut chunk, units, Want::Any);
         assert_eq!((run.unit, run.zero, free(&chunk)), (long + from, false, left));
         chunk.give(run.unit, units, 0);
     }
-    // All free runs together are too short.
     let run = take_paid(&mut chunk, 76, Want::Any);
     assert!(run.zero && run.unit > long + 75);
-    // A block grows into a clean and a dirty run.
     let dirty = chunk.dirty.units();
     assert_eq!(chunk.extend(long - 1, 1, 10), Some(false));
     assert_eq!(dirty - chunk.dirty.units(), 5);
@@ -182,7 +170,6 @@ fn dense_regions_are_aligned_and_lose_nothing() {
     let pad = first.unit - before;
     assert_eq!(chunk.window.frontier(), first.unit + region);
     assert_eq!((chunk.clean.units(), chunk.dirty.units()), (pad, 0));
-    // Other requests get the padding first, and nothing of the region.
     for _ in 0..=pad {
         let other = chunk.take(1, Want::Any).unwrap();
         assert!(other.unit < first.unit || other.unit >= first.unit + region);
@@ -191,7 +178,6 @@ fn dense_regions_are_aligned_and_lose_nothing() {
         let next = chunk.take(1, Want::Dense).unwrap();
         assert_eq!((next.unit, next.zero, next.dense), (unit, true, false));
     }
-    // Units that are not taken for two delays wait with the dirty ones.
     let delay = 10_u32;
     for now in [delay, 2 * delay] {
         assert_eq!((chunk.dirty.units(), chunk.waiting()), (0, dense::HUGE / 2));
@@ -199,11 +185,9 @@ fn dense_regions_are_aligned_and_lose_nothing() {
     }
     assert_eq!((chunk.dirty.units(), chunk.waiting()), (dense::HUGE / 2, dense::HUGE / 2));
     assert!(chunk.expire(4 * delay, delay.cast_signed()).is_none_or(|(_, units)| units > 0));
-    // The unopened part belongs to no class, and serves requests if nothing else does.
     let clean = chunk.clean.units();
     chunk.end_region(0);
     assert_eq!(chunk.clean.units() - clean, region - dense::HUGE);
-    // The next region uses clean units, if there are enough in a row.
     let long = chunk.take(4 * dense::HUGE, Want::Any).unwrap();
     chunk.give_unused(long.unit, 4 * dense::HUGE);
     let (frontier, clean) = (chunk.window.frontier(), chunk.clean.units());
@@ -219,13 +203,11 @@ fn dense_regions_are_aligned_and_lose_nothing() {
 fn dense_regions_do_not_walk_on_while_clean_memory_waits() {
     let (os, mut chunk, _alone) = chunk_of_singles(4 * dense::MANY);
     chunk.huge_pages = true;
-    // Runs of two units are given back, until more units are clean than in use.
     (2..=4 * dense::MANY - 2).step_by(3).for_each(|unit| chunk.give_unused(unit, 2));
     assert!(chunk.clean.units() > chunk.taken);
     let frontier = chunk.window.frontier();
     let run = chunk.take(1, Want::Dense).unwrap();
     assert!(run.zero && !run.dense && chunk.window.frontier() == frontier);
-    // As many clean units as are in use may wait.
     while chunk.clean.units() > chunk.taken {
         assert!(!chunk.take(1, Want::Dense).unwrap().dense);
     }

@@ -1,6 +1,3 @@
-//! The window: its opening, the effect of a limit of address space, foreign mappings in it, and
-//! requests at its end.
-
 extern crate std;
 
 use std::boxed::Box;
@@ -18,7 +15,6 @@ fn a_window_that_does_not_fit_is_halved_until_it_does() {
     let map: &'static AddressMap = Box::leak(Box::new(AddressMap::new()));
     let mut chunk = Chunk::closed(os, map);
     assert!(chunk.open(1 << 30));
-    // On systems with an adjacent table, 64 MiB of the room are the distance to the table.
     let expected = if os::TABLE_ADJACENT { 4 * MIB } else { crate::os::MAX_WINDOW.min(64 * MIB) };
     assert_eq!(chunk.window.span_bytes(), expected);
     // SAFETY: nothing was taken.
@@ -29,7 +25,6 @@ fn a_window_that_does_not_fit_is_halved_until_it_does() {
 fn an_opening_that_fails_leaves_nothing_reserved() {
     for space in [Space::Generous, Space::Piecewise] {
         let mut world = World::closed(space, PAGES[0]);
-        // Only the first reservation succeeds.
         world.os.refuse_after(1);
         assert!(!world.chunk.open(WINDOW));
         assert_eq!(world.os.reserved_bytes(), 0);
@@ -62,7 +57,6 @@ fn what_is_free_is_left_to_others_where_address_space_is_limited() {
         world.take(1, false).expect("half of the limit");
     });
     let full = world.os.reserved_bytes();
-    // Gives back every second run, so that nothing merges.
     (0..count / 2).for_each(|which| world.give(which, 0));
     world.check();
     let free = world.chunk.dirty.units() + world.chunk.clean.units();
@@ -80,7 +74,6 @@ fn what_is_free_is_left_to_others_where_address_space_is_limited() {
 #[cfg_attr(miri, ignore = "the portable back end cannot reserve at an address")]
 fn a_lowered_limit_leaves_what_is_reserved_in_the_span() {
     let mut world = World::open(Space::Piecewise, PAGES[0]);
-    // More is reserved than committed, and the limit falls far below both.
     world.take(4 * window::PIECE + 4, false).unwrap();
     world.give_up(1);
     while world.take(1, false).is_some() {}
@@ -97,7 +90,7 @@ fn where_no_mapping_can_be_split_the_pages_go_back_and_nothing_is_absent_or_cut(
         world.take(window::PIECE / 4, false).unwrap();
     }
     world.os.keep_whole(true);
-    // The other two blocks are in use to the last byte, because one of them may end a mapping.
+    // One of the other two blocks may end a mapping, so they are in use to the last byte.
     for (which, run) in world.taken.iter().enumerate() {
         let used = if which == 1 { PAGES[0] } else { run.units * UNIT };
         world.map.record(run.unit).usable.store(used, Ordering::Relaxed);
@@ -110,7 +103,6 @@ fn where_no_mapping_can_be_split_the_pages_go_back_and_nothing_is_absent_or_cut(
     assert_eq!((world.os.reserved_bytes(), world.chunk.absent.units()), (before, 0));
     assert!(world.chunk.clean.units() >= window::PIECE / 4 && world.chunk.dirty.units() == 0);
     world.check();
-    // Once mappings can be split again, all free runs go.
     world.os.keep_whole(false);
     world.chunk.purge_all(0);
     assert!(world.os.reserved_bytes() < before && world.chunk.clean.units() == 0);
@@ -131,7 +123,6 @@ fn a_block_that_was_cut_is_whole_again_or_free() {
         let record = world.map.record(unit);
         record.usable.store(used, Ordering::Relaxed);
         let at = world.map.address_of(unit).addr();
-        // The other blocks are in use to the last byte, and stay as they are.
         for other in [0, 2] {
             let run = world.taken[other];
             world.map.record(run.unit).usable.store(run.units * UNIT, Ordering::Relaxed);
@@ -151,7 +142,6 @@ fn a_block_that_was_cut_is_whole_again_or_free() {
             world.fill(unit + 1, 3);
         } else {
             let whole = world.chunk.settle_tail(unit, units, keep);
-            // Only a part of the second unit is mapped.
             assert_eq!(whole, if keep == 0 && refused { 1 } else { 2 });
             assert_eq!(large_block::usable(record), used);
             world.fill(unit + 1, if keep < 2 && !refused { 1 } else { 0 });
@@ -162,7 +152,6 @@ fn a_block_that_was_cut_is_whole_again_or_free() {
             world.os.refuse_nothing();
             world.refusing = false;
             if keep == 2 {
-                // The cut stays with the kept units.
                 record.units.store(2, Ordering::Relaxed);
                 assert!(!world.os.is_reserved(at + used) && world.chunk.mend_tail(unit));
                 world.fill(unit + 1, 1);
@@ -194,7 +183,6 @@ fn what_others_map_into_the_range_is_stepped_over_and_stays_theirs() {
     let run = world.take(100, true).expect("there is room behind the hole");
     assert!(run.unit >= hole + 10 && run.zero);
     world.check();
-    // The room left in the first piece is handed out, too.
     let left = world.take(hole - 1, true).expect("the rest of the first piece");
     assert_eq!((left.unit, left.zero), (1, true));
     for unit in hole..hole + 10 {

@@ -17,15 +17,12 @@ use crate::os::fake::Fake;
 use crate::unit_record::Record;
 
 pub(super) const MIB: usize = 1 << 20;
-/// Bytes of a window here: enough for several pieces and for bins of ranges.
 pub(super) const WINDOW: usize = if cfg!(miri) { 4 * MIB } else { 16 * MIB };
-/// Page sizes. Under Miri only large ones: the fake counts every page.
+/// Under Miri only large pages: the fake counts every page.
 pub(super) const PAGES: [usize; 3] =
     if cfg!(miri) { [64 << 10; 3] } else { [4 << 10, 16 << 10, 64 << 10] };
-/// The bytes of contents for which one mark stands.
 pub(super) const MARKED: usize = if cfg!(miri) { UNIT } else { 4096 };
 
-/// The kind of window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Space {
     /// Reserved all at once.
@@ -34,7 +31,6 @@ pub(super) enum Space {
     Piecewise,
 }
 
-/// An operation on the chunk.
 #[derive(Clone, Debug)]
 pub(super) enum Op {
     /// Takes a run; `hard`: purges and tries again, as `chunk::take` does.
@@ -96,15 +92,13 @@ impl Taken {
     }
 }
 
-/// Lets one test at a time open a window. If addresses are few, piecewise windows lie close
-/// together (see `os::fake`), and another test's new mapping may be in the way.
+/// Piecewise windows may lie close together (see `os::fake`), so one test at a time opens one.
 pub(super) static ALONE: Mutex<()> = Mutex::new(());
 
 pub(super) fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A chunk and its model.
 pub(super) struct World {
     _alone: MutexGuard<'static, ()>,
     pub(super) os: Fake,
@@ -114,14 +108,11 @@ pub(super) struct World {
     pub(super) taken: Vec<Taken>,
     pub(super) detached: Vec<(usize, usize)>,
     pub(super) foreign: Vec<(*mut u8, usize)>,
-    /// The time when each unit was last given back.
     pub(super) given_at: Vec<u32>,
     pub(super) now: u32,
-    /// Calls may be refused, so only consistency is checked.
     pub(super) refusing: bool,
 }
 
-/// Words that represent a run's contents: the first and the last of each page.
 pub(super) fn marks(
     map: &AddressMap,
     unit: usize,
@@ -189,8 +180,6 @@ impl World {
         marks(self.map, unit, units).all(|word| unsafe { word.read() } == !word.addr())
     }
 
-    /// Notes units that the chunk gave out. They were free, are ours alone, and read as zero if the
-    /// chunk said so.
     pub(super) fn receive(&self, unit: usize, units: usize, zero: bool) {
         assert!(unit > 0 && unit + units <= self.frontier());
         assert!((unit..unit + units).all(|at| self.kind(at) == Kind::Free));
@@ -235,7 +224,6 @@ impl World {
 
     pub(super) fn extend(&mut self, which: usize, more: usize) {
         let run = self.taken[which];
-        // The extension may use the free run behind it, if nothing is refused.
         let free = |runs: Vec<(usize, usize)>| {
             runs.into_iter().find(|&(unit, _)| unit == run.end()).map_or(0, |(_, units)| units)
         };
@@ -296,7 +284,6 @@ impl World {
         let left = self.chunk.dirty.units() + self.chunk.clean.units();
         assert_eq!(left < free, retracted);
         assert!(left == 0 || self.refusing || !self.chunk.window.is_generous());
-        // A run that the system has not taken counts as given back just now.
         for (unit, units) in self.chunk.dirty.all() {
             let stamp = self.map.record(unit).stamp.load(Ordering::Relaxed);
             self.given_at[unit..unit + units].fill(stamp);
@@ -307,7 +294,6 @@ impl World {
         self.chunk.become_piecewise(|window| window.set_limit(most * UNIT));
         if os::TABLE_ADJACENT && self.space == Space::Generous {
             self.space = Space::Piecewise;
-            // Only room in the side tables is reserved and not writable.
             let committed = self.chunk.window.committed_bytes();
             let units = most.next_power_of_two().max(committed / UNIT);
             let sides = units * (size_of::<Record>() + SIDE_BITMAP + size_of::<u32>());
@@ -358,7 +344,6 @@ impl World {
         self.check();
     }
 
-    /// Maps foreign memory into the window's range, if the place is free.
     pub(super) fn map_foreign(&mut self, unit: usize, units: usize) -> *mut u8 {
         let at = System.reserve_at(self.map.address_of(unit).addr(), units * UNIT);
         if !at.is_null() {
@@ -417,7 +402,6 @@ impl World {
             let apart = runs.windows(2).all(|pair| pair[0].0 + pair[0].1 < pair[1].0);
             assert!(apart, "neighbours that were not merged: {runs:?}");
         }
-        // Units without a place are foreign, and were never ours.
         for unit in (0..frontier).filter(|&unit| !placed[unit]) {
             assert_eq!(self.kind(unit), Kind::Foreign, "unit {unit} is lost");
             let reserved = self.os.is_reserved(self.map.address_of(unit).addr());
@@ -430,7 +414,6 @@ impl World {
         self.check_queue(dirty);
     }
 
-    /// All dirty runs are in the queue, the oldest last. No run is younger than any of its units.
     pub(super) fn check_queue(&self, dirty: Vec<(usize, usize)>) {
         let stamp = |unit: usize| self.map.record(unit).stamp.load(Ordering::Relaxed);
         let mut queue = Vec::new();
@@ -454,8 +437,6 @@ impl World {
         }
     }
 
-    /// Gives everything back: all runs merge, all units read as zero, and `take` gets them all
-    /// again in one piece (a piece between foreign mappings).
     pub(super) fn finish(mut self) {
         self.os.refuse_nothing();
         self.refusing = false;
@@ -470,7 +451,6 @@ impl World {
             self.retract();
         }
         self.check();
-        // If address space is limited, none is left.
         let mut clean = self.chunk.clean.all();
         assert!(clean.is_empty() || !self.chunk.window.is_limited());
         clean.extend(self.chunk.absent.all());
@@ -480,13 +460,12 @@ impl World {
         assert!(clean.len() <= pieces, "free runs that did not merge: {clean:?}");
         let units = clean.iter().map(|run| run.1).sum::<usize>();
         assert_eq!(units, self.frontier() - 1 - foreign.count());
-        // A foreign mapping may lie in an absent run, which comes back only when the mapping is
-        // gone.
+        // A foreign mapping may lie in an absent run, which comes back only without the mapping.
         for &(at, size) in &self.foreign {
             // SAFETY: the test mapped it, and only the test knows of it.
             unsafe { System.release(at, size) };
         }
-        // The lengths alone count: of two pieces of one length `take` may find either.
+        // Of two pieces of one length `take` may find either.
         let absent = self.chunk.absent.units() > 0;
         assert!(absent || clean.iter().all(|&(unit, units)| self.is_zero(unit, units)));
         for &(_, units) in clean.iter().rev() {

@@ -1,17 +1,14 @@
 //! System calls without cancellation points (on files, and sleep), and calls that a sandbox may
 //! forbid.
 //!
-//! POSIX lists the cancellation points, among them `open`, `read`, `write`, `close`, `nanosleep`
-//! and `waitpid`. `malloc` and `free` must not be cancellation points. They may write a message or
-//! read a file under /proc. A thread that was cancelled there would end with heapwright's locks
-//! held. The C library's wrappers are cancellation points; its `syscall` is not.
+//! A thread that was cancelled inside `malloc` or `free` would end with heapwright's locks held.
+//! The C library's wrappers are cancellation points; its `syscall` is not.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::ptr;
 
 use crate::os::{Sandbox, is_filtered, is_in_sandbox, sandbox};
 
-/// Returns `is_left`: whether a call is permitted. If not, sets errno as the kernel would.
 fn may(is_left: bool) -> bool {
     if !is_left {
         super::set_errno(libc::EPERM);
@@ -19,7 +16,6 @@ fn may(is_left: bool) -> bool {
     is_left
 }
 
-/// Whether the sandbox permits calls about memory.
 fn may_map() -> bool {
     may(sandbox() != Sandbox::Strict)
 }
@@ -83,7 +79,6 @@ pub(super) unsafe fn mremap(
     unsafe { libc::mremap(at, size, new, flags, to) }
 }
 
-/// Returns the descriptor; below 0 if the file cannot be opened.
 pub(super) fn open(path: &CStr, flags: c_int, mode: libc::mode_t) -> c_int {
     if !may(!is_filtered()) {
         return -1;
@@ -92,18 +87,15 @@ pub(super) fn open(path: &CStr, flags: c_int, mode: libc::mode_t) -> c_int {
     unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, mode) as c_int }
 }
 
-/// Returns the number of bytes read; below 0 with errno.
 pub(super) fn read(file: c_int, buffer: &mut [u8]) -> isize {
     // SAFETY: the pointer and the length are the buffer's.
     unsafe { libc::syscall(libc::SYS_read, file, buffer.as_mut_ptr(), buffer.len()) as isize }
 }
 
-/// Returns the number of bytes written; below 0 with errno. Raises no signal in the program.
-///
-/// A write to a pipe without a reader raises SIGPIPE. A write beyond the limit on file sizes raises
-/// SIGXFSZ. A write to another job's terminal raises SIGTTOU. These signals are blocked during the
-/// write. A signal that the write raised is removed; a signal that was pending before stays. In a
-/// sandbox `write` may be the only call that is allowed.
+/// Returns the number of bytes written; below 0 with errno. Raises no signal in the program:
+/// SIGPIPE (a pipe without a reader), SIGXFSZ (the limit on file sizes) and SIGTTOU (another job's
+/// terminal) are blocked. A signal that the write raised is removed; a signal that was pending
+/// before stays. In a sandbox `write` may be the only call that is allowed.
 pub(super) fn write(file: c_int, bytes: &[u8]) -> isize {
     // SAFETY: the kernel reads the slice.
     let write =
@@ -134,12 +126,10 @@ pub(super) fn write(file: c_int, bytes: &[u8]) -> isize {
     wrote
 }
 
-/// A signal's bit in the kernel's sets.
 const fn bit(signal: c_int) -> u64 {
     1 << (signal - 1)
 }
 
-/// Changes the set of signals that the thread blocks. Returns the set before.
 pub(super) fn change_mask(how: c_int, set: u64) -> u64 {
     let mut before = 0_u64;
     // SAFETY: a set that the kernel reads, and one that it writes, of 8 bytes each.
@@ -147,7 +137,6 @@ pub(super) fn change_mask(how: c_int, set: u64) -> u64 {
     before
 }
 
-/// The signals that wait until the thread unblocks them.
 fn pending() -> u64 {
     let mut set = 0_u64;
     // SAFETY: a set of 8 bytes that the kernel writes.
@@ -155,13 +144,11 @@ fn pending() -> u64 {
     set
 }
 
-/// Closes a descriptor of the caller's own.
 pub(super) fn close(file: c_int) {
     // SAFETY: no memory is touched; a number that is no descriptor is refused.
     unsafe { libc::syscall(libc::SYS_close, file) };
 }
 
-/// Sleeps for this time, or until a signal comes.
 #[cfg(feature = "debug")]
 pub(super) fn sleep_ns(nanoseconds: u32) {
     let time = libc::timespec { tv_sec: 0, tv_nsec: nanoseconds.min(999_999_999).into() };
@@ -171,7 +158,7 @@ pub(super) fn sleep_ns(nanoseconds: u32) {
     };
 }
 
-/// Whether a child process has ended: the result of `waitpid`, without waiting.
+/// The result of `waitpid`, without waiting.
 #[cfg(feature = "debug")]
 pub(super) fn wait_now(child: c_int, status: &mut c_int) -> c_int {
     let how = libc::WNOHANG | libc::__WALL;

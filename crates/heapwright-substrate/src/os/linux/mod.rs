@@ -1,8 +1,7 @@
-//! Linux: memory, time, threads, files, through the C library's thin wrappers, or its
-//! `syscall` where the wrapper is a cancellation point (`calls`).
+//! Linux: memory, time, threads and files, through the C library's thin wrappers. Where a wrapper
+//! is a cancellation point, `calls` makes the system call.
 //!
-//! Nothing here allocates. Every function that makes a system call restores `errno`: `free` must
-//! not change it, and `malloc` may set it only if there is no memory.
+//! Nothing here allocates. Functions that make system calls restore `errno`.
 
 mod calls;
 mod operators;
@@ -53,8 +52,7 @@ pub use threads::*;
 
 use super::{Memory, Sandbox, is_filtered, sandbox};
 
-/// Whether the table of the address map lies at a fixed distance below the window, which saves the
-/// fast path a load.
+/// Whether the table of the address map lies at a fixed distance below the window.
 pub const TABLE_ADJACENT: bool = true;
 
 /// The largest window tried: 1 TiB.
@@ -91,11 +89,8 @@ pub const ENOMEM: i32 = libc::ENOMEM;
 #[derive(Clone, Copy)]
 pub struct System;
 
-/// The moves of pages that are left. A move adds two mappings, and the kernel allows 65,530 by
-/// default.
 static MOVES_LEFT: AtomicU32 = AtomicU32::new(8192);
 
-/// The page size; 0: not known yet.
 static PAGE: AtomicUsize = AtomicUsize::new(0);
 
 /// Makes pages count as at least `size` bytes. Called before the first allocation.
@@ -112,13 +107,11 @@ pub fn kernel_page_size() -> usize {
 
 const RESERVE_FLAGS: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
 
-/// Bytes of memory and swap space of the machine, as last read.
 static MACHINE: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether the kernel would refuse a mapping of `size` bytes because the machine has less memory.
-/// The kernel refuses with `vm.overcommit_memory=0`, and not with 1. Reservations avoid that check,
-/// so a caller that hands out a block calls this. The call costs one compare for a block smaller
-/// than the machine's memory; for a larger block, the kernel decides on a trial mapping.
+/// Whether the kernel would refuse a mapping of `size` bytes because the machine has less memory
+/// (`vm.overcommit_memory=0`). Reservations avoid that check, so a caller that hands out a block
+/// calls this. A block larger than the machine's memory costs a trial mapping.
 #[inline]
 pub fn is_more_than_there_is(size: usize) -> bool {
     size > MACHINE.load(Ordering::Relaxed) && is_refused(size)
@@ -137,7 +130,6 @@ pub fn begin() {
     }
 }
 
-/// Reads the machine's memory and swap space. Both may change while the process runs.
 fn learn_machine() {
     let mut info = MaybeUninit::<libc::sysinfo>::zeroed();
     // SAFETY: `info` is a valid place for the answer.
@@ -191,9 +183,8 @@ fn map(at: usize, size: usize, flags: i32) -> *mut u8 {
     })
 }
 
-/// Unmaps memory. False: nothing changed. At its limit of mappings (`vm.max_map_count`) the kernel
-/// refuses to split a mapping. It never refuses to unmap the start, the end or the whole of a
-/// mapping.
+/// False: nothing changed. At its limit of mappings (`vm.max_map_count`) the kernel refuses to
+/// split a mapping. It never refuses to unmap the start, the end or the whole of one.
 ///
 /// # Safety
 ///
@@ -268,8 +259,7 @@ impl Memory for System {
     }
 
     unsafe fn decommit(&self, at: *mut u8, size: usize) -> bool {
-        // MADV_DONTNEED, not MADV_FREE: returned memory leaves the resident size at once, so no
-        // reader has to guess how much of it is in use.
+        // MADV_DONTNEED, not MADV_FREE: returned memory leaves the resident size at once.
         keeping_errno(|| {
             // SAFETY: by the contract no thread uses the contents.
             let got = unsafe { calls::madvise(at.cast(), size, libc::MADV_DONTNEED) };
@@ -309,8 +299,7 @@ pub const HUGE_PAGE: usize = 2 << 20;
 /// Whether the system may have huge pages.
 pub const HAS_HUGE_PAGES: bool = true;
 
-/// Backs the [`HUGE_PAGE`] bytes at `at` with a huge page, if the kernel can spare one, and
-/// prevents later huge pages there. Best effort.
+/// Backs the [`HUGE_PAGE`] bytes at `at` with a huge page, and prevents later ones. Best effort.
 ///
 /// # Safety
 ///
@@ -366,20 +355,14 @@ pub unsafe fn populate(at: *mut u8, size: usize) {
 const MADV_GUARD_INSTALL: i32 = 102;
 const MADV_GUARD_REMOVE: i32 = 103;
 
-/// Whether the kernel has guards that split no mapping (Linux 6.13): 0 not known, 1 yes, 2 no. This
-/// is decided once, because the call that removes one kind of guard has no effect on the other
-/// kind.
+/// Whether guards split no mapping: 0 not known, 1 yes (Linux 6.13), 2 no. Decided once, because
+/// the call that removes one kind of guard has no effect on the other kind.
 static LIGHT_GUARDS: AtomicU32 = AtomicU32::new(0);
-/// The heavy guards that are left. Each splits a mapping, and the kernel allows 65,530 mappings by
-/// default.
 static HEAVY_GUARDS_LEFT: AtomicU32 = AtomicU32::new(12_000);
 
-/// Whether guards split no mapping. `None`: not known yet, because the kernel refused for another
-/// reason.
-///
-/// The test uses a page of its own: two threads may test at once, and one answer counts. The
-/// contents of the page must be gone, because an emulator (qemu 7) reports success for a call that
-/// it ignores.
+/// Whether guards split no mapping. `None`: not known yet. The test uses a page of its own, because
+/// two threads may test at once. An emulator (qemu 7) reports success for a call that it ignores,
+/// so the contents of the page must be gone.
 fn has_light_guards() -> Option<bool> {
     let mut known = LIGHT_GUARDS.load(Ordering::Relaxed);
     if known == 0 {
@@ -419,8 +402,7 @@ fn has_light_guards() -> Option<bool> {
     Some(known == 1)
 }
 
-/// Discards the pages of a range, and makes any thread that touches it fault. False: nothing
-/// changed, except that the range may read as zero.
+/// Discards a range's pages; accesses fault. False: unchanged, but it may read as zero.
 ///
 /// # Safety
 ///
@@ -453,8 +435,7 @@ pub unsafe fn guard(at: *mut u8, size: usize) -> bool {
     done
 }
 
-/// Removes a guard, or a part of a guard: the range is accessible, and reads as zero where it was
-/// guarded. False: the kernel refused.
+/// Removes a guard or a part of it: the range reads as zero there. False: the kernel refused.
 ///
 /// # Safety
 ///
@@ -491,8 +472,7 @@ pub unsafe fn shut(at: *mut u8, size: usize) -> bool {
     keeping_errno(|| unsafe { calls::mprotect(at.cast(), size, libc::PROT_NONE) == 0 })
 }
 
-/// Makes a range read-only for the rest of the process's life. With `mseal` (Linux 6.10), not even
-/// the process itself can undo this. Best effort.
+/// Makes a range read-only for ever; `mseal` (Linux 6.10) lets nobody undo this. Best effort.
 ///
 /// # Safety
 ///
@@ -509,8 +489,8 @@ pub unsafe fn seal(at: *mut u8, size: usize) {
     });
 }
 
-/// Fills `bytes` with random numbers from the kernel. If the kernel gives none (a sandbox), the
-/// numbers come from the process's start value, mixed with the time and addresses.
+/// Fills `bytes` with random numbers from the kernel. In a sandbox the numbers come from the
+/// process's start value, mixed with the time and addresses.
 pub fn random(bytes: &mut [u8]) {
     let got = keeping_errno(|| {
         if is_filtered() {
@@ -558,14 +538,13 @@ pub unsafe fn keep_out_of_dumps(at: *mut u8, size: usize) {
 /// are left. `None`: the source is unchanged. The caller must not use the destination again,
 /// because it may be unmapped, or belong to another mapping of the process.
 ///
-/// The kernel moves one mapping at a time, either as a whole or not at all. Linux 6.17 and later
-/// may move some of several mappings before it refuses, and does not tell which.
+/// The kernel moves one mapping at a time, as a whole or not at all. Linux 6.17 and later may move
+/// some of several mappings before it refuses, and does not tell which.
 ///
-/// The kernel may unmap the destination before it refuses a move. So after a refusal the
-/// destination is mapped again if it is gone. If it is not gone, it may be unchanged, or another
-/// thread may have mapped memory there. Then the destination is given up, and the process makes no
-/// more moves. Each move leaves mappings that never merge, and the number of mappings is limited.
-/// So the number of moves is limited, too.
+/// The kernel may unmap the destination before it refuses a move. If the destination is gone, it is
+/// mapped again. If not, another thread may have mapped memory there: then the destination is given
+/// up, and the process makes no more moves. The number of moves is limited, because each move
+/// leaves mappings that never merge.
 ///
 /// # Safety
 ///
@@ -608,12 +587,10 @@ pub unsafe fn move_pages(from: *mut u8, to: *mut u8, size: usize) -> Option<usiz
 /// A move of fewer bytes costs more than copying.
 const LEAST_MOVE: usize = 256 << 10;
 
-/// The number of bytes at `from`, at most `size`, that lie in one mapping; 0: unknown.
 fn mapped_as_one(from: *mut u8, size: usize) -> usize {
     // The main thread's stack lies above all mappings that the kernel places, and no mapping can
     // grow past it. So a request to grow that far always fails: by EFAULT if the range is not one
-    // mapping. (If it succeeded, the mapping would have grown over unused addresses.) SAFETY: reads
-    // a value that the kernel gave the process.
+    // mapping. SAFETY: reads a value that the kernel gave the process.
     let beyond = unsafe { libc::getauxval(libc::AT_RANDOM) } as usize;
     let page = kernel_page_size();
     let Some(too_long) = beyond.checked_sub(from.addr()).filter(|&beyond| beyond > size) else {
@@ -621,8 +598,7 @@ fn mapped_as_one(from: *mut u8, size: usize) -> usize {
     };
     let too_long = too_long.next_multiple_of(page) + page;
     let is_one = |size: usize| {
-        // SAFETY: without flags the mapping could only grow in place, which the stack behind it
-        // forbids.
+        // SAFETY: without flags the mapping could only grow in place, and the stack forbids that.
         let got = unsafe { calls::mremap(from.cast(), size, too_long, 0, ptr::null_mut()) };
         got == libc::MAP_FAILED && errno() != libc::EFAULT
     };
@@ -637,7 +613,7 @@ fn mapped_as_one(from: *mut u8, size: usize) -> usize {
     one * page
 }
 
-/// Moves the pages of a part of one mapping. False: none moved, and the destination may be gone.
+/// False: none moved, and the destination may be gone.
 ///
 /// # Safety
 ///
@@ -650,8 +626,7 @@ unsafe fn move_mapping(from: *mut u8, to: *mut u8, size: usize) -> bool {
     unsafe { calls::mremap(from.cast(), size, size, how, target) == target }
 }
 
-/// Maps a range again that was committed, if it is wholly unmapped. False: a part is mapped, or
-/// there is no address space.
+/// False: a part is mapped, or there is no address space.
 fn map_if_gone(at: *mut u8, size: usize) -> bool {
     let got = System.reserve_at(at.addr(), size);
     if got.is_null() {
@@ -667,15 +642,14 @@ fn map_if_gone(at: *mut u8, size: usize) -> bool {
 }
 
 /// Writes one byte for each kernel page of `[at, at + size)` to `resident`; the low bit tells
-/// whether the page is in memory. False: a part of the range is not mapped, or the range does not
-/// begin with a page.
+/// whether the page is in memory. False: a part of the range is not mapped, or `at` is not a
+/// multiple of the page size.
 pub fn resident_pages(at: usize, size: usize, resident: &mut [u8]) -> bool {
     assert!(resident.len() * kernel_page_size() >= size);
     let from = ptr::without_provenance_mut(at);
     !is_filtered()
         && keeping_errno(|| {
-            // SAFETY: the vector has a byte for each page (checked above). The kernel does not
-            // access the range itself.
+            // SAFETY: the vector has a byte for each page. The kernel does not access the range.
             unsafe { libc::mincore(from, size, resident.as_mut_ptr()) == 0 }
         })
 }
@@ -772,8 +746,7 @@ pub fn yield_now() {
 const BARRIER: libc::c_int = 1 << 3;
 const REGISTER_BARRIER: libc::c_int = 1 << 4;
 
-/// Registers this process for [`barrier_in_all_threads`]. False: the kernel does not know the call,
-/// or refuses it.
+/// Registers this process for [`barrier_in_all_threads`]. False: the kernel refuses the call.
 pub fn register_barrier() -> bool {
     // SAFETY: no preconditions.
     let register = || unsafe { libc::syscall(libc::SYS_membarrier, REGISTER_BARRIER, 0, 0) } == 0;
@@ -781,8 +754,7 @@ pub fn register_barrier() -> bool {
 }
 
 /// Runs a full fence in each running thread of this process, the caller's included. A suspended
-/// thread ran its fence when it was suspended. A process with one thread needs no fence. False: the
-/// kernel or a sandbox refuses the call.
+/// thread ran its fence when it was suspended. False: the kernel or a sandbox refuses the call.
 pub fn barrier_in_all_threads() -> bool {
     if is_single_threaded() || is_filtered() {
         return is_single_threaded();
@@ -794,8 +766,7 @@ pub fn barrier_in_all_threads() -> bool {
 }
 
 fn clock(id: libc::clockid_t) -> u64 {
-    // In the strict mode, reading the processor's clock is a fault. The coarse clock needs only the
-    // kernel's page.
+    // In the strict mode, reading the processor's clock faults. The coarse clock needs only a page.
     let id = if sandbox() == Sandbox::Strict { libc::CLOCK_MONOTONIC_COARSE } else { id };
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `now` is a valid place for the answer. Usual kernels make no system call, and these

@@ -1,17 +1,15 @@
 //! Finds modules with an `operator new` of their own.
 //!
-//! A shared library that contains the C++ runtime makes blocks with an `operator new` of its own,
-//! which calls `malloc`. The library frees these blocks with the `operator delete` of the process:
-//! ours. This is no mistake of the program. The dynamic symbols of such a library define `new`.
+//! A shared library that contains the C++ runtime makes blocks with its own `operator new`, which
+//! calls `malloc`. It frees these blocks with the `operator delete` of the process: ours. This is
+//! no mistake of the program. The dynamic symbols of such a library define `new`.
 //!
 //! ```text
 //!   module   PT_DYNAMIC -> DT_SYMTAB | DT_STRTAB | DT_GNU_HASH -> a defined symbol, by its name
 //! ```
 //!
-//! The search takes the loader's lock, and some microseconds for each module. It runs before a
-//! finding is reported. Its result is kept until a module is loaded.
-//!
-//! Called by the hardened heap.
+//! The search takes the loader's lock. It runs before a finding is reported; its result is kept
+//! until a module is loaded. Called by the hardened heap.
 
 use core::ffi::{CStr, c_void};
 use core::ptr;
@@ -24,13 +22,10 @@ const DT_STRTAB: i64 = 5;
 const DT_SYMTAB: i64 = 6;
 const DT_GNU_HASH: i64 = 0x6fff_fef5;
 
-/// The last result: twice the number of modules loaded so far, plus 1 if a module had its own
-/// `new`. 0: no search yet.
+/// Twice the number of modules loaded so far, plus 1 if one had its own `new`. 0: no search yet.
 static KNOWN: AtomicU64 = AtomicU64::new(0);
 
-/// The result of a look at all modules.
 struct Found {
-    /// Modules loaded so far in the process's life.
     loaded: u64,
     has_own_new: bool,
 }
@@ -45,7 +40,6 @@ pub fn some_module_has_its_own_new() -> bool {
     found.has_own_new
 }
 
-/// Looks at one module. Not 0: ends the search.
 unsafe extern "C" fn look(
     module: *mut libc::dl_phdr_info,
     size: libc::size_t,
@@ -89,8 +83,7 @@ fn has_its_own_new(module_of_headers: &libc::dl_phdr_info) -> bool {
         }
         at = at.wrapping_add(1);
     }
-    // The loader has turned the section's offsets into addresses, except in the kernel's own
-    // module. There they are below the base.
+    // Offsets are addresses now, except in the kernel's own module.
     if names < base || symbols < base || hash < base || names == 0 || symbols == 0 || hash == 0 {
         return false;
     }
@@ -112,10 +105,8 @@ fn has_its_own_new(module_of_headers: &libc::dl_phdr_info) -> bool {
     !is_ours && !is_runtime && module.defines(NEW)
 }
 
-/// The operator that a module may define.
 const NEW: &[u8] = b"_Znwm";
 
-/// The program headers of a module.
 fn headers(module: &libc::dl_phdr_info) -> impl Iterator<Item = &libc::Elf64_Phdr> {
     (0..module.dlpi_phnum as usize).map(|at| {
         // SAFETY: a module has this number of program headers while it is loaded.
@@ -123,7 +114,6 @@ fn headers(module: &libc::dl_phdr_info) -> impl Iterator<Item = &libc::Elf64_Phd
     })
 }
 
-/// A module's dynamic symbols.
 struct Symbols {
     names: usize,
     symbols: *const libc::Elf64_Sym,
@@ -131,29 +121,25 @@ struct Symbols {
 }
 
 impl Symbols {
-    /// The text at a place of the string table.
     fn text(&self, at: usize) -> &[u8] {
         let text = ptr::with_exposed_provenance(self.names.wrapping_add(at));
         // SAFETY: a text of the module's string table, which ends with a zero.
         unsafe { CStr::from_ptr(text) }.to_bytes()
     }
 
-    /// The name of a symbol.
     fn name(&self, index: usize) -> &[u8] {
         // SAFETY: a symbol of the module: callers pass numbers of its table.
         let symbol = unsafe { self.symbols.wrapping_add(index).read() };
         self.text(symbol.st_name as usize)
     }
 
-    /// A word of the hash table. Its first words are the number of buckets, the number of its first
-    /// symbol, the number of filter words, and the filter's shift. The filter, the buckets and a
-    /// word for each symbol follow.
+    /// The table: the numbers of buckets, of its first symbol and of filter words, the filter's
+    /// shift, the filter, the buckets, a word for each symbol.
     fn word(&self, at: usize) -> u32 {
         // SAFETY: a word of the table: callers pass places in it.
         unsafe { self.hash.wrapping_add(at).read() }
     }
 
-    /// Whether the module defines a symbol.
     fn defines(&self, wanted: &[u8]) -> bool {
         let (buckets, first, filter) =
             (self.word(0) as usize, self.word(1) as usize, self.word(2) as usize);

@@ -6,13 +6,9 @@
 //! ```
 //!
 //! The kernel copies, so an inaccessible page, or a page whose file was cut, gives an error and no
-//! signal. Pages that were never touched are not read, because a read would give them memory. An
-//! unchanged private page of a file holds no pointer that the program made, and is not read either.
-//!
-//! A process that has changed its user cannot open its `/proc/self/mem`. The kernel still copies
-//! its memory (`process_vm_readv`).
-//!
-//! Called by `debug::leaks`.
+//! signal. A read would give memory to pages that were never touched, so these are left out; so are
+//! unchanged private pages of files, which hold no pointer of the program. A process that has
+//! changed its user cannot open its `/proc/self/mem`. Called by `debug::leaks`.
 
 use core::ffi::CStr;
 use core::ptr;
@@ -28,9 +24,7 @@ pub struct ProcMem {
     pages: i32,
 }
 
-/// Entries of the page map that one call reads.
 const ENTRIES: usize = 512;
-/// Ranges that one call of the kernel returns.
 const RANGES: usize = 128;
 
 /// The kernel's `struct pm_scan_arg`.
@@ -65,7 +59,7 @@ struct Range {
 
 const _: () = assert!(size_of::<Scan>() == 96 && size_of::<Range>() == 24);
 
-/// Ranges in ascending order; adjacent ranges are visited as one.
+/// Adjacent ranges are visited as one.
 struct Joined<'a> {
     run: Option<(usize, usize)>,
     visit: &'a mut dyn FnMut(usize, usize),
@@ -90,7 +84,6 @@ impl Joined<'_> {
     }
 }
 
-/// Lets the kernel copy the process's own bytes at an address. Returns their number.
 fn copy(at: usize, into: &mut [u8]) -> usize {
     let to = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     let from = libc::iovec { iov_base: ptr::with_exposed_provenance_mut(at), iov_len: into.len() };
@@ -149,9 +142,9 @@ impl ProcMem {
     }
 
     /// Calls `visit` with the runs of whole pages with data in a range. For private memory the page
-    /// map lists these runs. For shared memory, or without a page map, `visit` gets the pages that
-    /// are in memory. If the kernel does not list those either, `visit` gets all remaining pages of
-    /// the range. (A process that was just copied has shared memory in no page table.)
+    /// map lists them. For shared memory, or without a page map, `visit` gets the pages that are in
+    /// memory, else all remaining pages. (A process that was just copied has shared memory in no
+    /// page table.)
     pub fn each_page_run(
         &self,
         start: usize,
@@ -187,9 +180,7 @@ impl ProcMem {
         }
     }
 
-    /// Lets the kernel scan (`PAGEMAP_SCAN`, Linux 6.7). For 30 MB of a compiler's code, one call
-    /// tells that no page was written. Without the scan, the pages' entries would be 60 KB to read.
-    /// Returns the end of the scanned part.
+    /// Lets the kernel scan (`PAGEMAP_SCAN`, Linux 6.7). Returns the end of the scanned part.
     fn scan(&self, start: usize, end: usize, visit: &mut dyn FnMut(usize, usize)) -> usize {
         const SCAN: u64 = 0xc060_6610;
         const OF_FILE: u64 = 1 << 2;
@@ -299,7 +290,6 @@ mod tests {
             runs.push(((from - at.addr()) / page, (to - at.addr()) / page));
         });
         assert_eq!(runs, [(3, 5), (60, 61)]);
-        // The entries give the same result.
         let mut by_entries = std::vec::Vec::new();
         proc_mem.each_run_by_entries(at.addr(), at.addr() + 64 * page, &mut |from, to| {
             by_entries.push(((from - at.addr()) / page, (to - at.addr()) / page));
@@ -338,7 +328,6 @@ mod tests {
         unsafe { System.release(at, pages * page) };
     }
 
-    /// Both unmapped and mapped pages give an answer.
     #[test]
     fn a_hole_is_no_fault() {
         let page = kernel_page_size();

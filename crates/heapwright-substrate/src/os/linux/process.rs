@@ -1,8 +1,7 @@
 //! The process: its files under /proc, its environment, its standard error.
 //!
-//! `stat` and `fstat` are system calls, too: before glibc 2.33 there were no functions of these
-//! names to load. Files are read with `open` and `read` as system calls (`calls`), into the
-//! caller's buffer.
+//! `stat` and `fstat` are system calls: before glibc 2.33 there were no functions of these names to
+//! load.
 
 use core::ffi::{CStr, c_char};
 use core::ptr;
@@ -12,7 +11,6 @@ use crate::digits::{Digits, number};
 use crate::os::{Sandbox, is_filtered};
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// The file that was standard error when the library began. [`ANY`] before that.
 static STDERR: AtomicU64 = AtomicU64::new(ANY);
 /// Text goes to descriptor 2, whatever file that is.
 const ANY: u64 = 0;
@@ -20,25 +18,23 @@ const ANY: u64 = 0;
 const NONE: u64 = 1;
 
 /// Notes the file of standard error. Text goes to that file and to no other: if a program closes
-/// standard error, a data file of its own may get the number 2. No descriptor is kept.
+/// standard error, a data file may get the number 2. No descriptor is kept.
 pub fn note_stderr() {
     STDERR.store(identity(2).unwrap_or(NONE), Ordering::Relaxed);
 }
 
-/// Whether the file of standard error is known.
 pub(super) fn knows_stderr() -> bool {
     STDERR.load(Ordering::Relaxed) != ANY
 }
 
-/// Notes that the program has made another file its standard error. Text goes there from now on.
+/// Notes that the program has made another file its standard error.
 pub fn renew_stderr() {
     if knows_stderr() {
         note_stderr();
     }
 }
 
-/// Makes no more calls about descriptors from now on. Text goes to descriptor 2 if that is standard
-/// error at this moment, else nowhere.
+/// Makes no more calls about descriptors: text goes to descriptor 2 if that is standard error now.
 pub fn trust_stderr() {
     let known = STDERR.load(Ordering::Relaxed);
     let is_right = known == ANY || identity(2) == Some(known);
@@ -46,15 +42,14 @@ pub fn trust_stderr() {
 }
 
 /// Writes bytes to the file that was standard error when the library began, as far as the file
-/// takes them. A program may have closed standard error, as the core utilities do at exit. Its
-/// standard output or input may still be the same file: often one terminal is all three.
+/// takes them. If the program has closed descriptor 2, its standard output or input may still be
+/// this file.
 pub fn write_stderr(bytes: &[u8]) {
     if let Some(file) = stderr() {
         write_all(file, bytes);
     }
 }
 
-/// The descriptor for text. `None`: there is none.
 fn stderr() -> Option<i32> {
     match STDERR.load(Ordering::Relaxed) {
         ANY => Some(2),
@@ -63,13 +58,11 @@ fn stderr() -> Option<i32> {
     }
 }
 
-/// A number for the file of a descriptor. `None`: the descriptor is not open.
 fn identity(file: i32) -> Option<u64> {
     let about = keeping_errno(|| about(file))?;
     Some(about.st_dev.rotate_left(32) ^ about.st_ino | 1 << 63)
 }
 
-/// The kernel's description of an open file.
 fn about(file: i32) -> Option<libc::stat> {
     // SAFETY: a struct of numbers, for which zeros are valid.
     let mut about = unsafe { core::mem::zeroed::<libc::stat>() };
@@ -82,16 +75,14 @@ pub fn can_write_stderr() -> bool {
     let Some(fd) = stderr() else { return false };
     let mut waiting = libc::pollfd { fd, events: libc::POLLOUT, revents: 0 };
     let (none, no_mask) = (libc::timespec { tv_sec: 0, tv_nsec: 0 }, ptr::null::<u8>());
-    // SAFETY: the call writes a struct and reads a time, without a mask. (The C library's functions
-    // are cancellation points.)
+    // SAFETY: the call writes a struct and reads a time, without a mask.
     let ready = keeping_errno(|| unsafe {
         libc::syscall(libc::SYS_ppoll, &raw mut waiting, 1, &raw const none, no_mask, 8)
     });
     ready == 1 && waiting.revents & libc::POLLOUT != 0
 }
 
-/// Writes all of `bytes` to the open file `file`. False: an error occurred, and a part may be
-/// missing.
+/// Writes all of `bytes` to the open file `file`. False: an error; a part may be missing.
 pub fn write_all(file: i32, mut bytes: &[u8]) -> bool {
     keeping_errno(|| {
         while !bytes.is_empty() {
@@ -117,10 +108,9 @@ pub fn abort() -> ! {
 }
 
 /// Sends SIGABRT to the calling thread, if the signal has its default action. musl's `abort` reads
-/// the thread's number from memory. In a child of `vfork` a thread of the parent has this number.
+/// the thread's number from memory: in a child of `vfork`, the number of a thread of the parent.
 #[cfg(target_env = "musl")]
 fn end_this_thread() {
-    // The kernel's struct begins with the handler.
     let mut action = [0usize; 8];
     let set = size_of::<u64>();
     let nothing: *const usize = core::ptr::null();
@@ -154,11 +144,10 @@ pub fn parent_id() -> u32 {
     unsafe { libc::getppid() as u32 }
 }
 
-/// Flags to open a file of the process's own. They follow no link that another user has made in a
-/// public folder, and do not wait for the reader of a pipe.
+/// Follows no link of another user in a public folder, and does not wait for a pipe's reader.
 const OWN: i32 = libc::O_WRONLY | libc::O_CLOEXEC | libc::O_NOFOLLOW | libc::O_NONBLOCK;
 
-/// Opens a plain file of `user`. `None`: it is another user's, or no plain file.
+/// `None`: the file is another user's, or no plain file.
 fn open_of(user: u32, path: &CStr, how: i32) -> Option<(i32, libc::stat)> {
     let file = calls::open(path, OWN | how, 0);
     if file < 0 {
@@ -173,15 +162,14 @@ fn open_of(user: u32, path: &CStr, how: i32) -> Option<(i32, libc::stat)> {
     Some((file, about?))
 }
 
-/// Makes and opens a new file that only this user can read.
 fn make_own(path: &CStr, how: i32) -> Option<i32> {
     let file = calls::open(path, OWN | how | libc::O_CREAT | libc::O_EXCL, 0o600);
     (file >= 0).then_some(file)
 }
 
-/// Appends bytes to a file of the process's own with one `write`. `path` ends with a zero. With
-/// `make`, the file is made. If the file exists and is not empty, it then stays unchanged, and the
-/// result is true. False: a part was not written.
+/// Appends bytes to a file of this user with one `write`. `path` ends with a zero. False: a part
+/// was not written. With `make`, a missing file is made. An existing file that is not empty then
+/// stays unchanged, and the result is true.
 pub fn append_file(path: &[u8], bytes: &[u8], make: bool) -> bool {
     append_whole(path, bytes, make).is_ok()
 }
@@ -195,8 +183,8 @@ pub enum NotAppended {
     Full,
 }
 
-/// As [`append_file`], with a reason. After a failure the file is as it was before, if the process
-/// may cut it.
+/// As [`append_file`], with a reason. After a failure the file is cut to its old length, if
+/// possible.
 ///
 /// # Errors
 ///
@@ -245,7 +233,6 @@ pub fn save_file(path: &[u8], write: impl FnOnce(i32) -> bool) -> bool {
         || remove_file(&beside)
 }
 
-/// Removes the file at `path`, which ends with a zero. False: always.
 fn remove_file(path: &[u8]) -> bool {
     if !is_filtered() {
         // SAFETY: a path that ends with a zero.
@@ -268,8 +255,8 @@ pub fn give_file(path: &[u8], from: u32, to: u32) {
 }
 
 /// Makes `folder` in `base`, and in `folder` the folder `path`, for `user` alone. All three end
-/// with a zero. Makes nothing if `base` is another user's, or if other users may write to it or may
-/// not pass it.
+/// with a zero. Makes nothing if `base` is another user's, if other users may write to it, or if
+/// they may not pass it.
 #[cfg(feature = "debug")]
 pub fn make_folder_of(user: u32, path: &[u8], folder: &[u8], base: &[u8]) {
     let [Ok(path), Ok(folder), Ok(base)] = [path, folder, base].map(CStr::from_bytes_until_nul)
@@ -299,8 +286,7 @@ pub fn make_folder_of(user: u32, path: &[u8], folder: &[u8], base: &[u8]) {
     });
 }
 
-/// Copies the path of the current folder into `out`. Returns its number of bytes; 0: it does not
-/// fit or is not known.
+/// Copies the current folder's path into `out`. Returns its length; 0: too long, or not known.
 pub fn current_folder(out: &mut [u8]) -> usize {
     if is_filtered() {
         return 0;
@@ -342,7 +328,6 @@ pub fn map_file(path: &CStr) -> Option<&'static [u8]> {
 pub fn replace_private_file(path: &[u8], write: impl FnOnce(i32) -> bool) -> bool {
     let Ok(path) = CStr::from_bytes_until_nul(path) else { return false };
     keeping_errno(|| {
-        // In a public folder, another user's file stays, and no new file is made.
         remove_file(path.to_bytes_with_nul());
         let Some(file) = make_own(path, 0) else { return false };
         let written = write(file);
@@ -351,15 +336,13 @@ pub fn replace_private_file(path: &[u8], write: impl FnOnce(i32) -> bool) -> boo
     })
 }
 
-/// heapwright makes no System V segment if the system has this many. Programs need segments, too,
-/// and the kernel allows 4096 by default.
+/// The kernel allows 4096 by default.
 const MOST_SEGMENTS: i32 = 1024;
 
-/// Makes zeroed memory of `size` bytes that forked children share with this process, for the life
-/// of the process. Other processes of the same user can attach the memory by the number that the
-/// kernel lists; none can shrink it. The kernel frees the memory with the last process that has it
-/// mapped. The memory is heapwright's own ([`super::is_own`]), and not in core dumps. `None`: the
-/// kernel refused.
+/// Makes zeroed memory of `size` bytes that forked children share with this process. Other
+/// processes of the same user can attach the memory by the number that the kernel lists; none can
+/// shrink it. The kernel frees the memory with the last process that has it mapped. The memory is
+/// heapwright's own ([`super::is_own`]), and not in core dumps. `None`: the kernel refused.
 pub fn shared_memory(size: usize) -> Option<*mut u8> {
     if is_filtered() {
         return None;
@@ -429,8 +412,7 @@ pub fn is_privileged() -> bool {
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
-/// Reads a file from its start, in pieces; `take` returns false to stop. False: the file could not
-/// be read.
+/// Reads a file from its start, in pieces; `take` returns false to stop. False: not readable.
 pub fn read_file(path: &CStr, buffer: &mut [u8], mut take: impl FnMut(&[u8]) -> bool) -> bool {
     keeping_errno(|| {
         let fd = calls::open(path, libc::O_RDONLY | libc::O_CLOEXEC, 0);
@@ -460,7 +442,7 @@ unsafe extern "C" {
 /// Copies the value of an environment variable into `out`, as far as it fits. Returns its whole
 /// length, or `None` if it is not set.
 ///
-/// The C library may not have set `environ` yet at the first allocation; then this reads the
+/// At the first allocation the C library may not have set `environ`. Then this function reads the
 /// kernel's own copy.
 #[inline]
 pub fn environment<const N: usize>(name: &[u8; N], out: &mut [u8]) -> Option<usize> {
@@ -486,9 +468,8 @@ pub fn environment<const N: usize>(name: &[u8; N], out: &mut [u8]) -> Option<usi
 
 /// The value that the C string `variable` gives to `name`.
 ///
-/// The comparison is byte by byte, with a name that is known at compile time. It runs in each
-/// starting program, where a call of `strlen`, or a name among the constants, would touch pages
-/// that nothing else touches.
+/// Byte by byte, with a name that is known at compile time: a call of `strlen`, or a name among the
+/// constants, would touch more pages in each starting program.
 ///
 /// # Safety
 ///
@@ -513,7 +494,6 @@ unsafe fn value_of<const N: usize>(
     Some(unsafe { CStr::from_ptr(at(N + 1).cast()) })
 }
 
-/// Copies a value as far as it fits. Returns its whole length.
 #[cold]
 fn copy_value(value: &CStr, out: &mut [u8]) -> usize {
     let value = value.to_bytes();
@@ -528,8 +508,7 @@ pub fn has_variable<const N: usize>(name: &[u8; N]) -> bool {
     environment(name, &mut []).is_some()
 }
 
-/// Options that the library was built with; the environment's options follow them. Empty in most
-/// builds.
+/// Options that the library was built with; the environment's options follow them.
 ///
 /// A library with such options defines the symbol (libheapwright-hardened.so does). The symbol is
 /// weak and hidden: without a definition the linker makes its address null, and the loader looks
@@ -638,7 +617,7 @@ fn kibibytes(text: &[u8]) -> u64 {
 #[derive(Clone, Copy, Debug)]
 pub struct Unknown;
 
-/// One mapping, as a line of /proc/self/maps describes it.
+/// One line of /proc/self/maps.
 #[derive(Clone, Copy)]
 pub struct Mapping {
     /// First byte.
@@ -673,9 +652,8 @@ impl Mapping {
     }
 }
 
-/// The mapping that contains `address`, if any. Reads /proc/self/maps: slow, for addresses that are
-/// not heapwright's. `Err`: something is mapped, but the file cannot be read (no /proc, no
-/// descriptor left).
+/// The mapping that contains `address`, if any. Reads /proc/self/maps: slow. `Err`: something is
+/// mapped, but the file cannot be read (no /proc, no descriptor left).
 pub fn mapping_of(address: usize) -> Result<Option<Mapping>, Unknown> {
     let mut found = None;
     let read = each_mapping(&mut |mapping| {
@@ -687,14 +665,13 @@ pub fn mapping_of(address: usize) -> Result<Option<Mapping>, Unknown> {
     if read || !is_mapped(address) { Ok(found) } else { Err(Unknown) }
 }
 
-/// The file about the process's memory: `process`, or `thread` once the first thread has ended.
-/// Then the first thread has no memory, and so `/proc/self` shows none.
+/// `process`, or `thread` once the first thread has ended: `/proc/self` then shows no memory.
 pub(super) fn of_memory<'a>(process: &'a CStr, thread: &'a CStr) -> &'a CStr {
     let first = process_id();
     if super::thread_id() == first || !is_over(first) { process } else { thread }
 }
 
-/// Whether a thread has ended. The kernel may still keep an entry for it.
+/// The kernel may still keep an entry for a thread that has ended.
 pub(super) fn is_over(thread: u32) -> bool {
     const FOLDER: &[u8] = b"/proc/self/task/";
     const FILE: &[u8] = b"/stat\0";
@@ -714,8 +691,7 @@ pub(super) fn is_over(thread: u32) -> bool {
     matches!(state, b'Z' | b'X')
 }
 
-/// Calls `visit` with every mapping, by address, until it returns false. False: the mappings cannot
-/// be read.
+/// Calls `visit` with every mapping, by address, until it returns false. False: not readable.
 pub fn each_mapping(visit: &mut dyn FnMut(&Mapping) -> bool) -> bool {
     // A larger buffer would save system calls, but stacks may be small.
     let mut buffer = [0; 2048];
@@ -742,7 +718,6 @@ pub fn each_mapping(visit: &mut dyn FnMut(&Mapping) -> bool) -> bool {
     })
 }
 
-/// Whether an address is mapped. Needs no file.
 fn is_mapped(address: usize) -> bool {
     let page = address & !(super::kernel_page_size() - 1);
     let mut resident = 0;
@@ -757,8 +732,7 @@ fn is_mapped(address: usize) -> bool {
 }
 
 /// Whether the word at an address (a multiple of 8) is readable. Needs no file, and is safe in a
-/// signal handler: the kernel reads the word to decide whether to wait. (Sandboxes allow the call
-/// `futex`.)
+/// signal handler: in the call `futex`, the kernel reads the word to decide whether to wait.
 pub fn is_readable(address: usize) -> bool {
     const IMPROBABLE: u32 = 0x9e37_79b9;
     let how = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
@@ -774,7 +748,7 @@ pub fn is_readable(address: usize) -> bool {
         })
 }
 
-/// Whether the calling thread is the process's first one (in a forked child: the one that forked).
+/// Whether the calling thread is the process's first (in a forked child: the one that forked).
 #[cfg(feature = "debug")]
 pub fn is_first_thread() -> bool {
     super::thread_id() == process_id()
@@ -791,13 +765,11 @@ pub fn program_headers() -> &'static [libc::Elf64_Phdr] {
         return &[];
     }
     let at = ptr::with_exposed_provenance(at);
-    // SAFETY: the kernel tells their number. The headers lie in a part of the program that is
-    // mapped for its life and does not change.
+    // SAFETY: the kernel tells their number. The headers stay mapped and unchanged.
     unsafe { core::slice::from_raw_parts(at, count) }
 }
 
-/// Copies the path of the program into `out`, as far as it fits. Returns its number of bytes; 0:
-/// not known.
+/// Copies the path of the program into `out`, as far as it fits. Returns its length; 0: not known.
 pub fn program_path(out: &mut [u8]) -> usize {
     if is_filtered() {
         return 0;
@@ -818,7 +790,6 @@ fn parse_mapping(line: &[u8]) -> Option<Mapping> {
     let perms = fields.next()?;
     let offset = hexadecimal(fields.next()?)?;
     let inode = fields.nth(1)?;
-    // The name is the rest of the line after the inode, spaces included.
     let after = inode.as_ptr().addr() - line.as_ptr().addr() + inode.len();
     let name = line[after..].trim_ascii();
     let mut mapping = Mapping {
@@ -919,7 +890,6 @@ mod tests {
         assert!(append_file(&file, b"three", true), "it stays as it is");
         assert_eq!(fs::read(path("file")).unwrap(), b"onetwo");
         assert_eq!(fs::metadata(path("file")).unwrap().mode() & 0o777, 0o600);
-        // Nothing is written through a link, to a file with a second name, or to a pipe.
         symlink(path("file"), path("link")).unwrap();
         fs::write(path("first"), "").unwrap();
         fs::hard_link(path("first"), path("second")).unwrap();
@@ -932,7 +902,6 @@ mod tests {
             assert!(!append_file(&named(wrong), b"text", true), "{wrong}");
             assert!(!append_file(&named(wrong), b"text", false), "{wrong}");
         }
-        // A saved file replaces the existing one, and leaves no file beside it.
         for name in ["file", "link", "pipe"] {
             assert!(!save_file(&named(name), |_| false));
             symlink(path("first"), path(&std::format!("{name}.new"))).unwrap();
@@ -942,7 +911,6 @@ mod tests {
             assert!(!path(&std::format!("{name}.new")).exists(), "{name}");
         }
         assert_eq!(fs::read(path("first")).unwrap(), b"");
-        // A file of another user, if this user may make one.
         if user_id() == 0 {
             give_file(&file, 1, 2);
             assert!(append_file(&file, b"1", false), "it was not user 1's");

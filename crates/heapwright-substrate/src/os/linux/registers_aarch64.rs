@@ -6,10 +6,8 @@ use core::arch::asm;
 pub const SAVED_REGISTERS: usize = 12;
 
 /// Copies the callee-saved registers, whose contents belong to the callers. Returns the end of the
-/// stack: all other values of the callers lie above it.
-///
-/// The function is inlined, so the returned address is in the caller's own frame. That frame
-/// contains the registers that its prologue has pushed.
+/// stack: all other values of the callers lie above it. The function is inlined, so this address is
+/// in the caller's own frame, which contains the registers that its prologue has pushed.
 #[inline(always)]
 pub fn save_registers(into: &mut [usize; SAVED_REGISTERS]) -> usize {
     let top;

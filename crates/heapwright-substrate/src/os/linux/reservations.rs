@@ -1,19 +1,17 @@
-//! Reservations that heapwright made for itself: a leak check does not take pointers in them for
-//! the program's.
+//! Reservations that heapwright made for itself: a leak check skips pointers in them.
 //! ```text
 //!   table    | start, end | start, end | 0, 0 | ...        256 places, any order
 //! ```
 //!
-//! A reservation has a place while it exists. If no place is left, the reservation is not noted,
-//! and its content counts as the program's. Then lost blocks may look reachable, and no reachable
-//! block looks lost. The window is not listed here: the address map covers it.
+//! If no place is left, a reservation's content counts as the program's. Then lost blocks may look
+//! reachable, and no reachable block looks lost. The address map covers the window, which is not
+//! here.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 static TABLE: [(AtomicUsize, AtomicUsize); 256] =
     [const { (AtomicUsize::new(0), AtomicUsize::new(0)) }; 256];
 
-/// Notes a new reservation.
 pub(super) fn note(at: usize, size: usize) {
     for (start, end) in &TABLE {
         let taken = start.compare_exchange(0, at, Ordering::AcqRel, Ordering::Relaxed);
@@ -24,7 +22,6 @@ pub(super) fn note(at: usize, size: usize) {
     }
 }
 
-/// Notes a new reservation, which may extend a noted reservation.
 pub(super) fn note_more(at: usize, size: usize) {
     for (_, end) in &TABLE {
         let joined = end.compare_exchange(at, at + size, Ordering::AcqRel, Ordering::Relaxed);
@@ -35,8 +32,7 @@ pub(super) fn note_more(at: usize, size: usize) {
     note(at, size);
 }
 
-/// Notes that a range is given up. The part of its reservation before the range stays noted. If
-/// there is no such part, the part behind the range stays noted.
+/// The part of the reservation before the range stays noted, or else the part behind it.
 pub(super) fn forget(at: usize, size: usize) {
     let to = at + size;
     for (start, end) in &TABLE {

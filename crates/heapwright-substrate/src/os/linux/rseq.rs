@@ -6,23 +6,19 @@
 //!   0  cpu_id_start   4  cpu_id   8  rseq_cs: the sequence that the thread is in   16 ...
 //! ```
 //!
-//! A thread stores the address of a descriptor in `rseq_cs`. If it is then preempted, moved to
-//! another CPU or interrupted by a signal inside the descriptor's range, it continues at the
-//! descriptor's abort address. So a sequence that ends with one store either runs undisturbed on
-//! one CPU or has no effect.
+//! A thread stores the address of a descriptor in `rseq_cs`. If it is preempted, moved to another
+//! CPU or interrupted by a signal inside the descriptor's range, it continues at the descriptor's
+//! abort address. So a sequence that ends with one store runs undisturbed on one CPU, or has no
+//! effect.
 //!
 //! glibc (since 2.35) registers the area at `__rseq_offset` from the thread pointer, if
-//! `__rseq_size` is not 0. Then this module uses that area. With other C libraries (musl, older
-//! glibc), each thread that needs an area registers its own ([`enter`]), in static thread-local
-//! memory. The thread gives the area up before that memory goes ([`leave`]), because the kernel
-//! ends a thread whose area it cannot write. A thread has only one area: if the program has
-//! registered another, the kernel refuses ours.
+//! `__rseq_size` is not 0. With other C libraries, each thread that needs an area registers a
+//! thread-local one ([`enter`]). It gives this area up at its end ([`leave`]), because the kernel
+//! ends a thread whose area it cannot write. The kernel refuses a second area.
 //!
 //! ```text
 //!   our area   struct rseq, 32 bytes | state: NEW, ENTERED, OVER
 //! ```
-//!
-//! The state is a word of its own: signal handlers may run between its change and the system call.
 //!
 //! Called by `registry::per_cpu`, `cache::arrays` and `heap`.
 
@@ -33,7 +29,6 @@ use super::keeping_errno;
 use super::symbols::weak;
 use super::threads::{block_signals, restore_signals, thread_pointer};
 
-/// The least size of an area with the fields used here (`cpu_id` and `rseq_cs`).
 const LEAST: u32 = 16;
 
 /// The area's distance from the thread pointer. `None`: there is no area (an old kernel, a sandbox,
@@ -49,7 +44,6 @@ pub fn offset() -> Option<isize> {
     (size >= LEAST).then_some(offset)
 }
 
-/// The C library's words about its area. `None`: the C library registers no area.
 fn c_librarys() -> Option<(*const u32, *const isize)> {
     let size = weak!("__rseq_size").cast::<u32>().cast_const();
     let offset = weak!("__rseq_offset").cast::<isize>().cast_const();
@@ -61,9 +55,9 @@ pub fn is_ours() -> bool {
     c_librarys().is_none()
 }
 
-/// Registers the calling thread's area, if that is this module's task, and it has not tried before.
-/// `watched` makes sure that [`leave`] runs at the end of the thread, or returns false. Returns
-/// whether the area is registered now.
+/// Registers the calling thread's area, unless the thread has tried before. `watched` makes sure
+/// that [`leave`] runs at the thread's end, or returns false. Returns whether the area is
+/// registered now.
 pub fn enter(watched: impl FnOnce() -> bool) -> bool {
     is_ours() && own::area().enter(watched)
 }
@@ -75,7 +69,6 @@ pub fn leave() {
     }
 }
 
-/// The area that is ours.
 mod own {
     use core::cell::UnsafeCell;
     use core::ptr;
@@ -86,8 +79,6 @@ mod own {
     const ENTERED: u32 = 1;
     const OVER: u32 = 2;
 
-    /// The kernel's arguments: the size of an area, the flag for its removal, and the word before
-    /// each abort address.
     const SIZE: usize = 32;
     const UNREGISTER: libc::c_int = 1;
     #[cfg(target_arch = "x86_64")]
@@ -115,14 +106,12 @@ mod own {
     pub(super) struct Area {
         cpu_id_start: AtomicU32,
         cpu_id: AtomicU32,
-        /// Only the kernel and the sequences use this.
         rest: UnsafeCell<[u32; 6]>,
         state: AtomicU32,
     }
 
     const _: () = assert!(core::mem::offset_of!(Area, state) == SIZE && size_of::<Area>() == 64);
 
-    /// The area's distance from the thread pointer: the same in each thread.
     pub(super) fn offset() -> isize {
         let offset;
         #[cfg(target_arch = "x86_64")]
@@ -147,7 +136,7 @@ mod own {
         offset
     }
 
-    /// The calling thread's area. (It lives as long as the thread, so longer than any use.)
+    /// The area lives as long as the thread.
     pub(super) fn area() -> &'static Area {
         let thread = ptr::with_exposed_provenance::<u8>(thread_pointer());
         // SAFETY: the thread's own area, of this layout; only the thread and the kernel access it.
@@ -193,7 +182,7 @@ mod own {
         }
     }
 
-    /// Whether the kernel keeps such an area. Registers the area and removes it again.
+    /// Registers the area and removes it again.
     pub(super) fn is_possible() -> bool {
         let area = area();
         // No signal handler may see an area that is removed next.
@@ -204,7 +193,7 @@ mod own {
     }
 }
 
-/// The CPU of the calling thread by its area at `offset`, if the kernel keeps the area up to date.
+/// The CPU of the calling thread by its area at `offset`.
 #[inline]
 pub fn cpu(offset: isize) -> Option<usize> {
     let cpu: u32;
@@ -245,7 +234,6 @@ pub fn current_cpu() -> usize {
 /// The kernel's number of possible CPUs.
 pub fn possible_cpus() -> usize {
     let mut buffer = [0; 256];
-    // A list of numbers and ranges, in order: the last number is the highest.
     let (mut highest, mut number) = (None, None);
     super::read_file(c"/sys/devices/system/cpu/possible", &mut buffer, |text| {
         for &byte in text {
@@ -261,16 +249,16 @@ pub fn possible_cpus() -> usize {
     number.or(highest).map_or_else(super::cpus, |highest| highest.saturating_add(1))
 }
 
-/// Whether all possible CPUs of this machine have numbers below `most`. The kernel refuses a set
-/// without a bit for a possible CPU.
+/// Whether all possible CPUs have numbers below `most`. The kernel refuses a set without a bit for
+/// a possible CPU.
 pub fn numbers_are_below(most: usize) -> bool {
     let mut set = [0usize; 16];
     let size = most.div_ceil(usize::BITS as usize) * size_of::<usize>();
     if most == 0 || size > size_of_val(&set) || super::is_filtered() {
         return false;
     }
-    // SAFETY: `set` has room for so many bytes. The raw system call is used, because the C library
-    // would fill the rest of the set, and hide its size.
+    // SAFETY: `set` has room for so many bytes. The C library's function would fill the rest of the
+    // set, and hide its size.
     let got = keeping_errno(|| unsafe {
         libc::syscall(libc::SYS_sched_getaffinity, 0, size, set.as_mut_ptr())
     });
@@ -288,8 +276,8 @@ pub fn register_fence() -> bool {
     !super::is_filtered() && keeping_errno(register)
 }
 
-/// Restarts every running sequence of this process, on one CPU or on all. From then on sequences
-/// see all stores before the call. False: the kernel refused.
+/// Restarts every running sequence of this process, on one CPU or on all. Later sequences see all
+/// stores before the call. False: the kernel refused.
 pub fn fence(cpu: Option<usize>) -> bool {
     // A single thread is in no sequence while it runs this.
     if super::is_single_threaded() || super::is_filtered() {

@@ -1,9 +1,7 @@
 //! Facts about a process that are remembered before it enters a sandbox (`seccomp`).
 //!
-//! A call that the sandbox forbids may end the process. So the process's number, user and name are
-//! remembered before. Other calls fail as if the kernel had refused them.
-//!
-//! Memory safety does not depend on these facts. A forked child is in its parent's sandbox.
+//! A call that the sandbox forbids may end the process. Memory safety does not depend on these
+//! facts. A forked child is in its parent's sandbox.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -24,17 +22,15 @@ pub fn remember() {
     }
 }
 
-/// The stored number of the process. A forked child reads its own.
+/// A forked child reads its own.
 pub(super) fn process_id() -> u32 {
     PROCESS.load(Ordering::Relaxed)
 }
 
-/// The user of the process when it entered the sandbox.
 pub(super) fn user_id() -> u32 {
     USER.load(Ordering::Relaxed)
 }
 
-/// Reads the process's number from the kernel, and stores it; in a forked child as well.
 pub(super) fn renew() -> u32 {
     // SAFETY: no preconditions.
     let process = unsafe { libc::getpid() }.cast_unsigned();
@@ -42,7 +38,6 @@ pub(super) fn renew() -> u32 {
     process
 }
 
-/// The name of the thread that entered the sandbox.
 pub(super) fn name() -> [u8; 16] {
     let mut name = [0; 16];
     for (bytes, half) in name.chunks_exact_mut(8).zip(&NAME) {

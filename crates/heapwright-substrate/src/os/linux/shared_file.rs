@@ -5,17 +5,14 @@
 //! ```
 //!
 //! If another process cuts a mapped file, a read raises SIGBUS. So a file must be sealed against
-//! shrinking (`F_SEAL_SHRINK`), and have the expected length. Its content may be anything.
-//!
-//! Called by `stacks` and by `recorder`.
+//! shrinking (`F_SEAL_SHRINK`), and be long enough. Called by `stacks` and `recorder`.
 
 use core::ffi::CStr;
 use core::ptr;
 
 use super::{Memory, System, calls, keeping_errno};
 
-/// Maps `size` bytes (whole pages) from `offset` of a sealed file for reading and writing. Null:
-/// the file is missing, too short or not sealed.
+/// Maps `size` bytes (whole pages) of a sealed file. Null: it is missing, too short or not sealed.
 pub fn map_sealed(path: &CStr, offset: usize, size: usize) -> *mut u8 {
     keeping_errno(|| {
         let flags = libc::O_RDWR | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;

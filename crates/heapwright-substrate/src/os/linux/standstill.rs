@@ -9,18 +9,15 @@
 //!   release()   the futex: all threads continue
 //! ```
 //!
-//! No ptrace: a process may always signal itself, in any container. Signal 33 is the C library's
-//! own (with this signal it changes the user ids of all threads). So no program waits for the
-//! signal or can block it through the C library. A signal 33 with another sender's code goes to the
-//! previous handler. The handler stays installed: a thread that answers too late must not die of
-//! the signal.
+//! No ptrace: a process may always signal itself, in any container. The C library changes user ids
+//! with signal 33. So no program waits for this signal or can block it through the C library. A
+//! signal 33 of another sender goes to the previous handler. The handler stays installed: a thread
+//! that answers too late must not die of the signal.
 //!
 //! A thread that blocks the signal by a raw system call, or is stuck in the kernel, does not answer
-//! in time. Such a thread continues to run, and its place among the answers stays empty. A thread
-//! may be in a system call that no handler restarts (`poll`, `pause`, `nanosleep`, ...). The signal
-//! interrupts the call, as any signal does.
-//!
-//! Called by `debug::leaks`, which holds the heap's locks. So no stopped thread is inside the heap.
+//! in time, and continues to run. The signal interrupts system calls that no handler restarts
+//! (`poll`, `pause`, ...). Called by `debug::leaks`, which holds the heap's locks, so no stopped
+//! thread is inside the heap.
 
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
@@ -38,9 +35,7 @@ use super::{
 /// Words of registers that are kept for each thread.
 pub const REGISTERS: usize = 34;
 
-/// The signal, with which the C library changes user ids.
 const SIGNAL: c_int = 33;
-/// A mark in the value of our signals, which distinguishes them from others.
 const MARK: usize = 0x6877_0000;
 /// The longest wait for the next answer, and for all answers.
 const PATIENCE_NS: u64 = 40_000_000;
@@ -49,9 +44,8 @@ const LONGEST_NS: u64 = 400_000_000;
 /// The answer of a thread.
 #[repr(C)]
 pub struct Answer {
-    /// The thread's number; 0: the place is free.
+    /// 0: the place is free.
     thread: AtomicU32,
-    /// 0, or [`ANSWERED`].
     state: AtomicU32,
     words: UnsafeCell<Words>,
 }
@@ -92,15 +86,12 @@ impl Answer {
     }
 }
 
-/// The memory for answers; null: no thread needs to answer.
 static ANSWERS: AtomicPtr<Answer> = AtomicPtr::new(ptr::null_mut());
 static ROOM: AtomicUsize = AtomicUsize::new(0);
-/// Odd while threads are held. Each signal's value contains it, too.
+/// Odd while threads are held. Part of each signal's value.
 static ROUND: AtomicU32 = AtomicU32::new(0);
-/// The number of threads in the handler.
 static INSIDE: AtomicU32 = AtomicU32::new(0);
 static COUNT: AtomicU32 = AtomicU32::new(0);
-/// The previous handler.
 static BEFORE: AtomicUsize = AtomicUsize::new(0);
 
 /// The registers that a function preserves.
@@ -147,7 +138,6 @@ pub unsafe fn give_shared<T: Copy>(at: *mut T) {
     keeping_errno(|| unsafe { libc::munmap(at.cast(), size_of::<T>()) });
 }
 
-/// The registers at the interruption.
 #[cfg(target_arch = "x86_64")]
 fn words_of(context: &libc::ucontext_t) -> Words {
     let mut words = Words { stack: 0, pointer: thread_pointer(), registers: [0; REGISTERS] };
@@ -158,7 +148,6 @@ fn words_of(context: &libc::ucontext_t) -> Words {
     words
 }
 
-/// The registers at the interruption.
 #[cfg(target_arch = "aarch64")]
 fn words_of(context: &libc::ucontext_t) -> Words {
     let mut words = Words { stack: 0, pointer: thread_pointer(), registers: [0; REGISTERS] };
@@ -169,10 +158,8 @@ fn words_of(context: &libc::ucontext_t) -> Words {
     words
 }
 
-/// The lowest used address of the stack of a thread whose stack pointer was `stack`. The kernel has
-/// put all registers, the wide ones too, into the handler's frame. If the frame is on the same
-/// stack, the used stack ends there. Else a function may have written into the red zone, below the
-/// stack pointer.
+/// The lowest used address of a stack. The handler's frame has all registers; on another stack, a
+/// function may have written into the red zone below `stack`.
 fn above(context: &libc::ucontext_t, stack: usize) -> usize {
     const FRAME: usize = 64 << 10;
     const RED_ZONE: usize = 128;
@@ -180,7 +167,6 @@ fn above(context: &libc::ucontext_t, stack: usize) -> usize {
     if frame < stack && stack - frame < FRAME { frame } else { stack.saturating_sub(RED_ZONE) }
 }
 
-/// The kernel's description of a handler.
 #[repr(C)]
 struct KernelAction {
     handler: usize,
@@ -240,7 +226,6 @@ fn asked() -> &'static [Answer] {
     unsafe { core::slice::from_raw_parts(at, ROOM.load(Ordering::Relaxed)) }
 }
 
-// The return from a handler, in the form that the kernel expects.
 #[cfg(target_arch = "x86_64")]
 core::arch::global_asm!(
     ".hidden heapwright_sigreturn",
@@ -252,7 +237,6 @@ core::arch::global_asm!(
     options(att_syntax)
 );
 
-/// Installs the handler, once. False: the system refused.
 fn install() -> bool {
     static INSTALLED: AtomicU32 = AtomicU32::new(0);
     if INSTALLED.load(Ordering::Acquire) != 0 {
@@ -341,9 +325,7 @@ struct Aligned([u8; 4096]);
 
 /// Holds every other thread. `room`: zeroed memory for answers, which stays until [`release`] or
 /// [`is_unused`] says that no thread is inside. False: threads cannot be listed, or there are too
-/// many; no thread is held.
-///
-/// One thread at a time may call this.
+/// many; no thread is held. One thread at a time may call this.
 pub fn hold(room: &'static [Answer]) -> bool {
     // A thread that could not continue in time may still read the previous answers.
     if !install() || !is_unused() {
@@ -362,7 +344,7 @@ pub fn hold(room: &'static [Answer]) -> bool {
         let mut fits = true;
         let listed = each_thread(&mut |thread| {
             let seen = room[..known].iter().any(|answer| answer.thread() == thread);
-            // (The first thread stays in the list after its end.)
+            // The first thread stays in the list after its end.
             if thread == me || seen || thread == process_id() && is_over(thread) {
                 return;
             }
@@ -406,8 +388,7 @@ const _: () = assert!(offset_of!(Queued, process) == 16);
 const _: () = assert!(offset_of!(Queued, value) == 24);
 const _: () = assert!(size_of::<Queued>() == size_of::<libc::siginfo_t>());
 
-/// Sends the signal. False: the thread has ended. (If no signal can be queued, the thread counts as
-/// a thread that does not answer.)
+/// False: the thread has ended.
 fn ask(thread: u32, round: u32) -> bool {
     let value = MARK | round as usize & 0xffff;
     let process = process_id() as c_int;
@@ -431,10 +412,8 @@ fn ask(thread: u32, round: u32) -> bool {
     })
 }
 
-/// Waits until all these threads have answered, or until no more answers come. Threads that ended
-/// meanwhile do not count.
 fn wait_for(asked: &[Answer], began: u64) {
-    /// Before this many polls no answer is late: the clock advances even if no thread may run.
+    /// The clock advances even if no thread may run: before this many polls no answer is late.
     const POLLS: u32 = 200;
     let (mut answered, mut last, mut polls) = (0, now_ns(), 0);
     let waits = || {
@@ -513,8 +492,8 @@ pub fn forget_held() {
 }
 
 /// Copies the process without its other threads. `Some(0)` in the copy, the copy's number in the
-/// original; `None`: the system refused. The copy has all signals blocked and sends none when it
-/// ends, so the program does not notice a child.
+/// original; `None`: the system refused. The copy has all signals blocked and sends none at its
+/// end.
 ///
 /// # Safety
 ///
@@ -522,8 +501,7 @@ pub fn forget_held() {
 /// by [`end_copy`].
 pub unsafe fn copy() -> Option<u32> {
     let before = set_mask(!0);
-    // SAFETY: by the contract. The copy has no stack of its own, shares nothing, and sends no
-    // signal at its end.
+    // SAFETY: by the contract. The copy shares nothing, and sends no signal at its end.
     let got = keeping_errno(|| unsafe { libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0) });
     if got == 0 {
         return Some(0);
@@ -552,8 +530,8 @@ pub fn leave_no_dump() {
     unsafe { libc::syscall(libc::SYS_prlimit64, 0, libc::RLIMIT_CORE, &raw const none, old) };
 }
 
-/// In a copy: closes all descriptors, so that no process waits for the end of a pipe that only the
-/// copy has open.
+/// In a copy: closes all descriptors. Otherwise a process could wait for the end of a pipe that
+/// only the copy has open.
 pub fn close_all() {
     const CLOSE_RANGE: libc::c_long = 436;
     // SAFETY: the copy's own descriptors.
@@ -566,8 +544,7 @@ pub fn close_all() {
     }
 }
 
-/// Waits for a copy, at most this number of milliseconds. `None`: the copy still works. True: it
-/// ended with success.
+/// Waits for a copy, at most this long. `None`: it still works. True: it ended with success.
 pub fn wait_for_copy(copy: u32, milliseconds: u64) -> Option<bool> {
     let until = now_ns() + milliseconds * 1_000_000;
     loop {
@@ -576,7 +553,7 @@ pub fn wait_for_copy(copy: u32, milliseconds: u64) -> Option<bool> {
         match got {
             0 if now_ns() > until => return None,
             0 => super::nap(),
-            // If the call fails, another waiter has taken the status, which is then unknown.
+            // Another waiter has taken the status.
             _ => return Some(got > 0 && status == 0),
         }
     }
@@ -589,7 +566,6 @@ mod tests {
     use std::sync::atomic::AtomicBool;
     use std::vec::Vec;
 
-    /// Tests must not hold threads that hold the locks of another test.
     static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
     fn room(count: usize) -> &'static [Answer] {
@@ -629,7 +605,6 @@ mod tests {
             let after = turns.load(Ordering::Relaxed);
             let released = release();
             assert!(released);
-            // On a busy machine the thread may not have answered in time.
             let Some(words) = words else { continue };
             assert_eq!(before, after, "it was not held");
             assert_eq!(words.pointer, pointer);

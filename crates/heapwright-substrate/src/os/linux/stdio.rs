@@ -8,13 +8,10 @@
 //!                                             with the first two lines a cycle, and a deadlock
 //! ```
 //!
-//! So the prefork handler takes the list's lock itself, before the heap's. The lock is recursive
-//! and owned by a thread, so glibc can take it a second time. glibc has exported the three
-//! functions since 2.2.5, for this use. Other C libraries have no such lock, or none that a fork
-//! takes (musl holds its own around its own allocator). There these functions do nothing.
-//!
-//! In the child glibc resets the lock before any handler runs, so the child must not release it. A
-//! second reset does no harm, because the child has one thread.
+//! So the prefork handler takes the list's lock first. The lock is recursive and owned by a thread,
+//! so glibc can take it again. In the child glibc resets the lock before any handler runs, so the
+//! child must not release it; a second reset does no harm. Other C libraries have no such lock, or
+//! none that a fork takes (musl). There these functions do nothing.
 
 use super::symbols::weak;
 

@@ -1,8 +1,6 @@
-//! Optional symbols of other libraries.
-//!
-//! The linker binds these symbols *weakly*. A search by name at run time would take the loader's
-//! lock inside `free`. A strong reference would pull the C library's own `malloc` into static
-//! programs that bring ours.
+//! Optional symbols of other libraries, bound *weakly* by the linker. A search by name would take
+//! the loader's lock inside `free`. A strong reference would pull the C library's own `malloc` into
+//! static programs that bring ours.
 
 use crate::os::LibcHeap;
 #[cfg(feature = "debug")]
@@ -10,7 +8,7 @@ use core::sync::atomic::{AtomicU8, Ordering};
 #[cfg(not(feature = "interpose"))]
 use core::{ffi::CStr, ptr};
 
-/// The address of a symbol; null: the process has no symbol of that name.
+/// Null: the process has no symbol of that name.
 macro_rules! weak {
     ($name:literal) => {{
         let address: *mut u8;
@@ -47,8 +45,8 @@ pub fn is_single_threaded() -> bool {
     !flag.is_null() && unsafe { flag.read_volatile() } != 0
 }
 
-/// Whether the headers of the C library's own blocks are known: glibc's are. musl never hands a
-/// block to a program that brings its own `malloc`, and does not export these functions.
+/// Whether the headers of the C library's own blocks are known. musl never hands a block to a
+/// program that brings its own `malloc`.
 const KNOWS_BLOCKS: bool = cfg!(target_env = "gnu");
 
 /// The C library's own `free`, if there is one.
@@ -61,7 +59,6 @@ pub fn libc_free() -> Option<unsafe extern "C" fn(*mut u8)> {
     unsafe { core::mem::transmute(found) }
 }
 
-/// glibc's `struct mallinfo`.
 #[repr(C)]
 struct Mallinfo {
     arena: i32,
@@ -72,7 +69,7 @@ struct Mallinfo {
 }
 
 /// The C library's own heap. `None`: the library has no heap yet, or its blocks cannot be found.
-/// Reads no file. Called by a constructor, because it takes glibc's locks.
+/// Called by a constructor, because it takes glibc's locks.
 pub fn libc_heap() -> Option<LibcHeap> {
     // As a rule, only the C library moves the program break before `main`.
     let known_break: *mut usize = weak!("__curbrk").cast();
@@ -128,7 +125,6 @@ pub fn exit_function() -> Option<usize> {
     (!at.is_null()).then(|| at.addr())
 }
 
-/// 0: not known; else [`READY`] or [`NOT_YET`].
 #[cfg(feature = "debug")]
 static LOADER: AtomicU8 = AtomicU8::new(0);
 #[cfg(feature = "debug")]
@@ -136,8 +132,7 @@ const READY: u8 = 1;
 #[cfg(feature = "debug")]
 const NOT_YET: u8 = 2;
 
-/// Whether the loader knows its modules. In a static program the loader allocates while it learns
-/// them, so it must not be called before constructors run.
+/// A static program's loader allocates while it learns its modules, before constructors run.
 #[cfg(feature = "debug")]
 fn is_loader_ready() -> bool {
     let mut known = LOADER.load(Ordering::Relaxed);
@@ -157,7 +152,7 @@ pub fn constructors_run() {
     LOADER.store(READY, Ordering::Relaxed);
 }
 
-/// glibc's function for unwinders. `None`: the C library has none, or it is too early to call it.
+/// `None`: the C library has no such function, or it is too early to call it.
 #[cfg(feature = "debug")]
 fn finder() -> Option<unsafe extern "C" fn(usize, *mut Found) -> i32> {
     let found = weak!("_dl_find_object");
@@ -167,15 +162,13 @@ fn finder() -> Option<unsafe extern "C" fn(usize, *mut Found) -> i32> {
     find.filter(|_| is_loader_ready())
 }
 
-/// Whether [`find_object`] knows the process's modules. Only glibc from 2.35 on knows them.
+/// Whether [`find_object`] knows the process's modules: glibc from 2.35 on.
 #[cfg(feature = "debug")]
 pub fn knows_objects() -> bool {
     finder().is_some()
 }
 
-/// The module that contains an address. Takes no lock and allocates nothing: glibc 2.35 made the
-/// function for unwinders. `None`: no module has the address, or the C library has no such
-/// function.
+/// The module that contains an address, if it is known. Takes no lock and allocates nothing.
 #[cfg(feature = "debug")]
 pub fn find_object(address: usize) -> Option<Found> {
     let find = finder()?;
@@ -201,8 +194,7 @@ pub fn first_stack_end() -> usize {
     unsafe { place.read() }
 }
 
-/// A symbol of the process, found by name in the linker's order; null: there is none. Takes the
-/// loader's lock.
+/// A symbol of the process in the linker's order; null: there is none. Takes the loader's lock.
 #[cfg(not(feature = "interpose"))]
 pub fn symbol(name: &CStr) -> *mut u8 {
     let found = weak!("dlsym");

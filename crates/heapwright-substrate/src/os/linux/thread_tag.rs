@@ -1,9 +1,8 @@
 //! Thread tag: a mark that threads inherit from their creator; and the places of pointers outside
 //! the heap: modules' data, thread-local variables.
 //!
-//! Each thread has a timer slack (the delay of its timers, by default 50 us), inherited from its
-//! creator. The slack is the only inherited attribute that can be any number, and a few more
-//! microseconds do no harm. So a number in it marks a thread and all its descendants.
+//! The mark is in the thread's timer slack (by default 50 us), the only inherited attribute that
+//! can be any number. A few more microseconds do no harm.
 
 use core::ffi::{c_int, c_void};
 use core::ptr;
@@ -64,7 +63,7 @@ pub fn each_data_segment(visit: &mut dyn FnMut(usize, usize)) {
 }
 
 /// The bytes of static thread-local variables below and above a thread's pointer, measured in the
-/// calling thread. Every thread gets these variables with its stack. Takes the loader's lock.
+/// calling thread. Takes the loader's lock.
 pub fn thread_local_bytes() -> (usize, usize) {
     unsafe extern "C" fn module(
         info: *mut libc::dl_phdr_info,

@@ -12,10 +12,10 @@ use super::keeping_errno;
 static EXIT_KEYS: [AtomicU32; EXITS] = [const { AtomicU32::new(0) }; EXITS];
 
 /// Sets the function that runs at the end of a thread that called [`watch_this_thread`]. A second
-/// call has no effect. False: the system has no key left (then caches of ended threads are not
-/// reused).
+/// call has no effect. False: the system has no key left; then caches of ended threads are not
+/// reused.
 ///
-/// This uses a pthread key: the registration of a `thread_local!` with a destructor allocates.
+/// A pthread key, because a `thread_local!` with a destructor allocates.
 pub fn on_thread_exit(exit: Exit, run: unsafe extern "C" fn(*mut c_void)) -> bool {
     let mut key = 0;
     // SAFETY: `key` is a valid place for the answer; `run` accepts what `watch_this_thread` sets.
@@ -31,8 +31,7 @@ pub fn on_thread_exit(exit: Exit, run: unsafe extern "C" fn(*mut c_void)) -> boo
     true
 }
 
-/// Makes the exit function run with `token` (not null) at the end of the calling thread. False: no
-/// exit function is set.
+/// Makes the exit function run with `token` (not null) at this thread's end. False: none is set.
 #[allow(clippy::not_unsafe_ptr_arg_deref, reason = "the pointer is handed on, and not read")]
 pub fn watch_this_thread(exit: Exit, token: *mut c_void) -> bool {
     let Some(key) = EXIT_KEYS[exit as usize].load(Ordering::Acquire).checked_sub(1) else {
@@ -51,16 +50,16 @@ pub fn watched(exit: Exit) -> *mut c_void {
     }
 }
 
-/// A number that no other thread of the process has while the calling thread lives. The thread of a
-/// forked child has the number of the thread that forked.
+/// A number that no other thread of the process has while the calling thread lives. A forked
+/// child's thread keeps the number of the thread that forked.
 #[inline]
 pub fn thread_token() -> usize {
     // SAFETY: no preconditions; the location is the thread's own.
     unsafe { libc::__errno_location() }.addr()
 }
 
-/// The system's number of the calling thread. In a sandbox, if the process has several threads:
-/// another number, which no other thread has.
+/// The system's number of the calling thread. In a sandbox with several threads: another unique
+/// number.
 pub fn thread_id() -> u32 {
     if super::is_filtered() {
         let alone = super::is_single_threaded();
@@ -70,7 +69,7 @@ pub fn thread_id() -> u32 {
     keeping_errno(|| unsafe { libc::syscall(libc::SYS_gettid) }) as u32
 }
 
-/// Signals of faults: if they are blocked, a fault ends the process without a message.
+/// If they are blocked, a fault ends the process without a message.
 const FAULTS: [libc::c_int; 6] =
     [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGSYS];
 
@@ -108,8 +107,8 @@ impl SignalMask {
     };
 }
 
-/// Blocks all signals in the calling thread but those of faults, until [`restore_signals`]. (Not
-/// `pthread_sigmask`, which older glibcs have only in libpthread. In every C library `sigprocmask`
+/// Blocks all signals in the calling thread but those of faults, until [`restore_signals`].
+/// (`pthread_sigmask` is only in libpthread in older glibcs. In every C library `sigprocmask`
 /// changes the calling thread's signals.)
 pub fn block_signals() -> SignalMask {
     let mut all = SignalMask::NONE.0;
@@ -135,13 +134,11 @@ pub fn restore_signals(before: SignalMask) {
     });
 }
 
-/// Makes a detached thread that runs `run(with)`, with all signals blocked but those of faults.
-/// False: the system refused.
+/// Starts a detached thread with all signals blocked but those of faults. False: refused.
 #[allow(clippy::not_unsafe_ptr_arg_deref, reason = "the pointer is handed on, and not read")]
 pub fn spawn(run: extern "C" fn(*mut c_void) -> *mut c_void, with: *mut c_void) -> bool {
     let mut thread = MaybeUninit::<libc::pthread_t>::uninit();
     keeping_errno(|| {
-        // The new thread has this mask from its first instruction on.
         let before = block_signals();
         // SAFETY: `run` takes what it is given; a valid place for the answer.
         let made = unsafe { libc::pthread_create(thread.as_mut_ptr(), ptr::null(), run, with) };

@@ -1,21 +1,12 @@
-//! Four words per thread, aarch64: the twin of `tls_x86_64`.
-//!
-//! ```text
-//! fast   the cache that malloc and free use without a test; at first a read-only sentinel, whose
-//!        lists are empty and which owns nothing
-//! own    the thread's source of memory: see `heap` (words)
-//! index  the thread's index (see `registry::thread_index`), or 0
-//! locks  the number of locks that the thread has, or is about to have
-//! ```
+//! Four words per thread, aarch64: the twin of `tls_x86_64`, which describes them.
 //!
 //! The initial-exec sequence: the thread pointer, plus an offset from the GOT.
 
 use core::arch::asm;
 use core::sync::atomic::{Ordering, compiler_fence};
 
-/// Defines the words. The initial value of `fast` is the address of a static that is never written
-/// to. The module that knows the target of `fast` uses this once. This module only reads and writes
-/// the words.
+/// Defines the words. `fast` begins as the address of a static that is never written to. The module
+/// that knows this static uses the macro once.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! define_words {
@@ -42,8 +33,7 @@ pub use define_words;
 #[inline(always)]
 fn block() -> *mut *mut u8 {
     let at;
-    // SAFETY: computes the address of this thread's copy of the block, which does not change while
-    // the thread lives.
+    // SAFETY: computes the address of this thread's block, which does not change.
     unsafe {
         asm!(
             "mrs {0}, tpidr_el0",
@@ -58,8 +48,7 @@ fn block() -> *mut *mut u8 {
     at
 }
 
-/// The thread's fast word. `_sentinel` is the argument of [`define_words`], which the loader has
-/// stored there.
+/// The thread's fast word. The loader has stored `_sentinel` there ([`define_words`]).
 #[inline(always)]
 pub fn fast(_sentinel: *const u8) -> *mut u8 {
     // SAFETY: the first initialised word of this thread's block.

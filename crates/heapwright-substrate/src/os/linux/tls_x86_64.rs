@@ -9,18 +9,16 @@
 //! ```
 //!
 //! `thread_local!` in a shared library calls `__tls_get_addr`. A hidden `.tdata` symbol that is
-//! read through its GOT entry is *initial exec*. This takes two instructions, or fewer in an
-//! executable, after its linker relaxed them. Initial exec takes part of the room that glibc keeps
-//! for libraries loaded late, so the block has only 32 bytes.
+//! read through its GOT entry is *initial exec*: two instructions. It takes part of the room that
+//! glibc keeps for libraries loaded late, so the block has only 32 bytes.
 //!
 //! `.tdata`, not `.tbss`: the loader has set `fast` to the sentinel before the first instruction of
 //! a thread, so no code tests it for null.
 
 use core::arch::asm;
 
-/// Defines the words. The initial value of `fast` is the address of a static that is never written
-/// to. The module that knows the target of `fast` uses this once. This module only reads and writes
-/// the words.
+/// Defines the words. `fast` begins as the address of a static that is never written to. The module
+/// that knows this static uses the macro once.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! define_words {
@@ -44,14 +42,12 @@ macro_rules! define_words {
 }
 pub use define_words;
 
-/// The thread's fast word. `_sentinel` is the argument of [`define_words`], which the loader has
-/// stored there.
+/// The thread's fast word. The loader has stored `_sentinel` there ([`define_words`]).
 #[inline(always)]
 pub fn fast(_sentinel: *const u8) -> *mut u8 {
     let word;
     // SAFETY: reads one initialised word of this thread. `pure`: the compiler may read the word
-    // only once in a function. So a function that calls `set_fast` passes the new value on, and
-    // does not read the word again.
+    // only once in a function. So a function that calls `set_fast` does not read the word again.
     unsafe {
         asm!(
             "mov {0}, qword ptr [rip + __heapwright_0_1_tls@GOTTPOFF]",
@@ -82,8 +78,8 @@ pub fn set_fast(word: *mut u8) {
 #[inline]
 pub fn own() -> *mut u8 {
     let word;
-    // SAFETY: reads one initialised word of this thread. Not `pure`: slow paths read the word again
-    // after they set it.
+    // SAFETY: reads one initialised word of this thread. Not `pure`: slow paths read it again after
+    // they set it.
     unsafe {
         asm!(
             "mov {0}, qword ptr [rip + __heapwright_0_1_tls@GOTTPOFF]",
@@ -114,8 +110,8 @@ pub fn set_own(word: *mut u8) {
 #[inline(always)]
 pub fn thread_index() -> usize {
     let word;
-    // SAFETY: reads one initialised word of this thread. Not `pure`: the cold path reads the word
-    // again after it sets it.
+    // SAFETY: reads one initialised word of this thread. Not `pure`: the cold path reads it again
+    // after it sets it.
     unsafe {
         asm!(
             "mov {0}, qword ptr [rip + __heapwright_0_1_tls@GOTTPOFF]",
@@ -147,7 +143,7 @@ pub fn set_thread_index(word: usize) {
 pub fn locks() -> usize {
     let locks;
     // SAFETY: reads one initialised word of this thread. Neither `pure` nor `readonly`: a signal
-    // handler may read the word at any time.
+    // handler may read it at any time.
     unsafe {
         asm!(
             "mov {0}, qword ptr [rip + __heapwright_0_1_tls@GOTTPOFF]",

@@ -1,7 +1,5 @@
 //! Pages of Rust's own allocator: for Miri, which watches every byte of them, and for systems that
-//! neither `unix` nor `windows` knows.
-//!
-//! A whole reservation is allocated from the start, and no part of it ever goes back.
+//! neither `unix` nor `windows` knows. A whole reservation is allocated from the start.
 
 extern crate std;
 
@@ -23,8 +21,7 @@ pub(super) fn reserve(size: usize, align: usize) -> *mut u8 {
     }
 }
 
-/// Returns true, and keeps the memory allocated. The window's first reservation succeeds, so the
-/// window releases nothing. The memory of a released table is lost.
+/// The window's first reservation succeeds, so it releases nothing.
 pub(super) unsafe fn release(_at: *mut u8, _size: usize) -> bool {
     true
 }
@@ -42,7 +39,6 @@ pub(super) unsafe fn decommit(at: *mut u8, size: usize) -> bool {
     true
 }
 
-/// The value of a variable, as far as it fits, and its whole length.
 pub(super) fn environment(name: &[u8], out: &mut [u8]) -> Option<usize> {
     let value = std::env::var(core::str::from_utf8(name).ok()?).ok()?;
     let fits = value.len().min(out.len());

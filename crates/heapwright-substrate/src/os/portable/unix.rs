@@ -1,7 +1,6 @@
 //! Pages and environment of a Unix without a back end of its own (macOS, FreeBSD, Linux on other
-//! processors), with functions that all of these have: `mmap`, `mprotect`, `munmap`, `getenv`.
-//! (std's functions for the environment allocate: a debug heap that is the global allocator would
-//! wait for itself.)
+//! processors): `mmap`, `mprotect`, `munmap`, `getenv`. (std's functions for the environment
+//! allocate: a debug heap as the global allocator would wait for itself.)
 
 use core::ffi::CStr;
 use core::ptr;
@@ -53,8 +52,7 @@ pub(super) unsafe fn commit(at: *mut u8, size: usize) -> bool {
     unsafe { libc::mprotect(at.cast(), size, libc::PROT_READ | libc::PROT_WRITE) == 0 }
 }
 
-/// Replaces the range by a new mapping: the effect of `madvise` on contents differs between
-/// systems.
+/// By a new mapping: the effect of `madvise` on contents differs between systems.
 ///
 /// # Safety
 ///
@@ -68,10 +66,8 @@ pub(super) unsafe fn decommit(at: *mut u8, size: usize) -> bool {
     true
 }
 
-/// The value of a variable, as far as it fits, and its whole length.
 pub(super) fn environment(name: &[u8], out: &mut [u8]) -> Option<usize> {
     let mut ended = [0; 64];
-    // (One byte of it ends the name.)
     ended[..63].get_mut(..name.len())?.copy_from_slice(name);
     // SAFETY: the name ends with a zero.
     let value = unsafe { libc::getenv(ended.as_ptr().cast()) };

@@ -1,9 +1,8 @@
 //! Pages and environment of Windows: `VirtualAlloc` and its neighbours, `GetEnvironmentVariableA`.
-//! (std's functions for the environment allocate: a debug heap that is the global allocator would
-//! wait for itself.)
+//! (std's functions for the environment allocate: a debug heap as the global allocator would wait
+//! for itself.)
 //!
-//! A reservation goes back whole or not at all. Committed memory counts against the system's limit,
-//! touched or not, so the window commits in steps.
+//! A reservation goes back whole or not at all. Committed memory counts against the system's limit.
 
 use core::ffi::c_void;
 use core::ptr;
@@ -18,7 +17,6 @@ const MEM_RELEASE: u32 = 0x8000;
 const PAGE_NOACCESS: u32 = 1;
 const PAGE_READWRITE: u32 = 4;
 
-/// The answer of `VirtualQuery` about the pages at an address.
 #[repr(C)]
 struct Region {
     base: *mut c_void,
@@ -43,8 +41,7 @@ pub(super) fn page_size() -> usize {
     4096
 }
 
-/// Reservations begin at multiples of 64 KiB. For a larger alignment, a trial reservation with
-/// padding finds a place.
+/// A reservation begins at a multiple of 64 KiB. For more, a padded trial finds a place.
 pub(super) fn reserve(size: usize, align: usize) -> *mut u8 {
     const TRIES: usize = 8;
     for _ in 0..TRIES {
@@ -73,7 +70,6 @@ pub(super) fn reserve(size: usize, align: usize) -> *mut u8 {
     ptr::null_mut()
 }
 
-/// The start of the reservation that an address lies in; null: none.
 fn reservation_of(at: *const u8) -> *mut c_void {
     let mut region = Region {
         base: ptr::null_mut(),
@@ -105,8 +101,7 @@ pub(super) unsafe fn release(at: *mut u8, size: usize) -> bool {
 ///
 /// The range is of a reservation.
 pub(super) unsafe fn commit(at: *mut u8, size: usize) -> bool {
-    // SAFETY: by the contract the range is the caller's reservation; committed parts stay as they
-    // are.
+    // SAFETY: by the contract the range is the caller's reservation; committed parts stay.
     size == 0 || !unsafe { VirtualAlloc(at.cast(), size, MEM_COMMIT, PAGE_READWRITE) }.is_null()
 }
 
@@ -134,20 +129,17 @@ pub(super) unsafe fn decommit(at: *mut u8, size: usize) -> bool {
     true
 }
 
-/// The value of a variable, as far as it fits, and its whole length.
 pub(super) fn environment(name: &[u8], out: &mut [u8]) -> Option<usize> {
     let mut ended = [0; 64];
-    // (One byte of it ends the name.)
     ended[..63].get_mut(..name.len())?.copy_from_slice(name);
     let mut value = [0; 4096];
     // SAFETY: the name ends with a zero, and the value has a place of this size.
     let length =
         unsafe { GetEnvironmentVariableA(ended.as_ptr(), value.as_mut_ptr(), 4096) } as usize;
     if length == 0 {
-        // The variable is not set, or empty, which means the same.
+        // Not set, or empty, which means the same.
         return None;
     }
-    // If the value does not fit, the call returns only its length, the zero included.
     let whole = if length > value.len() { length - 1 } else { length };
     let fits = if length < value.len() { length.min(out.len()) } else { 0 };
     out[..fits].copy_from_slice(&value[..fits]);

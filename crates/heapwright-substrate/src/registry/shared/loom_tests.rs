@@ -1,21 +1,14 @@
-//! The shared registry under loom: every order of two or three threads, with every
-//! value that the memory model lets a load see.
+//! The shared registry under loom: every order of two or three threads, with every value that the
+//! memory model lets a load see.
 //!
 //! ```text
 //!   slot    lock | canary: loom's cell, which two threads may not touch without an
 //!                  order between them, and whose count shows each holder's visit
 //! ```
 //!
-//! Only these tests find a second holder of a cache, or a holder that does not see the last
-//! holder's writes. Only they find a reader that meets a slot or a stride too early, while another
-//! thread raises K, and a waiter that waits for ever. `ci/loom.sh` removes the orderings one by one
-//! and expects these tests to fail.
-//!
-//! **Waiting.** Under loom a waiter yields instead of sleeping. The sleepers' protocol has a test
-//! of its own, with a futex whose naps end when no thread will wake the sleeper. There a waiter
-//! *is* missed in some orders, as the header of `shared` says, because nothing orders the
-//! unlocker's store before its look at the sleepers. The waiter still gets the lock, because its
-//! nap ends and it looks for itself.
+//! `ci/loom.sh` removes the orderings one by one and expects these tests to fail. Under loom a
+//! waiter yields instead of sleeping. A test with a futex of its own shows that a waiter *is*
+//! missed in some orders, as the header of `shared` says, but gets the lock after its nap.
 
 extern crate std;
 
@@ -29,15 +22,12 @@ use loom::thread;
 
 use super::*;
 
-/// The most caches of these tests.
 const MOST: usize = 4;
 
-/// An object that no second holder may see.
 type Canary = UnsafeCell<usize>;
 type Few = Shared<Canary, (), MOST>;
 type FewSlot = &'static Slot<Canary>;
 
-/// A registry, and its slots, which are freed at the end of each execution.
 struct Row {
     registry: Few,
     made: Mutex<Vec<FewSlot>>,
@@ -59,14 +49,12 @@ impl Row {
         })
     }
 
-    /// Locks a cache, leaves a mark in it, and unlocks it. Returns the cache.
     fn visit(&self, current: FewSlot) -> FewSlot {
         let held = self.registry.acquire(current).expect("with loom, waiting ends");
         touch(&held);
         held.slot()
     }
 
-    /// Ends the caches, which must contain `visits` marks.
     fn end(&self, visits: usize) {
         let mut found = 0;
         for slot in self.made.lock().unwrap().drain(..) {
@@ -91,7 +79,6 @@ fn touch(canary: &Canary) {
     });
 }
 
-/// Threads that visit caches `each` times, beginning at caches of the given numbers.
 fn visitors(count: usize, begins: &'static [usize], each: usize) {
     loom::model(move || {
         let caches = Row::new(count);
@@ -146,14 +133,12 @@ fn loom_raising_disturbs_nobody() {
         assert_eq!(caches.raise(2), 2);
         caches.visit(mine);
         other.join().unwrap();
-        // A thread that comes now finds the new cache.
         assert_eq!(caches.registry.count(), 2);
         caches.visit(caches.registry.slot(1));
         caches.end(5);
     });
 }
 
-/// Looks at the registry in the policy's order: K first.
 fn look(registry: &Few) -> usize {
     let seen = Seen { registry, count: registry.count(), failed: core::cell::Cell::new(0) };
     let count = seen.count();
@@ -167,7 +152,6 @@ fn look(registry: &Few) -> usize {
         let stride = seen.stride(index);
         assert!((1..MOST).contains(&stride), "a stride that is not there yet");
         if count == MOST {
-            // The last number of caches has the last strides, too.
             assert!(stride % 2 == 1, "a stride of fewer caches");
         }
     }
@@ -195,21 +179,17 @@ fn loom_a_reader_sees_all_that_k_promises() {
     }
 }
 
-/// A futex: a sleeper is woken, or sleeps until its nap ends. Here a nap ends when no thread will
-/// wake the sleeper.
+/// A futex whose nap ends when no thread will wake the sleeper.
 struct Futex(Mutex<Sleep>);
 
 #[derive(Default)]
 struct Sleep {
     sleeps: bool,
     woken: bool,
-    /// No thread will wake the sleeper.
     over: bool,
 }
 
 impl Futex {
-    /// Sleeps if the word still has the value, which is compared under the futex's lock. Returns
-    /// whether only the nap's end woke the sleeper.
     fn wait(&self, word: &AtomicU32, value: u32) -> bool {
         let mut sleep = self.0.lock().unwrap();
         if word.load(Ordering::Relaxed) != value {
@@ -236,9 +216,8 @@ impl Futex {
     }
 }
 
-/// One thread waits for a cache that another thread unlocks, like `wait` and `unlock`. With
-/// `ordered`, the unlocker's store comes before its look. Returns the number of orders in which the
-/// sleeper was missed.
+/// `ordered`: the unlocker's store comes before its look. Returns the orders that missed the
+/// sleeper.
 fn missed(ordered: bool) -> usize {
     let missed = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let in_all = std::sync::Arc::clone(&missed);
@@ -288,8 +267,6 @@ fn missed(ordered: bool) -> usize {
 
 #[test]
 fn loom_a_sleeper_that_is_missed_finds_the_lock_after_its_nap() {
-    // `missed` checks that the waiter gets the lock. If no waiter is missed any more, the nap need
-    // not end.
     assert!(missed(false) > 0, "the nap is no longer needed");
 }
 

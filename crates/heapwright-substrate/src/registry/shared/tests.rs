@@ -1,8 +1,4 @@
-//! The shared registry on real threads: the caches that threads get, the number of caches in use,
-//! and the threads that wait.
-//!
-//! loom (`loom_tests`) runs every order of few steps. These tests run many threads and many steps,
-//! in the orders of the machine.
+//! The shared registry on real threads: many threads and many steps, in the orders of the machine.
 
 extern crate std;
 
@@ -21,7 +17,6 @@ const MOST: usize = 64;
 const THREADS: usize = 32;
 const ACQUISITIONS: usize = if cfg!(miri) { 16 } else { 4096 };
 
-/// A canary that dies if two threads are with it.
 #[derive(Default)]
 struct Canary {
     is_alone: Cell<bool>,
@@ -35,7 +30,6 @@ fn make(number: usize) -> Option<ManySlot> {
     Some(Box::leak(Box::new(Slot::new(number, (), Canary::default()))))
 }
 
-/// A registry with `count` caches.
 fn caches(count: usize) -> &'static Many {
     let registry: &'static Many = Box::leak(Box::new(Shared::new()));
     assert_eq!(registry.raise(count, make), count);
@@ -45,7 +39,6 @@ fn caches(count: usize) -> &'static Many {
 fn visit(canary: &Canary, random: &mut u64) {
     assert!(!canary.is_alone.replace(true), "two hold one cache");
     canary.visits.set(canary.visits.get() + 1);
-    // Now and then another thread runs while the cache is held.
     *random ^= *random << 13;
     *random ^= *random >> 7;
     *random ^= *random << 17;
@@ -55,7 +48,6 @@ fn visit(canary: &Canary, random: &mut u64) {
     assert!(canary.is_alone.replace(false), "somebody else was here");
 }
 
-/// Runs every thread's acquisitions. Returns the caches that were seen.
 fn storm(registry: &'static Many, begin: &Barrier) -> BTreeSet<u16> {
     let seen = Mutex::new(BTreeSet::new());
     thread::scope(|scope| {
@@ -105,7 +97,6 @@ fn threads_see_as_many_caches_as_there_are_and_no_more() {
     assert_eq!(storm(registry, &begin), (0..3).collect());
     assert_eq!(registry.raise(2, make), 3, "it is never lowered");
     assert_eq!(registry.raise(11, make), 11);
-    // All eleven caches were used: each thread that comes gets the next cache.
     assert_eq!(storm(registry, &begin), (0..11).collect());
     assert_eq!(registry.raise(MOST + 1, make), MOST, "there is no room for more");
     assert_eq!(visits(registry), 2 * (THREADS * ACQUISITIONS) as u64);
