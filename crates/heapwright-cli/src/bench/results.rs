@@ -8,23 +8,21 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-/// The name of the format.
 pub(crate) const SCHEMA: &str = "heapwright-bench/1";
 
 /// The first fields of every file of results: of a race's and of a replay's.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Head {
-    /// The name of the format.
     pub(crate) schema: &'static str,
     pub(crate) machine: Machine,
-    /// The command line, to repeat the race.
+    /// For repeating the race.
     pub(crate) command: Vec<String>,
     /// The start, in the form of RFC 3339.
     pub(crate) started: String,
 }
 
 impl Head {
-    /// Makes the head of results that began at `started`, on this machine, with this command line.
+    /// Makes the head of results that began at `started`, with this command line.
     pub(crate) fn of(schema: &'static str, started: SystemTime) -> Self {
         let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
         Self {
@@ -36,7 +34,6 @@ impl Head {
     }
 }
 
-/// A whole race.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Results {
     #[serde(flatten)]
@@ -55,7 +52,6 @@ pub(crate) struct Results {
     pub(crate) summary: Summary,
 }
 
-/// The machine of the race.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Machine {
     pub(crate) cpu: String,
@@ -68,7 +64,6 @@ pub(crate) struct Machine {
     pub(crate) thp: String,
 }
 
-/// An allocator in the race.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Allocator {
     pub(crate) name: String,
@@ -92,7 +87,6 @@ pub(crate) enum Kind {
     Command,
 }
 
-/// A program that was raced.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Program {
     pub(crate) name: String,
@@ -108,19 +102,16 @@ pub(crate) struct Program {
     pub(crate) results: Vec<Entry>,
 }
 
-/// A program under an allocator.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Entry {
     pub(crate) allocator: String,
     pub(crate) outcome: Outcome,
     /// The failure in words, if the outcome is not ok.
     pub(crate) detail: Option<String>,
-    /// `runs[i]` of all allocators belong to one round. After a failure, the list has only the
-    /// rounds before the failure.
+    /// `runs[i]` of all allocators belong to one round. A failure ends the list.
     pub(crate) runs: Vec<Run>,
 }
 
-/// The outcome of an allocator's runs of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Outcome {
@@ -137,7 +128,6 @@ pub(crate) enum Outcome {
     NotTaken,
 }
 
-/// The cost of one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Run {
     pub(crate) wall_ns: u64,
@@ -179,13 +169,10 @@ pub(crate) struct Comparison {
     pub(crate) high: Option<f64>,
 }
 
-/// A quantity that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Measure {
-    /// Wall time.
     Time,
-    /// Processor time.
     Cpu,
     PeakRss,
     /// Peak RSS above that of an empty program under the baseline.
@@ -193,12 +180,10 @@ pub(crate) enum Measure {
 }
 
 impl Results {
-    /// Returns the index of an allocator.
     pub(crate) fn allocator(&self, name: &str) -> Option<usize> {
         self.allocators.iter().position(|allocator| allocator.name == name)
     }
 
-    /// Returns the index of the baseline.
     pub(crate) fn baseline(&self) -> usize {
         self.allocator(&self.baseline).unwrap_or_default()
     }

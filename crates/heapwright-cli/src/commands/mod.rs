@@ -57,18 +57,18 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// Opens a file for writing. Called before the work, so that a mistake in the name costs nothing.
+/// Opens a file for writing, before the work, so that a mistake in the name costs nothing.
 pub(crate) fn open(path: &Path) -> anyhow::Result<File> {
     output::open(path).map_err(|error| wrong(format!("cannot write {}: {error}", path.display())))
 }
 
-/// Opens a file for writing whose name the user has not chosen.
+/// Opens a file whose name the user has not chosen.
 pub(crate) fn open_own(path: &Path) -> anyhow::Result<File> {
     let why = |error| wrong(format!("cannot write {}: {error}", path.display()));
     output::open_own(path).map_err(why)
 }
 
-/// Parses a number of seconds, from 0.1 to `most`.
+/// From 0.1 to `most`.
 pub(crate) fn seconds(text: &str, most: u32) -> Result<Duration, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.1..=f64::from(most)).contains(&seconds) => {
@@ -91,12 +91,10 @@ pub(crate) struct OutputArgs<F: ValueEnum + Send + Sync + 'static> {
 }
 
 impl<F: ValueEnum + Send + Sync + Default + 'static> OutputArgs<F> {
-    /// Returns the chosen format.
     pub(crate) fn format(&self) -> F {
         self.format.clone().unwrap_or_default()
     }
 
-    /// Opens the output file, if the user named one.
     pub(crate) fn file(&self) -> anyhow::Result<Option<File>> {
         self.output.as_deref().map(open).transpose()
     }
@@ -168,7 +166,7 @@ pub(crate) struct ProgramArgs {
     pub(crate) command: Vec<OsString>,
 }
 
-/// The environment variable that names the allocator of Python's objects.
+/// It names the allocator of Python's objects.
 const PYTHON_MALLOC: &str = "PYTHONMALLOC";
 
 impl ProgramArgs {
@@ -214,8 +212,7 @@ pub(crate) struct LibraryArg {
 }
 
 impl LibraryArg {
-    /// Returns the library that the argument names, or else HEAPWRIGHT_LIBRARY. An empty variable
-    /// counts as unset.
+    /// Returns the argument, or else HEAPWRIGHT_LIBRARY. An empty variable counts as unset.
     pub(crate) fn given(&self) -> Option<PathBuf> {
         self.path.clone().or_else(preload::named)
     }
