@@ -15,29 +15,25 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// The C library's own malloc: no preload.
+/// No preload.
 pub(crate) const GLIBC: &str = "glibc";
 
-/// heapwright's own library.
 pub(crate) const HEAPWRIGHT: &str = "heapwright";
 
-/// The beginning of an option set of heapwright: `heapwright:purge=never`.
+/// As in `heapwright:purge=never`.
 pub(crate) const OPTION_SET: &str = "heapwright:";
 
 /// The longest name a column has room for.
 const LONGEST_NAME: usize = 24;
 
-/// An allocator in the race.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Allocator {
     pub(crate) name: String,
-    /// The library to preload.
     pub(crate) library: Option<PathBuf>,
-    /// Variables to set in the program's environment.
     pub(crate) environment: BTreeMap<String, String>,
 }
 
-/// An allocator that may be installed, and its library's names.
+/// An allocator that may be installed.
 struct Known {
     name: &'static str,
     /// Names up to `.so`, best first.
@@ -66,8 +62,7 @@ const SCUDO: &[&str] =
 const SCUDO: &[&str] =
     &["libclang_rt.scudo_standalone-x86_64", "libclang_rt.scudo_standalone", "libscudo"];
 
-/// mimalloc uses huge pages by default, which changes its use of memory much. So it also races
-/// without huge pages.
+/// By default mimalloc uses huge pages, which changes its use of memory much.
 const WITHOUT_HUGE_PAGES: (&str, &str, &str) = ("mimalloc-no-thp", "MIMALLOC_ALLOW_THP", "0");
 
 impl Allocator {
@@ -75,13 +70,13 @@ impl Allocator {
         Self { name: name.to_owned(), library, environment: BTreeMap::new() }
     }
 
-    /// Returns whether both names stand for one library with one environment.
+    /// Returns whether both stand for one library with one environment.
     fn is_same(&self, other: &Self) -> bool {
         let file = |one: &Self| one.library.as_ref().and_then(|path| path.canonicalize().ok());
         file(self).is_some() && file(self) == file(other) && self.environment == other.environment
     }
 
-    /// Returns heapwright under another name, with these options after its own.
+    /// The options come after its own.
     pub(crate) fn with_options(&self, name: String, options: &str) -> Self {
         let mut one = Self { name, ..self.clone() };
         let value = one.environment.entry("HEAPWRIGHT".to_owned()).or_default();
@@ -90,7 +85,6 @@ impl Allocator {
         one
     }
 
-    /// Returns the allocator as results describe it.
     pub(crate) fn described(&self, version: Option<String>) -> results::Allocator {
         results::Allocator {
             name: self.name.clone(),
@@ -100,13 +94,13 @@ impl Allocator {
         }
     }
 
-    /// Returns the library's file name. Results do not state its folder.
+    /// Results do not state the folder.
     fn library_name(&self) -> Option<String> {
         Some(self.library.as_ref()?.file_name()?.to_string_lossy().into_owned())
     }
 }
 
-/// Returns every allocator to race; `heapwright` is our library's path.
+/// `heapwright` is our library's path.
 pub(crate) fn all(
     heapwright: PathBuf,
     with: &[OsString],
@@ -163,8 +157,7 @@ pub(crate) fn all(
     Ok(all)
 }
 
-/// Returns the allocators with these `names`, in that order, each once. They are found on this
-/// machine or added by `with`.
+/// Returns the allocators with these `names`, in that order, each once.
 pub(crate) fn chosen(
     heapwright: PathBuf,
     with: &[OsString],
@@ -189,10 +182,9 @@ pub(crate) fn chosen(
 
 /// The contents of all `--with` options.
 pub(crate) struct With {
-    /// The names of all allocators in them.
+    /// Of all allocators in them.
     pub(crate) names: Vec<String>,
-    /// Allocators that are not found on the machine: `NAME=[VAR=VALUE ...]PATH` and
-    /// `heapwright:OPTIONS`.
+    /// Not found on the machine: `NAME=[VAR=VALUE ...]PATH` and `heapwright:OPTIONS`.
     added: Vec<String>,
 }
 
@@ -215,14 +207,13 @@ impl With {
     }
 }
 
-/// Returns the names in a word of `--only`. The word has names separated by commas, or one option
-/// set.
+/// The word has names separated by commas, or one option set.
 pub(crate) fn names(word: &str) -> impl Iterator<Item = String> {
     let whole = word.starts_with(OPTION_SET);
     word.split(move |letter| letter == ',' && !whole).map(str::to_owned)
 }
 
-/// Makes heapwright with more options. The library itself refuses bad options.
+/// The library itself refuses bad options.
 fn option_set(all: &[Allocator], name: &str, given: &str) -> anyhow::Result<Allocator> {
     let ours = all.iter().find(|one| one.name == HEAPWRIGHT).context("heapwright races")?;
     let mut options = Options::inherited(ours.environment.get("HEAPWRIGHT").map(OsStr::new));
@@ -264,13 +255,12 @@ fn newest(files: &[PathBuf], stem: &str) -> Option<PathBuf> {
     };
     let mut fitting: Vec<(Vec<u64>, &PathBuf)> =
         files.iter().filter_map(|path| Some((version(path)?, path))).collect();
-    // The sort is stable: of two libraries with one version, the library in the earlier folder
-    // stays first.
+    // The sort is stable: of two libraries with one version, that in the earlier folder stays
+    // first.
     fitting.sort_by(|a, b| b.0.cmp(&a.0));
     fitting.into_iter().find_map(|(_, path)| preload::checked(path).ok())
 }
 
-/// Parses `NAME=[VAR=VALUE ...]PATH`.
 fn parse(text: &str) -> anyhow::Result<Allocator> {
     let refused = |why: &str| wrong(format!("--with '{text}': {why}"));
     let (name, rest) = text

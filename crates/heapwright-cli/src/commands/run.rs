@@ -1,11 +1,10 @@
 //! `heapwright run [--stats] [--timeline FILE] -- CMD` runs a program on heapwright.
 //!
 //! Without --stats and --timeline, this process becomes the program. With either, the program is a
-//! child that leaves its statistics and time line in a private folder. After the report, this
-//! process ends as the child ended.
+//! child that leaves its statistics and time line in a private folder.
 //!
-//! `--hardened` and `--on-misuse` stand for options of the library. They come after the options in
-//! HEAPWRIGHT, so they win over these. `--option` may not set the same options again.
+//! `--hardened` and `--on-misuse` stand for options of the library. They win over the options in
+//! HEAPWRIGHT. `--option` may not set the same options again.
 
 use super::{OutputArgs, ProgramArgs};
 use crate::heap::timeline;
@@ -96,7 +95,6 @@ enum OnMisuse {
 }
 
 impl Args {
-    /// Returns whether to report statistics.
     fn wants_stats(&self) -> bool {
         self.stats || self.output_args.format.is_some() || self.output_args.output.is_some()
     }
@@ -142,7 +140,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     Ok(not_started(&args.program.command[0], &error))
 }
 
-/// Builds a command that runs on heapwright.
 pub(crate) fn command(
     words: &[OsString],
     library: &Path,
@@ -159,7 +156,7 @@ pub(crate) fn command(
     Ok(command)
 }
 
-/// Prints why the program did not start. Returns the exit code.
+/// Returns the exit code.
 pub(crate) fn not_started(name: &OsStr, error: &io::Error) -> Exit {
     let file = inspect::path::find(name).ok();
     let (text, code) = process::explain(name, error, file.as_deref());
@@ -167,7 +164,6 @@ pub(crate) fn not_started(name: &OsStr, error: &io::Error) -> Exit {
     Exit::Code(code)
 }
 
-/// Runs the program, reports its statistics, and draws its time line.
 fn report(args: &Args, library: &Path, mut options: Options) -> anyhow::Result<Exit> {
     let set = |key: &str| args.program.options.iter().any(|option| option.contains(key));
     if args.wants_stats() && set("stats_file=") {
@@ -178,7 +174,7 @@ fn report(args: &Args, library: &Path, mut options: Options) -> anyhow::Result<E
         let why = "--timeline sets option timeline itself; leave one of them out";
         return Err(wrong(why.to_owned()));
     }
-    // Files are opened before the program runs, so that a bad FILE does not cost a run.
+    // Opened before the program runs, so that a bad FILE does not cost a run.
     let file = args.output_args.file()?;
     let drawing = args.timeline.as_deref().map(super::open).transpose()?;
     let folder = Folder::new()?;
@@ -218,7 +214,7 @@ fn report(args: &Args, library: &Path, mut options: Options) -> anyhow::Result<E
     Ok(Exit::from(outcome.end))
 }
 
-/// Writes the collections of all processes as a Chrome trace.
+/// As a Chrome trace, for all processes.
 fn draw(name: &OsStr, outcome: &Outcome, folder: &Folder, file: File) -> io::Result<()> {
     let name = name.to_string_lossy();
     let (all, notes) = timeline::collect(folder.path(), TIMELINE, outcome.pid, &name);
@@ -252,9 +248,8 @@ pub(crate) fn why_none(name: &OsStr, outcome: &Outcome) -> String {
     why_nothing(name, outcome, killed, ended)
 }
 
-/// Returns why a program left no file. If the program itself shows a reason, returns it. If a
-/// signal ended the program, returns `killed`. Otherwise returns `ended`, with other possible
-/// reasons.
+/// Returns why a program left no file: a reason that the program itself shows, or else `killed` if
+/// a signal ended it, or else `ended` with other possible reasons.
 pub(crate) fn why_nothing(name: &OsStr, outcome: &Outcome, killed: &str, ended: &str) -> String {
     let report = inspect::inspect(name, preload::target(preload::named().as_deref()));
     match (report.verdict(), report.reason(), outcome.end) {

@@ -1,9 +1,10 @@
-//! Dominators: object A *dominates* object B if every path from a root to B goes through A. Without
-//! A, all objects that A dominates would be freed: A *retains* their bytes and its own.
+//! Dominators: object A *dominates* object B if every path from a root to B goes through A. Object
+//! A *retains* its own bytes and those of all objects that it dominates: without A they would be
+//! freed.
 //!
-//! The code is Lengauer and Tarjan's algorithm in its simple form, with loops in place of
-//! recursion. It takes O(m log n) for every graph. Nodes are numbered in the order of a depth-first
-//! walk from the root of roots, number 0.
+//! Lengauer and Tarjan's algorithm in its simple form, with loops in place of recursion: O(m log n)
+//! for every graph. Nodes are numbered in the order of a depth-first walk from the root of roots,
+//! number 0.
 //!
 //! ```text
 //! number   0: the root of roots | 1, 2, 3 ...: objects that roots lead to
@@ -16,13 +17,13 @@ use super::graph::{Graph, NONE};
 /// The tree of dominators, with the bytes that each node retains.
 #[derive(Debug)]
 pub(super) struct Dominators {
-    /// The object of each number; [`NONE`] for number 0.
+    /// By number; [`NONE`] for number 0.
     pub(super) object: Vec<u32>,
-    /// The number of each object; [`NONE`] if no root leads to the object.
+    /// By object; [`NONE`] if no root leads to the object.
     pub(super) number: Vec<u32>,
-    /// The number of each node's nearest dominator.
+    /// Of each number.
     pub(super) idom: Vec<u32>,
-    /// The bytes that each node retains, its own included.
+    /// Each node's own bytes are included.
     pub(super) retained: Vec<u64>,
 }
 
@@ -41,7 +42,7 @@ impl Dominators {
         Self { object, number, idom, retained }
     }
 
-    /// Returns the bytes that an object retains; 0 if no root leads to the object.
+    /// 0 if no root leads to the object.
     pub(super) fn of(&self, object: u32) -> u64 {
         match self.number[object as usize] {
             NONE => 0,
@@ -49,7 +50,7 @@ impl Dominators {
         }
     }
 
-    /// Returns the objects that dominate `object`, from the nearest on.
+    /// From the nearest on.
     pub(super) fn above(&self, object: u32) -> impl Iterator<Item = u32> {
         let step = |at: u32| (at != NONE && at != 0).then(|| self.idom[at as usize]);
         std::iter::successors(step(self.number[object as usize]), move |&at| step(at))
@@ -95,7 +96,6 @@ impl Dominators {
     }
 }
 
-/// Returns objects by number, numbers by object, and each number's parent in the walk.
 fn walk(graph: &Graph) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
     let mut number = vec![NONE; graph.len()];
     let (mut object, mut parent) = (vec![NONE], vec![0]);
@@ -180,8 +180,8 @@ fn nearest(graph: &Graph, object: &[u32], number: &[u32], parent: Vec<u32>) -> V
     let count = object.len() as u32;
     let mut semi: Vec<u32> = (0..count).collect();
     let mut forest = Forest { ancestor: parent, label: semi.clone(), way: Vec::new() };
-    // Numbers that wait for the same semidominator form a list. `waiting` has its first number, and
-    // `idom` of each number the next. Afterwards `idom` holds the dominators.
+    // Numbers that wait for the same semidominator form a list: `waiting` has the first, and `idom`
+    // of each number the next. Afterwards `idom` holds the dominators.
     let mut waiting = vec![NONE; object.len()];
     let mut idom = vec![0_u32; object.len()];
     for at in (1..count).rev() {

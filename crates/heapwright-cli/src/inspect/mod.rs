@@ -13,8 +13,8 @@
 //! hardened   the facilities of this machine for `mode=hardened`
 //! ```
 //!
-//! [`inspect`] follows a command from its name to the program the kernel would
-//! run, and collects [`Finding`]s. It reads files and never runs one.
+//! [`inspect`] follows a command from its name to the program that the kernel would run. It reads
+//! files and never runs one.
 
 mod allocators;
 mod elf;
@@ -45,7 +45,7 @@ pub(crate) enum Verdict {
 /// A fact about a program that the user should know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
-    /// The finding's effect on the verdict; `Yes` for a remark.
+    /// `Yes` for a remark.
     pub(crate) verdict: Verdict,
     /// A stable name, for machines.
     pub(crate) code: &'static str,
@@ -67,15 +67,12 @@ impl Finding {
     }
 }
 
-/// A file on the way from a command's name to the program that runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) path: PathBuf,
-    /// The kind of file, in a few words.
     pub(crate) kind: String,
 }
 
-/// The facts about a command.
 #[derive(Clone, Debug)]
 pub(crate) struct Report {
     pub(crate) steps: Vec<Step>,
@@ -83,7 +80,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Returns the gravest verdict of the findings.
+    /// The gravest of the findings.
     pub(crate) fn verdict(&self) -> Verdict {
         self.findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Yes)
     }
@@ -95,20 +92,19 @@ impl Report {
     }
 }
 
-/// The limit of files that a command goes through. The kernel allows five `#!` interpreters in a
-/// row.
+/// The most files that a command goes through. The kernel allows five `#!` interpreters in a row.
 const MAX_STEPS: usize = 8;
 
 /// The platform for which a library is made, and on which a program can load it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target {
-    /// The ELF machine number.
+    /// The ELF number.
     pub(crate) machine: u16,
     /// Whether the C library is musl, not glibc.
     pub(crate) is_musl: bool,
 }
 
-/// Returns whether a library is for musl, by the C library that it needs.
+/// By the C library that it needs.
 pub(crate) fn is_for_musl(library: &Path) -> bool {
     let facts = elf::Facts::read(library).ok();
     facts.and_then(|facts| facts.inside).is_some_and(|inside| {
@@ -116,7 +112,7 @@ pub(crate) fn is_for_musl(library: &Path) -> bool {
     })
 }
 
-/// Follows a command to its program and judges it against a library for `target`.
+/// Judges a command's program against a library for `target`.
 pub(crate) fn inspect(command: &OsStr, target: Target) -> Report {
     let mut report = Report { steps: Vec::new(), findings: Vec::new() };
     let mut next: Option<OsString> = Some(command.to_owned());
@@ -139,7 +135,7 @@ pub(crate) fn inspect(command: &OsStr, target: Target) -> Report {
     report
 }
 
-/// Inspects one file. Returns its kind in words and, for a script, the name of its interpreter.
+/// Returns the file's kind in words and, for a script, the name of its interpreter.
 fn look(path: &Path, target: Target, findings: &mut Vec<Finding>) -> (String, Option<OsString>) {
     let head = match script::head(path) {
         Ok(head) => head,

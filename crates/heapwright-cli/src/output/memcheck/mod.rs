@@ -13,8 +13,7 @@
 //! The sentences are memcheck's up to the place where parsers stop reading. Facts unknown to
 //! memcheck follow: a write that was found later has the stack where it was found, and says so.
 //! `size N` is the known part of the access, at least one byte: a guard page shows the place of an
-//! access, not its width. If a function of the C library made the access, that function is the
-//! innermost call, as in memcheck's own reports.
+//! access, not its width. A function of the C library that made the access is the innermost call.
 //!
 //! `text` and `xml` print [`Entry`]s. Growth is left out: memcheck has no such finding.
 
@@ -31,15 +30,13 @@ use crate::report::innermost::Innermost;
 use crate::report::model::{Amount, Error, Leak, Ready, Report, StackId};
 use heapwright_record::debug::{Access, Call as Where, Finding, FindingKind, Reach, Region, Role};
 
-/// Settings of the output.
 pub(crate) struct Style {
-    /// Whether to print findings only.
     pub(crate) quiet: bool,
     /// Whether to print the suppressions that hid something.
     pub(crate) lists: bool,
     /// The leaks that count as errors.
     pub(crate) errors_for: Vec<Reach>,
-    /// Whether there are leaks that the command does not list.
+    /// Whether some leaks are not listed.
     pub(crate) has_more: bool,
     /// Whether to print callers of `main`, too.
     pub(crate) below_main: bool,
@@ -53,7 +50,6 @@ pub(crate) struct Style {
     pub(crate) comment: Option<String>,
 }
 
-/// The part of a source's path to print.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Paths {
     /// The last part.
@@ -79,7 +75,7 @@ impl Default for Style {
 }
 
 impl Style {
-    /// Returns the numbers of errors and of contexts. They include leaks that count as errors, and
+    /// Returns the numbers of errors and of contexts, with leaks that count as errors, and
     /// unwritten findings.
     pub(crate) fn counted(&self, report: &Report) -> (u64, u64) {
         let (times, contexts) = report.counted(&self.errors_for);
@@ -95,23 +91,20 @@ struct Entry {
     what: String,
     /// Leaked blocks, and the blocks lost with them.
     leaked: Option<Amount>,
-    /// The function of the C library that made the access, which is the innermost call.
+    /// The function of the C library that made the access.
     function: Option<&'static str>,
-    /// The finding's own stack.
     stack: StackId,
     /// Sentences about the block, each with a stack if one is known.
     more: Vec<(String, StackId)>,
     times: u64,
-    /// A suppression for the finding, if requested.
     suppression: Option<String>,
 }
 
-/// Returns the errors, in the report's order.
 fn errors(report: &Report) -> Vec<Entry> {
     report.errors.iter().map(|error| of_error(report, error)).collect()
 }
 
-/// Returns the leaks that are listed, the smallest first, as in memcheck's reports.
+/// The smallest first, as in memcheck's reports.
 fn leaks(report: &Report) -> Vec<Entry> {
     let size = |leak: &Leak| leak.lost.bytes.saturating_add(leak.indirect.bytes);
     let mut all: Vec<&Leak> = report.leaks.iter().collect();
@@ -228,7 +221,7 @@ fn of_error(report: &Report, error: &Error) -> Entry {
     }
 }
 
-/// Returns memcheck's name for a kind, the type in its suppressions, and its sentence.
+/// Returns memcheck's name for a kind, its type in suppressions, and its sentence.
 fn named(finding: &Finding) -> (&'static str, &'static str, String) {
     use FindingKind::{
         AlignmentMismatch, AllocatorMismatch, Leak, MayOverflow, Overflow, SizeMismatch, Underflow,
@@ -301,7 +294,6 @@ fn address(finding: &Finding, is_freed: bool) -> String {
     format!("Address {at:#x} is {is}")
 }
 
-/// Returns the calls of a stack, up to `main`.
 fn shown<'a>(
     report: &'a Report,
     stack: StackId,
