@@ -21,9 +21,8 @@
 //! file, look           files to write to; the abilities of a terminal
 //! ```
 //!
-//! Formatters are functions from data to a document, or to text. They print nothing themselves, so
-//! tests compare their text with golden files: `golden/` of this package.
-//! `HEAPWRIGHT_BLESS=1 cargo test` writes these again.
+//! Formatters are functions from data to a document, or to text. They print nothing, so tests
+//! compare their text with `golden/`. `HEAPWRIGHT_BLESS=1 cargo test` writes these files again.
 #![allow(non_camel_case_types, reason = "in `object`, a field's type has the field's name")]
 
 mod bars;
@@ -79,7 +78,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 
-/// Makes a progress bar on stderr, which draws at most four times a second.
+/// Draws at most four times a second.
 pub(crate) fn bar(length: u64, template: &str, is_shown: bool) -> ProgressBar {
     let target =
         if is_shown { ProgressDrawTarget::stderr_with_hz(4) } else { ProgressDrawTarget::hidden() };
@@ -90,17 +89,16 @@ pub(crate) fn bar(length: u64, template: &str, is_shown: bool) -> ProgressBar {
     bar
 }
 
-/// Returns the line above a process's figures: `process 4242: ./server --port 80`.
+/// The line above a process's figures: `process 4242: ./server --port 80`.
 pub(crate) fn of_process(pid: u32, command: &[String]) -> String {
     format!("process {pid}: {}", printable_text(&command.join(" ")))
 }
 
-/// Returns a number of bytes, for people.
 pub(crate) fn size(bytes: u64) -> String {
     units::bytes(bytes)
 }
 
-/// Writes a text to stdout, or to a file, whose contents it replaces.
+/// To stdout, or to a file, whose contents it replaces.
 pub(crate) fn write(file: Option<File>, text: &str) -> io::Result<()> {
     match file {
         Some(file) => replace(file, text),
@@ -108,12 +106,12 @@ pub(crate) fn write(file: Option<File>, text: &str) -> io::Result<()> {
     }
 }
 
-/// Writes a line to stderr, and ignores a failure.
+/// Ignores a failure.
 pub(crate) fn say(text: std::fmt::Arguments<'_>) {
     _ = io::stderr().write_all(format!("{text}\n").as_bytes());
 }
 
-/// Writes to stdout; a closed pipe (`| head`) is not an error.
+/// A closed pipe (`| head`) is not an error.
 pub(crate) fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match write(&mut out).and_then(|()| out.flush()) {

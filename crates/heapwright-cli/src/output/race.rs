@@ -13,7 +13,6 @@ use std::time::Duration;
 /// The width of a wide terminal.
 pub(super) const WIDTH: usize = 110;
 
-/// Wraps a text at this width.
 pub(super) fn wrapped(text: &str) -> String {
     let mut lines = String::new();
     let mut used = 0;
@@ -30,12 +29,12 @@ pub(super) fn wrapped(text: &str) -> String {
     lines
 }
 
-/// Formats a ratio: `0.84`, `12.3`.
+/// As `0.84` and `12.3`.
 pub(super) fn ratio(value: f64) -> String {
     if value < 9.995 { format!("{value:.2}") } else { format!("{value:.1}") }
 }
 
-/// Formats an estimate with its interval: `0.84 (0.81..0.88)`.
+/// As `0.84 (0.81..0.88)`.
 pub(super) fn estimate(estimate: &Estimate) -> String {
     let value = ratio(estimate.value);
     match estimate.interval {
@@ -44,7 +43,7 @@ pub(super) fn estimate(estimate: &Estimate) -> String {
     }
 }
 
-/// Describes a failure: `crashed (signal 11, SIGSEGV)`, `exit 1 (0 under glibc)`.
+/// As `crashed (signal 11, SIGSEGV)` and `exit 1 (0 under glibc)`.
 pub(super) fn failure(entry: &Entry) -> Option<String> {
     let detail = entry.detail.as_deref().unwrap_or_default();
     let with = |word: &str| format!("{word} ({detail})");
@@ -58,7 +57,7 @@ pub(super) fn failure(entry: &Entry) -> Option<String> {
     }
 }
 
-/// Returns a failure in one word, for a cell.
+/// For a cell.
 pub(super) fn failure_word(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Ok => "ok",
@@ -70,7 +69,6 @@ pub(super) fn failure_word(outcome: Outcome) -> &'static str {
     }
 }
 
-/// The medians of an entry's runs.
 pub(super) struct Middle {
     pub(super) time: Duration,
     /// Half the quartiles' distance, as a share of the time.
@@ -81,7 +79,7 @@ pub(super) struct Middle {
 }
 
 impl Middle {
-    /// Computes the medians of an entry, if it did not fail.
+    /// `None` for a failure.
     pub(super) fn of(entry: &Entry) -> Option<Self> {
         if entry.outcome != Outcome::Ok {
             return None;
@@ -100,7 +98,7 @@ impl Middle {
     }
 }
 
-/// Describes an allocator with its file and version: `libmimalloc.so.3 (3.4.3), A=1`.
+/// With file and version: `libmimalloc.so.3 (3.4.3), A=1`.
 pub(super) fn library(allocator: &Allocator) -> String {
     let mut text = allocator.library.clone().unwrap_or_else(|| "the C library's malloc".to_owned());
     if let Some(version) = &allocator.version {
@@ -112,7 +110,7 @@ pub(super) fn library(allocator: &Allocator) -> String {
     text
 }
 
-/// Returns a sentence for each other allocator, over the largest group.
+/// For each other allocator, over the largest group.
 pub(super) fn sentences(results: &Results) -> Vec<String> {
     let others = results.allocators.iter().filter(|other| other.name != HEAPWRIGHT);
     others.filter_map(|other| sentence(results, &other.name)).collect()
@@ -139,7 +137,7 @@ fn sentence(results: &Results, other: &str) -> Option<String> {
     Some(text)
 }
 
-/// Returns the groups with programs in them, without a group that equals the group of all.
+/// The groups with programs in them, without one that equals the group of all.
 pub(super) fn groups(results: &Results) -> Vec<Group> {
     let size = |group: Group| results.programs.iter().filter(|p| group.holds(p)).count();
     let all = size(Group::All);
@@ -153,7 +151,6 @@ pub(super) fn groups(results: &Results) -> Vec<Group> {
         .collect()
 }
 
-/// Returns the means of an allocator over a group.
 pub(super) fn mean<'a>(
     results: &'a Results,
     group: Group,
@@ -163,18 +160,17 @@ pub(super) fn mean<'a>(
     results.summary.find(group, measure, allocator, &results.baseline)
 }
 
-/// Returns the width of a column of names.
 fn name_width(results: &Results) -> usize {
     let names = results.allocators.iter().map(|allocator| allocator.name.chars().count());
     names.max().unwrap_or_default()
 }
 
-/// Returns a name in a title, where `|` would separate columns (see `Table::new`).
+/// In a title `|` would separate columns (see `Table::new`).
 pub(super) fn title(name: &str) -> String {
     name.replace('|', "/")
 }
 
-/// Returns the class of an allocator on a page.
+/// For a page.
 pub(super) fn class(results: &Results, at: usize) -> &'static str {
     if results.allocators[at].name == HEAPWRIGHT {
         "ours"
@@ -185,8 +181,7 @@ pub(super) fn class(results: &Results, at: usize) -> &'static str {
     }
 }
 
-/// Makes the table of the geometric means over a group: one row for each allocator, the fastest
-/// first.
+/// The geometric means over a group: one row for each allocator, the fastest first.
 pub(super) fn means(results: &Results, group: Group) -> Table {
     let measures: &[(Measure, &str)] = match group {
         Group::MuchLive => {
@@ -227,8 +222,7 @@ pub(super) fn means(results: &Results, group: Group) -> Table {
     table
 }
 
-/// Makes the table of one program's figures: one row for each allocator, by time. On a page it has
-/// bars, and the intervals of memory.
+/// One row for each allocator, by time. A page also has bars, and the intervals of memory.
 pub(super) fn figures(results: &Results, program: &Program, page: bool) -> Table {
     let mut rows: Vec<(usize, Option<Middle>)> =
         program.results.iter().map(Middle::of).enumerate().collect();
@@ -292,8 +286,7 @@ pub(super) fn figures(results: &Results, program: &Program, page: bool) -> Table
     table
 }
 
-/// Returns the failures of each allocator: `larson: crashed (...)`. Equal failures on all programs
-/// become one.
+/// Of each allocator: `larson: crashed (...)`. Equal failures on all programs become one.
 pub(super) fn failures(results: &Results) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for (at, allocator) in results.allocators.iter().enumerate() {
@@ -313,7 +306,7 @@ pub(super) fn failures(results: &Results) -> Vec<(String, String)> {
     all
 }
 
-/// Returns the programs of the race, in a few words: `24 workloads and 8 programs`.
+/// As `24 workloads and 8 programs`.
 pub(super) fn field(results: &Results) -> String {
     let count = |kind| {
         let of_kind = |p: &&Program| p.kind == kind && !p.is_empty_workload();
@@ -333,7 +326,7 @@ pub(super) fn field(results: &Results) -> String {
     }
 }
 
-/// Returns the number of rounds: `15 rounds`, or that the race was interrupted.
+/// As `15 rounds`, or that the race was interrupted.
 pub(super) fn rounds(results: &Results) -> String {
     let long = results.programs.iter().any(|program| program.long);
     let mut text = units::counted(results.rounds as u64, "round");
@@ -347,7 +340,7 @@ pub(super) fn rounds(results: &Results) -> String {
     text
 }
 
-/// Describes the machine in one line.
+/// In one line.
 pub(super) fn machine(results: &Results) -> String {
     let machine = &results.head.machine;
     format!(
@@ -362,7 +355,6 @@ pub(super) fn machine(results: &Results) -> String {
     )
 }
 
-/// Notes for the reader.
 pub(super) fn notes(results: &Results) -> Vec<String> {
     let mut notes = results.notes.clone();
     if !results.complete {

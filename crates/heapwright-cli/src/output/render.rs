@@ -80,13 +80,12 @@ pub(crate) enum WithMetrics {
 }
 
 impl Format {
-    /// Returns whether the format shows every stack with live blocks, not only those of findings.
+    /// Not only those of findings.
     pub(crate) fn shows_all_stacks(self) -> bool {
         !matches!(self, Self::Text | Self::Gcc | Self::Memcheck | Self::MemcheckXml)
     }
 }
 
-/// Writes a report.
 pub(crate) fn render(
     report: &Report,
     format: Format,
@@ -113,7 +112,7 @@ pub(crate) fn render(
     }
 }
 
-/// Writes a report into a file, whose contents it replaces.
+/// Replaces the file's contents.
 pub(crate) fn render_to(file: File, report: &Report, format: Format) -> io::Result<()> {
     let look = Look::of(&file);
     let mut out = BufWriter::new(emptied(file)?);

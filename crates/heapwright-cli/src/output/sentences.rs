@@ -7,18 +7,17 @@ use heapwright_record::debug::{Finding, Occasion, Reach, Root};
 use std::fmt::Write;
 use std::time::Duration;
 
-/// The words for a figure of a heap profile.
+/// For a figure of a heap profile.
 pub(super) struct FigureWords {
     pub(super) title: &'static str,
-    /// The label on a tile.
     pub(super) label: &'static str,
-    /// The sentence if no stack has the figure.
+    /// If no stack has the figure.
     pub(super) none: &'static str,
     /// The title of the column beside the figure.
     pub(super) extra: &'static str,
-    /// The words for the state of a stack's blocks.
+    /// The state of a stack's blocks.
     pub(super) is: &'static str,
-    /// The words for the whole of which a stack has a share.
+    /// The whole of which a stack has a share.
     pub(super) whole: &'static str,
 }
 
@@ -50,23 +49,23 @@ impl FigureWords {
     }
 }
 
-/// Formats an amount: `1.2 MiB in 155 blocks`.
+/// As `1.2 MiB in 155 blocks`.
 pub(crate) fn amount(amount: Amount) -> String {
     format!("{} in {}", units::bytes(amount.bytes), units::counted(amount.blocks, "block"))
 }
 
-/// Formats an estimate, with one standard deviation if known: `1.2 MiB ± 0.1 MiB in 155 blocks`.
+/// With one standard deviation if known: `1.2 MiB ± 0.1 MiB in 155 blocks`.
 pub(super) fn estimate(amount: Amount, error: Option<u64>, noun: &str) -> String {
     let (bytes, blocks) = (units::bytes(amount.bytes), units::counted(amount.blocks, noun));
     format!("{bytes}{} in {blocks}", off(error))
 }
 
-/// Formats a deviation, if known: ` ± 0.1 MiB`.
+/// A deviation, if known: ` ± 0.1 MiB`.
 pub(super) fn off(error: Option<u64>) -> String {
     error.map(|error| format!(" ± {}", units::bytes(error))).unwrap_or_default()
 }
 
-/// Formats the ages of the youngest and the oldest block: `2.00 s to 58.00 s old`.
+/// As `2.00 s to 58.00 s old`.
 pub(super) fn ages(youngest: &str, oldest: &str) -> String {
     if youngest == oldest { format!("{oldest} old") } else { format!("{youngest} to {oldest} old") }
 }
@@ -78,23 +77,22 @@ pub(super) fn processes(first: &Process, all: usize) -> String {
     format!("process {}{others}", first.pid)
 }
 
-/// Returns a remark on the samples that a heap profile lacks, if any.
 pub(super) fn lost_samples(lost: u64) -> Option<String> {
     let samples = (lost != 0).then(|| units::counted(lost, "sample"))?;
     Some(format!("{samples} are missing: there was no memory for their records"))
 }
 
-/// Returns a sentence about an error and its count, without a full stop.
+/// With its count, without a full stop.
 pub(super) fn error(error: &Error) -> String {
     words::happened(error) + &again(error.times, error.processes)
 }
 
-/// Returns the line above a stack: `freed by thread 1, 3 operations earlier`.
+/// The line above a stack: `freed by thread 1, 3 operations earlier`.
 pub(super) fn moment(finding: &Finding, happened: &Happened) -> String {
     words::title(finding, happened).trim_end_matches(':').to_owned()
 }
 
-/// Returns the fate of blocks: `definitely lost`.
+/// As `definitely lost`.
 pub(super) fn fate(reach: Reach) -> String {
     reach.word().replace('-', " ")
 }
@@ -110,7 +108,7 @@ pub(super) fn leak(leak: &Leak) -> String {
     line + &again(1, leak.processes)
 }
 
-/// Returns `grows by 61.3 KiB a second, to 4.5 MiB in 277 blocks`.
+/// As `grows by 61.3 KiB a second, to 4.5 MiB in 277 blocks`.
 pub(super) fn growth(growth: &Growth) -> String {
     let mut line = format!("grows by {}", slope(growth.slope));
     if let Some(last) = growth.points.last() {
@@ -120,13 +118,13 @@ pub(super) fn growth(growth: &Growth) -> String {
     line
 }
 
-/// Formats a slope: `61.3 KiB a second`.
+/// As `61.3 KiB a second`.
 pub(super) fn slope(slope: f64) -> String {
     // A negative or unbounded slope counts as zero or as the limit.
     format!("{} a second", units::bytes(slope.clamp(0.0, 1e18) as u64))
 }
 
-/// Returns the root of a chain of pointers: `cache+0x10 in shop`.
+/// As `cache+0x10 in shop`.
 pub(super) fn root(path: &Path) -> String {
     let mut line = match (&path.name, path.root) {
         (Some(name), _) => name.clone(),
@@ -150,7 +148,7 @@ pub(super) fn root(path: &Path) -> String {
     line
 }
 
-/// Returns the command line of a process, or its file.
+/// The command line of a process, or its file.
 pub(super) fn command(process: &Process) -> String {
     if process.command.is_empty() {
         return process.exe.clone();
@@ -168,7 +166,7 @@ pub(super) fn quoted(words: &[String]) -> String {
     quoted.collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the words for the reason of a check.
+/// The reason of a check.
 pub(super) fn occasion(occasion: Occasion) -> &'static str {
     match occasion {
         Occasion::Exit => "at the end",
@@ -180,12 +178,12 @@ pub(super) fn occasion(occasion: Occasion) -> &'static str {
     }
 }
 
-/// Formats a duration: `2.10 s`.
+/// As `2.10 s`.
 pub(super) fn duration(ns: u64) -> String {
     units::duration(Duration::from_nanos(ns))
 }
 
-/// Formats how often a finding was made: `, 17 times, in 2 processes`.
+/// As `, 17 times, in 2 processes`.
 fn again(times: u64, processes: usize) -> String {
     let mut line = String::new();
     if times > 1 {
@@ -197,8 +195,7 @@ fn again(times: u64, processes: usize) -> String {
     line
 }
 
-/// Describes a trace: `2 threads, 1,200 operations, peak live 2.0 MiB, 1.9 % of frees on another
-/// thread`.
+/// As `2 threads, 1,200 operations, peak live 2.0 MiB, 1.9 % of frees on another thread`.
 pub(crate) fn recorded(facts: &Facts) -> String {
     let mut text = format!(
         "{}, {}, peak live {} in {}",

@@ -22,7 +22,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
-/// Writes time lines of processes to a file, and replaces its contents.
+/// Replaces the file's contents.
 pub(crate) fn save_chrome(all: &[Timeline], file: File) -> io::Result<()> {
     let mut out = BufWriter::new(super::emptied(file)?);
     chrome(all, &mut out)?;
@@ -40,7 +40,7 @@ pub(crate) fn chrome(all: &[Timeline], out: &mut dyn Write) -> io::Result<()> {
     writer.out.write_all(b"\n]}\n")
 }
 
-/// Returns the begin of an event's span. A stop begins with the request to stop.
+/// A stop begins with the request to stop.
 fn began(event: &Event) -> u64 {
     if event.span == span::PAUSE && !event.ends {
         event.time.saturating_sub(event.ns)
@@ -49,7 +49,6 @@ fn began(event: &Event) -> u64 {
     }
 }
 
-/// Returns the kind of a collection.
 fn kind(flags: u32) -> &'static str {
     match (flags & MINOR != 0, flags & COMPACTS != 0) {
         (true, _) => "minor",
@@ -69,7 +68,6 @@ fn name(of: &Event) -> String {
 
 struct Writer<'a> {
     out: &'a mut dyn Write,
-    /// The time of the first event.
     begin: u64,
     any: bool,
 }
@@ -82,7 +80,6 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Returns microseconds since the first event.
     fn at(&self, time: u64) -> f64 {
         time.saturating_sub(self.begin) as f64 / 1e3
     }
@@ -92,8 +89,7 @@ impl Writer<'_> {
         self.put(&json!({
             "ph": "M", "name": "process_name", "pid": pid, "tid": pid, "args": {"name": timeline.name},
         }))?;
-        // Spans that have not ended, by heap and thread. Spans of collections are listed by heap
-        // alone, in `collections`.
+        // Spans that have not ended, by heap and thread; those of collections by heap alone.
         let mut open: HashMap<(u32, u32), Vec<Event>> = HashMap::new();
         let mut collections: HashMap<(u32, u16), Event> = HashMap::new();
         for event in &timeline.events {
@@ -156,7 +152,7 @@ impl Writer<'_> {
         }))
     }
 
-    /// Writes the begin or the end of a collection, its marking or its sweep, and its bytes.
+    /// The begin or the end of a collection, its marking or its sweep, and its bytes.
     fn of_collection(&mut self, pid: u32, event: &Event, ends: bool) -> io::Result<()> {
         let id = u64::from(event.heap) << 40 | event.collection;
         self.put(&json!({
@@ -226,7 +222,7 @@ mod tests {
             event(span::TRACE, true, 2000),
             event(span::SWEEP, false, 2000),
             Event { object: 16, bytes: 9, ..event(span::LARGE, true, 3000) },
-            // An end in another heap, without its begin in the record.
+            // Its begin is missing.
             Event { heap: 7, ..event(span::COLLECTION, true, 3500) },
         ]);
         let kinds: Vec<_> = all.iter().map(|of| of["ph"].as_str().unwrap()).collect();

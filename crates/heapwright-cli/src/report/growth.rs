@@ -1,7 +1,7 @@
 //! Decides whether a stack's memory grows for good, by its live bytes over time.
 //!
-//! A program also grows when it fills a cache, reads its input or starts its threads. A leak does
-//! not end. So a verdict needs all of:
+//! A program also grows when it fills a cache, reads its input or starts its threads. So a verdict
+//! needs all of:
 //!
 //! ```text
 //! the last three quarters of the run     the first quarter is the program's start
@@ -14,24 +14,23 @@
 //! the last third goes up, too            memory that has stopped growing is no leak
 //! ```
 //!
-//! The slope is Theil's and Sen's: the median of the slopes of all pairs. One odd point in four
-//! does not move it.
+//! The slope is Theil's and Sen's: the median of the slopes of all pairs. A few odd points do not
+//! move it.
 
 use super::model::Sample;
 
-/// The least points for a verdict.
+/// For a verdict.
 const POINTS: usize = 6;
-/// The most points to compare: more add nothing, and there are many pairs.
+/// More points add nothing, and there are many pairs.
 const MOST: usize = 128;
 const SURE: f64 = 0.8;
 const LEAST: u64 = 64 << 10;
-/// The least growth as a share of the median.
+/// As a share of the median.
 const SHARE: f64 = 0.1;
 
-/// The growth of a stack.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Trend {
-    /// The slope in bytes a second.
+    /// In bytes a second.
     pub(super) slope: f64,
     /// Kendall's tau, 0.8 to 1.
     pub(super) tau: f64,
@@ -58,7 +57,7 @@ pub(super) fn verdict(points: &[Sample]) -> Option<Trend> {
     Some(Trend { slope: slope(&points), tau })
 }
 
-/// Returns at most [`MOST`] of the points, among them the first and the last.
+/// At most [`MOST`] of the points, among them the first and the last.
 fn thinned(points: &[Sample]) -> Vec<Sample> {
     let last = points.len().saturating_sub(1);
     if last < MOST {
@@ -72,7 +71,7 @@ fn pairs(points: &[Sample]) -> impl Iterator<Item = (&Sample, &Sample)> {
     points.iter().enumerate().flat_map(move |(at, early)| after(at).map(move |late| (early, late)))
 }
 
-/// Returns Kendall's tau: pairs that go up less pairs that go down, as a share of all pairs.
+/// Kendall's tau: pairs that go up less pairs that go down, as a share of all pairs.
 fn kendall(points: &[Sample]) -> f64 {
     let (mut sum, mut count) = (0_i64, 0_i64);
     for (early, late) in pairs(points) {
@@ -82,7 +81,7 @@ fn kendall(points: &[Sample]) -> f64 {
     if count == 0 { 0.0 } else { sum as f64 / count as f64 }
 }
 
-/// Returns the median slope of all pairs, in bytes a second; 0 without pairs.
+/// In bytes a second; 0 without pairs.
 fn slope(points: &[Sample]) -> f64 {
     let of_pair = |(early, late): (&Sample, &Sample)| {
         let seconds = late.ns.saturating_sub(early.ns) as f64 / 1e9;
@@ -105,7 +104,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Makes a series with one point a second.
+    /// One point a second.
     fn series(bytes: impl IntoIterator<Item = u64>) -> Vec<Sample> {
         let point = |(at, bytes)| Sample { ns: at as u64 * 1_000_000_000, blocks: 1, bytes };
         bytes.into_iter().enumerate().map(point).collect()

@@ -1,8 +1,7 @@
 //! Translates a trace's names into numbers.
 //!
-//! A trace names a block by a name that no other *live* block has, usually its address. It names a
-//! thread by a name that no other live thread has. This module numbers blocks and threads in the
-//! order of their first events:
+//! A trace names a block by a name that no other *live* block has, usually its address; so, too,
+//! threads. This module numbers blocks and threads in the order of their first events:
 //!
 //! ```text
 //! live blocks   name -> number            malloc puts, free takes
@@ -12,14 +11,14 @@
 //! A realloc may come in two halves. In between, the block's old name may already be another
 //! block's. The thread of the realloc holds the block meanwhile.
 //!
-//! Impossible events are counted and corrected, so that every story can be replayed. A free of an
-//! unknown name is left out. A new block under a live block's name frees the live block first.
+//! Impossible events are counted and corrected, so that every story can be replayed: a free of an
+//! unknown name is left out, and a new block under a live block's name frees the live block first.
 
 use super::story::{Event, Story, What};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// The error for more blocks or threads than numbers.
+/// More blocks or threads than numbers.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooMany;
 
@@ -29,11 +28,10 @@ pub(super) struct Builder {
     pub(super) story: Story,
     blocks: HashMap<u64, u32>,
     threads: HashMap<u64, u32>,
-    /// The block, and its name, of each thread whose realloc has begun and not ended.
+    /// Of each thread whose realloc has begun and not ended: the block, and its name.
     resizing: HashMap<u64, (u32, u64)>,
 }
 
-/// The kind of an allocation.
 #[derive(Clone, Copy)]
 pub(super) enum Ask {
     Malloc,
@@ -42,12 +40,10 @@ pub(super) enum Ask {
 }
 
 impl Builder {
-    /// Continues the story `story`.
     pub(super) fn new(story: Story) -> Self {
         Self { story, ..Self::default() }
     }
 
-    /// Returns the finished story.
     pub(super) fn story(self) -> Story {
         self.story
     }
@@ -74,7 +70,6 @@ impl Builder {
         Ok(())
     }
 
-    /// Adds an allocation.
     pub(super) fn made(
         &mut self,
         thread: u64,
@@ -94,7 +89,6 @@ impl Builder {
         self.event(thread, what)
     }
 
-    /// Adds a free.
     pub(super) fn freed(&mut self, thread: u64, name: u64) -> Result<(), TooMany> {
         match self.blocks.remove(&name) {
             Some(block) => self.event(thread, What::Free { block }),
@@ -105,7 +99,7 @@ impl Builder {
         }
     }
 
-    /// Adds the first half of a realloc.
+    /// The first half.
     pub(super) fn realloc_begins(&mut self, thread: u64, name: u64) {
         match self.blocks.remove(&name) {
             Some(block) => {
@@ -115,7 +109,7 @@ impl Builder {
         }
     }
 
-    /// Adds the second half of a realloc. Without a first half it is an allocation.
+    /// The second half. Without a first half it is an allocation.
     pub(super) fn realloc_ends(
         &mut self,
         thread: u64,
@@ -130,14 +124,14 @@ impl Builder {
         self.event(thread, What::Realloc { block, size })
     }
 
-    /// Adds the failure of a realloc: the old block is unchanged.
+    /// The old block is unchanged.
     pub(super) fn realloc_failed(&mut self, thread: u64) {
         if let Some((block, name)) = self.resizing.remove(&thread) {
             self.blocks.insert(name, block);
         }
     }
 
-    /// Adds the end of a thread, whose name another thread may then have.
+    /// Another thread may then have the name.
     pub(super) fn thread_ends(&mut self, name: u64) -> Result<(), TooMany> {
         if self.threads.contains_key(&name) {
             self.event(name, What::ThreadEnd)?;
@@ -147,7 +141,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Adds an event that concerns no block.
+    /// For an event that concerns no block.
     pub(super) fn other(&mut self, thread: u64, what: What) -> Result<(), TooMany> {
         self.event(thread, what)
     }
