@@ -1,5 +1,4 @@
-//! `heapwright record` and `heapwright replay`: real programs recorded and replayed, traces of
-//! other tools, and files that are no traces.
+//! `heapwright record` and `heapwright replay`: real programs, traces of other tools, no traces.
 
 mod common;
 
@@ -127,7 +126,6 @@ fn a_forked_child_has_a_story_of_its_own() {
     let pid = child.split_whitespace().next().expect("has a number");
     let value = replayed(&file, &["--process", pid]);
     assert_eq!((number(&value, "operations"), number(&value, "left_blocks")), (98, 0));
-    // The child frees a block that it inherited.
     let notes = value["notes"].to_string();
     assert!(notes.contains("1 free of blocks whose allocation is not in the trace"), "{notes}");
     assert!(notes.contains("forked"), "{notes}");
@@ -384,15 +382,15 @@ fn each_cache_model_is_a_row() {
     assert!(!value["notes"].to_string().contains("option"), "{:#}", value["notes"]);
 }
 
-/// Allocators that give the same block twice, or do not keep a block's contents, are caught. If an
-/// allocator crashes or hangs, a row says so.
+/// Allocators that give a block twice, or do not keep its contents, are caught. A crash or a hang
+/// is a row.
 #[test]
 fn allocators_that_are_wrong_are_found_out() {
     let folder = Folder::new();
     let file = folder
         .file("two.txt", "1: malloc 0x10 7919\n1: malloc 0x20 7919\n1: free 0x10\n1: free 0x20\n");
-    // The library serves only blocks of one size itself, which the command does not ask for. All
-    // others are the C library's.
+    // The library serves blocks of one size, which the command does not ask for; others are the C
+    // library's.
     let library = |name: &str, code: &str| {
         let source = format!(
             "#include <stddef.h>\n#include <stdlib.h>\n#include <unistd.h>\n\

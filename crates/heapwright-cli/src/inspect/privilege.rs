@@ -1,8 +1,7 @@
 //! Decides whether exec would be "secure": with more rights than the caller has.
 //!
-//! For such a program the loader drops LD_PRELOAD. Otherwise every caller could run code with the
-//! program's rights. The kernel decides by the file's set-id bits and capabilities, the calling
-//! user, and the switches that turn the bits off.
+//! For such a program the loader drops LD_PRELOAD. The kernel decides by the file's set-id bits and
+//! capabilities, the calling user, and the switches that turn the bits off.
 
 use std::ffi::CString;
 use std::fs;
@@ -25,7 +24,6 @@ pub(super) struct Place {
     pub(super) noexec: bool,
 }
 
-/// The user that runs the program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Caller {
     pub(super) user: u32,
@@ -62,7 +60,6 @@ impl Place {
         self.gain(nobody).is_some()
     }
 
-    /// Returns the rights that the program gains over its caller.
     pub(super) fn gain(&self, caller: Caller) -> Option<Gain> {
         // Set-gid without the group's x bit means mandatory locking.
         let set_gid = self.mode & 0o2010 == 0o2010;

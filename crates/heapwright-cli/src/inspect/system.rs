@@ -4,7 +4,7 @@
 //! Each program file in the folders of `PATH` is judged like a single program. The report counts,
 //! by kind, programs that the library does not reach or must not disturb. Scripts count through
 //! their interpreters. Every process, also root's, loads the files in `/etc/ld.so.preload`, so
-//! root's rules apply to these files.
+//! root's rules apply to them.
 
 use super::{Finding, Target, Verdict, inspect};
 use std::collections::{BTreeMap, HashSet};
@@ -31,7 +31,6 @@ pub(crate) struct Kind {
     pub(crate) text: &'static str,
 }
 
-/// The findings about a machine.
 #[derive(Debug)]
 pub(crate) struct System {
     pub(crate) programs: usize,

@@ -12,13 +12,10 @@ use std::sync::OnceLock;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Process {
     pub(crate) pid: u32,
-    /// The user's id.
     pub(crate) user: u32,
-    /// The words of the command line.
     pub(crate) command: Vec<String>,
     /// The options with which the process was started.
     pub(crate) options: String,
-    /// Resident bytes.
     pub(crate) resident: u64,
     /// Resident bytes of files and of shared memory.
     pub(crate) files: u64,
@@ -26,7 +23,6 @@ pub(crate) struct Process {
     pub(crate) peak: u64,
     /// Page faults so far, including those that read the disk.
     pub(crate) faults: u64,
-    /// The process's memory limit, if any.
     pub(crate) limit: Option<u64>,
 }
 
@@ -65,7 +61,6 @@ impl Process {
         Some(Self { pid, user, command, options, resident, files, peak, faults, limit })
     }
 
-    /// Returns the program's name: the last part of the first word.
     pub(crate) fn name(&self) -> &str {
         let first = self.command.first().map_or("?", String::as_str);
         first.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(first)
@@ -141,14 +136,14 @@ mod tests {
         assert_eq!(user_of(u32::MAX / 2), None);
     }
 
-    /// Imitates the command line that `setproctitle` leaves.
+    /// The command line is as `setproctitle` leaves it.
     #[test]
     fn blanks_behind_words_are_left_out() {
         use std::os::unix::process::CommandExt;
         let title = format!("server: worker{}", " ".repeat(40));
         let mut child =
             std::process::Command::new("sleep").arg0(title).arg("9").spawn().expect("runs");
-        // (A process that is about to begin its program shows no words yet.)
+        // A process that is about to begin its program shows no words yet.
         let look = |_| Process::of(child.id()).filter(|process| process.command.len() > 1);
         let process = (0..1_000_000).find_map(look).expect("there");
         let _ = child.kill();

@@ -1,5 +1,5 @@
-//! A race: a headline, means as a scatter plot and in tables, the figures of each program, and the
-//! way to repeat it.
+//! A race: a headline, means as a plot and in tables, the figures of each program, and the way to
+//! repeat it.
 //!
 //! ```text
 //! allocator      time    +-  ratio to glibc          CPU   peak RSS  ratio     faults
@@ -22,7 +22,6 @@ use heapwright_workloads::Workload;
 /// The most programs that have tables of their own on a screen.
 const FEW: usize = 3;
 
-/// The description of the method.
 const METHOD: &str = "Every allocator is preloaded into the same program. In each round each \
     program runs once under every one of them, in turning order; ratios are formed round by round. \
     Times are medians, +- is half the quartiles' distance. Peak RSS is that of the largest process, \
@@ -202,8 +201,8 @@ fn marked(estimate: Estimate, measure: Measure) -> String {
     format!("{}{}", if tie { "~" } else { "" }, race::ratio(estimate.value))
 }
 
-/// Describes heapwright's results in time and in memory, and the programs of the race. If programs
-/// disagree with a mean, the sentence claims only the mean.
+/// The headline: heapwright's results in time and in memory, and the programs. If programs disagree
+/// with a mean, it claims only the mean.
 fn headline(results: &Results) -> String {
     let verdicts = |measure| -> Vec<Verdict> {
         let find = |other: &str| results.summary.find(Group::All, measure, HEAPWRIGHT, other);
@@ -230,8 +229,8 @@ fn headline(results: &Results) -> String {
     format!("{on_average}{} ({})", claims.join("; "), measured.join(", "))
 }
 
-/// Returns whether every program puts heapwright on the same side of each other allocator, in time
-/// and in memory, by the intervals.
+/// Returns whether by the intervals every program puts heapwright on the same side of each other
+/// allocator, in time and in memory.
 fn agrees(results: &Results) -> bool {
     let Some(ours) = results.allocator(HEAPWRIGHT) else { return true };
     let others = (0..results.allocators.len()).filter(|other| *other != ours);
@@ -274,7 +273,6 @@ fn standing(verdicts: &[Verdict], [less, same, more]: [&str; 3]) -> Option<Strin
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// Describes a program and its figures.
 fn on_page(results: &Results, program: &Program) -> Vec<Part> {
     let mut facts = vec![units::counted(u64::from(program.threads), "thread")];
     if let Some(live) = program.live_bytes.filter(|live| *live > 0) {

@@ -7,8 +7,8 @@
 //! marks     an outline: an object is pinned; a corner: objects were moved into the page
 //! ```
 //!
-//! Equally full parts of equally old pages form one SVG path. So the picture of a gigabyte takes a
-//! megabyte. There are no scripts: a few thousand pages have a tip that describes them.
+//! Equally full parts of equally old pages form one SVG path: a gigabyte takes a megabyte. There
+//! are no scripts: a few thousand pages have a tip that describes them.
 
 use super::document::Part;
 use super::units;
@@ -33,7 +33,6 @@ const MOST_TIPS: usize = 3000;
 
 const _: () = assert!(SIDE * SIDE == SEGMENTS);
 
-/// The legend, and the groups.
 #[derive(Template)]
 #[template(path = "pages.html")]
 struct Picture {
@@ -62,7 +61,6 @@ struct Layer {
     path: String,
 }
 
-/// The description of a page.
 struct Tip {
     x: usize,
     y: usize,
@@ -149,7 +147,6 @@ fn group(rows: &[&PageRow], with_tips: bool) -> Group {
     }
 }
 
-/// Returns the sentence about pages whose objects are old, or pinned.
 fn ages_and_pins(rows: &[&PageRow]) -> String {
     let mut text = String::new();
     let taken: u64 = rows.iter().map(|row| u64::from(row.taken)).sum();
@@ -164,7 +161,6 @@ fn ages_and_pins(rows: &[&PageRow]) -> String {
     text
 }
 
-/// Returns the level of age of a page.
 fn old(row: &PageRow) -> usize {
     match row.page.old {
         0 => 0,
@@ -173,7 +169,6 @@ fn old(row: &PageRow) -> usize {
     }
 }
 
-/// Returns the level of darkness of a part.
 fn level(part: u8) -> usize {
     match part {
         0 => 0,

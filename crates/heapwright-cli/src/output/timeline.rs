@@ -29,7 +29,6 @@ pub(crate) fn save_chrome(all: &[Timeline], file: File) -> io::Result<()> {
     out.flush()
 }
 
-/// Writes the time lines of some processes as one file.
 pub(crate) fn chrome(all: &[Timeline], out: &mut dyn Write) -> io::Result<()> {
     let begin = all.iter().flat_map(|of| &of.events).map(began).min().unwrap_or_default();
     let mut writer = Writer { out, begin, any: false };

@@ -1,8 +1,7 @@
 //! Maps a file into memory.
 //!
-//! A report needs a few pages of a large program's gigabytes of debug information, so the file is
-//! mapped, not read. The mapping stays to the end of this command, which opens each file once, so a
-//! borrower may keep it.
+//! A report needs a few pages of gigabytes of debug information, so the file is mapped, not read.
+//! The mapping stays to the end of this command, which opens each file once.
 //!
 //! The owner of a file may cut it while it is mapped. Then an access to a lost page raises SIGBUS,
 //! and the handler ([`fill`]) maps zeros there. Any other SIGBUS ends the command.
@@ -22,7 +21,6 @@ struct Mapped {
     before: *const Mapped,
 }
 
-/// The newest mapping.
 static MAPPED: AtomicPtr<Mapped> = AtomicPtr::new(ptr::null_mut());
 
 /// Handles SIGBUS: maps zeros over the pages that a mapped file has lost.

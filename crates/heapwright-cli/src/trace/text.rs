@@ -9,8 +9,8 @@
 //! <thread>: thread_done 0x0
 //! ```
 //!
-//! Newer traces have two times at the end of each line, which are ignored. A pointer names a block
-//! while it lives. Numbers may be hexadecimal, with `0x`.
+//! Newer traces have two times at the end of each line, which are ignored. Numbers may be
+//! hexadecimal, with `0x`.
 
 use super::names::{Ask, Builder, TooMany};
 use super::story::Story;
@@ -105,7 +105,6 @@ fn apply(builder: &mut Builder, line: &[u8]) -> Result<(), String> {
     applied.map_err(|TooMany| "has a block more than can be distinguished".to_owned())
 }
 
-/// Adds an allocation, or a failed one.
 fn made(
     builder: &mut Builder,
     thread: u64,

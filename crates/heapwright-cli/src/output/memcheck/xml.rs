@@ -8,9 +8,9 @@
 //! frame   ip obj? fn? dir? file? line?
 //! ```
 //!
-//! There is one document for a report, with the first process's pid. The document is written after
-//! the end of the process, so both statuses come together. Readers expect at least one frame in a
-//! stack: if none was kept, there is one with address 0.
+//! There is one document for a report, with the first process's pid. It is written after the end of
+//! the process, so both statuses come together. A stack without frames gets one with address 0:
+//! readers expect one.
 
 use super::{Entry, INTERPOSER, Style, UNNAMED, errors, leaks, shown};
 use crate::output::xml::escaped;
@@ -23,7 +23,6 @@ use std::time::Duration;
 /// An element with text: its name, and the text.
 type Element = (&'static str, String);
 
-/// The document.
 #[derive(Template)]
 #[template(path = "memcheck.xml", escape = "none")]
 struct Output<'a> {
@@ -40,7 +39,6 @@ struct Output<'a> {
     end: String,
 }
 
-/// An error of the document.
 #[derive(Template)]
 #[template(path = "memcheck-error.xml", escape = "none")]
 struct Error<'a> {
@@ -51,7 +49,6 @@ struct Error<'a> {
     suppression: Vec<Element>,
 }
 
-/// Writes the whole document.
 pub(crate) fn write(report: &Report, style: &Style, out: &mut dyn io::Write) -> io::Result<()> {
     let first = report.first();
     let command = first.map_or_else(Vec::new, |process| match &*process.command {
