@@ -1,5 +1,4 @@
-//! `heapwright bench`: races of small programs, and of allocators that crash, hang, are not loaded
-//! or change a program's output.
+//! `heapwright bench`: races, also of allocators that crash, hang, are not loaded or change output.
 
 mod common;
 
@@ -26,14 +25,12 @@ fn on_script(flags: &[&str], script: &str) -> Command {
     command
 }
 
-/// Returns the output of `--format json`.
 fn json(command: &mut Command) -> Value {
     let output = done(command);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     serde_json::from_str(&stdout(&output)).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Returns a program's result under an allocator.
 fn entry<'a>(results: &'a Value, program: usize, allocator: &str) -> &'a Value {
     let entries = results["programs"][program]["results"].as_array().expect("is a list");
     let found = entries.iter().find(|entry| entry["allocator"] == allocator);

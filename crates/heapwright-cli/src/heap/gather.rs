@@ -28,7 +28,6 @@ pub(super) struct Gathered {
     pub(super) reading: Reading,
 }
 
-/// The objects of one shape.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Held {
     pub(super) objects: u64,
@@ -37,7 +36,6 @@ pub(super) struct Held {
     pub(super) slack: u64,
 }
 
-/// Reads a dump.
 pub(super) fn gather(path: &Path) -> anyhow::Result<(Gathered, Lookup)> {
     let mut first = First::default();
     let reading = input::read(path, |entry| first.entry(entry))?;
@@ -67,7 +65,6 @@ pub(super) fn gather(path: &Path) -> anyhow::Result<(Gathered, Lookup)> {
     Ok((all, lookup))
 }
 
-/// The data of the first reading: all except references.
 #[derive(Default)]
 struct First {
     all: Gathered,
@@ -76,8 +73,7 @@ struct First {
     ids: HashMap<u32, u32>,
     names: HashMap<Vec<u8>, u32>,
     shapes: HashMap<Shape, u32>,
-    /// The last object's shape, the shape's index, and its type's number. The next object often has
-    /// the same.
+    /// The last object's shape, its index, and its type's number, which the next object often has.
     last: Option<(Shape, u32, u32)>,
 }
 
@@ -162,7 +158,7 @@ fn refer(path: &Path, all: &mut Gathered, lookup: &Lookup) -> anyhow::Result<()>
     graph.first.reserve_exact(objects + 1);
     graph.targets.reserve_exact(all.references as usize);
     input::read(path, |entry| match entry {
-        // (The file may have been replaced: objects beyond the first reading's count are left out.)
+        // The file may have been replaced: objects beyond the first reading's count are left out.
         Entry::Object(_) if graph.first.len() < objects => {
             graph.first.push(graph.targets.len() as u32);
         }

@@ -11,13 +11,11 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, ErrorKind, Read, Seek};
 use std::path::Path;
 
-/// The bytes read at once.
 const PIECE: usize = 1 << 20;
 
 /// The limit of a frame's bytes; writers of this format stay far below.
 const LONGEST_FRAME: usize = 64 << 20;
 
-/// The result of reading a dump.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Reading {
     /// The reason why reading stopped early.
@@ -28,7 +26,7 @@ pub(super) struct Reading {
     pub(super) skipped: u64,
 }
 
-/// Reads a dump and passes every entry to `each`.
+/// Passes every entry to `each`.
 pub(super) fn read(path: &Path, mut each: impl FnMut(Entry<'_>)) -> anyhow::Result<Reading> {
     let metadata = fs::metadata(path)?;
     ensure!(!metadata.is_dir(), "it is a folder");
@@ -57,7 +55,6 @@ pub(super) fn read(path: &Path, mut each: impl FnMut(Entry<'_>)) -> anyhow::Resu
     }
 }
 
-/// The source of the bytes.
 enum Source {
     Plain(File),
     Packed(Box<Bounded<MultiGzDecoder<BufReader<File>>>>),

@@ -1,7 +1,7 @@
 //! The rounds: each allocator in turn. The order rotates by one from round to round.
 //!
-//! The first run of each allocator is not counted. It shows whether the allocator works. After a
-//! failure an allocator runs no more, and its row reports the failure.
+//! The first run of each allocator is not counted. After a failure an allocator runs no more, and
+//! its row reports the failure.
 
 use super::player::SUBCOMMAND;
 use super::results::{Answer, Row};
@@ -24,14 +24,12 @@ pub(crate) struct Rounds<'a> {
     pub(crate) plan: PathBuf,
     pub(crate) name: &'a str,
     pub(crate) allocators: &'a [Allocator],
-    /// The facts about each allocator before the replay.
     pub(crate) known: &'a [Known],
     pub(crate) launcher: &'a Launcher,
     pub(crate) rounds: usize,
     pub(crate) limit: Option<Duration>,
 }
 
-/// The results of an allocator so far.
 #[derive(Default)]
 struct Part {
     runs: Vec<Answer>,
@@ -40,9 +38,7 @@ struct Part {
     complaint: Option<String>,
 }
 
-/// The results of all rounds.
 pub(crate) struct Played {
-    /// One row for each allocator.
     pub(crate) rows: Vec<Row>,
     /// Our library's messages about options that it refused.
     pub(crate) complaints: Vec<String>,

@@ -24,7 +24,6 @@ const PATIENCE: Duration = Duration::from_millis(150);
 const SITES: usize = 20;
 const CALLS: usize = 4;
 
-/// The sites of the process on the screen.
 #[derive(Default)]
 pub(super) struct Sites {
     /// The process on the screen, and the right to give it orders, once acquired.
@@ -32,7 +31,6 @@ pub(super) struct Sites {
     orders: Option<Orders>,
     /// Whether the process samples by this command's order.
     is_ordered: bool,
-    /// The lines on the screen.
     lines: Vec<String>,
 }
 
@@ -114,8 +112,7 @@ impl Sites {
     }
 }
 
-/// Returns a process's heap profile in some lines, the first one a heading: the largest sites, each
-/// with its innermost calls.
+/// Returns a heading, and the largest sites, each with its innermost calls.
 fn sites(report: &Report) -> Vec<String> {
     let Some(profile) = report.checks().rev().find_map(|check| check.profile.as_ref()) else {
         return vec!["nothing was sampled yet".to_owned()];

@@ -1,7 +1,7 @@
 //! Our own traces: reads stories from the files of processes, and writes stories to one file.
 //!
-//! The library names blocks by their addresses. The written file names them by numbers and is
-//! compressed with gzip: numbers close together compress well.
+//! The library names blocks by their addresses. The written file names them by numbers, and is
+//! compressed with gzip.
 
 use super::names::{Ask, Builder, TooMany};
 use super::story::{Story, What};
@@ -170,7 +170,6 @@ fn operation(what: What) -> Operation {
     }
 }
 
-/// Fills chunks.
 struct Writer {
     buffer: Vec<u8>,
     payload: usize,
