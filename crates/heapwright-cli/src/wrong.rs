@@ -1,10 +1,8 @@
-//! A mistake in the user's request, as opposed to a failure of ours.
-//!
-//! Every subcommand ends with exit code 2 for such an error.
+//! A mistake in the user's request: every subcommand ends with exit code 2 for it.
 
 use std::fmt;
 
-/// A description of the user's mistake.
+/// Describes the mistake.
 #[derive(Debug)]
 pub(crate) struct Wrong(String);
 

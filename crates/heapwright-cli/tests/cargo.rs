@@ -1,5 +1,4 @@
-//! `cargo heapwright`: a small crate with tests that pass, lose memory, and start a program that
-//! does.
+//! `cargo heapwright`: tests that pass, lose memory, and start a program that does.
 
 mod common;
 

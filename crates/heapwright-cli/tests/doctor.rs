@@ -58,7 +58,6 @@ fn codes(answer: &Value) -> Vec<&str> {
     codes.filter(|&code| !["small-folios-off", "hardened"].contains(&code)).collect()
 }
 
-/// Asserts the doctor's answer about a program.
 #[track_caller]
 fn says(program: &Path, exit: i32, expected: &[&str]) {
     let (code, answer) = doctor(program);

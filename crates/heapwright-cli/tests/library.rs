@@ -1,5 +1,5 @@
 //! The library inside the command: extracted whole and once, to a place that nobody else can
-//! change, and usable by hand.
+//! change.
 
 mod common;
 
@@ -59,8 +59,8 @@ fn is_root() -> bool {
     fs::metadata("/proc/self").expect("there").uid() == 0
 }
 
-/// Returns the command in a place where another user can run it, even if the target folder is
-/// root's. `None`: only root can become another user.
+/// The place is open to another user, even if the target folder is root's. `None`: only root can
+/// become another user.
 fn as_nobody(folder: &Folder) -> Option<Command> {
     use std::os::unix::process::CommandExt;
     if !is_root() {

@@ -1,5 +1,4 @@
-//! `heapwright run --timeline` and `heapwright heap --timeline`: drawings of a real program's
-//! collections.
+//! `heapwright run --timeline` and `heapwright heap --timeline`, on a real program.
 
 mod common;
 

@@ -9,7 +9,6 @@ pub(crate) const SEGMENTS: usize = 16;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PageRow {
     pub(crate) page: Page,
-    /// The number of slots in use.
     pub(crate) taken: u32,
     /// The fill of each part. 255: the part is full.
     pub(crate) parts: [u8; SEGMENTS],

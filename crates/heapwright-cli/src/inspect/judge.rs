@@ -1,7 +1,7 @@
 //! Facts about a program -> findings, in words.
 //!
-//! This file makes every sentence of `heapwright doctor` about a binary from facts alone, so a test
-//! of a sentence needs no program.
+//! Every sentence of `heapwright doctor` about a binary is made of facts alone, so its test needs
+//! no program.
 
 use super::elf::{Facts, Inside, Kind, RustAllocator, machine_name};
 use super::privilege::{Caller, Gain, Place};
@@ -100,7 +100,7 @@ fn format(facts: &Facts, target: Target) -> Option<Finding> {
     }
 }
 
-/// Finds which malloc the program would use.
+/// Which malloc the program would use.
 fn allocator(inside: &Inside) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let Some(sanitizer) = inside.sanitizer {

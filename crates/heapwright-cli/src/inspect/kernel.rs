@@ -24,8 +24,7 @@ pub(crate) fn remark() -> Option<Finding> {
     })
 }
 
-/// Returns whether these settings (`always inherit madvise [never]`) keep the kernel from using
-/// pages of 64 KiB by default.
+/// The settings are as in `always inherit madvise [never]`.
 fn is_off(of_size: &str, of_all: &str) -> bool {
     match chosen(of_size) {
         Some("inherit") => chosen(of_all) != Some("always"),

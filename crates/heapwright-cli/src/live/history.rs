@@ -15,14 +15,12 @@ pub(crate) struct Rates {
     pub(crate) given_back: f64,
 }
 
-/// A look at a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Point {
     pub(crate) live: u64,
     pub(crate) resident: u64,
 }
 
-/// The observations of a process.
 #[derive(Clone, Debug)]
 pub(crate) struct Watched {
     pub(crate) seen: Seen,
@@ -59,12 +57,10 @@ impl History {
         }
     }
 
-    /// Returns all processes.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Watched> {
         self.processes.values()
     }
 
-    /// Returns the process with this id.
     pub(crate) fn get(&self, pid: u32) -> Option<&Watched> {
         self.processes.get(&pid)
     }

@@ -1,12 +1,10 @@
-//! The findings of a report in one form: errors, groups of blocks and growth. The formats that list
-//! findings use it: SARIF, JUnit, lines of compilers, cargo's tests.
+//! The findings of a report in one form, for the formats that list findings.
 
 use super::rules::Rule;
 use super::sentences;
 use super::words::fault_stack;
 use crate::report::model::{Error, Report, StackId};
 
-/// A finding.
 pub(crate) struct Found<'r> {
     pub(super) rule: Rule,
     /// A sentence without its full stop; for growth, without its subject.

@@ -1,6 +1,5 @@
 //! The stacks of a page: lines with names and places, and the source around the line to look at
-//! first. All stacks of a page share a budget of lines. Beyond it, stacks are only counted, so that
-//! browsers can open the page.
+//! first. The stacks share a budget of lines, so that browsers can open the page.
 
 use crate::report::calls::{Call, calls};
 use crate::report::model::{Report, StackId};
@@ -37,14 +36,12 @@ struct Line {
     snippet: Vec<Code>,
 }
 
-/// A line of a source.
 struct Code {
     number: u32,
     text: String,
     marked: bool,
 }
 
-/// Makes the stacks of a page within the budget.
 pub(super) struct Stacker<'a> {
     report: &'a Report,
     budget: Cell<usize>,

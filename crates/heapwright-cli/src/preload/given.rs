@@ -1,7 +1,7 @@
 //! A preload library that the user named.
 //!
-//! The loader ignores a library that it cannot use, with a message of its own, and the program runs
-//! without heapwright. This module reports such a library before the program starts.
+//! The loader ignores a library that it cannot use. This module reports it before the program
+//! starts.
 
 use super::{machine, machine_of, unfit_for_ld_preload};
 use anyhow::{Context, bail};

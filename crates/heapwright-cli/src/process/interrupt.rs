@@ -1,7 +1,7 @@
 //! Interrupts: a signal to stop is noted, and does not end the command at once.
 //!
-//! An interrupted race of an hour has results worth printing. So the first SIGINT, SIGTERM or
-//! SIGHUP is only noted. The second signal of a kind ends the command as usual.
+//! An interrupted race has results worth printing. So the first SIGINT, SIGTERM or SIGHUP is only
+//! noted; the second of a kind ends the command as usual.
 
 use std::mem::MaybeUninit;
 use std::ptr;

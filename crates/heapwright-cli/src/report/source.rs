@@ -1,7 +1,7 @@
 //! Lines of source around a place in code: the line, and one on each side.
 //!
-//! A file is used only if it is readable and not younger than the program: lines edited since would
-//! mislead. Each file is read once. Large files are not read.
+//! A file is used only if it is readable and not younger than the program. It is read once, unless
+//! it is large.
 
 use crate::output::printable;
 use crate::symbols::Rights;
@@ -20,7 +20,6 @@ const WIDTH: usize = 200;
 /// Lines with their numbers, by file and middle line.
 pub(super) type Snippets = BTreeMap<(String, u32), Vec<(u32, String)>>;
 
-/// Reads lines, and keeps the files.
 #[derive(Default)]
 pub(super) struct Sources {
     files: HashMap<(String, Rights), Option<File>>,
@@ -34,8 +33,8 @@ struct File {
 }
 
 impl Sources {
-    /// Adds the lines around `line`, for code of a program last changed at `built`, if the rights
-    /// allow it. Returns whether there are any.
+    /// The lines are around `line`, for code of a program last changed at `built`. Returns whether
+    /// there are any.
     pub(super) fn add(
         &mut self,
         path: &str,

@@ -1,7 +1,7 @@
 //! Files as URIs: relative to the folder for files in it, else absolute.
 //!
-//! Every `.` and `..` in a name is resolved as text: compilers write names such as
-//! `/src/lib/../a.c`, and readers of SARIF refuse them.
+//! Every `.` and `..` is resolved as text: compilers write names such as `/src/lib/../a.c`, and
+//! readers of SARIF refuse them.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -20,7 +20,6 @@ pub(super) struct Artifact {
     pub(super) uri_base_id: Option<&'static str>,
 }
 
-/// Makes URIs for a folder.
 pub(super) struct Uris<'a> {
     folder: Vec<&'a [u8]>,
 }
@@ -30,7 +29,6 @@ impl<'a> Uris<'a> {
         Self { folder: parts(folder.as_os_str().as_bytes()) }
     }
 
-    /// Returns whether a source is in the folder.
     pub(super) fn is_inside(&self, source: &str) -> bool {
         self.relative(source.as_bytes()).is_some()
     }
@@ -47,7 +45,6 @@ impl<'a> Uris<'a> {
         }
     }
 
-    /// Returns the artifact of the folder itself.
     pub(super) fn base(&self) -> BTreeMap<&'static str, Artifact> {
         let slash = if self.folder.is_empty() { "" } else { "/" };
         let uri = format!("file:///{}{slash}", joined(&self.folder));
