@@ -41,7 +41,6 @@ struct Part {
     folder: &'static str,
     /// The package's target.
     target: &'static str,
-    /// The file's name, in Cargo's folder and in ours.
     file: &'static str,
     /// The variable that names a file to embed, instead of one built here.
     given: &'static str,
@@ -297,7 +296,7 @@ fn nested_flags(encoded: Result<String, env::VarError>) -> Vec<String> {
     kept
 }
 
-/// Cargo runs this script again if the file changes.
+/// Reads a file. Cargo runs this script again if the file changes.
 fn text(path: &Path) -> String {
     println!("cargo:rerun-if-changed={}", path.display());
     fs::read_to_string(path)

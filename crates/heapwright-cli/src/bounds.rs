@@ -15,7 +15,6 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
-/// The bytes to which even the smallest file may expand.
 const FREE: u64 = 16 << 20;
 /// A file may expand to this multiple of its length.
 const RATIO: u64 = 32;

@@ -62,10 +62,8 @@ enum Command {
     Man(docs::ManArgs),
 }
 
-/// The exit code for a wrong command line.
 pub(crate) const MISUSE: u8 = 2;
 
-/// Parses the command line and executes it.
 pub(crate) fn run() -> Exit {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -103,7 +101,6 @@ pub(crate) fn run() -> Exit {
     exit
 }
 
-/// Prints help on request, and otherwise one line about the error.
 pub(crate) fn complain(error: &clap::Error) -> Exit {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {

@@ -25,7 +25,7 @@ const STEM: &str = "stats";
 /// The longest name of a folder; the library takes 500 bytes in all.
 const LONGEST_NAME: usize = 400;
 
-/// More than any version of the format has.
+/// The most bytes of a file, more than any version of the format has.
 const LONGEST: u64 = 1 << 20;
 
 /// The folder whose files are memory.
@@ -34,16 +34,15 @@ const IN_MEMORY: &str = "/dev/shm";
 /// The attempts avoid collisions; the folder's mode makes it safe.
 const ATTEMPTS: u32 = 100;
 
-/// Removed on drop.
+/// A folder that is removed on drop.
 pub(crate) struct Folder {
     path: PathBuf,
 }
 
-/// The statistics of a run.
 pub(crate) struct Collected {
     /// The statistics of the started process, or why they are unreadable.
     pub(crate) main: Option<Result<Box<Stats>, String>>,
-    /// By pid.
+    /// The statistics of other processes, by pid.
     pub(crate) others: Vec<Stats>,
     pub(crate) unreadable: Vec<String>,
 }
@@ -97,7 +96,7 @@ impl Folder {
         Self::new_in(&std::env::temp_dir()).or_else(|_| Self::new_in(Path::new("/tmp")))
     }
 
-    /// In memory, or elsewhere than in the full folder of temporary files.
+    /// Makes a folder in memory, or elsewhere than in the full folder of temporary files.
     pub(crate) fn in_memory() -> std::io::Result<Self> {
         let bases = [IN_MEMORY, "/tmp", "/var/tmp"];
         let full = std::env::temp_dir();
@@ -121,7 +120,7 @@ impl Folder {
         }
     }
 
-    /// The value of the option `stats_file`.
+    /// Returns the value of the option `stats_file`.
     pub(crate) fn prefix(&self) -> PathBuf {
         self.path.join(STEM)
     }
@@ -170,14 +169,14 @@ pub(crate) fn for_records(folder: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Options end at a comma or a semicolon and have a limited length, and the program may change its
-/// own folder.
+/// Returns whether an option can name the folder. Options end at a comma or a semicolon and have a
+/// limited length, and the program may change its own folder.
 pub(crate) fn fits_option(folder: &Path) -> bool {
     let name = folder.as_os_str().as_bytes();
     folder.is_absolute() && name.len() <= LONGEST_NAME && !name.iter().any(|b| b",;".contains(b))
 }
 
-/// The program may have changed the file.
+/// Reads a file that the program may have changed.
 fn read(path: &Path) -> Result<Stats, String> {
     let mut bytes = Vec::new();
     File::options()

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-/// Describes the mistake.
 #[derive(Debug)]
 pub(crate) struct Wrong(String);
 
@@ -14,12 +13,10 @@ impl fmt::Display for Wrong {
 
 impl std::error::Error for Wrong {}
 
-/// Makes an error that is the user's mistake.
 pub(crate) fn wrong(text: String) -> anyhow::Error {
     Wrong(text).into()
 }
 
-/// Marks an error as the user's mistake.
 pub(crate) fn is_wrong(error: &anyhow::Error) -> anyhow::Error {
     wrong(format!("{error:#}"))
 }

@@ -37,7 +37,6 @@ fn entry<'a>(results: &'a Value, program: usize, allocator: &str) -> &'a Value {
     found.unwrap_or_else(|| panic!("no {allocator} in {entries:#?}"))
 }
 
-/// Asserts that the command refused something in one line.
 #[track_caller]
 fn refused(output: &Output, exit: i32, words: &str) {
     let printed = stderr(output);
@@ -490,7 +489,6 @@ fn signal(child: &Child, signal: i32) {
     unsafe { libc::kill(child.id().cast_signed(), signal) };
 }
 
-/// Returns whether every program that was started is gone.
 fn all_gone(pids: &Path) -> bool {
     let text = fs::read_to_string(pids).expect("there");
     let mut left: Vec<&str> = text.lines().collect();

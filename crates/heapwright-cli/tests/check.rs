@@ -738,7 +738,7 @@ fn processes_of_one_check_share_what_they_know_of_code() {
     assert_eq!(stdout(&output).trim(), "2", "{}", stderr(&output));
 }
 
-/// Also if the first thread is gone.
+/// The leak check at a process's end does not need the first thread.
 #[test]
 fn leaks_are_looked_for_whichever_thread_ends_the_program() {
     let folder = Folder::new();

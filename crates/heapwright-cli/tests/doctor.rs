@@ -38,7 +38,6 @@ void *realloc(void *p, size_t n) {
 }
 "#;
 
-/// Returns the doctor's answer: the exit code and the object.
 fn ask(command: &mut Command) -> (i32, Value) {
     let output = done(command);
     let text = stdout(&output);

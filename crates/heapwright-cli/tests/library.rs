@@ -9,7 +9,6 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// Returns `heapwright library` with a cache folder.
 fn in_cache(cache: &std::path::Path) -> Command {
     let mut command = heapwright();
     command.arg("library").env("XDG_CACHE_HOME", cache);

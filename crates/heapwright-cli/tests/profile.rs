@@ -7,7 +7,7 @@ use std::os::unix::process::ExitStatusExt;
 use common::{Folder, bytes, done, heapwright, stderr, stdout, text};
 use heapwright_record::debug::{Check, Checked, Occasion, Process, Profile, Sampled};
 
-/// This command's own program, which allocates some hundred MB in a fraction of a second.
+/// Profiles this command's own program, which allocates some hundred MB in a fraction of a second.
 fn profiled(options: &[&str]) -> std::process::Command {
     let mut command = heapwright();
     command.arg("profile").args(options).arg("--");
@@ -79,7 +79,6 @@ fn pythons_own_allocator_is_named() {
     }
 }
 
-/// A file for a report is not left empty.
 #[test]
 fn a_command_that_fails_leaves_no_empty_file() {
     let folder = Folder::new();

@@ -14,7 +14,6 @@ fn traces() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/traces")
 }
 
-/// Compiles the program of which `handover.trace` was made.
 fn handover(folder: &Folder) -> PathBuf {
     let source = fs::read_to_string(traces().join("handover.c")).expect("is there");
     folder.compile("handover", &["-O1", "-pthread", "-fno-builtin"], &source)

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// In 2100: programs compiled by the tests are older.
+/// A time in 2100: programs compiled by the tests are older.
 const LATER: u64 = 4_102_444_800_000_000_000;
 
 /// A program that prints a return address into `outer`, which is in `main`.
@@ -78,7 +78,7 @@ fn end(findings: u32) -> Entry<'static> {
     End { findings, allocations: 17, frees: 3, peak_live_bytes: 1536, ending, signal: 0 }.into()
 }
 
-/// A double free, with the same stack twice.
+/// Returns the record of a double free, with the same stack twice.
 fn in_program(
     folder: &Folder,
     program: &Path,
@@ -104,7 +104,7 @@ fn report(flags: &[&str], record: &Path) -> Output {
     done(heapwright().arg("report").args(flags).arg(record))
 }
 
-/// The first stack of the text.
+/// Returns the first stack of the text.
 fn frames(record: &Path) -> Vec<String> {
     let output = report(&[], record);
     assert_eq!((output.status.code(), stderr(&output)), (Some(1), String::new()));
@@ -174,7 +174,7 @@ fn without_debug_information_symbols_must_do() {
     assert_eq!(frames(&record)[0], format!("    #0 {address:#x} {place}"));
 }
 
-/// The section is compressed and claims to expand to 3 GiB.
+/// Compresses a section, which claims to expand to 3 GiB.
 fn make_a_bomb_of(program: &Path, section: &str) {
     let mut file = std::fs::read(program).expect("there");
     let word = |file: &[u8], at: usize, bytes: usize| {

@@ -295,7 +295,7 @@ fn stopped_and_continued_together_with_the_program() {
     }
 }
 
-/// Returns the master's side, and the side for a program.
+/// Opens a terminal. Returns the master's side, and the side for a program.
 fn terminal() -> (File, OwnedFd) {
     let (mut master, mut slave) = (0, 0);
     let null = std::ptr::null_mut();
@@ -312,7 +312,7 @@ fn terminal() -> (File, OwnedFd) {
     (master, unsafe { OwnedFd::from_raw_fd(slave) })
 }
 
-/// The command is the foreground of a terminal of its own.
+/// Starts a command as the foreground of a terminal of its own.
 fn on_terminal(mut command: Command) -> (Child, BufReader<File>, File) {
     let (master, slave) = terminal();
     let side = || Stdio::from(slave.try_clone().expect("duplicated"));
@@ -517,7 +517,7 @@ fn our_own_failures_are_reported_in_one_line() {
     }
 }
 
-/// In the environment, the same mistake is a line on stderr.
+/// In the environment, this mistake is a line on stderr.
 #[test]
 fn a_bad_option_on_the_command_line_stops_the_run() {
     let folder = Folder::new();

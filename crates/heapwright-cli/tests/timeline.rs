@@ -30,7 +30,6 @@ fn events(json: &str) -> Vec<Value> {
     all["traceEvents"].as_array().expect("is a list").clone()
 }
 
-/// Returns the number of events of a phase whose name ends with `end`.
 fn count(events: &[Value], phase: &str, end: &str) -> usize {
     let is =
         |of: &&Value| of["ph"] == phase && of["name"].as_str().is_some_and(|n| n.ends_with(end));

@@ -111,7 +111,7 @@ fn number(json: &str, name: &str) -> u64 {
         .expect("a number")
 }
 
-/// A loaded machine may let the process wait.
+/// Repeats a look until it holds: a loaded machine may let the process wait.
 fn soon(what: &str, mut holds: impl FnMut() -> Result<(), String>) {
     let began = Instant::now();
     loop {
@@ -677,7 +677,7 @@ fn mistakes_are_one_line() {
     }
 }
 
-/// By the clock of a process's reports.
+/// Returns the time by the clock of a process's reports.
 fn now_ns() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the struct is writable.

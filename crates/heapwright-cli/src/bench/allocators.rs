@@ -15,12 +15,12 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// No preload.
+/// The name of the C library's own malloc: no preload.
 pub(crate) const GLIBC: &str = "glibc";
 
 pub(crate) const HEAPWRIGHT: &str = "heapwright";
 
-/// As in `heapwright:purge=never`.
+/// The beginning of an option set: `heapwright:purge=never`.
 pub(crate) const OPTION_SET: &str = "heapwright:";
 
 /// The longest name a column has room for.
@@ -33,7 +33,6 @@ pub(crate) struct Allocator {
     pub(crate) environment: BTreeMap<String, String>,
 }
 
-/// An allocator that may be installed.
 struct Known {
     name: &'static str,
     /// Names up to `.so`, best first.
@@ -76,7 +75,7 @@ impl Allocator {
         file(self).is_some() && file(self) == file(other) && self.environment == other.environment
     }
 
-    /// The options come after its own.
+    /// The given options come after the allocator's own.
     pub(crate) fn with_options(&self, name: String, options: &str) -> Self {
         let mut one = Self { name, ..self.clone() };
         let value = one.environment.entry("HEAPWRIGHT".to_owned()).or_default();
@@ -94,7 +93,7 @@ impl Allocator {
         }
     }
 
-    /// Results do not state the folder.
+    /// Results state no folder.
     fn library_name(&self) -> Option<String> {
         Some(self.library.as_ref()?.file_name()?.to_string_lossy().into_owned())
     }
@@ -180,9 +179,9 @@ pub(crate) fn chosen(
     Ok(chosen)
 }
 
-/// The contents of all `--with` options.
+/// All `--with` options together.
 pub(crate) struct With {
-    /// Of all allocators in them.
+    /// The names of all allocators in the options.
     pub(crate) names: Vec<String>,
     /// Not found on the machine: `NAME=[VAR=VALUE ...]PATH` and `heapwright:OPTIONS`.
     added: Vec<String>,
@@ -207,13 +206,13 @@ impl With {
     }
 }
 
-/// The word has names separated by commas, or one option set.
+/// Splits a word of `--only`: names with commas, or one option set.
 pub(crate) fn names(word: &str) -> impl Iterator<Item = String> {
     let whole = word.starts_with(OPTION_SET);
     word.split(move |letter| letter == ',' && !whole).map(str::to_owned)
 }
 
-/// The library itself refuses bad options.
+/// Makes heapwright with more options. The library refuses bad ones.
 fn option_set(all: &[Allocator], name: &str, given: &str) -> anyhow::Result<Allocator> {
     let ours = all.iter().find(|one| one.name == HEAPWRIGHT).context("heapwright races")?;
     let mut options = Options::inherited(ours.environment.get("HEAPWRIGHT").map(OsStr::new));
@@ -224,7 +223,6 @@ fn option_set(all: &[Allocator], name: &str, given: &str) -> anyhow::Result<Allo
     Ok(ours.with_options(name.to_owned(), given))
 }
 
-/// Returns the known allocators in some folders.
 pub(crate) fn found(folders: &[PathBuf]) -> Vec<Allocator> {
     let files: Vec<PathBuf> = folders.iter().flat_map(|folder| children(folder)).collect();
     let mut all = Vec::new();

@@ -13,7 +13,6 @@ use super::statistics::{self, Estimate, Ratios, geometric_mean};
 /// The fewest live bytes of a program in the group [`Group::MuchLive`].
 pub(crate) const MUCH_LIVE: u64 = 32 << 20;
 
-/// A group of programs with a common mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Group {
     All,
@@ -47,7 +46,6 @@ impl Group {
         }
     }
 
-    /// Returns the measures that are compared over the group.
     fn measures(self) -> &'static [Measure] {
         match self {
             Self::MuchLive => &[Measure::PeakRss, Measure::PeakRssAboveEmpty],
@@ -83,7 +81,6 @@ fn ratios(this: &Entry, that: &Entry, measure: Measure, empty: u64) -> Option<Ra
     Ratios::new(this.runs.iter().map(of).zip(that.runs.iter().map(of)))
 }
 
-/// Compares two allocators on one program; `None` if either failed.
 pub(crate) fn on_program(
     results: &Results,
     program: &Program,

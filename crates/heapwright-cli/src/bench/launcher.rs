@@ -38,16 +38,14 @@ const LOOK_UP: Duration = Duration::from_millis(200);
 pub(crate) enum End {
     Code(u64),
     Signal(i32),
-    /// The program was killed at the time limit.
     Limit,
-    /// The program was killed because it printed too much.
     TooMuchOutput,
 }
 
 pub(crate) struct Ran {
     pub(crate) cost: Run,
     pub(crate) end: End,
-    /// Of the whole stdout.
+    /// The fingerprint of the whole stdout.
     pub(crate) output: Fingerprint,
     pub(crate) stdout: File,
     pub(crate) stderr: File,
@@ -141,7 +139,6 @@ impl Launcher {
 }
 
 impl Ran {
-    /// Returns the last line on the program's stderr.
     pub(crate) fn complaint(&mut self) -> Option<String> {
         const LONGEST: usize = 160;
         let text = tail(&mut self.stderr).ok()?;
@@ -149,7 +146,6 @@ impl Ran {
         Some(printable_text(&line.chars().take(LONGEST).collect::<String>()))
     }
 
-    /// Returns whether the loader reported that it could not preload the library.
     pub(crate) fn preload_refused(&mut self) -> bool {
         // The loader prints before the program does.
         let mut text = Vec::new();
@@ -226,7 +222,6 @@ fn reap(child: &mut Child) -> anyhow::Result<()> {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Report {
-    /// The program could not be started: the error's number.
     NotStarted(i32),
     /// The program ran to its end, or to the time limit.
     Ended(Run, End),

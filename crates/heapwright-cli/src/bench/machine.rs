@@ -46,7 +46,7 @@ pub(crate) fn noise() -> Vec<String> {
     found
 }
 
-/// Empty if there is no such file.
+/// Returns an empty text if there is no such file.
 fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }

@@ -30,7 +30,7 @@ enum Probed {
 
 #[derive(Default)]
 pub(crate) struct Known {
-    /// If the library reports one.
+    /// The allocator's version, if it reports one.
     pub(crate) version: Option<String>,
     /// Why it cannot race.
     pub(crate) unfit: Option<(Outcome, String)>,
@@ -102,7 +102,7 @@ fn same_file(one: &Path, other: &Path) -> bool {
     identity(one).is_some_and(|found| Some(found) == identity(other))
 }
 
-/// The text that the subcommand prints.
+/// Returns the text that the subcommand prints.
 pub(crate) fn answer() -> String {
     let mut text = String::new();
     for function in [c"malloc", c"free"] {
@@ -114,7 +114,7 @@ pub(crate) fn answer() -> String {
     text
 }
 
-/// The address that a program's call of a function reaches.
+/// Returns the address that a program's call of a function reaches.
 fn address_of(function: &CStr) -> *mut libc::c_void {
     // SAFETY: the name is a string that ends in NUL.
     unsafe { libc::dlsym(libc::RTLD_DEFAULT, function.as_ptr()) }
@@ -138,7 +138,7 @@ fn file_of(function: &CStr) -> Option<String> {
     Some(name.to_string_lossy().into_owned())
 }
 
-/// Old and new versions encode it differently ([`version`]).
+/// Returns mimalloc's version, which old and new versions encode differently ([`version`]).
 fn mimalloc_version() -> Option<String> {
     let function = address_of(c"mi_version");
     if function.is_null() {

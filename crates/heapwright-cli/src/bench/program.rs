@@ -19,7 +19,6 @@ pub(crate) struct Program {
     pub(crate) stands_for: String,
     pub(crate) kind: Kind,
     pub(crate) file: PathBuf,
-    /// The words behind its name on the command line.
     pub(crate) arguments: Vec<OsString>,
     pub(crate) environment: BTreeMap<String, String>,
     /// The working folder; `None`: this command's own.

@@ -61,7 +61,6 @@ impl Progress {
         }
     }
 
-    /// Shows the start of a round.
     pub(crate) fn round(&self, name: &str, left: Option<Duration>) {
         if self.showing == Showing::Lines {
             let left = left.map(|left| format!(", {} left", rough(left))).unwrap_or_default();

@@ -18,7 +18,7 @@ use crate::process;
 use crate::process::interrupt;
 use std::time::Duration;
 
-/// Without --timeout.
+/// The limit of the baseline's first run, without --timeout.
 const FIRST_LIMIT: Duration = Duration::from_secs(3600);
 /// The least limit of all other runs, without --timeout.
 const LEAST_LIMIT: Duration = Duration::from_secs(60);
@@ -29,7 +29,6 @@ pub(crate) struct Race<'a> {
     pub(crate) programs: &'a [Program],
     pub(crate) allocators: &'a [Allocator],
     pub(crate) baseline: usize,
-    /// The facts about each allocator before the race.
     pub(crate) known: &'a [Known],
     pub(crate) launcher: &'a Launcher,
     pub(crate) rounds: usize,
@@ -51,7 +50,7 @@ type Failure = (Outcome, String);
 struct Lane<'a> {
     program: &'a Program,
     rounds: usize,
-    /// If outputs are compared.
+    /// The output of the first run, if outputs are compared.
     expected: Option<Fingerprint>,
     limit: Duration,
     /// The most memory that a good run took so far.
@@ -61,22 +60,19 @@ struct Lane<'a> {
     broken: Option<String>,
 }
 
-/// An allocator's runs of one program.
 #[derive(Default)]
 struct Place {
     runs: Vec<Run>,
     failure: Option<Failure>,
-    /// Of the last run, for the estimate.
+    /// The time of the last run, for the estimate.
     takes: Duration,
 }
 
-/// A signal asked the race to stop.
 struct Interrupted;
 
 type Step<T> = anyhow::Result<Result<T, Interrupted>>;
 
 impl Race<'_> {
-    /// Returns the number of a program's rounds.
     fn rounds_of(&self, program: &Program) -> usize {
         if program.long { self.rounds_long } else { self.rounds }
     }
@@ -135,7 +131,7 @@ impl Race<'_> {
         }
     }
 
-    /// Their runs do not count.
+    /// Does the first runs, which do not count.
     fn warm_up(
         &self,
         lanes: &mut [Lane<'_>],
@@ -159,7 +155,7 @@ impl Race<'_> {
         Ok(Ok(()))
     }
 
-    /// Sets a program's expected output and time limit.
+    /// Does the baseline's first run, which sets the expected output and the time limit.
     fn first(&self, lane: &mut Lane<'_>, notes: &mut Vec<String>, progress: &Progress) -> Step<()> {
         let program = lane.program;
         let mut ran = match self.attempt(lane, self.baseline, None, progress)? {
@@ -287,7 +283,6 @@ impl Race<'_> {
         })
     }
 
-    /// Returns the failure of a run, if it failed.
     fn verdict(&self, lane: &Lane<'_>, at: usize, ran: &mut Ran) -> Option<Failure> {
         let is_baseline = at == self.baseline;
         let complaint =
@@ -347,7 +342,7 @@ impl Race<'_> {
     }
 }
 
-/// As `60 s` and `0.5 s`.
+/// Formats a time: `60 s`, `0.5 s`.
 fn seconds(time: Duration) -> String {
     let rounded = (time.as_secs_f64() * 10.0).round() / 10.0;
     format!("{rounded} s")

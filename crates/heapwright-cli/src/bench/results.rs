@@ -15,7 +15,7 @@ pub(crate) const SCHEMA: &str = "heapwright-bench/1";
 pub(crate) struct Head {
     pub(crate) schema: &'static str,
     pub(crate) machine: Machine,
-    /// For repeating the race.
+    /// The command line, for repeating the race.
     pub(crate) command: Vec<String>,
     /// The start, in the form of RFC 3339.
     pub(crate) started: String,
@@ -43,7 +43,6 @@ pub(crate) struct Results {
     pub(crate) rounds_long: usize,
     /// The allocator against which all others are compared.
     pub(crate) baseline: String,
-    /// Whether the race ran to its end.
     pub(crate) complete: bool,
     /// Notes for the reader: noise of the machine, programs whose output was not compared, ...
     pub(crate) notes: Vec<String>,
@@ -67,9 +66,7 @@ pub(crate) struct Machine {
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Allocator {
     pub(crate) name: String,
-    /// The file name of the preloaded library.
     pub(crate) library: Option<String>,
-    /// The allocator's version, if it reports one.
     pub(crate) version: Option<String>,
     /// Variables that were set in the program's environment.
     pub(crate) environment: BTreeMap<String, String>,
@@ -79,11 +76,8 @@ pub(crate) struct Allocator {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Kind {
-    /// Built in.
     Workload,
-    /// From the suite file.
     Program,
-    /// Given on the command line.
     Command,
 }
 
@@ -106,7 +100,6 @@ pub(crate) struct Program {
 pub(crate) struct Entry {
     pub(crate) allocator: String,
     pub(crate) outcome: Outcome,
-    /// The failure in words, if the outcome is not ok.
     pub(crate) detail: Option<String>,
     /// `runs[i]` of all allocators belong to one round. A failure ends the list.
     pub(crate) runs: Vec<Run>,
@@ -116,9 +109,7 @@ pub(crate) struct Entry {
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Outcome {
     Ok,
-    /// Killed by a signal.
     Crashed,
-    /// Killed at the time limit.
     Hung,
     /// Ended with an exit code that is not 0.
     Failed,
@@ -196,7 +187,6 @@ impl Program {
     }
 }
 
-/// The name of the workload that does nothing.
 pub(crate) const EMPTY: &str = "empty";
 
 #[cfg(test)]

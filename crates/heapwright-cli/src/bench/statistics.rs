@@ -30,7 +30,6 @@ const OUTSIDE: f64 = 0.05;
 /// is `1 - 2 / 2^6`, 0.97; with five it is 0.94.
 pub(crate) const SURE_ROUNDS: usize = 6;
 
-/// The seed of every generator.
 const SEED: u64 = 0x6865_6170_7772_6967;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,11 +42,9 @@ pub(crate) struct Estimate {
 /// A ratio compared with 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Certainly below 1.
     Less,
     /// 1 is in the interval, or there is no interval.
     Tie,
-    /// Certainly above 1.
     More,
 }
 
@@ -61,7 +58,7 @@ impl Estimate {
     }
 }
 
-/// Returns the median: the mean of the two middle numbers if their count is even.
+/// Of an even count, the mean of the two middle numbers.
 pub(crate) fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
@@ -106,7 +103,7 @@ impl Ratios {
         Self::of(ratios.collect())
     }
 
-    /// One ratio for each round.
+    /// Makes ratios from one number of each round.
     pub(crate) fn of(mut ratios: Vec<f64>) -> Option<Self> {
         ratios.sort_unstable_by(f64::total_cmp);
         let median = quantile_of_sorted(&ratios, 0.5)?;
@@ -191,7 +188,7 @@ impl Chance {
         mixed ^ (mixed >> 31)
     }
 
-    /// The bias is small because `end` is small.
+    /// Returns a number below `end`; the bias is small because `end` is small.
     fn below(&mut self, end: usize) -> usize {
         ((u128::from(self.next()) * end as u128) >> 64) as usize
     }

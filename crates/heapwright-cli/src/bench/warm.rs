@@ -18,7 +18,7 @@
 use super::machine;
 use std::ptr;
 
-/// Beyond the program's own peak: for other processes and differences between runs.
+/// More bytes than the peak, for other processes and for differences between runs.
 const SPARE: u64 = 64 << 20;
 /// The smallest page. One touch in each page is enough.
 const STEP: usize = 4096;
@@ -49,7 +49,7 @@ fn wanted(peak: u64, unused: u64) -> usize {
     usize::try_from(bytes).unwrap_or(0)
 }
 
-/// The kernel then ends this process before any other if memory is short.
+/// Asks the kernel to end this process first if memory is short.
 fn die_first() {
     // SAFETY: the path is a constant string.
     let file = unsafe { libc::open(c"/proc/self/oom_score_adj".as_ptr(), libc::O_WRONLY) };

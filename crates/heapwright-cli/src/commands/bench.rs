@@ -18,7 +18,6 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-/// The exit code if a program fails under the baseline.
 const PROGRAM_FAILS: u8 = 1;
 
 /// The exit code if the command itself failed.

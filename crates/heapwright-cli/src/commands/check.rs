@@ -242,7 +242,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     })
 }
 
-/// The programs that run a shim.
 const SHELLS: [&str; 4] = ["bash", "sh", "dash", "env"];
 
 /// Returns whether the program is a shim: a version manager's script (pyenv, rbenv, asdf), whose
@@ -302,7 +301,6 @@ fn sites(file: &Path) -> anyhow::Result<Sites> {
     Sites::of(&path)
 }
 
-/// Returns the default option for the depth of stacks.
 fn frames(args: &Args, inspected: &inspect::Report) -> &'static str {
     let has_own = inspected.findings.iter().any(|finding| finding.code == "global-allocator");
     let name = Path::new(&args.program.command[0]).file_name();

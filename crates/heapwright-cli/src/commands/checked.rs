@@ -61,7 +61,6 @@ pub(super) struct How<'a> {
     pub(super) has_python_malloc: bool,
     /// The longest time that the program may run, and that its processes may outlive it.
     pub(super) limit: Option<Duration>,
-    /// The memory that the run's processes share.
     pub(super) shared: Option<&'a Shared>,
 }
 
@@ -79,12 +78,11 @@ impl How<'_> {
 pub(super) struct End {
     name: OsString,
     pub(super) outcome: Outcome,
-    /// The processes that still run.
     running: Vec<Running>,
     /// The processes that --follow names.
     followed: Vec<u32>,
     orphans: Orphans,
-    /// For records that did not fit on the disk of the first folder.
+    /// The folder of records that did not fit on the first folder's disk.
     _elsewhere: Option<Folder>,
 }
 
@@ -154,7 +152,7 @@ impl End {
         }
     }
 
-    /// When the wait ended.
+    /// Returns whether a process still ran when the wait ended.
     pub(super) fn is_still_running(&self) -> bool {
         !self.running.is_empty()
     }
@@ -245,7 +243,7 @@ fn has_python(report: &Report) -> bool {
         || places.any(|place| is(&String::from_utf8_lossy(&place.path)))
 }
 
-/// Returns whether any wanted process is left.
+/// Removes the findings of unwanted processes. Returns whether any wanted process is left.
 pub(super) fn keep(report: &mut Report, is_wanted: impl Fn(&Process) -> bool) -> bool {
     let is_wanted: Vec<bool> = report.processes.iter().map(is_wanted).collect();
     if is_wanted.iter().all(|is| *is) {
@@ -288,7 +286,7 @@ impl Checked {
     }
 }
 
-/// The inner error is the exit code if the program cannot be run.
+/// Runs a program. The inner error is the exit code if it cannot be run.
 pub(super) fn checked(
     program: &[OsString],
     asked: &[String],

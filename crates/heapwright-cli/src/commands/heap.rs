@@ -63,7 +63,6 @@ pub(crate) struct Args {
     dump: PathBuf,
 }
 
-/// The number of objects shown with `--top 0`.
 const MOST: usize = 1000;
 
 fn address(text: &str) -> Result<u64, String> {

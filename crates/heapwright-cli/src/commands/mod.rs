@@ -68,7 +68,7 @@ pub(crate) fn open_own(path: &Path) -> anyhow::Result<File> {
     output::open_own(path).map_err(why)
 }
 
-/// From 0.1 to `most`.
+/// Parses a number of seconds, from 0.1 to `most`.
 pub(crate) fn seconds(text: &str, most: u32) -> Result<Duration, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.1..=f64::from(most)).contains(&seconds) => {
@@ -166,11 +166,9 @@ pub(crate) struct ProgramArgs {
     pub(crate) command: Vec<OsString>,
 }
 
-/// It names the allocator of Python's objects.
 const PYTHON_MALLOC: &str = "PYTHONMALLOC";
 
 impl ProgramArgs {
-    /// Builds the command that starts the program with the library and these options.
     pub(crate) fn program(&self, library: &Path, options: &Options) -> anyhow::Result<Command> {
         let mut program = run::command(&self.command, library, options)?;
         if self.python {

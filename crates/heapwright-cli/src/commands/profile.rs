@@ -143,7 +143,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
     super::seconds(text, 86_400)
 }
 
-/// In the syntax of the library's option.
+/// Parses the distance of samples, in the syntax of the library's option.
 fn distance(text: &str) -> Result<u64, String> {
     let lower = text.to_ascii_lowercase();
     let digits = lower.trim_end_matches(['k', 'm', 'g']);
@@ -344,7 +344,7 @@ fn idle(pid: u32) -> anyhow::Error {
     )
 }
 
-/// Returns early if a signal arrives.
+/// Sleeps; returns early if a signal arrives.
 fn sleep(time: Duration) {
     let until = Instant::now() + time;
     while Instant::now() < until && interrupt::came().is_none() {

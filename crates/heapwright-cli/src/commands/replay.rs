@@ -23,7 +23,6 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// The exit code if an allocator failed.
 const FAILS: u8 = 1;
 
 /// The exit code if the command itself failed.
@@ -153,7 +152,7 @@ fn list(stories: &[Story], out: &mut dyn Write) -> io::Result<()> {
     })
 }
 
-/// The story of the process that the user named, or of the busiest.
+/// Chooses the story of the process that the user named, or of the busiest.
 fn chosen(path: &Path, stories: Vec<Story>, process: Option<u32>) -> anyhow::Result<Story> {
     let path = path.display();
     let mut stories: Vec<Story> =

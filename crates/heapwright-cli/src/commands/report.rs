@@ -91,7 +91,6 @@ pub(crate) struct OutputArgs {
     limit: usize,
 }
 
-/// The leaks that are reported one by one.
 #[derive(Clone, Debug)]
 struct Shown(Vec<Reach>);
 
@@ -149,7 +148,6 @@ impl FailOn {
         self.growth
     }
 
-    /// Returns these kinds without leaks.
     pub(crate) fn but_leaks(self) -> Self {
         Self { leaks: false, possible: false, ..self }
     }
@@ -190,7 +188,7 @@ impl OutputArgs {
         self.format == Format::Text
     }
 
-    /// Called before the work, so that a mistake in the name costs nothing.
+    /// Opens the output file, before the work, so that a mistake in the name costs nothing.
     pub(crate) fn file(&self) -> anyhow::Result<Option<File>> {
         self.output.as_deref().map(super::open).transpose()
     }

@@ -99,7 +99,6 @@ impl Args {
         self.stats || self.output_args.format.is_some() || self.output_args.output.is_some()
     }
 
-    /// Returns the library's options for `--hardened` and `--on-misuse`.
     fn flags(&self) -> anyhow::Result<Vec<String>> {
         let mode = self.hardened.map(|how| match how {
             Hardened::Light => "mode=hardened:light",
@@ -156,7 +155,7 @@ pub(crate) fn command(
     Ok(command)
 }
 
-/// Returns the exit code.
+/// Prints why the program did not start. Returns the exit code.
 pub(crate) fn not_started(name: &OsStr, error: &io::Error) -> Exit {
     let file = inspect::path::find(name).ok();
     let (text, code) = process::explain(name, error, file.as_deref());
@@ -214,7 +213,7 @@ fn report(args: &Args, library: &Path, mut options: Options) -> anyhow::Result<E
     Ok(Exit::from(outcome.end))
 }
 
-/// As a Chrome trace, for all processes.
+/// Writes the collections of all processes as a Chrome trace.
 fn draw(name: &OsStr, outcome: &Outcome, folder: &Folder, file: File) -> io::Result<()> {
     let name = name.to_string_lossy();
     let (all, notes) = timeline::collect(folder.path(), TIMELINE, outcome.pid, &name);
@@ -241,7 +240,6 @@ fn write(run: &Run, format: Plain, file: Option<File>) -> anyhow::Result<()> {
     Ok(stderr.write_all(format!("{gap}{text}").as_bytes())?)
 }
 
-/// Returns why a program left no statistics.
 pub(crate) fn why_none(name: &OsStr, outcome: &Outcome) -> String {
     let (killed, ended) =
         ("it was killed before it could write them", "it ended without its exit handlers");

@@ -26,7 +26,7 @@ pub(crate) struct Args {
     pid: u32,
 }
 
-/// For a process that allocates nothing.
+/// The wait for a process that allocates nothing.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The time for which one order is valid. It is short, so that Ctrl-C soon ends the command.
 const STEP: Duration = Duration::from_millis(500);

@@ -14,16 +14,14 @@
 
 use super::graph::{Graph, NONE};
 
-/// The tree of dominators, with the bytes that each node retains.
 #[derive(Debug)]
 pub(super) struct Dominators {
-    /// By number; [`NONE`] for number 0.
+    /// The object of each number; [`NONE`] for number 0.
     pub(super) object: Vec<u32>,
-    /// By object; [`NONE`] if no root leads to the object.
+    /// The number of each object; [`NONE`] if no root leads to it.
     pub(super) number: Vec<u32>,
-    /// Of each number.
     pub(super) idom: Vec<u32>,
-    /// Each node's own bytes are included.
+    /// The bytes that each node retains, its own included.
     pub(super) retained: Vec<u64>,
 }
 
@@ -42,7 +40,7 @@ impl Dominators {
         Self { object, number, idom, retained }
     }
 
-    /// 0 if no root leads to the object.
+    /// Returns 0 if no root leads to the object.
     pub(super) fn of(&self, object: u32) -> u64 {
         match self.number[object as usize] {
             NONE => 0,
@@ -50,7 +48,7 @@ impl Dominators {
         }
     }
 
-    /// From the nearest on.
+    /// Returns the dominators of an object, from the nearest on.
     pub(super) fn above(&self, object: u32) -> impl Iterator<Item = u32> {
         let step = |at: u32| (at != NONE && at != 0).then(|| self.idom[at as usize]);
         std::iter::successors(step(self.number[object as usize]), move |&at| step(at))
@@ -132,7 +130,6 @@ fn walk(graph: &Graph) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
     (object, number, parent)
 }
 
-/// The referrers of each number, as numbers.
 struct Referrers {
     first: Vec<u32>,
     from: Vec<u32>,

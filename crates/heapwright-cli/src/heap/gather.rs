@@ -9,7 +9,6 @@ use heapwright_record::heap::{Entry, Heap, Object, Page, Root as RecordedRoot, R
 use std::collections::HashMap;
 use std::path::Path;
 
-/// All data of a dump.
 #[derive(Default)]
 pub(super) struct Gathered {
     pub(super) heap: Option<Heap>,
@@ -151,7 +150,6 @@ impl First {
     }
 }
 
-/// Reads the file again and gathers the references.
 fn refer(path: &Path, all: &mut Gathered, lookup: &Lookup) -> anyhow::Result<()> {
     let graph = &mut all.graph;
     let objects = graph.addresses.len();

@@ -12,10 +12,8 @@
 
 use heapwright_record::heap::{RootKind, kind};
 
-/// The number that means "no object".
 pub(super) const NONE: u32 = u32::MAX;
 
-/// The binary logarithm of a unit's bytes.
 const UNIT_SHIFT: u32 = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -28,7 +26,7 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// Whether such an object may hold references.
+    /// Returns whether such an object may hold references.
     pub(super) fn is_traced(&self) -> bool {
         self.kind & kind::LEAF == 0
     }
@@ -73,7 +71,6 @@ impl Graph {
     }
 }
 
-/// Finds the object at an address.
 #[derive(Debug)]
 pub(super) struct Lookup {
     /// Objects by address; `None` if the dump has them in that order.
@@ -170,7 +167,7 @@ impl Lookup {
 pub(super) mod tests {
     use super::*;
 
-    /// The objects are at 0x10000 and on in steps of 0x100.
+    /// Makes objects at 0x10000 and on, in steps of 0x100.
     pub(in crate::heap) fn graph(sizes: &[u64], edges: &[(u32, u32)], roots: &[u32]) -> Graph {
         let mut graph = Graph::default();
         for (object, &size) in sizes.iter().enumerate() {

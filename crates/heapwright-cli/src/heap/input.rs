@@ -18,7 +18,6 @@ const LONGEST_FRAME: usize = 64 << 20;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Reading {
-    /// The reason why reading stopped early.
     pub(super) problem: Option<Problem>,
     /// Whether the dump's end was read.
     pub(super) whole: bool,
@@ -26,7 +25,7 @@ pub(super) struct Reading {
     pub(super) skipped: u64,
 }
 
-/// Passes every entry to `each`.
+/// Reads a dump and passes every entry to `each`.
 pub(super) fn read(path: &Path, mut each: impl FnMut(Entry<'_>)) -> anyhow::Result<Reading> {
     let metadata = fs::metadata(path)?;
     ensure!(!metadata.is_dir(), "it is a folder");
@@ -98,7 +97,6 @@ mod tests {
     use heapwright_record::heap::{Heap, Object, Writer};
     use std::io::Write;
 
-    /// Makes a dump of more than one piece.
     fn long() -> Vec<u8> {
         let (mut buffer, mut bytes) = (vec![0; 5000], Vec::new());
         let mut writer = Writer::new(&mut buffer, |piece: &[u8]| {

@@ -5,7 +5,6 @@ use heapwright_record::heap::{Occupancy, Page, PageState};
 /// The number of parts in a page's picture: 4 KiB each for a page of 64 KiB.
 pub(crate) const SEGMENTS: usize = 16;
 
-/// A page and its fill.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PageRow {
     pub(crate) page: Page,
@@ -36,12 +35,10 @@ impl PageRow {
         Self { page, taken: occupancy.taken(), parts }
     }
 
-    /// Returns the bytes of the slots in use.
     pub(crate) fn taken_bytes(&self) -> u64 {
         u64::from(self.taken).saturating_mul(self.page.slot)
     }
 
-    /// Returns the share of the page's bytes in use.
     pub(crate) fn share(&self) -> f64 {
         if self.page.bytes == 0 { 0.0 } else { self.taken_bytes() as f64 / self.page.bytes as f64 }
     }

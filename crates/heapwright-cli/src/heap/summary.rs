@@ -17,9 +17,7 @@ const STEPS_ASKED: usize = 1000;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted {
-    /// The number of retainers.
     pub(crate) top: usize,
-    /// The type to describe in detail.
     pub(crate) type_: Option<String>,
     /// Objects whose paths and dominators to report.
     pub(crate) paths: Vec<u64>,
@@ -30,18 +28,15 @@ pub(crate) struct Summary {
     pub(crate) heap: Heap,
     pub(crate) layout: String,
     pub(crate) notes: Vec<String>,
-    /// Whether the dump was read to its end.
     pub(crate) whole: bool,
     pub(crate) objects: u64,
     pub(crate) bytes: u64,
     pub(crate) references: u64,
-    /// Kinds without roots are left out.
+    /// The number of roots of each kind; kinds without roots are left out.
     pub(crate) roots: Vec<(RootKind, u64)>,
     /// Whether more than one mutator has roots.
     pub(crate) mutators: bool,
-    /// The types, those with the most bytes first.
     pub(crate) types: Vec<TypeRow>,
-    /// The sizes, the smallest first.
     pub(crate) sizes: Vec<SizeRow>,
     pub(crate) pages: Vec<PageRow>,
     /// The objects that retain the most, of one type if the user asked for one.
@@ -78,7 +73,6 @@ pub(crate) struct TypeRow {
     pub(crate) old_bytes: u64,
 }
 
-/// The objects of one size.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SizeRow {
     /// The bytes of a slot; `None` for large objects.
@@ -96,7 +90,6 @@ pub(crate) struct SizeRow {
     pub(crate) slack: u64,
     pub(crate) old: u64,
     pub(crate) pinned: u64,
-    /// The number of objects that were moved into these pages.
     pub(crate) moved_in: u64,
 }
 
@@ -105,7 +98,6 @@ pub(crate) struct Line {
     pub(crate) type_: String,
     pub(crate) address: u64,
     pub(crate) size: u64,
-    /// Whether the object may hold references.
     pub(crate) traced: bool,
     pub(crate) old: bool,
     pub(crate) retained: u64,
@@ -119,7 +111,6 @@ pub(crate) struct RootLine {
     pub(crate) mutator: u32,
 }
 
-/// The shortest path from a root to an object.
 #[derive(Clone, Debug)]
 pub(crate) struct Path {
     pub(crate) root: RootLine,
@@ -235,7 +226,6 @@ fn sum(numbers: impl Iterator<Item = u64>) -> u64 {
     numbers.fold(0, u64::saturating_add)
 }
 
-/// Returns the type of a name, or an error with similar names.
 fn find(types: &[String], name: &str) -> anyhow::Result<u32> {
     if let Some(at) = types.iter().position(|type_| type_ == name) {
         return Ok(at as u32);
@@ -289,7 +279,7 @@ fn roots(graph: &Graph) -> Vec<(RootKind, u64)> {
     all.filter(|(_, count)| *count != 0).collect()
 }
 
-/// A row for each pool with pages or objects, and one for large objects.
+/// Makes a row for each pool with pages or objects, and one for large objects.
 fn sizes(all: &Gathered, pages: &[PageRow]) -> Vec<SizeRow> {
     let mut rows: Vec<SizeRow> =
         all.pools.iter().map(|&slot| SizeRow { slot: Some(slot), ..SizeRow::default() }).collect();
@@ -376,7 +366,7 @@ impl Describer<'_> {
         })
     }
 
-    /// In the order of the table of types.
+    /// Returns rows in the order of the table of types.
     fn types(&self, all: &Gathered) -> Vec<TypeRow> {
         let retained = self.dominators.by_group(self.types.len(), |object| self.type_of(object));
         let mut rows: Vec<TypeRow> = self

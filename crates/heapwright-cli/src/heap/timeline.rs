@@ -12,13 +12,11 @@ use std::path::Path;
 /// The longest file in bytes: more events (64 bytes each) than a person looks at.
 const LONGEST: u64 = 1 << 30;
 
-/// The events of one process.
 #[derive(Debug, Default)]
 pub(crate) struct Timeline {
     /// The process's id; 0: unknown.
     pub(crate) pid: u32,
     pub(crate) name: String,
-    /// The events, by time.
     pub(crate) events: Vec<Event>,
 }
 

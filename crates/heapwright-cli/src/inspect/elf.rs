@@ -13,10 +13,8 @@ use std::fmt;
 use std::fs::File;
 use std::path::Path;
 
-/// The first bytes of every ELF file.
 pub(super) const MAGIC: &[u8] = b"\x7fELF";
 
-/// The functions that a program must take from the preload.
 const MALLOC_FAMILY: [&str; 4] = ["malloc", "calloc", "realloc", "free"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +28,6 @@ pub(super) enum Kind {
     Other,
 }
 
-/// The facts about an ELF file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Facts {
     pub(super) bits: u8,
@@ -260,7 +257,6 @@ fn each_symbol(
 }
 
 impl Inside {
-    /// Enters a symbol that the loader sees.
     fn dynamic_symbol(&mut self, symbol: Symbol<'_>) {
         if MALLOC_FAMILY.contains(&symbol.name) {
             if symbol.defined {
@@ -279,7 +275,6 @@ impl Inside {
         self.symbol(symbol);
     }
 
-    /// Enters a symbol of either table.
     fn symbol(&mut self, symbol: Symbol<'_>) {
         if self.sanitizer.is_none() && !symbol.weak {
             self.sanitizer = allocators::sanitizer(symbol.name);

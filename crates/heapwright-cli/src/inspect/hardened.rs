@@ -16,7 +16,7 @@ use std::fs;
 use std::io;
 use std::ptr;
 
-/// If each guard splits a mapping.
+/// The most guards if each splits a mapping.
 const HEAVY_GUARDS: u64 = 12_000;
 /// The kernel's default of `vm.max_map_count`.
 const MAPPINGS: u64 = 65_530;
@@ -31,7 +31,6 @@ struct Machine {
     getrandom: bool,
     /// `RLIMIT_AS`, which programs started from here inherit.
     address_space: Option<u64>,
-    /// For the window.
     has_room: bool,
     mappings: Option<u64>,
 }
@@ -89,7 +88,7 @@ fn machine() -> Machine {
     }
 }
 
-/// `None` without a page to try.
+/// Returns `None` without a page to try.
 fn has_light_guards() -> Option<bool> {
     const SIZE: usize = 64 << 10;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;

@@ -32,7 +32,6 @@ fn is_off(of_size: &str, of_all: &str) -> bool {
     }
 }
 
-/// Returns the word in brackets.
 fn chosen(choices: &str) -> Option<&str> {
     choices.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'))
 }

@@ -31,7 +31,6 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Whether a preload library takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Verdict {
     /// The program's malloc becomes heapwright's.
@@ -80,7 +79,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// The gravest of the findings.
+    /// Returns the gravest verdict of the findings.
     pub(crate) fn verdict(&self) -> Verdict {
         self.findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Yes)
     }
@@ -98,13 +97,12 @@ const MAX_STEPS: usize = 8;
 /// The platform for which a library is made, and on which a program can load it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target {
-    /// The ELF number.
     pub(crate) machine: u16,
     /// Whether the C library is musl, not glibc.
     pub(crate) is_musl: bool,
 }
 
-/// By the C library that it needs.
+/// Returns whether a library is for musl, by the C library that it needs.
 pub(crate) fn is_for_musl(library: &Path) -> bool {
     let facts = elf::Facts::read(library).ok();
     facts.and_then(|facts| facts.inside).is_some_and(|inside| {
@@ -194,7 +192,6 @@ fn look(path: &Path, target: Target, findings: &mut Vec<Finding>) -> (String, Op
     }
 }
 
-/// Returns whether a path names a regular file.
 fn is_file(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|meta| meta.is_file())
 }

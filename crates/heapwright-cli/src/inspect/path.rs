@@ -15,7 +15,6 @@ const DEFAULT_PATH: &str = "/bin:/usr/bin";
 pub(crate) enum Problem {
     Missing,
     Folder,
-    /// A file that may not be executed.
     NotExecutable(PathBuf),
 }
 

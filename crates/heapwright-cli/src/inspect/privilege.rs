@@ -10,17 +10,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The file system's facts about a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) mode: u32,
     pub(super) owner: u32,
     pub(super) group: u32,
-    /// Whether the file grants capabilities.
     pub(super) capabilities: bool,
     /// Whether the mount ignores set-id bits and capabilities.
     pub(super) nosuid: bool,
-    /// Whether the mount runs no programs.
     pub(super) noexec: bool,
 }
 

@@ -65,7 +65,6 @@ const RUNTIMES: [Runtime; 8] = [
     },
 ];
 
-/// Returns the remarks about a program of this name with these libraries.
 pub(super) fn remarks<'a>(
     name: &'a str,
     needed: &'a [String],

@@ -13,14 +13,12 @@ use std::path::Path;
 /// The number of bytes in which the kernel looks for a `#!` line.
 const HEAD: u64 = 256;
 
-/// The nature of a file that is no ELF file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Script {
     /// Binary data.
     NotOne,
     /// Text without a `#!` line.
     Plain,
-    /// A script for this interpreter.
     For(Interpreter),
 }
 
@@ -40,7 +38,6 @@ pub(super) fn head(path: &Path) -> std::io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// Parses the beginning of a file that is not ELF.
 pub(super) fn parse(head: &[u8]) -> Script {
     let Some(rest) = head.strip_prefix(b"#!") else {
         // The shells' rule: a NUL among the first bytes means binary.

@@ -13,10 +13,8 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// The loader's list for all programs.
 const PRELOAD: &str = "/etc/ld.so.preload";
 
-/// The most programs named for a kind.
 const EXAMPLES: usize = 4;
 
 /// Programs of one kind.
@@ -101,7 +99,6 @@ fn programs(path: &OsStr) -> Vec<PathBuf> {
     all
 }
 
-/// Returns the consequence for programs of a kind.
 fn consequence(code: &str) -> &'static str {
     match code {
         "privileged" => {
@@ -127,7 +124,6 @@ fn consequence(code: &str) -> &'static str {
     }
 }
 
-/// Returns findings about the loader's list.
 fn preload(list: Option<&str>) -> Vec<Finding> {
     let Some(list) = list else {
         return vec![Finding::remark("no-preload-file", format!("{PRELOAD} is not there"))];

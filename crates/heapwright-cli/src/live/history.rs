@@ -4,7 +4,6 @@ use super::Seen;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
 
-/// The most looks that are kept of each process.
 const KEPT: usize = 600;
 
 /// Rates of a process, per second.
@@ -30,7 +29,6 @@ pub(crate) struct Watched {
     at: Instant,
 }
 
-/// The observations of all processes, by process id.
 #[derive(Default)]
 pub(crate) struct History {
     processes: BTreeMap<u32, Watched>,

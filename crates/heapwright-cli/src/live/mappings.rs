@@ -68,7 +68,6 @@ impl Mappings {
     }
 }
 
-/// Returns the name of a mapping for people.
 fn called(path: &str) -> String {
     match path {
         "" => "memory of the program's and a runtime's mappings, and thread stacks".to_owned(),

@@ -46,7 +46,6 @@ impl Maps {
         self.0.iter().any(is_it)
     }
 
-    /// Returns whether the process has loaded the preload library.
     pub(super) fn has_library(&self) -> bool {
         self.0.iter().any(|mapping| is_heapwright(&mapping.name))
     }

@@ -43,7 +43,6 @@ use heapwright_record::Stats;
 use heapwright_record::status::{CLASSES, Class, Facts};
 use std::time::Duration;
 
-/// One look at a process.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) process: Process,
@@ -56,9 +55,7 @@ pub(crate) struct Reported {
     pub(crate) facts: Facts,
     pub(crate) stats: Stats,
     pub(crate) parts: Parts,
-    /// By size class.
     pub(crate) classes: [Class; CLASSES],
-    /// Of the report.
     pub(crate) age: Duration,
 }
 

@@ -38,7 +38,6 @@ pub(crate) enum Refusal {
     Sandboxed,
 }
 
-/// The right to give orders to a process.
 pub(crate) struct Orders {
     slot: Slot,
     /// Only the process's user and root can open the file.
@@ -53,7 +52,7 @@ impl Orders {
         is_free.then_some(Self { slot, _lock: lock })
     }
 
-    /// A block every `period` bytes on average, for this time.
+    /// Orders a sample every `period` bytes on average, for this time.
     pub(crate) fn sample(
         &self,
         period: u64,
@@ -71,7 +70,7 @@ impl Orders {
         self.give(Order::Trim, patience, patience)
     }
 
-    /// Moves the profile to the file `to`.
+    /// Orders the process to write its profile, and moves the profile to the file `to`.
     pub(crate) fn write(&self, to: &Path, patience: Duration) -> Result<(), Refusal> {
         let pid = self.slot.owner().process;
         let user = process::user_of(pid).ok_or(Refusal::Gone)?;
@@ -89,7 +88,7 @@ impl Orders {
         }
     }
 
-    /// The order expires after `time`. Waits for the answer.
+    /// Gives an order that expires after `time`, and waits for the answer.
     fn give(&self, order: Order, time: Duration, patience: Duration) -> Result<(), Refusal> {
         let pid = self.slot.owner().process;
         if matches!(order, Order::Sample(_) | Order::Write)
@@ -123,7 +122,7 @@ fn is_locked(file: &File) -> bool {
     unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }
 }
 
-/// The files to which a process of `user` may have written its profile.
+/// Returns the files to which a process of `user` may have written its profile.
 fn profiles(pid: u32, user: u32) -> Vec<PathBuf> {
     let [before, between, behind] = PROFILE_NAME;
     let name = format!("{before}{user}{between}{pid}{behind}");

@@ -18,10 +18,9 @@ use heapwright_record::Stats;
 use heapwright_record::status::Facts;
 use std::time::Duration;
 
-/// From this age a report counts as old. Watched processes that allocate report ten times a second.
+/// The age from which a report counts as old. Watched processes report ten times a second.
 pub(crate) const FRESH: Duration = Duration::from_millis(500);
 
-/// The parts, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Parts {
     pub(crate) live: u64,
@@ -37,11 +36,11 @@ pub(crate) struct Parts {
     pub(crate) unattributed: u64,
     /// Bytes of an old report that are no longer resident.
     pub(crate) gone: u64,
-    /// Not resident.
+    /// Bytes in swap space, which are not resident.
     pub(crate) swapped: u64,
 }
 
-/// The table and records that the library needs for a unit.
+/// The bytes of the table and of records that the library needs for a unit.
 const TABLES_A_UNIT: u64 = 4 + 128;
 const UNIT: u64 = 64 << 10;
 
@@ -113,7 +112,7 @@ impl Parts {
         parts
     }
 
-    /// The resident size and `gone`.
+    /// Returns the resident size and `gone`.
     pub(crate) fn sum(&self) -> u64 {
         self.all().iter().map(|(_, bytes)| bytes).sum()
     }

@@ -8,7 +8,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-/// The facts about a process at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Process {
     pub(crate) pid: u32,
@@ -19,7 +18,6 @@ pub(crate) struct Process {
     pub(crate) resident: u64,
     /// Resident bytes of files and of shared memory.
     pub(crate) files: u64,
-    /// The most resident bytes so far.
     pub(crate) peak: u64,
     /// Page faults so far, including those that read the disk.
     pub(crate) faults: u64,
@@ -111,7 +109,6 @@ fn faults(stat: &str) -> u64 {
     [7, 9].iter().filter_map(|&at| fields.get(at)?.parse::<u64>().ok()).sum()
 }
 
-/// Returns the bytes in a page.
 pub(crate) fn page_size() -> usize {
     static SIZE: OnceLock<usize> = OnceLock::new();
     *SIZE.get_or_init(|| {

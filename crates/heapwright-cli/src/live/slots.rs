@@ -23,7 +23,6 @@ use std::rc::Rc;
 struct Attached {
     at: NonNull<Status>,
     id: i32,
-    /// The user who made the segment.
     maker: u32,
 }
 
@@ -96,7 +95,7 @@ pub(super) enum Claim {
 }
 
 impl Statuses {
-    /// For the superuser, attaches the status memory of all users.
+    /// Attaches this user's status memory; for the superuser, that of all users.
     pub(crate) fn open() -> Self {
         // SAFETY: no preconditions.
         let user = unsafe { libc::geteuid() };
@@ -166,13 +165,13 @@ impl Slot {
         self.owner
     }
 
-    /// `None` if the owner has changed.
+    /// Returns `None` if the owner has changed.
     pub(super) fn get(&self) -> Option<&heapwright_record::status::Slot> {
         let is_its = self.status.get().owner(self.index) == Some(self.owner);
         self.status.get().slot(self.index).filter(|_| is_its)
     }
 
-    /// Marks the process as watched for the next seconds.
+    /// Reads the report, and marks the process as watched for the next seconds.
     pub(crate) fn read(&self) -> Option<Report> {
         const SECONDS: u64 = 5;
         let slot = self.get()?;
@@ -190,7 +189,7 @@ impl Slot {
         self.claim_by(Maps::of(self.owner.process).as_ref().ok())
     }
 
-    /// By the process's mappings or, without `maps`, by its user.
+    /// Judges the claim by the process's mappings or, without `maps`, by its user.
     pub(super) fn claim_by(&self, maps: Option<&Maps>) -> Claim {
         let Some(user) = process::user_of(self.owner.process) else { return Claim::Past };
         match maps.map(|maps| maps.has_segment(self.status.id)) {

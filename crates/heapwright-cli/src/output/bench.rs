@@ -28,7 +28,6 @@ const METHOD: &str = "Every allocator is preloaded into the same program. In eac
     as the kernel counts it; every program is started by a parent of a few pages, so that it is the \
     program's own.";
 
-/// Makes the document of a race.
 pub(crate) fn document(results: &Results) -> Document<'_> {
     let baseline = &results.baseline;
     let (field, rounds) = (race::field(results), race::rounds(results));
@@ -115,7 +114,6 @@ pub(crate) fn document(results: &Results) -> Document<'_> {
     document
 }
 
-/// Returns a program's table for a screen.
 fn on_screen(results: &Results, program: &Program) -> Vec<Part> {
     if program.results.iter().all(|entry| Middle::of(entry).is_none()) {
         return Vec::new();
@@ -201,8 +199,8 @@ fn marked(estimate: Estimate, measure: Measure) -> String {
     format!("{}{}", if tie { "~" } else { "" }, race::ratio(estimate.value))
 }
 
-/// The headline: heapwright's results in time and in memory, and the programs. If programs disagree
-/// with a mean, it claims only the mean.
+/// Returns the headline: heapwright's results in time and in memory, and the programs. If programs
+/// disagree with a mean, it claims only the mean.
 fn headline(results: &Results) -> String {
     let verdicts = |measure| -> Vec<Verdict> {
         let find = |other: &str| results.summary.find(Group::All, measure, HEAPWRIGHT, other);

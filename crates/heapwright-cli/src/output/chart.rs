@@ -11,7 +11,6 @@ use crate::report::model::{Check, Process, Profile, ProfilePoint, Sample};
 use askama::Template;
 use std::fmt::Write;
 
-/// The most points of a line.
 const POINTS: usize = 480;
 
 #[derive(Template)]
@@ -42,7 +41,6 @@ struct Mark {
 
 struct CheckMark {
     place: String,
-    /// The letter or number at the mark.
     sign: String,
     title: String,
 }

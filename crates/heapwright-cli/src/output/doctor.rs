@@ -28,6 +28,7 @@ pub(crate) enum Trial {
     NotLoaded { reason: String },
     /// The program was killed, which proves nothing.
     Killed { end: End },
+    /// The program could not be started.
     NotStarted { reason: String },
 }
 

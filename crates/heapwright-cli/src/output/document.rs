@@ -78,7 +78,6 @@ pub(crate) enum Part {
     Fields(&'static str, usize, Vec<(String, String)>),
     /// The widths of names and figures, the gap between them, and the lines of the chart.
     Bars([usize; 2], &'static str, Vec<Bar>),
-    /// The meanings of the colours of a table's bars.
     Legend(Vec<Words>),
     Table(Table),
     Card(Card),
@@ -101,7 +100,6 @@ pub(crate) struct Bar {
 }
 
 impl Bar {
-    /// Makes a line for a part of a whole.
     pub(crate) fn of(name: impl Into<String>, figure: String, part: u64, whole: u64) -> Self {
         let (percent, share) = (units::percent(part, whole), units::share(part, whole));
         Self { name: name.into(), figure, percent, share }
@@ -114,7 +112,6 @@ pub(crate) struct Card {
     /// The value by which cards are filtered.
     pub(crate) fate: &'static str,
     pub(crate) open: bool,
-    /// The class of the summary.
     pub(crate) row: &'static str,
     pub(crate) drawing: String,
     pub(crate) summary: Vec<Words>,
@@ -178,7 +175,7 @@ impl Part {
         Self::List("listed", lines.into_iter().map(Words::from).collect())
     }
 
-    /// A blank line on a screen.
+    /// Makes a blank line on a screen.
     pub(crate) fn gap() -> Self {
         Self::text_of("screen", "")
     }
@@ -241,14 +238,12 @@ impl Part {
 }
 
 impl<'a> Document<'a> {
-    /// Makes a document without a page.
     pub(crate) fn plain<T: Serialize>(parts: Vec<Part>, data: impl Fn() -> T + 'a) -> Self {
         let mut document = Self::default().with(data);
         document.add("", "", parts);
         document
     }
 
-    /// Makes a document without a page from written text.
     pub(crate) fn written<T: Serialize>(mut text: String, data: impl Fn() -> T + 'a) -> Self {
         // A part ends its last line itself.
         text.truncate(text.strip_suffix('\n').unwrap_or(&text).len());
@@ -298,14 +293,12 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Adds a section for pages only.
     pub(crate) fn add_to_page(&mut self, id: &'static str, title: &'static str, parts: Vec<Part>) {
         if !parts.is_empty() {
             self.sections.push(Section { id, title, parts, count: None, only: Only::Page });
         }
     }
 
-    /// Adds parts for screens only.
     pub(crate) fn add_to_screen(&mut self, parts: Vec<Part>) {
         self.sections.push(Section { parts, only: Only::Screen, ..Section::default() });
     }

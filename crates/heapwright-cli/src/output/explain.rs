@@ -48,7 +48,6 @@ const PHASE_OVER: &str =
 const SURVIVORS: &str =
     "blocks that live long among short ones: allocate those from a pool or an arena of their own";
 
-/// A part with its explanation.
 struct Memory {
     name: &'static str,
     bytes: u64,

@@ -57,7 +57,6 @@ pub(crate) fn replace(file: File, text: &str) -> io::Result<()> {
     emptied(file)?.write_all(text.as_bytes())
 }
 
-/// Empties the file and returns it.
 pub(crate) fn emptied(file: File) -> io::Result<File> {
     let about = file.metadata()?;
     if let Ok(mut made) = MADE.lock() {

@@ -23,7 +23,6 @@ use heapwright_record::debug::Reach;
 use std::collections::BTreeMap;
 
 pub(super) const MOST: usize = 2500;
-/// The most boxes on top of each other.
 const DEPTH: usize = 100;
 /// The height of one box and the gap below it, in pixels.
 const HEIGHT: usize = 19;

@@ -378,17 +378,16 @@ fn retainers(summary: &Summary) -> Vec<Part> {
     vec![Part::screen_heading("largest retainers"), Part::listed(lines)]
 }
 
-/// As `Table 0x7f0000010000`.
+/// Names an object: `Table 0x7f0000010000`.
 fn name_of(line: &Line) -> String {
     format!("{} {:#x}", clipped(&line.type_), line.address)
 }
 
-/// The remark on an old object.
 fn age(line: &Line) -> &'static str {
     if line.old { ", old" } else { "" }
 }
 
-/// As `handle #3`.
+/// Names a root: `handle #3`.
 fn root(summary: &Summary, root: &RootLine) -> String {
     let mutator = if summary.mutators && root.mutator != 0 {
         format!(" of mutator {}", root.mutator)
@@ -398,7 +397,7 @@ fn root(summary: &Summary, root: &RootLine) -> String {
     format!("{} #{}{mutator}", root.kind.word(), units::count(u64::from(root.number)))
 }
 
-/// As `root handle #3 -> Table 0x... -> Array 0x...`.
+/// Describes a path: `root handle #3 -> Table 0x... -> Array 0x...`.
 fn way(summary: &Summary, path: &Path) -> String {
     let mut parts = vec![format!("root {}", root(summary, &path.root))];
     for (at, step) in path.steps.iter().enumerate() {

@@ -46,7 +46,6 @@ impl<T> Formatted<T> {
     }
 }
 
-/// Returns an object with the format's number in front, as text.
 pub(super) fn formatted(object: impl Serialize) -> String {
     text(&Formatted::of(object))
 }

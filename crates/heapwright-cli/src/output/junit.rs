@@ -36,7 +36,6 @@ struct Suite {
     cases: Vec<Case>,
 }
 
-/// A test; it passes without output if there is no message.
 #[derive(Default)]
 struct Case {
     name: String,

@@ -19,7 +19,6 @@ impl Look {
     #[cfg(test)]
     pub(crate) const PLAIN: Self = Self { colour: false, unicode: false };
 
-    /// Returns the look for a stream in this environment.
     pub(crate) fn of(stream: &impl IsTerminal) -> Self {
         let variable = |name: &str| std::env::var_os(name);
         Self::from(stream.is_terminal(), &|name| variable(name).filter(|value| !value.is_empty()))

@@ -78,7 +78,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 
-/// Draws at most four times a second.
+/// Makes a progress bar that draws at most four times a second.
 pub(crate) fn bar(length: u64, template: &str, is_shown: bool) -> ProgressBar {
     let target =
         if is_shown { ProgressDrawTarget::stderr_with_hz(4) } else { ProgressDrawTarget::hidden() };
@@ -89,7 +89,7 @@ pub(crate) fn bar(length: u64, template: &str, is_shown: bool) -> ProgressBar {
     bar
 }
 
-/// The line above a process's figures: `process 4242: ./server --port 80`.
+/// Returns the line above a process's figures: `process 4242: ./server --port 80`.
 pub(crate) fn of_process(pid: u32, command: &[String]) -> String {
     format!("process {pid}: {}", printable_text(&command.join(" ")))
 }
@@ -98,7 +98,7 @@ pub(crate) fn size(bytes: u64) -> String {
     units::bytes(bytes)
 }
 
-/// To stdout, or to a file, whose contents it replaces.
+/// Writes to stdout, or replaces the contents of a file.
 pub(crate) fn write(file: Option<File>, text: &str) -> io::Result<()> {
     match file {
         Some(file) => replace(file, text),
@@ -106,12 +106,12 @@ pub(crate) fn write(file: Option<File>, text: &str) -> io::Result<()> {
     }
 }
 
-/// Ignores a failure.
+/// Writes a line to stderr, and ignores a failure.
 pub(crate) fn say(text: std::fmt::Arguments<'_>) {
     _ = io::stderr().write_all(format!("{text}\n").as_bytes());
 }
 
-/// A closed pipe (`| head`) is not an error.
+/// Writes to stdout; a closed pipe (`| head`) is not an error.
 pub(crate) fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match write(&mut out).and_then(|()| out.flush()) {

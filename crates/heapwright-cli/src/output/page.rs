@@ -28,7 +28,7 @@ use crate::report::model::{Amount, Check, Error, Growth, Leak, Path, Process, Re
 use askama::Template;
 use heapwright_record::debug::{End, FindingKind, Reach, Role};
 
-/// The most errors, and the most groups of blocks, in full.
+/// The most errors, and the most groups of blocks, that are shown in full.
 const MOST: usize = 500;
 /// The most charts, tables of size classes, and growths.
 const MOST_CHARTS: usize = 24;
@@ -99,7 +99,7 @@ fn page(report: &Report) -> Document<'static> {
     page
 }
 
-/// Blocks by fate, as a bar and a legend, and their groups.
+/// Returns blocks by fate, as a bar and a legend, and their groups.
 fn memory(report: &Report, stacker: &Stacker<'_>) -> Vec<Part> {
     let lead = "Every block that was live at the last check, by what still leads to it.";
     let mut parts = vec![
@@ -138,7 +138,6 @@ fn run(report: &Report) -> Vec<Part> {
     parts.into_iter().flatten().collect()
 }
 
-/// For errors that the report itself lacks.
 fn unreported(report: &Report) -> Option<Part> {
     let errors = Some(report.unreported.errors).filter(|errors| *errors != 0)?;
     let (errors, times) =
@@ -258,7 +257,6 @@ fn process_name(report: &Report, process: usize) -> String {
         .unwrap_or_default()
 }
 
-/// The place to look at first, and its process.
 pub(super) fn whereabouts(report: &Report, stack: StackId, process: &str) -> Words {
     let words = Words::of("where", "");
     let words = match look_at(&report.stacks, stack) {
@@ -306,7 +304,6 @@ fn error_card(report: &Report, stacker: &Stacker<'_>, error: &Error, open: bool)
     })
 }
 
-/// The class that colours a fate.
 pub(super) fn fate_class(reach: Reach) -> &'static str {
     match reach {
         Reach::Definite => "definite",
@@ -379,7 +376,7 @@ fn leak_card(report: &Report, stacker: &Stacker<'_>, leak: &Leak) -> Part {
     })
 }
 
-/// The pointers that lead to a block of `size` bytes.
+/// Returns the pointers that lead to a block of `size` bytes.
 fn path_steps(report: &Report, path: &Path, size: u64) -> Vec<Words> {
     let mut steps = vec![Words::of("root", sentences::root(path))];
     steps.extend(path.steps.iter().map(|step| {
@@ -396,7 +393,7 @@ fn path_steps(report: &Report, path: &Path, size: u64) -> Vec<Words> {
     steps
 }
 
-/// For the small groups that the checks left out.
+/// Returns a note on the small groups that the checks left out.
 fn omitted(report: &Report) -> Option<Part> {
     let last =
         |process: &Process| process.checks.last().map(|check| check.omitted).unwrap_or_default();
@@ -448,7 +445,7 @@ fn used(report: &Report) -> Table {
     table
 }
 
-/// For the findings that suppressions hid.
+/// Returns a sentence on the findings that suppressions hid.
 fn suppressed(report: &Report) -> Option<String> {
     let hid = &report.suppressed;
     let mut parts = Vec::new();

@@ -21,7 +21,6 @@ use std::fmt::Write;
 const COLUMNS: usize = 80;
 const STEP: usize = 14;
 const PART: usize = 3;
-/// The number of parts in a row of a page.
 const SIDE: usize = 4;
 /// The number of levels of fullness: empty, seven steps, full.
 const LEVELS: usize = 9;

@@ -23,18 +23,18 @@ use crate::report::model::{Amount, Check, Figure, Profiled as One, Report, Sampl
 use askama::Template;
 use std::cmp::Reverse;
 
-/// The most of each figure.
+/// The most stacks of each figure.
 const MOST_SITES: usize = 50;
 /// The most time lines. A process has one if its peak is at least the highest divided by `SMALL`.
 const MOST_CHARTS: usize = 8;
 const SMALL: u64 = 20;
 const MOST_THREADS: usize = 100;
-/// In widths of a letter.
+/// The length of the longest bar, in widths of a letter.
 const BAR: f64 = 4.4;
 /// The standard deviations on each side of a 95 % interval.
 const SURE: f64 = 1.96;
 
-/// One of the tabs is chosen.
+/// The figures, one of which is chosen.
 #[derive(Template)]
 #[template(path = "tabs.html")]
 struct Tabs(Vec<Tab>);
@@ -176,7 +176,7 @@ fn half(error: f64) -> u64 {
     (error * SURE) as u64
 }
 
-/// Returns the bytes, and the rest of the sentence.
+/// Returns the bytes of a figure's sum, and the rest of the sentence.
 fn sum(all: &[One<'_>], figure: Figure) -> (String, String) {
     let Amount { bytes, blocks } = total(all, figure);
     let half = error(all, figure).map(half);

@@ -29,12 +29,12 @@ pub(super) fn wrapped(text: &str) -> String {
     lines
 }
 
-/// As `0.84` and `12.3`.
+/// Formats a ratio: `0.84`, `12.3`.
 pub(super) fn ratio(value: f64) -> String {
     if value < 9.995 { format!("{value:.2}") } else { format!("{value:.1}") }
 }
 
-/// As `0.84 (0.81..0.88)`.
+/// Formats an estimate with its interval: `0.84 (0.81..0.88)`.
 pub(super) fn estimate(estimate: &Estimate) -> String {
     let value = ratio(estimate.value);
     match estimate.interval {
@@ -43,7 +43,7 @@ pub(super) fn estimate(estimate: &Estimate) -> String {
     }
 }
 
-/// As `crashed (signal 11, SIGSEGV)` and `exit 1 (0 under glibc)`.
+/// Describes a failure: `crashed (signal 11, SIGSEGV)`, `exit 1 (0 under glibc)`.
 pub(super) fn failure(entry: &Entry) -> Option<String> {
     let detail = entry.detail.as_deref().unwrap_or_default();
     let with = |word: &str| format!("{word} ({detail})");
@@ -57,7 +57,7 @@ pub(super) fn failure(entry: &Entry) -> Option<String> {
     }
 }
 
-/// For a cell.
+/// Returns a failure in one word, for a cell.
 pub(super) fn failure_word(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Ok => "ok",
@@ -79,7 +79,7 @@ pub(super) struct Middle {
 }
 
 impl Middle {
-    /// `None` for a failure.
+    /// Returns `None` for a failure.
     pub(super) fn of(entry: &Entry) -> Option<Self> {
         if entry.outcome != Outcome::Ok {
             return None;
@@ -98,7 +98,7 @@ impl Middle {
     }
 }
 
-/// With file and version: `libmimalloc.so.3 (3.4.3), A=1`.
+/// Describes an allocator with its file and version: `libmimalloc.so.3 (3.4.3), A=1`.
 pub(super) fn library(allocator: &Allocator) -> String {
     let mut text = allocator.library.clone().unwrap_or_else(|| "the C library's malloc".to_owned());
     if let Some(version) = &allocator.version {
@@ -110,7 +110,7 @@ pub(super) fn library(allocator: &Allocator) -> String {
     text
 }
 
-/// For each other allocator, over the largest group.
+/// Returns a sentence for each other allocator, over the largest group.
 pub(super) fn sentences(results: &Results) -> Vec<String> {
     let others = results.allocators.iter().filter(|other| other.name != HEAPWRIGHT);
     others.filter_map(|other| sentence(results, &other.name)).collect()
@@ -137,7 +137,7 @@ fn sentence(results: &Results, other: &str) -> Option<String> {
     Some(text)
 }
 
-/// The groups with programs in them, without one that equals the group of all.
+/// Returns the groups with programs in them, without one that equals the group of all.
 pub(super) fn groups(results: &Results) -> Vec<Group> {
     let size = |group: Group| results.programs.iter().filter(|p| group.holds(p)).count();
     let all = size(Group::All);
@@ -165,12 +165,11 @@ fn name_width(results: &Results) -> usize {
     names.max().unwrap_or_default()
 }
 
-/// In a title `|` would separate columns (see `Table::new`).
+/// Returns a name in a title, where `|` would separate columns (see `Table::new`).
 pub(super) fn title(name: &str) -> String {
     name.replace('|', "/")
 }
 
-/// For a page.
 pub(super) fn class(results: &Results, at: usize) -> &'static str {
     if results.allocators[at].name == HEAPWRIGHT {
         "ours"
@@ -181,7 +180,7 @@ pub(super) fn class(results: &Results, at: usize) -> &'static str {
     }
 }
 
-/// The geometric means over a group: one row for each allocator, the fastest first.
+/// Makes the table of means over a group: a row for each allocator, the fastest first.
 pub(super) fn means(results: &Results, group: Group) -> Table {
     let measures: &[(Measure, &str)] = match group {
         Group::MuchLive => {
@@ -222,7 +221,7 @@ pub(super) fn means(results: &Results, group: Group) -> Table {
     table
 }
 
-/// One row for each allocator, by time. A page also has bars, and the intervals of memory.
+/// Makes a row for each allocator, by time. A page also has bars, and the intervals of memory.
 pub(super) fn figures(results: &Results, program: &Program, page: bool) -> Table {
     let mut rows: Vec<(usize, Option<Middle>)> =
         program.results.iter().map(Middle::of).enumerate().collect();
@@ -286,7 +285,7 @@ pub(super) fn figures(results: &Results, program: &Program, page: bool) -> Table
     table
 }
 
-/// Of each allocator: `larson: crashed (...)`. Equal failures on all programs become one.
+/// Returns failures: `larson: crashed (...)`. Equal failures on all programs become one.
 pub(super) fn failures(results: &Results) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for (at, allocator) in results.allocators.iter().enumerate() {
@@ -306,7 +305,7 @@ pub(super) fn failures(results: &Results) -> Vec<(String, String)> {
     all
 }
 
-/// As `24 workloads and 8 programs`.
+/// Returns the programs in a few words: `24 workloads and 8 programs`.
 pub(super) fn field(results: &Results) -> String {
     let count = |kind| {
         let of_kind = |p: &&Program| p.kind == kind && !p.is_empty_workload();
@@ -326,7 +325,7 @@ pub(super) fn field(results: &Results) -> String {
     }
 }
 
-/// As `15 rounds`, or that the race was interrupted.
+/// Returns `15 rounds`, or that the race was interrupted.
 pub(super) fn rounds(results: &Results) -> String {
     let long = results.programs.iter().any(|program| program.long);
     let mut text = units::counted(results.rounds as u64, "round");
@@ -340,7 +339,7 @@ pub(super) fn rounds(results: &Results) -> String {
     text
 }
 
-/// In one line.
+/// Describes the machine in one line.
 pub(super) fn machine(results: &Results) -> String {
     let machine = &results.head.machine;
     format!(

@@ -80,7 +80,7 @@ pub(crate) enum WithMetrics {
 }
 
 impl Format {
-    /// Not only those of findings.
+    /// Returns whether the format shows every stack with live blocks, not only those of findings.
     pub(crate) fn shows_all_stacks(self) -> bool {
         !matches!(self, Self::Text | Self::Gcc | Self::Memcheck | Self::MemcheckXml)
     }
@@ -112,7 +112,7 @@ pub(crate) fn render(
     }
 }
 
-/// Replaces the file's contents.
+/// Writes a report into a file, and replaces its contents.
 pub(crate) fn render_to(file: File, report: &Report, format: Format) -> io::Result<()> {
     let look = Look::of(&file);
     let mut out = BufWriter::new(emptied(file)?);

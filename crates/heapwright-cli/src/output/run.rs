@@ -19,25 +19,23 @@ use heapwright_record::{SIZE_BUCKETS, Stats};
 use serde::Serialize;
 use std::ffi::OsString;
 
-/// Up to 8 bytes, and over 1 MiB.
+/// The chart's first and last row: up to 8 bytes, and over 1 MiB.
 const FIRST_BUCKET: usize = 3;
 const LAST_BUCKET: usize = 20;
 
 /// The most other processes in the list.
 const LISTED: usize = 20;
 
-/// By this share of the whole the sum of the parts may differ without a remark.
+/// The share of the whole by which the parts' sum may differ without a remark.
 const TOLERANCE: f64 = 0.05;
 
 pub(crate) struct Run {
-    /// With its arguments.
     pub(crate) command: Vec<OsString>,
     pub(crate) outcome: Outcome,
-    /// Of the program itself, or why they are missing.
+    /// The program's own statistics, or why they are missing.
     pub(crate) stats: Result<Box<Stats>, String>,
-    /// Of other processes that it started, by pid.
+    /// The statistics of other processes that the program started, by pid.
     pub(crate) others: Vec<Stats>,
-    /// Of reading other processes' statistics.
     pub(crate) unreadable: Vec<String>,
 }
 
@@ -88,7 +86,7 @@ fn data(run: &Run) -> impl Serialize {
     }
 }
 
-/// In words.
+/// Returns the end of a program in words.
 pub(crate) fn ended(end: End) -> String {
     match end {
         End::Code(code) => format!("ended with exit code {code}"),
@@ -184,7 +182,7 @@ fn sizes(stats: &Stats) -> Vec<Part> {
     vec![Part::heading("allocation sizes"), Part::Bars([14, 13], "  ", bars)]
 }
 
-/// Sizes at both ends are merged, and empty ends are left out.
+/// Merges sizes at both ends, and leaves out empty ends.
 fn size_rows(sizes: &[u64; SIZE_BUCKETS]) -> Vec<(String, u64)> {
     let mut rows = vec![(
         format!("to {}", units::round_bytes(1 << FIRST_BUCKET)),

@@ -37,12 +37,12 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// It names the algorithm, and must change with it.
+/// The name of the algorithm, which changes with the algorithm.
 const FINGERPRINT: &str = "heapwrightFunctions/v1";
 
-/// Readers limit the size of a file.
+/// The most calls of a stack: readers limit the size of a file.
 const MOST_CALLS: usize = 48;
-/// Of a function's name.
+/// The most letters of a function's name.
 const MOST_LETTERS: usize = 400;
 
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
@@ -63,7 +63,7 @@ fn known(mut object: Value) -> Value {
     object
 }
 
-/// `None` if it is empty.
+/// Returns `None` for an empty list.
 fn some(list: Vec<Value>) -> Option<Vec<Value>> {
     Some(list).filter(|list| !list.is_empty())
 }
@@ -117,7 +117,7 @@ fn invocation(process: &Process, notifications: Vec<Value>) -> Value {
     }))
 }
 
-/// Facts that are no results but must not be lost.
+/// Returns facts that are no results but must not be lost.
 fn notifications(report: &Report) -> Vec<Value> {
     let mut lines = Vec::new();
     for (reach, fate) in
@@ -176,7 +176,7 @@ impl Maker<'_> {
         }))
     }
 
-    /// The moments by time, one flow for each thread.
+    /// Returns the moments by time, one flow for each thread.
     fn flow(&self, error: &Error) -> Option<Value> {
         let mut by_time: Vec<_> = error.moments.iter().collect();
         by_time.sort_by_key(|happened| (happened.moment.sequence, happened.moment.ns));
@@ -198,7 +198,6 @@ impl Maker<'_> {
         some(flows.collect()).map(|flows| json!({"threadFlows": flows}))
     }
 
-    /// The call that a person looks at first.
     fn look(&self, stack: StackId) -> Option<Call<'_>> {
         let own = calls(self.stacks, stack)
             .find(|call| call.line().is_some_and(|(source, _)| self.uris.is_inside(source)));

@@ -9,7 +9,6 @@ use crate::bench::results::{Measure, Results};
 use crate::bench::statistics::Estimate;
 use askama::Template;
 
-/// Marks, the most useful first.
 const MARKS: [f64; 15] =
     [1.0, 0.5, 2.0, 0.25, 4.0, 0.1, 10.0, 0.75, 1.5, 0.9, 1.1, 0.6, 1.25, 0.8, 1.75];
 
@@ -163,7 +162,6 @@ pub(super) fn picture(results: &Results) -> Option<Part> {
     Some(Part::Drawing(Scatter { x_marks, y_marks, dots }.to_string()))
 }
 
-/// Moves labels up so that they do not overlap.
 fn spread_labels(dots: &mut [ScatterDot]) {
     const LETTER: f64 = 6.2;
     const LINE: f64 = 12.0;

@@ -7,11 +7,11 @@ use heapwright_record::debug::{Finding, Occasion, Reach, Root};
 use std::fmt::Write;
 use std::time::Duration;
 
-/// For a figure of a heap profile.
+/// The words for a figure of a heap profile.
 pub(super) struct FigureWords {
     pub(super) title: &'static str,
     pub(super) label: &'static str,
-    /// If no stack has the figure.
+    /// The sentence if no stack has the figure.
     pub(super) none: &'static str,
     /// The title of the column beside the figure.
     pub(super) extra: &'static str,
@@ -49,23 +49,23 @@ impl FigureWords {
     }
 }
 
-/// As `1.2 MiB in 155 blocks`.
+/// Formats an amount: `1.2 MiB in 155 blocks`.
 pub(crate) fn amount(amount: Amount) -> String {
     format!("{} in {}", units::bytes(amount.bytes), units::counted(amount.blocks, "block"))
 }
 
-/// With one standard deviation if known: `1.2 MiB ± 0.1 MiB in 155 blocks`.
+/// Formats an estimate, with one standard deviation if known: `1.2 MiB ± 0.1 MiB in 155 blocks`.
 pub(super) fn estimate(amount: Amount, error: Option<u64>, noun: &str) -> String {
     let (bytes, blocks) = (units::bytes(amount.bytes), units::counted(amount.blocks, noun));
     format!("{bytes}{} in {blocks}", off(error))
 }
 
-/// A deviation, if known: ` ± 0.1 MiB`.
+/// Formats a deviation, if known: ` ± 0.1 MiB`.
 pub(super) fn off(error: Option<u64>) -> String {
     error.map(|error| format!(" ± {}", units::bytes(error))).unwrap_or_default()
 }
 
-/// As `2.00 s to 58.00 s old`.
+/// Formats ages: `2.00 s to 58.00 s old`.
 pub(super) fn ages(youngest: &str, oldest: &str) -> String {
     if youngest == oldest { format!("{oldest} old") } else { format!("{youngest} to {oldest} old") }
 }
@@ -82,17 +82,17 @@ pub(super) fn lost_samples(lost: u64) -> Option<String> {
     Some(format!("{samples} are missing: there was no memory for their records"))
 }
 
-/// With its count, without a full stop.
+/// Returns a sentence about an error and its count, without a full stop.
 pub(super) fn error(error: &Error) -> String {
     words::happened(error) + &again(error.times, error.processes)
 }
 
-/// The line above a stack: `freed by thread 1, 3 operations earlier`.
+/// Returns the line above a stack: `freed by thread 1, 3 operations earlier`.
 pub(super) fn moment(finding: &Finding, happened: &Happened) -> String {
     words::title(finding, happened).trim_end_matches(':').to_owned()
 }
 
-/// As `definitely lost`.
+/// Returns the fate of blocks: `definitely lost`.
 pub(super) fn fate(reach: Reach) -> String {
     reach.word().replace('-', " ")
 }
@@ -108,7 +108,7 @@ pub(super) fn leak(leak: &Leak) -> String {
     line + &again(1, leak.processes)
 }
 
-/// As `grows by 61.3 KiB a second, to 4.5 MiB in 277 blocks`.
+/// Returns `grows by 61.3 KiB a second, to 4.5 MiB in 277 blocks`.
 pub(super) fn growth(growth: &Growth) -> String {
     let mut line = format!("grows by {}", slope(growth.slope));
     if let Some(last) = growth.points.last() {
@@ -118,13 +118,13 @@ pub(super) fn growth(growth: &Growth) -> String {
     line
 }
 
-/// As `61.3 KiB a second`.
+/// Formats a slope: `61.3 KiB a second`.
 pub(super) fn slope(slope: f64) -> String {
     // A negative or unbounded slope counts as zero or as the limit.
     format!("{} a second", units::bytes(slope.clamp(0.0, 1e18) as u64))
 }
 
-/// As `cache+0x10 in shop`.
+/// Returns the root of a chain of pointers: `cache+0x10 in shop`.
 pub(super) fn root(path: &Path) -> String {
     let mut line = match (&path.name, path.root) {
         (Some(name), _) => name.clone(),
@@ -148,7 +148,7 @@ pub(super) fn root(path: &Path) -> String {
     line
 }
 
-/// The command line of a process, or its file.
+/// Returns the command line of a process, or its file.
 pub(super) fn command(process: &Process) -> String {
     if process.command.is_empty() {
         return process.exe.clone();
@@ -166,7 +166,6 @@ pub(super) fn quoted(words: &[String]) -> String {
     quoted.collect::<Vec<_>>().join(" ")
 }
 
-/// The reason of a check.
 pub(super) fn occasion(occasion: Occasion) -> &'static str {
     match occasion {
         Occasion::Exit => "at the end",
@@ -178,12 +177,12 @@ pub(super) fn occasion(occasion: Occasion) -> &'static str {
     }
 }
 
-/// As `2.10 s`.
+/// Formats a duration: `2.10 s`.
 pub(super) fn duration(ns: u64) -> String {
     units::duration(Duration::from_nanos(ns))
 }
 
-/// As `, 17 times, in 2 processes`.
+/// Formats how often a finding was made: `, 17 times, in 2 processes`.
 fn again(times: u64, processes: usize) -> String {
     let mut line = String::new();
     if times > 1 {
@@ -195,7 +194,8 @@ fn again(times: u64, processes: usize) -> String {
     line
 }
 
-/// As `2 threads, 1,200 operations, peak live 2.0 MiB, 1.9 % of frees on another thread`.
+/// Describes a trace: `2 threads, 1,200 operations, peak live 2.0 MiB, 1.9 % of frees on another
+/// thread`.
 pub(crate) fn recorded(facts: &Facts) -> String {
     let mut text = format!(
         "{}, {}, peak live {} in {}",

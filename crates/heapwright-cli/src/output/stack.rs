@@ -7,9 +7,7 @@ use askama::Template;
 use askama::filters::HtmlSafe;
 use std::cell::Cell;
 
-/// The most lines of all stacks.
 const BUDGET: usize = 16_000;
-/// The most lines of one stack.
 const MOST: usize = 64;
 /// The most letters of a name, because names of templates have no limit.
 const LETTERS: usize = 240;
@@ -20,7 +18,6 @@ pub(crate) struct Stack {
     lines: Vec<Line>,
     left: usize,
     empty: bool,
-    /// Whether outer frames were not kept.
     cut: bool,
 }
 

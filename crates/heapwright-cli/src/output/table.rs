@@ -22,7 +22,7 @@ const NAME: usize = 40;
 pub(crate) struct Table {
     caption: String,
     class: &'static str,
-    /// In blanks, on a screen.
+    /// The blanks before each row on a screen.
     indent: usize,
     columns: Vec<Column>,
     rows: Vec<(&'static str, Vec<Cell>)>,
@@ -44,7 +44,6 @@ struct Column {
 /// The contents of one row in one column.
 pub(crate) enum Cell {
     Text(String),
-    /// A name from the program.
     Code(String),
     /// A bar of this class. Each part has a class, a width in CSS, and a description.
     Bar(&'static str, Vec<(&'static str, String, String)>),
@@ -57,12 +56,12 @@ impl<T: Into<String>> From<T> for Cell {
 }
 
 impl Cell {
-    /// A bar of one part of a whole.
+    /// Makes a bar of one part of a whole.
     pub(crate) fn share(class: &'static str, part: u64, whole: u64) -> Self {
         Self::Bar(class, vec![("", units::css(part, whole), String::new())])
     }
 
-    /// A bar of parts of a whole, each with a class and a description. Empty parts are left out.
+    /// Makes a bar of parts, each with a class and a description. Empty parts are left out.
     pub(crate) fn shares(
         class: &'static str,
         whole: u64,
@@ -109,7 +108,6 @@ impl Table {
         Self { caption, class: "", indent: 0, columns, rows, thing: "", most }
     }
 
-    /// Adds a caption and a class.
     pub(crate) fn titled(self, caption: &str, class: &'static str) -> Self {
         Self { caption: caption.to_owned(), class, ..self }
     }
@@ -174,7 +172,6 @@ impl Table {
         out
     }
 
-    /// On a screen.
     fn shown(&self, at: usize, cell: &Cell) -> String {
         let text = match cell {
             Cell::Text(text) => text.clone(),

@@ -22,7 +22,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
-/// Replaces the file's contents.
+/// Writes time lines to a file, and replaces its contents.
 pub(crate) fn save_chrome(all: &[Timeline], file: File) -> io::Result<()> {
     let mut out = BufWriter::new(super::emptied(file)?);
     chrome(all, &mut out)?;
@@ -39,7 +39,7 @@ pub(crate) fn chrome(all: &[Timeline], out: &mut dyn Write) -> io::Result<()> {
     writer.out.write_all(b"\n]}\n")
 }
 
-/// A stop begins with the request to stop.
+/// Returns the begin of an event's span. A stop begins with the request to stop.
 fn began(event: &Event) -> u64 {
     if event.span == span::PAUSE && !event.ends {
         event.time.saturating_sub(event.ns)
@@ -56,7 +56,6 @@ fn kind(flags: u32) -> &'static str {
     }
 }
 
-/// Returns the name of a span.
 fn name(of: &Event) -> String {
     match of.span {
         span::PAUSE => format!("{} pause", kind(of.flags)),
@@ -138,7 +137,6 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Writes a span on a thread.
     fn complete(&mut self, pid: u32, name: &str, of: &Event, from: u64, to: u64) -> io::Result<()> {
         let mut args = json!({"heap": of.heap, "collection": of.collection});
         if of.bytes != 0 {
@@ -151,7 +149,7 @@ impl Writer<'_> {
         }))
     }
 
-    /// The begin or the end of a collection, its marking or its sweep, and its bytes.
+    /// Writes the begin or the end of a collection, its marking or its sweep, and its bytes.
     fn of_collection(&mut self, pid: u32, event: &Event, ends: bool) -> io::Result<()> {
         let id = u64::from(event.heap) << 40 | event.collection;
         self.put(&json!({

@@ -191,7 +191,6 @@ fn data(watched: &Watched) -> impl Serialize {
     }
 }
 
-/// The message if there are no processes.
 pub(crate) const NONE: &str = "no process of yours runs on heapwright and publishes figures (start one with `heapwright run`)";
 
 /// Returns the line about the process, with the age of its figures if that matters.

@@ -16,7 +16,7 @@ pub(crate) fn sentence(finding: &Finding) -> String {
     line.0
 }
 
-/// Adds the error's effect if that is known.
+/// Returns a sentence, with the error's effect if that is known.
 pub(crate) fn happened(error: &Error) -> String {
     let mut line = sentence(&error.finding);
     if !error.effect.is_empty() {
@@ -26,7 +26,7 @@ pub(crate) fn happened(error: &Error) -> String {
     line
 }
 
-/// The line above the stack of a moment.
+/// Returns the line above the stack of a moment.
 pub(crate) fn title(finding: &Finding, happened: &Happened) -> String {
     let mut line = Formatted(String::new());
     finding.title(happened.role, &happened.thread, &mut line);
@@ -47,7 +47,7 @@ pub(crate) fn printable_text(text: &str) -> String {
     printable(Text::from(text))
 }
 
-/// As `abcdef01`.
+/// Formats bytes as `abcdef01`.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -64,7 +64,7 @@ pub(crate) fn fault_stack(error: &Error) -> StackId {
     first(usize::from(found_later)).or_else(|| first(0)).unwrap_or(StackId::NONE)
 }
 
-/// For each function `twice file.c:12`, or else `prog+0x10de`.
+/// Returns `twice file.c:12` for each function, or else `prog+0x10de`.
 pub(crate) fn frame(frame: &Frame) -> Vec<String> {
     if frame.functions.is_empty() {
         return vec![match &frame.place {
@@ -75,7 +75,7 @@ pub(crate) fn frame(frame: &Frame) -> Vec<String> {
     frame.functions.iter().map(described).collect()
 }
 
-/// As `twice file.c:12:5`.
+/// Describes a function: `twice file.c:12:5`.
 pub(crate) fn described(function: &Function) -> String {
     let mut words = Vec::new();
     if let Some(name) = &function.name {
@@ -91,13 +91,13 @@ pub(crate) fn described(function: &Function) -> String {
     words.join(" ")
 }
 
-/// `None` if the stack has no name for a suppression.
+/// Returns `None` if the stack has no name for a suppression.
 pub(crate) fn line_for(report: &Report, kind: &str, stack: StackId) -> Option<String> {
     let pattern = suggestion(&lines(&report.stacks, stack))?;
     Some(format!("{kind}:{}", printable_text(&pattern)))
 }
 
-/// The calls that memcheck's stack would have before the first call of `stack`.
+/// Returns the calls that memcheck's stack would have before the first call of `stack`.
 pub(crate) fn innermost(error: &Error, stack: StackId) -> Vec<String> {
     let happened = error.moments.iter().find(|happened| happened.stack == stack);
     match happened {
@@ -108,12 +108,10 @@ pub(crate) fn innermost(error: &Error, stack: StackId) -> Vec<String> {
     }
 }
 
-/// The function of the C library that made the access.
 pub(crate) fn asked(finding: &Finding) -> Option<&'static str> {
     Some(finding.function.word()).filter(|_| finding.function != debug::Function::Unknown)
 }
 
-/// In valgrind's format.
 pub(crate) fn block_for(
     report: &Report,
     name: &str,
@@ -196,7 +194,7 @@ fn leak_kind(reach: Reach) -> Option<&'static str> {
     })
 }
 
-/// In valgrind's form.
+/// Returns the sums of the leak checks in valgrind's form.
 pub(super) fn leak_sums(report: &Report) -> [String; 5] {
     let lost = |words, reach| (words, report.total(reach));
     let sums = [
@@ -209,20 +207,20 @@ pub(super) fn leak_sums(report: &Report) -> [String; 5] {
     sums.map(|(words, amount)| format!("{words}: {}", as_valgrind(amount)))
 }
 
-/// As valgrind does: `40 bytes in 1 blocks`.
+/// Formats an amount as valgrind does: `40 bytes in 1 blocks`.
 pub(super) fn as_valgrind(Amount { blocks, bytes }: Amount) -> String {
     format!("{} bytes in {} blocks", units::count(bytes), units::count(blocks))
 }
 
-/// The type of an error in valgrind's suppressions.
+/// Returns the type of an error in valgrind's suppressions.
 pub(crate) fn block_kind(kind: FindingKind) -> String {
     format!("Heapwright:{}", kind.heading())
 }
 
-/// Valgrind's own type of a leak.
+/// The type of a leak in valgrind's suppressions.
 pub(crate) const LEAK_BLOCK: &str = "Memcheck:Leak";
 
-/// In LeakSanitizer's words.
+/// Returns the reach in LeakSanitizer's words.
 pub(crate) fn directly(leak: &Leak) -> &'static str {
     match leak.reach {
         Reach::Definite => "Direct leak",

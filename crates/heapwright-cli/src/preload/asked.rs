@@ -21,7 +21,6 @@ use std::process::{Command, Stdio};
 const FILES: [&str; 5] = ["stats_file", "trace", "timeline", "record", "profile"];
 const NO_FILE: &str = "/dev/null/x";
 
-/// The longest path that the library takes.
 const LONGEST_PATH: usize = 500;
 
 const SUBCOMMAND: &str = "probe";

@@ -6,7 +6,6 @@ pub(super) struct Embedded {
     pub(super) bytes: &'static [u8],
 }
 
-/// The preload library.
 pub(super) static LIBRARY: Embedded = Embedded {
     name: "libheapwright.so",
     bytes: include_bytes!(concat!(env!("OUT_DIR"), "/libheapwright.so")),

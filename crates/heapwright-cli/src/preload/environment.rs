@@ -101,7 +101,6 @@ impl Options {
         self.value.push(",".repeat(missing));
     }
 
-    /// Returns the variable's value, if there are any options.
     pub(crate) fn value(&self) -> anyhow::Result<Option<&OsStr>> {
         let length = self.value.len();
         if length > LONGEST {

@@ -52,7 +52,6 @@ const ATTEMPTS: u32 = 100;
 struct Place {
     /// The folder that must exist, or be made: the user's cache folder, or /tmp.
     base: PathBuf,
-    /// The name of our folder in it.
     name: String,
     /// Whether the base is root's and for all users, not this user's own.
     shared: bool,
@@ -245,7 +244,6 @@ fn is_settled(meta: &fs::Metadata) -> bool {
     i64::try_from(now).is_ok_and(|now| now.saturating_sub(meta.ctime()) > 2)
 }
 
-/// Writes a file under another name, then renames it.
 fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let (beside, mut file) = create_beside(path)?;
     let written = file
@@ -308,7 +306,7 @@ mod tests {
         Place { base, name: String::from("heapwright"), shared: false }
     }
 
-    /// Leaves out marks: a fast machine writes none.
+    /// Counts files, except marks: a fast machine writes none.
     fn files(folder: &Path) -> usize {
         let all = fs::read_dir(folder).expect("there").flatten().map(|entry| entry.path());
         all.filter(|path| path.extension().is_none_or(|end| end != "seen")).count()

@@ -53,7 +53,6 @@ pub(crate) fn launcher() -> anyhow::Result<PathBuf> {
     extract::extracted(&embedded::LAUNCHER)
 }
 
-/// Returns the library that the environment names.
 pub(crate) fn named() -> Option<PathBuf> {
     std::env::var_os("HEAPWRIGHT_LIBRARY").filter(|path| !path.is_empty()).map(PathBuf::from)
 }

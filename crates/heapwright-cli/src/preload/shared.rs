@@ -27,10 +27,8 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, fchown, symlink};
 use std::path::{Path, PathBuf};
 
-/// The file; it exists while this value lives.
 pub(crate) struct Shared(File);
 
-/// The entries of one process in the spill.
 #[derive(Default)]
 struct Spilled {
     next: Vec<u8>,
@@ -57,7 +55,7 @@ impl Shared {
         sealed.then_some(Self(file))
     }
 
-    /// The option tells the library the file's path.
+    /// Returns the option with the file's path.
     pub(crate) fn option(&self) -> String {
         format!("rules=/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
     }
@@ -162,7 +160,7 @@ fn has_entries(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|about| about.is_file() && about.len() > 0)
 }
 
-/// The files may be of processes of other users.
+/// Returns the files that processes of other users may have for a process.
 fn of_users(records: &Path, stem: &str, pid: u32) -> impl Iterator<Item = PathBuf> {
     let folders = fs::read_dir(records.join(format!("{stem}.users")));
     let name = format!("process.{pid}");

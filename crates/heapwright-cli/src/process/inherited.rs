@@ -3,14 +3,14 @@
 //! An ignored signal stays ignored across `exec`; `nohup` depends on that. Three signals would not
 //! reach the program as they reached this command. Rust's runtime ignores SIGPIPE before `main`,
 //! and its `Command` restores the default. [`super::watch`] needs SIGCHLD at its default. This
-//! command ignores SIGXFSZ, so that a full file is an error. So the dispositions are recorded
-//! before `main`, and restored in the child.
+//! command ignores SIGXFSZ, so that a file at its size limit causes an error, not a signal. So the
+//! dispositions are recorded before `main`, and restored in the child.
 
 use std::io;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Before Rust's runtime ignored SIGPIPE, and this command SIGXFSZ.
+/// Whether the signal was ignored before Rust's runtime (SIGPIPE) or this command (SIGXFSZ) did so.
 static PIPE_WAS_IGNORED: AtomicBool = AtomicBool::new(false);
 static SIZE_WAS_IGNORED: AtomicBool = AtomicBool::new(false);
 

@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicI32, Ordering};
 /// The signal that came; 0: none.
 static CAME: AtomicI32 = AtomicI32::new(0);
 
-/// Starts to note signals.
 pub(crate) fn notice() {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         let mut action = MaybeUninit::<libc::sigaction>::zeroed();
@@ -33,7 +32,6 @@ pub(crate) fn notice() {
     }
 }
 
-/// Returns the signal that requested a stop, if any.
 pub(crate) fn came() -> Option<i32> {
     Some(CAME.load(Ordering::Relaxed)).filter(|signal| *signal != 0)
 }

@@ -31,9 +31,7 @@ use std::time::{Duration, Instant};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The program returned this code.
     Code(u8),
-    /// This signal ended the program.
     Signal { number: i32, core_dumped: bool },
 }
 
@@ -66,7 +64,7 @@ pub(crate) fn block_signals() {
     let _ = signals::block_all();
 }
 
-/// Returns only if that fails.
+/// Becomes the program. Returns only if that fails.
 pub(crate) fn replace(mut command: Command) -> io::Error {
     let signals = inherited::Ignored::now();
     // SAFETY: the closure makes only async-signal-safe calls; no threads exist.
@@ -134,7 +132,6 @@ fn watch_with(
     Ok(Outcome { pid, end: End::of(status), wall, usage, was_late: false })
 }
 
-/// Reaps the dead child. Returns its status and its usage.
 fn reap(pid: u32) -> io::Result<(i32, Usage)> {
     let mut status = 0;
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
@@ -156,7 +153,6 @@ fn reap(pid: u32) -> io::Result<(i32, Usage)> {
 }
 
 impl End {
-    /// Decodes a status of `wait`.
     fn of(status: i32) -> Self {
         if libc::WIFSIGNALED(status) {
             Self::Signal { number: libc::WTERMSIG(status), core_dumped: libc::WCOREDUMP(status) }

@@ -16,17 +16,15 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::path::PathBuf;
 
-/// How descendants ended that this process reaped.
+/// The ends of the descendants that this process reaped.
 #[derive(Debug, Default)]
 pub(crate) struct Orphans {
     ended: HashMap<u32, End>,
 }
 
-/// A descendant that has not ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Running {
     pub(crate) pid: u32,
-    /// The file that it runs, if known.
     pub(crate) exe: PathBuf,
 }
 
@@ -108,7 +106,7 @@ fn running() -> Vec<Running> {
     running
 }
 
-/// `None` if the process has ended, reaped or not.
+/// Returns `None` if the process has ended, reaped or not.
 fn parent_of_running(pid: u32) -> Option<u32> {
     let line = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut words = line.rsplit_once(") ")?.1.split(' ');

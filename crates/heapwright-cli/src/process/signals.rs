@@ -125,7 +125,6 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, _context: *mut 
     unsafe { errno.write(saved) };
 }
 
-/// Passes a signal to the followed processes, after the program's end.
 fn pass_to_followed(signal: i32) {
     let ends = matches!(signal, libc::SIGINT | libc::SIGTERM | libc::SIGHUP);
     if ends {
@@ -154,7 +153,6 @@ pub(super) fn block_all() -> Mask {
 }
 
 impl Mask {
-    /// Restores the signals that were blocked before.
     pub(super) fn restore(&self) {
         // SAFETY: the set is live, and the old one may be null.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, ptr::null_mut()) };
@@ -185,7 +183,7 @@ pub(super) fn die_of(signal: i32) {
     unsafe { libc::raise(signal) };
 }
 
-/// As `kill -l` has it.
+/// Returns the name as in `kill -l`.
 pub(crate) fn name(signal: i32) -> String {
     let name = match signal {
         libc::SIGHUP => "SIGHUP",

@@ -24,7 +24,6 @@
 
 use crate::trace::{Event, Story, What};
 
-/// The first word of a plan.
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"HWPLAN\x01\0");
 /// The words of its head: magic, threads, windows, operations, slots, mails, touch, total words.
 pub(super) const HEAD: usize = 8;
@@ -106,7 +105,7 @@ pub(crate) fn compile(story: &Story, touch: Touch, in_sequence: bool) -> Vec<u64
     compile_with(story, touch, in_sequence, window)
 }
 
-/// With windows of `window` operations.
+/// Like [`compile`], with windows of `window` operations.
 fn compile_with(story: &Story, touch: Touch, in_sequence: bool, window: usize) -> Vec<u64> {
     let thread_of = |event: &Event| if in_sequence { 0 } else { event.thread };
     let events: Vec<(u32, What)> = story
@@ -143,11 +142,9 @@ fn compile_with(story: &Story, touch: Touch, in_sequence: bool, window: usize) -
     planner.finish(events.len() as u64, touch)
 }
 
-/// The operations of one thread.
 #[derive(Clone, Default)]
 struct Lane {
     operations: Vec<Op>,
-    /// Slots for reuse.
     free: Vec<u32>,
     has_begun: bool,
     window: Option<usize>,
@@ -158,7 +155,6 @@ struct Planner {
     places: Vec<Place>,
     slots: u32,
     mails: u32,
-    /// In operations.
     window: usize,
     windows: Vec<u64>,
 }

@@ -52,7 +52,6 @@ struct Stage {
     touch: u64,
     /// The number of windows, from the first on, that all threads have left.
     complete: AtomicU32,
-    /// The number of threads that have ended.
     ended: AtomicU32,
     missing: AtomicU32,
     failed: AtomicU64,

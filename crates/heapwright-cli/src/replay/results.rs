@@ -28,7 +28,6 @@ pub(crate) struct Results {
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Trace {
     pub(crate) name: String,
-    /// The process id, if the trace contains it.
     pub(crate) process: Option<u32>,
     pub(crate) program: Option<String>,
     #[serde(flatten)]
@@ -67,14 +66,13 @@ pub(crate) struct Answer {
     pub(crate) resident_before: u64,
     pub(crate) peak_bytes: u64,
     pub(crate) left_bytes: u64,
-    /// The number of failed allocations.
     pub(crate) failed: u64,
     /// The number of blocks with wrong contents.
     pub(crate) wrong: u64,
 }
 
 impl Answer {
-    /// Returns the numbers, in the order in which they are printed.
+    /// Returns the numbers in the order in which they are printed.
     fn places(&mut self) -> [&mut u64; 9] {
         [
             &mut self.operations,

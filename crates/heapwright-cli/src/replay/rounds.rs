@@ -19,7 +19,6 @@ const FIRST_LIMIT: Duration = Duration::from_secs(600);
 const LEAST_LIMIT: Duration = Duration::from_secs(30);
 const TIMES_SLOWER: u32 = 30;
 
-/// The plan, the allocators, and the settings of a replay.
 pub(crate) struct Rounds<'a> {
     pub(crate) plan: PathBuf,
     pub(crate) name: &'a str,
@@ -46,7 +45,6 @@ pub(crate) struct Played {
 }
 
 impl Rounds<'_> {
-    /// Returns the number of runs if nothing fails.
     pub(crate) fn runs(&self) -> usize {
         (self.rounds + 1) * self.allocators.len()
     }
@@ -144,7 +142,6 @@ fn keep_whole_rounds(parts: &mut [Part]) {
     parts.iter_mut().for_each(|part| part.runs.truncate(whole));
 }
 
-/// Returns the answer of a run, or its failure.
 fn verdict(ran: &mut Ran, limit: Duration) -> Result<Answer, (Outcome, String)> {
     let complaint = ran.complaint().map(|line| format!(": {line}")).unwrap_or_default();
     match ran.end {

@@ -23,12 +23,11 @@ pub(crate) struct Call<'a> {
     pub(crate) inlined: bool,
 }
 
-/// Returns the calls of a stack, innermost first.
 pub(crate) fn calls(stacks: &Stacks, stack: StackId) -> impl DoubleEndedIterator<Item = Call<'_>> {
     stacks.frames(stack).flat_map(of_frame)
 }
 
-/// At least one, innermost first.
+/// Returns at least one call, innermost first.
 pub(crate) fn of_frame(frame: &Frame) -> impl DoubleEndedIterator<Item = Call<'_>> {
     let last = frame.functions.len().saturating_sub(1);
     (0..=last).map(move |at| Call { frame, function: frame.functions.get(at), inlined: at < last })
@@ -48,7 +47,7 @@ fn look_number(stacks: &Stacks, stack: StackId) -> Option<usize> {
         .or_else(|| calls(stacks, stack).next().map(|_| 0))
 }
 
-/// From the call that a person looks at first, outwards; none without a stack.
+/// Returns the calls outwards from the one that a person looks at first; none without a stack.
 pub(crate) fn from_look(stacks: &Stacks, stack: StackId) -> impl Iterator<Item = Call<'_>> {
     calls(stacks, stack).skip(look_number(stacks, stack).unwrap_or_default())
 }
@@ -66,7 +65,7 @@ pub(crate) fn first_look(stacks: &Stacks, stack: StackId) -> Option<Call<'_>> {
 }
 
 impl<'a> Call<'a> {
-    /// Printable.
+    /// Returns a printable name.
     pub(crate) fn name(&self) -> String {
         if let Some(name) = self.function.and_then(|function| function.name.as_deref()) {
             return printable(Text::from(name));
@@ -88,7 +87,7 @@ impl<'a> Call<'a> {
         self.function?.source.as_deref().filter(|source| !source.is_empty())
     }
 
-    /// Both are known, and no source has a line 0.
+    /// Returns the source and the line, if both are known. No source has a line 0.
     pub(crate) fn line(&self) -> Option<(&'a str, u32)> {
         Some((self.source()?, self.function?.line.filter(|line| *line != 0)?))
     }
@@ -111,7 +110,7 @@ impl<'a> Call<'a> {
         self.function.is_some_and(|function| function.name.is_some())
     }
 
-    /// Whether it seems to be of the program, not of a library, package or runtime.
+    /// Returns whether the call seems to be the program's, not a library's, package's or runtime's.
     pub(crate) fn is_own(&self) -> bool {
         const STARTS: [&str; 4] = ["/rustc/", "/rust/deps/", "/usr/", "/build/"];
         const PARTS: [&str; 2] = ["/.cargo/registry/", "/.rustup/"];

@@ -12,7 +12,6 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 pub(crate) struct Diff<'r> {
     pub(crate) before: &'r Report,
     pub(crate) after: &'r Report,
-    /// The sum of all live blocks before and after.
     pub(crate) live: (Amount, Amount),
     /// Stacks whose bytes or blocks changed, those that grew most first.
     pub(crate) changes: Vec<Change>,
@@ -121,7 +120,6 @@ fn held(report: &Report) -> Vec<(StackId, Amount)> {
     }
 }
 
-/// The key by which stacks are compared: a word for each frame.
 type Key = Vec<String>;
 
 /// The files that both reports have unchanged.
@@ -161,7 +159,6 @@ impl Same {
     }
 }
 
-/// Returns a file's identity: its build-id, or else its path.
 fn identity(place: &Place) -> (Vec<u8>, Vec<u8>) {
     let path = if place.build_id.is_empty() { place.path.clone() } else { Vec::new() };
     (path, place.build_id.clone())

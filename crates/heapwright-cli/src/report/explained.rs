@@ -14,7 +14,7 @@
 use super::model::{Amount, Check, Figure, Process, Profile, Report, Sampled};
 use std::cmp::Reverse;
 
-/// Of the bytes of a `mixed` stack.
+/// The least share of its bytes that a `mixed` stack frees immediately.
 const MOSTLY: f64 = 0.5;
 
 pub(crate) struct Explained<'r> {
@@ -25,12 +25,12 @@ pub(crate) struct Explained<'r> {
     pub(crate) allocated: Amount,
     pub(crate) temporary: Amount,
     pub(crate) resident: Option<u64>,
-    /// Other processes in the report with a profile.
+    /// The number of other processes in the report with a profile.
     pub(crate) others: usize,
 }
 
 impl<'r> Explained<'r> {
-    /// The process with the highest peak of live bytes; `None` without heap profiles.
+    /// Explains the process with the highest peak of live bytes; `None` without heap profiles.
     pub(crate) fn largest(report: &'r Report) -> Option<Self> {
         let profiles = report.processes.iter().filter_map(|process| {
             let (check, profile) = process.last_profile()?;
@@ -51,7 +51,7 @@ impl<'r> Explained<'r> {
         })
     }
 
-    /// Those with the most bytes of a figure first.
+    /// Returns stacks, those with the most bytes of a figure first.
     fn sites(&self, figure: Figure, holds: impl Fn(&Sampled) -> bool) -> Vec<&'r Sampled> {
         let sites = self.profile.sites.iter();
         let mut sites: Vec<_> =
@@ -64,12 +64,13 @@ impl<'r> Explained<'r> {
         self.sites(Figure::Live, |_| true)
     }
 
-    /// All their live blocks are older than half of the time.
+    /// Returns stacks whose live blocks are all older than half of the time.
     pub(crate) fn kept(&self) -> Vec<&'r Sampled> {
         self.sites(Figure::Live, |site| site.youngest_ns < self.check.ns / 2)
     }
 
-    /// They free most bytes immediately, but have blocks older than half of the time.
+    /// Returns stacks that free most bytes immediately, but have blocks older than half of the
+    /// time.
     pub(crate) fn mixed(&self) -> Vec<&'r Sampled> {
         self.sites(Figure::Live, |site| {
             let is_short_lived =
@@ -78,7 +79,7 @@ impl<'r> Explained<'r> {
         })
     }
 
-    /// They have grown more than chance explains.
+    /// Returns stacks that have grown more than chance explains.
     pub(crate) fn grown(&self) -> Vec<&'r Sampled> {
         self.sites(Figure::Growth, |site| {
             let error = site.more.map_or(u64::MAX, |more| more.growth_error);
@@ -90,7 +91,7 @@ impl<'r> Explained<'r> {
         self.sites(Figure::Temporary, |_| true)
     }
 
-    /// Resident but not live.
+    /// Returns the bytes that are resident but not live.
     pub(crate) fn not_live(&self) -> Option<u64> {
         Some(self.resident?.saturating_sub(self.live.bytes))
     }

@@ -37,13 +37,13 @@ const MOST_SAMPLES: usize = 1 << 16;
 /// The most programs without the library to name for one process.
 const MOST_UNCHECKED: usize = 100;
 
-/// Over all processes.
+/// The most notes, over all processes.
 const MOST_NOTES: usize = 100;
 
 #[derive(Default)]
 pub(super) struct Gathered {
     pub(super) until: Point,
-    /// Names of files, with wildcards.
+    /// Programs to leave out: names of files, with wildcards.
     pub(super) skip: Vec<String>,
     pub(super) records: Vec<PathBuf>,
     pub(super) files: Files,
@@ -91,14 +91,12 @@ pub(super) struct Lost {
     pub(super) leak: Leak,
     pub(super) stack: u32,
     pub(super) process: u32,
-    /// The index of the process's check.
     pub(super) check: usize,
     pub(super) processes: u32,
     pub(super) root: Spot,
     pub(super) steps: Vec<Hop>,
 }
 
-/// A block on the path to a reachable block.
 pub(super) struct Hop {
     pub(super) size: u64,
     pub(super) offset: u64,
@@ -168,7 +166,6 @@ struct Image {
     last: Option<UnderWay>,
 }
 
-/// An unfinished check, and its results so far.
 struct UnderWay {
     check: model::Check,
     leaks: Vec<Lost>,
@@ -408,12 +405,10 @@ impl Image {
         });
     }
 
-    /// Returns the unfinished check if it has this number.
     fn current(&mut self, number: u32) -> Option<&mut UnderWay> {
         self.under_way.as_mut().filter(|under_way| under_way.check.number == number)
     }
 
-    /// Returns the profile of the unfinished check if it has this number.
     fn profile(&mut self, number: u32) -> Option<&mut model::Profile> {
         self.current(number)?.check.profile.as_mut()
     }
@@ -437,7 +432,6 @@ impl Image {
         }
     }
 
-    /// Completes the current check.
     fn complete(&mut self, all: &mut Gathered) {
         let Some(mut under_way) = self.under_way.take() else { return };
         let model = &mut self.process(all).model;

@@ -19,18 +19,18 @@
 
 use super::model::Sample;
 
-/// For a verdict.
+/// The least points for a verdict.
 const POINTS: usize = 6;
-/// More points add nothing, and there are many pairs.
+/// The most points to compare: more add nothing, and there are many pairs.
 const MOST: usize = 128;
 const SURE: f64 = 0.8;
 const LEAST: u64 = 64 << 10;
-/// As a share of the median.
+/// The least growth as a share of the median.
 const SHARE: f64 = 0.1;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Trend {
-    /// In bytes a second.
+    /// The slope in bytes a second.
     pub(super) slope: f64,
     /// Kendall's tau, 0.8 to 1.
     pub(super) tau: f64,
@@ -57,7 +57,7 @@ pub(super) fn verdict(points: &[Sample]) -> Option<Trend> {
     Some(Trend { slope: slope(&points), tau })
 }
 
-/// At most [`MOST`] of the points, among them the first and the last.
+/// Keeps at most [`MOST`] points, among them the first and the last.
 fn thinned(points: &[Sample]) -> Vec<Sample> {
     let last = points.len().saturating_sub(1);
     if last < MOST {
@@ -71,7 +71,7 @@ fn pairs(points: &[Sample]) -> impl Iterator<Item = (&Sample, &Sample)> {
     points.iter().enumerate().flat_map(move |(at, early)| after(at).map(move |late| (early, late)))
 }
 
-/// Kendall's tau: pairs that go up less pairs that go down, as a share of all pairs.
+/// Returns Kendall's tau: pairs that go up less pairs that go down, as a share of all pairs.
 fn kendall(points: &[Sample]) -> f64 {
     let (mut sum, mut count) = (0_i64, 0_i64);
     for (early, late) in pairs(points) {
@@ -81,7 +81,7 @@ fn kendall(points: &[Sample]) -> f64 {
     if count == 0 { 0.0 } else { sum as f64 / count as f64 }
 }
 
-/// In bytes a second; 0 without pairs.
+/// Returns the median slope of all pairs, in bytes a second; 0 without pairs.
 fn slope(points: &[Sample]) -> f64 {
     let of_pair = |(early, late): (&Sample, &Sample)| {
         let seconds = late.ns.saturating_sub(early.ns) as f64 / 1e9;
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// One point a second.
+    /// Makes a series with one point a second.
     fn series(bytes: impl IntoIterator<Item = u64>) -> Vec<Sample> {
         let point = |(at, bytes)| Sample { ns: at as u64 * 1_000_000_000, blocks: 1, bytes };
         bytes.into_iter().enumerate().map(point).collect()

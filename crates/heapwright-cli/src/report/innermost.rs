@@ -10,12 +10,11 @@
 
 use heapwright_record::debug::{Call, Finding, Function, Origin, Role};
 
-/// Before the first call of ours.
+/// The calls that memcheck's stack has before the first call of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Innermost {
-    /// In an allocating function.
+    /// An allocating function.
     Allocated(Origin),
-    /// A call that frees or resizes a block.
     Freed(Call),
     /// The C library's function that made an access.
     Accessed(Function),
@@ -43,7 +42,7 @@ const ALLOCATORS: [(Origin, &[Calls]); 13] = [
     (Origin::Heap, &[&["hw_heap_alloc"]]),
 ];
 
-/// The same for a call that frees a block.
+/// The calls that memcheck's versions show for a call that frees a block.
 const FREES: [(Call, &[Calls]); 9] = [
     (Call::Free, &[&["free"], &["cfree"]]),
     (Call::FreeSized, &[&["free"], &["free_sized"], &["free_aligned_sized"]]),
@@ -76,11 +75,10 @@ const FREES: [(Call, &[Calls]); 9] = [
     (Call::HeapFree, &[&["hw_heap_free"]]),
 ];
 
-/// Memcheck's library, on Debian.
+/// The path of memcheck's library, on Debian.
 pub(super) const MODULE: &str = "/usr/libexec/valgrind/vgpreload_memcheck-amd64-linux.so";
 
 impl Innermost {
-    /// Within the stack of a finding's moment.
     pub(crate) fn of(finding: &Finding, role: Role) -> Self {
         match role {
             Role::Here if finding.is_access() => Self::Accessed(finding.function),
@@ -101,14 +99,14 @@ impl Innermost {
         known.map_or_else(|| every().collect(), <[Calls]>::to_vec)
     }
 
-    /// The first form is the most likely one then.
+    /// Returns whether the first form is the most likely one.
     pub(super) fn is_known(self) -> bool {
         let (unknown, rust) = (Self::Allocated(Origin::Unknown), Self::Allocated(Origin::Rust));
         let delete = [Self::Freed(Call::Delete), Self::Freed(Call::DeleteArray)];
         ![unknown, rust, Self::Freed(Call::Unknown)].contains(&self) && !delete.contains(&self)
     }
 
-    /// The patterns of a suggestion, innermost first.
+    /// Returns the patterns to generate, innermost first.
     pub(crate) fn shown(self) -> Vec<String> {
         match self {
             Self::Accessed(Function::Unknown) | Self::Freed(Call::Unknown) => Vec::new(),
@@ -121,7 +119,7 @@ impl Innermost {
     }
 }
 
-/// A pattern for a function and its form with more parameters: records do not tell
+/// Returns a pattern for a function and its form with more parameters: records do not tell
 /// `new(std::nothrow)` from `new`, nor a sized `delete`.
 fn pattern(name: &str) -> String {
     if name.starts_with("_Z") { format!("{name}*") } else { name.to_owned() }
@@ -131,7 +129,6 @@ fn find<T: PartialEq>(table: &'static [(T, &'static [Calls])], one: T) -> Option
     table.iter().find(|(of, _)| *of == one).map(|(_, forms)| *forms)
 }
 
-/// All forms.
 fn every() -> impl Iterator<Item = Calls> {
     let allocators = ALLOCATORS.iter().flat_map(|(_, forms)| forms.iter());
     let frees = FREES.iter().flat_map(|(_, forms)| forms.iter());

@@ -17,16 +17,16 @@ use std::path::{Path, PathBuf};
 
 const PIECE: usize = 1 << 20;
 
-/// Writers of this format stay far below.
+/// The longest entry; writers of this format stay far below.
 const LONGEST_ENTRY: usize = 64 << 20;
 
-/// For a file that is no record.
+/// The advice for a file that is no record.
 pub(super) const WHAT_IS_ONE: &str = "records are what 'heapwright check --keep FOLDER' and the library's options record= and profile= leave";
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Reading {
     pub(super) problem: Option<Problem>,
-    /// Entries that only a newer version knows.
+    /// The number of entries that only a newer version knows.
     pub(super) skipped: u64,
 }
 
@@ -46,17 +46,16 @@ pub(super) fn open(path: &Path) -> anyhow::Result<(File, u32)> {
     Ok((file, owner))
 }
 
-/// The user for whose records the file's folder was made.
+/// Returns the user for whose records the file's folder was made.
 fn user_of(path: &Path) -> Option<u32> {
     let folder = path.parent()?;
     let is_of_users = folder.parent()?.extension()? == USERS;
     folder.file_name()?.to_str()?.parse().ok().filter(|_| is_of_users)
 }
 
-/// The end of the name of such a folder.
+/// The end of the name of a folder for other users' records.
 const USERS: &str = "users";
 
-/// Within a folder of records.
 fn folders_of_users(folder: &Path) -> impl Iterator<Item = PathBuf> {
     let within = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
     within(folder)
@@ -124,7 +123,7 @@ fn fill(file: &mut File, buffer: &mut Vec<u8>, length: usize) -> std::io::Result
     Ok(came < wanted)
 }
 
-/// The argument is a file, or a folder, of which all records are taken.
+/// Returns the file itself, or all records in the folder.
 pub(super) fn records(argument: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if !argument.is_dir() {
         return Ok(vec![argument.to_owned()]);
@@ -157,7 +156,6 @@ fn begins_as_one(path: &Path) -> bool {
         && Reader::new(&header).is_ok()
 }
 
-/// For a message about a failed reading.
 pub(super) fn reading(path: &Path) -> String {
     format!("cannot read {}", path.display())
 }

@@ -68,10 +68,8 @@ use std::path::{Path, PathBuf};
 pub(crate) use suppressions::glob;
 use suppressions::{Kind, Line, Stack, Suppressions};
 
-/// The most groups of blocks that are reported one by one.
 const MOST_LEAKS: usize = 100_000;
 
-/// The default limit of different errors.
 pub(crate) const MOST_ERRORS: usize = 1000;
 
 #[derive(Default)]
@@ -118,7 +116,6 @@ pub(crate) fn make(arguments: &[PathBuf], options: &Options) -> anyhow::Result<M
     Ok(Made { report: build(&gathered, options, suppressions), damaged })
 }
 
-/// Sets how processes ended, as this command saw it.
 pub(crate) fn set_fates(report: &mut Report, fate: impl Fn(u32) -> Fate) {
     for process in &mut report.processes {
         process.fate = fate(process.pid);
@@ -174,7 +171,6 @@ fn each_entry(folder: &Path, take: &mut dyn FnMut(&Entry<'_>)) -> anyhow::Result
     Ok(())
 }
 
-/// Returns the records of a run in a folder.
 pub(crate) fn of_run(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut records = input::records(folder)?;
     records
@@ -306,7 +302,6 @@ struct ReportBuilder<'g> {
     naming: Naming<'g>,
     suppressions: Suppressions,
     everything: bool,
-    /// The index of each process in the report.
     places: Vec<usize>,
     report: Report,
 }

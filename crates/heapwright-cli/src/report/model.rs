@@ -59,9 +59,7 @@ pub(crate) struct Wanted {
     /// The leaks whose details are reported; the others are in the sums.
     pub(crate) details: Vec<Reach>,
     pub(crate) suppressions: Ready,
-    /// The folder to which paths of sources are relative, if known.
     pub(crate) folder: PathBuf,
-    /// The most groups of leaks with details.
     pub(crate) most: usize,
     /// The figure of a heap profile to report, and the number of its sites in text.
     pub(crate) figure: Figure,
@@ -120,7 +118,6 @@ pub(crate) enum Ready {
 /// The findings beyond the limits, which are only counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Unreported {
-    /// The number of different mistakes, and how often they were found.
     pub(crate) errors: u64,
     pub(crate) times: u64,
     /// The number of groups of blocks that are reported as one group without a stack.
@@ -132,7 +129,6 @@ pub(crate) struct Unreported {
 pub(crate) struct Suppressed {
     pub(crate) errors: u64,
     pub(crate) times: u64,
-    /// The number of groups of blocks, and the sum of their blocks.
     pub(crate) leaks: u64,
     pub(crate) lost: Amount,
     pub(crate) growths: u64,
@@ -168,7 +164,6 @@ pub(crate) struct Process {
 /// The end of a process, as this command saw it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// This command did not wait for the process.
     #[default]
     Unknown,
     Running,
@@ -178,7 +173,6 @@ pub(crate) enum Fate {
 /// The blocks live at a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Sample {
-    /// The nanoseconds since the process began.
     pub(crate) ns: u64,
     pub(crate) blocks: u64,
     pub(crate) bytes: u64,
@@ -213,7 +207,6 @@ pub(crate) struct Profile {
     /// The peak of live bytes, and its time in nanoseconds since sampling began.
     pub(crate) peak_bytes: u64,
     pub(crate) peak_ns: u64,
-    /// The number of samples that were lost for lack of memory.
     pub(crate) lost: u64,
     pub(crate) sites: Vec<Sampled>,
     pub(crate) threads: Vec<SampledThread>,
@@ -415,7 +408,6 @@ pub(crate) enum Figure {
 }
 
 impl Figure {
-    /// All figures, in the order in which they are shown together.
     pub(crate) const ALL: [Self; 5] =
         [Self::Live, Self::Growth, Self::Temporary, Self::Peak, Self::Allocated];
 
@@ -462,7 +454,7 @@ pub(crate) struct Amount {
 }
 
 impl std::ops::AddAssign for Amount {
-    /// Saturates.
+    /// A sum that is too large becomes the largest number.
     fn add_assign(&mut self, more: Self) {
         self.blocks = self.blocks.saturating_add(more.blocks);
         self.bytes = self.bytes.saturating_add(more.bytes);
@@ -518,9 +510,7 @@ impl Stacks {
 /// A mistake of the program: all findings of one cause.
 #[derive(Clone, Debug)]
 pub(crate) struct Error {
-    /// The first finding.
     pub(crate) finding: Finding,
-    /// The process of the finding: an index into `processes`.
     pub(crate) process: usize,
     /// The known moments of the finding, in the order of the report.
     pub(crate) moments: Vec<Happened>,
@@ -551,15 +541,14 @@ pub(crate) struct Leak {
     /// The size and the address of an example, to which the path leads.
     pub(crate) size: u64,
     pub(crate) block: u64,
-    /// The times when the oldest and the youngest block were allocated, in nanoseconds since the
-    /// process began, and their ages at the check.
+    /// When the oldest and the youngest block were allocated, in nanoseconds since the process
+    /// began, and their ages at the check.
     pub(crate) oldest_ns: u64,
     pub(crate) youngest_ns: u64,
     pub(crate) oldest_age_ns: u64,
     pub(crate) youngest_age_ns: u64,
     /// The check that found it: an index into the process's `checks`.
     pub(crate) check: usize,
-    /// The process of the example: an index into `processes`.
     pub(crate) process: usize,
     /// The number of processes with such blocks.
     pub(crate) processes: usize,
@@ -593,7 +582,6 @@ pub(crate) struct Step {
 #[derive(Clone, Debug)]
 pub(crate) struct Growth {
     pub(crate) stack: StackId,
-    /// The process: an index into `processes`.
     pub(crate) process: usize,
     pub(crate) points: Vec<Sample>,
     /// The median slope, in bytes a second.
@@ -605,7 +593,6 @@ pub(crate) struct Growth {
 /// A suppression that hid something.
 #[derive(Clone, Debug)]
 pub(crate) struct Used {
-    /// The suppression's name or line.
     pub(crate) name: String,
     /// The file of the suppression, and its line there.
     pub(crate) file: String,
@@ -646,7 +633,6 @@ impl Report {
         all
     }
 
-    /// Returns all lines for people, the most important first.
     pub(crate) fn lines(&self) -> impl Iterator<Item = &String> {
         self.unseen.iter().chain(&self.notes)
     }

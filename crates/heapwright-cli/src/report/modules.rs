@@ -11,7 +11,7 @@ use crate::symbols::{ModuleFile, Rights};
 use heapwright_record::debug::Module;
 use std::collections::HashMap;
 
-/// The number for "in no file of code".
+/// The number that stands for no file of code.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
 #[derive(Default)]
@@ -24,7 +24,7 @@ pub(super) struct Known {
     pub(super) file: ModuleFile,
     /// The start of the first process that loaded the file. A file changed later is another one.
     pub(super) began: u64,
-    /// Of the owners of the records that name the file.
+    /// The rights of the owners of the records that name the file.
     pub(super) rights: Rights,
 }
 

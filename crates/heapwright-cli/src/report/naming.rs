@@ -26,7 +26,6 @@ pub(super) struct Naming<'g> {
     names: Vec<Option<Names>>,
     /// Frames by place, by address, and by the distance from the byte to look up to the address.
     frames: HashMap<(Spot, u64, u64), u32>,
-    /// The functions at each file and address that was looked up.
     functions: HashMap<(u32, u64), Vec<Function>>,
     /// The file and address to look up for each frame; `None` once it was looked up.
     unasked: Vec<Option<(u32, u64)>>,

@@ -28,7 +28,6 @@ pub(crate) const REUSE: StackId = StackId(7);
 pub(crate) const BUFFER: StackId = StackId(8);
 pub(crate) const FILL: StackId = StackId(9);
 
-/// The folder of the report's sources.
 pub(crate) const FOLDER: &str = "/home/ada/shop";
 
 /// A name that every format must escape.

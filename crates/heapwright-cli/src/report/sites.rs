@@ -19,7 +19,6 @@ use std::path::{Path, PathBuf};
 /// The most sites that are kept, the newest first: as many as the library takes.
 const MOST: usize = 512;
 
-/// The sites of findings, the newest first.
 pub(crate) struct Sites {
     file: PathBuf,
     sites: Vec<Site>,

@@ -10,7 +10,6 @@ use std::io::Read;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// The largest source file that is read.
 const LARGEST: u64 = 4 << 20;
 /// The most bytes of files that are kept in memory.
 const ROOM: u64 = 128 << 20;

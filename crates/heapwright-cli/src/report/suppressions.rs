@@ -46,7 +46,6 @@ pub(super) enum Kind {
     Growth,
 }
 
-/// The separator between the calls of a chain.
 const CALLED_BY: &str = " <- ";
 
 /// The most calls of a suggested chain.
@@ -56,7 +55,7 @@ const CALLS: usize = 4;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Line<'a> {
     pub(super) name: &'a str,
-    /// The linker's name.
+    /// The name in the file's symbols.
     pub(super) symbol: &'a str,
     pub(super) source: &'a str,
     pub(super) line: Option<u32>,
@@ -252,7 +251,6 @@ impl Rule {
     }
 }
 
-/// Parses `TYPE:PATTERN`.
 fn simple(line: &str) -> Result<Rule, String> {
     let Some((kind, pattern)) = line.split_once(':') else {
         return Err(format!("'{line}' is neither TYPE:PATTERN nor '{{'"));
@@ -449,7 +447,6 @@ impl Frames {
 /// As in valgrind, a block is compared with the stack on which the mistake was seen. If only traces
 /// of a mistake were found, later, any stack of the finding may match. For a stack that was cut,
 /// only as many lines of the block are compared as the stack has calls.
-/// many lines of the block are compared as the stack has calls.
 fn are_at_start_of(patterns: &[Pattern], stack: &Stack<'_>) -> bool {
     let is_visible = |line: &&Line<'_>| !(line.is_private && line.is_inlined);
     let visible: Vec<Line<'_>> = stack.lines.iter().filter(is_visible).copied().collect();
@@ -637,7 +634,6 @@ impl Pattern {
         }
     }
 
-    /// Returns whether it names valgrind's library of the allocating functions.
     fn is_library(&self) -> bool {
         matches!(self, Self::Object(pattern) if pattern.contains("vgpreload_"))
     }

@@ -106,7 +106,6 @@ fn wait(ended: &io::PipeReader) -> Option<i32> {
     }
 }
 
-/// Returns when the user ends the screen.
 fn show(settings: &Settings) -> anyhow::Result<Exit> {
     let mut terminal = ratatui::try_init()
         // Some of the set-up may have been done.
@@ -128,7 +127,6 @@ fn show(settings: &Settings) -> anyhow::Result<Exit> {
     result.context("the terminal has gone")
 }
 
-/// Until the user ends the screen.
 fn watch(
     terminal: &mut DefaultTerminal,
     state: &mut State,
@@ -203,7 +201,7 @@ impl State {
         false
     }
 
-    /// In the order of the table.
+    /// Returns the processes in the order of the table.
     fn processes(&self) -> Vec<&Watched> {
         let mut all: Vec<&Watched> = self.history.all().collect();
         all.sort_by(|a, b| self.sort.key(b).total_cmp(&self.sort.key(a)));

@@ -35,7 +35,6 @@ pub(super) struct Sites {
 }
 
 impl Sites {
-    /// Starts with a process, or stops.
     pub(super) fn switch(&mut self, process: Option<&Watched>, interval: Duration) {
         if self.process.is_some() {
             self.end();

@@ -24,7 +24,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The folder in which distributions put separate debug files.
 const DEBUG_FILES: &str = "/usr/lib/debug";
 
 /// Bytes of debug information, which are never unmapped.
@@ -43,12 +42,11 @@ pub(super) struct Information {
     rights: Rights,
 }
 
-/// The first value of `Information::left`.
+/// The first value of [`Information::left`].
 const LEFT: u64 = 256 << 20;
 /// The most bytes to compute a checksum of.
 const LONGEST_SUMMED: u64 = 4 << 30;
 
-/// Maps and parses a file.
 pub(super) fn open(path: &Path, rights: &Rights) -> anyhow::Result<Elf> {
     Ok(Elf::parse(map::whole(&rights.open(path)?)?)?)
 }
@@ -143,7 +141,7 @@ impl Information {
     }
 }
 
-/// Opens the file of dwz.
+/// Opens the file that several files share (dwz).
 fn shared(object: &Elf, path: &Path, rights: &Rights) -> Option<Elf> {
     let (name, build_id) = object.gnu_debugaltlink().ok()??;
     let same = |object: &Elf| object.build_id().ok().flatten() == Some(build_id);
@@ -257,7 +255,7 @@ fn crc32(bytes: &[u8]) -> u32 {
 mod tests {
     use super::*;
 
-    /// The sizes are those that the compressed sections claim.
+    /// Makes an ELF file whose compressed sections claim these sizes.
     fn elf(sections: &[(&str, u64)]) -> Elf {
         let (mut names, mut at) = (b"\0.shstrtab\0".to_vec(), 64);
         let (mut body, mut headers) = (Vec::new(), vec![0_u8; 64]);

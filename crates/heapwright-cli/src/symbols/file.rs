@@ -24,7 +24,6 @@ use std::fs;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// C++'s versions in debug information.
 const CXX: [DwLang; 6] = [
     gimli::DW_LANG_C_plus_plus,
     gimli::DW_LANG_C_plus_plus_03,
@@ -50,7 +49,7 @@ struct Symbols(Vec<Symbol>);
 
 struct Symbol {
     address: u64,
-    /// 0: unknown.
+    /// The size; 0: unknown.
     size: u64,
     name: &'static str,
 }
@@ -93,7 +92,7 @@ impl File {
         })
     }
 
-    /// Inlined functions come first.
+    /// Returns functions, inlined ones first.
     pub(super) fn functions(&self, address: u64) -> Vec<Function> {
         let (mut functions, is_cxx) = self.described(address).unwrap_or_default();
         // The outermost function has a symbol; inlined ones have none.
@@ -118,7 +117,7 @@ impl File {
         functions
     }
 
-    /// Also returns the offset in the variable.
+    /// Returns the variable, and the offset in it.
     pub(super) fn variable(&self, address: u64) -> Option<(String, u64)> {
         let variables = self.variables.get_or_init(|| {
             let own = self.object.symbols().chain(self.object.dynamic_symbols());
@@ -129,7 +128,7 @@ impl File {
         Some((demangled(found.name), address - found.address))
     }
 
-    /// Also returns whether the outermost function is C++.
+    /// Returns the functions, and whether the outermost one is C++.
     fn described(&self, address: u64) -> Option<(Vec<Function>, bool)> {
         let mut frames = self.information.as_ref()?.frames(address)?;
         let (mut functions, mut is_cxx) = (Vec::new(), false);
@@ -161,14 +160,14 @@ impl File {
         Some(functions.at(address)?.function())
     }
 
-    /// From the symbols that the file exports.
+    /// Returns the function by the exported symbols.
     fn exported(&self, address: u64) -> Option<Function> {
         let all = || self.object.dynamic_symbols();
         let exported = self.exported.get_or_init(|| Symbols::of(SymbolKind::Text, all()));
         Some(exported.at(address)?.function())
     }
 
-    /// From the separate debug file.
+    /// Returns the function by the separate debug file.
     fn separate_symbol(&self, address: u64) -> Option<Function> {
         let symbols = || self.separate.iter().flat_map(|object| object.symbols());
         let functions =

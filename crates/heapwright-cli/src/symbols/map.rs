@@ -78,7 +78,6 @@ pub(crate) fn whole(file: &File) -> io::Result<&'static [u8]> {
     Ok(unsafe { std::slice::from_raw_parts(start.cast::<u8>(), length) })
 }
 
-/// Keeps the mapping readable even if its file is cut.
 fn survive_cuts(start: usize, length: usize) {
     static HANDLED: Once = Once::new();
     HANDLED.call_once(|| {

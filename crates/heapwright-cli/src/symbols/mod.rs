@@ -29,13 +29,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub(crate) address: u64,
-    /// The place in a module.
     pub(crate) place: Option<Place>,
     /// The function at the address, after the functions inlined there, innermost first.
     pub(crate) functions: Vec<Function>,
 }
 
-/// By the name of the file.
+/// Recognises a preload library of heapwright by its name.
 pub(crate) fn is_heapwright(path: &[u8]) -> bool {
     path.rsplit(|&byte| byte == b'/').next().is_some_and(|file| file.starts_with(b"libheapwright"))
 }
@@ -53,11 +52,9 @@ impl Frame {
     }
 }
 
-/// A byte of a module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) path: Vec<u8>,
-    /// The address in the file.
     pub(crate) offset: u64,
     pub(crate) build_id: Vec<u8>,
 }

@@ -67,7 +67,6 @@ pub(crate) fn is_plumbing(function: &Function) -> bool {
     is(&function.name)
 }
 
-/// Returns whether the function with this readable name allocates for others.
 pub(crate) fn is_plumbing_name(name: &str) -> bool {
     if NAMES.contains(&name) || name.contains(" as core::alloc::global::GlobalAlloc>::") {
         return true;

@@ -32,7 +32,7 @@ impl Rights {
         }
     }
 
-    /// Whether the rights are less than this command's own. Root can read everything.
+    /// Returns whether the rights are less than this command's own. Root can read everything.
     fn are_limited(&self) -> bool {
         !self.0.iter().any(|&owner| owner == 0 || owner == user())
     }

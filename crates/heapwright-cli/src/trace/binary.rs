@@ -13,7 +13,6 @@ use heapwright_record::trace::{
 };
 use std::io::{self, Write};
 
-/// The most bytes of a chunk.
 const CHUNK: usize = 64 << 10;
 
 /// Returns the stories in a trace, and the problem at its end, if any.
@@ -96,7 +95,6 @@ fn apply(builder: &mut Builder, thread: u64, operation: Operation) -> Result<(),
     }
 }
 
-/// The reason why a trace has no stories.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wrong {
     Problem(Problem),
@@ -115,7 +113,6 @@ impl From<TooMany> for Wrong {
     }
 }
 
-/// Writes stories, compressed.
 pub(crate) fn write(stories: &[Story], out: impl Write) -> io::Result<()> {
     let mut out = GzEncoder::new(out, Compression::default());
     out.write_all(&HEADER)?;

@@ -18,17 +18,16 @@ use super::story::{Event, Story, What};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// More blocks or threads than numbers.
+/// The error for more blocks or threads than numbers.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooMany;
 
-/// Builds a story, event by event.
 #[derive(Default)]
 pub(super) struct Builder {
     pub(super) story: Story,
     blocks: HashMap<u64, u32>,
     threads: HashMap<u64, u32>,
-    /// Of each thread whose realloc has begun and not ended: the block, and its name.
+    /// The block, and its name, of each thread whose realloc has begun and not ended.
     resizing: HashMap<u64, (u32, u64)>,
 }
 
@@ -99,7 +98,7 @@ impl Builder {
         }
     }
 
-    /// The first half.
+    /// Adds the first half of a realloc.
     pub(super) fn realloc_begins(&mut self, thread: u64, name: u64) {
         match self.blocks.remove(&name) {
             Some(block) => {
@@ -109,7 +108,7 @@ impl Builder {
         }
     }
 
-    /// The second half. Without a first half it is an allocation.
+    /// Adds the second half of a realloc. Without a first half it is an allocation.
     pub(super) fn realloc_ends(
         &mut self,
         thread: u64,
@@ -124,14 +123,14 @@ impl Builder {
         self.event(thread, What::Realloc { block, size })
     }
 
-    /// The old block is unchanged.
+    /// Keeps the old block.
     pub(super) fn realloc_failed(&mut self, thread: u64) {
         if let Some((block, name)) = self.resizing.remove(&thread) {
             self.blocks.insert(name, block);
         }
     }
 
-    /// Another thread may then have the name.
+    /// Ends a thread, whose name another thread may then have.
     pub(super) fn thread_ends(&mut self, name: u64) -> Result<(), TooMany> {
         if self.threads.contains_key(&name) {
             self.event(name, What::ThreadEnd)?;
@@ -141,7 +140,7 @@ impl Builder {
         Ok(())
     }
 
-    /// For an event that concerns no block.
+    /// Adds an event that concerns no block.
     pub(super) fn other(&mut self, thread: u64, what: What) -> Result<(), TooMany> {
         self.event(thread, what)
     }

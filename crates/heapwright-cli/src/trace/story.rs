@@ -9,19 +9,17 @@
 
 use crate::output::printable;
 
-/// The memory operations of one process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Story {
-    /// 0: unknown.
+    /// The process's id; 0: unknown.
     pub(crate) pid: u32,
     pub(crate) parent: u32,
-    /// In nanoseconds since 1970; 0: unknown.
+    /// The start in nanoseconds since 1970; 0: unknown.
     pub(crate) began: u64,
     /// Whether the process began as a copy of its parent.
     pub(crate) forked: bool,
-    /// The program's file, if known.
     pub(crate) exe: Vec<u8>,
-    /// Each word has a zero at its end.
+    /// The words of the command line, each with a zero at its end.
     pub(crate) command: Vec<u8>,
     pub(crate) events: Vec<Event>,
     pub(crate) threads: u32,
@@ -65,7 +63,7 @@ pub(crate) enum What {
     },
     ThreadEnd,
     Fork,
-    /// In milliseconds.
+    /// This many milliseconds passed.
     Time(u32),
 }
 
@@ -96,7 +94,7 @@ impl What {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub(crate) struct Facts {
     pub(crate) threads: u64,
-    /// Allocations, resizes and frees.
+    /// The number of allocations, resizes and frees.
     pub(crate) operations: u64,
     pub(crate) allocations: u64,
     pub(crate) reallocs: u64,
@@ -105,7 +103,7 @@ pub(crate) struct Facts {
     pub(crate) cross_thread_frees: u64,
     pub(crate) peak_live_bytes: u64,
     pub(crate) peak_live_blocks: u64,
-    /// Never freed.
+    /// The blocks that were never freed.
     pub(crate) left_blocks: u64,
     pub(crate) left_bytes: u64,
     pub(crate) milliseconds: u64,
@@ -155,7 +153,7 @@ impl Story {
         self.events.iter().filter(|event| event.what.block().is_some()).count()
     }
 
-    /// In one line.
+    /// Returns a name in one line.
     pub(crate) fn name(&self) -> String {
         let first = self.command.split(|&byte| byte == 0).next().unwrap_or_default();
         let path = if self.exe.is_empty() { first } else { &self.exe };

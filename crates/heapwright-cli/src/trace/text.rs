@@ -23,7 +23,6 @@ pub(super) struct Wrong {
     pub(super) why: String,
 }
 
-/// Returns whether these bytes look like a trace of this format.
 pub(super) fn looks_so(bytes: &[u8]) -> bool {
     let first = bytes.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
     let first = first.take(100).find(|line| !line.is_empty()).unwrap_or_default();
@@ -144,7 +143,6 @@ fn number(word: &str) -> Result<u64, ()> {
     }
 }
 
-/// Returns the printable form of an arbitrary word.
 fn shown(word: &str) -> String {
     printable_text(&word.chars().take(40).collect::<String>())
 }

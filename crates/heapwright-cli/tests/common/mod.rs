@@ -33,7 +33,6 @@ pub(crate) fn heapwright() -> Command {
     command
 }
 
-/// Returns `heapwright run FLAGS -- WORDS`.
 pub(crate) fn run(flags: &[&str], words: &[&str]) -> Command {
     let mut command = heapwright();
     command.arg("run").args(flags).arg("--").args(words);
@@ -60,7 +59,6 @@ pub(crate) fn shell_status(status: ExitStatus) -> i32 {
     status.code().or_else(|| status.signal().map(|signal| 128 + signal)).expect("ended")
 }
 
-/// Returns a debug record of these entries.
 pub(crate) fn bytes(entries: &[Entry<'_>]) -> Vec<u8> {
     let mut buffer = [0; 4096];
     let mut bytes = HEADER.to_vec();

@@ -25,7 +25,6 @@ use Times::{Any, Maybe, Once, Some as AtLeastOne};
 #[derive(Clone, Copy)]
 enum Of {
     Text,
-    /// Text in one line.
     Line,
     Number,
     Hexadecimal,
@@ -166,7 +165,6 @@ struct Element {
     name: String,
     parts: Vec<Element>,
     text: String,
-    /// The contents of CDATA sections.
     raw: String,
 }
 

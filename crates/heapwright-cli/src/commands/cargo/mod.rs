@@ -215,7 +215,7 @@ fn one(
     Ok(Ok((report, end)))
 }
 
-/// The folder of cargo's programs: `target/debug` for `target/debug/deps/shop-1a2b`.
+/// Returns the folder of cargo's programs: `target/debug` for `target/debug/deps/shop-1a2b`.
 fn own_folder(program: &OsStr) -> Option<PathBuf> {
     let program = std::fs::canonicalize(program).ok()?;
     let folder = program.parent()?;

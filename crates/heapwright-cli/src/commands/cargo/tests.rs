@@ -92,7 +92,6 @@ fn listed(program: &OsStr, words: &[OsString]) -> anyhow::Result<Vec<String>> {
     Ok(names.map(str::to_owned).collect())
 }
 
-/// Returns whether a stack has a test's function or a closure in this function.
 fn is_in(report: &Report, stack: StackId, test: &str) -> bool {
     let functions = report.stacks.frames(stack).flat_map(|frame| &frame.functions);
     functions.filter_map(|function| function.name.as_deref()).any(|name| is_of(name, test))

@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 const SHOWN: u64 = 48;
 const BEFORE: u64 = 24;
 
-/// The number of bytes compared at a time.
 const PIECE: u64 = 1 << 16;
 
 pub(super) struct Run {

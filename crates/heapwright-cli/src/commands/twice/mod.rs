@@ -87,7 +87,6 @@ pub(super) struct Compared {
 }
 
 impl Compared {
-    /// Adds the effects, notes and reason to a report.
     pub(super) fn note_in(&self, report: &mut Report) {
         for error in &mut report.errors {
             if error.finding.kind == FindingKind::Uninitialised {
@@ -187,7 +186,6 @@ fn not_comparable<T>(reason: String) -> anyhow::Result<T> {
     Err(NotComparable(reason).into())
 }
 
-/// The purpose of a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kept {
     Reported,
@@ -437,7 +435,6 @@ fn make_comparable(seconds: Option<u64>) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes the records of a run before another run replaces them.
 fn remove_records(folder: &Path) -> anyhow::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;

@@ -27,14 +27,13 @@ impl Point {
     /// The point behind all bytes.
     pub(super) const END: Self = Self { site: u64::MAX, block: u64::MAX, byte: u64::MAX };
 
-    /// Returns the next byte.
     pub(super) fn next(self) -> Self {
         Self { byte: self.byte + 1, ..self }
     }
 }
 
 impl fmt::Display for Point {
-    /// In the syntax of option `fill`.
+    /// Writes the point in the syntax of option `fill`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:x}.{}.{}", self.site, self.block, self.byte)
     }

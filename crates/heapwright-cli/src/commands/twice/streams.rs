@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Beyond the length of the first run's output.
+/// The bytes of output that are kept beyond the length of the first run's.
 const MORE: u64 = 1 << 16;
 
 /// The time between two looks for the end, in milliseconds.
@@ -75,7 +75,7 @@ impl Input {
     }
 }
 
-/// A pipe may stay open.
+/// Prints a message if reading stdin takes long: a pipe may stay open.
 fn say_if_slow(is_read: Arc<AtomicBool>) {
     thread::spawn(move || {
         thread::sleep(PATIENCE);
@@ -88,7 +88,7 @@ fn say_if_slow(is_read: Arc<AtomicBool>) {
 }
 
 pub(super) struct Outputs {
-    /// Stdout's, then stderr's.
+    /// The files of stdout and of stderr.
     pub(super) paths: [PathBuf; 2],
     pumps: Vec<JoinHandle<io::Result<Pumped>>>,
     has_ended: Arc<AtomicBool>,
@@ -134,7 +134,7 @@ impl Outputs {
         Ok(Self { paths, pumps, has_ended })
     }
 
-    /// Called after the program's end. Returns whether the user closed a stream.
+    /// Joins the threads. Returns whether the user closed a stream.
     pub(super) fn end(self) -> io::Result<bool> {
         self.has_ended.store(true, Ordering::Relaxed);
         let mut was_refused = false;

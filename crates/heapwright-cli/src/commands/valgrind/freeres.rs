@@ -8,7 +8,6 @@
 use crate::report::model::{Leak, Report};
 use heapwright_record::debug::{Reach, Root};
 
-/// The file names of the C library and the C++ library.
 const C_LIBRARY: [&str; 4] = ["libc.so", "libc-", "ld-linux", "ld-musl"];
 const CXX_LIBRARY: [&str; 2] = ["libstdc++.so", "libc++"];
 

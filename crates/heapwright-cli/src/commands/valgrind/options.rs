@@ -83,7 +83,6 @@ pub(super) enum Leaks {
     Full,
 }
 
-/// Accepted without effect.
 const NO_EFFECT: [&str; 61] = [
     // heapwright does not look for uninitialised values.
     "undef-value-errors",
@@ -200,7 +199,7 @@ pub(super) fn parse(words: &[OsString]) -> anyhow::Result<Line> {
     parser.finish(rest).map(|asked| Line::Run(Box::new(asked)))
 }
 
-/// Later options win.
+/// Returns the options of files and the environment; later options win.
 fn inherited() -> Vec<String> {
     let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".valgrindrc"));
     let here = Path::new(".valgrindrc");
@@ -237,7 +236,7 @@ fn split(line: &str) -> Vec<String> {
     words
 }
 
-/// Returns `None` for an option of another tool.
+/// Removes the tool's prefix. Returns `None` for an option of another tool.
 fn for_memcheck(word: &str) -> Option<String> {
     let Some((tool, option)) = word.strip_prefix("--").and_then(|rest| rest.split_once(':')) else {
         return Some(word.to_owned());
@@ -451,7 +450,6 @@ fn descriptor(value: &str) -> Option<To> {
         .map(To::Descriptor)
 }
 
-/// Returns the text of `--help`.
 pub(super) fn help() -> String {
     let mut taken: Vec<String> = NO_EFFECT.iter().map(|name| format!("--{name}")).collect();
     taken.sort();

@@ -17,7 +17,6 @@ pub(super) enum To {
     Socket(String),
 }
 
-/// An opened target.
 pub(super) enum Target {
     /// A file for each process, with a name that depends on the process.
     Each(String),
@@ -111,7 +110,6 @@ fn duplicate(number: i32) -> anyhow::Result<File> {
     Ok(file)
 }
 
-/// Returns the name of a process's file.
 fn expanded(name: &str, pid: u32, number: u32) -> anyhow::Result<String> {
     let mut out = String::new();
     let mut rest = name;

@@ -32,15 +32,11 @@ use heapwright_record::debug::{Access, Call as Where, Finding, FindingKind, Reac
 
 pub(crate) struct Style {
     pub(crate) quiet: bool,
-    /// Whether to print the suppressions that hid something.
     pub(crate) lists: bool,
-    /// The leaks that count as errors.
     pub(crate) errors_for: Vec<Reach>,
     /// Whether some leaks are not listed.
     pub(crate) has_more: bool,
-    /// Whether to print callers of `main`, too.
     pub(crate) below_main: bool,
-    /// The part of a source's path in text.
     pub(crate) paths: Paths,
     /// The command line of this command, for XML.
     pub(crate) command: Vec<String>,
@@ -52,7 +48,6 @@ pub(crate) struct Style {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Paths {
-    /// The last part.
     Name,
     /// The part behind the first of these prefixes that it contains; without one, the whole path.
     After(Vec<String>),
@@ -89,7 +84,6 @@ struct Entry {
     thread: u32,
     kind: &'static str,
     what: String,
-    /// Leaked blocks, and the blocks lost with them.
     leaked: Option<Amount>,
     /// The function of the C library that made the access.
     function: Option<&'static str>,
@@ -104,7 +98,7 @@ fn errors(report: &Report) -> Vec<Entry> {
     report.errors.iter().map(|error| of_error(report, error)).collect()
 }
 
-/// The smallest first, as in memcheck's reports.
+/// Returns the leaks that are listed, the smallest first, as in memcheck's reports.
 fn leaks(report: &Report) -> Vec<Entry> {
     let size = |leak: &Leak| leak.lost.bytes.saturating_add(leak.indirect.bytes);
     let mut all: Vec<&Leak> = report.leaks.iter().collect();

@@ -20,7 +20,6 @@ use askama::Template;
 use std::io;
 use std::time::Duration;
 
-/// An element with text: its name, and the text.
 type Element = (&'static str, String);
 
 #[derive(Template)]
@@ -34,7 +33,6 @@ struct Output<'a> {
     args: [(&'static str, String, Vec<String>); 2],
     errors: Vec<Error<'a>>,
     leaks: Vec<Error<'a>>,
-    /// The times of the two statuses.
     begin: String,
     end: String,
 }

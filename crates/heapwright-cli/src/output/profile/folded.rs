@@ -40,7 +40,6 @@ pub(super) fn lines(report: &Report) -> Vec<String> {
     sums.into_iter().map(|(stack, bytes)| format!("{stack} {bytes}")).collect()
 }
 
-/// Returns a name in a form that fits into a line.
 fn frame(name: &str) -> String {
     let is_bad = |letter: char| letter.is_control() || matches!(letter, '\u{fffe}' | '\u{ffff}');
     let clean = name.replace(is_bad, " ").replace(';', ":");

@@ -105,7 +105,7 @@ fn profile(report: &Report) -> Vec<u8> {
     out.finish()
 }
 
-/// Objects with numbers from 1; text 0 is empty.
+/// The objects of a profile, numbered from 1; text 0 is empty.
 #[derive(Default)]
 struct Tables<'a> {
     texts: Numbered<String>,
@@ -117,7 +117,7 @@ struct Tables<'a> {
 
 struct File<'a> {
     place: &'a Place,
-    /// Behind the last known place in the file.
+    /// The offset behind the last known place.
     end: u64,
     /// Whether places have names, lines, or inlined functions.
     names: bool,
@@ -220,7 +220,7 @@ fn starts(files: &[File<'_>]) -> Vec<u64> {
     files.iter().map(start).collect()
 }
 
-/// A message a line: texts quoted, messages braced, numbers bracketed.
+/// Lists a file's fields, a message a line: texts quoted, messages braced, numbers bracketed.
 #[cfg(test)]
 pub(in crate::output) fn fields(file: &[u8]) -> String {
     use super::proto::read::{Value, fields, packed};

@@ -57,7 +57,6 @@ fn varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Reads messages back, for tests.
 #[cfg(test)]
 pub(super) mod read {
     #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,7 +83,6 @@ pub(super) mod read {
         fields
     }
 
-    /// Reads the numbers of a packed list.
     pub(in super::super) fn packed(mut bytes: &[u8]) -> Vec<u64> {
         let mut numbers = Vec::new();
         while !bytes.is_empty() {

@@ -8,10 +8,8 @@ use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// The base of relative URIs.
 const BASE: &str = "%SRCROOT%";
 
-/// A file, under SARIF's names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Artifact {
@@ -33,7 +31,6 @@ impl<'a> Uris<'a> {
         self.relative(source.as_bytes()).is_some()
     }
 
-    /// Returns the artifact of a file.
     pub(super) fn artifact(&self, path: &[u8]) -> Artifact {
         match self.relative(path) {
             Some(parts) => Artifact { uri: joined(&parts), uri_base_id: Some(BASE) },
@@ -59,7 +56,6 @@ impl<'a> Uris<'a> {
     }
 }
 
-/// Splits a name into its folders and its last part.
 fn parts(path: &[u8]) -> Vec<&[u8]> {
     let mut parts = Vec::new();
     for part in path.split(|&byte| byte == b'/') {

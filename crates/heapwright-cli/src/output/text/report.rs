@@ -41,13 +41,12 @@ use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write;
 use std::io;
 
-/// The most processes that are listed.
 const LISTED: usize = 20;
 
 /// The most frames behind `main`. A program's start has three in C, twenty in Rust.
 const STARTS: usize = 1;
 
-/// One finding at a time, because there may be many.
+/// Writes one finding at a time, because there may be many.
 pub(crate) fn write(report: &Report, to: &mut dyn io::Write, look: Look) -> io::Result<()> {
     let mut out = String::new();
     let mut flush = |out: &mut String| {
@@ -211,7 +210,6 @@ pub(in crate::output) fn write_leak(out: &mut String, report: &Report, leak: &Le
     ready(out, report, "leak", words::LEAK_BLOCK, Some(leak.reach), &innermost, leak.stack);
 }
 
-/// The pointers that lead to a block.
 fn chain(out: &mut String, report: &Report, leak: &Leak, path: &Path) {
     let _ = write!(out, "    {}", if leak.reach == Reach::Possible { "only " } else { "" });
     let thread = path.thread.as_ref().map(|(number, name)| match &**name {
@@ -314,7 +312,7 @@ pub(in crate::output) fn stack(out: &mut String, report: &Report, stack: StackId
     }
 }
 
-/// Returns whether there are any lines.
+/// Writes the lines around a function's line. Returns whether there are any.
 fn source(out: &mut String, report: &Report, function: &Function) -> bool {
     let place = function.source.clone().zip(function.line);
     let Some((lines, (_, middle))) =
@@ -491,7 +489,7 @@ fn leak_summary(report: &Report, line: &mut dyn FnMut(&str)) {
     }
 }
 
-/// As `40 bytes in 1 block`.
+/// Formats an amount as `40 bytes in 1 block`.
 pub(in crate::output) fn amount(Amount { blocks, bytes }: Amount) -> String {
     format!("{} in {}", units::counted(bytes, "byte"), units::counted(blocks, "block"))
 }
@@ -503,7 +501,7 @@ fn pid(process: Option<&Process>) -> String {
     }
 }
 
-/// The command line, or other known facts.
+/// Returns the command line, or other known facts.
 fn program(process: &Process) -> String {
     match (&*process.command, &*process.exe) {
         ([], "") => String::from("a process"),
@@ -512,7 +510,6 @@ fn program(process: &Process) -> String {
     }
 }
 
-/// The figures of a process.
 fn life(process: &Process) -> String {
     const LONGEST: usize = 120;
     let mut line = program(process);
