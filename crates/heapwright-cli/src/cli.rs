@@ -120,8 +120,7 @@ pub(crate) fn complain(error: &clap::Error) -> Exit {
     }
 }
 
-/// Returns the parser's first paragraph, its best guess, and the command that prints the help of
-/// `word`.
+/// Returns the parser's first paragraph, its best guess, and the command for the help of `word`.
 fn one_line(error: &clap::Error, word: &str) -> String {
     let commands = Cli::command();
     let is_shown = |one: &&clap::Command| !one.is_hide_set();

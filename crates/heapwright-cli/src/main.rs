@@ -26,8 +26,7 @@
 //! types and pure functions. `replay` uses `bench` and `trace`. `bench` uses `inspect`, `preload`
 //! and `process`, and `preload` uses `inspect`. None of these uses `report`.
 
-/// std's `eprintln!` without its panic: standard error may be closed or full, and no exit code
-/// depends on it.
+/// std's `eprintln!` without its panic: standard error may be closed or full.
 macro_rules! eprintln {
     ($($text:tt)*) => {
         $crate::output::say(format_args!($($text)*))

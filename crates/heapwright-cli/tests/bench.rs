@@ -62,7 +62,6 @@ fn a_command_is_raced() {
     for column in ["time", "ratio to glibc", "CPU", "peak RSS", "faults"] {
         assert!(lines[2].contains(column), "{printed}");
     }
-    // The faster of the two comes first.
     for name in ["glibc", "heapwright"] {
         let row = lines[3..5].iter().find(|line| line.split_whitespace().next() == Some(name));
         let row = row.unwrap_or_else(|| panic!("no row of {name}: {printed}"));
@@ -93,7 +92,6 @@ fn the_page_is_complete_in_itself() {
     for part in ["<svg", "prefers-color-scheme: dark", "name=\"viewport\"", "heapwright", "glibc"] {
         assert!(page.contains(part), "{part}");
     }
-    // Every opened element is closed.
     for element in ["svg", "g", "table", "tr", "section", "figure", "details", "p", "dl"] {
         let opened = page.matches(&format!("<{element}>")).count()
             + page.matches(&format!("<{element} ")).count();

@@ -62,7 +62,6 @@ fn lost_blocks_are_errors_of_the_summary() {
     let printed = stderr(&output);
     assert_eq!(output.status.code(), Some(99), "{printed}");
     assert!(printed.contains("ERROR SUMMARY: 1 errors from 1 contexts"), "{printed}");
-    // The frames that start a C program are one line.
     assert!(printed.contains(" start the program\n"), "{printed}");
     assert!(!printed.contains("__libc_start"), "{printed}");
 }
@@ -152,7 +151,6 @@ fn records_can_be_kept() {
     let output = done(heapwright().arg("report").arg(&kept));
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(stdout(&output).contains("double-free"));
-    // The records of two runs are not mixed.
     let output = check(&["--keep", text(&kept)], &[text(&program)]);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("there are records in "), "{}", stderr(&output));

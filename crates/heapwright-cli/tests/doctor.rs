@@ -217,7 +217,6 @@ fn programs_that_gain_privileges_are_reported() {
     // The program is ours: we gain nothing, and others are warned.
     says(&program, 0, &["privileged-for-others"]);
     if owner == 0 {
-        // Only root can give a program to another user.
         chown(&program, Some(65534), Some(65534)).expect("given away");
         fs::set_permissions(&program, PermissionsExt::from_mode(0o4755)).expect("set");
         says(&program, 1, &["set-uid"]);

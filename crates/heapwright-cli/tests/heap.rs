@@ -109,7 +109,8 @@ fn sample() -> Vec<u8> {
 }
 
 /// Returns a dump of three pages of a heap with generations, after a compaction. The first has
-/// moved old objects. The second is pinned, with a young object. The third is a candidate.
+/// old objects that were moved there. The second is pinned, with a young object. The third is a
+/// candidate.
 ///
 /// ```text
 /// handle #1 -> Table (old) -> Table (old, pinned) -> Table (young)

@@ -58,8 +58,8 @@ fn is_root() -> bool {
     fs::metadata("/proc/self").expect("there").uid() == 0
 }
 
-/// The place is open to another user, even if the target folder is root's. `None`: only root can
-/// become another user.
+/// Returns the command in a place that another user can reach, even if the target folder is root's.
+/// `None`: only root can become another user.
 fn as_nobody(folder: &Folder) -> Option<Command> {
     use std::os::unix::process::CommandExt;
     if !is_root() {
@@ -180,7 +180,6 @@ fn a_given_library_is_used() {
     let mut print = heapwright();
     print.arg("library").env("HEAPWRIGHT_LIBRARY", &library);
     assert_eq!(stdout(&done(&mut print)), format!("{}\n", text(&library)));
-    // An empty variable counts as unset.
     let mut empty = heapwright();
     empty.args(["run", "--", "echo", "ok"]).env("HEAPWRIGHT_LIBRARY", "");
     assert_eq!(stdout(&done(&mut empty)), "ok\n");

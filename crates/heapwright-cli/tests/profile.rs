@@ -24,7 +24,6 @@ fn a_program_is_profiled() {
     assert!(said.contains(", one sample per 64 KiB allocated, on average"), "{said}");
     assert_eq!(said.matches("\nallocated: ").count(), 3, "{said}");
     assert!(said.contains(" smaller sites: "), "{said}");
-    // The program's own output is unchanged.
     assert!(!stdout(&output).contains("heap profile"));
 }
 
@@ -95,7 +94,6 @@ fn a_command_that_fails_leaves_no_empty_file() {
     ] {
         let output = done(heapwright().args(words));
         assert!(!output.status.success() && !file.exists(), "{words:?}: {}", stderr(&output));
-        // A file that existed before stays.
         folder.file("out", "old");
         done(heapwright().args(words));
         assert_eq!(std::fs::read_to_string(&file).expect("there"), "old", "{words:?}");

@@ -99,7 +99,6 @@ fn a_threaded_program_is_recorded_as_it_is() {
     let printed = stderr(&output);
     assert!(printed.starts_with(&format!("heapwright: wrote {} (", file.display())), "{printed}");
     assert!(printed.contains(": handover: 13 threads, "), "{printed}");
-    // A new recording of the program equals the old one.
     let (ours, theirs) = (replayed(&file, &[]), replayed(&traces().join("handover.trace"), &[]));
     for name in ["threads", "reallocs", "cross_thread_frees"] {
         assert_eq!(number(&ours, name), number(&theirs, name), "{name}");
@@ -213,7 +212,6 @@ fn what_cannot_be_recorded_is_reported_and_spoils_nothing() {
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("record sets option trace itself"));
 
-    // The library does not get into this program.
     let program = folder.compile("static", &["-static"], "int main(void) { return 3; }");
     let output = record(&file, &[text(&program)]);
     assert_eq!(output.status.code(), Some(3));
@@ -276,7 +274,6 @@ fn lines_of_text_are_replayed() {
         assert_eq!((output.status.code(), stderr(&output)), (Some(2), line));
     }
 
-    // The compressed file gives the same.
     let gzip = done(std::process::Command::new("gzip").args(["-k", text(&file)]));
     assert!(gzip.status.success());
     let again = replayed(&folder.path("lines.txt.gz"), &["--only", "heapwright"]);

@@ -435,7 +435,6 @@ fn json_has_it_all() {
     assert_eq!(error["suppression"], json!("double-free:outer@prog <- main@prog"));
     let here = &error["here"];
     assert_eq!(here["thread_name"], json!("worker"));
-    // Equal frames are one stack.
     assert_eq!((&here["stack"], &error["freed"]["stack"]), (&json!(1), &json!(1)));
     assert_eq!(error["allocated"]["stack"], json!(0));
     assert_eq!(object["stacks"][1], json!({"cut": false, "frames": [0, 1]}));
@@ -781,7 +780,6 @@ fn a_record_without_findings_is_a_success() {
         "{}",
         stdout(&output)
     );
-    // This process was killed before it had a finding.
     let record = folder.file("record", bytes(&[]));
     assert_eq!(report(&[], &record).status.code(), Some(0));
 }

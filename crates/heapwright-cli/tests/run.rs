@@ -383,7 +383,6 @@ fn every_long_command_ends_when_it_is_asked_to() {
             }
             match signal {
                 Some(signal) => send(child.id(), signal),
-                // The terminal goes away.
                 None => drop((lines, keys)),
             }
             let status = ended(&mut child, &what);
@@ -649,7 +648,6 @@ fn hardened_ends_a_program_at_its_misuse_or_reports_it() {
             assert!(!stderr(&silenced).contains(line), "{}", stderr(&silenced));
         }
     }
-    // Without the option nothing is reported.
     let output = done(&mut run(&[], &[text(&overflow)]));
     assert_eq!((output.status.code(), stderr(&output)), (Some(7), String::new()));
 }

@@ -115,7 +115,6 @@ fn a_time_line_that_a_program_left_is_drawn_afterwards() {
     let drawn = done(heapwright().args(["heap", "--timeline"]).arg(left));
     assert_eq!((drawn.status.code(), &*stderr(&drawn)), (Some(0), ""));
     assert!(count(&events(&stdout(&drawn)), "X", " pause") > 0);
-    // The drawing goes to a file. Of a cut record the readable part is drawn, and a note says so.
     let bytes = std::fs::read(left).expect("is read");
     let cut = folder.file("cut.7", &bytes[..bytes.len() - 9]);
     let file = folder.path("cut.json");

@@ -266,7 +266,6 @@ fn a_running_process_is_profiled() {
         assert_eq!(output.status.code(), Some(0), "{cache}: {}", stderr(&output));
         let text = stdout(&output);
         assert!(text.contains("heap profile of ") && text.contains("in kept"), "{cache}: {text}");
-        // Sampling ended with the command.
         soon("off", || {
             let json = stdout(&done(&mut holder.command(&["top", "--json", &holder.pid()])));
             if number(&json, "sampling_bytes") == 0 { Ok(()) } else { Err(json) }
@@ -641,7 +640,6 @@ fn one_that_samples_already_goes_on() {
     assert!(stderr(&output).contains("samples already"), "{}", stderr(&output));
     let json = stdout(&done(&mut holder.command(&["top", "--json", &holder.pid()])));
     assert_eq!(number(&json, "sampling_bytes"), 64 << 10, "{json}");
-    // Its profile is a part of the explanation.
     let why = stdout(&done(&mut holder.command(&["explain", &holder.pid()])));
     for part in
         ["\npartial slabs: ", "\nsampled for ", "\nlive blocks of the profile: ", "   kept  "]

@@ -115,7 +115,6 @@ fn the_byte_of_the_block_of_the_site_is_named_in_each_format() {
          it exits with code 0 or exits with code 8"
     );
     assert!(error["allocated"]["stack"].as_u64().is_some_and(|stack| stack != 0));
-    // Only the record of the last run is kept.
     assert_eq!(fs::read_dir(&kept).expect("is there").count(), 1);
     for (format, words) in [
         ("text", "    #0 "),

@@ -257,7 +257,6 @@ fn it_is_installed_under_valgrinds_name() {
     let bin = folder.path("a folder");
     let install = || done(valgrind(&folder).arg("--install").arg(&bin));
     assert_eq!(install().status.code(), Some(0));
-    // A second installation replaces the first, as an update would.
     assert_eq!(install().status.code(), Some(0));
     let output = done(
         Command::new(bin.join("valgrind"))

@@ -253,8 +253,7 @@ fn newest(files: &[PathBuf], stem: &str) -> Option<PathBuf> {
     };
     let mut fitting: Vec<(Vec<u64>, &PathBuf)> =
         files.iter().filter_map(|path| Some((version(path)?, path))).collect();
-    // The sort is stable: of two libraries with one version, that in the earlier folder stays
-    // first.
+    // The sort is stable: of equal versions, the one in the earlier folder stays first.
     fitting.sort_by(|a, b| b.0.cmp(&a.0));
     fitting.into_iter().find_map(|(_, path)| preload::checked(path).ok())
 }

@@ -3,8 +3,8 @@
 //! A comparison of two allocators always uses their own pairs of runs, round by round. Ratios of
 //! ratios to the baseline would add the baseline's noise.
 //!
-//! Groups, for means: the built-in workloads, the programs of the suite, both, and workloads with
-//! at least 32 MiB live. Only the last group also compares the memory above an empty program's:
+//! Groups, for means: the built-in workloads, the programs of the suite, all, and workloads with at
+//! least 32 MiB live. Only the last group also compares the memory above an empty program's:
 //! with few live bytes it hardly depends on the allocator. The empty workload is in no group.
 
 use super::results::{Comparison, Entry, Kind, Measure, Outcome, Program, Results, Run, Summary};
@@ -229,8 +229,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// Three allocators: glibc, heapwright at half its time, and a peer like glibc that fails on
-    /// "odd".
+    /// Makes results of three allocators: glibc, heapwright at half its time, and a peer like glibc
+    /// that fails on "odd".
     pub(crate) fn example(programs: &[(&str, Kind)]) -> Results {
         let names = ["glibc", "heapwright", "peer"];
         let allocator = |name: &str| Allocator {

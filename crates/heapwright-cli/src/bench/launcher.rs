@@ -384,7 +384,6 @@ mod tests {
 
     #[test]
     fn a_peak_is_the_programs_own() {
-        // The test's own process becomes large: the program must not inherit its peak.
         let large = vec![1_u8; 128 << 20];
         let peak = ran("true", LONG).cost.peak_rss_bytes;
         assert!(large.contains(&1));

@@ -20,7 +20,7 @@
 //! - An allocator is a shared library under `LD_PRELOAD`, as a probe checks first.
 //! - A static launcher of some tens of KiB starts every program: a big parent's peak survives exec.
 //! - Before each run, as much memory as it may need is touched. A host hands out the memory of its
-//! virtual machines at the first touch.
+//!   virtual machines at the first touch.
 //! - Each round runs each program once under every allocator. The order rotates by one.
 //! - First runs are not counted. They show whether the program works and prints the same output.
 //! - Ratios are formed round by round, with an interval. An interval that contains 1 is a tie.

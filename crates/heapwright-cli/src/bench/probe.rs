@@ -169,7 +169,7 @@ mod tests {
     fn this_process_allocates_from_the_c_library() {
         let text = answer();
         let mut lines = text.lines();
-        // Or from a preloaded library that checks the tests.
+        // Tests may run under a preloaded library that checks them.
         let preloaded = std::env::var("LD_PRELOAD").unwrap_or_default();
         let is_known = |file: &str| file.contains("libc") || preloaded.contains(file);
         assert!(lines.next().is_some_and(is_known), "{text}");

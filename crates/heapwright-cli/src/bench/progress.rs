@@ -1,8 +1,8 @@
 //! The current run and the remaining time, on stderr, for people.
 //!
-//! On a terminal the progress is a bar, elsewhere, on request, a line for each round. A race of a
-//! minute or more announces its length first. The main thread draws at most four times a second, so
-//! the timed program does not measurably slow down.
+//! On a terminal the progress is a bar. Elsewhere, on request, it is a line for each round. A race
+//! of a minute or more announces its length first. The main thread draws at most four times a
+//! second, so the timed program does not measurably slow down.
 
 use crate::output;
 use indicatif::ProgressBar;

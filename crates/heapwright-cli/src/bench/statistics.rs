@@ -58,7 +58,7 @@ impl Estimate {
     }
 }
 
-/// Of an even count, the mean of the two middle numbers.
+/// Returns the median: of an even count, the mean of the two middle numbers.
 pub(crate) fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
@@ -73,7 +73,6 @@ pub(crate) fn quantile(values: &[f64], share: f64) -> Option<f64> {
 fn quantile_of_sorted(sorted: &[f64], share: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
     let place = share.clamp(0.0, 1.0) * last as f64;
-    // Both indices are at most `last`.
     let (below, above) = (place.floor() as usize, place.ceil() as usize);
     let (low, high) = (*sorted.get(below)?, *sorted.get(above)?);
     Some(low + (high - low) * place.fract())

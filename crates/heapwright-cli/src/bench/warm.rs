@@ -9,8 +9,7 @@
 //! them back (free page reporting, balloons) or has never given them. The first touch of such a
 //! page costs ten times a page fault, and the previous run decides how many of them a run meets.
 //! So, immediately before each run, this module touches as much memory as the run may need, and
-//! frees it. The kernel hands out the last freed pages first. On a physical machine it changes
-//! little.
+//! frees it. The kernel hands out the last freed pages first.
 //!
 //! Only free memory is touched, so the files that runs read stay in the page cache. A child process
 //! does it: if a container has less memory than it seems, the kernel ends this child first.

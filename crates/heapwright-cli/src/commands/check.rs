@@ -157,7 +157,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         bail!("{name} cannot be checked: {reason} (--anyway runs it to check its child processes)");
     }
     let library = preload::for_check(args.program.library.given().as_deref())?;
-    // The file is opened before the program runs, so that a bad FILE does not cost a run.
     let file = args.output_args.file()?;
     let how = how(args, &inspected);
     report::check(&how).map_err(|error| is_wrong(&error))?;
@@ -355,7 +354,6 @@ fn write(args: &Args, report: &Report, file: Option<fs::File>) -> io::Result<()>
     let mut stderr = io::stderr().lock();
     let look = Look::of(&stderr);
     if output_args.is_text() {
-        // An empty line separates the program's output from the report.
         stderr.write_all(b"\n")?;
     }
     output_args.write(report, &mut stderr, look)

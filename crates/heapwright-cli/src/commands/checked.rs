@@ -294,7 +294,6 @@ pub(super) fn checked(
 ) -> anyhow::Result<Result<Checked, Exit>> {
     let library = preload::for_check(preload::named().as_deref())?;
     let folder = Folder::for_records()?;
-    // The user's options in HEAPWRIGHT come first.
     let inherited = std::env::var_os("HEAPWRIGHT");
     let mut options = Options::inherited_over(FRAMES, inherited.as_deref());
     options.add("mode=debug,quiet=yes")?;

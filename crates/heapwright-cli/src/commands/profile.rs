@@ -183,7 +183,6 @@ fn start(args: &Args) -> anyhow::Result<Exit> {
     let how = &args.how;
     let format = how.format()?;
     let library = preload::library(args.program.library.given().as_deref())?;
-    // Opened before the program runs, so that a bad FILE does not cost a run.
     let file = how.output.as_deref().map(super::open).transpose()?;
     let folder = Folder::new()?;
     let mut options = Options::inherited(std::env::var_os("HEAPWRIGHT").as_deref());
@@ -223,7 +222,6 @@ fn start(args: &Args) -> anyhow::Result<Exit> {
             let stderr = io::stderr();
             let look = Look::of(&stderr);
             let mut out = BufWriter::new(stderr.lock());
-            // An empty line separates the program's output from the profile.
             let gap = if format == Format::Text { "\n" } else { "" };
             let _ = out.write_all(gap.as_bytes());
             output::render(&made.report, format, &mut out, look).and_then(|()| out.flush())

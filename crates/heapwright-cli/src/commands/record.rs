@@ -59,7 +59,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         options.add(option)?;
     }
     preload::refuse_bad(&library, &options, &args.program.options, "--option ")?;
-    // The file is opened before the program runs, so that a bad FILE does not cost a run.
     let is_default = args.output == Path::new(DEFAULT);
     let file = if is_default { open_own(&args.output)? } else { open(&args.output)? };
     let folder = Folder::new()?;

@@ -173,7 +173,6 @@ fn report(args: &Args, library: &Path, mut options: Options) -> anyhow::Result<E
         let why = "--timeline sets option timeline itself; leave one of them out";
         return Err(wrong(why.to_owned()));
     }
-    // Opened before the program runs, so that a bad FILE does not cost a run.
     let file = args.output_args.file()?;
     let drawing = args.timeline.as_deref().map(super::open).transpose()?;
     let folder = Folder::new()?;
@@ -235,7 +234,6 @@ fn write(run: &Run, format: Plain, file: Option<File>) -> anyhow::Result<()> {
     }
     let mut stderr = io::stderr().lock();
     let text = document.rendered(format, Look::of(&stderr))?;
-    // An empty line separates the program's output from the report.
     let gap = if format == Plain::Text { "\n" } else { "" };
     Ok(stderr.write_all(format!("{gap}{text}").as_bytes())?)
 }

@@ -1,6 +1,5 @@
 //! Dominators: object A *dominates* object B if every path from a root to B goes through A. Object
-//! A *retains* its own bytes and those of all objects that it dominates: without A they would be
-//! freed.
+//! A *retains* its own bytes and those of all objects that it dominates: without A they are freed.
 //!
 //! Lengauer and Tarjan's algorithm in its simple form, with loops in place of recursion: O(m log n)
 //! for every graph. Nodes are numbered in the order of a depth-first walk from the root of roots,
@@ -80,7 +79,6 @@ impl Dominators {
                 at = child[at as usize];
                 continue;
             }
-            // Climbs to the next node with a sibling.
             while at != 0 {
                 above[group(self.object[at as usize]) as usize] -= 1;
                 if next[at as usize] != NONE {
@@ -291,7 +289,6 @@ mod tests {
     fn small_graphs_are_right() {
         check(&graph(&[], &[], &[]));
         check(&graph(&[5], &[(0, 0)], &[0, 0]));
-        // A diamond, a loop, and an object that nothing refers to.
         check(&graph(
             &[1, 2, 4, 8, 16, 32],
             &[(0, 1), (0, 2), (1, 3), (2, 3), (3, 4), (4, 3), (5, 4), (5, 5)],

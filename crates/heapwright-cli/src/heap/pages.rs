@@ -66,11 +66,9 @@ mod tests {
 
     #[test]
     fn parts_are_as_full_as_their_slots() {
-        // Slots of 2 KiB: two to a part.
         let parts = row(2048, 32, &[0b0000_0111, 0, 0, 0x80]).parts;
         assert_eq!(parts[..3], [255, 128, 0]);
         assert_eq!(parts[15], 128);
-        // A slot of 10,000 bytes lies in three parts.
         let one = row(10_000, 6, &[1]);
         assert_eq!(
             (one.parts[..4].to_vec(), one.taken_bytes(), one.tail()),

@@ -1,5 +1,5 @@
-//! The shortest path from a root to each object, breadth first. Of equally near roots, the first
-//! wins.
+//! The shortest path from a root to each object, breadth first. Of equally near roots, the
+//! first in the dump wins.
 
 use super::graph::{Graph, NONE};
 

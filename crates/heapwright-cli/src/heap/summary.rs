@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 
 /// The most objects reported of a path: one half from its start, the other from its end.
 const STEPS: usize = 16;
-/// The same, for a path that the user asked for.
+/// The same limit for a path that the user asked for.
 const STEPS_ASKED: usize = 1000;
 
 #[derive(Clone, Debug, Default)]

@@ -75,9 +75,9 @@ pub(super) enum RustAllocator {
 }
 
 /// The symbols seen so far to which Rust compiles allocation.
-/// Four functions `__rust_*` lead to the program's allocator: the default's `__rdl_*` if the
-/// program chose none. Optimisation of the whole program removes some of them; then the symbols
-/// decide nothing.
+///
+/// Four functions `__rust_*` call the program's allocator, or the default's `__rdl_*` if it chose
+/// none. Optimisation of the whole program may remove some. Then the symbols decide nothing.
 #[derive(Default)]
 struct RustSymbols {
     entries: [bool; 4],
@@ -407,7 +407,7 @@ mod tests {
         let path = folder.path().join("cut");
         let whole = std::fs::read("/bin/true").or_else(|_| std::fs::read("/usr/bin/true"));
         let whole = whole.expect("there is a true");
-        // Every cut and every wrong byte of the header.
+        // Every cut and every wrong byte of the header gives facts or an error, never a panic.
         for length in (4..whole.len()).step_by(97) {
             std::fs::write(&path, &whole[..length]).expect("written");
             let _ = Facts::read(&path);

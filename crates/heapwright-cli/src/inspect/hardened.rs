@@ -164,7 +164,7 @@ mod tests {
              (MADV_GUARD_INSTALL); settings that are read-only and sealed (mseal); random choices by getrandom; each \
              of its tables at a random place"
         );
-        // Guards take no mappings here.
+        // A low limit of mappings does not matter if guards take none.
         assert_eq!(words(&Machine { mappings: Some(1000), ..ALL }), words(&ALL));
     }
 

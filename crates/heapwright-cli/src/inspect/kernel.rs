@@ -48,7 +48,6 @@ mod tests {
         assert!(is_off("always [inherit] madvise never\n", of_all));
         assert!(!is_off("always [inherit] madvise never\n", "[always] madvise never\n"));
         assert!(!is_off("[always] inherit madvise never\n", of_all));
-        // An unknown format gives no remark.
         assert!(!is_off("always never\n", of_all));
         assert!(!is_off("", ""));
     }

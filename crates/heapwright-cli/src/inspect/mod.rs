@@ -44,7 +44,7 @@ pub(crate) enum Verdict {
 /// A fact about a program that the user should know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
-    /// `Yes` for a remark.
+    /// The effect on the verdict; `Yes` for a remark.
     pub(crate) verdict: Verdict,
     /// A stable name, for machines.
     pub(crate) code: &'static str,

@@ -19,8 +19,8 @@ pub(super) struct Resident {
 /// The most time for queries about one process.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// Returns `None` if the process shows no addresses, the kernel refuses, or the answer takes too
-/// long. A process may report wrong addresses.
+/// Returns resident bytes; `None` if the process shows no addresses, the kernel refuses, or the
+/// answer takes too long. A process may report wrong addresses.
 pub(super) fn resident(pid: u32, facts: &Facts, maps: &Maps) -> Option<Resident> {
     if facts.window_at == 0 {
         return None;

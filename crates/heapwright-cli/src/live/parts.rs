@@ -171,7 +171,6 @@ mod tests {
             assert_eq!(parts.sum(), rss + parts.gone);
             (parts.live, parts.partial, parts.not_ours, parts.unattributed, parts.gone)
         };
-        // After a burst, at rest, after many frees, and without the kernel's figure.
         assert_eq!(of(9000, Some(8000)), (1000, 50, 993, 6950, 0));
         assert_eq!(of(2000, Some(850)), (800, 50, 1143, 0, 0));
         assert_eq!(of(2000, Some(100)), (700, 50, 1893, 0, 650));

@@ -35,8 +35,8 @@ impl Attached {
         let (id, size) = (i32::try_from(number(1)?).ok()?, number(3)?);
         let mode = u32::from_str_radix(fields.get(2)?, 8).ok()?;
         let (owner, maker) = (number(7)?, number(9)?);
-        // Only its user may attach it, and others no longer find it (`SHM_DEST`). Its maker has not
-        // given it to another user.
+        // Only its user may attach the segment, and others no longer find it (`SHM_DEST`). Its
+        // maker has not given the segment to another user.
         let is_private = mode == 0o1600 && owner == maker;
         let may_look = user == 0 || maker == u64::from(user);
         if !(size == BYTES as u64 && is_private && may_look) {

@@ -1,5 +1,4 @@
-//! A race: a headline, means as a plot and in tables, the figures of each program, and the way to
-//! repeat it.
+//! A race: a headline, means as a plot and in tables, and the figures of each program.
 //!
 //! ```text
 //! allocator      time    +-  ratio to glibc          CPU   peak RSS  ratio     faults

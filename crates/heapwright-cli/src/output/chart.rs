@@ -26,8 +26,8 @@ pub(super) struct Chart {
     x_marks: Vec<Mark>,
     y_marks: Vec<Mark>,
     checks: Vec<CheckMark>,
-    /// `ns,bytes,blocks` of each point, or `ns,bytes,resident bytes`, for figures under the
-    /// pointer.
+    /// `ns,bytes,blocks` of each point, or in a heap profile `ns,bytes,resident bytes`, for figures
+    /// under the pointer.
     points: String,
     is_profile: bool,
     ns: u64,

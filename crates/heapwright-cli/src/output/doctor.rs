@@ -185,7 +185,6 @@ mod tests {
             example(&[], None),
             example(&[yes, no], None),
             example(&odd, None),
-            // A trial with a result overrules the files.
             example(&odd, loaded(1234)),
             example(&[], loaded(0)),
             example(&odd, loaded(0)),

@@ -1,8 +1,7 @@
 //! The abilities of the reader's terminal: colour, and bars finer than a letter.
 //!
 //! Colour appears only on a terminal, and never with NO_COLOR (no-color.org) or TERM=dumb. Block
-//! characters appear only in a locale with UTF-8; also in files, whose reader most likely has it,
-//! too.
+//! characters appear only in a locale with UTF-8, also in files: their reader most likely has it.
 
 use std::ffi::OsStr;
 use std::io::IsTerminal;

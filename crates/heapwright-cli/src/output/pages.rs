@@ -7,8 +7,8 @@
 //! marks     an outline: an object is pinned; a corner: objects were moved into the page
 //! ```
 //!
-//! Equally full parts of equally old pages form one SVG path: a gigabyte takes a megabyte. There
-//! are no scripts: a few thousand pages have a tip that describes them.
+//! Equally full parts of equally old pages form one SVG path: the picture of a gigabyte takes a
+//! megabyte. There are no scripts: a few thousand pages have a tip that describes them.
 
 use super::document::Part;
 use super::units;

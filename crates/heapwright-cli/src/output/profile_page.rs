@@ -427,7 +427,6 @@ mod tests {
         let html = page(&report);
         assert!(html.contains("83.0 MiB live, 158.0 MiB at the peak<"));
         assert!(html.contains("shop server (7)") && html.contains("shop server (4242)"));
-        // Processes with small peaks have no time line.
         let charts = |report: &Report| page(report).matches("<figure").count();
         assert_eq!(charts(&report), 2);
         let profile = report.processes[1].checks[0].profile.as_mut().expect("is one");

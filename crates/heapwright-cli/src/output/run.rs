@@ -173,7 +173,6 @@ fn sizes(stats: &Stats) -> Vec<Part> {
     if most == 0 {
         return Vec::new();
     }
-    // The longest bar has the whole width.
     let row = |(name, count)| Bar {
         share: units::share(count, most),
         ..Bar::of(name, units::count(count), count, all)

@@ -156,7 +156,6 @@ pub(super) fn picture(results: &Results) -> Option<Part> {
         })
         .collect();
     spread_labels(&mut dots);
-    // The last dot is drawn on top.
     dots.sort_by_key(|dot| dot.class == "ours");
     let (x_marks, y_marks) = (x.marks(30.0), y.marks(20.0));
     Some(Part::Drawing(Scatter { x_marks, y_marks, dots }.to_string()))
@@ -183,8 +182,8 @@ fn spread_labels(dots: &mut [ScatterDot]) {
     }
 }
 
-/// Shortens a name; the title has it in full. Option sets differ at their ends, and are cut in
-/// front.
+/// Shortens a name; the title has it in full. Option sets differ at their ends, and are cut
+/// at the front.
 fn shortened(name: &str) -> String {
     const LONGEST: usize = 16;
     let options = name.strip_prefix(OPTION_SET);

@@ -219,7 +219,6 @@ mod tests {
             event(span::TRACE, true, 2000),
             event(span::SWEEP, false, 2000),
             Event { object: 16, bytes: 9, ..event(span::LARGE, true, 3000) },
-            // Its begin is missing.
             Event { heap: 7, ..event(span::COLLECTION, true, 3500) },
         ]);
         let kinds: Vec<_> = all.iter().map(|of| of["ph"].as_str().unwrap()).collect();

@@ -115,8 +115,7 @@ pub(super) fn date_of(ns: u64) -> String {
 
 /// Returns the year, month and day of a number of days since 1970.
 ///
-/// Years count from March, so the leap day is the last of its year, and any five months have 153
-/// days.
+/// Years count from March, so the leap day is the last. Any five months have 153 days.
 fn date(days: u64) -> (u64, u64, u64) {
     const FROM_MARCH_0: u64 = 719_468;
     const ERA: u64 = 146_097;

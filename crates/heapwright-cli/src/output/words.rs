@@ -52,8 +52,8 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns the stack of the error itself or, if it was found later, of the block's free or
-/// allocation.
+/// Returns the stack of the code at fault: the error's own or, if the error was found later, that
+/// of the block's free or allocation.
 pub(crate) fn fault_stack(error: &Error) -> StackId {
     let found_later = error.finding.is_found_later()
         && error.moments.iter().any(|happened| happened.role == Role::Here);

@@ -162,8 +162,8 @@ impl Place {
     }
 }
 
-/// Refuses a folder in which a user other than root and ours can rename something. No such user can
-/// rename the folder itself.
+/// Refuses a folder in which a user other than root and ours can rename something. The caller knows
+/// that no such user can rename the folder itself.
 fn only_we_may_change(folder: &Path, uid: u32) -> anyhow::Result<()> {
     let shown = folder.display();
     let meta = fs::symlink_metadata(folder).with_context(|| format!("{shown}"))?;
@@ -185,8 +185,8 @@ fn nobody() -> Option<u32> {
     number.trim().parse().ok().filter(|_| !is_whole)
 }
 
-/// Makes or checks a folder of ours that all users may read. No other user can rename anything in
-/// its parent.
+/// Makes or checks a folder of ours that all users may read. The caller knows that no other user
+/// can rename anything in its parent.
 fn make_ours(folder: &Path, uid: u32) -> anyhow::Result<()> {
     let shown = folder.display();
     match DirBuilder::new().mode(MODE).create(folder) {

@@ -206,7 +206,6 @@ mod tests {
         assert_eq!(fs::read(record(1)).expect("read"), b"file+next+last");
         let made = [&HEADER[..], b"+again+next+last"].concat();
         assert_eq!(fs::read(record(2)).expect("read"), made);
-        // The spill is empty now, and the folder may be gone.
         assert!(shared.take().expect("read").is_empty());
         put(&shared, 3, Kind::Next, b"x");
         fs::remove_dir_all(folder.path()).expect("removed");

@@ -4,7 +4,7 @@
 //!
 //! - [`replace`]: this process becomes the program.
 //! - [`watch`]: the program is a child, and its parent reports on it. The parent passes signals on
-//! ([`signals`]), and [`Exit`] ends it in the child's own way.
+//!   ([`signals`]), and [`Exit`] ends it in the child's own way.
 //!
 //! The child stays in our process group: a group of its own would have to become the terminal's
 //! foreground group, which breaks `heapwright run --stats -- program | less`. `bench` starts its

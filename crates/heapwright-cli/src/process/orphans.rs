@@ -48,8 +48,8 @@ impl Orphans {
         }
     }
 
-    /// Reaps the children that have ended. Returns all descendants that have not. A process without
-    /// children has no descendants.
+    /// Reaps the children that have ended. Returns all descendants that have not. Without children
+    /// the search is skipped.
     pub(crate) fn reap(&mut self) -> Vec<Running> {
         loop {
             match wait_without_reaping(libc::P_ALL, 0, libc::WNOHANG) {

@@ -11,9 +11,8 @@
 //! - The player calls the allocator under test only for the story's operations.
 //! - Each recorded thread is a real one, with the recorded beginning and end.
 //! - If one thread allocates a block and another frees it, the second waits for the block.
-//! - Threads drift apart by a bounded number of operations, so about as much memory is live at a
-//! time
-//! as in the story.
+//! - Threads drift apart by a bounded number of operations, so about as much memory is live as
+//!   in the story.
 //! - Blocks are touched, and the written bytes are checked.
 
 mod plan;

@@ -12,7 +12,7 @@
 //!
 //! - a *slot* if one thread does both operations: memory of that thread, used again;
 //! - a *mail* if another thread does the second, and waits for it. Each is used once: a block that
-//! moves to and fro has a mail for each move.
+//!   moves to and fro has a mail for each move.
 //!
 //! **Order.** A thread's own operations are in order; a mail orders two threads. *Windows*, each a
 //! fixed number of operations of the story, order the rest. No thread enters a window before all
@@ -370,7 +370,6 @@ mod tests {
             calls in prop::collection::vec((0..4_u32, 0..20_u32, any::<bool>()), 1..300),
             chance: u64, size in 1..20_usize,
         ) {
-            // Live blocks are freed or resized, others are allocated.
             let mut live = std::collections::HashMap::new();
             let mut blocks = 0;
             let mut names = Vec::new();

@@ -64,7 +64,6 @@ impl Rounds<'_> {
         let count = parts.len();
         let mut peak = 0;
         let mut fastest: Option<Duration> = None;
-        // Round 0 is not counted.
         for round in 0..=self.rounds {
             let left = fastest.map(|time| time * ((self.rounds + 1 - round) * count) as u32);
             let title = format!("round {round} of {}", self.rounds);

@@ -69,8 +69,7 @@ impl<'r> Explained<'r> {
         self.sites(Figure::Live, |site| site.youngest_ns < self.check.ns / 2)
     }
 
-    /// Returns stacks that free most bytes immediately, but have blocks older than half of the
-    /// time.
+    /// Returns stacks that free most bytes at once, but have blocks older than half of the time.
     pub(crate) fn mixed(&self) -> Vec<&'r Sampled> {
         self.sites(Figure::Live, |site| {
             let is_short_lived =

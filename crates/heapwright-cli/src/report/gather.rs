@@ -331,7 +331,6 @@ impl Image {
             Entry::End(end) => {
                 self.process(all).model.end = Some(*end);
             }
-            // Other entries are for readers of the file itself, or for the next run.
             _ => {}
         }
     }

@@ -8,7 +8,7 @@
 //!
 //! Every block counts once: blocks lost *with* a block form a group of their own (indirectly lost).
 //! Small groups that a check left out have no stack, and are left out here too. Errors are not
-//! held.
+//! included.
 
 use super::model::{Amount, Check, Figure, Process, Report, StackId};
 use heapwright_record::debug::Reach;

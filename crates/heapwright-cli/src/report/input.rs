@@ -167,8 +167,7 @@ pub(super) struct Fetch {
 }
 
 impl Fetch {
-    /// Returns the stack's return addresses, and whether it was cut. `None` if the file has
-    /// changed.
+    /// Returns the return addresses, and whether the stack was cut. `None` if the file has changed.
     pub(super) fn stack(
         &mut self,
         records: &[PathBuf],

@@ -1,7 +1,7 @@
 //! Lines of source around a place in code: the line, and one on each side.
 //!
-//! A file is used only if it is readable and not younger than the program. It is read once, unless
-//! it is large.
+//! A file is used only if it is readable and not younger than the program. Each file is
+//! read once; large files are not read.
 
 use crate::output::printable;
 use crate::symbols::Rights;
@@ -32,7 +32,7 @@ struct File {
 }
 
 impl Sources {
-    /// The lines are around `line`, for code of a program last changed at `built`. Returns whether
+    /// Adds the lines around `line`, for code of a program last changed at `built`. Returns whether
     /// there are any.
     pub(super) fn add(
         &mut self,

@@ -55,7 +55,7 @@ const CALLS: usize = 4;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Line<'a> {
     pub(super) name: &'a str,
-    /// The name in the file's symbols.
+    /// The function's linker name.
     pub(super) symbol: &'a str,
     pub(super) source: &'a str,
     pub(super) line: Option<u32>,
@@ -375,7 +375,6 @@ fn block(body: &[(&str, u32)], begin: u32) -> Result<Named, (u32, String)> {
         _ => return Err((*at, format!("there is nothing of the type '{what}'"))),
     };
     let rest = match rest {
-        // The line of the parameter, under any name: `write(buf)`.
         [(extra, _), rest @ ..] if has_extra(what) && !is_location(extra) => rest,
         _ if has_extra(what) => {
             return Err((*at, format!("'{kind}' wants a line of what it is about, as write(buf)")));

@@ -94,7 +94,6 @@ proptest! {
             wanted: Wanted { details, suppressions: model::Ready::Block, most: 3, ..Wanted::default() },
             ..Options::default()
         };
-        // With the same record twice, the numbers are added.
         let made = make(&[record.clone(), record], &options).expect("is a record");
         let report = &made.report;
         let stacks = report.stacks.stacks.len() as u32;

@@ -78,8 +78,8 @@ pub(crate) fn run(settings: Settings) -> anyhow::Result<Exit> {
     }
 }
 
-/// Returns the signal with which to end: the terminal has gone, or a signal came and the screen
-/// goes on.
+/// Waits for the screen's end. Returns the signal with which to end if the terminal has gone, or if
+/// a signal came and the screen has not ended.
 fn wait(ended: &io::PipeReader) -> Option<i32> {
     let place = |fd| libc::pollfd { fd, events: 0, revents: 0 };
     // Keys come from standard input or, failing that, from the output's terminal.
@@ -139,7 +139,6 @@ fn watch(
         }
         let now = Instant::now();
         if now >= next {
-            // New processes may have started.
             state.history.add(look(&Statuses::open()), now);
             let shown = state.process.and_then(|pid| state.history.get(pid));
             state.sites.look(shown, interval);

@@ -228,7 +228,6 @@ mod tests {
                     }
                     6 => builder.realloc_ends(thread, name, size),
                     7 => builder.thread_ends(thread),
-                    // Some time passes before an operation.
                     _ => builder
                         .other(thread, What::Time(3))
                         .and_then(|()| builder.made(thread, name, size, Ask::Malloc)),

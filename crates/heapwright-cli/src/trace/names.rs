@@ -1,7 +1,8 @@
 //! Translates a trace's names into numbers.
 //!
-//! A trace names a block by a name that no other *live* block has, usually its address; so, too,
-//! threads. This module numbers blocks and threads in the order of their first events:
+//! A trace names a block by a name that no other *live* block has, usually its address. Threads
+//! are named in the same way. This module numbers blocks and threads in the order of their first
+//! events:
 //!
 //! ```text
 //! live blocks   name -> number            malloc puts, free takes

@@ -42,7 +42,6 @@ pub(super) fn story(bytes: &[u8]) -> Result<Story, Wrong> {
         }
         if let Err(why) = apply(&mut builder, line) {
             if lines.peek().is_none() {
-                // The last line has no end.
                 whole = false;
                 break;
             }

@@ -82,7 +82,6 @@ mod unit {
         let (alone, runs) = found(64, &|some| some.contains(&3) && some.contains(&60));
         assert!(alone.is_empty(), "{alone:?}");
         assert!(runs <= 14, "{runs}");
-        // All items have the effect.
         assert_eq!(found(8, &|_| true).0, [0, 1, 2, 3, 4, 5, 6, 7]);
     }
 }

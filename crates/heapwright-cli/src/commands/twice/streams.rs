@@ -1,5 +1,4 @@
-//! The input and output of a program's runs. Each run reads the same input, and its output goes to
-//! files.
+//! The input and output of a program's runs. Each run reads the same input.
 //!
 //! ```text
 //! stdin     a file or device: opened again, at the same offset     a pipe: copied first

@@ -69,7 +69,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     {
         bail!("{} cannot be checked: {reason}", name.display());
     }
-    // Opened before the program runs, so that a bad FILE does not cost a run.
     let target = Target::open(&asked.to)?;
     let _messages = asked.messages.as_ref().map(Target::open).transpose()?;
     for line in &asked.not_done {
@@ -145,8 +144,8 @@ fn style(asked: &Asked, words: &[OsString]) -> Style {
     }
 }
 
-/// One report for each process, the started one's first, or a single report if all go into one XML
-/// document. The list is never empty.
+/// Returns one report for each process, the started one's first, or a single report if all go into
+/// one XML document. The list is never empty.
 fn reports(
     folder: &Path,
     started: u32,

@@ -526,7 +526,6 @@ mod tests {
 
     #[test]
     fn what_build_systems_say_is_understood() {
-        // The options of CTest, ruby_memcheck and Qt Creator.
         let ctest = asked(&[
             "-q",
             "--tool=memcheck",

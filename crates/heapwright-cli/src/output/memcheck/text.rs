@@ -11,7 +11,7 @@
 //!
 //! The sums are over all processes. The record does not count all allocated bytes, so the text
 //! gives the peak of live bytes, and says so. Quiet text has only findings: scripts take every line
-//! for one.
+//! for a finding.
 
 use super::{Entry, INTERPOSER, Paths, Style, errors, grouped, leaks, shown};
 use crate::output::sentences;

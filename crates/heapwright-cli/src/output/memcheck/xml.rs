@@ -9,8 +9,7 @@
 //! ```
 //!
 //! There is one document for a report, with the first process's pid. It is written after the end of
-//! the process, so both statuses come together. A stack without frames gets one with address 0:
-//! readers expect one.
+//! the process, so both statuses come together. A stack without frames gets one with address 0.
 
 use super::{Entry, INTERPOSER, Style, UNNAMED, errors, leaks, shown};
 use crate::output::xml::escaped;

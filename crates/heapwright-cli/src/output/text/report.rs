@@ -1,5 +1,5 @@
-//! A report in the form of the library's own messages on stderr, after AddressSanitizer's and
-//! valgrind's.
+//! A report in the form of the library's own messages on stderr, which resemble AddressSanitizer's
+//! and valgrind's.
 //!
 //! ```text
 //! ==4242==ERROR: heapwright: double-free: free of a 40-byte block that was freed before
