@@ -1,14 +1,14 @@
 //! Builds the preload libraries and the launcher, and puts them inside the command.
 //!
 //! `cargo install` installs one program and nothing else, so the command must contain the other
-//! parts. This script builds `heapwright-malloc`, `heapwright-check` and `heapwright-launcher`.
-//! Each build has a Cargo of its own, because one Cargo for all would unite their features.
+//! parts. This script builds `heapwright-malloc`, `heapwright-check` and `heapwright-launcher`,
+//! each with a Cargo of its own: one Cargo for all would unite their features.
 //! `src/preload/embedded.rs` includes the results.
 //!
 //! The sources of these parts are in `library/`, so that a registry's package of the command has
-//! them. In the repository `library/` has links to the sources; Cargo follows links when it makes a
-//! package. A manifest there is called `manifest.toml`, because Cargo leaves each folder with a
-//! `Cargo.toml` out of a package. Under `OUT_DIR` the sources become two workspaces:
+//! them. In the repository `library/` has links to the sources, which Cargo follows. A manifest
+//! there is called `manifest.toml`, because Cargo leaves each folder with a `Cargo.toml` out of a
+//! package. Under `OUT_DIR` the sources become two workspaces:
 //!
 //! ```text
 //! sources/Cargo.toml                     the repository's, from which the manifests inherit
@@ -19,10 +19,10 @@
 //! nested/                                the target folder
 //! ```
 //!
-//! There are two workspaces, because Cargo resolves all dependencies that a member names, also
-//! those of tests and optional ones. A bare machine does not have these. So the crates that the
-//! parts need are no members. Of other projects' crates the libraries need `libc` and `gimli`. This
-//! package's manifest names both, so Cargo has downloaded them.
+//! Cargo resolves all dependencies that a member names, also those of tests and optional ones,
+//! which a bare machine does not have. So only the parts are members. Of other projects' crates the
+//! libraries need `libc` and `gimli`. This package's manifest names both, so Cargo has downloaded
+//! them.
 //!
 //! `HEAPWRIGHT_EMBED_LIBRARY`, `HEAPWRIGHT_EMBED_CHECK_LIBRARY` and `HEAPWRIGHT_EMBED_LAUNCHER`
 //! name parts that a packager has built. If all are set, this script builds nothing.
@@ -36,12 +36,11 @@ use std::process::{Command, Stdio, exit};
 
 /// A file that the command contains.
 struct Part {
-    /// The package from which Cargo builds the part, and its folder in the repository.
+    /// The package that Cargo builds, and its folder in the repository.
     package: &'static str,
     folder: &'static str,
-    /// The target of the package that Cargo builds.
+    /// The package's target.
     target: &'static str,
-    /// The file's name, in Cargo's folder and in ours.
     file: &'static str,
     /// The variable that names a file to embed, instead of one built here.
     given: &'static str,
@@ -71,7 +70,6 @@ const PARTS: [Part; 3] = [
     },
 ];
 
-/// The crates that are linked into the parts.
 const SOURCES: [&str; 8] = [
     "heapwright",
     "heapwright-entry",
@@ -86,9 +84,8 @@ const SOURCES: [&str; 8] = [
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     if variable("PROFILE") == "release" {
-        // An optimised command has no debug information, which would be two thirds of its size.
-        // Symbols are for developers: a registry's build, which asks for no debug information, has
-        // none.
+        // Without debug information an optimised command has a third of the size. Symbols are for
+        // developers: a registry's build asks for no debug information, and gets none.
         let strip = if variable("DEBUG") == "false" { "--strip-all" } else { "--strip-debug" };
         println!("cargo:rustc-link-arg-bins=-Wl,{strip}");
     }
@@ -121,7 +118,6 @@ fn main() {
     println!("cargo:rustc-env=HEAPWRIGHT_EMBEDDED_HASH={:016x}", fnv1a(&all));
 }
 
-/// Makes the two workspaces.
 fn lay_out(library: &Path, out: &Path) {
     let workspace = text(&library.join("workspace.toml"));
     let sources = out.join("sources");
@@ -158,7 +154,6 @@ fn with_parts(workspace: &str) -> String {
     whole.replace("path = \"crates/", "path = \"../sources/crates/")
 }
 
-/// Makes a crate of links to its sources, and of its manifest.
 fn link_crate(from: &Path, to: &Path) {
     make_folder(to);
     let entries = fs::read_dir(from)
@@ -199,7 +194,7 @@ fn build(part: &Part, out: &Path) -> PathBuf {
     let mut cargo = Command::new(variable("CARGO"));
     cargo
         // From this folder Cargo finds a checkout's `.cargo/config.toml`, which may name the folder
-        // of the crates, wherever the target folder is.
+        // of the crates.
         .current_dir(variable("CARGO_MANIFEST_DIR"))
         .args(["build", "--release", part.target, "--package", part.package])
         .arg("--manifest-path")
@@ -211,8 +206,8 @@ fn build(part: &Part, out: &Path) -> PathBuf {
         .stdout(Stdio::null());
     let mut flags = nested_flags(env::var("CARGO_ENCODED_RUSTFLAGS"));
     if target.contains("-musl") {
-        // For musl, Rust makes static programs by default. Programs load the libraries dynamically,
-        // and the launcher has start code of its own.
+        // For musl, Rust links statically by default. Programs load the libraries dynamically, and
+        // the launcher has start code of its own.
         let is_library = part.target == "--lib";
         flags.extend(
             [
@@ -239,9 +234,8 @@ fn build(part: &Part, out: &Path) -> PathBuf {
     }
 }
 
-/// Returns whether a variable belongs to the outer build and would mislead a nested Cargo. The
-/// user's own settings (`CARGO_HOME`, `CARGO_NET_OFFLINE`, `CARGO_TARGET_<TRIPLE>_LINKER`, ...) and
-/// the job server stay.
+/// Returns whether a variable describes the outer build, and would mislead a nested Cargo. The
+/// user's own settings (`CARGO_HOME`, `CARGO_TARGET_<TRIPLE>_LINKER`, ...) and the job server stay.
 fn describes_outer_build(name: &str) -> bool {
     const PREFIXES: [&str; 5] =
         ["CARGO_CFG_", "CARGO_FEATURE_", "CARGO_MANIFEST_", "CARGO_PKG_", "DEP_"];
@@ -269,8 +263,8 @@ fn describes_outer_build(name: &str) -> bool {
     NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// Returns the outer build's compiler flags without those with which a preload library, or a
-/// program without a C library, cannot be built.
+/// Returns the outer build's compiler flags, without those that do not suit a preload library or a
+/// program without a C library.
 fn nested_flags(encoded: Result<String, env::VarError>) -> Vec<String> {
     let encoded = encoded.unwrap_or_default();
     let mut kept = Vec::new();
@@ -302,7 +296,7 @@ fn nested_flags(encoded: Result<String, env::VarError>) -> Vec<String> {
     kept
 }
 
-/// Returns a file's text. Cargo runs this script again if the file changes.
+/// Reads a file. Cargo runs this script again if the file changes.
 fn text(path: &Path) -> String {
     println!("cargo:rerun-if-changed={}", path.display());
     fs::read_to_string(path)

@@ -7,8 +7,7 @@
 //! ```
 //!
 //! A few kilobytes of gzip or zstd can stand for gigabytes. Traces, dumps and debug information
-//! shrink to a twentieth at best. A file that expands further is refused. Its owner can unpack it
-//! and name the result.
+//! shrink to a twentieth at best. A file that expands further is refused; its owner can unpack it.
 //!
 //! Called by all modules that read files: `trace`, `heap`, `symbols`, `report`, `bench`.
 
@@ -16,11 +15,9 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
-/// The bytes to which even the smallest file may expand.
 const FREE: u64 = 16 << 20;
 /// A file may expand to this multiple of its length.
 const RATIO: u64 = 32;
-/// The longest text that a person may have written.
 const LONGEST_TEXT: u64 = 16 << 20;
 /// The most bytes that are read from a pipe or a device. These bytes are kept in memory.
 pub(crate) const LONGEST_STREAM: u64 = 256 << 20;
@@ -31,13 +28,11 @@ pub(crate) const fn most(length: u64) -> u64 {
     if times > FREE { times } else { FREE }
 }
 
-/// Returns the reason for refusing a file that gives more than `most` bytes.
 pub(crate) fn too_much(most: u64) -> String {
     format!("gives more than {} MiB", most >> 20)
 }
 
-/// A reader of at most `most` bytes. If the inner reader has more, the next read is an error of the
-/// kind `FileTooLarge`.
+/// A reader of at most `most` bytes. More bytes are an error of the kind `FileTooLarge`.
 pub(crate) struct Bounded<R> {
     of: R,
     most: u64,

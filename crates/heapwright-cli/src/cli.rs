@@ -2,8 +2,8 @@
 //!
 //! A mistake is reported in one line on stderr: the problem, and where to find help. A wrong
 //! command line ends every subcommand with exit code 2. If `run`, `check`, `profile`, `record`,
-//! `replay` or `bench` itself fails, the code is 125, as in `env`, `timeout` and `docker run`.
-//! Other subcommands have documented codes. The table is in docs/command.md.
+//! `replay` or `bench` itself fails, the code is 125, as in `env` and `timeout`. The table is in
+//! docs/command.md.
 
 use crate::commands::{
     bench, cargo, check, checked, diff, docs, doctor, explain, findings, heap, library, profile,
@@ -62,10 +62,8 @@ enum Command {
     Man(docs::ManArgs),
 }
 
-/// The exit code for a wrong command line.
 pub(crate) const MISUSE: u8 = 2;
 
-/// Parses the command line and executes it.
 pub(crate) fn run() -> Exit {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -103,7 +101,6 @@ pub(crate) fn run() -> Exit {
     exit
 }
 
-/// Prints help on request, and otherwise one line about the error.
 pub(crate) fn complain(error: &clap::Error) -> Exit {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
@@ -123,8 +120,7 @@ pub(crate) fn complain(error: &clap::Error) -> Exit {
     }
 }
 
-/// Returns one line: the parser's first paragraph, its best guess, and the command that prints the
-/// help of subcommand `word`.
+/// Returns the parser's first paragraph, its best guess, and the command for the help of `word`.
 fn one_line(error: &clap::Error, word: &str) -> String {
     let commands = Cli::command();
     let is_shown = |one: &&clap::Command| !one.is_hide_set();

@@ -20,15 +20,13 @@
 //! ```
 //!
 //! The command has no allocator code. It gives the library options through the environment
-//! (`LD_PRELOAD`, `HEAPWRIGHT`). It reads the files that the library writes, in the formats of
-//! `heapwright-record`.
+//! (`LD_PRELOAD`, `HEAPWRIGHT`), and reads the files that the library writes (`heapwright-record`).
 //!
 //! Floors: `commands` uses everything. `output` formats its arguments; of other modules it uses
 //! types and pure functions. `replay` uses `bench` and `trace`. `bench` uses `inspect`, `preload`
 //! and `process`, and `preload` uses `inspect`. None of these uses `report`.
 
-/// std's `eprintln!` without its panic. Standard error may be a closed pipe or a full device, and
-/// no exit code depends on text there.
+/// std's `eprintln!` without its panic: standard error may be closed or full.
 macro_rules! eprintln {
     ($($text:tt)*) => {
         $crate::output::say(format_args!($($text)*))

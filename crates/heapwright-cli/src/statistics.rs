@@ -1,14 +1,13 @@
-//! The private folder in which a run's processes leave their statistics, and debug records if
-//! requested.
+//! The private folder in which a run's processes leave their statistics and debug records.
 //!
 //! The library of each process writes `PREFIX.<pid>` when the process ends. PREFIX lies in a folder
-//! for one run. Only its user may enter the folder, and it is removed after the run's report.
+//! for one run, which only its user may enter, and which is removed after the run's report.
 //! Processes that outlive the run find it gone and are not reported.
 //!
 //! A server that root starts becomes another user before it serves requests. From then on that user
 //! writes its records. The user may pass through the folder of records ([`Folder::for_records`]),
-//! but neither list it nor make a file in it. So root's process makes a folder in it before it
-//! becomes the user, and the user's other processes write their records there.
+//! but neither list it nor make a file in it. So before root's process becomes the user, it makes a
+//! folder there for the user's processes.
 
 use crate::symbols::rights::user;
 use anyhow::Context;
@@ -20,39 +19,37 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The start of the files' names, before the pid.
+/// The start of the files' names.
 const STEM: &str = "stats";
 
 /// The longest name of a folder; the library takes 500 bytes in all.
 const LONGEST_NAME: usize = 400;
 
-/// The longest file: more than any version of the format has.
+/// The most bytes of a file, more than any version of the format has.
 const LONGEST: u64 = 1 << 20;
 
 /// The folder whose files are memory.
 const IN_MEMORY: &str = "/dev/shm";
 
-/// The most attempts to make a folder. They avoid collisions; the folder's mode makes it safe.
+/// The attempts avoid collisions; the folder's mode makes it safe.
 const ATTEMPTS: u32 = 100;
 
-/// A folder that is removed when the value is dropped.
+/// A folder that is removed on drop.
 pub(crate) struct Folder {
     path: PathBuf,
 }
 
-/// The contents of the folder.
 pub(crate) struct Collected {
     /// The statistics of the started process, or why they are unreadable.
     pub(crate) main: Option<Result<Box<Stats>, String>>,
     /// The statistics of other processes, by pid.
     pub(crate) others: Vec<Stats>,
-    /// Errors in files of other processes.
     pub(crate) unreadable: Vec<String>,
 }
 
 impl Folder {
-    /// Makes a new folder among the temporary files. If TMPDIR is unsuitable, prints a line on
-    /// stderr and makes the folder elsewhere.
+    /// Makes a folder among the temporary files. If TMPDIR is unsuitable, prints a line and makes
+    /// the folder elsewhere.
     pub(crate) fn new() -> anyhow::Result<Self> {
         let wanted = std::env::temp_dir();
         let mut why = None;
@@ -87,7 +84,6 @@ impl Folder {
         })
     }
 
-    /// Makes a new folder for records.
     pub(crate) fn for_records() -> anyhow::Result<Self> {
         let folder = Self::new()?;
         for_records(&folder.path)
@@ -95,12 +91,12 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Makes a new folder like [`Folder::new`], but prints nothing.
+    /// Like [`Folder::new`], but prints nothing.
     pub(crate) fn quietly() -> std::io::Result<Self> {
         Self::new_in(&std::env::temp_dir()).or_else(|_| Self::new_in(Path::new("/tmp")))
     }
 
-    /// Makes a new folder in memory, or elsewhere than in the full folder of temporary files.
+    /// Makes a folder in memory, or elsewhere than in the full folder of temporary files.
     pub(crate) fn in_memory() -> std::io::Result<Self> {
         let bases = [IN_MEMORY, "/tmp", "/var/tmp"];
         let full = std::env::temp_dir();
@@ -129,12 +125,11 @@ impl Folder {
         self.path.join(STEM)
     }
 
-    /// Returns the folder's path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Reads the processes' files; `main` is the process that was started.
+    /// `main` is the process that was started.
     pub(crate) fn collect(&self, main: u32) -> Collected {
         let mut collected = Collected { main: None, others: Vec::new(), unreadable: Vec::new() };
         let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
@@ -174,14 +169,14 @@ pub(crate) fn for_records(folder: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Returns whether an option can name a folder. Options end at a comma or a semicolon and have a
+/// Returns whether an option can name the folder. Options end at a comma or a semicolon and have a
 /// limited length, and the program may change its own folder.
 pub(crate) fn fits_option(folder: &Path) -> bool {
     let name = folder.as_os_str().as_bytes();
     folder.is_absolute() && name.len() <= LONGEST_NAME && !name.iter().any(|b| b",;".contains(b))
 }
 
-/// Reads one file, whose contents the program may have changed.
+/// Reads a file that the program may have changed.
 fn read(path: &Path) -> Result<Stats, String> {
     let mut bytes = Vec::new();
     File::options()

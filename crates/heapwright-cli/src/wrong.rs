@@ -1,10 +1,7 @@
-//! A mistake in the user's request, as opposed to a failure of ours.
-//!
-//! Every subcommand ends with exit code 2 for such an error.
+//! A mistake in the user's request: every subcommand ends with exit code 2 for it.
 
 use std::fmt;
 
-/// A description of the user's mistake.
 #[derive(Debug)]
 pub(crate) struct Wrong(String);
 
@@ -16,12 +13,10 @@ impl fmt::Display for Wrong {
 
 impl std::error::Error for Wrong {}
 
-/// Makes an error that is the user's mistake.
 pub(crate) fn wrong(text: String) -> anyhow::Error {
     Wrong(text).into()
 }
 
-/// Marks an error as the user's mistake.
 pub(crate) fn is_wrong(error: &anyhow::Error) -> anyhow::Error {
     wrong(format!("{error:#}"))
 }

@@ -1,5 +1,4 @@
-//! `heapwright bench`: races of small programs, and of allocators that crash, hang, are not loaded
-//! or change a program's output.
+//! `heapwright bench`: races, also of allocators that crash, hang, are not loaded or change output.
 
 mod common;
 
@@ -26,21 +25,18 @@ fn on_script(flags: &[&str], script: &str) -> Command {
     command
 }
 
-/// Returns the output of `--format json`.
 fn json(command: &mut Command) -> Value {
     let output = done(command);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     serde_json::from_str(&stdout(&output)).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Returns a program's result under an allocator.
 fn entry<'a>(results: &'a Value, program: usize, allocator: &str) -> &'a Value {
     let entries = results["programs"][program]["results"].as_array().expect("is a list");
     let found = entries.iter().find(|entry| entry["allocator"] == allocator);
     found.unwrap_or_else(|| panic!("no {allocator} in {entries:#?}"))
 }
 
-/// Asserts that the command refused something in one line.
 #[track_caller]
 fn refused(output: &Output, exit: i32, words: &str) {
     let printed = stderr(output);
@@ -66,7 +62,6 @@ fn a_command_is_raced() {
     for column in ["time", "ratio to glibc", "CPU", "peak RSS", "faults"] {
         assert!(lines[2].contains(column), "{printed}");
     }
-    // The faster of the two comes first.
     for name in ["glibc", "heapwright"] {
         let row = lines[3..5].iter().find(|line| line.split_whitespace().next() == Some(name));
         let row = row.unwrap_or_else(|| panic!("no row of {name}: {printed}"));
@@ -97,7 +92,6 @@ fn the_page_is_complete_in_itself() {
     for part in ["<svg", "prefers-color-scheme: dark", "name=\"viewport\"", "heapwright", "glibc"] {
         assert!(page.contains(part), "{part}");
     }
-    // Every opened element is closed.
     for element in ["svg", "g", "table", "tr", "section", "figure", "details", "p", "dl"] {
         let opened = page.matches(&format!("<{element}>")).count()
             + page.matches(&format!("<{element} ")).count();
@@ -493,7 +487,6 @@ fn signal(child: &Child, signal: i32) {
     unsafe { libc::kill(child.id().cast_signed(), signal) };
 }
 
-/// Returns whether every program that was started is gone.
 fn all_gone(pids: &Path) -> bool {
     let text = fs::read_to_string(pids).expect("there");
     let mut left: Vec<&str> = text.lines().collect();

@@ -1,5 +1,4 @@
-//! `cargo heapwright`: a small crate with tests that pass, lose memory, and start a program that
-//! does.
+//! `cargo heapwright`: tests that pass, lose memory, and start a program that does.
 
 mod common;
 
@@ -92,7 +91,6 @@ fn a_leak_is_its_tests_failure() {
         ],
         "{printed}"
     );
-    // The frames that start a test, or a thread, are one line.
     assert!(printed.matches(" start the ").count() >= 2, "{printed}");
     assert!(!printed.contains("__rust_begin_short_backtrace"), "{printed}");
     // This is the way in which nextest calls a runner.

@@ -52,7 +52,6 @@ fn a_bug_has_an_exit_code_of_its_own() {
     assert_eq!(output.status.code(), Some(3));
 }
 
-/// The exit code and the summary agree about blocks that are definitely lost.
 #[test]
 fn lost_blocks_are_errors_of_the_summary() {
     let folder = Folder::new();
@@ -63,13 +62,11 @@ fn lost_blocks_are_errors_of_the_summary() {
     let printed = stderr(&output);
     assert_eq!(output.status.code(), Some(99), "{printed}");
     assert!(printed.contains("ERROR SUMMARY: 1 errors from 1 contexts"), "{printed}");
-    // The frames that start a C program are one line.
     assert!(printed.contains(" start the program\n"), "{printed}");
     assert!(!printed.contains("__libc_start"), "{printed}");
 }
 
-/// The name of a file may have any bytes. Each output spells out the bytes that would change the
-/// output.
+/// The name of a file may have any bytes. Each output escapes those that would change it.
 #[test]
 fn a_programs_name_cannot_change_a_report() {
     let folder = Folder::new();
@@ -134,7 +131,7 @@ fn suppressed_is_clean() {
         assert!(printed.contains("== Suppressions used:\n"), "{printed}");
         assert!(printed.contains("(suppressed: 1 from 1)"), "{printed}");
     }
-    // The command finds a mistake in a suppression file before it starts the program.
+    // A mistake in a suppression file is found before the program starts.
     let file = folder.file("wrong", "leek:x\n");
     let mark = folder.path("mark");
     let output = check(&["--suppress", text(&file)], &["touch", text(&mark)]);
@@ -154,7 +151,6 @@ fn records_can_be_kept() {
     let output = done(heapwright().arg("report").arg(&kept));
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(stdout(&output).contains("double-free"));
-    // The records of two runs are not mixed.
     let output = check(&["--keep", text(&kept)], &[text(&program)]);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("there are records in "), "{}", stderr(&output));
@@ -226,7 +222,7 @@ fn mistakes_in_the_command_line_are_one_line() {
     }
 }
 
-/// Writes beyond one block of thirty thousand, which are made at one place.
+/// Writes beyond one of thirty thousand blocks from the same place.
 const ONE_OF_MANY: &str = "
 #include <stdlib.h>
 __attribute__((noinline)) static void strays(char *block) { *(volatile char *)(block + 64) = 1; }
@@ -317,7 +313,6 @@ fn what_a_signal_ends_is_looked_at() {
         "{printed}"
     );
     assert!(!printed.contains("INCOMPLETE"), "{printed}");
-    // Without such findings the command ends as the program does.
     use std::os::unix::process::ExitStatusExt;
     let output = check(&["--fail-on", "errors"], &[text(&program), "term"]);
     assert_eq!(output.status.signal(), Some(15), "{}", stderr(&output));
@@ -339,7 +334,6 @@ fn what_nobody_could_look_at_comes_first_and_is_not_clean() {
     let printed = stderr(&output);
     assert_eq!(output.status.signal(), Some(9), "{printed}");
     assert!(printed.contains("was killed by SIGKILL: its leaks"), "{printed}");
-    // The formats for machines say so, too.
     let output = check(&["--format", "json"], &[text(&program), "kill"]);
     let object: Value = serde_json::from_str(&stderr(&output)).expect("is JSON");
     assert_eq!(object["unseen"].as_array().map(Vec::len), Some(1), "{object}");
@@ -381,8 +375,7 @@ fn who_asks_the_command_to_end_asks_the_daemon() {
     assert!(line.contains(LOST), "{line}");
 }
 
-/// Returns whether root runs the test. Only root can become another user, and so can play the
-/// stranger that attacks a run.
+/// Only root can become another user, and so play the stranger that attacks a run.
 fn is_root(test: &str) -> bool {
     // SAFETY: the call has no precondition.
     let is = unsafe { libc::geteuid() } == 0;
@@ -392,11 +385,11 @@ fn is_root(test: &str) -> bool {
     is
 }
 
-/// A user that no process of the run has, except those that become this user.
+/// A user that no process of the run has, except by becoming this user.
 const STRANGER: u32 = 54_321;
 
-/// A server that root starts is reported after it has become another user: its own record goes on,
-/// and its later children have records.
+/// A server that becomes another user is reported: its own record goes on, and its later children
+/// have records.
 #[test]
 fn what_gave_up_its_user_is_reported() {
     if !is_root("what_gave_up_its_user_is_reported") {
@@ -439,7 +432,7 @@ int main(int count, char **words) {
             for part in [" 40-byte block", " 80-byte block", " 120-byte block", "in serve "] {
                 assert!(printed.contains(part), "{how}: {part}: {printed}");
             }
-            // (A process that became another user may not read its own memory.)
+            // A process that became another user may not read its own memory.
             for line in printed.lines().filter(|line| line.contains("INCOMPLETE: ")) {
                 assert!(line.contains(" could not be looked at for leaks: "), "{how}: {printed}");
             }
@@ -607,8 +600,7 @@ fn a_suggested_suppression_hides_its_finding_and_no_other() {
     assert!(printed.contains("WARNING: it hides 2 different causes"), "{printed}");
 }
 
-/// Makes accesses that guards catch, in C and in the C library. The program has a handler for
-/// traps, and another for faults.
+/// Makes accesses that guards catch, in C and in the C library. Has handlers for traps and faults.
 #[cfg(target_arch = "x86_64")]
 const CAUGHT: &str = "
 #include <setjmp.h>
@@ -687,13 +679,12 @@ fn a_shims_shell_is_not_the_program_and_python_is_told_of() {
     let folder = Folder::new();
     let program = loses(&folder);
     std::fs::create_dir(folder.path("shims")).expect("made");
-    // Nobody sees the end of this shell, because its own command kills it.
+    // The shell's own command kills it.
     let shim = folder
         .script("shims/tool", &format!("#!/bin/sh\n{} &\nwait\nkill -9 $$\n", text(&program)));
     let output = check(&["--fail-on", "none"], &[text(&shim)]);
     assert!(!stderr(&output).contains("INCOMPLETE"), "{}", stderr(&output));
     assert!(stderr(&output).contains(LOST), "{}", stderr(&output));
-    // This program has Python's name.
     let python = folder.path("python3.99");
     std::fs::copy(&program, &python).expect("copied");
     let hint = "(--python has them in malloc)";
@@ -745,7 +736,7 @@ fn processes_of_one_check_share_what_they_know_of_code() {
     assert_eq!(stdout(&output).trim(), "2", "{}", stderr(&output));
 }
 
-/// The leak check at the end of a process does not need the process's first thread.
+/// The leak check at a process's end does not need the first thread.
 #[test]
 fn leaks_are_looked_for_whichever_thread_ends_the_program() {
     let folder = Folder::new();
@@ -799,8 +790,8 @@ int main(int count, char **words) {
     }
 }
 
-/// Writes beyond a block before and after a step that takes its record's file away. The step enters
-/// a `chroot`, gives up the user, forbids writing files, or removes the file.
+/// Writes beyond a block before and after a step that takes its record's file away: a `chroot`,
+/// another user, a limit of file sizes, or removal.
 const CUT_OFF: &str = "
 #define _GNU_SOURCE
 #include <sched.h>
@@ -858,7 +849,7 @@ fn both_are_reported(output: &Output, how: &[&str]) {
         assert!(printed.contains(part), "{how:?}: {part}: {printed}");
     }
     assert!(printed.contains("ERROR SUMMARY: 2 errors from 2 contexts"), "{how:?}: {printed}");
-    // (Without /proc a process cannot look for leaks.)
+    // Without /proc a process cannot look for leaks.
     for line in printed.lines().filter(|line| line.contains("INCOMPLETE: ")) {
         assert!(how.contains(&"chroot") && line.contains("cannot see /proc"), "{how:?}: {printed}");
     }
@@ -889,7 +880,7 @@ fn findings_survive_a_record_whose_file_is_out_of_reach() {
     }
 }
 
-/// If a disk has no room for a record, its remaining entries lie in memory, and the report says so.
+/// The entries beyond the disk's room lie in memory, and the report says so.
 #[test]
 fn findings_survive_a_full_disk() {
     if !is_root("findings_survive_a_full_disk") {
@@ -915,7 +906,7 @@ fn findings_survive_a_full_disk() {
     assert!(stderr(&output).contains("the disk of its record is full"), "{}", stderr(&output));
 }
 
-/// A program without the variables that lead the library into it is named.
+/// Such a program lacks the variables that lead the library into it.
 #[test]
 fn what_starts_without_the_library_is_named_and_is_not_clean() {
     let folder = Folder::new();
@@ -1000,7 +991,6 @@ int main(int count, char **words) {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 }
 
-/// After a read of freed memory the program goes on with zeros. The report says so.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn what_a_misuse_makes_the_program_lose_is_marked() {
@@ -1034,7 +1024,7 @@ int main(void) {
     }
 }
 
-/// Functions with a limit beyond the block, which write less or more than the block has.
+/// Functions with a limit beyond the block write less or more than it has.
 #[test]
 fn a_limit_beyond_a_block_is_a_finding_of_its_own() {
     let folder = Folder::new();
@@ -1196,7 +1186,7 @@ int main(int count, char **words) {
 }
 ";
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
-    // The program is linked with this library. At run time the preloaded library precedes it.
+    // Linked with this library; at run time the preloaded library precedes it.
     let names = "pool_create pool_alloc pool_free pool_walk pool_stats pool_contains pool_destroy \
                  heap_new heap_alloc heap_alloc_zeroed heap_free heap_destroy arena_create \
                  arena_alloc arena_alloc_aligned arena_resize arena_free arena_mark arena_rewind \

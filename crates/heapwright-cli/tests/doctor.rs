@@ -38,7 +38,6 @@ void *realloc(void *p, size_t n) {
 }
 "#;
 
-/// Returns the doctor's answer: the exit code and the object.
 fn ask(command: &mut Command) -> (i32, Value) {
     let output = done(command);
     let text = stdout(&output);
@@ -58,7 +57,6 @@ fn codes(answer: &Value) -> Vec<&str> {
     codes.filter(|&code| !["small-folios-off", "hardened"].contains(&code)).collect()
 }
 
-/// Asserts the doctor's answer about a program.
 #[track_caller]
 fn says(program: &Path, exit: i32, expected: &[&str]) {
     let (code, answer) = doctor(program);
@@ -219,7 +217,6 @@ fn programs_that_gain_privileges_are_reported() {
     // The program is ours: we gain nothing, and others are warned.
     says(&program, 0, &["privileged-for-others"]);
     if owner == 0 {
-        // Only root can give a program to another user.
         chown(&program, Some(65534), Some(65534)).expect("given away");
         fs::set_permissions(&program, PermissionsExt::from_mode(0o4755)).expect("set");
         says(&program, 1, &["set-uid"]);

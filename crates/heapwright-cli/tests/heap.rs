@@ -1,5 +1,4 @@
-//! `heapwright heap`: dumps from the library's writer, summarised as text, as JSON and as a page;
-//! and files that are no dumps.
+//! `heapwright heap`: dumps from the library's writer as text, JSON and a page; and no dumps.
 
 mod common;
 
@@ -109,8 +108,9 @@ fn sample() -> Vec<u8> {
     })
 }
 
-/// Returns a dump of three pages of a heap with generations, after a compaction. Old objects were
-/// moved into the first. The second is pinned, with a young object. The third is a candidate.
+/// Returns a dump of three pages of a heap with generations, after a compaction. The first has
+/// old objects that were moved there. The second is pinned, with a young object. The third is a
+/// candidate.
 ///
 /// ```text
 /// handle #1 -> Table (old) -> Table (old, pinned) -> Table (young)
@@ -152,7 +152,6 @@ fn heap(flags: &[&str], dump: &Path) -> Output {
     done(heapwright().arg("heap").args(flags).arg(dump))
 }
 
-/// Returns the output about a dump with these flags.
 fn printed(flags: &[&str], file: &Path) -> String {
     let output = heap(flags, file);
     assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()), "{flags:?}");

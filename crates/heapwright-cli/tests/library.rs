@@ -1,5 +1,5 @@
 //! The library inside the command: extracted whole and once, to a place that nobody else can
-//! change, and usable by hand.
+//! change.
 
 mod common;
 
@@ -9,7 +9,6 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// Returns `heapwright library` with a cache folder.
 fn in_cache(cache: &std::path::Path) -> Command {
     let mut command = heapwright();
     command.arg("library").env("XDG_CACHE_HOME", cache);
@@ -59,8 +58,8 @@ fn is_root() -> bool {
     fs::metadata("/proc/self").expect("there").uid() == 0
 }
 
-/// Returns the command in a place where another user can run it, even if the target folder is
-/// root's. `None`: only root can become another user.
+/// Returns the command in a place that another user can reach, even if the target folder is root's.
+/// `None`: only root can become another user.
 fn as_nobody(folder: &Folder) -> Option<Command> {
     use std::os::unix::process::CommandExt;
     if !is_root() {
@@ -181,7 +180,6 @@ fn a_given_library_is_used() {
     let mut print = heapwright();
     print.arg("library").env("HEAPWRIGHT_LIBRARY", &library);
     assert_eq!(stdout(&done(&mut print)), format!("{}\n", text(&library)));
-    // An empty variable counts as unset.
     let mut empty = heapwright();
     empty.args(["run", "--", "echo", "ok"]).env("HEAPWRIGHT_LIBRARY", "");
     assert_eq!(stdout(&done(&mut empty)), "ok\n");

@@ -1,5 +1,4 @@
-//! `heapwright profile`: the program's own end is passed on, and the output says where its memory
-//! comes from.
+//! `heapwright profile`: the program's own end is passed on, and its memory is reported.
 
 mod common;
 
@@ -8,8 +7,7 @@ use std::os::unix::process::ExitStatusExt;
 use common::{Folder, bytes, done, heapwright, stderr, stdout, text};
 use heapwright_record::debug::{Check, Checked, Occasion, Process, Profile, Sampled};
 
-/// Returns the profiled command: this command's own program, which allocates some hundred MB in a
-/// fraction of a second.
+/// Profiles this command's own program, which allocates some hundred MB in a fraction of a second.
 fn profiled(options: &[&str]) -> std::process::Command {
     let mut command = heapwright();
     command.arg("profile").args(options).arg("--");
@@ -26,7 +24,6 @@ fn a_program_is_profiled() {
     assert!(said.contains(", one sample per 64 KiB allocated, on average"), "{said}");
     assert_eq!(said.matches("\nallocated: ").count(), 3, "{said}");
     assert!(said.contains(" smaller sites: "), "{said}");
-    // The program's own output is unchanged.
     assert!(!stdout(&output).contains("heap profile"));
 }
 
@@ -56,8 +53,7 @@ fn every_format_has_it() {
 #[test]
 fn pythons_own_allocator_is_named() {
     let folder = Folder::new();
-    // This script has Python's name, and is not Python. The note depends on the name, and on the
-    // report.
+    // This script has Python's name, and is not Python. The note depends on names.
     let python = folder.script("python3", "#!/bin/sh\necho \"$PYTHONMALLOC\"\n");
     let trace = folder.path("trace");
     for words in [&["run", "--stats"][..], &["record", "-o", text(&trace)]] {
@@ -82,7 +78,6 @@ fn pythons_own_allocator_is_named() {
     }
 }
 
-/// A file for a report is not left empty.
 #[test]
 fn a_command_that_fails_leaves_no_empty_file() {
     let folder = Folder::new();
@@ -99,7 +94,6 @@ fn a_command_that_fails_leaves_no_empty_file() {
     ] {
         let output = done(heapwright().args(words));
         assert!(!output.status.success() && !file.exists(), "{words:?}: {}", stderr(&output));
-        // A file that existed before stays.
         folder.file("out", "old");
         done(heapwright().args(words));
         assert_eq!(std::fs::read_to_string(&file).expect("there"), "old", "{words:?}");
@@ -107,8 +101,7 @@ fn a_command_that_fails_leaves_no_empty_file() {
     }
 }
 
-/// Runs for half a second. Every 0.1 ms it keeps a block of 1000 bytes, and allocates 200 blocks of
-/// 100 bytes that it frees at once.
+/// For half a second, keeps a block of 1000 bytes every 0.1 ms, and frees 200 of 100 bytes at once.
 const GROWS: &str = "\
 #include <stdlib.h>
 #include <time.h>
@@ -233,8 +226,7 @@ fn what_is_no_profile_is_not_explained() {
 
 #[test]
 fn the_programs_end_is_handed_on() {
-    // The default sample draws a block of the shell's 16 KiB in one run of 32. Then the text is
-    // different.
+    // The default sample draws a block of the shell's 16 KiB in one run of 32.
     let end = |words: &[&str]| {
         let output = done(heapwright().args(["profile", "--sample", "1g", "--"]).args(words));
         (output.status.code(), stderr(&output))

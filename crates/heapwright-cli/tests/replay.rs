@@ -1,5 +1,4 @@
-//! `heapwright record` and `heapwright replay`: real programs recorded and replayed, traces of
-//! other tools, and files that are no traces.
+//! `heapwright record` and `heapwright replay`: real programs, traces of other tools, no traces.
 
 mod common;
 
@@ -15,7 +14,6 @@ fn traces() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/traces")
 }
 
-/// Compiles the program of which `handover.trace` was made.
 fn handover(folder: &Folder) -> PathBuf {
     let source = fs::read_to_string(traces().join("handover.c")).expect("is there");
     folder.compile("handover", &["-O1", "-pthread", "-fno-builtin"], &source)
@@ -101,7 +99,6 @@ fn a_threaded_program_is_recorded_as_it_is() {
     let printed = stderr(&output);
     assert!(printed.starts_with(&format!("heapwright: wrote {} (", file.display())), "{printed}");
     assert!(printed.contains(": handover: 13 threads, "), "{printed}");
-    // A new recording of the program equals the old one.
     let (ours, theirs) = (replayed(&file, &[]), replayed(&traces().join("handover.trace"), &[]));
     for name in ["threads", "reallocs", "cross_thread_frees"] {
         assert_eq!(number(&ours, name), number(&theirs, name), "{name}");
@@ -127,7 +124,6 @@ fn a_forked_child_has_a_story_of_its_own() {
     let pid = child.split_whitespace().next().expect("has a number");
     let value = replayed(&file, &["--process", pid]);
     assert_eq!((number(&value, "operations"), number(&value, "left_blocks")), (98, 0));
-    // The child frees a block that it inherited.
     let notes = value["notes"].to_string();
     assert!(notes.contains("1 free of blocks whose allocation is not in the trace"), "{notes}");
     assert!(notes.contains("forked"), "{notes}");
@@ -216,7 +212,6 @@ fn what_cannot_be_recorded_is_reported_and_spoils_nothing() {
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("record sets option trace itself"));
 
-    // The library does not get into this program.
     let program = folder.compile("static", &["-static"], "int main(void) { return 3; }");
     let output = record(&file, &[text(&program)]);
     assert_eq!(output.status.code(), Some(3));
@@ -279,7 +274,6 @@ fn lines_of_text_are_replayed() {
         assert_eq!((output.status.code(), stderr(&output)), (Some(2), line));
     }
 
-    // The compressed file gives the same.
     let gzip = done(std::process::Command::new("gzip").args(["-k", text(&file)]));
     assert!(gzip.status.success());
     let again = replayed(&folder.path("lines.txt.gz"), &["--only", "heapwright"]);
@@ -384,15 +378,15 @@ fn each_cache_model_is_a_row() {
     assert!(!value["notes"].to_string().contains("option"), "{:#}", value["notes"]);
 }
 
-/// Allocators that give the same block twice, or do not keep a block's contents, are caught. If an
-/// allocator crashes or hangs, a row says so.
+/// Allocators that give a block twice, or do not keep its contents, are caught. A crash or a hang
+/// is a row.
 #[test]
 fn allocators_that_are_wrong_are_found_out() {
     let folder = Folder::new();
     let file = folder
         .file("two.txt", "1: malloc 0x10 7919\n1: malloc 0x20 7919\n1: free 0x10\n1: free 0x20\n");
-    // The library serves only blocks of one size itself, which the command does not ask for. All
-    // others are the C library's.
+    // The library serves blocks of one size, which the command does not ask for; others are the C
+    // library's.
     let library = |name: &str, code: &str| {
         let source = format!(
             "#include <stddef.h>\n#include <stdlib.h>\n#include <unistd.h>\n\

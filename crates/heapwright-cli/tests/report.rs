@@ -1,5 +1,5 @@
-//! `heapwright report`: debug records of these tests, reported as text and as JSON, with names from
-//! compiled programs; and files that are no records.
+//! `heapwright report`: debug records as text and as JSON, with names from compiled programs; and
+//! files that are no records.
 
 mod common;
 
@@ -30,7 +30,7 @@ int main(void) {
 }
 ";
 
-/// Compiles the program. Returns its path, and the address, which is also the address in the file.
+/// Returns the program's path, and the address, which is also the address in the file.
 fn compiled(folder: &Folder, name: &str, flags: &[&str]) -> (PathBuf, u64) {
     let source = SOURCE.replace('\'', "\"");
     let fixed = ["-O1", "-no-pie", "-fno-pie", "-fno-optimize-sibling-calls"];
@@ -78,7 +78,7 @@ fn end(findings: u32) -> Entry<'static> {
     End { findings, allocations: 17, frees: 3, peak_live_bytes: 1536, ending, signal: 0 }.into()
 }
 
-/// Returns the record of a double free in a program, with the same stack twice.
+/// Returns the record of a double free, with the same stack twice.
 fn in_program(
     folder: &Folder,
     program: &Path,
@@ -174,7 +174,7 @@ fn without_debug_information_symbols_must_do() {
     assert_eq!(frames(&record)[0], format!("    #0 {address:#x} {place}"));
 }
 
-/// Turns a section of a program into a compressed one that claims to expand to 3 GiB.
+/// Compresses a section, which claims to expand to 3 GiB.
 fn make_a_bomb_of(program: &Path, section: &str) {
     let mut file = std::fs::read(program).expect("there");
     let word = |file: &[u8], at: usize, bytes: usize| {
@@ -368,7 +368,7 @@ fn damaged_programs_cost_names_at_most() {
     let good = std::fs::read(&program).expect("there");
     for round in 0..200 {
         let mut bad = good.clone();
-        // More bytes of the headers are damaged than of the rest. The build-id stays.
+        // More bytes of the headers are damaged than of the rest; the build-id stays.
         let at = if round < 100 { round * 7 } else { round * good.len() / 200 };
         bad[at] ^= 0xff;
         bad[good.len() - 1 - at] ^= 0x80;
@@ -435,7 +435,6 @@ fn json_has_it_all() {
     assert_eq!(error["suppression"], json!("double-free:outer@prog <- main@prog"));
     let here = &error["here"];
     assert_eq!(here["thread_name"], json!("worker"));
-    // Equal frames are one stack.
     assert_eq!((&here["stack"], &error["freed"]["stack"]), (&json!(1), &json!(1)));
     assert_eq!(error["allocated"]["stack"], json!(0));
     assert_eq!(object["stacks"][1], json!({"cut": false, "frames": [0, 1]}));
@@ -505,7 +504,7 @@ fn leaking(pid: u32, time: u64, scale: u64) -> Vec<u8> {
     entries.extend([
         Entry::from(thread),
         check(1).into(),
-        // This leak is of an earlier check: it was freed, or the next check finds it again.
+        // Of an earlier check: the leak was freed, or the next check finds it again.
         leak(1, Reach::Definite, 4, 1000).into(),
         Checked { check: 1, took_ns: 1, ..Checked::default() }.into(),
         check(2).into(),
@@ -566,7 +565,6 @@ Direct leak of 40 byte(s) in 1 object(s) allocated from:
     let output = report(&["--fail-on", "errors,growth", "--show", "none"], &record);
     assert_eq!(output.status.code(), Some(0));
     assert!(!stdout(&output).contains("==LEAK"), "{}", stdout(&output));
-    // This report is at an earlier point.
     let output = report(&["--at", "1"], &record);
     assert!(
         stdout(&output).contains("definitely lost: 40,000 bytes in 1,000"),
@@ -578,7 +576,7 @@ Direct leak of 40 byte(s) in 1 object(s) allocated from:
 #[test]
 fn what_has_one_cause_is_reported_once() {
     let folder = Folder::new();
-    // The same in another process, where the program is loaded elsewhere.
+    // In another process the program is loaded elsewhere.
     folder.file("record.7", leaking(7, 5, 1));
     folder.file("record.8", leaking(8, 6, 10));
     folder.file("notes", "not a record");
@@ -709,7 +707,7 @@ fn a_profile_says_what_its_blocks_are() {
         Check { number: 1, occasion: Occasion::Profile, ..Check::default() }.into(),
         Profile { check: 1, period: 512 << 10, ..Profile::default() }.into(),
     ];
-    // The last kind stands for an older library, which recorded none.
+    // An older library recorded no kind.
     let kinds = [Memory::Block, Memory::Pool, Memory::Arena, Memory::Collected, Memory::Unknown];
     for memory in kinds {
         let amount = u64::from(memory as u8) + 2;
@@ -782,7 +780,6 @@ fn a_record_without_findings_is_a_success() {
         "{}",
         stdout(&output)
     );
-    // This process was killed before it had a finding.
     let record = folder.file("record", bytes(&[]));
     assert_eq!(report(&[], &record).status.code(), Some(0));
 }

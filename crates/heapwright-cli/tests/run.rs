@@ -1,5 +1,5 @@
 //! `heapwright run` passes everything through: exit codes, signals, streams, environment. The tests
-//! run both ways: the command becomes the program, or stands in for it with `--stats`.
+//! run both with and without `--stats`.
 
 mod common;
 
@@ -142,8 +142,7 @@ fn the_environment_is_added_to() {
     assert!(!folder.exists(), "{} is left behind", folder.display());
 }
 
-/// Ignores the signals that its first argument names, blocks SIGUSR2, and becomes the program of
-/// the other arguments.
+/// Ignores the signals that its first argument names, blocks SIGUSR2, and runs the other arguments.
 const IGNORING: &str = r#"
 #include <signal.h>
 #include <stdlib.h>
@@ -334,7 +333,6 @@ fn on_terminal(mut command: Command) -> (Child, BufReader<File>, File) {
     (child, BufReader::new(master), keys)
 }
 
-/// Waits a while for a command's end.
 fn ended(child: &mut Child, what: &str) -> ExitStatus {
     let began = Instant::now();
     loop {
@@ -385,12 +383,11 @@ fn every_long_command_ends_when_it_is_asked_to() {
             }
             match signal {
                 Some(signal) => send(child.id(), signal),
-                // The terminal goes away.
                 None => drop((lines, keys)),
             }
             let status = ended(&mut child, &what);
-            // A command that measures until it is asked to end has a result, but after a hang-up
-            // nobody reads it.
+            // A command that measures until it is asked to end has a result; after a hang-up nobody
+            // reads it.
             let is_right =
                 signal.is_none_or(|signal| [Some(signal), None].contains(&status.signal()));
             assert!(is_right, "{what}: {status:?}");
@@ -401,8 +398,7 @@ fn every_long_command_ends_when_it_is_asked_to() {
 
 #[test]
 fn top_ends_whatever_its_terminal_does() {
-    // In the first turn the terminal takes no more output. In the second turn it hangs up, and the
-    // command ignores that.
+    // First the terminal takes no more output. Then it hangs up, and the command ignores that.
     for ignores in [false, true] {
         let mut command = heapwright();
         command.args(["top", "--interval", "0.1"]).env("TERM", "xterm");
@@ -439,8 +435,8 @@ fn ctrl_c_reaches_the_program_once() {
         assert_eq!(next(&mut lines), "ready\r\n");
         let stands_in = !way.is_empty();
         if stands_in {
-            // The stand-in sees the key only after the program has. If it passed the signal on, the
-            // program would get two signals.
+            // The stand-in sees the key only after the program has. A signal passed on would be a
+            // second one.
             send(child.id(), libc::SIGSTOP);
         }
         for (key, signal) in [(b"\x03", libc::SIGINT), (b"\x1c", libc::SIGQUIT)] {
@@ -520,7 +516,7 @@ fn our_own_failures_are_reported_in_one_line() {
     }
 }
 
-/// A mistake that is a line on stderr in the environment is an error on the command line.
+/// In the environment, this mistake is a line on stderr.
 #[test]
 fn a_bad_option_on_the_command_line_stops_the_run() {
     let folder = Folder::new();
@@ -544,8 +540,7 @@ fn a_bad_option_on_the_command_line_stops_the_run() {
             assert!(!mark.exists());
         }
     }
-    // An option that needs the debug mode says so. It is accepted if the environment chose that
-    // mode.
+    // Such an option is accepted if the environment chose the debug mode.
     let mut command = run(&["--option", "guard=all"], &["true"]);
     let output = done(&mut command);
     assert_eq!(output.status.code(), Some(2));
@@ -554,8 +549,7 @@ fn a_bad_option_on_the_command_line_stops_the_run() {
         "heapwright: --option guard=all: has no effect without mode=debug\n"
     );
     assert_eq!(done(command.env("HEAPWRIGHT", "mode=debug")).status.code(), Some(0));
-    // The question to the library writes no file. Mistakes in the environment are not reported
-    // here.
+    // The question to the library writes no file, and does not report mistakes in the environment.
     let record = folder.path("record");
     let option = format!("record={}", record.display());
     let output = done(&mut run(&["--option", &option], &["true"]));
@@ -654,7 +648,6 @@ fn hardened_ends_a_program_at_its_misuse_or_reports_it() {
             assert!(!stderr(&silenced).contains(line), "{}", stderr(&silenced));
         }
     }
-    // Without the option nothing is reported.
     let output = done(&mut run(&[], &[text(&overflow)]));
     assert_eq!((output.status.code(), stderr(&output)), (Some(7), String::new()));
 }

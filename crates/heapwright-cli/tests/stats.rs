@@ -1,5 +1,4 @@
-//! `heapwright run --stats`: the output after a program's end, with real programs and the real
-//! library, and with libraries that misbehave.
+//! `heapwright run --stats`: with real programs, and with libraries that misbehave.
 
 mod common;
 
@@ -19,8 +18,7 @@ fn number(value: &Value, name: &str) -> u64 {
     value[name].as_u64().unwrap_or_else(|| panic!("{name} is no number: {value:#}"))
 }
 
-/// Returns whether a program is installed, or prints that the test is skipped. The checks install
-/// these programs.
+/// Returns whether a program is installed, or prints that the test is skipped.
 fn is_there(program: &str) -> bool {
     let there = Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
     let there = there.is_ok_and(|output| output.status.success());
@@ -44,7 +42,6 @@ fn measured(words: &[&str]) -> Value {
     object
 }
 
-/// Checks the rules for any process's statistics.
 #[track_caller]
 fn adds_up(stats: &Value) {
     let parts = [

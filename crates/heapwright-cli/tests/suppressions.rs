@@ -1,6 +1,5 @@
-//! Suppressions and names as memcheck has them. The tests cover the first line of a block, callers
-//! of `main`, heuristics and counts, and names of a library's functions with and without its debug
-//! file.
+//! Suppressions and names as memcheck has them: the first line of a block, callers of `main`,
+//! heuristics and counts, and a library's functions with and without its debug file.
 
 mod common;
 
@@ -48,7 +47,7 @@ int main(void) {
 }
 ";
 
-/// Runs a program with a suppression of leaks that has these lines. Returns the bytes that it hid.
+/// Returns the bytes that a suppression of leaks with these lines hid.
 fn hidden(folder: &Folder, program: &Path, frames: &str) -> u64 {
     let block = format!("{{\n a\n Memcheck:Leak\n {}\n}}\n", frames.replace(' ', "\n"));
     let file = folder.file("one.supp", block.replace("(below\nmain)", "(below main)"));
@@ -110,8 +109,7 @@ fn the_first_line_of_a_suppression_names_the_function_that_allocated() {
     assert!(printed.contains("suppressed: 127 bytes in 7 blocks"), "{printed}");
 }
 
-/// A library like the C library. One function has a name for others and a name for itself. Only the
-/// debug file names another function.
+/// One function has a name for others and a name for itself. Only the debug file names another.
 const LIBRARY: &str = "
 #include <stdlib.h>
 #define GOES_ON __asm__(\"\" : : : \"memory\")
@@ -132,8 +130,7 @@ __attribute__((noinline)) static void use(void) { lost = copy(); lost = 0; }
 int main(void) { use(); return 0; }
 ";
 
-/// Compiles the library, and a program that loses a block of it. The library's debug information is
-/// in a separate file.
+/// The library's debug information is in a separate file. The program loses a block of it.
 fn with_debug_file(folder: &Folder) -> (PathBuf, PathBuf) {
     let flags = ["-g", "-O1", "-shared", "-fPIC", "-Wl,--build-id", "-Wl,-soname,libcopy.so"];
     let library = folder.compile("libcopy.so", &flags, LIBRARY);
@@ -195,7 +192,7 @@ fn a_function_has_one_name_with_and_without_the_librarys_debug_file() {
 }
 
 /// Keeps pointers to the middle of four blocks: behind their length, at a second table of
-/// functions, behind a count, and at nothing in particular.
+/// functions, behind a count, and anywhere.
 const INSIDE: &str = "
 #include <stdint.h>
 #include <stdlib.h>

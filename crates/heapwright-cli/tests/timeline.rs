@@ -1,5 +1,4 @@
-//! `heapwright run --timeline` and `heapwright heap --timeline`: drawings of a real program's
-//! collections.
+//! `heapwright run --timeline` and `heapwright heap --timeline`, on a real program.
 
 mod common;
 
@@ -31,7 +30,6 @@ fn events(json: &str) -> Vec<Value> {
     all["traceEvents"].as_array().expect("is a list").clone()
 }
 
-/// Returns the number of events of a phase whose name ends with `end`.
 fn count(events: &[Value], phase: &str, end: &str) -> usize {
     let is =
         |of: &&Value| of["ph"] == phase && of["name"].as_str().is_some_and(|n| n.ends_with(end));
@@ -117,7 +115,6 @@ fn a_time_line_that_a_program_left_is_drawn_afterwards() {
     let drawn = done(heapwright().args(["heap", "--timeline"]).arg(left));
     assert_eq!((drawn.status.code(), &*stderr(&drawn)), (Some(0), ""));
     assert!(count(&events(&stdout(&drawn)), "X", " pause") > 0);
-    // The drawing goes to a file. Of a cut record the readable part is drawn, and a note says so.
     let bytes = std::fs::read(left).expect("is read");
     let cut = folder.file("cut.7", &bytes[..bytes.len() - 9]);
     let file = folder.path("cut.json");

@@ -1,5 +1,5 @@
-//! `heapwright top`, `profile PID` and `trim PID`: running processes are seen, profiled and trimmed
-//! from outside.
+//! `heapwright top`, `profile PID` and `trim PID`: running processes are seen, profiled and
+//! trimmed.
 
 mod common;
 
@@ -10,15 +10,14 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The parts of resident memory.
 #[rustfmt::skip]
 const PARTS: [&str; 10] = [
     "live", "rounding", "partial", "caches", "remote", "waiting", "metadata", "pools", "not_ours",
     "unattributed",
 ];
 
-/// Holds 40 MB in blocks of 100 bytes to 40 kB, frees every third, and goes on allocating now and
-/// then until it is killed. With an argument it forks, and prints the child's number.
+/// Holds 40 MB in blocks of 100 bytes to 40 kB, frees every third, and allocates now and then. With
+/// an argument it forks, and prints the child's number.
 const HOLDER: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +38,7 @@ int main(int count, char **words) {
 }
 "#;
 
-/// Allocates 40 MB in blocks of 1000 bytes, frees all, and goes on allocating now and then.
+/// Allocates 40 MB in blocks of 1000 bytes, frees all, and allocates now and then.
 const FREED: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,11 +59,9 @@ int main(void) {
 }
 "#;
 
-/// A running holder, with a folder of its own for its profiles.
 struct Holder<'a> {
     child: Child,
     folder: &'a Path,
-    /// The number of its child, which it printed.
     forked: u32,
 }
 
@@ -114,7 +111,7 @@ fn number(json: &str, name: &str) -> u64 {
         .expect("a number")
 }
 
-/// Looks until something holds, because a loaded machine may let the process wait.
+/// Repeats a look until it holds: a loaded machine may let the process wait.
 fn soon(what: &str, mut holds: impl FnMut() -> Result<(), String>) {
     let began = Instant::now();
     loop {
@@ -141,7 +138,7 @@ fn the_parts_of_a_process_add_up() {
         let part = |name| number(&json, name);
         let (sum, resident): (u64, u64) = (PARTS.map(part).iter().sum(), part("resident_bytes"));
         assert_eq!(sum, resident, "{json}");
-        // 13,333 blocks of 2080 bytes on average, and some slots are larger.
+        // 13,333 blocks of 2080 bytes on average; some slots are larger.
         let (live, partial) = (part("live"), part("partial"));
         let is_right = (26_000_000..34_000_000).contains(&live) && partial > 5_000_000;
         if is_right { Ok(()) } else { Err(json) }
@@ -214,8 +211,7 @@ fn who_does_not_want_to_is_not_seen() {
     }
 }
 
-/// An idle process follows no order. The command's statement about the process is true, and its
-/// advice works.
+/// An idle process follows no order. The command says so, and its advice works.
 #[test]
 fn an_idle_process_is_said_to_be_idle() {
     let folder = Folder::new();
@@ -234,7 +230,7 @@ fn an_idle_process_is_said_to_be_idle() {
     assert!(why.contains("the process is idle, so heapwright profile sees nothing"), "{why}");
 }
 
-/// A process frees 40 MB, keeps it because of `purge=never`, and is ordered to give it back.
+/// With `purge=never` the process keeps 40 MB that it has freed.
 #[test]
 fn a_running_process_is_trimmed() {
     let folder = Folder::new();
@@ -270,7 +266,6 @@ fn a_running_process_is_profiled() {
         assert_eq!(output.status.code(), Some(0), "{cache}: {}", stderr(&output));
         let text = stdout(&output);
         assert!(text.contains("heap profile of ") && text.contains("in kept"), "{cache}: {text}");
-        // Sampling ended with the command.
         soon("off", || {
             let json = stdout(&done(&mut holder.command(&["top", "--json", &holder.pid()])));
             if number(&json, "sampling_bytes") == 0 { Ok(()) } else { Err(json) }
@@ -324,7 +319,7 @@ int main(int count, char **words) {
     profile.args(["profile", "--sample", "1k", "--seconds", "600", &pid]);
     profile.env("XDG_RUNTIME_DIR", &runtime).env("TMPDIR", &files);
     let profile = profile.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("started");
-    // The command keeps the process's profiles in a folder of its own among the temporary files.
+    // The process's profiles are in the command's own folder among the temporary files.
     soon("a profile before the end", || {
         let folders = std::fs::read_dir(&files).expect("read").flatten();
         let written = folders
@@ -377,7 +372,7 @@ fn a_slot_that_was_taken_by_mistake_is_taken_anew() {
     soon("seen again", || if list().contains(&holder.pid()) { Ok(()) } else { Err(list()) });
 }
 
-/// Returns the status memory of a holder, attached to the end of the test, and the slot there.
+/// Returns the status memory of a holder, attached to the end of the test, and its slot.
 fn shown_by(holder: &Holder<'_>) -> (&'static Status, usize) {
     let list = std::fs::read_to_string("/proc/sysvipc/shm").expect("there");
     let mut lines = list.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
@@ -386,8 +381,7 @@ fn shown_by(holder: &Holder<'_>) -> (&'static Status, usize) {
     // SAFETY: a new mapping replaces nothing.
     let at = unsafe { libc::shmat(id, std::ptr::null(), 0) };
     assert_ne!(at.addr(), usize::MAX, "{}", std::io::Error::last_os_error());
-    // SAFETY: the memory is attached for ever, and as long as a `Status`. Any bytes are a valid
-    // one.
+    // SAFETY: the memory is attached for ever, and as long as a `Status`. Any bytes are valid.
     let status = unsafe { &*at.cast::<Status>() };
     let is_its =
         |&at: &usize| status.owner(at).is_some_and(|owner| owner.process == holder.child.id());
@@ -443,13 +437,13 @@ fn a_hardened_process_shows_no_address_and_takes_no_orders() {
                 [from, to].map(|text| u64::from_str_radix(text, 16).expect("hex")).into()
             })
             .collect();
-        // Reads all words of the slot, as any process of the user can. (A time of the last minute
-        // may look like an address by chance.)
+        // Reads all words of the slot, as any process of the user can. By chance, a time of the
+        // last minute may look like an address.
         let now = now_ns();
         let words = std::ptr::from_ref(status.slot(slot).expect("there")).cast::<u64>();
         for at in 0..size_of::<Slot>() / 8 {
-            // SAFETY: the word is within the slot. If it changes meanwhile, the read returns the
-            // old or the new number.
+            // SAFETY: the word is within the slot. If it changes meanwhile, the read returns either
+            // number.
             let word = unsafe { words.wrapping_add(at).read_volatile() };
             let inside =
                 ranges.iter().find(|(from, to)| (*from..*to).contains(&word) && word > 1 << 40);
@@ -472,7 +466,6 @@ fn a_hardened_process_shows_no_address_and_takes_no_orders() {
     }
 }
 
-/// Looks until there is a result.
 fn soon_some<T>(mut of: impl FnMut() -> Option<T>) -> T {
     let mut found = None;
     soon("something", || {
@@ -482,8 +475,8 @@ fn soon_some<T>(mut of: impl FnMut() -> Option<T>) -> T {
     found.expect("found")
 }
 
-/// Claims a slot for another process. The arguments are that process's number, its namespace, and
-/// the first word of the memory. As the superuser it becomes another user first.
+/// Claims a slot for another process. Arguments: that process's number, its namespace, and the
+/// first word of the memory. The superuser becomes another user first.
 const FORGER: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -509,7 +502,7 @@ fn a_forged_slot_is_refused_and_named() {
     let folder = Folder::new();
     let program = folder.compile("forger", &["-O1"], FORGER);
     let namespace = std::fs::metadata("/proc/self/ns/pid").expect("there").ino() as u32;
-    // The claimed process is the superuser's, whoever runs this.
+    // The claimed process is always the superuser's.
     let words = ["1".to_owned(), namespace.to_string(), status::MAGIC.to_string()];
     let mut forger =
         Command::new(program).args(words).stdout(Stdio::piped()).spawn().expect("started");
@@ -528,8 +521,7 @@ fn a_forged_slot_is_refused_and_named() {
     assert_eq!(one.status.code(), Some(2));
 }
 
-/// Starts as many children as its argument says. Each allocates for two seconds, so that it takes a
-/// slot.
+/// Starts this number of children. Each allocates for two seconds, so that it takes a slot.
 const CROWD: &str = r#"
 #include <signal.h>
 #include <stdio.h>
@@ -580,8 +572,7 @@ fn processes_beyond_the_last_slot_are_said() {
 #[test]
 fn figures_of_before_a_burst_are_not_made_to_fit() {
     let folder = Folder::new();
-    // The program does slow operations for a while, so that it has reported. Then it allocates much
-    // at once, and rests.
+    // Does slow operations first, so that it has reported; then allocates much at once, and rests.
     let program = folder.compile(
         "burst",
         &["-O1"],
@@ -649,7 +640,6 @@ fn one_that_samples_already_goes_on() {
     assert!(stderr(&output).contains("samples already"), "{}", stderr(&output));
     let json = stdout(&done(&mut holder.command(&["top", "--json", &holder.pid()])));
     assert_eq!(number(&json, "sampling_bytes"), 64 << 10, "{json}");
-    // Its profile is a part of the explanation.
     let why = stdout(&done(&mut holder.command(&["explain", &holder.pid()])));
     for part in
         ["\npartial slabs: ", "\nsampled for ", "\nlive blocks of the profile: ", "   kept  "]

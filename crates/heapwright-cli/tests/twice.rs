@@ -1,5 +1,4 @@
-//! `heapwright check --twice`: uninitialised values are found by their effects, and nothing else is
-//! found.
+//! `heapwright check --twice` finds uninitialised values by their effects, and nothing else.
 
 mod common;
 
@@ -35,15 +34,13 @@ fn twice(flags: &[&str], words: &[&str]) -> Output {
     done(command.stdin(Stdio::null()))
 }
 
-/// Compiles a program of the test's own.
 fn program(folder: &Folder, name: &str, body: &str) -> PathBuf {
     let head =
         "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\n";
     folder.compile(name, &["-g", "-O0"], &format!("{head}{body}"))
 }
 
-/// Checks that each program of the corpus is found by its effect in the first line, and its twin is
-/// not.
+/// Each program is found by its effect in the first line, and its twin is not.
 fn check_corpus(is_mine: impl Fn(usize) -> bool) {
     let folder = Folder::new();
     let data = folder.path("data");
@@ -118,7 +115,6 @@ fn the_byte_of_the_block_of_the_site_is_named_in_each_format() {
          it exits with code 0 or exits with code 8"
     );
     assert!(error["allocated"]["stack"].as_u64().is_some_and(|stack| stack != 0));
-    // Only the record of the last run is kept.
     assert_eq!(fs::read_dir(&kept).expect("is there").count(), 1);
     for (format, words) in [
         ("text", "    #0 "),

@@ -1,5 +1,4 @@
-//! `heapwright valgrind`: the output and its place, exit codes, children, suppressions, and the
-//! formats of `check` for editors and valgrind's readers.
+//! `heapwright valgrind`, and the formats of `check` for editors and valgrind's readers.
 
 mod common;
 #[path = "common/protocol.rs"]
@@ -12,8 +11,8 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Each letter of its word is an action: frees twice (`f`), loses blocks (`l`), prints (`p`), opens
-/// a file (`o`), forks (`k`), executes itself (`x`), or ends with a code (a digit).
+/// Each letter is an action: frees twice (`f`), loses blocks (`l`), prints (`p`), opens a file
+/// (`o`), forks (`k`), executes itself (`x`), or ends with a code (a digit).
 const SOURCE: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -258,7 +257,6 @@ fn it_is_installed_under_valgrinds_name() {
     let bin = folder.path("a folder");
     let install = || done(valgrind(&folder).arg("--install").arg(&bin));
     assert_eq!(install().status.code(), Some(0));
-    // A second installation replaces the first, as an update would.
     assert_eq!(install().status.code(), Some(0));
     let output = done(
         Command::new(bin.join("valgrind"))

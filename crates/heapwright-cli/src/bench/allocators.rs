@@ -15,29 +15,24 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// The C library's own malloc: no preload.
+/// The name of the C library's own malloc: no preload.
 pub(crate) const GLIBC: &str = "glibc";
 
-/// heapwright's own library.
 pub(crate) const HEAPWRIGHT: &str = "heapwright";
 
-/// The beginning of an option set of heapwright: `heapwright:purge=never`.
+/// The beginning of an option set: `heapwright:purge=never`.
 pub(crate) const OPTION_SET: &str = "heapwright:";
 
 /// The longest name a column has room for.
 const LONGEST_NAME: usize = 24;
 
-/// An allocator in the race.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Allocator {
     pub(crate) name: String,
-    /// The library to preload.
     pub(crate) library: Option<PathBuf>,
-    /// Variables to set in the program's environment.
     pub(crate) environment: BTreeMap<String, String>,
 }
 
-/// An allocator that may be installed, and its library's names.
 struct Known {
     name: &'static str,
     /// Names up to `.so`, best first.
@@ -66,8 +61,7 @@ const SCUDO: &[&str] =
 const SCUDO: &[&str] =
     &["libclang_rt.scudo_standalone-x86_64", "libclang_rt.scudo_standalone", "libscudo"];
 
-/// mimalloc uses huge pages by default, which changes its use of memory much. So it also races
-/// without huge pages.
+/// By default mimalloc uses huge pages, which changes its use of memory much.
 const WITHOUT_HUGE_PAGES: (&str, &str, &str) = ("mimalloc-no-thp", "MIMALLOC_ALLOW_THP", "0");
 
 impl Allocator {
@@ -75,13 +69,13 @@ impl Allocator {
         Self { name: name.to_owned(), library, environment: BTreeMap::new() }
     }
 
-    /// Returns whether both names stand for one library with one environment.
+    /// Returns whether both stand for one library with one environment.
     fn is_same(&self, other: &Self) -> bool {
         let file = |one: &Self| one.library.as_ref().and_then(|path| path.canonicalize().ok());
         file(self).is_some() && file(self) == file(other) && self.environment == other.environment
     }
 
-    /// Returns heapwright under another name, with these options after its own.
+    /// The given options come after the allocator's own.
     pub(crate) fn with_options(&self, name: String, options: &str) -> Self {
         let mut one = Self { name, ..self.clone() };
         let value = one.environment.entry("HEAPWRIGHT".to_owned()).or_default();
@@ -90,7 +84,6 @@ impl Allocator {
         one
     }
 
-    /// Returns the allocator as results describe it.
     pub(crate) fn described(&self, version: Option<String>) -> results::Allocator {
         results::Allocator {
             name: self.name.clone(),
@@ -100,13 +93,13 @@ impl Allocator {
         }
     }
 
-    /// Returns the library's file name. Results do not state its folder.
+    /// Results state no folder.
     fn library_name(&self) -> Option<String> {
         Some(self.library.as_ref()?.file_name()?.to_string_lossy().into_owned())
     }
 }
 
-/// Returns every allocator to race; `heapwright` is our library's path.
+/// `heapwright` is our library's path.
 pub(crate) fn all(
     heapwright: PathBuf,
     with: &[OsString],
@@ -163,8 +156,7 @@ pub(crate) fn all(
     Ok(all)
 }
 
-/// Returns the allocators with these `names`, in that order, each once. They are found on this
-/// machine or added by `with`.
+/// Returns the allocators with these `names`, in that order, each once.
 pub(crate) fn chosen(
     heapwright: PathBuf,
     with: &[OsString],
@@ -187,12 +179,11 @@ pub(crate) fn chosen(
     Ok(chosen)
 }
 
-/// The contents of all `--with` options.
+/// All `--with` options together.
 pub(crate) struct With {
-    /// The names of all allocators in them.
+    /// The names of all allocators in the options.
     pub(crate) names: Vec<String>,
-    /// Allocators that are not found on the machine: `NAME=[VAR=VALUE ...]PATH` and
-    /// `heapwright:OPTIONS`.
+    /// Not found on the machine: `NAME=[VAR=VALUE ...]PATH` and `heapwright:OPTIONS`.
     added: Vec<String>,
 }
 
@@ -215,14 +206,13 @@ impl With {
     }
 }
 
-/// Returns the names in a word of `--only`. The word has names separated by commas, or one option
-/// set.
+/// Splits a word of `--only`: names with commas, or one option set.
 pub(crate) fn names(word: &str) -> impl Iterator<Item = String> {
     let whole = word.starts_with(OPTION_SET);
     word.split(move |letter| letter == ',' && !whole).map(str::to_owned)
 }
 
-/// Makes heapwright with more options. The library itself refuses bad options.
+/// Makes heapwright with more options. The library refuses bad ones.
 fn option_set(all: &[Allocator], name: &str, given: &str) -> anyhow::Result<Allocator> {
     let ours = all.iter().find(|one| one.name == HEAPWRIGHT).context("heapwright races")?;
     let mut options = Options::inherited(ours.environment.get("HEAPWRIGHT").map(OsStr::new));
@@ -233,7 +223,6 @@ fn option_set(all: &[Allocator], name: &str, given: &str) -> anyhow::Result<Allo
     Ok(ours.with_options(name.to_owned(), given))
 }
 
-/// Returns the known allocators in some folders.
 pub(crate) fn found(folders: &[PathBuf]) -> Vec<Allocator> {
     let files: Vec<PathBuf> = folders.iter().flat_map(|folder| children(folder)).collect();
     let mut all = Vec::new();
@@ -264,13 +253,11 @@ fn newest(files: &[PathBuf], stem: &str) -> Option<PathBuf> {
     };
     let mut fitting: Vec<(Vec<u64>, &PathBuf)> =
         files.iter().filter_map(|path| Some((version(path)?, path))).collect();
-    // The sort is stable: of two libraries with one version, the library in the earlier folder
-    // stays first.
+    // The sort is stable: of equal versions, the one in the earlier folder stays first.
     fitting.sort_by(|a, b| b.0.cmp(&a.0));
     fitting.into_iter().find_map(|(_, path)| preload::checked(path).ok())
 }
 
-/// Parses `NAME=[VAR=VALUE ...]PATH`.
 fn parse(text: &str) -> anyhow::Result<Allocator> {
     let refused = |why: &str| wrong(format!("--with '{text}': {why}"));
     let (name, rest) = text

@@ -3,10 +3,9 @@
 //! A comparison of two allocators always uses their own pairs of runs, round by round. Ratios of
 //! ratios to the baseline would add the baseline's noise.
 //!
-//! Groups, for means: the built-in workloads, the programs of the suite, all of them, and workloads
-//! with at least 32 MiB live. Only the last group also compares the memory above an empty
-//! program's: with few live bytes this difference hardly depends on the allocator. The empty
-//! workload is in no group.
+//! Groups, for means: the built-in workloads, the programs of the suite, all, and workloads with at
+//! least 32 MiB live. Only the last group also compares the memory above an empty program's:
+//! with few live bytes it hardly depends on the allocator. The empty workload is in no group.
 
 use super::results::{Comparison, Entry, Kind, Measure, Outcome, Program, Results, Run, Summary};
 use super::statistics::{self, Estimate, Ratios, geometric_mean};
@@ -14,7 +13,6 @@ use super::statistics::{self, Estimate, Ratios, geometric_mean};
 /// The fewest live bytes of a program in the group [`Group::MuchLive`].
 pub(crate) const MUCH_LIVE: u64 = 32 << 20;
 
-/// A group of programs with a common mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Group {
     All,
@@ -48,7 +46,6 @@ impl Group {
         }
     }
 
-    /// Returns the measures that are compared over the group.
     fn measures(self) -> &'static [Measure] {
         match self {
             Self::MuchLive => &[Measure::PeakRss, Measure::PeakRssAboveEmpty],
@@ -76,7 +73,6 @@ pub(crate) fn empty_peak(results: &Results) -> Option<u64> {
     Some(statistics::median(&peaks)? as u64)
 }
 
-/// Returns the ratios of one entry to another, round by round.
 fn ratios(this: &Entry, that: &Entry, measure: Measure, empty: u64) -> Option<Ratios> {
     if this.outcome != Outcome::Ok || that.outcome != Outcome::Ok {
         return None;
@@ -85,7 +81,6 @@ fn ratios(this: &Entry, that: &Entry, measure: Measure, empty: u64) -> Option<Ra
     Ratios::new(this.runs.iter().map(of).zip(that.runs.iter().map(of)))
 }
 
-/// Compares two allocators on one program; `None` if either failed.
 pub(crate) fn on_program(
     results: &Results,
     program: &Program,
@@ -161,14 +156,12 @@ fn over_groups(
 }
 
 impl Comparison {
-    /// Returns the ratio with its interval.
     pub(crate) fn estimate(&self) -> Estimate {
         Estimate { value: self.ratio, interval: self.low.zip(self.high) }
     }
 }
 
 impl Summary {
-    /// Returns the comparison of two allocators over a group.
     pub(crate) fn find(
         &self,
         group: Group,
@@ -237,7 +230,7 @@ pub(crate) mod tests {
     }
 
     /// Makes results of three allocators: glibc, heapwright at half its time, and a peer like glibc
-    /// that fails on a program called "odd".
+    /// that fails on "odd".
     pub(crate) fn example(programs: &[(&str, Kind)]) -> Results {
         let names = ["glibc", "heapwright", "peer"];
         let allocator = |name: &str| Allocator {

@@ -1,8 +1,8 @@
 //! The machine's folders of shared libraries.
 //!
-//! First come the folders of `/etc/ld.so.conf` and the files it includes. Then come the folders
-//! that every loader searches, and then clang's own folder, which has scudo. This module reads the
-//! folders themselves. The loader's cache may lack an allocator with which no program is linked.
+//! First come the folders of `/etc/ld.so.conf`, then those that every loader searches, and then
+//! clang's own, which has scudo. This module reads the folders themselves: the loader's cache may
+//! lack an allocator with which no program is linked.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -70,8 +70,8 @@ fn matching(pattern: &Path) -> Vec<PathBuf> {
     children(folder).into_iter().filter(fits).collect()
 }
 
-/// Returns Clang's runtime folders, those of the newest version first:
-/// `/usr/lib/llvm-19/lib/clang/19/lib/linux`, `/usr/lib/clang/19/lib/linux`.
+/// Returns Clang's runtime folders, those of the newest version first, such as
+/// `/usr/lib/llvm-19/lib/clang/19/lib/linux`.
 fn of_clang() -> Vec<PathBuf> {
     let mut bases: Vec<PathBuf> = children(Path::new("/usr/lib"))
         .into_iter()
@@ -100,7 +100,6 @@ pub(crate) fn numbers(text: &str) -> Vec<u64> {
     text.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
 }
 
-/// Returns the entries of a folder, sorted.
 pub(crate) fn children(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();

@@ -7,12 +7,12 @@
 //!      +------- files in memory <- its stdout -+ stderr
 //! ```
 //!
-//! The launcher (bench/launcher) starts the program, waits for it, kills its group when the time is
-//! over, and sends one line of numbers. If this command dies, the launcher and the program die,
+//! The launcher (bench/launcher) starts the program, waits for it, kills its group at the time
+//! limit, and sends one line of numbers. If this command dies, the launcher and the program die,
 //! too.
 //!
-//! The program prints to files in memory, not to pipes, which this command would have to read
-//! during the timed run. A program that prints without end is stopped at [`MOST_OUTPUT`].
+//! The program prints to files in memory: pipes would have to be read during the timed run. A
+//! program that prints more than [`MOST_OUTPUT`] is stopped.
 
 use super::allocators::Allocator;
 use super::program::Program;
@@ -29,28 +29,23 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// A program that prints more than this is stopped.
 const MOST_OUTPUT: u64 = 256 << 20;
 
 /// The interval between looks at signals and at the size of the output.
 const LOOK_UP: Duration = Duration::from_millis(200);
 
-/// The end of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Code(u64),
     Signal(i32),
-    /// The program was killed at the time limit.
     Limit,
-    /// The program was killed because it printed too much.
     TooMuchOutput,
 }
 
-/// The cost, the end and the output of a run.
 pub(crate) struct Ran {
     pub(crate) cost: Run,
     pub(crate) end: End,
-    /// The fingerprint of the program's whole output on stdout.
+    /// The fingerprint of the whole stdout.
     pub(crate) output: Fingerprint,
     pub(crate) stdout: File,
     pub(crate) stderr: File,
@@ -60,7 +55,6 @@ pub(crate) struct Ran {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fingerprint(u64, u64);
 
-/// The result of an attempt to run a program.
 pub(crate) enum Attempt {
     Ran(Box<Ran>),
     /// The kernel refused to start it.
@@ -69,7 +63,6 @@ pub(crate) enum Attempt {
     Interrupted,
 }
 
-/// The launcher's program.
 pub(crate) struct Launcher {
     path: PathBuf,
 }
@@ -79,8 +72,7 @@ impl Launcher {
         Self { path }
     }
 
-    /// Runs a program once. Must be called on the main thread: the launcher dies with the thread
-    /// that started it.
+    /// Must be called on the main thread: the launcher dies with the thread that started it.
     pub(crate) fn run(
         &self,
         program: &Program,
@@ -147,7 +139,6 @@ impl Launcher {
 }
 
 impl Ran {
-    /// Returns the last line on the program's stderr.
     pub(crate) fn complaint(&mut self) -> Option<String> {
         const LONGEST: usize = 160;
         let text = tail(&mut self.stderr).ok()?;
@@ -155,7 +146,6 @@ impl Ran {
         Some(printable_text(&line.chars().take(LONGEST).collect::<String>()))
     }
 
-    /// Returns whether the loader reported that it could not preload the library.
     pub(crate) fn preload_refused(&mut self) -> bool {
         // The loader prints before the program does.
         let mut text = Vec::new();
@@ -167,7 +157,6 @@ impl Ran {
             && String::from_utf8_lossy(&text).contains("from LD_PRELOAD cannot be preloaded")
     }
 
-    /// Returns the program's whole stdout, as text.
     pub(crate) fn text(&mut self) -> io::Result<String> {
         let mut text = String::new();
         self.stdout.seek(SeekFrom::Start(0))?;
@@ -183,7 +172,7 @@ enum Stop {
     TooMuchOutput,
 }
 
-/// Waits until the launcher has written its report and closed the pipe.
+/// Waits until the launcher has closed the pipe.
 fn wait(
     mut reader: PipeReader,
     launcher: &Child,
@@ -215,7 +204,7 @@ fn wait(
     }
     let mut report = String::new();
     reader.read_to_string(&mut report).context("cannot read the launcher's report")?;
-    // The terminal's Ctrl-C also reaches the launcher, which may end before the look above.
+    // The terminal's Ctrl-C also reaches the launcher, which may end first.
     if interrupt::came().is_some() {
         stopped = Some(Stop::Asked);
     }
@@ -231,14 +220,11 @@ fn reap(child: &mut Child) -> anyhow::Result<()> {
     }
 }
 
-/// The launcher's report.
 #[derive(Debug, PartialEq, Eq)]
 enum Report {
-    /// The program could not be started: the error's number.
     NotStarted(i32),
     /// The program ran to its end, or to the time limit.
     Ended(Run, End),
-    /// The launcher was asked to stop.
     Stopped(Run),
 }
 
@@ -268,7 +254,6 @@ fn read_report(report: &str) -> anyhow::Result<Report> {
     })
 }
 
-/// Makes a file that exists only in memory.
 fn in_memory() -> anyhow::Result<File> {
     // SAFETY: the name is a string that ends in NUL.
     let file = unsafe { libc::memfd_create(c"heapwright-output".as_ptr(), libc::MFD_CLOEXEC) };
@@ -279,7 +264,7 @@ fn in_memory() -> anyhow::Result<File> {
     Ok(File::from(unsafe { OwnedFd::from_raw_fd(file) }))
 }
 
-/// Makes a copy of a descriptor that stays open across exec.
+/// Copies a descriptor; the copy stays open across exec.
 fn inheritable(descriptor: i32) -> anyhow::Result<OwnedFd> {
     const ABOVE_STANDARD: i32 = 3;
     // SAFETY: the call takes only numbers.
@@ -305,7 +290,6 @@ fn fingerprint(file: &mut File) -> anyhow::Result<Fingerprint> {
     }
 }
 
-/// Returns the end of a file, as text.
 fn tail(file: &mut File) -> io::Result<String> {
     const LONGEST: u64 = 8192;
     let length = file.metadata()?.len();
@@ -393,7 +377,6 @@ mod tests {
         assert!(gone, "process {pid} is still there");
     }
 
-    /// Returns whether a process has ended and not been reaped.
     fn zombie(pid: i32) -> bool {
         let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         status.rsplit(')').next().is_some_and(|rest| rest.trim().starts_with('Z'))
@@ -401,7 +384,6 @@ mod tests {
 
     #[test]
     fn a_peak_is_the_programs_own() {
-        // The test's own process becomes large: the program must not inherit its peak.
         let large = vec![1_u8; 128 << 20];
         let peak = ran("true", LONG).cost.peak_rss_bytes;
         assert!(large.contains(&1));

@@ -9,7 +9,6 @@ use std::mem::MaybeUninit;
 /// A load above this share of the cores is noise.
 const BUSY: f64 = 0.5;
 
-/// Describes this machine.
 pub(crate) fn describe() -> Machine {
     Machine {
         cpu: cpu(),
@@ -47,7 +46,7 @@ pub(crate) fn noise() -> Vec<String> {
     found
 }
 
-/// Returns a file's text; empty if there is no such file.
+/// Returns an empty text if there is no such file.
 fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }

@@ -17,13 +17,11 @@
 //! ```
 //!
 //! How the comparison is kept fair:
-//! - An allocator is a shared library under `LD_PRELOAD`. Nothing is between the program and its
-//!   malloc. A probe checks this first.
+//! - An allocator is a shared library under `LD_PRELOAD`, as a probe checks first.
 //! - A static launcher of some tens of KiB starts every program: a big parent's peak survives exec.
 //! - Before each run, as much memory as it may need is touched. A host hands out the memory of its
 //!   virtual machines at the first touch.
-//! - Each round runs each program once under every allocator. The order rotates by one, so that a
-//!   busy minute affects all of them.
+//! - Each round runs each program once under every allocator. The order rotates by one.
 //! - First runs are not counted. They show whether the program works and prints the same output.
 //! - Ratios are formed round by round, with an interval. An interval that contains 1 is a tie.
 //!
@@ -54,7 +52,7 @@ use crate::inspect::{self, Verdict};
 use crate::preload;
 use std::ffi::OsStr;
 
-/// Returns the reason why no library can be preloaded into a program, if its files show one.
+/// Returns why no library can be preloaded into a program, if its files say so.
 pub(crate) fn refusal(program: &OsStr) -> Option<String> {
     let report = inspect::inspect(program, preload::target(preload::named().as_deref()));
     let reason = report.reason().filter(|_| report.verdict() == Verdict::No)?;

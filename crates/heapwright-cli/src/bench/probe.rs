@@ -1,8 +1,8 @@
 //! Checks before the race that each preload takes effect.
 //!
 //! An allocator whose library is not loaded would be glibc under another name. So this command runs
-//! itself under the preload, as a hidden subcommand. The subcommand prints the files of malloc and
-//! free, and a version number if the library reports one.
+//! itself under the preload, as a hidden subcommand that prints the files of malloc and free, and
+//! the library's version if known.
 
 use super::allocators::Allocator;
 use super::launcher::{Attempt, End, Launcher};
@@ -16,32 +16,27 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
-/// The subcommand.
 pub(crate) const SUBCOMMAND: &str = "probe";
 
-/// The most time for a probe.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// The result of a probe.
 enum Probed {
-    /// The preload takes effect. Contains the library's version, if it reports one.
+    /// The library's version, if it reports one.
     Fine(Option<String>),
-    /// The allocator cannot race. Contains the reason.
+    /// Why the allocator cannot race.
     Unfit(Outcome, String),
     Interrupted,
 }
 
-/// The facts about an allocator before the race.
 #[derive(Default)]
 pub(crate) struct Known {
     /// The allocator's version, if it reports one.
     pub(crate) version: Option<String>,
-    /// The reason why it cannot race, if any.
+    /// Why it cannot race.
     pub(crate) unfit: Option<(Outcome, String)>,
 }
 
-/// Probes allocators in turn. After a request to stop, the facts about the other allocators stay
-/// unknown.
+/// After a request to stop, the other allocators stay unknown.
 pub(crate) fn probe_all(
     allocators: &[Allocator],
     launcher: &Launcher,
@@ -60,7 +55,6 @@ pub(crate) fn probe_all(
     allocators.iter().map(known).collect()
 }
 
-/// Runs the probe under an allocator.
 fn probe(allocator: &Allocator, launcher: &Launcher, limit: Duration) -> anyhow::Result<Probed> {
     let Some(library) = &allocator.library else { return Ok(Probed::Fine(None)) };
     let file = std::env::current_exe().context("cannot find out where this command is")?;
@@ -144,7 +138,7 @@ fn file_of(function: &CStr) -> Option<String> {
     Some(name.to_string_lossy().into_owned())
 }
 
-/// Returns mimalloc's version. Old and new versions encode it differently ([`version`]).
+/// Returns mimalloc's version, which old and new versions encode differently ([`version`]).
 fn mimalloc_version() -> Option<String> {
     let function = address_of(c"mi_version");
     if function.is_null() {
@@ -155,7 +149,7 @@ fn mimalloc_version() -> Option<String> {
     Some(version(function()))
 }
 
-/// Formats `218` as 2.1.8, and `30403` as 3.4.3: newer versions have two digits for each part.
+/// `218` is 2.1.8, and `30403` is 3.4.3: newer versions have two digits for each part.
 fn version(number: i32) -> String {
     let base = if number < 1000 { 10 } else { 100 };
     format!("{}.{}.{}", number / base / base, number / base % base, number % base)
@@ -175,7 +169,7 @@ mod tests {
     fn this_process_allocates_from_the_c_library() {
         let text = answer();
         let mut lines = text.lines();
-        // The test allocates from the C library, or from a preloaded library that checks the tests.
+        // Tests may run under a preloaded library that checks them.
         let preloaded = std::env::var("LD_PRELOAD").unwrap_or_default();
         let is_known = |file: &str| file.contains("libc") || preloaded.contains(file);
         assert!(lines.next().is_some_and(is_known), "{text}");

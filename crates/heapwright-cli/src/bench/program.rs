@@ -5,27 +5,20 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Whether a program's output must be the same under every allocator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Comparing {
-    /// The output must be the same.
     Always,
     /// The output must be the same if two runs under the baseline print the same.
     IfSteady,
-    /// The output may differ.
     Never,
 }
 
-/// A program to race.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     pub(crate) name: String,
-    /// The program's purpose, in one sentence.
     pub(crate) stands_for: String,
     pub(crate) kind: Kind,
-    /// The executable file.
     pub(crate) file: PathBuf,
-    /// The words behind its name on the command line.
     pub(crate) arguments: Vec<OsString>,
     pub(crate) environment: BTreeMap<String, String>,
     /// The working folder; `None`: this command's own.

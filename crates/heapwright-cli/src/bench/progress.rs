@@ -1,15 +1,14 @@
 //! The current run and the remaining time, on stderr, for people.
 //!
 //! On a terminal the progress is a bar. Elsewhere, on request, it is a line for each round. A race
-//! of a minute or more announces its length first. The main thread draws the bar between and during
-//! runs, at most four times a second. The timed program does not measurably slow down.
+//! of a minute or more announces its length first. The main thread draws at most four times a
+//! second, so the timed program does not measurably slow down.
 
 use crate::output;
 use indicatif::ProgressBar;
 use std::io::IsTerminal;
 use std::time::Duration;
 
-/// The form of the progress report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Showing {
     Nothing,
@@ -20,7 +19,6 @@ pub(crate) enum Showing {
 }
 
 impl Showing {
-    /// Returns the form for this stderr and these options.
     pub(crate) fn of(quiet: bool, asked: bool) -> Self {
         if quiet {
             Self::Nothing
@@ -34,14 +32,12 @@ impl Showing {
     }
 }
 
-/// The progress of a race.
 pub(crate) struct Progress {
     showing: Showing,
     bar: ProgressBar,
 }
 
 impl Progress {
-    /// Starts the progress of `runs` runs.
     pub(crate) fn new(showing: Showing, runs: usize) -> Self {
         let template = "{bar:24} {pos}/{len} runs  {wide_msg}";
         Self { showing, bar: output::bar(runs as u64, template, showing == Showing::Bar) }
@@ -53,7 +49,6 @@ impl Progress {
         self.bar.set_message(format!("{program} under {allocator}{left}"));
     }
 
-    /// Counts finished runs.
     pub(crate) fn done(&self, runs: usize) {
         self.bar.inc(runs as u64);
     }
@@ -66,7 +61,6 @@ impl Progress {
         }
     }
 
-    /// Shows the start of a round.
     pub(crate) fn round(&self, name: &str, left: Option<Duration>) {
         if self.showing == Showing::Lines {
             let left = left.map(|left| format!(", {} left", rough(left))).unwrap_or_default();
@@ -74,12 +68,10 @@ impl Progress {
         }
     }
 
-    /// Redraws the bar if it is due.
     pub(crate) fn tick(&self) {
         self.bar.tick();
     }
 
-    /// Removes the bar.
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
     }

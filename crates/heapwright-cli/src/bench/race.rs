@@ -1,13 +1,11 @@
 //! The rounds.
 //!
 //! First every program runs once under every allocator, uncounted: this fills the page cache and
-//! shows failures. Then each round runs each program under each allocator. The order rotates by one
-//! from round to round. Rounds are the outer loop, so that each program's runs are spread over the
-//! whole race. An interrupted race has then measured all programs a little, not a few of them well.
+//! shows failures. Then each round runs each program under each allocator, in an order that rotates
+//! by one. Rounds are the outer loop, so an interrupted race has measured all programs a little.
 //!
-//! If a program fails under an allocator, the allocator leaves the race on this program, and the
-//! failure becomes a row of the results. If a program fails under the baseline, the program itself
-//! is at fault. Then its race ends for all allocators.
+//! An allocator under which a program fails leaves the race on this program, and the failure
+//! becomes a row of the results. If the program fails under the baseline, its race ends for all.
 
 use super::allocators::Allocator;
 use super::launcher::{Attempt, End, Fingerprint, Launcher, Ran};
@@ -20,50 +18,40 @@ use crate::process;
 use crate::process::interrupt;
 use std::time::Duration;
 
-/// The time limit of the baseline's first run, without --timeout.
+/// The limit of the baseline's first run, without --timeout.
 const FIRST_LIMIT: Duration = Duration::from_secs(3600);
-/// The least time limit of all other runs, without --timeout.
+/// The least limit of all other runs, without --timeout.
 const LEAST_LIMIT: Duration = Duration::from_secs(60);
 /// The time limit of other runs, as a multiple of the baseline's first run.
 const TIMES_SLOWER: u32 = 10;
 
-/// The programs and allocators of a race, and its settings.
 pub(crate) struct Race<'a> {
     pub(crate) programs: &'a [Program],
     pub(crate) allocators: &'a [Allocator],
-    /// The index of the baseline.
     pub(crate) baseline: usize,
-    /// The facts about each allocator before the race.
     pub(crate) known: &'a [Known],
     pub(crate) launcher: &'a Launcher,
     pub(crate) rounds: usize,
     pub(crate) rounds_long: usize,
-    /// The limit of a run's time, if the user gave one.
     pub(crate) limit: Option<Duration>,
 }
 
-/// The results.
 pub(crate) struct Raced {
     /// For each program, one entry for each allocator.
     pub(crate) entries: Vec<Vec<Entry>>,
     /// Programs that fail under the baseline, with the reason in words.
     pub(crate) broken: Vec<(String, String)>,
-    /// Notes for the reader.
     pub(crate) notes: Vec<String>,
-    /// Whether the race was interrupted.
     pub(crate) interrupted: bool,
 }
 
-/// A failure: its kind, and its description.
 type Failure = (Outcome, String);
 
-/// One program's race.
 struct Lane<'a> {
     program: &'a Program,
     rounds: usize,
     /// The output of the first run, if outputs are compared.
     expected: Option<Fingerprint>,
-    /// The limit of a run's time.
     limit: Duration,
     /// The most memory that a good run took so far.
     peak: u64,
@@ -72,7 +60,6 @@ struct Lane<'a> {
     broken: Option<String>,
 }
 
-/// An allocator's runs of one program.
 #[derive(Default)]
 struct Place {
     runs: Vec<Run>,
@@ -81,24 +68,20 @@ struct Place {
     takes: Duration,
 }
 
-/// A signal asked the race to stop.
 struct Interrupted;
 
 type Step<T> = anyhow::Result<Result<T, Interrupted>>;
 
 impl Race<'_> {
-    /// Returns the number of a program's rounds.
     fn rounds_of(&self, program: &Program) -> usize {
         if program.long { self.rounds_long } else { self.rounds }
     }
 
-    /// Returns the number of runs if nothing fails.
     pub(crate) fn runs(&self) -> usize {
         let turns = |program: &Program| self.rounds_of(program) + 1;
         self.programs.iter().map(|program| turns(program) * self.allocators.len()).sum()
     }
 
-    /// Runs the race.
     pub(crate) fn run(&self, progress: &Progress) -> anyhow::Result<Raced> {
         let mut lanes: Vec<Lane<'_>> = self.programs.iter().map(|p| self.lane(p)).collect();
         let mut notes = Vec::new();
@@ -148,7 +131,7 @@ impl Race<'_> {
         }
     }
 
-    /// Does the uncounted first runs.
+    /// Does the first runs, which do not count.
     fn warm_up(
         &self,
         lanes: &mut [Lane<'_>],
@@ -157,7 +140,7 @@ impl Race<'_> {
     ) -> Step<()> {
         progress.round("warming up", None);
         for lane in lanes {
-            // The baseline is first: its output and time set the limits of the others.
+            // The baseline's output and time set the limits of the others.
             let others = (0..self.allocators.len()).filter(|at| *at != self.baseline);
             for at in std::iter::once(self.baseline).chain(others) {
                 if at == self.baseline {
@@ -172,7 +155,7 @@ impl Race<'_> {
         Ok(Ok(()))
     }
 
-    /// Does the baseline's first run, which sets a program's expected output and time limit.
+    /// Does the baseline's first run, which sets the expected output and the time limit.
     fn first(&self, lane: &mut Lane<'_>, notes: &mut Vec<String>, progress: &Progress) -> Step<()> {
         let program = lane.program;
         let mut ran = match self.attempt(lane, self.baseline, None, progress)? {
@@ -219,7 +202,6 @@ impl Race<'_> {
         Ok(Ok(()))
     }
 
-    /// Does one round of all programs and allocators that still race.
     fn round(
         &self,
         round: usize,
@@ -244,7 +226,7 @@ impl Race<'_> {
         Ok(Ok(()))
     }
 
-    /// Does one run. `left`: the time left. It is `None` in the warm-up, whose runs do not count.
+    /// `left`: the time left; `None` in the warm-up, whose runs do not count.
     fn once(
         &self,
         lane: &mut Lane<'_>,
@@ -276,7 +258,6 @@ impl Race<'_> {
         Ok(Ok(()))
     }
 
-    /// Tries to run a program.
     fn attempt(
         &self,
         lane: &Lane<'_>,
@@ -302,7 +283,6 @@ impl Race<'_> {
         })
     }
 
-    /// Returns the failure of a run, if it failed.
     fn verdict(&self, lane: &Lane<'_>, at: usize, ran: &mut Ran) -> Option<Failure> {
         let is_baseline = at == self.baseline;
         let complaint =
@@ -346,7 +326,7 @@ impl Race<'_> {
         None
     }
 
-    /// Takes an allocator out of a lane. A failure of the baseline closes the whole lane.
+    /// A failure of the baseline closes the whole lane.
     fn fail(&self, lane: &mut Lane<'_>, at: usize, failure: Failure) {
         if at == self.baseline {
             let name = &self.allocators[at].name;

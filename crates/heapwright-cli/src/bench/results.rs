@@ -8,23 +8,21 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-/// The name of the format.
 pub(crate) const SCHEMA: &str = "heapwright-bench/1";
 
 /// The first fields of every file of results: of a race's and of a replay's.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Head {
-    /// The name of the format.
     pub(crate) schema: &'static str,
     pub(crate) machine: Machine,
-    /// The command line, to repeat the race.
+    /// The command line, for repeating the race.
     pub(crate) command: Vec<String>,
     /// The start, in the form of RFC 3339.
     pub(crate) started: String,
 }
 
 impl Head {
-    /// Makes the head of results that began at `started`, on this machine, with this command line.
+    /// Makes the head of results that began at `started`, with this command line.
     pub(crate) fn of(schema: &'static str, started: SystemTime) -> Self {
         let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
         Self {
@@ -36,7 +34,6 @@ impl Head {
     }
 }
 
-/// A whole race.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Results {
     #[serde(flatten)]
@@ -46,7 +43,6 @@ pub(crate) struct Results {
     pub(crate) rounds_long: usize,
     /// The allocator against which all others are compared.
     pub(crate) baseline: String,
-    /// Whether the race ran to its end.
     pub(crate) complete: bool,
     /// Notes for the reader: noise of the machine, programs whose output was not compared, ...
     pub(crate) notes: Vec<String>,
@@ -55,7 +51,6 @@ pub(crate) struct Results {
     pub(crate) summary: Summary,
 }
 
-/// The machine of the race.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Machine {
     pub(crate) cpu: String,
@@ -68,13 +63,10 @@ pub(crate) struct Machine {
     pub(crate) thp: String,
 }
 
-/// An allocator in the race.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Allocator {
     pub(crate) name: String,
-    /// The file name of the preloaded library.
     pub(crate) library: Option<String>,
-    /// The allocator's version, if it reports one.
     pub(crate) version: Option<String>,
     /// Variables that were set in the program's environment.
     pub(crate) environment: BTreeMap<String, String>,
@@ -84,15 +76,11 @@ pub(crate) struct Allocator {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Kind {
-    /// Built in.
     Workload,
-    /// From the suite file.
     Program,
-    /// Given on the command line.
     Command,
 }
 
-/// A program that was raced.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Program {
     pub(crate) name: String,
@@ -108,26 +96,20 @@ pub(crate) struct Program {
     pub(crate) results: Vec<Entry>,
 }
 
-/// A program under an allocator.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Entry {
     pub(crate) allocator: String,
     pub(crate) outcome: Outcome,
-    /// The failure in words, if the outcome is not ok.
     pub(crate) detail: Option<String>,
-    /// `runs[i]` of all allocators belong to one round. After a failure, the list has only the
-    /// rounds before the failure.
+    /// `runs[i]` of all allocators belong to one round. A failure ends the list.
     pub(crate) runs: Vec<Run>,
 }
 
-/// The outcome of an allocator's runs of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Outcome {
     Ok,
-    /// Killed by a signal.
     Crashed,
-    /// Killed at the time limit.
     Hung,
     /// Ended with an exit code that is not 0.
     Failed,
@@ -137,7 +119,6 @@ pub(crate) enum Outcome {
     NotTaken,
 }
 
-/// The cost of one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Run {
     pub(crate) wall_ns: u64,
@@ -179,13 +160,10 @@ pub(crate) struct Comparison {
     pub(crate) high: Option<f64>,
 }
 
-/// A quantity that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Measure {
-    /// Wall time.
     Time,
-    /// Processor time.
     Cpu,
     PeakRss,
     /// Peak RSS above that of an empty program under the baseline.
@@ -193,12 +171,10 @@ pub(crate) enum Measure {
 }
 
 impl Results {
-    /// Returns the index of an allocator.
     pub(crate) fn allocator(&self, name: &str) -> Option<usize> {
         self.allocators.iter().position(|allocator| allocator.name == name)
     }
 
-    /// Returns the index of the baseline.
     pub(crate) fn baseline(&self) -> usize {
         self.allocator(&self.baseline).unwrap_or_default()
     }
@@ -211,7 +187,6 @@ impl Program {
     }
 }
 
-/// The name of the workload that does nothing.
 pub(crate) const EMPTY: &str = "empty";
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The arithmetic of the race: medians, spreads, and intervals.
 //!
-//! Pure functions of numbers, with a fixed seed, so that the same measurements always give the same
-//! results. (bench/figures includes this file unchanged.)
+//! Pure functions of numbers, with a fixed seed: the same measurements give the same results.
+//! bench/figures includes this file.
 //!
 //! **One program.** Runs are paired: run `i` of every allocator belongs to one round, so noise
 //! affects all of them alike. The estimate is the median of the rounds' ratios. Its interval is a
@@ -9,9 +9,8 @@
 //! holds the middle 95 % of the medians.
 //!
 //! **Many programs.** The estimate is the geometric mean of the programs' medians. Its interval
-//! comes from the same redrawn medians: each redrawn mean takes one redrawn median of every
-//! program. Each program begins at another place in its list. The programs themselves are not
-//! redrawn: the interval is for the mean of *these* programs, not of others.
+//! comes from the same redrawn medians: each redrawn mean takes one of every program. The programs
+//! themselves are not redrawn: the interval is for the mean of *these* programs, not of others.
 //!
 //! From fewer than [`SURE_ROUNDS`] rounds no method can give 95 %. Then the interval reaches from
 //! about the smallest to the largest ratio.
@@ -24,17 +23,15 @@ const RESAMPLES: usize = 2000;
 /// The distance between the draws of one program and of the next.
 const APART: usize = 37;
 
-/// The share of the medians outside the interval. One half of the share is at each end.
+/// The share of the medians outside the interval, half of it at each end.
 const OUTSIDE: f64 = 0.05;
 
-/// The fewest rounds whose extremes enclose the true median in 95 of 100 cases. Six rounds
-/// give `1 - 2 / 2^6`, which is 0.97. Five give only 0.94.
+/// The fewest rounds whose extremes enclose the true median in 95 of 100 cases: with six the chance
+/// is `1 - 2 / 2^6`, 0.97; with five it is 0.94.
 pub(crate) const SURE_ROUNDS: usize = 6;
 
-/// The seed of every generator.
 const SEED: u64 = 0x6865_6170_7772_6967;
 
-/// An estimate and its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Estimate {
     pub(crate) value: f64,
@@ -45,11 +42,9 @@ pub(crate) struct Estimate {
 /// A ratio compared with 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Certainly below 1.
     Less,
     /// 1 is in the interval, or there is no interval.
     Tie,
-    /// Certainly above 1.
     More,
 }
 
@@ -63,12 +58,12 @@ impl Estimate {
     }
 }
 
-/// Returns the median: the mean of the two middle numbers if their count is even.
+/// Returns the median: of an even count, the mean of the two middle numbers.
 pub(crate) fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
-/// Returns the number below which this share of the numbers lies.
+/// Interpolates between the two nearest numbers.
 pub(crate) fn quantile(values: &[f64], share: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -78,7 +73,6 @@ pub(crate) fn quantile(values: &[f64], share: f64) -> Option<f64> {
 fn quantile_of_sorted(sorted: &[f64], share: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
     let place = share.clamp(0.0, 1.0) * last as f64;
-    // Both indices are at most `last`.
     let (below, above) = (place.floor() as usize, place.ceil() as usize);
     let (low, high) = (*sorted.get(below)?, *sorted.get(above)?);
     Some(low + (high - low) * place.fract())
@@ -91,7 +85,7 @@ pub(crate) fn spread(values: &[f64]) -> Option<f64> {
     (middle > 0.0).then(|| (high - low) / 2.0 / middle)
 }
 
-/// The median of one program's ratios, one for each round, and the redrawn medians.
+/// The median of one program's ratios, and the redrawn medians.
 #[derive(Clone, Debug)]
 pub(crate) struct Ratios {
     median: f64,
@@ -100,8 +94,8 @@ pub(crate) struct Ratios {
 }
 
 impl Ratios {
-    /// Makes ratios this / that from pairs (this, that), one for each round. Pairs without a ratio
-    /// (nothing was measured) are left out.
+    /// Makes ratios this / that from pairs (this, that), one for each round. Pairs with nothing
+    /// measured are left out.
     pub(crate) fn new(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<Self> {
         let measured = pairs.into_iter().filter(|(this, that)| *this > 0.0 && *that > 0.0);
         let ratios = measured.map(|(this, that)| this / that).filter(|ratio| ratio.is_finite());
@@ -116,14 +110,12 @@ impl Ratios {
         Some(Self { median, redrawn })
     }
 
-    /// Returns the median and its interval.
     pub(crate) fn estimate(&self) -> Estimate {
         let interval = interval(self.redrawn.clone(), self.median);
         Estimate { value: self.median, interval }
     }
 }
 
-/// Returns the geometric mean over programs.
 pub(crate) fn geometric_mean(programs: &[Ratios]) -> Option<Estimate> {
     if programs.is_empty() {
         return None;
@@ -136,8 +128,7 @@ pub(crate) fn geometric_mean(programs: &[Ratios]) -> Option<Estimate> {
         if ratios.redrawn.is_empty() {
             return Some(Estimate { value, interval: None });
         }
-        // Each program begins at another place in its redrawn medians, because all have the same
-        // draws.
+        // All programs have the same draws, so each begins at another place in its redrawn medians.
         let redrawn = ratios.redrawn.iter().cycle().skip(number * APART % RESAMPLES);
         for (sum, median) in sums.iter_mut().zip(redrawn) {
             *sum += median.ln();
@@ -147,7 +138,7 @@ pub(crate) fn geometric_mean(programs: &[Ratios]) -> Option<Estimate> {
     Some(Estimate { value, interval: interval(means, value) })
 }
 
-/// Returns the interval without the share outside, widened to hold `value`.
+/// Widens the interval to hold `value`.
 fn interval(mut redrawn: Vec<f64>, value: f64) -> Option<(f64, f64)> {
     redrawn.sort_unstable_by(f64::total_cmp);
     let low = quantile_of_sorted(&redrawn, OUTSIDE / 2.0)?;
@@ -155,8 +146,7 @@ fn interval(mut redrawn: Vec<f64>, value: f64) -> Option<(f64, f64)> {
     Some((low.min(value), high.max(value)))
 }
 
-/// Returns the medians of samples of the same size, drawn with replacement. The numbers are sorted,
-/// so counting the draws of each place suffices.
+/// Draws with replacement. The numbers are sorted, so counting the draws of each place suffices.
 fn redrawn_medians(sorted: &[f64]) -> Vec<f64> {
     let mut chance = Chance(SEED);
     let count = sorted.len();
@@ -197,7 +187,7 @@ impl Chance {
         mixed ^ (mixed >> 31)
     }
 
-    /// Returns a number below `end`. The bias is small because `end` is small.
+    /// Returns a number below `end`; the bias is small because `end` is small.
     fn below(&mut self, end: usize) -> usize {
         ((u128::from(self.next()) * end as u128) >> 64) as usize
     }
@@ -321,8 +311,7 @@ mod tests {
         fn swapping_the_sides_turns_the_verdict_round(
             pairs in prop::collection::vec((1.0_f64..3.0, 1.0_f64..3.0), 3..4)
         ) {
-            // The median of an odd number of ratios is one of them, so the inverse ratios have
-            // exactly its inverse.
+            // The median of an odd number of ratios is one of them, so its inverse is exact.
             let this = Ratios::new(pairs.iter().copied()).expect("has some").estimate();
             let that = Ratios::new(pairs.iter().map(|&(a, b)| (b, a))).expect("has some").estimate();
             prop_assert!((this.value * that.value - 1.0).abs() < 1e-12);

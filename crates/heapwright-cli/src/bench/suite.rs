@@ -92,7 +92,6 @@ pub(crate) fn read(path: &Path, chosen: &[String]) -> anyhow::Result<Vec<Program
     Ok(programs)
 }
 
-/// Reads the text. An error has a line number and a description.
 fn parse(text: &str) -> Result<Suite, (usize, String)> {
     toml::from_str(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start).min(text.len());

@@ -5,27 +5,25 @@
 //! touched and given back      |cold|cold|cold|warm|warm|warm|warm|  <- next to go
 //! ```
 //!
-//! In a virtual machine free memory often has no pages of the host behind it. The host takes them
-//! back after seconds (free page reporting, balloons) or has never given them, and provides them at
-//! the first touch. The first touch of such a page costs ten times a page fault. The previous run
-//! decides how many such pages a run meets. So, immediately before each run, this module touches as
-//! much memory as the run may need, and frees it. The kernel hands out the last freed pages first.
-//! The module does the same for every allocator. On a physical machine it changes little.
+//! In a virtual machine free memory often has no pages of the host behind it: the host has taken
+//! them back (free page reporting, balloons) or has never given them. The first touch of such a
+//! page costs ten times a page fault, and the previous run decides how many of them a run meets.
+//! So, immediately before each run, this module touches as much memory as the run may need, and
+//! frees it. The kernel hands out the last freed pages first.
 //!
-//! The module touches only free memory, so the files that runs read stay in the page cache, which
-//! the host does not take. A child process touches the memory. In a container there may be less
-//! memory than it seems. Then the kernel ends this child first.
+//! Only free memory is touched, so the files that runs read stay in the page cache. A child process
+//! does it: if a container has less memory than it seems, the kernel ends this child first.
 
 use super::machine;
 use std::ptr;
 
-/// Bytes beyond the program's own peak, for other processes and for differences between runs.
+/// More bytes than the peak, for other processes and for differences between runs.
 const SPARE: u64 = 64 << 20;
-/// One touch in each page is enough. This is the size of the smallest page.
+/// The smallest page. One touch in each page is enough.
 const STEP: usize = 4096;
 
-/// Warms up memory for a run whose peak was `peak` bytes, but at most half of the free memory. A
-/// failure is not reported: then the run only starts with colder memory.
+/// Warms up memory for a run whose peak was `peak` bytes, but at most half of the free memory. If
+/// that fails, the run only starts with colder memory.
 pub(crate) fn warm(peak: u64) {
     let bytes = wanted(peak, machine::unused());
     // SAFETY: the child only makes system calls and writes to memory that it has just mapped.
@@ -45,13 +43,12 @@ pub(crate) fn warm(peak: u64) {
     }
 }
 
-/// Returns the number of bytes to touch.
 fn wanted(peak: u64, unused: u64) -> usize {
     let bytes = peak.saturating_add(peak / 4).saturating_add(SPARE).min(unused / 2);
     usize::try_from(bytes).unwrap_or(0)
 }
 
-/// Asks the kernel to end this process before any other if memory is short.
+/// Asks the kernel to end this process first if memory is short.
 fn die_first() {
     // SAFETY: the path is a constant string.
     let file = unsafe { libc::open(c"/proc/self/oom_score_adj".as_ptr(), libc::O_WRONLY) };
@@ -62,7 +59,6 @@ fn die_first() {
     }
 }
 
-/// Touches this much memory and gives it back.
 fn touch(bytes: usize) {
     if bytes == 0 {
         return;

@@ -9,14 +9,13 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
-/// The subcommand that runs a workload.
 pub(crate) const SUBCOMMAND: &str = "workload";
 
 /// The word that chooses no workload.
 const NONE: &str = "none";
 
-/// Returns the chosen workloads: all of them if none is named. The empty workload is always
-/// included: other workloads' memory is measured above its peak.
+/// Returns all workloads if none is named. The empty one is always included: other workloads'
+/// memory is measured above its peak.
 pub(crate) fn chosen(names: &[String], scale: u32) -> anyhow::Result<Vec<Program>> {
     if names.iter().any(|name| name == NONE) {
         if names.len() > 1 {

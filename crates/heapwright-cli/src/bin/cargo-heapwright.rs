@@ -16,7 +16,7 @@ fn main() -> ExitCode {
     // SAFETY: SIG_IGN is a valid disposition. (`exec` set the default one, with which a closed pipe
     // ends this process.)
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
-    // (`eprintln!` would panic if standard error is closed.)
+    // `eprintln!` would panic if standard error is closed.
     _ = writeln!(std::io::stderr(), "heapwright: cannot run {}: {error}", command.display());
     ExitCode::from(125)
 }

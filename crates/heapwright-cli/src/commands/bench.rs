@@ -1,8 +1,7 @@
 //! `heapwright bench [-- CMD]` compares allocators' speed and memory on the user's own program.
 //!
-//! The command plans a race (allocators, programs, rounds) and runs it. The results are text on
-//! stdout, and JSON and HTML on request. The command opens files before the race, so a typing error
-//! does not waste an hour.
+//! The command plans a race (allocators, programs, rounds) and runs it. It opens files before the
+//! race, so a typing error does not waste an hour.
 
 use super::{LibraryArg, OutputsArgs};
 use crate::bench::results::{self, Head, Kind, Results, SCHEMA, Summary};
@@ -19,7 +18,6 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-/// The exit code if a program fails under the baseline.
 const PROGRAM_FAILS: u8 = 1;
 
 /// The exit code if the command itself failed.
@@ -189,7 +187,7 @@ fn programs(args: &Args) -> anyhow::Result<Result<Vec<Program>, Exit>> {
     Ok(Ok(programs))
 }
 
-/// Returns the program for `CMD`. The inner error is the exit code if `CMD` cannot be run.
+/// The inner error is the exit code if `CMD` cannot be run.
 fn command(words: &[OsString]) -> anyhow::Result<Result<Program, Exit>> {
     let file = match inspect::path::find(&words[0]) {
         Ok(file) => std::path::absolute(file)?,
@@ -213,7 +211,6 @@ fn command(words: &[OsString]) -> anyhow::Result<Result<Program, Exit>> {
     }))
 }
 
-/// Runs the race.
 fn race(
     args: &Args,
     allocators: &[allocators::Allocator],
@@ -275,7 +272,7 @@ fn race(
     Ok((results, raced))
 }
 
-/// Returns a note for each environment variable that may change the programs' allocators.
+/// Returns a note for each variable that may change the programs' allocators.
 fn inherited() -> Vec<String> {
     const PREFIXES: [&str; 8] = [
         "GLIBC_TUNABLES",

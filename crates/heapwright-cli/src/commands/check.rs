@@ -8,8 +8,8 @@
 //!   +-- all records, one report, one exit code
 //! ```
 //!
-//! The program keeps its streams: the library prints nothing while the program runs. The report
-//! goes to stderr after the program's output, or to a file.
+//! The library prints nothing while the program runs. The report goes to stderr after the program's
+//! output, or to a file.
 //!
 //! `check` preloads a library of its own, which also checks the reads and writes of the C library's
 //! functions (docs/hardened-bounds.md).
@@ -39,7 +39,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// The stack depth for Rust programs with an allocator of their own, and for cargo, which may start
-/// one. A debug build has a dozen frames between a `Vec` and `malloc`.
+/// one: a debug build has a dozen frames between a `Vec` and `malloc`.
 const MORE_FRAMES: &str = "traces=32";
 
 /// Run a program and all that it starts in debug mode, and report errors and leaks.
@@ -157,7 +157,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         bail!("{name} cannot be checked: {reason} (--anyway runs it to check its child processes)");
     }
     let library = preload::for_check(args.program.library.given().as_deref())?;
-    // The file is opened before the program runs, so that a bad FILE does not cost a run.
     let file = args.output_args.file()?;
     let how = how(args, &inspected);
     report::check(&how).map_err(|error| is_wrong(&error))?;
@@ -170,7 +169,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     if let Some(file) = sites.as_ref().and_then(Sites::file) {
         options.sites(file);
     }
-    // (A library that the user names may be too old for option `rules`.)
+    // A library that the user names may be too old for option `rules`.
     let is_set = preload::sets(&args.program.options, "rules") || preload::named().is_some();
     let shared = if is_set { None } else { Shared::new() };
     if let Some(shared) = &shared {
@@ -242,11 +241,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     })
 }
 
-/// The programs that run a shim.
 const SHELLS: [&str; 4] = ["bash", "sh", "dash", "env"];
 
-/// Returns whether the program is a shim: a version manager's script (pyenv, rbenv, asdf). The user
-/// means the program that the script runs, not the script's shell.
+/// Returns whether the program is a shim: a version manager's script (pyenv, rbenv, asdf), whose
+/// shell the user does not mean.
 fn is_shim(inspected: &inspect::Report) -> bool {
     let folder = inspected.steps.first().and_then(|step| step.path.parent());
     folder.is_some_and(|folder| folder.ends_with("shims")) && inspected.steps.len() > 1
@@ -264,8 +262,7 @@ fn how(args: &Args, inspected: &inspect::Report) -> report::Options {
     how
 }
 
-/// Prepares the folder for kept records, which is new or has no records. Otherwise the old records
-/// would be reported as this run's.
+/// Prepares the folder for kept records. Refuses one with records, which would count as this run's.
 fn kept(path: &Path) -> anyhow::Result<PathBuf> {
     let is_new = !path.exists();
     fs::DirBuilder::new()
@@ -289,8 +286,7 @@ fn kept(path: &Path) -> anyhow::Result<PathBuf> {
         })
 }
 
-/// Reads the file of `--sites`, if it exists. Refuses a path that the library's options cannot
-/// hold.
+/// Reads the file of `--sites`, if it exists. Refuses a path that the options cannot hold.
 fn sites(file: &Path) -> anyhow::Result<Sites> {
     let name = file.file_name().with_context(|| format!("{} is no file", file.display()))?;
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -304,7 +300,6 @@ fn sites(file: &Path) -> anyhow::Result<Sites> {
     Sites::of(&path)
 }
 
-/// Returns the default option for the depth of stacks.
 fn frames(args: &Args, inspected: &inspect::Report) -> &'static str {
     let has_own = inspected.findings.iter().any(|finding| finding.code == "global-allocator");
     let name = Path::new(&args.program.command[0]).file_name();
@@ -312,7 +307,6 @@ fn frames(args: &Args, inspected: &inspect::Report) -> &'static str {
     if has_own || is_cargo { MORE_FRAMES } else { FRAMES }
 }
 
-/// Returns the options for the library.
 fn options(args: &Args, records: &Path, frames: &str) -> anyhow::Result<Options> {
     if args.program.options.iter().any(|option| option.contains("record=")) {
         return Err(wrong("check sets option record itself; use --keep".to_owned()));
@@ -360,7 +354,6 @@ fn write(args: &Args, report: &Report, file: Option<fs::File>) -> io::Result<()>
     let mut stderr = io::stderr().lock();
     let look = Look::of(&stderr);
     if output_args.is_text() {
-        // An empty line separates the program's output from the report.
         stderr.write_all(b"\n")?;
     }
     output_args.write(report, &mut stderr, look)

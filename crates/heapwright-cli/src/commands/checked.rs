@@ -27,13 +27,13 @@ use std::time::{Duration, Instant};
 /// The part of a record's name before the pid.
 pub(super) const STEM: &str = "record";
 
-/// The stack depth, which is valgrind's. More frames cost time and are seldom useful.
+/// Valgrind's stack depth. More frames cost time and are seldom useful.
 pub(super) const FRAMES: &str = "traces=12";
 
-/// The time to wait for processes that outlive the program and that --follow does not name.
+/// The time to wait for processes that --follow does not name.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The times between two looks at these processes: in the first second, and later.
+/// The times between two looks at them: in the first second, and later.
 const STEP: Duration = Duration::from_millis(20);
 const LONG_STEP: Duration = Duration::from_millis(200);
 
@@ -51,24 +51,20 @@ pub(super) enum Follow {
     None,
 }
 
-/// The settings for running a program, and for waiting for its processes.
 #[derive(Clone, Copy)]
 pub(super) struct How<'a> {
     pub(super) follow: Follow,
-    /// Permits the program to leave no record, if one of its child processes leaves one.
+    /// The program may leave no record if a child process leaves one.
     pub(super) may_be_unchecked: bool,
-    /// The folder of --keep.
     pub(super) kept: Option<&'a Path>,
-    /// `true` if Python allocates all its objects with malloc.
+    /// Whether Python allocates all its objects with malloc.
     pub(super) has_python_malloc: bool,
     /// The longest time that the program may run, and that its processes may outlive it.
     pub(super) limit: Option<Duration>,
-    /// The memory that the run's processes share.
     pub(super) shared: Option<&'a Shared>,
 }
 
 impl How<'_> {
-    /// The defaults.
     pub(super) const PLAIN: How<'static> = How {
         follow: Follow::Daemon,
         may_be_unchecked: true,
@@ -79,20 +75,18 @@ impl How<'_> {
     };
 }
 
-/// The end of a program and of the processes that outlived it.
 pub(super) struct End {
     name: OsString,
     pub(super) outcome: Outcome,
-    /// The processes that still run.
     running: Vec<Running>,
     /// The processes that --follow names.
     followed: Vec<u32>,
     orphans: Orphans,
-    /// The folder for records that did not fit on the disk of the first folder.
+    /// The folder of records that did not fit on the first folder's disk.
     _elsewhere: Option<Folder>,
 }
 
-/// Runs a program with records in a folder. Waits for it and the processes that outlive it.
+/// Puts records into a folder. Waits for the program and the processes that outlive it.
 pub(super) fn to_end(
     program: Command,
     name: &OsStr,
@@ -163,7 +157,6 @@ impl End {
         !self.running.is_empty()
     }
 
-    /// Returns the exit code for a report without findings that fail the run.
     pub(super) fn exit(&self, report: &Report) -> Exit {
         match self.outcome.end {
             process::End::Code(_) if !report.unseen.is_empty() => Exit::Code(COULD_NOT),
@@ -172,9 +165,9 @@ impl End {
     }
 }
 
-/// Waits up to a second for the processes that outlive the program. For the processes that --follow
-/// names, waits until they end, the user interrupts twice, or the limit passes. Returns the
-/// processes that still run, and the processes that --follow named.
+/// Waits up to a second for the processes that outlive the program; for those that --follow names,
+/// until they end, the user interrupts twice, or the limit passes. Returns the processes that still
+/// run, and those that --follow named.
 fn outlive(
     name: &OsStr,
     how: &How<'_>,
@@ -224,7 +217,6 @@ fn outlive(
     }
 }
 
-/// Lists pids: `process 12`, `processes 12 and 13`.
 fn processes(pids: &[u32]) -> String {
     let words: Vec<String> = pids.iter().map(u32::to_string).collect();
     match words.split_last() {
@@ -234,7 +226,6 @@ fn processes(pids: &[u32]) -> String {
     }
 }
 
-/// Adds a note to the report of a Python process whose small objects are not seen.
 pub(super) fn note_python(report: &mut Report, has_python_malloc: bool) {
     if has_own_objects(has_python_malloc) && has_python(report) {
         report.notes.push(OWN_OBJECTS.to_owned());
@@ -276,7 +267,7 @@ pub(super) fn cannot_be_checked(report: &inspect::Report) -> Option<String> {
     (report.verdict() == Verdict::No).then(|| reason.text.clone())
 }
 
-/// The part of a program's output that is shown.
+/// The part of a program's output to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Prints {
     Everything,
@@ -284,7 +275,6 @@ pub(super) enum Prints {
     Nothing,
 }
 
-/// A program's records and its end.
 pub(super) struct Checked {
     folder: Folder,
     pub(super) end: End,
@@ -296,7 +286,7 @@ impl Checked {
     }
 }
 
-/// Runs a program with these options. The inner error is the exit code if it cannot be run.
+/// Runs a program. The inner error is the exit code if it cannot be run.
 pub(super) fn checked(
     program: &[OsString],
     asked: &[String],
@@ -304,7 +294,6 @@ pub(super) fn checked(
 ) -> anyhow::Result<Result<Checked, Exit>> {
     let library = preload::for_check(preload::named().as_deref())?;
     let folder = Folder::for_records()?;
-    // The user's options in HEAPWRIGHT come first.
     let inherited = std::env::var_os("HEAPWRIGHT");
     let mut options = Options::inherited_over(FRAMES, inherited.as_deref());
     options.add("mode=debug,quiet=yes")?;

@@ -1,8 +1,7 @@
 //! Hidden helpers for packagers: shell completions and manual pages.
 //!
-//! Completions and pages are generated from the argument definitions, so they always match these
-//! definitions. `heapwright man` prints the page of the command; `heapwright man run` prints the
-//! page of a subcommand.
+//! They are generated from the argument definitions. `heapwright man` prints the page of the
+//! command, `heapwright man run` that of a subcommand.
 
 use crate::cli::Cli;
 use crate::output;

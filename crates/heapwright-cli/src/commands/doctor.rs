@@ -84,7 +84,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     }))
 }
 
-/// Prints the answer about all programs.
 fn system(args: &Args, file: Option<File>) -> anyhow::Result<Exit> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let system = inspect::system::system(&path, preload::target(args.library.given().as_deref()));
@@ -93,7 +92,6 @@ fn system(args: &Args, file: Option<File>) -> anyhow::Result<Exit> {
     Ok(Exit::Code(u8::from(is_wrong)))
 }
 
-/// Runs the program on heapwright, and reads the statistics that the library left.
 fn try_it(args: &Args) -> anyhow::Result<Trial> {
     let library = preload::library(args.library.given().as_deref())?;
     let folder = Folder::new()?;

@@ -56,7 +56,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     }
 }
 
-/// Explains a running process.
 fn running(args: &Args, pid: u32) -> anyhow::Result<Exit> {
     let slot = Statuses::open().slot_of(pid)?;
     let _ = slot.read();
@@ -76,7 +75,6 @@ fn running(args: &Args, pid: u32) -> anyhow::Result<Exit> {
     Ok(Exit::Code(0))
 }
 
-/// Returns the current heap profile of a sampled process.
 fn profile(slot: Slot, pid: u32) -> Option<Report> {
     let folder = Folder::quietly().ok()?;
     let record = folder.path().join(format!("profile.{pid}"));
@@ -84,13 +82,11 @@ fn profile(slot: Slot, pid: u32) -> Option<Report> {
     Some(report::make(&[record], &options(true)).ok()?.report)
 }
 
-/// Returns the options for the report of a profile.
 fn options(quiet: bool) -> Options {
     let wanted = Wanted { figure: Figure::Live, ..Wanted::default() };
     Options { everything: true, wanted, quiet, ..Options::default() }
 }
 
-/// Explains the record of a heap profile.
 fn record(args: &Args) -> anyhow::Result<Exit> {
     let file = args.output_args.file()?;
     let what = &args.what;

@@ -1,6 +1,4 @@
-//! `heapwright findings`: the page of a kind of finding, on the terminal.
-//!
-//! The command contains these pages of the documentation (`docs/findings/`).
+//! `heapwright findings`: the page of a kind of finding (`docs/findings/`), on the terminal.
 
 use crate::output;
 use crate::process::Exit;

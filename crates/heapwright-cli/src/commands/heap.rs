@@ -63,7 +63,6 @@ pub(crate) struct Args {
     dump: PathBuf,
 }
 
-/// The number of objects shown with `--top 0`.
 const MOST: usize = 1000;
 
 fn address(text: &str) -> Result<u64, String> {
@@ -94,7 +93,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     Ok(Exit::Code(if summary.whole { 0 } else { NOT_WHOLE }))
 }
 
-/// Writes a time line as a Chrome trace.
 fn draw(args: &Args) -> anyhow::Result<Exit> {
     let [(_, file)] = &mut args.output_args.all()?[..] else {
         return Err(wrong("a time line goes to one file".to_owned()));

@@ -1,7 +1,6 @@
 //! `heapwright library` prints the path of the preload library.
 //!
-//! Users who set `LD_PRELOAD` in a service file or a script need this path:
-//! `LD_PRELOAD=$(heapwright library) program`.
+//! A service file or a script may use it: `LD_PRELOAD=$(heapwright library) program`.
 
 use super::LibraryArg;
 use crate::output;

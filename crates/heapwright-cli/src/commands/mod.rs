@@ -57,12 +57,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// Opens a file for writing. Called before the work, so that a mistake in the name costs nothing.
+/// Opens a file for writing, before the work, so that a mistake in the name costs nothing.
 pub(crate) fn open(path: &Path) -> anyhow::Result<File> {
     output::open(path).map_err(|error| wrong(format!("cannot write {}: {error}", path.display())))
 }
 
-/// Opens a file for writing whose name the user has not chosen.
+/// Opens a file whose name the user has not chosen.
 pub(crate) fn open_own(path: &Path) -> anyhow::Result<File> {
     let why = |error| wrong(format!("cannot write {}: {error}", path.display()));
     output::open_own(path).map_err(why)
@@ -91,12 +91,10 @@ pub(crate) struct OutputArgs<F: ValueEnum + Send + Sync + 'static> {
 }
 
 impl<F: ValueEnum + Send + Sync + Default + 'static> OutputArgs<F> {
-    /// Returns the chosen format.
     pub(crate) fn format(&self) -> F {
         self.format.clone().unwrap_or_default()
     }
 
-    /// Opens the output file, if the user named one.
     pub(crate) fn file(&self) -> anyhow::Result<Option<File>> {
         self.output.as_deref().map(open).transpose()
     }
@@ -168,11 +166,9 @@ pub(crate) struct ProgramArgs {
     pub(crate) command: Vec<OsString>,
 }
 
-/// The environment variable that names the allocator of Python's objects.
 const PYTHON_MALLOC: &str = "PYTHONMALLOC";
 
 impl ProgramArgs {
-    /// Builds the command that starts the program with the library and these options.
     pub(crate) fn program(&self, library: &Path, options: &Options) -> anyhow::Result<Command> {
         let mut program = run::command(&self.command, library, options)?;
         if self.python {
@@ -214,8 +210,7 @@ pub(crate) struct LibraryArg {
 }
 
 impl LibraryArg {
-    /// Returns the library that the argument names, or else HEAPWRIGHT_LIBRARY. An empty variable
-    /// counts as unset.
+    /// Returns the argument, or else HEAPWRIGHT_LIBRARY. An empty variable counts as unset.
     pub(crate) fn given(&self) -> Option<PathBuf> {
         self.path.clone().or_else(preload::named)
     }

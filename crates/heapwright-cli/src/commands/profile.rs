@@ -139,7 +139,6 @@ impl How {
     }
 }
 
-/// Parses a time of at most a day.
 fn seconds(text: &str) -> Result<Duration, String> {
     super::seconds(text, 86_400)
 }
@@ -180,12 +179,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     start(args)
 }
 
-/// Starts a program and profiles it.
 fn start(args: &Args) -> anyhow::Result<Exit> {
     let how = &args.how;
     let format = how.format()?;
     let library = preload::library(args.program.library.given().as_deref())?;
-    // The file is opened before the program runs, so that a bad FILE does not cost a run.
     let file = how.output.as_deref().map(super::open).transpose()?;
     let folder = Folder::new()?;
     let mut options = Options::inherited(std::env::var_os("HEAPWRIGHT").as_deref());
@@ -225,7 +222,6 @@ fn start(args: &Args) -> anyhow::Result<Exit> {
             let stderr = io::stderr();
             let look = Look::of(&stderr);
             let mut out = BufWriter::new(stderr.lock());
-            // An empty line separates the program's output from the profile.
             let gap = if format == Format::Text { "\n" } else { "" };
             let _ = out.write_all(gap.as_bytes());
             output::render(&made.report, format, &mut out, look).and_then(|()| out.flush())
@@ -244,7 +240,6 @@ const BETWEEN: Duration = Duration::from_millis(500);
 /// The time that the last orders wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Profiles a running process.
 fn running(pid: u32, how: &How) -> anyhow::Result<Exit> {
     let format = how.format()?;
     let statuses = Statuses::open();
@@ -265,8 +260,7 @@ fn running(pid: u32, how: &How) -> anyhow::Result<Exit> {
     let mut is_sampling = samples_already != 0;
     let folder = Folder::new()?;
     let record = folder.path().join(format!("{STEM}.{pid}"));
-    // The time of the last profile that the process wrote. A process that is idle at the end does
-    // not write another.
+    // The time of the last profile that the process wrote. An idle process does not write another.
     let mut written_at = None;
     let mut write_next = began + BETWEEN;
     if is_sampling {
@@ -288,8 +282,7 @@ fn running(pid: u32, how: &How) -> anyhow::Result<Exit> {
         bar.set_message(if is_sampling { "" } else { "the process has allocated nothing yet" });
         let left = wanted.saturating_sub(began.elapsed());
         if samples_already == 0 {
-            // Orders are repeated, and each is short, so that sampling ends soon after this
-            // command.
+            // Orders are repeated and short, so that sampling ends soon after this command.
             match orders.sample(how.sample(), GRACE, left.min(BETWEEN)) {
                 Ok(()) => is_sampling = true,
                 Err(Refusal::Quiet) => {}
@@ -339,7 +332,7 @@ fn running(pid: u32, how: &How) -> anyhow::Result<Exit> {
     Ok(Exit::Code(0))
 }
 
-/// Makes the error of an idle process, which writes no profile.
+/// The error of an idle process, which writes no profile.
 fn idle(pid: u32) -> anyhow::Error {
     anyhow!(
         "process {pid} is idle: it has allocated too little since this command began to begin a \
@@ -349,7 +342,7 @@ fn idle(pid: u32) -> anyhow::Error {
     )
 }
 
-/// Sleeps until the time has passed or a signal arrives.
+/// Sleeps; returns early if a signal arrives.
 fn sleep(time: Duration) {
     let until = Instant::now() + time;
     while Instant::now() < until && interrupt::came().is_none() {
@@ -359,7 +352,7 @@ fn sleep(time: Duration) {
     }
 }
 
-/// Makes the error that says why a process wrote no profile.
+/// The error of a process that wrote no profile.
 fn refused(pid: u32, refusal: Refusal) -> anyhow::Error {
     anyhow!(match refusal {
         Refusal::Quiet =>

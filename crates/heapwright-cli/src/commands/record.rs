@@ -1,8 +1,7 @@
 //! `heapwright record -- CMD` records every allocation and free of a program in a file.
 //!
-//! The library writes a trace of each process into a private folder (`trace=PREFIX`). After the
-//! program's end, the command reads these traces, replaces addresses by numbers, and writes one
-//! file for `replay`.
+//! The library writes a trace of each process into a private folder (`trace=PREFIX`). Then the
+//! command reads these traces, replaces addresses by numbers, and writes one file for `replay`.
 
 use super::run::{not_started, why_none};
 use super::{ProgramArgs, open, open_own};
@@ -60,7 +59,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         options.add(option)?;
     }
     preload::refuse_bad(&library, &options, &args.program.options, "--option ")?;
-    // The file is opened before the program runs, so that a bad FILE does not cost a run.
     let is_default = args.output == Path::new(DEFAULT);
     let file = if is_default { open_own(&args.output)? } else { open(&args.output)? };
     let folder = Folder::new()?;
@@ -93,8 +91,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     Ok(Exit::from(outcome.end))
 }
 
-/// Reads the traces of all processes. Returns them in order of their start, and a note for each
-/// problem.
+/// Returns the traces of all processes in order of their start, and a note for each problem.
 fn collect(folder: &Path) -> (Vec<Story>, Vec<String>) {
     let mut stories = Vec::new();
     let mut notes = Vec::new();
@@ -126,7 +123,6 @@ fn collect(folder: &Path) -> (Vec<Story>, Vec<String>) {
     (stories, notes)
 }
 
-/// Writes the trace, and prints a line that describes it.
 fn write(args: &Args, file: fs::File, stories: &[Story]) -> std::io::Result<()> {
     let mut out = BufWriter::new(output::emptied(file)?);
     binary::write(stories, &mut out)?;

@@ -1,7 +1,7 @@
 //! `heapwright replay TRACE` repeats a program's allocations and frees under several allocators.
 //!
 //! The command compiles the trace into a plan. A player executes the plan under each allocator in
-//! turn. The results are text on stdout, and JSON on request.
+//! turn. The results are text, and JSON on request.
 
 use super::{LibraryArg, OutputsArgs};
 use crate::bench::allocators::{self, Allocator, GLIBC, HEAPWRIGHT, With};
@@ -23,7 +23,6 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// The exit code if an allocator failed.
 const FAILS: u8 = 1;
 
 /// The exit code if the command itself failed.
@@ -146,7 +145,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     })
 }
 
-/// Prints a line for each process.
 fn list(stories: &[Story], out: &mut dyn Write) -> io::Result<()> {
     stories.iter().filter(|story| story.operations() > 0).try_for_each(|story| {
         let name = story.name();
@@ -154,7 +152,7 @@ fn list(stories: &[Story], out: &mut dyn Write) -> io::Result<()> {
     })
 }
 
-/// Chooses the story to replay: the story of the process that the user named, or of the busiest.
+/// Chooses the story of the process that the user named, or of the busiest.
 fn chosen(path: &Path, stories: Vec<Story>, process: Option<u32>) -> anyhow::Result<Story> {
     let path = path.display();
     let mut stories: Vec<Story> =
@@ -174,7 +172,7 @@ fn chosen(path: &Path, stories: Vec<Story>, process: Option<u32>) -> anyhow::Res
     busiest.context("the trace has no process to replay")
 }
 
-/// Returns notes about a story that a reader of the results should know.
+/// Returns what a reader of the results should know.
 fn about(story: &Story) -> Vec<String> {
     let mut notes = Vec::new();
     if story.unknown > 0 {
@@ -228,7 +226,7 @@ fn players(args: &Args) -> anyhow::Result<Vec<Allocator>> {
     Ok(all)
 }
 
-/// Replays a story under all allocators. Returns the results, and whether the replay was stopped.
+/// Returns the results, and whether the replay was stopped.
 fn replay(
     args: &Args,
     story: &Story,
@@ -269,7 +267,6 @@ fn replay(
     Ok((results, played.interrupted))
 }
 
-/// Writes a plan to a file.
 fn write_plan(path: &Path, words: &[u64]) -> anyhow::Result<()> {
     let write = || {
         let mut out = BufWriter::new(File::create_new(path)?);

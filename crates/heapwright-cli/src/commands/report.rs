@@ -91,7 +91,6 @@ pub(crate) struct OutputArgs {
     limit: usize,
 }
 
-/// The leaks that are reported one by one.
 #[derive(Clone, Debug)]
 struct Shown(Vec<Reach>);
 
@@ -136,7 +135,6 @@ fn unknown(word: &str, known: &str) -> String {
 }
 
 impl FailOn {
-    /// Returns whether a report has a finding of these kinds.
     pub(crate) fn is_in(self, report: &Report) -> bool {
         let is_lost = |reach| report.leaks.iter().any(|leak| leak.reach == reach);
         self.errors
@@ -146,19 +144,16 @@ impl FailOn {
             || self.growth && !report.growths.is_empty()
     }
 
-    /// Returns whether `growth` is among the kinds.
     pub(crate) fn looks_for_growth(self) -> bool {
         self.growth
     }
 
-    /// Returns these kinds without leaks.
     pub(crate) fn but_leaks(self) -> Self {
         Self { leaks: false, possible: false, ..self }
     }
 }
 
 impl OutputArgs {
-    /// Returns the options for making the report.
     pub(crate) fn options(&self) -> Options {
         let limit = Some(self.limit).filter(|limit| *limit != 0);
         Options {
@@ -185,17 +180,15 @@ impl OutputArgs {
         !self.shows_reachable() && self.suppress.is_empty()
     }
 
-    /// Returns whether the report lists reachable blocks.
     pub(crate) fn shows_reachable(&self) -> bool {
         self.format.shows_all_stacks() || self.show.0.contains(&Reach::Reachable)
     }
 
-    /// Returns whether the report is plain text.
     pub(crate) fn is_text(&self) -> bool {
         self.format == Format::Text
     }
 
-    /// Opens the output file. Called before the work, so that a mistake in the name costs nothing.
+    /// Opens the output file, before the work, so that a mistake in the name costs nothing.
     pub(crate) fn file(&self) -> anyhow::Result<Option<File>> {
         self.output.as_deref().map(super::open).transpose()
     }
@@ -204,7 +197,6 @@ impl OutputArgs {
         output::render_to(file, report, self.format)
     }
 
-    /// Writes the report to a stream.
     pub(crate) fn write(&self, report: &Report, out: &mut dyn Write, look: Look) -> io::Result<()> {
         let mut out = BufWriter::new(out);
         output::render(report, self.format, &mut out, look)?;

@@ -1,11 +1,10 @@
 //! `heapwright run [--stats] [--timeline FILE] -- CMD` runs a program on heapwright.
 //!
 //! Without --stats and --timeline, this process becomes the program. With either, the program is a
-//! child that leaves its statistics and time line in a private folder. After the report, this
-//! process ends as the child ended.
+//! child that leaves its statistics and time line in a private folder.
 //!
-//! `--hardened` and `--on-misuse` stand for options of the library. They come after the options in
-//! HEAPWRIGHT, so they win over these. `--option` may not set the same options again.
+//! `--hardened` and `--on-misuse` stand for options of the library. They win over the options in
+//! HEAPWRIGHT. `--option` may not set the same options again.
 
 use super::{OutputArgs, ProgramArgs};
 use crate::heap::timeline;
@@ -96,12 +95,10 @@ enum OnMisuse {
 }
 
 impl Args {
-    /// Returns whether to report statistics.
     fn wants_stats(&self) -> bool {
         self.stats || self.output_args.format.is_some() || self.output_args.output.is_some()
     }
 
-    /// Returns the library's options for `--hardened` and `--on-misuse`.
     fn flags(&self) -> anyhow::Result<Vec<String>> {
         let mode = self.hardened.map(|how| match how {
             Hardened::Light => "mode=hardened:light",
@@ -142,7 +139,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     Ok(not_started(&args.program.command[0], &error))
 }
 
-/// Builds a command that runs on heapwright.
 pub(crate) fn command(
     words: &[OsString],
     library: &Path,
@@ -167,7 +163,6 @@ pub(crate) fn not_started(name: &OsStr, error: &io::Error) -> Exit {
     Exit::Code(code)
 }
 
-/// Runs the program, reports its statistics, and draws its time line.
 fn report(args: &Args, library: &Path, mut options: Options) -> anyhow::Result<Exit> {
     let set = |key: &str| args.program.options.iter().any(|option| option.contains(key));
     if args.wants_stats() && set("stats_file=") {
@@ -178,7 +173,6 @@ fn report(args: &Args, library: &Path, mut options: Options) -> anyhow::Result<E
         let why = "--timeline sets option timeline itself; leave one of them out";
         return Err(wrong(why.to_owned()));
     }
-    // Files are opened before the program runs, so that a bad FILE does not cost a run.
     let file = args.output_args.file()?;
     let drawing = args.timeline.as_deref().map(super::open).transpose()?;
     let folder = Folder::new()?;
@@ -240,21 +234,18 @@ fn write(run: &Run, format: Plain, file: Option<File>) -> anyhow::Result<()> {
     }
     let mut stderr = io::stderr().lock();
     let text = document.rendered(format, Look::of(&stderr))?;
-    // An empty line separates the program's output from the report.
     let gap = if format == Plain::Text { "\n" } else { "" };
     Ok(stderr.write_all(format!("{gap}{text}").as_bytes())?)
 }
 
-/// Returns why a program left no statistics.
 pub(crate) fn why_none(name: &OsStr, outcome: &Outcome) -> String {
     let (killed, ended) =
         ("it was killed before it could write them", "it ended without its exit handlers");
     why_nothing(name, outcome, killed, ended)
 }
 
-/// Returns why a program left no file. If the program itself shows a reason, returns it. If a
-/// signal ended the program, returns `killed`. Otherwise returns `ended`, with other possible
-/// reasons.
+/// Returns why a program left no file: a reason that the program itself shows, or else `killed` if
+/// a signal ended it, or else `ended` with other possible reasons.
 pub(crate) fn why_nothing(name: &OsStr, outcome: &Outcome, killed: &str, ended: &str) -> String {
     let report = inspect::inspect(name, preload::target(preload::named().as_deref()));
     match (report.verdict(), report.reason(), outcome.end) {

@@ -57,7 +57,6 @@ pub(crate) struct Args {
     sort: Column,
 }
 
-/// Parses an interval of at most an hour.
 fn interval(text: &str) -> Result<Duration, String> {
     super::seconds(text, 3600)
 }
@@ -69,8 +68,7 @@ fn column(text: &str) -> Result<Column, String> {
     found.ok_or_else(|| format!("use one of {}", known()))
 }
 
-/// The time between the two looks of `--once`. Rates are computed from both looks, and processes
-/// renew their figures after the first.
+/// The time between the two looks of `--once`, in which processes renew their figures.
 const BETWEEN: Duration = Duration::from_millis(250);
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {

@@ -1,5 +1,4 @@
-//! `heapwright trim PID` has a running process give free memory back to the kernel, like
-//! `hw_purge`.
+//! `heapwright trim PID` has a process give free memory back to the kernel, like `hw_purge`.
 //!
 //! ```text
 //! resident size -> order (`live::Orders`) -> answer -> resident size, until it falls no more
@@ -27,7 +26,7 @@ pub(crate) struct Args {
     pid: u32,
 }
 
-/// The time that the command waits for a process that allocates nothing.
+/// The wait for a process that allocates nothing.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The time for which one order is valid. It is short, so that Ctrl-C soon ends the command.
 const STEP: Duration = Duration::from_millis(500);

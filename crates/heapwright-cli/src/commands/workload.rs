@@ -1,5 +1,4 @@
-//! Two hidden subcommands with which `bench` runs this command: a built-in workload, and the probe
-//! of a preload.
+//! Two hidden subcommands with which `bench` runs this command.
 
 use crate::bench;
 use crate::output;

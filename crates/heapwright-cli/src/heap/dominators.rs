@@ -1,9 +1,9 @@
-//! Dominators: object A *dominates* object B if every path from a root to B goes through A. Without
-//! A, all objects that A dominates would be freed: A *retains* their bytes and its own.
+//! Dominators: object A *dominates* object B if every path from a root to B goes through A. Object
+//! A *retains* its own bytes and those of all objects that it dominates: without A they are freed.
 //!
-//! The code is Lengauer and Tarjan's algorithm in its simple form, with loops in place of
-//! recursion. It takes O(m log n) for every graph. Nodes are numbered in the order of a depth-first
-//! walk from the root of roots, number 0.
+//! Lengauer and Tarjan's algorithm in its simple form, with loops in place of recursion: O(m log n)
+//! for every graph. Nodes are numbered in the order of a depth-first walk from the root of roots,
+//! number 0.
 //!
 //! ```text
 //! number   0: the root of roots | 1, 2, 3 ...: objects that roots lead to
@@ -13,14 +13,12 @@
 
 use super::graph::{Graph, NONE};
 
-/// The tree of dominators, with the bytes that each node retains.
 #[derive(Debug)]
 pub(super) struct Dominators {
     /// The object of each number; [`NONE`] for number 0.
     pub(super) object: Vec<u32>,
-    /// The number of each object; [`NONE`] if no root leads to the object.
+    /// The number of each object; [`NONE`] if no root leads to it.
     pub(super) number: Vec<u32>,
-    /// The number of each node's nearest dominator.
     pub(super) idom: Vec<u32>,
     /// The bytes that each node retains, its own included.
     pub(super) retained: Vec<u64>,
@@ -41,7 +39,7 @@ impl Dominators {
         Self { object, number, idom, retained }
     }
 
-    /// Returns the bytes that an object retains; 0 if no root leads to the object.
+    /// Returns 0 if no root leads to the object.
     pub(super) fn of(&self, object: u32) -> u64 {
         match self.number[object as usize] {
             NONE => 0,
@@ -49,7 +47,7 @@ impl Dominators {
         }
     }
 
-    /// Returns the objects that dominate `object`, from the nearest on.
+    /// Returns the dominators of an object, from the nearest on.
     pub(super) fn above(&self, object: u32) -> impl Iterator<Item = u32> {
         let step = |at: u32| (at != NONE && at != 0).then(|| self.idom[at as usize]);
         std::iter::successors(step(self.number[object as usize]), move |&at| step(at))
@@ -81,7 +79,6 @@ impl Dominators {
                 at = child[at as usize];
                 continue;
             }
-            // Climbs to the next node with a sibling.
             while at != 0 {
                 above[group(self.object[at as usize]) as usize] -= 1;
                 if next[at as usize] != NONE {
@@ -95,7 +92,6 @@ impl Dominators {
     }
 }
 
-/// Returns objects by number, numbers by object, and each number's parent in the walk.
 fn walk(graph: &Graph) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
     let mut number = vec![NONE; graph.len()];
     let (mut object, mut parent) = (vec![NONE], vec![0]);
@@ -132,7 +128,6 @@ fn walk(graph: &Graph) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
     (object, number, parent)
 }
 
-/// The referrers of each number, as numbers.
 struct Referrers {
     first: Vec<u32>,
     from: Vec<u32>,
@@ -180,8 +175,8 @@ fn nearest(graph: &Graph, object: &[u32], number: &[u32], parent: Vec<u32>) -> V
     let count = object.len() as u32;
     let mut semi: Vec<u32> = (0..count).collect();
     let mut forest = Forest { ancestor: parent, label: semi.clone(), way: Vec::new() };
-    // Numbers that wait for the same semidominator form a list. `waiting` has its first number, and
-    // `idom` of each number the next. Afterwards `idom` holds the dominators.
+    // Numbers that wait for the same semidominator form a list: `waiting` has the first, and `idom`
+    // of each number the next. Afterwards `idom` holds the dominators.
     let mut waiting = vec![NONE; object.len()];
     let mut idom = vec![0_u32; object.len()];
     for at in (1..count).rev() {
@@ -294,7 +289,6 @@ mod tests {
     fn small_graphs_are_right() {
         check(&graph(&[], &[], &[]));
         check(&graph(&[5], &[(0, 0)], &[0, 0]));
-        // A diamond, a loop, and an object that nothing refers to.
         check(&graph(
             &[1, 2, 4, 8, 16, 32],
             &[(0, 1), (0, 2), (1, 3), (2, 3), (3, 4), (4, 3), (5, 4), (5, 5)],

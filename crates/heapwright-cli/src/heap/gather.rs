@@ -9,7 +9,6 @@ use heapwright_record::heap::{Entry, Heap, Object, Page, Root as RecordedRoot, R
 use std::collections::HashMap;
 use std::path::Path;
 
-/// All data of a dump.
 #[derive(Default)]
 pub(super) struct Gathered {
     pub(super) heap: Option<Heap>,
@@ -28,7 +27,6 @@ pub(super) struct Gathered {
     pub(super) reading: Reading,
 }
 
-/// The objects of one shape.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Held {
     pub(super) objects: u64,
@@ -37,7 +35,6 @@ pub(super) struct Held {
     pub(super) slack: u64,
 }
 
-/// Reads a dump.
 pub(super) fn gather(path: &Path) -> anyhow::Result<(Gathered, Lookup)> {
     let mut first = First::default();
     let reading = input::read(path, |entry| first.entry(entry))?;
@@ -67,7 +64,6 @@ pub(super) fn gather(path: &Path) -> anyhow::Result<(Gathered, Lookup)> {
     Ok((all, lookup))
 }
 
-/// The data of the first reading: all except references.
 #[derive(Default)]
 struct First {
     all: Gathered,
@@ -76,8 +72,7 @@ struct First {
     ids: HashMap<u32, u32>,
     names: HashMap<Vec<u8>, u32>,
     shapes: HashMap<Shape, u32>,
-    /// The last object's shape, the shape's index, and its type's number. The next object often has
-    /// the same.
+    /// The last object's shape, its index, and its type's number, which the next object often has.
     last: Option<(Shape, u32, u32)>,
 }
 
@@ -155,14 +150,13 @@ impl First {
     }
 }
 
-/// Reads the file again and gathers the references.
 fn refer(path: &Path, all: &mut Gathered, lookup: &Lookup) -> anyhow::Result<()> {
     let graph = &mut all.graph;
     let objects = graph.addresses.len();
     graph.first.reserve_exact(objects + 1);
     graph.targets.reserve_exact(all.references as usize);
     input::read(path, |entry| match entry {
-        // (The file may have been replaced: objects beyond the first reading's count are left out.)
+        // The file may have been replaced: objects beyond the first reading's count are left out.
         Entry::Object(_) if graph.first.len() < objects => {
             graph.first.push(graph.targets.len() as u32);
         }

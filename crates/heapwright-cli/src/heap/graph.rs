@@ -12,13 +12,10 @@
 
 use heapwright_record::heap::{RootKind, kind};
 
-/// The number that means "no object".
 pub(super) const NONE: u32 = u32::MAX;
 
-/// The binary logarithm of a unit's bytes.
 const UNIT_SHIFT: u32 = 16;
 
-/// Properties that many objects share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Shape {
     pub(super) size: u64,
@@ -35,7 +32,6 @@ impl Shape {
     }
 }
 
-/// A root that leads to an object.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Root {
     pub(super) kind: RootKind,
@@ -50,7 +46,7 @@ pub(super) struct Graph {
     pub(super) addresses: Vec<u64>,
     pub(super) shape: Vec<u32>,
     pub(super) shapes: Vec<Shape>,
-    /// The index of each object's first target, and the end of the last object's targets.
+    /// The index of each object's first target, and then the end of the last object's.
     pub(super) first: Vec<u32>,
     pub(super) targets: Vec<u32>,
     pub(super) roots: Vec<Root>,
@@ -69,22 +65,19 @@ impl Graph {
         self.shape(object).size
     }
 
-    /// Returns the objects that an object refers to.
     pub(super) fn targets(&self, object: u32) -> &[u32] {
         let object = object as usize;
         &self.targets[self.first[object] as usize..self.first[object + 1] as usize]
     }
 }
 
-/// Finds the object at an address.
 #[derive(Debug)]
 pub(super) struct Lookup {
     /// Objects by address; `None` if the dump has them in that order.
     order: Option<Vec<u32>>,
     /// The units in which objects begin, each with its first object; then an end.
     units: Vec<(u64, u32)>,
-    /// The index into `units` for each unit from the first to the last; empty if the units are too
-    /// far apart.
+    /// The index into `units` for each unit; empty if the units are too far apart.
     direct: Vec<u32>,
 }
 
@@ -174,7 +167,7 @@ impl Lookup {
 pub(super) mod tests {
     use super::*;
 
-    /// Makes a graph of objects of these sizes, at 0x10000 and on in steps of 0x100.
+    /// Makes objects at 0x10000 and on, in steps of 0x100.
     pub(in crate::heap) fn graph(sizes: &[u64], edges: &[(u32, u32)], roots: &[u32]) -> Graph {
         let mut graph = Graph::default();
         for (object, &size) in sizes.iter().enumerate() {

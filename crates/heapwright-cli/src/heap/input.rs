@@ -11,16 +11,13 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, ErrorKind, Read, Seek};
 use std::path::Path;
 
-/// The bytes read at once.
 const PIECE: usize = 1 << 20;
 
 /// The limit of a frame's bytes; writers of this format stay far below.
 const LONGEST_FRAME: usize = 64 << 20;
 
-/// The result of reading a dump.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Reading {
-    /// The reason why reading stopped early.
     pub(super) problem: Option<Problem>,
     /// Whether the dump's end was read.
     pub(super) whole: bool,
@@ -57,7 +54,6 @@ pub(super) fn read(path: &Path, mut each: impl FnMut(Entry<'_>)) -> anyhow::Resu
     }
 }
 
-/// The source of the bytes.
 enum Source {
     Plain(File),
     Packed(Box<Bounded<MultiGzDecoder<BufReader<File>>>>),
@@ -101,7 +97,6 @@ mod tests {
     use heapwright_record::heap::{Heap, Object, Writer};
     use std::io::Write;
 
-    /// Makes a dump of more than one piece.
     fn long() -> Vec<u8> {
         let (mut buffer, mut bytes) = (vec![0; 5000], Vec::new());
         let mut writer = Writer::new(&mut buffer, |piece: &[u8]| {

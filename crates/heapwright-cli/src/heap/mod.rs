@@ -1,5 +1,4 @@
-//! From a heap dump to its summary: the objects of a collected heap, and the references that hold
-//! them.
+//! From a heap dump to its summary: a collected heap's objects, and the references that hold them.
 //!
 //! ```text
 //! file --input--> entries --gather--> Graph, pages, types
@@ -8,15 +7,13 @@
 //!                          all of it --summary--> Summary --> output (text, JSON, HTML)
 //! ```
 //!
-//! The file is read twice, first for the objects, then for their references, so that a reference
-//! is a 32-bit number from the start. Objects stay in the order of the file, which in our dumps is
-//! address order. Arrays hold 12 bytes for each object and 4 for each reference. The dominators
-//! temporarily take some 40 bytes more for an object and 4 for a reference. Nothing recurses: a
-//! list of ten million objects is one path.
+//! The file is read twice, first for the objects, then for their references, so that a reference is
+//! a 32-bit number from the start. Objects stay in the order of the file, which in our dumps is
+//! address order. Arrays hold 12 bytes for each object and 4 for each reference; the dominators
+//! temporarily take some 40 and 4 more. Nothing recurses: a list of ten million objects is one
+//! path. If a dump is cut or damaged, the summary has its readable part, and a note says so.
 //!
 //! `timeline` reads another file of a collected heap, which lists its collections in order.
-//!
-//! If a dump is cut or damaged, the summary has its readable part, and a note says so.
 
 mod dominators;
 mod gather;

@@ -5,11 +5,9 @@ use heapwright_record::heap::{Occupancy, Page, PageState};
 /// The number of parts in a page's picture: 4 KiB each for a page of 64 KiB.
 pub(crate) const SEGMENTS: usize = 16;
 
-/// A page and its fill.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PageRow {
     pub(crate) page: Page,
-    /// The number of slots in use.
     pub(crate) taken: u32,
     /// The fill of each part. 255: the part is full.
     pub(crate) parts: [u8; SEGMENTS],
@@ -37,12 +35,10 @@ impl PageRow {
         Self { page, taken: occupancy.taken(), parts }
     }
 
-    /// Returns the bytes of the slots in use.
     pub(crate) fn taken_bytes(&self) -> u64 {
         u64::from(self.taken).saturating_mul(self.page.slot)
     }
 
-    /// Returns the share of the page's bytes in use.
     pub(crate) fn share(&self) -> f64 {
         if self.page.bytes == 0 { 0.0 } else { self.taken_bytes() as f64 / self.page.bytes as f64 }
     }
@@ -70,11 +66,9 @@ mod tests {
 
     #[test]
     fn parts_are_as_full_as_their_slots() {
-        // Slots of 2 KiB: two to a part.
         let parts = row(2048, 32, &[0b0000_0111, 0, 0, 0x80]).parts;
         assert_eq!(parts[..3], [255, 128, 0]);
         assert_eq!(parts[15], 128);
-        // A slot of 10,000 bytes lies in three parts.
         let one = row(10_000, 6, &[1]);
         assert_eq!(
             (one.parts[..4].to_vec(), one.taken_bytes(), one.tail()),

@@ -1,9 +1,8 @@
-//! The shortest path from a root to each object, by a breadth-first walk. If several roots are
-//! equally near, the first in the dump wins.
+//! The shortest path from a root to each object, breadth first. Of equally near roots, the
+//! first in the dump wins.
 
 use super::graph::{Graph, NONE};
 
-/// The shortest path to each object.
 pub(super) struct Paths {
     /// The previous object on the path; for a root, the number of objects plus the root's index.
     /// [`NONE`] if no root leads to the object.

@@ -10,41 +10,33 @@ use heapwright_record::heap::{Heap, PageState, RootKind};
 use heapwright_record::{Fault, Problem};
 use std::cmp::Reverse;
 
-/// The most objects that are reported of a path: one half from its start, the other half from its
-/// end.
+/// The most objects reported of a path: one half from its start, the other from its end.
 const STEPS: usize = 16;
 /// The same limit for a path that the user asked for.
 const STEPS_ASKED: usize = 1000;
 
-/// The parts of the summary that the user wants.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted {
-    /// The number of retainers.
     pub(crate) top: usize,
-    /// The type to describe in detail.
     pub(crate) type_: Option<String>,
-    /// The addresses of objects whose paths and dominators to report.
+    /// Objects whose paths and dominators to report.
     pub(crate) paths: Vec<u64>,
 }
 
-/// The summary of a heap dump.
 #[derive(Debug, Default)]
 pub(crate) struct Summary {
     pub(crate) heap: Heap,
     pub(crate) layout: String,
     pub(crate) notes: Vec<String>,
-    /// Whether the dump was read to its end.
     pub(crate) whole: bool,
     pub(crate) objects: u64,
     pub(crate) bytes: u64,
     pub(crate) references: u64,
-    /// The number of roots of each kind, without kinds that have none.
+    /// The number of roots of each kind; kinds without roots are left out.
     pub(crate) roots: Vec<(RootKind, u64)>,
     /// Whether more than one mutator has roots.
     pub(crate) mutators: bool,
-    /// The types, those with the most bytes first.
     pub(crate) types: Vec<TypeRow>,
-    /// The sizes, the smallest first.
     pub(crate) sizes: Vec<SizeRow>,
     pub(crate) pages: Vec<PageRow>,
     /// The objects that retain the most, of one type if the user asked for one.
@@ -55,23 +47,19 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    /// Returns whether any object is old.
     pub(crate) fn has_old(&self) -> bool {
         self.types.iter().any(|row| row.old != 0)
     }
 
-    /// Returns the pages with pins.
     pub(crate) fn pinned(&self) -> impl Iterator<Item = &PageRow> {
         self.pages.iter().filter(|row| row.page.pins != 0)
     }
 
-    /// Returns whether any object was moved into a page.
     pub(crate) fn has_moved_in(&self) -> bool {
         self.pages.iter().any(|row| row.page.moved_in != 0)
     }
 }
 
-/// The objects of one type.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TypeRow {
     pub(crate) name: String,
@@ -85,7 +73,6 @@ pub(crate) struct TypeRow {
     pub(crate) old_bytes: u64,
 }
 
-/// The objects of one size.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SizeRow {
     /// The bytes of a slot; `None` for large objects.
@@ -101,21 +88,16 @@ pub(crate) struct SizeRow {
     /// The objects with a known requested size, and the bytes that their slots have beyond it.
     pub(crate) known: u64,
     pub(crate) slack: u64,
-    /// The number of old objects.
     pub(crate) old: u64,
-    /// The number of pages with pins.
     pub(crate) pinned: u64,
-    /// The number of objects that were moved into these pages.
     pub(crate) moved_in: u64,
 }
 
-/// One object.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     pub(crate) type_: String,
     pub(crate) address: u64,
     pub(crate) size: u64,
-    /// Whether the object may hold references.
     pub(crate) traced: bool,
     pub(crate) old: bool,
     pub(crate) retained: u64,
@@ -129,7 +111,6 @@ pub(crate) struct RootLine {
     pub(crate) mutator: u32,
 }
 
-/// The shortest path from a root to an object.
 #[derive(Clone, Debug)]
 pub(crate) struct Path {
     pub(crate) root: RootLine,
@@ -139,21 +120,18 @@ pub(crate) struct Path {
     pub(crate) omitted: usize,
 }
 
-/// An object that retains others, and the path that holds it.
 #[derive(Clone, Debug)]
 pub(crate) struct Retainer {
     pub(crate) object: Line,
     pub(crate) path: Option<Path>,
 }
 
-/// The objects that no root leads to.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Unreachable {
     pub(crate) objects: u64,
     pub(crate) bytes: u64,
 }
 
-/// The details of one type.
 #[derive(Clone, Debug)]
 pub(crate) struct OfType {
     pub(crate) row: TypeRow,
@@ -163,10 +141,8 @@ pub(crate) struct OfType {
     pub(crate) to: Vec<(String, u64)>,
 }
 
-/// An object whose address the user asked for.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
-    /// The address that the user gave.
     pub(crate) address: u64,
     pub(crate) object: Line,
     pub(crate) path: Option<Path>,
@@ -175,7 +151,6 @@ pub(crate) struct Asked {
     pub(crate) dominators_left: usize,
 }
 
-/// Reads a dump and summarises it.
 pub(crate) fn make(path: &std::path::Path, wanted: &Wanted) -> anyhow::Result<Summary> {
     let reading = || format!("cannot read {}", path.display());
     let (all, lookup) = gather(path).map_err(hinted).with_context(reading)?;
@@ -251,7 +226,6 @@ fn sum(numbers: impl Iterator<Item = u64>) -> u64 {
     numbers.fold(0, u64::saturating_add)
 }
 
-/// Returns the type of a name, or an error with similar names.
 fn find(types: &[String], name: &str) -> anyhow::Result<u32> {
     if let Some(at) = types.iter().position(|type_| type_ == name) {
         return Ok(at as u32);
@@ -271,7 +245,6 @@ fn find(types: &[String], name: &str) -> anyhow::Result<u32> {
     Err(anyhow!("there is no type '{name}'; {hint}"))
 }
 
-/// Returns the notes for the reader of a summary.
 fn notes(all: &Gathered) -> Vec<String> {
     let mut notes = Vec::new();
     let read = format!("the {} objects before that are summarised", all.graph.len());
@@ -306,7 +279,7 @@ fn roots(graph: &Graph) -> Vec<(RootKind, u64)> {
     all.filter(|(_, count)| *count != 0).collect()
 }
 
-/// Makes the table by size: a row for each pool with pages or objects, and a row for large objects.
+/// Makes a row for each pool with pages or objects, and one for large objects.
 fn sizes(all: &Gathered, pages: &[PageRow]) -> Vec<SizeRow> {
     let mut rows: Vec<SizeRow> =
         all.pools.iter().map(|&slot| SizeRow { slot: Some(slot), ..SizeRow::default() }).collect();
@@ -354,7 +327,6 @@ fn sizes(all: &Gathered, pages: &[PageRow]) -> Vec<SizeRow> {
     rows
 }
 
-/// Describes single objects.
 struct Describer<'a> {
     graph: &'a Graph,
     types: &'a [String],
@@ -394,7 +366,7 @@ impl Describer<'_> {
         })
     }
 
-    /// Returns the rows of all types, in the order of the table of types.
+    /// Returns rows in the order of the table of types.
     fn types(&self, all: &Gathered) -> Vec<TypeRow> {
         let retained = self.dominators.by_group(self.types.len(), |object| self.type_of(object));
         let mut rows: Vec<TypeRow> = self
@@ -424,8 +396,7 @@ impl Describer<'_> {
         rows
     }
 
-    /// Returns the objects that retain the most. If several retain equally much, the first in the
-    /// walk come first.
+    /// Of objects that retain equally much, the first in the walk come first.
     fn retainers(&self, top: usize, type_: Option<u32>) -> Vec<Retainer> {
         let numbers = 1..self.dominators.object.len() as u32;
         let mut numbers: Vec<u32> = numbers

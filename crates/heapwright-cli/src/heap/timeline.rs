@@ -1,7 +1,7 @@
 //! Reads the time lines that processes wrote because of `timeline=PREFIX`.
 //!
-//! The files' contents are not trusted. A file that is no time line becomes a note. A cut file is
-//! read as far as possible.
+//! The files are not trusted: one that is no time line becomes a note, and a cut one is read as far
+//! as possible.
 
 use heapwright_record::timeline::{Event, Events};
 use std::fs::{self, File};
@@ -12,19 +12,15 @@ use std::path::Path;
 /// The longest file in bytes: more events (64 bytes each) than a person looks at.
 const LONGEST: u64 = 1 << 30;
 
-/// The events of one process.
 #[derive(Debug, Default)]
 pub(crate) struct Timeline {
     /// The process's id; 0: unknown.
     pub(crate) pid: u32,
-    /// The process's name.
     pub(crate) name: String,
-    /// The events, by time.
     pub(crate) events: Vec<Event>,
 }
 
-/// Reads one file, whose name ends with the process's id. Also returns the problem that ended the
-/// reading, if any.
+/// The file's name ends with the process's id. Also returns the problem that ended the reading.
 pub(crate) fn read(path: &Path) -> anyhow::Result<(Timeline, Option<String>)> {
     let mut bytes = Vec::new();
     File::options()
@@ -42,7 +38,7 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<(Timeline, Option<String>)> {
     Ok((Timeline { pid, name, events: all }, problem))
 }
 
-/// Reads the files `STEM.<pid>` of a run's processes, by the time they began. Also returns notes on
+/// Reads the files `STEM.<pid>` of a run's processes, by the time they began, with notes on
 /// problems. `main` is the process that was started, and `name` its name.
 pub(crate) fn collect(
     folder: &Path,

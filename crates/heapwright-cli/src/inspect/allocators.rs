@@ -1,11 +1,10 @@
 //! Recognises allocators by names that only they use.
 //!
-//! The names are whole, not prefixes, because too many other words begin with `je_`. A program that
-//! *defines* one of the symbols contains the allocator. A program that *imports* one calls a shared
-//! copy directly, not through malloc. A library's file name shows a copy that replaces malloc at
-//! start. A preload precedes such a copy.
+//! The names are whole: too many other words begin with `je_`. A program that *defines* one of the
+//! symbols contains the allocator. A program that *imports* one calls a shared copy directly, not
+//! through malloc. A library's file name shows a copy that replaces malloc at start; a preload
+//! precedes it.
 
-/// An allocator that a program may bring along.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Allocator {
     pub(super) name: &'static str,
@@ -91,7 +90,6 @@ pub(super) fn of_symbol(symbol: &str) -> Option<&'static Allocator> {
     ALLOCATORS.iter().find(|allocator| allocator.symbols.contains(&symbol))
 }
 
-/// Returns the allocator in a shared library of this name.
 pub(super) fn of_library(name: &str) -> Option<&'static Allocator> {
     ALLOCATORS.iter().find(|allocator| is_named(name, allocator.libraries))
 }
@@ -101,7 +99,6 @@ pub(super) fn with_text() -> impl Iterator<Item = (&'static Allocator, &'static 
     ALLOCATORS.iter().filter_map(|allocator| Some((allocator, allocator.text?)))
 }
 
-/// Returns the sanitizer of a function or a library.
 pub(super) fn sanitizer(name: &str) -> Option<&'static str> {
     SANITIZERS
         .iter()
@@ -109,8 +106,7 @@ pub(super) fn sanitizer(name: &str) -> Option<&'static str> {
         .map(|(sanitizer, ..)| *sanitizer)
 }
 
-/// Returns whether a library's file name begins with one of `names` and continues as library names
-/// do: `libx.so`, `libx-2.so`, `libx_minimal.so`.
+/// Library names continue like `libx.so`, `libx-2.so`, `libx_minimal.so`.
 fn is_named(file: &str, names: &[&str]) -> bool {
     names
         .iter()

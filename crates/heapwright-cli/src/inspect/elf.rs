@@ -1,10 +1,8 @@
 //! The facts in an ELF file that decide whether a preload takes effect.
 //!
-//! [`super::judge`] judges them. Files may be large and may be damaged, so only the necessary
-//! tables are read, and a parse failure is an error, never a panic.
-//!
-//! The reader stops at the header of a file for another kind of machine. The verdict is clear, and
-//! the tables would need another reader.
+//! [`super::judge`] judges them. Files may be large and damaged, so only the necessary tables are
+//! read, and a parse failure is an error, never a panic. Of a file for another kind of machine only
+//! the header is read.
 
 use super::allocators::{self, Allocator};
 use object::elf::{self, FileHeader64};
@@ -15,13 +13,10 @@ use std::fmt;
 use std::fs::File;
 use std::path::Path;
 
-/// The first bytes of every ELF file.
 pub(super) const MAGIC: &[u8] = b"\x7fELF";
 
-/// The functions that a program must take from the preload.
 const MALLOC_FAMILY: [&str; 4] = ["malloc", "calloc", "realloc", "free"];
 
-/// The type of an ELF file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A program with a fixed address.
@@ -33,16 +28,12 @@ pub(super) enum Kind {
     Other,
 }
 
-/// The facts about an ELF file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Facts {
-    /// 32 or 64.
     pub(super) bits: u8,
     pub(super) big_endian: bool,
-    /// The number of its machine.
     pub(super) machine: u16,
     pub(super) kind: Kind,
-    /// The path of its loader.
     pub(super) loader: Option<String>,
     /// The facts in its tables; `None` in a file for another kind of machine.
     pub(super) inside: Option<Inside>,
@@ -51,17 +42,15 @@ pub(super) struct Facts {
 /// The facts in a program's tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Inside {
-    /// The libraries that it needs.
     pub(super) needed: Vec<String>,
     /// Whether it has section tables; without them, the facts below are unknown.
     pub(super) has_sections: bool,
-    /// Whether it has a table of all symbols, so is not stripped.
+    /// Whether it is not stripped.
     pub(super) has_symbols: bool,
     /// Functions of malloc's family that it exports; they precede the functions of libraries.
     pub(super) exports_malloc: Vec<String>,
-    /// Whether it imports functions of malloc's family.
     pub(super) imports_malloc: bool,
-    /// Whether it has a private malloc, which it does not export.
+    /// Whether it has a malloc that it does not export.
     pub(super) private_malloc: bool,
     /// Allocators that it contains.
     pub(super) carries: Vec<&'static str>,
@@ -69,15 +58,12 @@ pub(super) struct Inside {
     pub(super) asks_for: Vec<(&'static str, String)>,
     /// Allocators that it seems to contain, by a text.
     pub(super) hints_at: Vec<&'static str>,
-    /// The sanitizer that it is built with.
     pub(super) sanitizer: Option<&'static str>,
-    /// Whether it is written in Go.
     pub(super) go: bool,
     /// Its `#[global_allocator]`, if it is written in Rust.
     pub(super) rust: Option<RustAllocator>,
 }
 
-/// The allocator of a Rust program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RustAllocator {
     /// The standard library's default, which is malloc.
@@ -90,9 +76,8 @@ pub(super) enum RustAllocator {
 
 /// The symbols seen so far to which Rust compiles allocation.
 ///
-/// Four functions `__rust_*` lead to the program's allocator. If the program chose none, they lead
-/// to the default's `__rdl_*`. Optimising the whole program removes some of these functions. Then
-/// the symbols decide nothing.
+/// Four functions `__rust_*` call the program's allocator, or the default's `__rdl_*` if it chose
+/// none. Optimisation of the whole program may remove some. Then the symbols decide nothing.
 #[derive(Default)]
 struct RustSymbols {
     entries: [bool; 4],
@@ -125,7 +110,6 @@ impl RustSymbols {
 }
 
 impl Facts {
-    /// Reads a file that begins with [`MAGIC`].
     pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
         let file = File::open(path)?;
         let cache = ReadCache::new(file);
@@ -189,7 +173,6 @@ fn header(cache: &ReadCache<File>) -> anyhow::Result<Facts> {
 type Elf64<'a> = ElfFile<'a, FileHeader64<Endianness>, &'a ReadCache<File>>;
 type Symbols<'a> = SymbolTable<'a, FileHeader64<Endianness>, &'a ReadCache<File>>;
 
-/// The facts in the tables, and whether the file calls itself a program.
 struct Tables {
     facts: Inside,
     says_pie: bool,
@@ -235,21 +218,16 @@ fn inside(elf: &Elf64<'_>) -> anyhow::Result<Tables> {
     Ok(Tables { facts, says_pie })
 }
 
-/// The relevant properties of a symbol.
 #[derive(Clone, Copy)]
 struct Symbol<'a> {
     name: &'a str,
-    /// Whether the file defines the symbol.
     defined: bool,
     function: bool,
     /// Whether the symbol may be missing: a probe for an optional library.
     weak: bool,
 }
 
-/// Visits the symbols of a table.
-///
-/// Reads the string table at once. Reading each name through the file cache would cost one read
-/// per name.
+/// Reads the string table at once: the file cache would take one read per name.
 fn each_symbol(
     elf: &Elf64<'_>,
     table: &Symbols<'_>,
@@ -279,7 +257,6 @@ fn each_symbol(
 }
 
 impl Inside {
-    /// Enters a symbol that the loader sees.
     fn dynamic_symbol(&mut self, symbol: Symbol<'_>) {
         if MALLOC_FAMILY.contains(&symbol.name) {
             if symbol.defined {
@@ -298,7 +275,6 @@ impl Inside {
         self.symbol(symbol);
     }
 
-    /// Enters a symbol of either table.
     fn symbol(&mut self, symbol: Symbol<'_>) {
         if self.sanitizer.is_none() && !symbol.weak {
             self.sanitizer = allocators::sanitizer(symbol.name);
@@ -347,7 +323,6 @@ fn contains(haystack: &[u8], needle: &[u8]) -> bool {
     false
 }
 
-/// Returns the name of a machine by its ELF number.
 pub(super) fn machine_name(machine: u16) -> String {
     let name = match machine {
         3 => "x86",
@@ -365,7 +340,6 @@ pub(super) fn machine_name(machine: u16) -> String {
     name.to_owned()
 }
 
-/// Describes the file in a few words.
 impl fmt::Display for Facts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let machine = machine_name(self.machine);

@@ -9,23 +9,21 @@
 //! ```
 //!
 //! A kernel's version says little if a sandbox filters system calls. So this module tries each
-//! facility on a page of this process, by the library's own system call. The sentences depend on
-//! facts alone, so a test of them runs on any machine.
+//! facility on a page of this process, by the library's own system call.
 
 use super::Finding;
 use std::fs;
 use std::io;
 use std::ptr;
 
-/// The most guards that the library makes if each guard splits a mapping.
+/// The most guards if each splits a mapping.
 const HEAVY_GUARDS: u64 = 12_000;
-/// The kernel's default limit of mappings, on which the library relies.
+/// The kernel's default of `vm.max_map_count`.
 const MAPPINGS: u64 = 65_530;
 
 const MADV_GUARD_INSTALL: i32 = 102;
 const SYS_MSEAL: libc::c_long = 462;
 
-/// The facilities of a machine.
 #[derive(Clone, Copy)]
 struct Machine {
     light_guards: bool,
@@ -33,13 +31,10 @@ struct Machine {
     getrandom: bool,
     /// `RLIMIT_AS`, which programs started from here inherit.
     address_space: Option<u64>,
-    /// Whether the address space has room for the window.
     has_room: bool,
-    /// `vm.max_map_count`.
     mappings: Option<u64>,
 }
 
-/// Returns the remark about this machine.
 pub(crate) fn remark() -> Finding {
     Finding::remark("hardened", words(&machine()))
 }
@@ -93,7 +88,7 @@ fn machine() -> Machine {
     }
 }
 
-/// Returns whether `madvise` can make a page a guard; `None` without a page to try.
+/// Returns `None` without a page to try.
 fn has_light_guards() -> Option<bool> {
     const SIZE: usize = 64 << 10;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
@@ -111,7 +106,7 @@ fn has_light_guards() -> Option<bool> {
     Some(done)
 }
 
-/// Returns whether `mseal` exists: sealing zero bytes then succeeds.
+/// Sealing zero bytes succeeds if `mseal` exists.
 fn has_mseal() -> bool {
     // SAFETY: the call seals no bytes.
     unsafe { libc::syscall(SYS_MSEAL, 0usize, 0usize, 0usize) == 0 }
@@ -127,8 +122,7 @@ fn has_getrandom() -> bool {
     got == 8 || (got == -1 && io::Error::last_os_error().raw_os_error() == Some(libc::EAGAIN))
 }
 
-/// Returns whether the window's reservation would succeed. (Overcommit does not matter: the
-/// reservation is inaccessible.)
+/// Tries the window's reservation. It is inaccessible, so overcommit does not matter.
 fn has_room() -> bool {
     const WINDOW: usize = 1 << 40;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;

@@ -1,14 +1,13 @@
 //! Facts about a program -> findings, in words.
 //!
-//! This file makes every sentence of `heapwright doctor` about a binary from facts alone, so a test
-//! of a sentence needs no program.
+//! Every sentence of `heapwright doctor` about a binary is made of facts alone, so its test needs
+//! no program.
 
 use super::elf::{Facts, Inside, Kind, RustAllocator, machine_name};
 use super::privilege::{Caller, Gain, Place};
 use super::{Finding, Target, runtimes};
 use std::path::Path;
 
-/// Judges a program for a library for `target`.
 pub(super) fn program(path: &Path, facts: &Facts, place: &Place, target: Target) -> Vec<Finding> {
     let mut findings = Vec::new();
     if place.noexec {
@@ -100,7 +99,7 @@ fn format(facts: &Facts, target: Target) -> Option<Finding> {
     }
 }
 
-/// Finds which malloc the program would use.
+/// Returns findings about the malloc that the program would use.
 fn allocator(inside: &Inside) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let Some(sanitizer) = inside.sanitizer {
@@ -196,7 +195,6 @@ mod tests {
 
     const X86_64: u16 = 62;
 
-    /// Returns the facts of a program as the compiler makes it.
     fn ordinary() -> Facts {
         Facts {
             bits: 64,

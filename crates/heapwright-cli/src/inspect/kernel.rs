@@ -24,8 +24,7 @@ pub(crate) fn remark() -> Option<Finding> {
     })
 }
 
-/// Returns whether these settings (`always inherit madvise [never]`) keep the kernel from using
-/// pages of 64 KiB by default.
+/// The settings are as in `always inherit madvise [never]`.
 fn is_off(of_size: &str, of_all: &str) -> bool {
     match chosen(of_size) {
         Some("inherit") => chosen(of_all) != Some("always"),
@@ -33,7 +32,6 @@ fn is_off(of_size: &str, of_all: &str) -> bool {
     }
 }
 
-/// Returns the word in brackets.
 fn chosen(choices: &str) -> Option<&str> {
     choices.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'))
 }
@@ -50,7 +48,6 @@ mod tests {
         assert!(is_off("always [inherit] madvise never\n", of_all));
         assert!(!is_off("always [inherit] madvise never\n", "[always] madvise never\n"));
         assert!(!is_off("[always] inherit madvise never\n", of_all));
-        // An unknown format gives no remark.
         assert!(!is_off("always never\n", of_all));
         assert!(!is_off("", ""));
     }

@@ -13,8 +13,8 @@
 //! hardened   the facilities of this machine for `mode=hardened`
 //! ```
 //!
-//! [`inspect`] follows a command from its name to the program the kernel would
-//! run, and collects [`Finding`]s. It reads files and never runs one.
+//! [`inspect`] follows a command from its name to the program that the kernel would run. It reads
+//! files and never runs one.
 
 mod allocators;
 mod elf;
@@ -31,7 +31,6 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Whether a preload library takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Verdict {
     /// The program's malloc becomes heapwright's.
@@ -45,7 +44,7 @@ pub(crate) enum Verdict {
 /// A fact about a program that the user should know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
-    /// The finding's effect on the verdict; `Yes` for a remark.
+    /// The effect on the verdict; `Yes` for a remark.
     pub(crate) verdict: Verdict,
     /// A stable name, for machines.
     pub(crate) code: &'static str,
@@ -67,15 +66,12 @@ impl Finding {
     }
 }
 
-/// A file on the way from a command's name to the program that runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) path: PathBuf,
-    /// The kind of file, in a few words.
     pub(crate) kind: String,
 }
 
-/// The facts about a command.
 #[derive(Clone, Debug)]
 pub(crate) struct Report {
     pub(crate) steps: Vec<Step>,
@@ -95,14 +91,12 @@ impl Report {
     }
 }
 
-/// The limit of files that a command goes through. The kernel allows five `#!` interpreters in a
-/// row.
+/// The most files that a command goes through. The kernel allows five `#!` interpreters in a row.
 const MAX_STEPS: usize = 8;
 
 /// The platform for which a library is made, and on which a program can load it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target {
-    /// The ELF machine number.
     pub(crate) machine: u16,
     /// Whether the C library is musl, not glibc.
     pub(crate) is_musl: bool,
@@ -116,7 +110,7 @@ pub(crate) fn is_for_musl(library: &Path) -> bool {
     })
 }
 
-/// Follows a command to its program and judges it against a library for `target`.
+/// Judges a command's program against a library for `target`.
 pub(crate) fn inspect(command: &OsStr, target: Target) -> Report {
     let mut report = Report { steps: Vec::new(), findings: Vec::new() };
     let mut next: Option<OsString> = Some(command.to_owned());
@@ -139,7 +133,7 @@ pub(crate) fn inspect(command: &OsStr, target: Target) -> Report {
     report
 }
 
-/// Inspects one file. Returns its kind in words and, for a script, the name of its interpreter.
+/// Returns the file's kind in words and, for a script, the name of its interpreter.
 fn look(path: &Path, target: Target, findings: &mut Vec<Finding>) -> (String, Option<OsString>) {
     let head = match script::head(path) {
         Ok(head) => head,
@@ -198,7 +192,6 @@ fn look(path: &Path, target: Target, findings: &mut Vec<Finding>) -> (String, Op
     }
 }
 
-/// Returns whether a path names a regular file.
 fn is_file(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|meta| meta.is_file())
 }

@@ -1,8 +1,7 @@
 //! Finds the file for a command's name, as exec does.
 //!
-//! A name with a slash is a path. Any other name is looked up in the folders of PATH. An empty
-//! entry is the current folder. A file that may not be executed is skipped, but remembered for the
-//! message.
+//! A name with a slash is a path. Any other name is looked up in the folders of PATH; an empty
+//! entry is the current folder. A file that may not be executed is skipped, and remembered.
 
 use super::{Finding, is_file};
 use std::ffi::{CString, OsStr, OsString};
@@ -12,14 +11,10 @@ use std::path::{Path, PathBuf};
 /// The search path of exec if PATH is not set.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
-/// The reason why a name leads to no program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Problem {
-    /// No file of that name.
     Missing,
-    /// The name of a folder.
     Folder,
-    /// A file that may not be executed.
     NotExecutable(PathBuf),
 }
 
@@ -45,7 +40,6 @@ impl Problem {
     }
 }
 
-/// Finds the file that a command of this name runs.
 pub(crate) fn find(name: &OsStr) -> Result<PathBuf, Problem> {
     let path = std::env::var_os("PATH").unwrap_or_else(|| OsString::from(DEFAULT_PATH));
     find_in(name, &path)

@@ -1,8 +1,7 @@
 //! Decides whether exec would be "secure": with more rights than the caller has.
 //!
-//! For such a program the loader drops LD_PRELOAD. Otherwise every caller could run code with the
-//! program's rights. The kernel decides by the file's set-id bits and capabilities, the calling
-//! user, and the switches that turn the bits off.
+//! For such a program the loader drops LD_PRELOAD. The kernel decides by the file's set-id bits and
+//! capabilities, the calling user, and the switches that turn the bits off.
 
 use std::ffi::CString;
 use std::fs;
@@ -11,21 +10,17 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The file system's facts about a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) mode: u32,
     pub(super) owner: u32,
     pub(super) group: u32,
-    /// Whether the file grants capabilities.
     pub(super) capabilities: bool,
     /// Whether the mount ignores set-id bits and capabilities.
     pub(super) nosuid: bool,
-    /// Whether the mount runs no programs.
     pub(super) noexec: bool,
 }
 
-/// The user that runs the program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Caller {
     pub(super) user: u32,
@@ -62,7 +57,6 @@ impl Place {
         self.gain(nobody).is_some()
     }
 
-    /// Returns the rights that the program gains over its caller.
     pub(super) fn gain(&self, caller: Caller) -> Option<Gain> {
         // Set-gid without the group's x bit means mandatory locking.
         let set_gid = self.mode & 0o2010 == 0o2010;

@@ -1,9 +1,8 @@
 //! Programs that keep a heap of their own above malloc.
 //!
-//! A preload takes effect on part of their memory only, or only after a setting. A program is
-//! recognised by its name or by a needed library. A wrong guess costs no more than a remark.
+//! A preload takes effect on part of their memory only, or only after a setting. A wrong guess
+//! costs no more than a remark.
 
-/// A runtime, and the remark about it.
 struct Runtime {
     /// Prefixes of the program's name; a version may follow.
     names: &'static [&'static str],
@@ -66,7 +65,6 @@ const RUNTIMES: [Runtime; 8] = [
     },
 ];
 
-/// Returns the remarks about a program of this name with these libraries.
 pub(super) fn remarks<'a>(
     name: &'a str,
     needed: &'a [String],

@@ -1,8 +1,8 @@
 //! `#!` lines, read as the kernel reads them, and the command lines of `env` in them.
 //!
 //! The kernel takes the interpreter up to the first blank and passes the rest as one argument. In
-//! `#!/usr/bin/env NAME`, people call NAME the interpreter. So this file also reads the options of
-//! `env`. One option empties the environment.
+//! `#!/usr/bin/env NAME`, people call NAME the interpreter, so the options of `env` are read, too.
+//! One of them empties the environment.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -13,18 +13,15 @@ use std::path::Path;
 /// The number of bytes in which the kernel looks for a `#!` line.
 const HEAD: u64 = 256;
 
-/// The nature of a file that is no ELF file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Script {
     /// Binary data.
     NotOne,
     /// Text without a `#!` line.
     Plain,
-    /// A script for this interpreter.
     For(Interpreter),
 }
 
-/// The program that runs a script.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Interpreter {
     /// The line without its `#!`.
@@ -35,14 +32,12 @@ pub(super) struct Interpreter {
     pub(super) drops_preload: Option<String>,
 }
 
-/// Reads the beginning of a file.
 pub(super) fn head(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut head = Vec::new();
     File::open(path)?.take(HEAD).read_to_end(&mut head)?;
     Ok(head)
 }
 
-/// Parses the beginning of a file that is not ELF.
 pub(super) fn parse(head: &[u8]) -> Script {
     let Some(rest) = head.strip_prefix(b"#!") else {
         // The shells' rule: a NUL among the first bytes means binary.
@@ -68,8 +63,7 @@ pub(super) fn parse(head: &[u8]) -> Script {
     })
 }
 
-/// Returns the program that `env` runs for an argument, and the part of the argument that removes
-/// LD_PRELOAD.
+/// Returns the program that `env` runs, and the part of the argument that removes LD_PRELOAD.
 fn through_env(argument: &[u8]) -> (Option<OsString>, Option<String>) {
     let split = argument.strip_prefix(b"-S").or_else(|| argument.strip_prefix(b"--split-string="));
     let words: Vec<&[u8]> = match split {

@@ -4,7 +4,7 @@
 //! Each program file in the folders of `PATH` is judged like a single program. The report counts,
 //! by kind, programs that the library does not reach or must not disturb. Scripts count through
 //! their interpreters. Every process, also root's, loads the files in `/etc/ld.so.preload`, so
-//! root's rules apply to these files.
+//! root's rules apply to them.
 
 use super::{Finding, Target, Verdict, inspect};
 use std::collections::{BTreeMap, HashSet};
@@ -13,10 +13,8 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// The loader's list for all programs.
 const PRELOAD: &str = "/etc/ld.so.preload";
 
-/// The most programs named for a kind.
 const EXAMPLES: usize = 4;
 
 /// Programs of one kind.
@@ -31,7 +29,6 @@ pub(crate) struct Kind {
     pub(crate) text: &'static str,
 }
 
-/// The findings about a machine.
 #[derive(Debug)]
 pub(crate) struct System {
     pub(crate) programs: usize,
@@ -102,7 +99,6 @@ fn programs(path: &OsStr) -> Vec<PathBuf> {
     all
 }
 
-/// Returns the consequence for programs of a kind.
 fn consequence(code: &str) -> &'static str {
     match code {
         "privileged" => {
@@ -128,7 +124,6 @@ fn consequence(code: &str) -> &'static str {
     }
 }
 
-/// Returns findings about the loader's list.
 fn preload(list: Option<&str>) -> Vec<Finding> {
     let Some(list) = list else {
         return vec![Finding::remark("no-preload-file", format!("{PRELOAD} is not there"))];

@@ -4,7 +4,6 @@ use super::Seen;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
 
-/// The most looks that are kept of each process.
 const KEPT: usize = 600;
 
 /// Rates of a process, per second.
@@ -15,14 +14,12 @@ pub(crate) struct Rates {
     pub(crate) given_back: f64,
 }
 
-/// A look at a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Point {
     pub(crate) live: u64,
     pub(crate) resident: u64,
 }
 
-/// The observations of a process.
 #[derive(Clone, Debug)]
 pub(crate) struct Watched {
     pub(crate) seen: Seen,
@@ -32,7 +29,6 @@ pub(crate) struct Watched {
     at: Instant,
 }
 
-/// The observations of all processes, by process id.
 #[derive(Default)]
 pub(crate) struct History {
     processes: BTreeMap<u32, Watched>,
@@ -59,12 +55,10 @@ impl History {
         }
     }
 
-    /// Returns all processes.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Watched> {
         self.processes.values()
     }
 
-    /// Returns the process with this id.
     pub(crate) fn get(&self, pid: u32) -> Option<&Watched> {
         self.processes.get(&pid)
     }

@@ -4,7 +4,6 @@ use super::Reported;
 use std::collections::BTreeMap;
 use std::fs;
 
-/// Resident bytes of mappings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mappings {
     /// Bytes outside the heap, by name, the largest first.
@@ -26,8 +25,7 @@ impl Mappings {
         ];
         let mut all = Self::parse(&String::from_utf8_lossy(&text), &ours);
         if facts.window_at == 0 {
-            // If the heap's address is unknown, the heap's mappings are among the anonymous ones.
-            // So all anonymous mappings are left out.
+            // If the heap's address is unknown, its mappings are among the anonymous ones.
             all.others.retain(|(name, _)| *name != called(""));
         }
         all
@@ -70,7 +68,6 @@ impl Mappings {
     }
 }
 
-/// Returns the name of a mapping for people.
 fn called(path: &str) -> String {
     match path {
         "" => "memory of the program's and a runtime's mappings, and thread stacks".to_owned(),

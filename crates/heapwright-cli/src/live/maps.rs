@@ -13,12 +13,11 @@ struct Mapping {
     name: Vec<u8>,
 }
 
-/// All mappings of a process, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Maps(Vec<Mapping>);
 
 impl Maps {
-    /// Reads the mappings of a process. Returns an error if the kernel refuses.
+    /// Returns an error if the kernel refuses.
     pub(super) fn of(pid: u32) -> io::Result<Self> {
         fs::read(format!("/proc/{pid}/maps")).map(|text| Self::parse(&text))
     }
@@ -38,8 +37,7 @@ impl Maps {
         Self(text.split(|&byte| byte == b'\n').filter_map(mapping).collect())
     }
 
-    /// Returns whether the process has attached a segment of System V shared memory that no other
-    /// process can find by a key.
+    /// No other process can find such a segment of System V shared memory by a key.
     pub(super) fn has_segment(&self, id: i32) -> bool {
         let is_it = |mapping: &Mapping| {
             mapping.name.starts_with(b"/SYSV00000000")
@@ -48,7 +46,6 @@ impl Maps {
         self.0.iter().any(is_it)
     }
 
-    /// Returns whether the process has loaded the preload library.
     pub(super) fn has_library(&self) -> bool {
         self.0.iter().any(|mapping| is_heapwright(&mapping.name))
     }

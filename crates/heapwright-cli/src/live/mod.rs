@@ -15,10 +15,9 @@
 //! ```
 //!
 //! The command attaches to no process and sends no signal: see `heapwright_record::status`. A
-//! process answers at a tick of one of its slow paths. A process that allocates nothing does not
-//! answer, and its figures stay; `pagemap` still shows its resident memory.
-//!
-//! Processes in another pid namespace (a container's) are visible inside it only.
+//! process answers at a tick of one of its slow paths. The figures of a process that allocates
+//! nothing stay; `pagemap` still shows its resident memory. Processes in another pid namespace (a
+//! container's) are visible inside it only.
 
 mod history;
 mod limit;
@@ -44,29 +43,24 @@ use heapwright_record::Stats;
 use heapwright_record::status::{CLASSES, Class, Facts};
 use std::time::Duration;
 
-/// One look at a process.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) process: Process,
-    /// The process's report; `None` if it has not allocated long enough to write one.
+    /// `None` if the process has not allocated long enough to write one.
     pub(crate) report: Option<Reported>,
 }
 
-/// A process's report about itself.
 #[derive(Clone, Debug)]
 pub(crate) struct Reported {
     pub(crate) facts: Facts,
     pub(crate) stats: Stats,
     pub(crate) parts: Parts,
-    /// Its slabs, by size class.
     pub(crate) classes: [Class; CLASSES],
-    /// The age of the report.
     pub(crate) age: Duration,
 }
 
 impl Seen {
-    /// Looks at the process in a slot. Returns `None` if the process has ended or executed another
-    /// program.
+    /// Returns `None` if the slot's process has ended or executed another program.
     pub(crate) fn of(slot: &Slot) -> Option<Self> {
         let report = slot.read();
         let pid = slot.owner().process;
@@ -100,7 +94,7 @@ impl Seen {
     }
 }
 
-/// Looks at all processes. Slots of processes that have ended become free.
+/// Slots of processes that have ended become free.
 pub(crate) fn look(statuses: &Statuses) -> Vec<Seen> {
     let mut seen = Vec::new();
     for slot in statuses.slots() {

@@ -1,8 +1,8 @@
 //! Orders to a process: sample, stop, write a profile, give free memory back.
 //!
-//! One command at a time gives orders to a process: it locks /proc/PID/environ. An order expires.
-//! Ordered sampling ends some seconds after the command last renewed it, so a killed command leaves
-//! nothing running. A process ignores an order that it reads too late.
+//! One command at a time gives orders to a process: it locks /proc/PID/environ. An order expires: a
+//! process ignores it if it is late. Ordered sampling ends some seconds after it was last renewed,
+//! so a killed command leaves nothing running.
 
 use super::process::{self, filters};
 use super::slots::{Claim, Slot, now_ns};
@@ -18,7 +18,6 @@ use std::time::{Duration, Instant};
 /// The interval between looks for the answer.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// The reason why an order failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// The process did not allocate in time.
@@ -39,22 +38,21 @@ pub(crate) enum Refusal {
     Sandboxed,
 }
 
-/// The right to give orders to a process.
 pub(crate) struct Orders {
     slot: Slot,
-    /// The lock on the file, if it could be opened. Only the process's user and root can open it.
+    /// Only the process's user and root can open the file.
     _lock: Option<File>,
 }
 
 impl Orders {
-    /// Acquires the right to give orders. Returns `None` if another command has it.
+    /// Returns `None` if another command has the right.
     pub(crate) fn to(slot: Slot) -> Option<Self> {
         let lock = File::open(format!("/proc/{}/environ", slot.owner().process)).ok();
         let is_free = lock.as_ref().is_none_or(is_locked);
         is_free.then_some(Self { slot, _lock: lock })
     }
 
-    /// Orders the process to sample a block every `period` bytes on average for this time.
+    /// Orders a sample every `period` bytes on average, for this time.
     pub(crate) fn sample(
         &self,
         period: u64,
@@ -64,12 +62,10 @@ impl Orders {
         self.give(Order::Sample(period), time, patience)
     }
 
-    /// Orders the process to stop sampling.
     pub(crate) fn stop(&self, patience: Duration) -> Result<(), Refusal> {
         self.give(Order::Stop, patience, patience)
     }
 
-    /// Orders the process to return free memory to the kernel.
     pub(crate) fn trim(&self, patience: Duration) -> Result<(), Refusal> {
         self.give(Order::Trim, patience, patience)
     }
@@ -120,7 +116,7 @@ impl Orders {
     }
 }
 
-/// Locks a file until it is closed. Returns false if another command holds the lock.
+/// Returns false if another command holds the lock.
 fn is_locked(file: &File) -> bool {
     // SAFETY: the descriptor is open, and the call takes only numbers.
     unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }

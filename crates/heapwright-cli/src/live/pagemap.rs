@@ -7,7 +7,6 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
-/// Resident bytes of the heap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Resident {
     pub(super) window: u64,
@@ -20,8 +19,8 @@ pub(super) struct Resident {
 /// The most time for queries about one process.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// Reads a process's resident pages. Returns `None` if the process shows no addresses, the kernel
-/// refuses, or the answer takes too long. (A process may report wrong addresses.)
+/// Returns resident bytes; `None` if the process shows no addresses, the kernel refuses, or the
+/// answer takes too long. A process may report wrong addresses.
 pub(super) fn resident(pid: u32, facts: &Facts, maps: &Maps) -> Option<Resident> {
     if facts.window_at == 0 {
         return None;
@@ -38,7 +37,7 @@ pub(super) fn resident(pid: u32, facts: &Facts, maps: &Maps) -> Option<Resident>
         }
         Some(present)
     };
-    // (Memory that the process has taken since its report lies behind the used part.)
+    // Memory that the process has taken since its report lies behind the used part.
     let window = count(facts.window_at, facts.window_bytes.max(facts.window_used))?;
     let mut tables = 0;
     for (at, bytes) in [

@@ -6,24 +6,21 @@
 //! ```
 //!
 //! The process counts the memory that it handed out. The program may not have touched all of it,
-//! above all in large blocks. With huge pages more may be resident than was ever handed out. The
-//! kernel knows the resident size of the window. If the counts are too high, large blocks are
-//! reduced first. If they are too low, the difference is added to partial slabs.
+//! above all in large blocks; with huge pages more may be resident than was handed out. The kernel
+//! knows the resident size of the window. If the counts are too high, large blocks are reduced
+//! first. If they are too low, the difference is added to partial slabs.
 //!
-//! This holds for a current report. If the report is old, the process may have changed since. Then
-//! only untouched large blocks are left out. The remaining difference belongs to no part: it is
-//! `unattributed` or `gone`.
+//! If the report is old, the process may have changed since. Then only untouched large blocks are
+//! left out. The remaining difference is `unattributed` or `gone`.
 
 use super::pagemap::Resident;
 use heapwright_record::Stats;
 use heapwright_record::status::Facts;
 use std::time::Duration;
 
-/// The age from which a report counts as old, so its figures do not fit the kernel's. Watched
-/// processes that allocate report ten times a second.
+/// The age from which a report counts as old. Watched processes report ten times a second.
 pub(crate) const FRESH: Duration = Duration::from_millis(500);
 
-/// The parts, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Parts {
     pub(crate) live: u64,
@@ -35,7 +32,7 @@ pub(crate) struct Parts {
     pub(crate) metadata: u64,
     pub(crate) pools: u64,
     pub(crate) not_ours: u64,
-    /// Resident bytes of the heap that an old report does not contain.
+    /// Resident bytes that an old report does not contain.
     pub(crate) unattributed: u64,
     /// Bytes of an old report that are no longer resident.
     pub(crate) gone: u64,
@@ -43,13 +40,13 @@ pub(crate) struct Parts {
     pub(crate) swapped: u64,
 }
 
-/// Bytes of the table and records that the library needs for a unit.
+/// The bytes of the table and of records that the library needs for a unit.
 const TABLES_A_UNIT: u64 = 4 + 128;
 const UNIT: u64 = 64 << 10;
 
 impl Parts {
-    /// Computes the parts from a report of this age. The process has `rss` resident bytes, `files`
-    /// of them in files and shared memory, and `resident` in its heap, if known.
+    /// `age` is the report's. The process has `rss` resident bytes, `files` of them in files and
+    /// shared memory, and `resident` in its heap, if known.
     pub(super) fn of(
         stats: &Stats,
         facts: &Facts,
@@ -108,19 +105,18 @@ impl Parts {
             excess -= less;
         }
         parts.live += large;
-        // (The kernel counts tables that were only read as in memory, but not as resident.)
+        // The kernel counts tables that were only read as in memory, but not as resident.
         parts.metadata += resident.tables.min(anonymous - window);
         let rest = (rss + parts.gone).saturating_sub(parts.sum());
         *if is_fresh || is_known { &mut parts.not_ours } else { &mut parts.unattributed } += rest;
         parts
     }
 
-    /// Returns the sum of all parts: the resident size and `gone`.
+    /// Returns the resident size and `gone`.
     pub(crate) fn sum(&self) -> u64 {
         self.all().iter().map(|(_, bytes)| bytes).sum()
     }
 
-    /// Returns each part with its name.
     pub(crate) fn all(&self) -> [(&'static str, u64); 10] {
         [
             ("live", self.live),
@@ -175,7 +171,6 @@ mod tests {
             assert_eq!(parts.sum(), rss + parts.gone);
             (parts.live, parts.partial, parts.not_ours, parts.unattributed, parts.gone)
         };
-        // After a burst, at rest, after many frees, and without the kernel's figure.
         assert_eq!(of(9000, Some(8000)), (1000, 50, 993, 6950, 0));
         assert_eq!(of(2000, Some(850)), (800, 50, 1143, 0, 0));
         assert_eq!(of(2000, Some(100)), (700, 50, 1893, 0, 650));

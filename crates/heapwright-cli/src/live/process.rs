@@ -8,25 +8,19 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-/// The facts about a process at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Process {
     pub(crate) pid: u32,
-    /// The user's id.
     pub(crate) user: u32,
-    /// The words of the command line.
     pub(crate) command: Vec<String>,
     /// The options with which the process was started.
     pub(crate) options: String,
-    /// Resident bytes.
     pub(crate) resident: u64,
     /// Resident bytes of files and of shared memory.
     pub(crate) files: u64,
-    /// The most resident bytes so far.
     pub(crate) peak: u64,
     /// Page faults so far, including those that read the disk.
     pub(crate) faults: u64,
-    /// The process's memory limit, if any.
     pub(crate) limit: Option<u64>,
 }
 
@@ -65,7 +59,6 @@ impl Process {
         Some(Self { pid, user, command, options, resident, files, peak, faults, limit })
     }
 
-    /// Returns the program's name: the last part of the first word.
     pub(crate) fn name(&self) -> &str {
         let first = self.command.first().map_or("?", String::as_str);
         first.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(first)
@@ -116,7 +109,6 @@ fn faults(stat: &str) -> u64 {
     [7, 9].iter().filter_map(|&at| fields.get(at)?.parse::<u64>().ok()).sum()
 }
 
-/// Returns the bytes in a page.
 pub(crate) fn page_size() -> usize {
     static SIZE: OnceLock<usize> = OnceLock::new();
     *SIZE.get_or_init(|| {
@@ -141,14 +133,14 @@ mod tests {
         assert_eq!(user_of(u32::MAX / 2), None);
     }
 
-    /// Imitates the command line that `setproctitle` leaves.
+    /// The command line is as `setproctitle` leaves it.
     #[test]
     fn blanks_behind_words_are_left_out() {
         use std::os::unix::process::CommandExt;
         let title = format!("server: worker{}", " ".repeat(40));
         let mut child =
             std::process::Command::new("sleep").arg0(title).arg("9").spawn().expect("runs");
-        // (A process that is about to begin its program shows no words yet.)
+        // A process that is about to begin its program shows no words yet.
         let look = |_| Process::of(child.id()).filter(|process| process.command.len() > 1);
         let process = (0..1_000_000).find_map(look).expect("there");
         let _ = child.kill();

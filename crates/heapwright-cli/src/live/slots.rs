@@ -20,11 +20,9 @@ use std::os::unix::fs::MetadataExt;
 use std::ptr::NonNull;
 use std::rc::Rc;
 
-/// An attached segment of status memory.
 struct Attached {
     at: NonNull<Status>,
     id: i32,
-    /// The user who made the segment.
     maker: u32,
 }
 
@@ -73,13 +71,11 @@ impl Drop for Attached {
     }
 }
 
-/// All status memory that this user may read.
 pub(crate) struct Statuses {
     all: Vec<Rc<Attached>>,
     namespace: u32,
 }
 
-/// A process's slot in a status memory.
 #[derive(Clone)]
 pub(crate) struct Slot {
     status: Rc<Attached>,
@@ -87,7 +83,7 @@ pub(crate) struct Slot {
     owner: Owner,
 }
 
-/// The verdict about a slot's claim to belong to a process.
+/// Whether a slot is the process's that it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Claim {
     /// The slot is this process's.
@@ -99,7 +95,7 @@ pub(super) enum Claim {
 }
 
 impl Statuses {
-    /// Attaches the status memory of this user, or of all users for the superuser.
+    /// Attaches this user's status memory; for the superuser, that of all users.
     pub(crate) fn open() -> Self {
         // SAFETY: no preconditions.
         let user = unsafe { libc::geteuid() };
@@ -140,7 +136,7 @@ impl Statuses {
         lines
     }
 
-    /// Returns the slot of a process; the error says why there is none.
+    /// The error says why there is none.
     pub(crate) fn slot_of(&self, process: u32) -> anyhow::Result<Slot> {
         let claims: Vec<Slot> = self.slots().filter(|slot| slot.owner.process == process).collect();
         if let Some(slot) = claims.iter().find(|slot| slot.claim() == Claim::Right) {
@@ -165,37 +161,35 @@ impl Statuses {
 }
 
 impl Slot {
-    /// Returns the process that the slot claims.
     pub(crate) fn owner(&self) -> Owner {
         self.owner
     }
 
-    /// Returns the slot in the memory, if its owner is still the same.
+    /// Returns `None` if the owner has changed.
     pub(super) fn get(&self) -> Option<&heapwright_record::status::Slot> {
         let is_its = self.status.get().owner(self.index) == Some(self.owner);
         self.status.get().slot(self.index).filter(|_| is_its)
     }
 
-    /// Reads the process's report. Marks the process as watched for the next seconds.
+    /// Reads the report, and marks the process as watched for the next seconds.
     pub(crate) fn read(&self) -> Option<Report> {
         const SECONDS: u64 = 5;
         let slot = self.get()?;
         slot.watch(now_ns() + SECONDS * 1_000_000_000);
-        // (A report that is being written is complete soon.)
+        // A report that is being written is complete soon.
         (0..1000).find_map(|_| slot.read())
     }
 
-    /// Returns whether the process is hardened: it shows no addresses, and follows no orders.
+    /// A hardened process shows no addresses, and follows no orders.
     pub(crate) fn is_hardened(&self) -> bool {
         self.read().is_some_and(|report| report.facts.window_at == 0)
     }
 
-    /// Returns the verdict about the slot's claim.
     pub(super) fn claim(&self) -> Claim {
         self.claim_by(Maps::of(self.owner.process).as_ref().ok())
     }
 
-    /// Judges the claim by the process's mappings or, without `maps`, by the process's user.
+    /// Judges the claim by the process's mappings or, without `maps`, by its user.
     pub(super) fn claim_by(&self, maps: Option<&Maps>) -> Claim {
         let Some(user) = process::user_of(self.owner.process) else { return Claim::Past };
         match maps.map(|maps| maps.has_segment(self.status.id)) {
@@ -206,7 +200,6 @@ impl Slot {
         }
     }
 
-    /// Returns a line about the slot, if it is forged.
     fn forged(&self) -> Option<String> {
         let Claim::Forged(user) = self.claim() else { return None };
         let process = Process::of(self.owner.process);

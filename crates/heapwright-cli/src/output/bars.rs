@@ -4,7 +4,6 @@
 
 use super::Look;
 
-/// The letters of a full bar.
 pub(super) const WIDTH: usize = 28;
 
 /// Returns a bar for a share, which is clamped to 0 to 1.

@@ -1,5 +1,4 @@
-//! A race: a headline, means as a scatter plot and in tables, the figures of each program, and the
-//! way to repeat it.
+//! A race: a headline, means as a plot and in tables, and the figures of each program.
 //!
 //! ```text
 //! allocator      time    +-  ratio to glibc          CPU   peak RSS  ratio     faults
@@ -22,14 +21,12 @@ use heapwright_workloads::Workload;
 /// The most programs that have tables of their own on a screen.
 const FEW: usize = 3;
 
-/// The description of the method.
 const METHOD: &str = "Every allocator is preloaded into the same program. In each round each \
     program runs once under every one of them, in turning order; ratios are formed round by round. \
     Times are medians, +- is half the quartiles' distance. Peak RSS is that of the largest process, \
     as the kernel counts it; every program is started by a parent of a few pages, so that it is the \
     program's own.";
 
-/// Makes the document of a race.
 pub(crate) fn document(results: &Results) -> Document<'_> {
     let baseline = &results.baseline;
     let (field, rounds) = (race::field(results), race::rounds(results));
@@ -116,7 +113,6 @@ pub(crate) fn document(results: &Results) -> Document<'_> {
     document
 }
 
-/// Returns a program's table for a screen.
 fn on_screen(results: &Results, program: &Program) -> Vec<Part> {
     if program.results.iter().all(|entry| Middle::of(entry).is_none()) {
         return Vec::new();
@@ -202,8 +198,8 @@ fn marked(estimate: Estimate, measure: Measure) -> String {
     format!("{}{}", if tie { "~" } else { "" }, race::ratio(estimate.value))
 }
 
-/// Describes heapwright's results in time and in memory, and the programs of the race. If programs
-/// disagree with a mean, the sentence claims only the mean.
+/// Returns the headline: heapwright's results in time and in memory, and the programs. If programs
+/// disagree with a mean, it claims only the mean.
 fn headline(results: &Results) -> String {
     let verdicts = |measure| -> Vec<Verdict> {
         let find = |other: &str| results.summary.find(Group::All, measure, HEAPWRIGHT, other);
@@ -230,8 +226,8 @@ fn headline(results: &Results) -> String {
     format!("{on_average}{} ({})", claims.join("; "), measured.join(", "))
 }
 
-/// Returns whether every program puts heapwright on the same side of each other allocator, in time
-/// and in memory, by the intervals.
+/// Returns whether by the intervals every program puts heapwright on the same side of each other
+/// allocator, in time and in memory.
 fn agrees(results: &Results) -> bool {
     let Some(ours) = results.allocator(HEAPWRIGHT) else { return true };
     let others = (0..results.allocators.len()).filter(|other| *other != ours);
@@ -274,7 +270,6 @@ fn standing(verdicts: &[Verdict], [less, same, more]: [&str; 3]) -> Option<Strin
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// Describes a program and its figures.
 fn on_page(results: &Results, program: &Program) -> Vec<Part> {
     let mut facts = vec![units::counted(u64::from(program.threads), "thread")];
     if let Some(live) = program.live_bytes.filter(|live| *live > 0) {

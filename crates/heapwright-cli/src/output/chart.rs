@@ -2,9 +2,8 @@
 //! the process's resident memory, and the moments of its figures. The chart of a growth is a small
 //! line.
 //!
-//! The drawing is stretched to the page's width. Its words are HTML at places in percent, so they
-//! are not stretched. Many samples are reduced to the lowest and the highest of each stretch of
-//! time, so that no peak gets lost.
+//! The drawing is stretched to the page's width; its words are HTML at places in percent. Many
+//! samples are reduced to the lowest and the highest of each stretch of time.
 
 use super::stack::clipped;
 use super::{sentences, units};
@@ -12,10 +11,8 @@ use crate::report::model::{Check, Process, Profile, ProfilePoint, Sample};
 use askama::Template;
 use std::fmt::Write;
 
-/// The most points of a line.
 const POINTS: usize = 480;
 
-/// The chart of a process.
 #[derive(Template)]
 #[template(path = "chart.html")]
 pub(super) struct Chart {
@@ -29,8 +26,8 @@ pub(super) struct Chart {
     x_marks: Vec<Mark>,
     y_marks: Vec<Mark>,
     checks: Vec<CheckMark>,
-    /// `ns,bytes,blocks` of each point, for figures under the pointer; for a heap profile
-    /// `ns,bytes,resident bytes`.
+    /// `ns,bytes,blocks` of each point, or in a heap profile `ns,bytes,resident bytes`, for figures
+    /// under the pointer.
     points: String,
     is_profile: bool,
     ns: u64,
@@ -44,12 +41,10 @@ struct Mark {
 
 struct CheckMark {
     place: String,
-    /// The letter or number at the mark.
     sign: String,
     title: String,
 }
 
-/// A line without axes.
 pub(super) struct Sparkline {
     pub(super) area: String,
     pub(super) line: String,

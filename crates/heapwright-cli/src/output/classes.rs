@@ -5,8 +5,7 @@
 //!         `------- live slots ---'                               `- guards and records
 //! ```
 //!
-//! A bar is the whole memory of a class. The thin bar beside its figure compares that memory with
-//! the largest class.
+//! A bar is the whole memory of a class. The thin bar beside it compares this with the largest.
 
 use super::document::{Cell, Part, Table, Words, cells};
 use super::stack::clipped;
@@ -14,7 +13,6 @@ use super::{sentences, units};
 use crate::report::model::Process;
 use heapwright_record::debug::Class;
 
-/// Returns the legend of the bars.
 pub(super) fn legend() -> Part {
     let keys = [
         ("asked", "asked for"),
@@ -61,7 +59,6 @@ pub(super) fn table(process: &Process) -> Option<Table> {
     Some(table)
 }
 
-/// Returns a class's bar.
 fn bar(class: &Class) -> Cell {
     let slots = |count: u64| count.saturating_mul(class.slot);
     let live = if class.slot == 0 { class.bytes } else { slots(class.live).max(class.bytes) };

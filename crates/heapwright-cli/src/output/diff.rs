@@ -82,7 +82,6 @@ fn signed(number: i64) -> String {
     format!("{sign}{}", units::count(number.unsigned_abs()))
 }
 
-/// Returns the differences as figures.
 fn data(diff: &Diff<'_>) -> impl Serialize {
     let frames = |(report, stack)| frames(report, stack);
     object! {

@@ -21,7 +21,6 @@ use crate::process::End;
 use serde::Serialize;
 use std::ffi::OsStr;
 
-/// The result of a run of the program.
 pub(crate) enum Trial {
     /// The library was loaded, and served this many allocations.
     Loaded { allocations: u64 },
@@ -34,8 +33,7 @@ pub(crate) enum Trial {
 }
 
 impl Trial {
-    /// Returns the run's own verdict. A run without allocations proves nothing: some programs need
-    /// none.
+    /// A run without allocations proves nothing: some programs need none.
     pub(crate) fn verdict(&self) -> Verdict {
         match self {
             Self::Loaded { allocations: 0 } | Self::Killed { .. } => Verdict::Unknown,
@@ -61,7 +59,6 @@ impl Answer<'_> {
     }
 }
 
-/// Makes the document of an answer.
 pub(crate) fn document<'a>(answer: &'a Answer<'_>) -> Document<'a> {
     let name = printable_text(&answer.command.to_string_lossy());
     let heading = match answer.verdict() {
@@ -99,7 +96,6 @@ pub(crate) fn document<'a>(answer: &'a Answer<'_>) -> Document<'a> {
     })
 }
 
-/// Makes the document about a whole machine.
 pub(crate) fn system(system: &System) -> Document<'_> {
     let programs = units::counted(system.programs as u64, "program");
     let heading = format!(
@@ -144,7 +140,6 @@ fn trial(trial: &Trial) -> impl Serialize + use<> {
     object! { outcome: outcome, verdict: verdict, allocations: allocations, reason: reason }
 }
 
-/// Returns the result of a run.
 fn tried(trial: &Trial) -> String {
     match trial {
         Trial::Loaded { allocations: 0 } => String::from(
@@ -190,7 +185,6 @@ mod tests {
             example(&[], None),
             example(&[yes, no], None),
             example(&odd, None),
-            // A trial with a result overrules the files.
             example(&odd, loaded(1234)),
             example(&[], loaded(0)),
             example(&odd, loaded(0)),

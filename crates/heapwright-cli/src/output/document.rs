@@ -14,8 +14,8 @@
 //!
 //! A text's class states its purpose: `left`, `none`, `help`. Parts of the classes `lead` and
 //! `notes` are for pages only, those of the class `screen` for screens only. A drawing is markup
-//! from its own template; everything else is escaped here. A page's policy forbids network access.
-//! A page is readable without scripts: cards are `details` and pictures are SVG.
+//! from its own template; everything else is escaped here. A page loads nothing from the network,
+//! and is readable without scripts: cards are `details` and pictures are SVG.
 
 pub(crate) use super::table::{Cell, Table, cells};
 use super::{Look, WithPage, bars, json, units};
@@ -25,7 +25,6 @@ use serde::Serialize;
 use std::fs::File;
 use std::io;
 
-/// A report on one subject.
 #[derive(Default, Template)]
 #[template(path = "document.html")]
 pub(crate) struct Document<'a> {
@@ -37,15 +36,12 @@ pub(crate) struct Document<'a> {
     pub(crate) verdict: Words,
     pub(crate) facts: Vec<String>,
     pub(crate) tiles: Vec<Tile>,
-    /// The properties that the filter field looks at, and the noun for the cards. A page with a
-    /// filter has a script.
+    /// The properties that the filter field looks at, and the noun for the cards.
     pub(crate) filter: Option<[&'static str; 2]>,
     pub(crate) sections: Vec<Section>,
-    /// Makes the JSON.
     pub(crate) data: Option<Box<dyn Fn() -> String + 'a>>,
 }
 
-/// A figure at the head of a page.
 pub(crate) struct Tile {
     pub(crate) class: &'static str,
     pub(crate) label: &'static str,
@@ -53,7 +49,6 @@ pub(crate) struct Tile {
     pub(crate) more: String,
 }
 
-/// A part of a document with a title.
 #[derive(Default)]
 pub(crate) struct Section {
     pub(crate) id: &'static str,
@@ -64,7 +59,6 @@ pub(crate) struct Section {
     pub(crate) only: Only,
 }
 
-/// The forms in which a section is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Only {
     #[default]
@@ -73,7 +67,6 @@ pub(crate) enum Only {
     Screen,
 }
 
-/// A piece of a document.
 #[derive(Template)]
 #[template(path = "part.html")]
 pub(crate) enum Part {
@@ -81,11 +74,10 @@ pub(crate) enum Part {
     Heading(Words),
     List(&'static str, Vec<Words>),
     /// Labels and their texts. For a screen: the indentation, and the labels' width. With width 0,
-    /// labels are not padded, and a colon follows each.
+    /// labels are not padded, and end in a colon.
     Fields(&'static str, usize, Vec<(String, String)>),
     /// The widths of names and figures, the gap between them, and the lines of the chart.
     Bars([usize; 2], &'static str, Vec<Bar>),
-    /// The meanings of the colours of a table's bars.
     Legend(Vec<Words>),
     Table(Table),
     Card(Card),
@@ -99,7 +91,6 @@ pub(crate) enum Part {
 
 impl HtmlSafe for Part {}
 
-/// A line of a bar chart.
 pub(crate) struct Bar {
     pub(crate) name: String,
     pub(crate) figure: String,
@@ -109,21 +100,18 @@ pub(crate) struct Bar {
 }
 
 impl Bar {
-    /// Makes a line for a part of a whole.
     pub(crate) fn of(name: impl Into<String>, figure: String, part: u64, whole: u64) -> Self {
         let (percent, share) = (units::percent(part, whole), units::share(part, whole));
         Self { name: name.into(), figure, percent, share }
     }
 }
 
-/// A summary in columns that opens to more.
 #[derive(Default)]
 pub(crate) struct Card {
     pub(crate) class: String,
-    /// The value by which a reader can filter cards.
+    /// The value by which cards are filtered.
     pub(crate) fate: &'static str,
     pub(crate) open: bool,
-    /// The class of the summary.
     pub(crate) row: &'static str,
     pub(crate) drawing: String,
     pub(crate) summary: Vec<Words>,
@@ -162,7 +150,6 @@ impl Words {
         self
     }
 
-    /// Returns the text without its elements and classes.
     pub(crate) fn text(&self) -> String {
         self.spans.iter().map(|(_, text)| text.as_str()).collect()
     }
@@ -175,7 +162,6 @@ impl<T: Into<String>> From<T> for Words {
 }
 
 impl Part {
-    /// Makes a paragraph of a class.
     pub(crate) fn text_of(class: &'static str, text: impl Into<String>) -> Self {
         Self::Text(Words::of(class, text))
     }
@@ -189,7 +175,7 @@ impl Part {
         Self::List("listed", lines.into_iter().map(Words::from).collect())
     }
 
-    /// Makes a line that separates parts on a screen.
+    /// Makes a blank line on a screen.
     pub(crate) fn gap() -> Self {
         Self::text_of("screen", "")
     }
@@ -199,7 +185,6 @@ impl Part {
         Self::Heading(Words::of("screen", text))
     }
 
-    /// Makes a list of notes, if there are any.
     pub(crate) fn notes<'n>(notes: impl IntoIterator<Item = &'n String>) -> Option<Self> {
         let notes: Vec<Words> = notes.into_iter().map(|note| note.as_str().into()).collect();
         (!notes.is_empty()).then_some(Self::List("notes", notes))
@@ -218,12 +203,10 @@ impl Part {
         )
     }
 
-    /// Returns whether a page has the part.
     fn is_on_page(&self) -> bool {
         !matches!(self, Self::Text(words) | Self::Heading(words) if words.class == "screen")
     }
 
-    /// Returns the part's lines on a screen.
     fn lines(&self, look: Look) -> String {
         match self {
             Self::Text(words) if words.class != "lead" => words.text() + "\n",
@@ -255,26 +238,22 @@ impl Part {
 }
 
 impl<'a> Document<'a> {
-    /// Makes a document without a page.
     pub(crate) fn plain<T: Serialize>(parts: Vec<Part>, data: impl Fn() -> T + 'a) -> Self {
         let mut document = Self::default().with(data);
         document.add("", "", parts);
         document
     }
 
-    /// Makes a document whose text is written already, without a page.
     pub(crate) fn written<T: Serialize>(mut text: String, data: impl Fn() -> T + 'a) -> Self {
         // A part ends its last line itself.
         text.truncate(text.strip_suffix('\n').unwrap_or(&text).len());
         Self::plain(vec![Part::text_of("", text)], data)
     }
 
-    /// Adds the data.
     pub(crate) fn with<T: Serialize>(self, data: impl Fn() -> T + 'a) -> Self {
         Self { data: Some(Box::new(move || json::formatted(data()))), ..self }
     }
 
-    /// Returns the document in a format.
     pub(crate) fn rendered(
         &self,
         format: impl Into<WithPage>,
@@ -287,7 +266,6 @@ impl<'a> Document<'a> {
         })
     }
 
-    /// Writes the document in a format, to a file or to stdout.
     pub(crate) fn write(
         &self,
         format: impl Into<WithPage>,
@@ -304,7 +282,6 @@ impl<'a> Document<'a> {
         lines.collect::<String>().trim_start_matches('\n').to_owned()
     }
 
-    /// Returns the sections of a page.
     fn on_page(&self) -> impl Iterator<Item = &Section> {
         self.sections.iter().filter(|section| section.only != Only::Screen)
     }
@@ -316,14 +293,12 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Adds a section for pages only.
     pub(crate) fn add_to_page(&mut self, id: &'static str, title: &'static str, parts: Vec<Part>) {
         if !parts.is_empty() {
             self.sections.push(Section { id, title, parts, count: None, only: Only::Page });
         }
     }
 
-    /// Adds parts for screens only.
     pub(crate) fn add_to_screen(&mut self, parts: Vec<Part>) {
         self.sections.push(Section { parts, only: Only::Screen, ..Section::default() });
     }

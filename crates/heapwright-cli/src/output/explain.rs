@@ -15,9 +15,9 @@
 //! not live: 48.5 MiB (53.9 %)
 //! ```
 //!
-//! A heap profile explains a process by its stacks. It stands alone, or is the second part of the
-//! explanation of a running process. Its shares are of the resident memory if the record has that,
-//! else of live memory. Shares of temporary blocks are of allocated memory.
+//! A heap profile explains a process by its stacks, alone or as the second part of the explanation
+//! of a running process. Its shares are of the resident memory if the record has that, else of live
+//! memory. Shares of temporary blocks are of allocated memory.
 
 use super::document::{Document, Part};
 use super::json::{Formatted, list, object};
@@ -48,7 +48,6 @@ const PHASE_OVER: &str =
 const SURVIVORS: &str =
     "blocks that live long among short ones: allocate those from a pool or an arena of their own";
 
-/// A part of memory, with its explanation.
 struct Memory {
     name: &'static str,
     bytes: u64,
@@ -69,7 +68,6 @@ impl Memory {
         self
     }
 
-    /// Returns the part's name and share of a whole, and its lines.
     fn said(&self, whole: u64) -> [Part; 2] {
         let share = units::percent(self.bytes, whole);
         let lines = self.lines.iter().map(|line| format!("  {line}"));
@@ -80,7 +78,6 @@ impl Memory {
     }
 }
 
-/// Makes the document of a running process, with its heap profile if it has one.
 pub(crate) fn running<'a>(
     process: &'a Process,
     report: &'a Reported,
@@ -220,7 +217,6 @@ fn memory(process: &Process, report: &Reported, mappings: &Mappings) -> Vec<Memo
     ]
 }
 
-/// Makes the document of the record of a heap profile.
 pub(crate) fn recorded<'a>(report: &'a Report, explained: &'a Explained<'_>) -> Document<'a> {
     let process = explained.process;
     let live = estimate(explained.live.bytes, explained.profile.error(Figure::Live));
@@ -259,7 +255,7 @@ fn estimate(bytes: u64, error: Option<u64>) -> String {
     units::bytes(bytes) + &sentences::off(error)
 }
 
-/// Returns the parts by stack, with their shares. `all` is the command that lists all live blocks.
+/// `all` is the command that lists all live blocks.
 fn sampled(report: &Report, explained: &Explained<'_>, all: &str) -> Vec<Part> {
     let whole = explained.resident.unwrap_or(explained.live.bytes);
     let part = |name, sites: &[&Sampled], figure: Figure, about: &str| {
@@ -321,7 +317,6 @@ fn sampled(report: &Report, explained: &Explained<'_>, all: &str) -> Vec<Part> {
     said
 }
 
-/// Returns the part that is resident but not live.
 fn not_live(explained: &Explained<'_>) -> Option<Memory> {
     let mut part = Memory::of("not live", explained.not_live()?).line(
         "the heap's free memory, rounding and tables, and what is not heapwright's: code, stacks, \
@@ -345,7 +340,6 @@ fn not_live(explained: &Explained<'_>) -> Option<Memory> {
     )))
 }
 
-/// Returns the largest stacks, a line each.
 fn lines(
     report: &Report,
     explained: &Explained<'_>,
@@ -370,7 +364,6 @@ fn lines(
     lines
 }
 
-/// Returns a heap profile's explanation as figures.
 fn data(report: &Report, explained: &Explained<'_>) -> impl Serialize + use<> {
     let all = |sites: Vec<&Sampled>| list(sites.into_iter().map(|of| site(report, explained, of)));
     let profile = explained.profile;

@@ -1,7 +1,7 @@
 //! Output files of reports.
 //!
-//! Files are opened before the work begins, so a wrong name is noticed early. They are emptied
-//! only before the first write. At the end, a new file that is still empty is removed.
+//! Files are opened before the work begins, so a wrong name is noticed early, and emptied before
+//! the first write. At the end, a new file that is still empty is removed.
 
 use crate::symbols::rights::user;
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -41,8 +41,7 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     opened(path, &mut OpenOptions::new())
 }
 
-/// Opens a file whose name others can guess, because the user did not choose it. Refuses a link, a
-/// pipe, and another user's file.
+/// Others can guess the name. Refuses a link, a pipe, and another user's file.
 pub(crate) fn open_own(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.mode(0o600).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
@@ -54,12 +53,10 @@ pub(crate) fn open_own(path: &Path) -> io::Result<File> {
     Err(io::Error::other("it is no file of this user's alone (name another with --output)"))
 }
 
-/// Replaces the file's contents.
 pub(crate) fn replace(file: File, text: &str) -> io::Result<()> {
     emptied(file)?.write_all(text.as_bytes())
 }
 
-/// Empties the file and returns it.
 pub(crate) fn emptied(file: File) -> io::Result<File> {
     let about = file.metadata()?;
     if let Ok(mut made) = MADE.lock() {

@@ -6,11 +6,10 @@
 //! main                     | main             2: the outermost function
 //! ```
 //!
-//! A heap profile has no fates: its depth 1 is the process, if there are several.
-//!
-//! Every box is an SVG of its own, placed in percent. So its width follows the page, it cuts off
-//! its name, and a zoom changes two attributes. Boxes too narrow to be seen are left out. A large
-//! graph also leaves out wider boxes.
+//! A heap profile has no fates: its depth 1 is the process, if there are several. Every box is an
+//! SVG of its own, placed in percent: so it follows the page's width, it cuts off its name, and a
+//! zoom changes two attributes. Boxes too narrow to be seen are left out; a large graph leaves out
+//! wider ones.
 
 use super::document::Part;
 use super::page::fate_class;
@@ -23,14 +22,11 @@ use askama::Template;
 use heapwright_record::debug::Reach;
 use std::collections::BTreeMap;
 
-/// The most boxes.
 pub(super) const MOST: usize = 2500;
-/// The most boxes on top of each other.
 const DEPTH: usize = 100;
 /// The height of one box and the gap below it, in pixels.
 const HEIGHT: usize = 19;
 
-/// The graph.
 #[derive(Template)]
 #[template(path = "flame.html")]
 struct Flame {
@@ -59,7 +55,6 @@ struct Node {
 }
 
 impl Node {
-    /// Adds the memory of a stack, call by call.
     fn add(&mut self, report: &Report, stack: StackId, amount: Amount) {
         let mut node = self;
         node.amount += amount;
@@ -83,7 +78,7 @@ impl Node {
 pub(super) struct Tree(Node);
 
 impl Tree {
-    /// Adds the figure of a stack. With several processes, `process` is the process's name.
+    /// With several processes, `process` is the process's name.
     pub(super) fn add(
         &mut self,
         report: &Report,
@@ -127,7 +122,7 @@ impl Flame {
         Self::drawn("flame graph of the memory held".to_owned(), all.amount, &groups, MOST)
     }
 
-    /// Draws groups side by side, under one box for all; `None` if they are empty.
+    /// Groups lie side by side, under one box for all; `None` if they are empty.
     fn drawn(
         label: String,
         all: Amount,

@@ -1,17 +1,14 @@
-//! The findings of a report in one form: errors, groups of blocks and growth. The formats that list
-//! findings use it: SARIF, JUnit, lines of compilers, cargo's tests.
+//! The findings of a report in one form, for the formats that list findings.
 
 use super::rules::Rule;
 use super::sentences;
 use super::words::fault_stack;
 use crate::report::model::{Error, Report, StackId};
 
-/// A finding.
 pub(crate) struct Found<'r> {
     pub(super) rule: Rule,
     /// A sentence without its full stop; for growth, without its subject.
     pub(crate) text: String,
-    /// The stack that a person looks at first.
     pub(super) stack: StackId,
     /// The number of times that an error occurred, or the number of blocks.
     pub(super) times: u64,
@@ -39,7 +36,6 @@ impl<'r> Found<'r> {
         }
     }
 
-    /// Makes a finding about blocks that a stack allocated.
     fn allocated(rule: Rule, text: String, stack: StackId, times: u64) -> Self {
         let stacks = vec![("allocated".to_owned(), stack)];
         Self { rule, text, stack, times, stacks, error: None, root: None }

@@ -9,9 +9,8 @@
 //! ```
 //!
 //! The place is the innermost call with a source under the current folder, else one outside the
-//! system's code, else any with a source. Notes are the other moments of an error, each at such a
-//! place. Without a source the line names the file of code, and editors skip the line. Levels are
-//! those of SARIF.
+//! system's code, else any with a source. Notes are the other moments of an error. Without a source
+//! the line names the file of code, and editors skip it. Levels are those of SARIF.
 
 use super::found;
 use super::rules::Rule;
@@ -21,7 +20,6 @@ use crate::report::model::{Report, StackId};
 use std::io;
 use std::path::Path;
 
-/// Writes a line for each place of each finding.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     let mut leaks = 0;
     for found in found::all(report) {

@@ -28,10 +28,9 @@ use heapwright_record::heap::{PageState, kind};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The most rows of the table of types on a page.
 const MOST_TYPES: usize = 500;
 
-/// Makes the document of a summary. A screen shows at most `most` types.
+/// A screen shows at most `most` types.
 pub(crate) fn document<'a>(summary: &'a Summary, name: &str, most: usize) -> Document<'a> {
     let objects = units::counted(summary.objects, "object");
     let when = Some(summary.heap.time).filter(|time| *time != 0);
@@ -52,7 +51,7 @@ pub(crate) fn document<'a>(summary: &'a Summary, name: &str, most: usize) -> Doc
     document.add("heap", "The heap", head);
     document.add_to_page("pages", "Pages", pages::picture(summary));
     let (types, sizes) = (by_type(summary, most), by_size(summary));
-    // On a screen, the part about a chosen type replaces the table of all types.
+    // On a screen, a chosen type replaces the table of all types.
     let add = match summary.of_type {
         Some(_) => Document::add_to_page,
         None => Document::add,
@@ -67,7 +66,6 @@ pub(crate) fn document<'a>(summary: &'a Summary, name: &str, most: usize) -> Doc
     document
 }
 
-/// Returns the summary as figures.
 fn data(summary: &Summary) -> impl Serialize {
     let heap = &summary.heap;
     let roots = summary.roots.iter().map(|(kind, count)| (kind.word(), *count));
@@ -228,7 +226,6 @@ fn by_size(summary: &Summary) -> Vec<Part> {
     parts
 }
 
-/// Returns a text on the unreachable objects and their most frequent types.
 fn unreachable(summary: &Summary) -> String {
     let mut types: Vec<_> = summary.types.iter().filter(|row| row.unreachable != 0).collect();
     types.sort_by_key(|row| std::cmp::Reverse(row.unreachable_bytes));
@@ -250,7 +247,7 @@ fn bytes(bytes: u64) -> String {
     units::counted(bytes, "byte")
 }
 
-/// Makes the table of the largest types. Bars show their bytes, and further retained bytes.
+/// The bars show the types' bytes, and further retained bytes.
 fn types(summary: &Summary, most: usize) -> Table {
     let old = if summary.has_old() { "|>old:12" } else { "" };
     let mut table = Table::new(&format!(
@@ -280,7 +277,7 @@ fn types(summary: &Summary, most: usize) -> Table {
     table
 }
 
-/// Makes the table of slot sizes. Bars show the use of their pages.
+/// The bars show the use of the pages.
 fn sizes(summary: &Summary) -> Table {
     let are = [summary.has_old(), summary.pinned().next().is_some(), summary.has_moved_in()];
     let titles = are.into_iter().zip(["|>old:12", "|>pinned pages:12", "|>moved in:12"]);
@@ -357,7 +354,6 @@ fn one_type(summary: &Summary, of_type: &OfType) -> Vec<Part> {
     listed(heading, lines)
 }
 
-/// Returns a heading, and lines under it.
 fn listed(heading: impl Into<String>, lines: Vec<String>) -> Vec<Part> {
     vec![Part::heading(heading), Part::listed(lines)]
 }
@@ -387,7 +383,6 @@ fn name_of(line: &Line) -> String {
     format!("{} {:#x}", clipped(&line.type_), line.address)
 }
 
-/// Returns the remark on an old object.
 fn age(line: &Line) -> &'static str {
     if line.old { ", old" } else { "" }
 }

@@ -1,8 +1,8 @@
 //! JSON for programs: the figures of documents, under the names in `docs/book/reference/json.md`.
 //!
 //! Every object begins with `"format": 1`. A new field keeps the number; a new meaning of a field
-//! raises it. Results of a race and of a replay, which other programs read, begin with the name of
-//! their format instead (`bench::results`).
+//! raises it. Results of a race and of a replay begin with the name of their format
+//! (`bench::results`).
 //!
 //! [`object!`] declares an object in the expression that makes it, so each field is written once.
 
@@ -46,12 +46,10 @@ impl<T> Formatted<T> {
     }
 }
 
-/// Returns an object with the format's number in front, as text.
 pub(super) fn formatted(object: impl Serialize) -> String {
     text(&Formatted::of(object))
 }
 
-/// Returns pretty JSON with a newline at the end.
 pub(super) fn text(value: &impl Serialize) -> String {
     let mut out = Vec::new();
     // Serialising plain structs into memory cannot fail.
@@ -59,7 +57,6 @@ pub(super) fn text(value: &impl Serialize) -> String {
     String::from_utf8(out).unwrap_or_default() + "\n"
 }
 
-/// Returns the objects of a list.
 pub(super) fn list<T>(items: impl IntoIterator<Item = T>) -> Vec<T> {
     items.into_iter().collect()
 }
@@ -69,8 +66,7 @@ pub(super) fn address(value: u64) -> String {
     format!("{value:#x}")
 }
 
-/// A process's figures. Their names are those of the struct, so that a new field of the struct
-/// appears in the JSON.
+/// A process's figures. A new field of the struct appears in the JSON, under its name.
 pub(super) struct Figures<'a>(pub(super) &'a Stats);
 
 impl Serialize for Figures<'_> {
@@ -91,7 +87,6 @@ impl Serialize for Figures<'_> {
     }
 }
 
-/// Writes compact JSON.
 pub(super) fn write_compact(out: &mut dyn io::Write, value: &impl Serialize) -> io::Result<()> {
     write_value(out, value, CompactFormatter)
 }
@@ -108,7 +103,6 @@ fn write_value(
 /// A layout that escapes characters that a screen does not show.
 struct Visible<F>(F);
 
-/// Passes calls on to the layout.
 macro_rules! passed_on {
     ($($name:ident($($flag:ident)?)),* $(,)?) => {
         $(fn $name<W>(&mut self, out: &mut W $(, $flag: bool)?) -> io::Result<()>

@@ -10,8 +10,7 @@
 //! ```
 //!
 //! Errors and definitely lost blocks fail. Possibly lost blocks and growth are in the output of a
-//! passing test: JUnit has no warnings, and a guess must not break a build. The order is the
-//! report's; nothing depends on the clock.
+//! passing test: JUnit has no warnings, and a guess must not break a build.
 
 use super::found::{self, Found};
 use super::rules::Rule;
@@ -37,7 +36,6 @@ struct Suite {
     cases: Vec<Case>,
 }
 
-/// A test; it passes without output if there is no message.
 #[derive(Default)]
 struct Case {
     name: String,
@@ -53,7 +51,6 @@ impl Suite {
     }
 }
 
-/// Writes the report as JUnit's XML.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     let all: Vec<Found<'_>> = found::all(report).collect();
     let suite = |name, errors: bool| {

@@ -1,8 +1,7 @@
 //! The abilities of the reader's terminal: colour, and bars finer than a letter.
 //!
 //! Colour appears only on a terminal, and never with NO_COLOR (no-color.org) or TERM=dumb. Block
-//! characters appear only in a locale with UTF-8. They appear in files, too, because their reader
-//! most likely has the same locale.
+//! characters appear only in a locale with UTF-8, also in files: their reader most likely has it.
 
 use std::ffi::OsStr;
 use std::io::IsTerminal;
@@ -19,7 +18,6 @@ impl Look {
     #[cfg(test)]
     pub(crate) const PLAIN: Self = Self { colour: false, unicode: false };
 
-    /// Returns the look for a stream in this environment.
     pub(crate) fn of(stream: &impl IsTerminal) -> Self {
         let variable = |name: &str| std::env::var_os(name);
         Self::from(stream.is_terminal(), &|name| variable(name).filter(|value| !value.is_empty()))

@@ -21,9 +21,8 @@
 //! file, look           files to write to; the abilities of a terminal
 //! ```
 //!
-//! Formatters are functions from data to a document, or to text. They print nothing themselves, so
-//! tests compare their text with golden files: `golden/` of this package.
-//! `HEAPWRIGHT_BLESS=1 cargo test` writes these again.
+//! Formatters are functions from data to a document, or to text. They print nothing, so tests
+//! compare their text with `golden/`. `HEAPWRIGHT_BLESS=1 cargo test` writes these files again.
 #![allow(non_camel_case_types, reason = "in `object`, a field's type has the field's name")]
 
 mod bars;
@@ -79,7 +78,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 
-/// Makes a progress bar on stderr, which draws at most four times a second.
+/// Makes a progress bar that draws at most four times a second.
 pub(crate) fn bar(length: u64, template: &str, is_shown: bool) -> ProgressBar {
     let target =
         if is_shown { ProgressDrawTarget::stderr_with_hz(4) } else { ProgressDrawTarget::hidden() };
@@ -95,12 +94,11 @@ pub(crate) fn of_process(pid: u32, command: &[String]) -> String {
     format!("process {pid}: {}", printable_text(&command.join(" ")))
 }
 
-/// Returns a number of bytes, for people.
 pub(crate) fn size(bytes: u64) -> String {
     units::bytes(bytes)
 }
 
-/// Writes a text to stdout, or to a file, whose contents it replaces.
+/// Writes to stdout, or replaces the contents of a file.
 pub(crate) fn write(file: Option<File>, text: &str) -> io::Result<()> {
     match file {
         Some(file) => replace(file, text),

@@ -13,8 +13,8 @@
 //! A report of only heap profiles has a page of its own ([`profile_page`]). This module decides the
 //! contents and their order; [`flame`], [`chart`](super::chart) and [`classes`] draw.
 //!
-//! The page limits the number of findings and of stack lines, so that browsers can open it. It
-//! counts the others, which are in the JSON.
+//! The page limits the number of findings and of stack lines for browsers, and counts the others.
+//! The JSON has them all.
 
 use super::chart::{Chart, Sparkline};
 use super::document::{Card, Cell, Document, Part, Table, Tile, Words, cells, left};
@@ -35,7 +35,6 @@ const MOST_CHARTS: usize = 24;
 /// The most rows of the tables of processes, checks and suppressions.
 pub(super) const MOST_ROWS: usize = 500;
 
-/// The bytes of each fate.
 #[derive(Template)]
 #[template(path = "fates.html")]
 struct Fates(Vec<FateBar>);
@@ -49,7 +48,6 @@ struct FateBar {
     more: String,
 }
 
-/// Makes the page of a report.
 pub(super) fn of(report: &Report) -> Document<'static> {
     profile_page::of(report).unwrap_or_else(|| page(report))
 }
@@ -128,7 +126,6 @@ fn over_time(report: &Report, stacker: &Stacker<'_>) -> Vec<Part> {
     parts
 }
 
-/// Returns the processes, and facts about them.
 fn run(report: &Report) -> Vec<Part> {
     let table = |table: Table| (!table.is_empty()).then_some(Part::Table(table));
     let parts = [
@@ -141,7 +138,6 @@ fn run(report: &Report) -> Vec<Part> {
     parts.into_iter().flatten().collect()
 }
 
-/// Returns a note on errors that the report itself lacks.
 fn unreported(report: &Report) -> Option<Part> {
     let errors = Some(report.unreported.errors).filter(|errors| *errors != 0)?;
     let (errors, times) =
@@ -261,7 +257,6 @@ fn process_name(report: &Report, process: usize) -> String {
         .unwrap_or_default()
 }
 
-/// Returns the place to look at first, and its process.
 pub(super) fn whereabouts(report: &Report, stack: StackId, process: &str) -> Words {
     let words = Words::of("where", "");
     let words = match look_at(&report.stacks, stack) {
@@ -279,7 +274,7 @@ fn error_card(report: &Report, stacker: &Stacker<'_>, error: &Error, open: bool)
             Role::Freed => "freed",
             Role::Allocated => "allocated",
         };
-        // The place of the stack already says that no stack was kept.
+        // The place of the stack says so already.
         let title = sentences::moment(&error.finding, happened).replace(" (no stack was kept)", "");
         let at = Some(happened.moment.ns).filter(|ns| *ns != 0).map(sentences::duration);
         let when = at.map(|at| format!(" at {at}")).unwrap_or_default();
@@ -309,7 +304,6 @@ fn error_card(report: &Report, stacker: &Stacker<'_>, error: &Error, open: bool)
     })
 }
 
-/// Returns the class that colours a fate.
 pub(super) fn fate_class(reach: Reach) -> &'static str {
     match reach {
         Reach::Definite => "definite",

@@ -7,7 +7,7 @@
 //! marks     an outline: an object is pinned; a corner: objects were moved into the page
 //! ```
 //!
-//! Equally full parts of equally old pages form one SVG path. So the picture of a gigabyte takes a
+//! Equally full parts of equally old pages form one SVG path: the picture of a gigabyte takes a
 //! megabyte. There are no scripts: a few thousand pages have a tip that describes them.
 
 use super::document::Part;
@@ -21,7 +21,6 @@ use std::fmt::Write;
 const COLUMNS: usize = 80;
 const STEP: usize = 14;
 const PART: usize = 3;
-/// The number of parts in a row of a page.
 const SIDE: usize = 4;
 /// The number of levels of fullness: empty, seven steps, full.
 const LEVELS: usize = 9;
@@ -33,7 +32,6 @@ const MOST_TIPS: usize = 3000;
 
 const _: () = assert!(SIDE * SIDE == SEGMENTS);
 
-/// The legend, and the groups.
 #[derive(Template)]
 #[template(path = "pages.html")]
 struct Picture {
@@ -62,7 +60,6 @@ struct Layer {
     path: String,
 }
 
-/// The description of a page.
 struct Tip {
     x: usize,
     y: usize,
@@ -149,7 +146,6 @@ fn group(rows: &[&PageRow], with_tips: bool) -> Group {
     }
 }
 
-/// Returns the sentence about pages whose objects are old, or pinned.
 fn ages_and_pins(rows: &[&PageRow]) -> String {
     let mut text = String::new();
     let taken: u64 = rows.iter().map(|row| u64::from(row.taken)).sum();
@@ -164,7 +160,6 @@ fn ages_and_pins(rows: &[&PageRow]) -> String {
     text
 }
 
-/// Returns the level of age of a page.
 fn old(row: &PageRow) -> usize {
     match row.page.old {
         0 => 0,
@@ -173,7 +168,6 @@ fn old(row: &PageRow) -> usize {
     }
 }
 
-/// Returns the level of darkness of a part.
 fn level(part: u8) -> usize {
     match part {
         0 => 0,

@@ -10,8 +10,7 @@
 //! ```
 //!
 //! Figures are sums over the last profiles of all processes that have one. Without scripts all tabs
-//! are shown, one below the other. A report has this page only if it contains profiles and nothing
-//! else. The style, the charts, the flame graph and the scripts are those of every report.
+//! are shown, one below the other. A report has this page only if it contains nothing but profiles.
 
 use super::chart::Chart;
 use super::document::{Card, Cell, Document, Part, Table, Tile, Words, cells};
@@ -26,13 +25,11 @@ use std::cmp::Reverse;
 
 /// The most stacks of each figure.
 const MOST_SITES: usize = 50;
-/// The most time lines. A process has one if its peak is at least the highest peak divided by
-/// `SMALL`.
+/// The most time lines. A process has one if its peak is at least the highest divided by `SMALL`.
 const MOST_CHARTS: usize = 8;
 const SMALL: u64 = 20;
-/// The most threads.
 const MOST_THREADS: usize = 100;
-/// The length of the largest stack's bar, in widths of a letter.
+/// The length of the longest bar, in widths of a letter.
 const BAR: f64 = 4.4;
 /// The standard deviations on each side of a 95 % interval.
 const SURE: f64 = 1.96;
@@ -49,13 +46,12 @@ struct Tab {
     open: bool,
 }
 
-/// Returns the name of a process among several.
 fn name(one: &One<'_>) -> String {
     let exe = one.process.exe.rsplit('/').next().unwrap_or_default();
     clipped(format!("{exe} ({})", one.process.pid))
 }
 
-/// Makes the page; `None` if the report has no profiles, or has other findings.
+/// `None` if the report has no profiles, or has other findings.
 pub(super) fn of(report: &Report) -> Option<Document<'static>> {
     let all = report.profiles();
     let is_more = !report.errors.is_empty()
@@ -111,7 +107,6 @@ pub(super) fn of(report: &Report) -> Option<Document<'static>> {
     Some(page)
 }
 
-/// Returns the time lines of the largest processes.
 fn charts(all: &[One<'_>]) -> Vec<Part> {
     let highest = all.iter().map(|one| one.profile.peak_bytes).max().unwrap_or(0);
     let is_large = |one: &&One<'_>| one.profile.peak_bytes >= highest / SMALL;
@@ -126,7 +121,6 @@ fn charts(all: &[One<'_>]) -> Vec<Part> {
     drawings.chain(left.map(|text| Part::text_of("left", text))).collect()
 }
 
-/// Returns a sentence about time lines that are left out.
 fn undrawn(processes: usize) -> Option<String> {
     let of = match processes {
         0 => return None,
@@ -136,7 +130,7 @@ fn undrawn(processes: usize) -> Option<String> {
     Some(format!("The time line of {of} is left out of this page. The JSON has it."))
 }
 
-/// Returns whether the records have a figure; records of older versions lack growth.
+/// Records of older versions lack growth.
 fn is_known(figure: Figure, all: &[One<'_>]) -> bool {
     figure != Figure::Growth || all.iter().any(|one| one.profile.earlier_ns().is_some())
 }
@@ -168,24 +162,21 @@ fn total(all: &[One<'_>], figure: Figure) -> Amount {
     all.iter().map(|one| one.profile.total(|site| figure.of(site))).sum()
 }
 
-/// Returns one standard deviation of a figure's sum in bytes, if known.
 fn error(all: &[One<'_>], figure: Figure) -> Option<f64> {
     let squares: Option<f64> =
         all.iter().map(|one| Some((one.profile.error(figure)? as f64).powi(2))).sum();
     squares.map(f64::sqrt)
 }
 
-/// Returns the growth of live bytes since the earlier moments, of all processes.
 fn growth(all: &[One<'_>]) -> i64 {
     all.iter().filter_map(|one| one.profile.growth()).sum()
 }
 
-/// Returns half of the 95 % interval.
 fn half(error: f64) -> u64 {
     (error * SURE) as u64
 }
 
-/// Returns the sum of a figure: the bytes, and the rest of the sentence.
+/// Returns the bytes of a figure's sum, and the rest of the sentence.
 fn sum(all: &[One<'_>], figure: Figure) -> (String, String) {
     let Amount { bytes, blocks } = total(all, figure);
     let half = error(all, figure).map(half);
@@ -309,7 +300,6 @@ fn panel(
     Part::Group(format!("panel figure {id}"), id, parts)
 }
 
-/// Returns the text of the last column.
 fn extra(figure: Figure, check: &Check, site: &Sampled) -> String {
     match figure {
         Figure::Live => age(check, site.oldest_ns),
@@ -327,7 +317,6 @@ fn age(check: &Check, ns: u64) -> String {
     sentences::duration(check.ns.saturating_sub(ns))
 }
 
-/// Returns all known facts about a stack.
 fn site_facts(check: &Check, site: &Sampled) -> Vec<String> {
     let error = |figure: Figure| figure.error(site).map(|error| half(error as f64));
     let amount = |figure: Figure| sentences::estimate(figure.of(site), error(figure), site.noun());
@@ -360,7 +349,7 @@ fn tile(all: &[One<'_>], figure: Figure, amount: &str) -> Tile {
     }
 }
 
-/// Returns the threads with the largest figures, if there are several.
+/// The largest figures come first; empty for a single thread.
 fn threads(all: &[One<'_>]) -> Vec<Part> {
     let mut threads: Vec<_> = all.iter().flat_map(|one| &one.profile.threads).collect();
     if threads.len() < 2 {
@@ -438,7 +427,6 @@ mod tests {
         let html = page(&report);
         assert!(html.contains("83.0 MiB live, 158.0 MiB at the peak<"));
         assert!(html.contains("shop server (7)") && html.contains("shop server (4242)"));
-        // Small processes have no time line.
         let charts = |report: &Report| page(report).matches("<figure").count();
         assert_eq!(charts(&report), 2);
         let profile = report.processes[1].checks[0].profile.as_mut().expect("is one");

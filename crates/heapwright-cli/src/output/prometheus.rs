@@ -40,7 +40,6 @@ const METRICS: [Metric; 8] = [
     }),
 ];
 
-/// Returns the metrics of all processes.
 pub(crate) fn report(processes: &[&Watched]) -> String {
     let help =
         "Resident memory by part; the parts add up to it, unless the process's figures are old.";

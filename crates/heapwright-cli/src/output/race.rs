@@ -13,7 +13,6 @@ use std::time::Duration;
 /// The width of a wide terminal.
 pub(super) const WIDTH: usize = 110;
 
-/// Wraps a text at this width.
 pub(super) fn wrapped(text: &str) -> String {
     let mut lines = String::new();
     let mut used = 0;
@@ -70,7 +69,6 @@ pub(super) fn failure_word(outcome: Outcome) -> &'static str {
     }
 }
 
-/// The medians of an entry's runs.
 pub(super) struct Middle {
     pub(super) time: Duration,
     /// Half the quartiles' distance, as a share of the time.
@@ -81,7 +79,7 @@ pub(super) struct Middle {
 }
 
 impl Middle {
-    /// Computes the medians of an entry, if it did not fail.
+    /// Returns `None` for a failure.
     pub(super) fn of(entry: &Entry) -> Option<Self> {
         if entry.outcome != Outcome::Ok {
             return None;
@@ -139,7 +137,7 @@ fn sentence(results: &Results, other: &str) -> Option<String> {
     Some(text)
 }
 
-/// Returns the groups with programs in them, without a group that equals the group of all.
+/// Returns the groups with programs in them, without one that equals the group of all.
 pub(super) fn groups(results: &Results) -> Vec<Group> {
     let size = |group: Group| results.programs.iter().filter(|p| group.holds(p)).count();
     let all = size(Group::All);
@@ -153,7 +151,6 @@ pub(super) fn groups(results: &Results) -> Vec<Group> {
         .collect()
 }
 
-/// Returns the means of an allocator over a group.
 pub(super) fn mean<'a>(
     results: &'a Results,
     group: Group,
@@ -163,7 +160,6 @@ pub(super) fn mean<'a>(
     results.summary.find(group, measure, allocator, &results.baseline)
 }
 
-/// Returns the width of a column of names.
 fn name_width(results: &Results) -> usize {
     let names = results.allocators.iter().map(|allocator| allocator.name.chars().count());
     names.max().unwrap_or_default()
@@ -174,7 +170,6 @@ pub(super) fn title(name: &str) -> String {
     name.replace('|', "/")
 }
 
-/// Returns the class of an allocator on a page.
 pub(super) fn class(results: &Results, at: usize) -> &'static str {
     if results.allocators[at].name == HEAPWRIGHT {
         "ours"
@@ -185,8 +180,7 @@ pub(super) fn class(results: &Results, at: usize) -> &'static str {
     }
 }
 
-/// Makes the table of the geometric means over a group: one row for each allocator, the fastest
-/// first.
+/// Makes the table of means over a group: a row for each allocator, the fastest first.
 pub(super) fn means(results: &Results, group: Group) -> Table {
     let measures: &[(Measure, &str)] = match group {
         Group::MuchLive => {
@@ -227,8 +221,7 @@ pub(super) fn means(results: &Results, group: Group) -> Table {
     table
 }
 
-/// Makes the table of one program's figures: one row for each allocator, by time. On a page it has
-/// bars, and the intervals of memory.
+/// Makes a row for each allocator, by time. A page also has bars, and the intervals of memory.
 pub(super) fn figures(results: &Results, program: &Program, page: bool) -> Table {
     let mut rows: Vec<(usize, Option<Middle>)> =
         program.results.iter().map(Middle::of).enumerate().collect();
@@ -292,8 +285,7 @@ pub(super) fn figures(results: &Results, program: &Program, page: bool) -> Table
     table
 }
 
-/// Returns the failures of each allocator: `larson: crashed (...)`. Equal failures on all programs
-/// become one.
+/// Returns failures: `larson: crashed (...)`. Equal failures on all programs become one.
 pub(super) fn failures(results: &Results) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for (at, allocator) in results.allocators.iter().enumerate() {
@@ -313,7 +305,7 @@ pub(super) fn failures(results: &Results) -> Vec<(String, String)> {
     all
 }
 
-/// Returns the programs of the race, in a few words: `24 workloads and 8 programs`.
+/// Returns the programs in a few words: `24 workloads and 8 programs`.
 pub(super) fn field(results: &Results) -> String {
     let count = |kind| {
         let of_kind = |p: &&Program| p.kind == kind && !p.is_empty_workload();
@@ -333,7 +325,7 @@ pub(super) fn field(results: &Results) -> String {
     }
 }
 
-/// Returns the number of rounds: `15 rounds`, or that the race was interrupted.
+/// Returns `15 rounds`, or that the race was interrupted.
 pub(super) fn rounds(results: &Results) -> String {
     let long = results.programs.iter().any(|program| program.long);
     let mut text = units::counted(results.rounds as u64, "round");
@@ -362,7 +354,6 @@ pub(super) fn machine(results: &Results) -> String {
     )
 }
 
-/// Notes for the reader.
 pub(super) fn notes(results: &Results) -> Vec<String> {
     let mut notes = results.notes.clone();
     if !results.complete {

@@ -86,7 +86,6 @@ impl Format {
     }
 }
 
-/// Writes a report.
 pub(crate) fn render(
     report: &Report,
     format: Format,
@@ -113,7 +112,7 @@ pub(crate) fn render(
     }
 }
 
-/// Writes a report into a file, whose contents it replaces.
+/// Writes a report into a file, and replaces its contents.
 pub(crate) fn render_to(file: File, report: &Report, format: Format) -> io::Result<()> {
     let look = Look::of(&file);
     let mut out = BufWriter::new(emptied(file)?);

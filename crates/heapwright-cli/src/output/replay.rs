@@ -11,7 +11,6 @@ use crate::bench::results::Outcome;
 use crate::bench::statistics::{self, Ratios, SURE_ROUNDS, Verdict};
 use crate::replay::results::{Answer, Results, Row};
 
-/// Makes the document of a replay.
 pub(crate) fn document(results: &Results) -> Document<'_> {
     let trace = &results.trace;
     let whose = trace.program.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
@@ -85,7 +84,6 @@ fn ratio(row: &Row, first: &Row) -> String {
     format!("{}{tie}", race::estimate(&estimate))
 }
 
-/// Returns the failure of a row.
 fn failure(outcome: Outcome, why: &str) -> String {
     match outcome {
         Outcome::Ok | Outcome::Failed => why.to_owned(),

@@ -4,7 +4,6 @@
 
 use heapwright_record::debug::{FindingKind, Reach};
 
-/// A kind of finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rule {
     Error(FindingKind),
@@ -12,19 +11,15 @@ pub(super) enum Rule {
     Growth,
 }
 
-/// The texts of a rule.
 pub(super) struct About {
     /// A few words, for a heading.
     pub(super) title: &'static str,
-    /// The meaning of a finding.
     pub(super) means: &'static str,
-    /// The remedy for a finding.
     pub(super) mend: &'static str,
 }
 
 impl Rule {
-    /// Returns an error's rule. A lost block that was reported as an error has the rule of lost
-    /// blocks.
+    /// A lost block that was reported as an error has the rule of lost blocks.
     pub(super) fn of(kind: FindingKind) -> Self {
         match kind {
             FindingKind::Leak => Self::Leak(Reach::Definite),
@@ -39,7 +34,6 @@ impl Rule {
         errors.map(|kind| Self::Error(*kind)).chain(leaks)
     }
 
-    /// Returns the rule's name.
     pub(super) fn id(self) -> &'static str {
         match self {
             Self::Error(kind) => kind.heading(),
@@ -57,7 +51,6 @@ impl Rule {
         }
     }
 
-    /// Returns the rule's texts.
     pub(super) fn about(self) -> About {
         let (title, means, mend) = match self {
             Self::Error(kind) => error(kind),

@@ -19,30 +19,26 @@ use heapwright_record::{SIZE_BUCKETS, Stats};
 use serde::Serialize;
 use std::ffi::OsString;
 
-/// The first and the last row of the chart: up to 8 bytes, and over 1 MiB.
+/// The chart's first and last row: up to 8 bytes, and over 1 MiB.
 const FIRST_BUCKET: usize = 3;
 const LAST_BUCKET: usize = 20;
 
 /// The most other processes in the list.
 const LISTED: usize = 20;
 
-/// The share of the whole by which the sum of the parts may differ without a remark.
+/// The share of the whole by which the parts' sum may differ without a remark.
 const TOLERANCE: f64 = 0.05;
 
-/// A program's run: its end and its measurements.
 pub(crate) struct Run {
-    /// The program and its arguments.
     pub(crate) command: Vec<OsString>,
     pub(crate) outcome: Outcome,
     /// The program's own statistics, or why they are missing.
     pub(crate) stats: Result<Box<Stats>, String>,
-    /// The statistics of other processes that it started, by pid.
+    /// The statistics of other processes that the program started, by pid.
     pub(crate) others: Vec<Stats>,
-    /// Errors in reading the statistics of other processes.
     pub(crate) unreadable: Vec<String>,
 }
 
-/// Makes the document of a run.
 pub(crate) fn document(run: &Run) -> Document<'_> {
     let name = run.command.first().map(|name| name.to_string_lossy()).unwrap_or_default();
     let heading = format!("heapwright: {} {}", printable_text(&name), ended(run.outcome.end));
@@ -67,7 +63,6 @@ pub(crate) fn document(run: &Run) -> Document<'_> {
     Document::plain(parts, || data(run))
 }
 
-/// Returns the figures of a run.
 fn data(run: &Run) -> impl Serialize {
     let (code, signal, core_dumped) = match run.outcome.end {
         End::Code(code) => (Some(code), None, false),
@@ -91,7 +86,7 @@ fn data(run: &Run) -> impl Serialize {
     }
 }
 
-/// Returns the end of a program, in words.
+/// Returns the end of a program in words.
 pub(crate) fn ended(end: End) -> String {
     match end {
         End::Code(code) => format!("ended with exit code {code}"),
@@ -145,7 +140,6 @@ fn figures(stats: &Stats) -> Vec<(&'static str, String)> {
     figures
 }
 
-/// Returns the resident memory, part by part.
 fn residency(stats: &Stats) -> Vec<Part> {
     let parts = [
         ("live", stats.rss_live),
@@ -172,7 +166,6 @@ fn residency(stats: &Stats) -> Vec<Part> {
     parts
 }
 
-/// Returns the number of allocations by size.
 fn sizes(stats: &Stats) -> Vec<Part> {
     let rows = size_rows(&stats.sizes);
     let all: u64 = rows.iter().map(|(_, count)| count).sum();
@@ -180,7 +173,6 @@ fn sizes(stats: &Stats) -> Vec<Part> {
     if most == 0 {
         return Vec::new();
     }
-    // The longest bar has the whole width.
     let row = |(name, count)| Bar {
         share: units::share(count, most),
         ..Bar::of(name, units::count(count), count, all)
@@ -189,7 +181,7 @@ fn sizes(stats: &Stats) -> Vec<Part> {
     vec![Part::heading("allocation sizes"), Part::Bars([14, 13], "  ", bars)]
 }
 
-/// Returns the rows of the histogram: sizes at both ends are merged, and empty ends are left out.
+/// Merges sizes at both ends, and leaves out empty ends.
 fn size_rows(sizes: &[u64; SIZE_BUCKETS]) -> Vec<(String, u64)> {
     let mut rows = vec![(
         format!("to {}", units::round_bytes(1 << FIRST_BUCKET)),
@@ -294,7 +286,6 @@ mod tests {
         }
     }
 
-    /// Returns a run that left no statistics.
     fn killed() -> Run {
         let mut run = example();
         run.outcome.end = End::Signal { number: 9, core_dumped: true };

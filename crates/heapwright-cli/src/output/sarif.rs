@@ -16,10 +16,8 @@
 //! `stacks`, the moments of an error in `relatedLocations` and, by thread, in `codeFlows`.
 //!
 //! Sources under the folder are relative to `%SRCROOT%`; others are `file:` URIs.
-//! `partialFingerprints` contain the rule and the functions' names. So they stay the same from run
-//! to run, at any addresses. Equal fingerprints are numbered.
-//!
-//! Unknown fields are left out: the format has few nulls.
+//! `partialFingerprints` contain the rule and the functions' names, so they are the same in each
+//! run. Equal fingerprints are numbered. Unknown fields are left out: the format has few nulls.
 
 mod fingerprint;
 mod uri;
@@ -39,15 +37,14 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// The name of the fingerprints' algorithm, which must change with the algorithm.
+/// The name of the algorithm, which changes with the algorithm.
 const FINGERPRINT: &str = "heapwrightFunctions/v1";
 
-/// The most calls of a stack, because readers limit the size of a file.
+/// The most calls of a stack: readers limit the size of a file.
 const MOST_CALLS: usize = 48;
 /// The most letters of a function's name.
 const MOST_LETTERS: usize = 400;
 
-/// Writes the report as a SARIF log.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     let log = json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
@@ -66,7 +63,7 @@ fn known(mut object: Value) -> Value {
     object
 }
 
-/// Returns the list if it is not empty.
+/// Returns `None` for an empty list.
 fn some(list: Vec<Value>) -> Option<Vec<Value>> {
     Some(list).filter(|list| !list.is_empty())
 }
@@ -179,7 +176,7 @@ impl Maker<'_> {
         }))
     }
 
-    /// Returns the moments of an error by time, one flow for each thread.
+    /// Returns the moments by time, one flow for each thread.
     fn flow(&self, error: &Error) -> Option<Value> {
         let mut by_time: Vec<_> = error.moments.iter().collect();
         by_time.sort_by_key(|happened| (happened.moment.sequence, happened.moment.ns));
@@ -201,7 +198,6 @@ impl Maker<'_> {
         some(flows.collect()).map(|flows| json!({"threadFlows": flows}))
     }
 
-    /// Returns the call that a person looks at first.
     fn look(&self, stack: StackId) -> Option<Call<'_>> {
         let own = calls(self.stacks, stack)
             .find(|call| call.line().is_some_and(|(source, _)| self.uris.is_inside(source)));
@@ -215,7 +211,7 @@ impl Maker<'_> {
             (None, Some(place)) => Some(self.uris.artifact(&place.path)),
             (None, None) => None,
         };
-        // The offset is in the file, because addresses in the process differ from run to run.
+        // Addresses in the process differ from run to run; the offset in the file does not.
         let offset = call.frame.place.as_ref().and_then(|place| i64::try_from(place.offset).ok());
         let region = call
             .line()

@@ -1,6 +1,5 @@
 //! Time against memory: a dot for each allocator, on logarithmic axes. The ratio 2 is as far from 1
-//! as the ratio 1/2. Only heapwright has a colour, because it is compared with every other
-//! allocator.
+//! as the ratio 1/2. Only heapwright has a colour.
 
 use super::document::Part;
 use super::race;
@@ -10,7 +9,6 @@ use crate::bench::results::{Measure, Results};
 use crate::bench::statistics::Estimate;
 use askama::Template;
 
-/// Marks, the most useful first.
 const MARKS: [f64; 15] =
     [1.0, 0.5, 2.0, 0.25, 4.0, 0.1, 10.0, 0.75, 1.5, 0.9, 1.1, 0.6, 1.25, 0.8, 1.75];
 
@@ -27,7 +25,6 @@ struct Scale {
     length: f64,
 }
 
-/// A mark on an axis.
 struct Mark {
     place: String,
     text: String,
@@ -50,18 +47,15 @@ impl Scale {
         Self { start: self.start + self.length, length: -self.length, ..self }
     }
 
-    /// Returns the coordinate of a value, as a number.
     fn number(&self, value: f64) -> f64 {
         let share = (value / self.low).ln() / (self.high / self.low).ln();
         self.start + share.clamp(0.0, 1.0) * self.length
     }
 
-    /// Returns the coordinate of a value.
     fn at(&self, value: f64) -> String {
         place(self.number(value))
     }
 
-    /// Returns whether a value lies beyond the ends.
     fn is_outside(&self, value: f64) -> bool {
         value < self.low || value > self.high
     }
@@ -82,12 +76,10 @@ impl Scale {
     }
 }
 
-/// Formats a coordinate with one decimal.
 fn place(coordinate: f64) -> String {
     format!("{coordinate:.1}")
 }
 
-/// Time against memory: a dot for each allocator.
 #[derive(Template)]
 #[template(path = "scatter.html")]
 struct Scatter {
@@ -164,13 +156,11 @@ pub(super) fn picture(results: &Results) -> Option<Part> {
         })
         .collect();
     spread_labels(&mut dots);
-    // The last dot is drawn on top.
     dots.sort_by_key(|dot| dot.class == "ours");
     let (x_marks, y_marks) = (x.marks(30.0), y.marks(20.0));
     Some(Part::Drawing(Scatter { x_marks, y_marks, dots }.to_string()))
 }
 
-/// Moves labels up so that they do not overlap.
 fn spread_labels(dots: &mut [ScatterDot]) {
     const LETTER: f64 = 6.2;
     const LINE: f64 = 12.0;
@@ -192,8 +182,8 @@ fn spread_labels(dots: &mut [ScatterDot]) {
     }
 }
 
-/// Shortens a name to fit beside a plot; the title has the whole name. Option sets are cut at the
-/// front, because they differ at their ends.
+/// Shortens a name; the title has it in full. Option sets differ at their ends, and are cut
+/// at the front.
 fn shortened(name: &str) -> String {
     const LONGEST: usize = 16;
     let options = name.strip_prefix(OPTION_SET);

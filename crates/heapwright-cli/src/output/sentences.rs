@@ -10,15 +10,14 @@ use std::time::Duration;
 /// The words for a figure of a heap profile.
 pub(super) struct FigureWords {
     pub(super) title: &'static str,
-    /// The label on a tile.
     pub(super) label: &'static str,
     /// The sentence if no stack has the figure.
     pub(super) none: &'static str,
     /// The title of the column beside the figure.
     pub(super) extra: &'static str,
-    /// The words for the state of a stack's blocks.
+    /// The state of a stack's blocks.
     pub(super) is: &'static str,
-    /// The words for the whole of which a stack has a share.
+    /// The whole of which a stack has a share.
     pub(super) whole: &'static str,
 }
 
@@ -66,7 +65,7 @@ pub(super) fn off(error: Option<u64>) -> String {
     error.map(|error| format!(" ± {}", units::bytes(error))).unwrap_or_default()
 }
 
-/// Formats the ages of the youngest and the oldest block: `2.00 s to 58.00 s old`.
+/// Formats ages: `2.00 s to 58.00 s old`.
 pub(super) fn ages(youngest: &str, oldest: &str) -> String {
     if youngest == oldest { format!("{oldest} old") } else { format!("{youngest} to {oldest} old") }
 }
@@ -78,7 +77,6 @@ pub(super) fn processes(first: &Process, all: usize) -> String {
     format!("process {}{others}", first.pid)
 }
 
-/// Returns a remark on the samples that a heap profile lacks, if any.
 pub(super) fn lost_samples(lost: u64) -> Option<String> {
     let samples = (lost != 0).then(|| units::counted(lost, "sample"))?;
     Some(format!("{samples} are missing: there was no memory for their records"))
@@ -168,7 +166,6 @@ pub(super) fn quoted(words: &[String]) -> String {
     quoted.collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the words for the reason of a check.
 pub(super) fn occasion(occasion: Occasion) -> &'static str {
     match occasion {
         Occasion::Exit => "at the end",

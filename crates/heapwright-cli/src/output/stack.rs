@@ -1,6 +1,5 @@
 //! The stacks of a page: lines with names and places, and the source around the line to look at
-//! first. All stacks of a page share a budget of lines. Beyond it, stacks are only counted, so that
-//! browsers can open the page.
+//! first. The stacks share a budget of lines, so that browsers can open the page.
 
 use crate::report::calls::{Call, calls};
 use crate::report::model::{Report, StackId};
@@ -8,9 +7,7 @@ use askama::Template;
 use askama::filters::HtmlSafe;
 use std::cell::Cell;
 
-/// The most lines of all stacks.
 const BUDGET: usize = 16_000;
-/// The most lines of one stack.
 const MOST: usize = 64;
 /// The most letters of a name, because names of templates have no limit.
 const LETTERS: usize = 240;
@@ -21,7 +18,6 @@ pub(crate) struct Stack {
     lines: Vec<Line>,
     left: usize,
     empty: bool,
-    /// Whether outer frames were not kept.
     cut: bool,
 }
 
@@ -37,14 +33,12 @@ struct Line {
     snippet: Vec<Code>,
 }
 
-/// A line of a source.
 struct Code {
     number: u32,
     text: String,
     marked: bool,
 }
 
-/// Makes the stacks of a page within the budget.
 pub(super) struct Stacker<'a> {
     report: &'a Report,
     budget: Cell<usize>,

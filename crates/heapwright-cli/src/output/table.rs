@@ -14,7 +14,7 @@ use super::{Look, units};
 use askama::Template;
 use askama::filters::HtmlSafe;
 
-/// The most letters of one of the program's names on a screen.
+/// The most letters of a name on a screen.
 const NAME: usize = 40;
 
 #[derive(Template)]
@@ -22,7 +22,7 @@ const NAME: usize = 40;
 pub(crate) struct Table {
     caption: String,
     class: &'static str,
-    /// The number of blanks before each row on a screen.
+    /// The blanks before each row on a screen.
     indent: usize,
     columns: Vec<Column>,
     rows: Vec<(&'static str, Vec<Cell>)>,
@@ -44,7 +44,6 @@ struct Column {
 /// The contents of one row in one column.
 pub(crate) enum Cell {
     Text(String),
-    /// A name from the program.
     Code(String),
     /// A bar of this class. Each part has a class, a width in CSS, and a description.
     Bar(&'static str, Vec<(&'static str, String, String)>),
@@ -62,8 +61,7 @@ impl Cell {
         Self::Bar(class, vec![("", units::css(part, whole), String::new())])
     }
 
-    /// Makes a bar of parts of a whole, each with a class and a description. Empty parts are left
-    /// out.
+    /// Makes a bar of parts, each with a class and a description. Empty parts are left out.
     pub(crate) fn shares(
         class: &'static str,
         whole: u64,
@@ -78,7 +76,6 @@ impl Cell {
     }
 }
 
-/// The cells of a row.
 macro_rules! cells {
     ($($cell:expr),* $(,)?) => {
         vec![$($crate::output::table::Cell::from($cell)),*]
@@ -105,49 +102,42 @@ impl Column {
 }
 
 impl Table {
-    /// Makes a table with these columns, without rows.
     pub(crate) fn new(columns: &str) -> Self {
         let columns = columns.split('|').map(Column::new).collect();
         let (caption, rows, most) = (String::new(), Vec::new(), [usize::MAX; 2]);
         Self { caption, class: "", indent: 0, columns, rows, thing: "", most }
     }
 
-    /// Adds a caption and a class.
     pub(crate) fn titled(self, caption: &str, class: &'static str) -> Self {
         Self { caption: caption.to_owned(), class, ..self }
     }
 
-    /// Indents the rows.
     pub(crate) fn indented(self) -> Self {
         Self { indent: 2, ..self }
     }
 
-    /// Limits the rows on a screen and on a page; a line says how many more there are.
+    /// A line says how many more rows there are.
     pub(crate) fn limited(self, thing: &'static str, screen: usize, page: usize) -> Self {
         Self { thing, most: [screen, page], ..self }
     }
 
-    /// Returns the rows of a page.
     fn on_page(&self) -> &[(&'static str, Vec<Cell>)] {
         &self.rows[..self.rows.len().min(self.most[1])]
     }
 
-    /// Returns the remark on rows that the page lacks.
     fn left_out(&self) -> Option<String> {
         left_out(self.rows.len(), self.most[1], self.thing)
     }
 
-    /// Adds a row. Its last cell spans the columns without a cell.
+    /// The last cell spans the columns without a cell.
     pub(crate) fn row(&mut self, class: &'static str, cells: Vec<Cell>) {
         self.rows.push((class, cells));
     }
 
-    /// Returns whether the table has no rows.
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// Returns the lines on a screen; the first one has the titles.
     pub(crate) fn text(&self, look: Look) -> String {
         let texts = |cells: &[Cell]| {
             cells.iter().enumerate().map(|(at, cell)| self.shown(at, cell)).collect::<Vec<_>>()
@@ -182,7 +172,6 @@ impl Table {
         out
     }
 
-    /// Returns the text of a cell on a screen.
     fn shown(&self, at: usize, cell: &Cell) -> String {
         let text = match cell {
             Cell::Text(text) => text.clone(),
@@ -211,7 +200,7 @@ impl Table {
     }
 }
 
-/// Cuts a name to fit into a table.
+/// Cuts a name to [`NAME`] letters.
 pub(super) fn clipped(name: &str) -> String {
     units::clipped(name, NAME)
 }

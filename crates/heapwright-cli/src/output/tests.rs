@@ -21,7 +21,6 @@ fn written(report: &Report, format: Format) -> String {
     }
 }
 
-/// Returns the name of a format, and the report in that format.
 fn named(report: &Report, format: Format) -> (String, String) {
     let name = format.to_possible_value().expect("is one").get_name().to_owned();
     let made = written(report, format);

@@ -22,14 +22,13 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
-/// Writes time lines of processes to a file, and replaces its contents.
+/// Writes time lines to a file, and replaces its contents.
 pub(crate) fn save_chrome(all: &[Timeline], file: File) -> io::Result<()> {
     let mut out = BufWriter::new(super::emptied(file)?);
     chrome(all, &mut out)?;
     out.flush()
 }
 
-/// Writes the time lines of some processes as one file.
 pub(crate) fn chrome(all: &[Timeline], out: &mut dyn Write) -> io::Result<()> {
     let begin = all.iter().flat_map(|of| &of.events).map(began).min().unwrap_or_default();
     let mut writer = Writer { out, begin, any: false };
@@ -49,7 +48,6 @@ fn began(event: &Event) -> u64 {
     }
 }
 
-/// Returns the kind of a collection.
 fn kind(flags: u32) -> &'static str {
     match (flags & MINOR != 0, flags & COMPACTS != 0) {
         (true, _) => "minor",
@@ -58,7 +56,6 @@ fn kind(flags: u32) -> &'static str {
     }
 }
 
-/// Returns the name of a span.
 fn name(of: &Event) -> String {
     match of.span {
         span::PAUSE => format!("{} pause", kind(of.flags)),
@@ -69,7 +66,6 @@ fn name(of: &Event) -> String {
 
 struct Writer<'a> {
     out: &'a mut dyn Write,
-    /// The time of the first event.
     begin: u64,
     any: bool,
 }
@@ -82,7 +78,6 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Returns microseconds since the first event.
     fn at(&self, time: u64) -> f64 {
         time.saturating_sub(self.begin) as f64 / 1e3
     }
@@ -92,8 +87,7 @@ impl Writer<'_> {
         self.put(&json!({
             "ph": "M", "name": "process_name", "pid": pid, "tid": pid, "args": {"name": timeline.name},
         }))?;
-        // Spans that have not ended, by heap and thread. Spans of collections are listed by heap
-        // alone, in `collections`.
+        // Spans that have not ended, by heap and thread; those of collections by heap alone.
         let mut open: HashMap<(u32, u32), Vec<Event>> = HashMap::new();
         let mut collections: HashMap<(u32, u16), Event> = HashMap::new();
         for event in &timeline.events {
@@ -143,7 +137,6 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Writes a span on a thread.
     fn complete(&mut self, pid: u32, name: &str, of: &Event, from: u64, to: u64) -> io::Result<()> {
         let mut args = json!({"heap": of.heap, "collection": of.collection});
         if of.bytes != 0 {
@@ -226,7 +219,6 @@ mod tests {
             event(span::TRACE, true, 2000),
             event(span::SWEEP, false, 2000),
             Event { object: 16, bytes: 9, ..event(span::LARGE, true, 3000) },
-            // An end in another heap, without its begin in the record.
             Event { heap: 7, ..event(span::COLLECTION, true, 3500) },
         ]);
         let kinds: Vec<_> = all.iter().map(|of| of["ph"].as_str().unwrap()).collect();

@@ -19,7 +19,6 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 
-/// A column of the table of processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Column {
     Pid,
@@ -38,8 +37,7 @@ pub(crate) enum Column {
 }
 
 impl Column {
-    /// All columns in their order, each with its title and its width. The command takes the width
-    /// that is left.
+    /// All columns, each with its title and its width. The command takes the width that is left.
     const TITLES: [(Self, &'static str, usize); 13] = [
         (Self::Pid, "PID", 8),
         (Self::Resident, "RESIDENT", 8),
@@ -56,7 +54,6 @@ impl Column {
         (Self::Command, "COMMAND", 0),
     ];
 
-    /// All columns.
     pub(crate) const ALL: [Self; 13] = {
         let mut all = [Self::Pid; 13];
         let mut at = 0;
@@ -71,7 +68,6 @@ impl Column {
         Self::TITLES[self as usize].1
     }
 
-    /// Returns the column's width in letters.
     pub(crate) fn width(self) -> usize {
         Self::TITLES[self as usize].2
     }
@@ -81,7 +77,6 @@ impl Column {
         !matches!(self, Self::Model | Self::Command)
     }
 
-    /// Returns the column's text for a process.
     pub(crate) fn text(self, watched: &Watched) -> String {
         let process = &watched.seen.process;
         match self {
@@ -173,7 +168,6 @@ fn table(processes: &[&Watched]) -> Table {
     table
 }
 
-/// Returns a process's figures.
 fn data(watched: &Watched) -> impl Serialize {
     let (process, report) = (&watched.seen.process, watched.seen.report.as_ref());
     let facts = report.map(|report| &report.facts);
@@ -197,7 +191,6 @@ fn data(watched: &Watched) -> impl Serialize {
     }
 }
 
-/// The message if there are no processes.
 pub(crate) const NONE: &str = "no process of yours runs on heapwright and publishes figures (start one with `heapwright run`)";
 
 /// Returns the line about the process, with the age of its figures if that matters.
@@ -209,7 +202,6 @@ pub(crate) fn heading(process: &Process, report: Option<&Reported>) -> String {
     }
 }
 
-/// Returns one process, in full.
 fn one(watched: &Watched) -> [Part; 4] {
     let (process, report) = (&watched.seen.process, watched.seen.report.as_ref());
     let bar = |(name, bytes)| Bar::of(name, units::bytes(bytes), bytes, process.resident);
@@ -244,7 +236,6 @@ pub(crate) fn parts(parts: &Parts) -> Vec<(&'static str, u64)> {
     all.map(|(name, (_, bytes))| (name, bytes)).filter(|(_, bytes)| *bytes > 0).collect()
 }
 
-/// Returns further facts about a process.
 pub(crate) fn facts(watched: &Watched) -> Vec<(&'static str, String)> {
     let process = &watched.seen.process;
     let mut facts = vec![

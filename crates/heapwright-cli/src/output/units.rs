@@ -65,7 +65,6 @@ pub(super) fn counted(number: u64, thing: &str) -> String {
     format!("{} {thing}{plural}", count(number))
 }
 
-/// Returns the first `most` letters of a text.
 pub(super) fn clipped(text: &str, most: usize) -> String {
     match text.chars().count() <= most {
         true => text.to_owned(),
@@ -73,7 +72,6 @@ pub(super) fn clipped(text: &str, most: usize) -> String {
     }
 }
 
-/// Returns a part of a whole in percent, with one decimal.
 pub(super) fn percent(part: u64, whole: u64) -> String {
     format!("{:.1} %", share(part, whole) * 100.0)
 }
@@ -117,8 +115,7 @@ pub(super) fn date_of(ns: u64) -> String {
 
 /// Returns the year, month and day of a number of days since 1970.
 ///
-/// Years count from March, so the leap day is the last day of its year. Any five months of such a
-/// year then have 153 days.
+/// Years count from March, so the leap day is the last. Any five months have 153 days.
 fn date(days: u64) -> (u64, u64, u64) {
     const FROM_MARCH_0: u64 = 719_468;
     const ERA: u64 = 146_097;

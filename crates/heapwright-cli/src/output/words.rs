@@ -1,5 +1,4 @@
-//! Words that reports share: sentences of findings, printable names, and suppressions that are
-//! ready to use.
+//! Words that reports share: sentences of findings, printable names, and suppressions.
 
 use super::units;
 use crate::report::innermost::Innermost;
@@ -11,14 +10,13 @@ use heapwright_record::debug::{self, Finding, FindingKind, Formatted, Reach, Rol
 use heapwright_record::escaped;
 use std::fmt::Write;
 
-/// Returns a finding in one sentence.
 pub(crate) fn sentence(finding: &Finding) -> String {
     let mut line = Formatted(String::new());
     finding.sentence(&mut line);
     line.0
 }
 
-/// Returns an error in one sentence, with its effect if that is known.
+/// Returns a sentence, with the error's effect if that is known.
 pub(crate) fn happened(error: &Error) -> String {
     let mut line = sentence(&error.finding);
     if !error.effect.is_empty() {
@@ -45,18 +43,17 @@ pub(crate) fn printable(text: Text<'_>) -> String {
     out
 }
 
-/// Makes a text printable in a line of any output.
 pub(crate) fn printable_text(text: &str) -> String {
     printable(Text::from(text))
 }
 
-/// Returns bytes in hexadecimal: `abcdef01`.
+/// Formats bytes as `abcdef01`.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns the stack of the code at fault: of the error itself or, if it was found later, of the
-/// block's free or allocation.
+/// Returns the stack of the code at fault: the error's own or, if the error was found later, that
+/// of the block's free or allocation.
 pub(crate) fn fault_stack(error: &Error) -> StackId {
     let found_later = error.finding.is_found_later()
         && error.moments.iter().any(|happened| happened.role == Role::Here);
@@ -67,7 +64,7 @@ pub(crate) fn fault_stack(error: &Error) -> StackId {
     first(usize::from(found_later)).or_else(|| first(0)).unwrap_or(StackId::NONE)
 }
 
-/// Returns a frame in few words for each of its functions: `twice file.c:12`, or `prog+0x10de`.
+/// Returns `twice file.c:12` for each function, or else `prog+0x10de`.
 pub(crate) fn frame(frame: &Frame) -> Vec<String> {
     if frame.functions.is_empty() {
         return vec![match &frame.place {
@@ -94,7 +91,7 @@ pub(crate) fn described(function: &Function) -> String {
     words.join(" ")
 }
 
-/// Returns a suppression in one line; `None` if the stack has no name for it.
+/// Returns `None` if the stack has no name for a suppression.
 pub(crate) fn line_for(report: &Report, kind: &str, stack: StackId) -> Option<String> {
     let pattern = suggestion(&lines(&report.stacks, stack))?;
     Some(format!("{kind}:{}", printable_text(&pattern)))
@@ -111,12 +108,10 @@ pub(crate) fn innermost(error: &Error, stack: StackId) -> Vec<String> {
     }
 }
 
-/// Returns the function of the C library that made the access, if the finding names one.
 pub(crate) fn asked(finding: &Finding) -> Option<&'static str> {
     Some(finding.function.word()).filter(|_| finding.function != debug::Function::Unknown)
 }
 
-/// Returns a suppression in valgrind's format.
 pub(crate) fn block_for(
     report: &Report,
     name: &str,
@@ -147,13 +142,13 @@ pub(crate) fn block_for(
     (lines != 0).then(|| block + "}\n")
 }
 
-/// Returns the lines of a block for a frame. They hold on machines with and without separate debug
-/// files. Only these files name private functions, and versions of the C library's symbols
-/// (valgrind prints `fopen@@GLIBC_2.2.5`).
+/// Returns the lines of a block for a frame. They hold with and without separate debug files, which
+/// alone name private functions and versions of the C library's symbols (valgrind prints
+/// `fopen@@GLIBC_2.2.5`).
 fn block_lines(frame: &Frame) -> Vec<String> {
     let path = frame.place.as_ref().map(|place| printable((&*place.path).into()));
     let file = path.as_deref().map(|path| path.rsplit('/').next().unwrap_or_default());
-    // (The file may be known by a link to it.)
+    // The file may be known by a link to it.
     let object = || file.map_or_else(|| String::from("..."), |file| format!("obj:*/{file}*"));
     let Some((outermost, inlined)) = frame.functions.split_last() else { return vec![object()] };
     let mut lines: Vec<String> = if inlined.iter().any(|function| function.is_private) {
@@ -172,8 +167,7 @@ fn block_lines(frame: &Frame) -> Vec<String> {
     lines
 }
 
-/// Returns whether a file is a part of the C library, whose symbols have versions, or stands in for
-/// it.
+/// Returns whether a file is a part of the C library, whose symbols have versions, or replaces it.
 fn is_of_c_library(file: &str) -> bool {
     [
         "libheapwright",
@@ -200,7 +194,7 @@ fn leak_kind(reach: Reach) -> Option<&'static str> {
     })
 }
 
-/// Returns the sums of the leak checks in valgrind's form, one line each.
+/// Returns the sums of the leak checks in valgrind's form.
 pub(super) fn leak_sums(report: &Report) -> [String; 5] {
     let lost = |words, reach| (words, report.total(reach));
     let sums = [
@@ -223,10 +217,10 @@ pub(crate) fn block_kind(kind: FindingKind) -> String {
     format!("Heapwright:{}", kind.heading())
 }
 
-/// The type of a leak, which valgrind itself uses.
+/// The type of a leak in valgrind's suppressions.
 pub(crate) const LEAK_BLOCK: &str = "Memcheck:Leak";
 
-/// Returns the reach of lost blocks, in LeakSanitizer's words.
+/// Returns the reach in LeakSanitizer's words.
 pub(crate) fn directly(leak: &Leak) -> &'static str {
     match leak.reach {
         Reach::Definite => "Direct leak",

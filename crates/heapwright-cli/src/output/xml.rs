@@ -1,13 +1,10 @@
-//! Escapes text for elements and attributes of XML: characters with a meaning there, and those that
-//! a screen does not show.
-//!
-//! XML 1.0 cannot contain most control characters, even escaped; they become U+FFFD.
+//! Escapes text for elements and attributes of XML. XML 1.0 cannot contain most control characters,
+//! even escaped; they become U+FFFD.
 
 use std::fmt::Write;
 
 use heapwright_record::is_hidden;
 
-/// Escapes text for an element or an attribute.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {

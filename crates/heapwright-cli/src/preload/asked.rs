@@ -1,9 +1,9 @@
 //! Reports the library's complaints about options of the command line.
 //!
 //! The library reports a bad option on stderr and ignores it, because a word in an environment must
-//! not stop a program. On the command line a bad option is a mistake, reported before the program
-//! runs. Only the library knows its options. So the command starts itself again with the library
-//! and the options, and reads the complaints. The second process only loads the library.
+//! not stop a program. On the command line it is a mistake, reported before the program runs. Only
+//! the library knows its options, so the command starts itself again with the library and the
+//! options, and reads the complaints.
 //!
 //! ```text
 //! heapwright: option "purge=soon": the value needs milliseconds, such as 250 ... (ignored)
@@ -17,19 +17,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Options that name files which a process writes. The second process gets [`NO_FILE`] as their
-/// file, where nothing can be written.
+/// Options that name files which a process writes. The second process gets [`NO_FILE`] instead.
 const FILES: [&str; 5] = ["stats_file", "trace", "timeline", "record", "profile"];
 const NO_FILE: &str = "/dev/null/x";
 
-/// The longest path that the library takes.
 const LONGEST_PATH: usize = 500;
 
-/// The hidden subcommand that the command starts.
 const SUBCOMMAND: &str = "probe";
 
-/// Refuses options of the command line that the library does not accept together with its other
-/// options. `flag` is the word before each option on the command line.
+/// Refuses options of the command line that the library does not accept. `flag` is the word before
+/// each of them.
 pub(crate) fn refuse_bad(
     library: &Path,
     options: &Options,
@@ -73,7 +70,6 @@ pub(crate) fn sets(given: &[String], key: &str) -> bool {
     all.any(|option| option.split_once('=').is_some_and(|(name, _)| name.trim_end() == key))
 }
 
-/// Returns the options in a string of several.
 fn split(text: &str) -> impl Iterator<Item = &str> {
     text.split([',', ';']).map(str::trim).filter(|option| !option.is_empty())
 }

@@ -1,13 +1,11 @@
 //! The files inside this command (see build.rs).
 
-/// A file inside the command.
 pub(super) struct Embedded {
     /// The name of the extracted file.
     pub(super) name: &'static str,
     pub(super) bytes: &'static [u8],
 }
 
-/// The preload library.
 pub(super) static LIBRARY: Embedded = Embedded {
     name: "libheapwright.so",
     bytes: include_bytes!(concat!(env!("OUT_DIR"), "/libheapwright.so")),
@@ -19,12 +17,11 @@ pub(super) static CHECK_LIBRARY: Embedded = Embedded {
     bytes: include_bytes!(concat!(env!("OUT_DIR"), "/libheapwright_check.so")),
 };
 
-/// The launcher: starts the programs that `bench` measures.
+/// It starts the programs that `bench` measures.
 pub(super) static LAUNCHER: Embedded = Embedded {
     name: "heapwright-launcher",
     bytes: include_bytes!(concat!(env!("OUT_DIR"), "/heapwright-launcher")),
 };
 
-/// The hash of the bytes, a part of the path: two builds of one version can exist side by side. The
-/// hash proves nothing; `extract` compares the bytes.
+/// The hash of the bytes, a part of the path: two builds of one version can exist side by side.
 pub(super) const HASH: &str = env!("HEAPWRIGHT_EMBEDDED_HASH");

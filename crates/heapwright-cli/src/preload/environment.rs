@@ -1,7 +1,7 @@
 //! The two variables that run a program on heapwright.
 //!
 //! Values that were set before are kept. Other preloaded libraries are loaded after ours. The
-//! user's options are kept. The library reads options from left to right, so later options win.
+//! library reads options from left to right, so later options win.
 
 use crate::symbols::is_heapwright;
 use crate::wrong::wrong;
@@ -9,14 +9,11 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// The longest value of HEAPWRIGHT that the library reads: it has no heap yet to store a longer
-/// one.
+/// The longest value that the library reads: it has no heap yet for a longer one.
 const LONGEST: usize = 2048;
 
-/// Returns the value of LD_PRELOAD with `library` before the old value.
-///
-/// If two libraries define malloc, the loader uses the first. A second library of heapwright is left
-/// out: both would write statistics at the end.
+/// Puts `library` before the old value: the loader uses the first of two libraries that define
+/// malloc. A second library of heapwright is left out: both would write statistics at the end.
 pub(crate) fn preload_variable(library: &Path, before: Option<&OsStr>) -> OsString {
     let mut value = library.as_os_str().to_owned();
     let before = before.unwrap_or_default();
@@ -30,7 +27,6 @@ pub(crate) fn preload_variable(library: &Path, before: Option<&OsStr>) -> OsStri
     value
 }
 
-/// The value of HEAPWRIGHT under construction.
 #[derive(Default)]
 pub(crate) struct Options {
     value: OsString,
@@ -45,14 +41,13 @@ impl Options {
         options
     }
 
-    /// Starts with the variable's old value.
     pub(crate) fn inherited(before: Option<&OsStr>) -> Self {
         let mut options = Self::default();
         options.push(before.unwrap_or_default());
         options
     }
 
-    /// Adds options in the user's form: `key=value`, or several of them.
+    /// Takes options in the user's form: `key=value`, or several of them.
     pub(crate) fn add(&mut self, option: &str) -> anyhow::Result<()> {
         match option.split_once('=') {
             Some((key, _)) if !key.trim().is_empty() => {
@@ -99,14 +94,13 @@ impl Options {
         self.push(&option);
     }
 
-    /// Fills the value up to its greatest length with options without effect. So different values
-    /// have one length, and programs that inherit them find their stacks at the same addresses.
+    /// Fills the value up with options without effect. Values then have one length, and programs
+    /// that inherit them have their stacks at the same addresses.
     pub(crate) fn fill_up(&mut self) {
         let missing = LONGEST.saturating_sub(self.value.len());
         self.value.push(",".repeat(missing));
     }
 
-    /// Returns the variable's value, if there are any options.
     pub(crate) fn value(&self) -> anyhow::Result<Option<&OsStr>> {
         let length = self.value.len();
         if length > LONGEST {

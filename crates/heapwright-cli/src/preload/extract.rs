@@ -8,25 +8,25 @@
 //! /tmp/heapwright-<uid>/..., /var/tmp/heapwright-<uid>/...
 //! ```
 //!
-//! The library of `check` and the launcher lie beside this file.
+//! The library of `check` and the launcher lie beside this file. The first suitable place is used.
 //!
-//! The first suitable place is used. A program that loads the library runs its code, so no other
-//! user may be able to change files in the place. Each use verifies every folder from the root
-//! down, in this order. A folder must be root's or ours, and neither its group nor other users may
-//! write to it, unless it is sticky. So no other user can rename a verified folder, and paths stay
-//! valid. Our own folders belong to us. A place must also allow mapping code (no `noexec` mount),
-//! and have a path that LD_PRELOAD can carry.
+//! A program that loads the library runs its code, so no other user may be able to change files in
+//! the place. Each use verifies every folder from the root down, in this order. A folder must be
+//! root's or ours, and neither its group nor other users may write to it, unless it is sticky. So
+//! no other user can rename a verified folder, and paths stay valid. Our own folders belong to us.
+//! A place must also allow mapping code (no `noexec` mount), and have a path that LD_PRELOAD can
+//! carry.
 //!
-//! All users may read our folders and files, under any umask. They hold no secret, and a program
-//! may become another user before it starts the next program. Only root can become any user, and
-//! root's home is closed, so root's place is /var/cache, which all users can reach.
+//! All users may read our folders and files, under any umask: a program may become another user
+//! before it starts the next program. Only root can become any user, and root's home is closed, so
+//! root's place is /var/cache.
 //!
 //! An existing file is used if its bytes are right, and replaced otherwise. Comparing two megabytes
-//! is a good part of the cost of checking a small program, so each file is compared once. Then a
-//! small file beside it (`.seen`) has the compared file's inode and ctime. No user can set a ctime.
-//! A new file is written under another name and then renamed. So no program maps half a library,
-//! and programs keep the old file that they mapped. Threads and processes, also in other pid
-//! namespaces, may extract at the same time: each writes to its own new file.
+//! takes a good part of a small check, so each file is compared once. Then a small file beside it
+//! (`.seen`) has the compared file's inode and ctime, which no user can set. A new file is written
+//! under a name of its own and then renamed. So no program maps half a library, programs keep the
+//! old file that they mapped, and processes may extract at the same time, even in other pid
+//! namespaces.
 
 use super::embedded::{self, Embedded};
 use super::unfit_for_ld_preload;
@@ -41,25 +41,23 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The mode of our folders and files: all may read them, only we may write.
+/// All may read, only we may write.
 const MODE: u32 = 0o755;
 
-/// The most names to try beside a file. Other names belong to processes that write the file now, or
-/// that were killed while they wrote it.
+/// The most names to try beside a file. Others belong to processes that write it now, or that were
+/// killed meanwhile.
 const ATTEMPTS: u32 = 100;
 
-/// A folder for extracted files.
 #[derive(Debug, PartialEq, Eq)]
 struct Place {
     /// The folder that must exist, or be made: the user's cache folder, or /tmp.
     base: PathBuf,
-    /// The name of our folder in it.
     name: String,
     /// Whether the base is root's and for all users, not this user's own.
     shared: bool,
 }
 
-/// Returns the path of an embedded file, and extracts the file if needed.
+/// Extracts the file if needed.
 pub(super) fn extracted(file: &Embedded) -> anyhow::Result<PathBuf> {
     // SAFETY: takes no arguments and cannot fail.
     let uid = unsafe { libc::geteuid() };
@@ -84,15 +82,14 @@ pub(super) fn extracted(file: &Embedded) -> anyhow::Result<PathBuf> {
     )
 }
 
-/// Returns the places to try, best first.
 fn places(
     cache: Option<&OsStr>,
     home: Option<&OsStr>,
     temporary: Option<&OsStr>,
     uid: u32,
 ) -> Vec<Place> {
-    // The specification says to ignore a relative XDG_CACHE_HOME. A loader cannot use a relative
-    // HOME or TMPDIR either.
+    // The XDG specification says to ignore a relative XDG_CACHE_HOME. A loader cannot use a
+    // relative HOME or TMPDIR either.
     let absolute =
         |value: Option<&OsStr>| value.map(PathBuf::from).filter(|path| path.is_absolute());
     let place = |base, shared| Place { base, name: String::from("heapwright"), shared };
@@ -119,7 +116,6 @@ fn places(
 }
 
 impl Place {
-    /// Extracts the file to this place if needed. Returns its path.
     fn hold(&self, file: &Embedded, uid: u32) -> anyhow::Result<PathBuf> {
         let ours = self.prepare_base(uid)?.join(&self.name);
         let folder = ours.join(format!("{}-{}", env!("CARGO_PKG_VERSION"), embedded::HASH));
@@ -137,8 +133,8 @@ impl Place {
         Ok(path)
     }
 
-    /// Makes the base if it does not exist, and verifies that no other user can replace files in
-    /// it. Returns its path without links.
+    /// Makes the base if needed, and verifies that no other user can replace files in it. Returns
+    /// its path without links.
     fn prepare_base(&self, uid: u32) -> anyhow::Result<PathBuf> {
         let shown = self.base.display();
         if !self.shared && !self.base.exists() {
@@ -189,8 +185,8 @@ fn nobody() -> Option<u32> {
     number.trim().parse().ok().filter(|_| !is_whole)
 }
 
-/// Makes a folder of ours that all users may read, or checks the existing one. The caller knows
-/// that no other user can rename anything in its parent.
+/// Makes or checks a folder of ours that all users may read. The caller knows that no other user
+/// can rename anything in its parent.
 fn make_ours(folder: &Path, uid: u32) -> anyhow::Result<()> {
     let shown = folder.display();
     match DirBuilder::new().mode(MODE).create(folder) {
@@ -206,7 +202,6 @@ fn make_ours(folder: &Path, uid: u32) -> anyhow::Result<()> {
     readable(folder, &meta)
 }
 
-/// Lets all users read a file or folder of ours, which may have been closed to them.
 fn readable(path: &Path, meta: &fs::Metadata) -> anyhow::Result<()> {
     if meta.mode() & 0o777 == MODE {
         return Ok(());
@@ -244,13 +239,11 @@ fn mark_of(meta: &fs::Metadata) -> String {
     format!("{dev} {ino} {len} {}.{:09}\n", meta.ctime(), meta.ctime_nsec())
 }
 
-/// Returns whether a file's last change is some time ago.
 fn is_settled(meta: &fs::Metadata) -> bool {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     i64::try_from(now).is_ok_and(|now| now.saturating_sub(meta.ctime()) > 2)
 }
 
-/// Writes a file under another name, then renames it.
 fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let (beside, mut file) = create_beside(path)?;
     let written = file
@@ -263,7 +256,6 @@ fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     written
 }
 
-/// Makes a new file beside `path`, to which no other process writes.
 fn create_beside(path: &Path) -> std::io::Result<(PathBuf, fs::File)> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let mut tries = 0;
@@ -314,7 +306,7 @@ mod tests {
         Place { base, name: String::from("heapwright"), shared: false }
     }
 
-    /// Counts the files in a folder, without marks, which only a slow machine leaves.
+    /// Counts files, except marks: a fast machine writes none.
     fn files(folder: &Path) -> usize {
         let all = fs::read_dir(folder).expect("there").flatten().map(|entry| entry.path());
         all.filter(|path| path.extension().is_none_or(|end| end != "seen")).count()
@@ -418,8 +410,7 @@ mod tests {
         fs::set_permissions(&ours, PermissionsExt::from_mode(0o755)).expect("closed");
         place.hold(&X, uid()).expect("held");
 
-        // Tests the place's folder, and the folder above it. A sticky folder is as good as a closed
-        // one.
+        // The place's folder, and the folder above it. A sticky folder is as good as a closed one.
         for folder in [&*place.base, scratch.path()] {
             let set =
                 |mode| fs::set_permissions(folder, PermissionsExt::from_mode(mode)).expect("set");

@@ -1,16 +1,13 @@
 //! A preload library that the user named.
 //!
-//! The loader ignores a library that it cannot use, with a message of its own, and the program runs
-//! without heapwright. This module reports such a library before the program starts.
+//! The loader ignores a library that it cannot use. This module reports it in time.
 
 use super::{machine, machine_of, unfit_for_ld_preload};
 use anyhow::{Context, bail};
 use std::path::{Path, PathBuf};
 
-/// The number of bytes read of an ELF header.
 const HEADER: usize = 20;
 
-/// Returns the absolute path of a library that a loader will take.
 pub(super) fn checked(path: &Path) -> anyhow::Result<PathBuf> {
     let absolute = std::path::absolute(path)
         .with_context(|| format!("the library's path '{}' is not usable", path.display()))?;

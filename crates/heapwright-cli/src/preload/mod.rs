@@ -29,7 +29,6 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Returns the preload library: the given one, else the built-in one.
 pub(crate) fn library(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     match given {
         Some(path) => given::checked(path).map_err(|error| is_wrong(&error)),
@@ -50,12 +49,10 @@ pub(crate) fn checked(path: &Path) -> anyhow::Result<PathBuf> {
     given::checked(path)
 }
 
-/// Returns the launcher's path.
 pub(crate) fn launcher() -> anyhow::Result<PathBuf> {
     extract::extracted(&embedded::LAUNCHER)
 }
 
-/// Returns the library that the environment names.
 pub(crate) fn named() -> Option<PathBuf> {
     std::env::var_os("HEAPWRIGHT_LIBRARY").filter(|path| !path.is_empty()).map(PathBuf::from)
 }
@@ -71,14 +68,14 @@ fn machine() -> u16 {
     machine_of(embedded::LIBRARY.bytes).unwrap_or_default()
 }
 
-/// Returns the machine number in an ELF header of this machine's byte order.
+/// The header has this machine's byte order.
 fn machine_of(elf: &[u8]) -> Option<u16> {
     let field = elf.get(18..20)?;
     Some(u16::from_ne_bytes([field[0], field[1]]))
 }
 
-/// Returns the character that keeps a path out of LD_PRELOAD. The loader splits the variable at
-/// colons and blanks, and expands `$ORIGIN` and other words. Nothing can be quoted.
+/// Returns the character that keeps a path out of LD_PRELOAD: the loader splits at colons and
+/// blanks, and expands `$ORIGIN`. Nothing can be quoted.
 fn unfit_for_ld_preload(path: &OsStr) -> Option<char> {
     path.as_bytes().iter().map(|&byte| char::from(byte)).find(|c| " \t\n:$".contains(*c))
 }

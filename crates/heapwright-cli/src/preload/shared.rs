@@ -5,17 +5,16 @@
 //!   spill, 16 MiB    entries of records that no file takes      --collect-->  record.PID
 //! ```
 //!
-//! The file has no name. Processes find the file under /proc while the command lives. Later each
-//! process reads its tables itself. The file is sealed, because a truncated file would fault in
-//! each process that has mapped it.
+//! The file has no name. Processes find it under /proc while the command lives; later each process
+//! reads its tables itself. The file is sealed: a truncated file would fault in each process that
+//! has mapped it.
 //!
-//! The spill (`heapwright_record::spill`) has entries that a process could not write to its file.
-//! The process may be another user by now, or in a `chroot`. The disk may be full, or the file
-//! removed. After the run [`Shared::collect`] adds these entries to the process's record.
+//! The spill (`heapwright_record::spill`) has entries that a process could not write to its file:
+//! the process is another user or in a `chroot`, the disk is full, or the file is gone. After the
+//! run [`Shared::collect`] adds these entries to the process's record.
 //!
-//! Every process of the run can write to the spill, also a process that root made another user's.
-//! So in such a run root's command gives these records to that user, and reads them with that
-//! user's rights.
+//! Every process of the run can write to the spill, also one that root made another user's. In such
+//! a run, root's command gives these records to that user, and reads them with that user's rights.
 
 use crate::statistics::{Folder, for_records};
 use crate::symbols::rights::user;
@@ -28,21 +27,18 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, fchown, symlink};
 use std::path::{Path, PathBuf};
 
-/// The file; it exists while this value lives.
 pub(crate) struct Shared(File);
 
-/// The entries of one process in the spill.
 #[derive(Default)]
 struct Spilled {
     next: Vec<u8>,
     again: Vec<u8>,
-    /// Whether other entries follow `again`. Later repetitions come from a copy of the process, and
-    /// are ignored.
+    /// Whether other entries follow `again`. Later repetitions come from a copy of the process.
     is_repeated: bool,
 }
 
 impl Shared {
-    /// Makes the file. Returns `None` without memory, or if the kernel has no such files.
+    /// Returns `None` without memory, or if the kernel has no such files.
     pub(crate) fn new() -> Option<Self> {
         let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
         // SAFETY: the name ends in NUL.
@@ -59,14 +55,14 @@ impl Shared {
         sealed.then_some(Self(file))
     }
 
-    /// Returns the option that tells the library the file's path.
+    /// Returns the option with the file's path.
     pub(crate) fn option(&self) -> String {
         format!("rules=/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
     }
 
-    /// Adds the spill's entries to the records in a folder, and empties the spill. Makes the folder
-    /// again if it is gone. If the folder's disk is full, writes the records to another folder, and
-    /// returns that. Prints a line for each record that cannot be written.
+    /// Adds the spill's entries to the records in a folder, which is made again if it is gone, and
+    /// empties the spill. Records that do not fit on the folder's disk go to another folder, which
+    /// is returned. Prints a line for each record that cannot be written.
     pub(crate) fn collect(&self, records: &Path, stem: &str) -> Option<Folder> {
         let mut elsewhere = None;
         for (pid, spilled) in self.take().unwrap_or_default() {
@@ -98,7 +94,6 @@ impl Shared {
         elsewhere
     }
 
-    /// Takes all entries out of the spill, by process.
     fn take(&self) -> io::Result<BTreeMap<u32, Spilled>> {
         let mut all: BTreeMap<u32, Spilled> = BTreeMap::new();
         let mut used = [0; 8];
@@ -130,8 +125,8 @@ impl Shared {
 }
 
 impl Spilled {
-    /// Adds the entries to the process's record `known`, or makes a record at `path`. Gives the
-    /// record to the user `given_to` if it is the command's own file.
+    /// Adds to the process's record `known`, or makes a record at `path`. Gives the record to the
+    /// user `given_to` if it is the command's own file.
     fn add_to(&self, known: Option<&Path>, path: &Path, given_to: Option<u32>) -> io::Result<()> {
         let mut options = File::options();
         options.append(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
@@ -161,7 +156,6 @@ impl Spilled {
     }
 }
 
-/// Returns whether a file has entries of a record.
 fn has_entries(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|about| about.is_file() && about.len() > 0)
 }
@@ -185,7 +179,6 @@ mod tests {
     use super::*;
     use heapwright_record::spill::word;
 
-    /// Writes entries as a process does.
     fn put(shared: &Shared, pid: u32, kind: Kind, bytes: &[u8]) {
         let mut used = [0; 8];
         shared.0.read_exact_at(&mut used, OFFSET as u64).expect("read");
@@ -213,7 +206,6 @@ mod tests {
         assert_eq!(fs::read(record(1)).expect("read"), b"file+next+last");
         let made = [&HEADER[..], b"+again+next+last"].concat();
         assert_eq!(fs::read(record(2)).expect("read"), made);
-        // The spill is empty now, and the folder may be gone.
         assert!(shared.take().expect("read").is_empty());
         put(&shared, 3, Kind::Next, b"x");
         fs::remove_dir_all(folder.path()).expect("removed");

@@ -1,16 +1,13 @@
 //! Ends this process with a code, or by the signal that ended the program.
 //!
 //! A shell distinguishes `exit 137` from "killed by signal 9". Only for the second it prints
-//! "Terminated" or "Segmentation fault", and an interrupt stops a script's loop only if the command
-//! *died* of it. So if the program died of a signal, this process dies of the same signal, without
-//! a core file of its own memory.
+//! "Terminated", and an interrupt stops a script's loop only if the command *died* of it. So if the
+//! program died of a signal, this process dies of it, too, without a core file of its own.
 
 use super::{End, signals};
 
-/// The way in which this command ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// With an exit code.
     Code(u8),
     Signal(i32),
 }
@@ -25,15 +22,13 @@ impl From<End> for Exit {
 }
 
 impl Exit {
-    /// Ends this process.
     pub(crate) fn now(self) -> ! {
         match self {
             Self::Code(code) => std::process::exit(i32::from(code)),
             Self::Signal(number) => {
                 forbid_core_dump();
                 signals::die_of(number);
-                // The first process of a container survives signals without a handler. So it ends
-                // with the code that shells use.
+                // The first process of a container survives signals without a handler.
                 std::process::exit(128 + number)
             }
         }

@@ -6,14 +6,11 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 
-/// The exit code if there is no such command.
 pub(crate) const NOT_FOUND: u8 = 127;
 
-/// The exit code if a command cannot be run.
 pub(crate) const CANNOT_RUN: u8 = 126;
 
-/// Returns the message and the exit code after starting `program` failed with `error`. `file` is
-/// the file that its name led to, if any.
+/// `file` is the file that the name of `program` led to, if any.
 pub(crate) fn explain(program: &OsStr, error: &io::Error, file: Option<&Path>) -> (String, u8) {
     let name = program.display();
     let (text, code) = match (error.raw_os_error(), file) {

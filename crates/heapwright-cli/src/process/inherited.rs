@@ -3,15 +3,14 @@
 //! An ignored signal stays ignored across `exec`; `nohup` depends on that. Three signals would not
 //! reach the program as they reached this command. Rust's runtime ignores SIGPIPE before `main`,
 //! and its `Command` restores the default. [`super::watch`] needs SIGCHLD at its default. This
-//! command ignores SIGXFSZ, so that a file at its size limit causes an error, not a signal. So this
-//! module records the dispositions before `main`, and restores them in the child.
+//! command ignores SIGXFSZ, so that a file at its size limit causes an error, not a signal. So the
+//! dispositions are recorded before `main`, and restored in the child.
 
 use std::io;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether SIGPIPE was ignored before Rust's runtime ignored it, and whether SIGXFSZ was ignored
-/// before this command ignored it.
+/// Whether the signal was ignored before Rust's runtime (SIGPIPE) or this command (SIGXFSZ) did so.
 static PIPE_WAS_IGNORED: AtomicBool = AtomicBool::new(false);
 static SIZE_WAS_IGNORED: AtomicBool = AtomicBool::new(false);
 
@@ -28,7 +27,6 @@ extern "C" fn remember() {
     super::signals::ignore(libc::SIGXFSZ);
 }
 
-/// Returns whether a signal is ignored.
 fn is_ignored(signal: i32) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: no new action is given, and the old one's place is writable.
@@ -41,7 +39,6 @@ fn is_ignored(signal: i32) -> bool {
     action.sa_sigaction == libc::SIG_IGN
 }
 
-/// The signals to ignore again in the child.
 #[derive(Clone, Copy)]
 pub(super) struct Ignored {
     pipe: bool,

@@ -1,7 +1,7 @@
 //! Interrupts: a signal to stop is noted, and does not end the command at once.
 //!
-//! An interrupted race of an hour has results worth printing. So the first SIGINT, SIGTERM or
-//! SIGHUP is only noted. The second signal of a kind ends the command as usual.
+//! An interrupted race has results worth printing. So the first SIGINT, SIGTERM or SIGHUP is only
+//! noted; the second of a kind ends the command as usual.
 
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicI32, Ordering};
 /// The signal that came; 0: none.
 static CAME: AtomicI32 = AtomicI32::new(0);
 
-/// Starts to note signals.
 pub(crate) fn notice() {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         let mut action = MaybeUninit::<libc::sigaction>::zeroed();
@@ -33,7 +32,6 @@ pub(crate) fn notice() {
     }
 }
 
-/// Returns the signal that requested a stop, if any.
 pub(crate) fn came() -> Option<i32> {
     Some(CAME.load(Ordering::Relaxed)).filter(|signal| *signal != 0)
 }

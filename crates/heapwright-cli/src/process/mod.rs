@@ -2,16 +2,13 @@
 //!
 //! There are two ways to run a program:
 //!
-//! - [`replace`]: this process becomes the program. Nothing of heapwright is left, so signals, job
-//!   control and the exit status need no care.
-//! - [`watch`]: the program is a child, and its parent remains to report on it. The parent passes
-//!   signals on ([`signals`]), and [`Exit`] ends it in the child's own way.
+//! - [`replace`]: this process becomes the program.
+//! - [`watch`]: the program is a child, and its parent reports on it. The parent passes signals on
+//!   ([`signals`]), and [`Exit`] ends it in the child's own way.
 //!
-//! The child stays in our process group. A group of its own would have to become the terminal's
-//! foreground group, and that breaks `heapwright run --stats -- program | less`.
-//!
-//! `bench` starts its programs through a launcher (see `bench::launcher`). It uses only
-//! [`interrupt`], [`explain`] and [`Exit`] of this module.
+//! The child stays in our process group: a group of its own would have to become the terminal's
+//! foreground group, which breaks `heapwright run --stats -- program | less`. `bench` starts its
+//! programs through a launcher (`bench::launcher`).
 
 mod exit;
 mod failure;
@@ -32,32 +29,26 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// The end of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The program returned this code.
     Code(u8),
-    /// This signal ended the program.
     Signal { number: i32, core_dumped: bool },
 }
 
 /// The kernel's figures for a program and the children that it waited for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
-    /// Processor time in the program.
     pub(crate) user: Duration,
-    /// Processor time in the kernel on its behalf.
     pub(crate) system: Duration,
     /// Page faults served from memory.
     pub(crate) minor_faults: u64,
     /// Page faults that had to read a disk.
     pub(crate) major_faults: u64,
-    /// The peak resident bytes of the largest process. The kernel's count starts with the bytes
-    /// that this command held at the fork.
+    /// The peak resident bytes of the largest process. The count starts with the bytes that this
+    /// command held at the fork.
     pub(crate) max_rss: u64,
 }
 
-/// A program's end, and its cost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outcome {
     pub(crate) pid: u32,
@@ -85,12 +76,12 @@ pub(crate) fn replace(mut command: Command) -> io::Error {
     error
 }
 
-/// Runs the program as a child and stands in for it until it ends.
+/// Stands in for the program until it ends.
 pub(crate) fn watch(command: Command) -> io::Result<Outcome> {
     watch_with(command, |pid| orphans::wait_without_reaping(libc::P_PID, pid, 0).map(|_| ()))
 }
 
-/// Runs the program like [`watch`], and notes processes that outlive it. `limit` is its time limit.
+/// Like [`watch`], and notes processes that outlive the program.
 pub(crate) fn watch_all(
     command: Command,
     orphans: &mut Orphans,
@@ -104,7 +95,7 @@ pub(crate) fn watch_all(
     Ok(Outcome { was_late, ..outcome })
 }
 
-/// Runs the program as a child. `wait` returns when the child is dead, and leaves its pid taken.
+/// `wait` returns when the child is dead, and leaves its pid taken.
 fn watch_with(
     mut command: Command,
     wait: impl FnOnce(u32) -> io::Result<()>,
@@ -141,7 +132,6 @@ fn watch_with(
     Ok(Outcome { pid, end: End::of(status), wall, usage, was_late: false })
 }
 
-/// Reaps the dead child. Returns its status and its usage.
 fn reap(pid: u32) -> io::Result<(i32, Usage)> {
     let mut status = 0;
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
@@ -163,7 +153,6 @@ fn reap(pid: u32) -> io::Result<(i32, Usage)> {
 }
 
 impl End {
-    /// Decodes a status of `wait`.
     fn of(status: i32) -> Self {
         if libc::WIFSIGNALED(status) {
             Self::Signal { number: libc::WTERMSIG(status), core_dumped: libc::WCOREDUMP(status) }

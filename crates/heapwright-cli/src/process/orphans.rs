@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The kernel gives an orphan to its nearest ancestor that is a subreaper. So all processes that
-//! the program leaves behind descend from this process, which can read each one's exit status. The
+//! the program leaves behind descend from this process, which can read their exit statuses. The
 //! command finds them in `/proc`, because a process has no list of its grandchildren.
 
 use super::{End, signals};
@@ -16,17 +16,15 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::path::PathBuf;
 
-/// The ends of descendants that ended as this process's children.
+/// The ends of the descendants that this process reaped.
 #[derive(Debug, Default)]
 pub(crate) struct Orphans {
     ended: HashMap<u32, End>,
 }
 
-/// A descendant that has not ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Running {
     pub(crate) pid: u32,
-    /// The file that it runs, if known.
     pub(crate) exe: PathBuf,
 }
 
@@ -39,8 +37,7 @@ impl Orphans {
         Self::default()
     }
 
-    /// Waits until the child `pid` is dead, but leaves its pid taken. Meanwhile reaps other
-    /// children.
+    /// Waits until the child `pid` is dead, but leaves its pid taken. Reaps other children.
     pub(super) fn wait_for(&mut self, pid: u32) -> io::Result<()> {
         loop {
             let ended = wait_without_reaping(libc::P_ALL, 0, 0)?;
@@ -51,8 +48,8 @@ impl Orphans {
         }
     }
 
-    /// Reaps the children that have ended. Returns all descendants of this process that have not
-    /// ended. A process without children has no descendants, so the search is skipped then.
+    /// Reaps the children that have ended. Returns all descendants that have not. Without children
+    /// the search is skipped.
     pub(crate) fn reap(&mut self) -> Vec<Running> {
         loop {
             match wait_without_reaping(libc::P_ALL, 0, libc::WNOHANG) {
@@ -69,13 +66,11 @@ impl Orphans {
         }
     }
 
-    /// Returns how a process ended, if this process has reaped it.
     pub(crate) fn end(&self, pid: u32) -> Option<End> {
         self.ended.get(&pid).copied()
     }
 }
 
-/// Returns all descendants of this process that have not ended.
 fn running() -> Vec<Running> {
     let mut parents: HashMap<u32, u32> = HashMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -88,8 +83,8 @@ fn running() -> Vec<Running> {
     }
     let own = std::process::id();
     let descends = |mut pid: u32| {
-        // Takes at most as many steps as there are processes: pids are reused, and a list read in
-        // pieces may contain a cycle.
+        // At most as many steps as there are processes: pids are reused, and a list read in pieces
+        // may contain a cycle.
         for _ in 0..=parents.len() {
             match parents.get(&pid) {
                 Some(&parent) if parent == own => return true,
@@ -111,7 +106,7 @@ fn running() -> Vec<Running> {
     running
 }
 
-/// Returns the parent of a running process; `None` if the process has ended, reaped or not.
+/// Returns `None` if the process has ended, reaped or not.
 fn parent_of_running(pid: u32) -> Option<u32> {
     let line = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut words = line.rsplit_once(") ")?.1.split(' ');
@@ -122,7 +117,6 @@ fn parent_of_running(pid: u32) -> Option<u32> {
     words.next()?.parse().ok()
 }
 
-/// Kills all descendants of this process that have not ended.
 pub(crate) fn kill_all() {
     for running in running() {
         // SAFETY: no pointers are involved.
@@ -130,18 +124,16 @@ pub(crate) fn kill_all() {
     }
 }
 
-/// Passes signals to these processes instead of the program from now on: a signal that would end
-/// this process goes to them.
+/// From now on, a signal that would end this process goes to these processes.
 pub(crate) fn pass_signals_to(pids: &[u32]) {
     signals::follow(pids);
 }
 
-/// Returns the number of requests to end this process since the program ended.
 pub(crate) fn asked_to_end() -> u32 {
     signals::asked_to_end()
 }
 
-/// Returns the id of a child that has ended, which stays taken; 0: none has ended yet (`WNOHANG`).
+/// The child's id stays taken; 0: none has ended yet (`WNOHANG`).
 pub(super) fn wait_without_reaping(
     which: libc::idtype_t,
     pid: u32,

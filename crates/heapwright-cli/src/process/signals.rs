@@ -8,42 +8,36 @@
 //! | a process (`kill`, `timeout`, a service manager) | perhaps only us | pass it on |
 //!
 //! The program is in the foreground group. A signal that the program itself sent is not passed on.
-//!
-//! A hang-up reaches only the leader of the terminal's session. If we are the leader (`ssh host
-//! heapwright run --stats -- program`), we pass the signal on.
+//! A hang-up reaches only the leader of the terminal's session. If that is this process (`ssh host
+//! heapwright run --stats -- program`), the program gets the signal from here.
 //!
 //! `si_code` is positive for the kernel's own signals, which tells the two rows apart. A signal
-//! from a process to the whole group (`kill -TERM -PGID`) reaches the program twice. This process
-//! cannot distinguish it from a signal to this process alone, and a lost signal is worse.
+//! from a process to the whole group (`kill -TERM -PGID`) reaches the program twice: here it looks
+//! like a signal to this process alone, and a lost signal is worse.
 //!
-//! After the program's end, this process may wait for processes that outlive the program
-//! ([`follow`]). These then get the signals. They are daemons that a terminal's signals do not
-//! reach, and that may ignore SIGINT and SIGHUP. So every signal that would end us reaches them as
-//! SIGTERM.
-//! SIGTSTP has no handler. On Ctrl-Z we stop with the program, by the kernel's own rules (which
-//! ignore Ctrl-Z if no shell could continue us), and `fg` continues both.
+//! After the program's end, this process may wait for daemons that outlive it ([`follow`]). A
+//! terminal's signals do not reach them, and they may ignore SIGINT and SIGHUP. So every signal
+//! that would end this process reaches them as SIGTERM. SIGTSTP has no handler. On Ctrl-Z we stop
+//! with the program, by the kernel's own rules (which ignore Ctrl-Z if no shell could continue us),
+//! and `fg` continues both.
 //!
-//! The program also ignores a signal that was ignored at our start (`nohup`), unless it changes
-//! that. So such a signal is passed on like other signals. A signal without a handler here
-//! (SIGSEGV, SIGXCPU, ...) concerns this process alone.
+//! A signal that was ignored at our start (`nohup`) is passed on like others; the program ignores
+//! it too, unless it changes that. A signal without a handler here (SIGSEGV, SIGXCPU, ...) concerns
+//! this process alone.
 
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
-/// The process that signals are passed to; 0: none.
 static CHILD: AtomicI32 = AtomicI32::new(0);
 
 /// The processes that signals are passed to without a [`CHILD`]; 0: none.
 static FOLLOWED: [AtomicI32; 64] = [const { AtomicI32::new(0) }; 64];
 
-/// The number of requests to end while there was no [`CHILD`].
 static ASKED_TO_END: AtomicU32 = AtomicU32::new(0);
 
-/// Whether there was any request to end.
 static WAS_ASKED_TO_END: AtomicBool = AtomicBool::new(false);
 
-/// Whether we lead the terminal's session.
 static LEADS: AtomicBool = AtomicBool::new(false);
 
 /// The signals that are passed on, besides the real-time signals.
@@ -61,7 +55,6 @@ const FORWARDED: [i32; 11] = [
     libc::SIGPWR,
 ];
 
-/// Starts to pass signals on to `pid`.
 pub(super) fn forward_to(pid: i32) {
     // SAFETY: no preconditions.
     LEADS.store(unsafe { libc::getsid(0) } == std::process::id().cast_signed(), Ordering::SeqCst);
@@ -71,13 +64,11 @@ pub(super) fn forward_to(pid: i32) {
     }
 }
 
-/// Stops passing signals on. Signals still do not end this process, so that it can write its
-/// report.
+/// Stops passing signals on. Signals still do not end this process, which has a report to write.
 pub(super) fn stop_forwarding() {
     CHILD.store(0, Ordering::SeqCst);
 }
 
-/// Passes signals on to these processes, instead of earlier ones.
 pub(super) fn follow(pids: &[u32]) {
     let pids = pids.iter().map(|pid| pid.cast_signed()).chain(std::iter::repeat(0));
     for (place, pid) in FOLLOWED.iter().zip(pids) {
@@ -85,12 +76,10 @@ pub(super) fn follow(pids: &[u32]) {
     }
 }
 
-/// Returns the number of requests to end since [`stop_forwarding`].
 pub(super) fn asked_to_end() -> u32 {
     ASKED_TO_END.load(Ordering::SeqCst)
 }
 
-/// Returns whether there was any request to end since a program was started.
 pub(crate) fn was_asked_to_end() -> bool {
     WAS_ASKED_TO_END.load(Ordering::SeqCst)
 }
@@ -101,8 +90,7 @@ fn install(signal: i32) {
     let action = unsafe { action.assume_init_mut() };
     action.sa_sigaction = on_signal as *const () as usize;
     action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
-    // SAFETY: the handler is async-signal-safe and the action is whole; the
-    // zeroed mask is empty.
+    // SAFETY: the handler is async-signal-safe and the action is whole; the zeroed mask is empty.
     unsafe { libc::sigaction(signal, action, ptr::null_mut()) };
 }
 
@@ -137,7 +125,6 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, _context: *mut 
     unsafe { errno.write(saved) };
 }
 
-/// Passes a signal to the followed processes, after the program's end. Called by the handler.
 fn pass_to_followed(signal: i32) {
     let ends = matches!(signal, libc::SIGINT | libc::SIGTERM | libc::SIGHUP);
     if ends {
@@ -154,7 +141,6 @@ fn pass_to_followed(signal: i32) {
 #[derive(Clone, Copy)]
 pub(super) struct Mask(libc::sigset_t);
 
-/// Blocks every signal.
 pub(super) fn block_all() -> Mask {
     let mut all = MaybeUninit::<libc::sigset_t>::zeroed();
     let mut old = all;
@@ -167,14 +153,12 @@ pub(super) fn block_all() -> Mask {
 }
 
 impl Mask {
-    /// Restores the signals that were blocked before.
     pub(super) fn restore(&self) {
         // SAFETY: the set is live, and the old one may be null.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, ptr::null_mut()) };
     }
 }
 
-/// Gives a signal its default disposition.
 pub(super) fn set_default(signal: i32) {
     // SAFETY: SIG_DFL is a valid disposition of every signal.
     unsafe { libc::signal(signal, libc::SIG_DFL) };
@@ -199,7 +183,7 @@ pub(super) fn die_of(signal: i32) {
     unsafe { libc::raise(signal) };
 }
 
-/// Returns a signal's name, as `kill -l` has it.
+/// Returns the name as in `kill -l`.
 pub(crate) fn name(signal: i32) -> String {
     let name = match signal {
         libc::SIGHUP => "SIGHUP",

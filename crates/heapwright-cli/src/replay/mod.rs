@@ -8,13 +8,11 @@
 //! ```
 //!
 //! Measures for fairness, beyond those of `bench`:
-//! - The player calls the allocator under test only for the story's operations. Its plan is a
-//!   mapped file, its places for blocks are mapped memory, and the C library starts its threads.
+//! - The player calls the allocator under test only for the story's operations.
 //! - Each recorded thread is a real one, with the recorded beginning and end.
-//! - If one thread allocates a block and another frees it, the second waits until the block
-//!   arrives.
-//! - Threads drift apart by a bounded number of operations, so that about as much memory is live at
-//!   a time as in the story.
+//! - If one thread allocates a block and another frees it, the second waits for the block.
+//! - Threads drift apart by a bounded number of operations, so about as much memory is live as
+//!   in the story.
 //! - Blocks are touched, and the written bytes are checked.
 
 mod plan;

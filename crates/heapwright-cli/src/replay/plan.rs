@@ -11,20 +11,19 @@
 //! **Places.** Between two operations, a block lies in
 //!
 //! - a *slot* if one thread does both operations: memory of that thread, used again;
-//! - a *mail* if another thread does the second: the first thread writes it once, and the second
-//!   waits for it. A block that moves to and fro has a mail for each move.
+//! - a *mail* if another thread does the second, and waits for it. Each is used once: a block that
+//!   moves to and fro has a mail for each move.
 //!
-//! **Order.** A thread's own operations are in order; a mail orders two threads. All other
-//! operations are ordered by *windows*, each a fixed number of operations of the story. No thread
-//! enters a window before all threads have left the window two before it. A waiting thread waits
-//! only for earlier operations of the story, so no thread waits for ever.
+//! **Order.** A thread's own operations are in order; a mail orders two threads. *Windows*, each a
+//! fixed number of operations of the story, order the rest. No thread enters a window before all
+//! threads have left the window two before it. A waiting thread waits only for earlier operations
+//! of the story, so no thread waits for ever.
 //!
 //! **Threads** begin when a running thread has done the operations that precede their first one in
 //! the story.
 
 use crate::trace::{Event, Story, What};
 
-/// The first word of a plan.
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"HWPLAN\x01\0");
 /// The words of its head: magic, threads, windows, operations, slots, mails, touch, total words.
 pub(super) const HEAD: usize = 8;
@@ -46,7 +45,6 @@ pub(crate) enum Touch {
     All,
 }
 
-/// The kind of a thread's operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Kind {
@@ -62,14 +60,12 @@ pub(super) enum Kind {
     Window,
 }
 
-/// The place of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) number: u32,
     pub(super) is_mail: bool,
 }
 
-/// One operation of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Op {
     pub(super) kind: u8,
@@ -109,7 +105,7 @@ pub(crate) fn compile(story: &Story, touch: Touch, in_sequence: bool) -> Vec<u64
     compile_with(story, touch, in_sequence, window)
 }
 
-/// Compiles a plan with windows of `window` operations.
+/// Like [`compile`], with windows of `window` operations.
 fn compile_with(story: &Story, touch: Touch, in_sequence: bool, window: usize) -> Vec<u64> {
     let thread_of = |event: &Event| if in_sequence { 0 } else { event.thread };
     let events: Vec<(u32, What)> = story
@@ -146,11 +142,9 @@ fn compile_with(story: &Story, touch: Touch, in_sequence: bool, window: usize) -
     planner.finish(events.len() as u64, touch)
 }
 
-/// The operations of one thread.
 #[derive(Clone, Default)]
 struct Lane {
     operations: Vec<Op>,
-    /// Slots that the thread may use again.
     free: Vec<u32>,
     has_begun: bool,
     window: Option<usize>,
@@ -158,13 +152,10 @@ struct Lane {
 
 struct Planner {
     lanes: Vec<Lane>,
-    /// The place of each block.
     places: Vec<Place>,
     slots: u32,
     mails: u32,
-    /// The operations of a window.
     window: usize,
-    /// The number of threads with operations in each window.
     windows: Vec<u64>,
 }
 
@@ -303,8 +294,8 @@ mod tests {
         assert_eq!((plan[2], plan[5], plan[6]), (0, 0, 0));
     }
 
-    /// Plays a plan with threads that take turns by chance. Checks that all of them end, and that
-    /// each block is in its place.
+    /// Plays a plan with threads that take turns by chance. Checks that all end, and that each
+    /// block is in its place.
     fn simulate(plan: &[u64], mut chance: u64) {
         let lanes = lanes(plan);
         let windows = plan[2] as usize;
@@ -379,7 +370,6 @@ mod tests {
             calls in prop::collection::vec((0..4_u32, 0..20_u32, any::<bool>()), 1..300),
             chance: u64, size in 1..20_usize,
         ) {
-            // Live blocks are freed or resized, others are allocated.
             let mut live = std::collections::HashMap::new();
             let mut blocks = 0;
             let mut names = Vec::new();

@@ -8,19 +8,17 @@
 //! ```
 //!
 //! The player must not call the measured allocator for itself. So it runs before the command line
-//! is parsed, prints with `write`, starts threads with `pthread_create`, and maps its memory. (The
-//! C library still allocates for its threads.)
+//! is parsed, prints with `write`, starts threads with `pthread_create`, and maps its memory. The C
+//! library still allocates for its threads.
 //!
-//! **Written bytes.** Each block gets a stamp of its place in its first eight bytes. A byte of the
-//! stamp is at the block's end, and in each page. Before a free or a resize, stamp and last byte
-//! must be unchanged. After a resize the stamp must have moved along. Requested zeros must be zero.
+//! **Written bytes.** Each block gets a stamp of its place in its first eight bytes. One byte of
+//! the stamp is also at the block's end, and in each page. Before a free or a resize, stamp and
+//! last byte must be unchanged. A resize must move the stamp along. Requested zeros must be zero.
 //! So an allocator that gives one block to two threads fails here.
 //!
-//! **Measurements.** The player measures the time from the first operation to the last thread's
-//! end, CPU time, and memory. Memory is the peak resident size minus the resident size before the
-//! first operation, when the player's own memory is touched.
-//!
-//! The player's answer is one line of numbers (see [`Answer`]).
+//! **Measurements.** The time from the first operation to the last thread's end, CPU time, and
+//! memory: the peak resident size minus the resident size before the first operation, when the
+//! player's own memory is touched already. The answer is one line of numbers (see [`Answer`]).
 
 use super::plan::{HEAD, Kind, MAGIC, Op, Place, Touch};
 use super::results::Answer;
@@ -34,7 +32,6 @@ pub(crate) const SUBCOMMAND: &str = "play";
 
 /// The pointer that stands for a failed allocation.
 const NONE: *mut u8 = ptr::without_provenance_mut(1);
-/// The distance between touched bytes.
 const PAGE: usize = 4096;
 /// The size of a thread's stack, with room for its libraries' variables.
 const STACK: usize = 256 << 10;
@@ -55,9 +52,7 @@ struct Stage {
     touch: u64,
     /// The number of windows, from the first on, that all threads have left.
     complete: AtomicU32,
-    /// The number of threads that have ended.
     ended: AtomicU32,
-    /// The number of threads that could not be started.
     missing: AtomicU32,
     failed: AtomicU64,
     wrong: AtomicU64,
@@ -136,7 +131,6 @@ extern "C" fn begin(thread: *mut libc::c_void) -> *mut libc::c_void {
 }
 
 impl Stage {
-    /// Starts a thread.
     fn spawn(&self, thread: usize) {
         let mut attributes = MaybeUninit::<libc::pthread_attr_t>::zeroed();
         let attributes = attributes.as_mut_ptr();
@@ -154,13 +148,12 @@ impl Stage {
         // SAFETY: initialised above.
         unsafe { libc::pthread_attr_destroy(attributes) };
         if error != 0 {
-            // Other threads may wait for the new thread's operations, so this thread executes them.
+            // Other threads may wait for its operations, so this thread executes them.
             self.missing.fetch_add(1, Ordering::Relaxed);
             begin(number);
         }
     }
 
-    /// Leaves the current window and enters another.
     fn enter(&self, window: usize, inside: &mut Option<usize>) {
         self.leave(inside.replace(window));
         loop {
@@ -196,7 +189,7 @@ impl Stage {
         &all[place.number as usize]
     }
 
-    /// Takes the block, and its size, from a place. Waits for a block that is in the mail.
+    /// Takes the block and its size from a place. Waits for a block that is in the mail.
     #[inline]
     fn take(&self, place: Place) -> (*mut u8, usize) {
         let kept = self.kept(place);
@@ -234,7 +227,6 @@ impl Stage {
         }
     }
 
-    /// Allocates and stamps a block.
     #[inline]
     fn get(&self, op: Op, size: usize) -> *mut u8 {
         let zeroed = op.kind == Kind::Calloc as u8;
@@ -278,7 +270,6 @@ impl Stage {
         block
     }
 
-    /// Resizes a block. Returns null if there was no memory.
     #[cold]
     fn resize(&self, old: *mut u8, old_size: usize, op: Op, size: usize) -> *mut u8 {
         let old = if old == NONE { ptr::null_mut() } else { old };
@@ -335,7 +326,6 @@ impl Stage {
         unsafe { ptr::copy_nonoverlapping(stamp.as_ptr(), block, start) };
     }
 
-    /// Checks that a block has its stamp.
     #[inline]
     fn look(&self, block: *mut u8, size: usize, place: Place, stamped: usize) {
         if self.touch == Touch::None as u64 || size == 0 {
@@ -387,7 +377,6 @@ impl Stage {
     }
 }
 
-/// Returns the stamp of the block at a place.
 #[inline]
 fn stamp_of(place: Place, size: usize) -> [u8; 8] {
     let word = u64::from(place.number) << 1 | u64::from(place.is_mail);
@@ -419,7 +408,6 @@ fn futex(word: &AtomicU32, what: i32, value: u32) {
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), what, value, none) };
 }
 
-/// Maps the plan in a file, if the file is a plan.
 fn mapped_plan(path: &OsString) -> Option<&'static [u64]> {
     let mut name = [0_u8; 4096];
     let bytes = path.as_bytes();
@@ -539,7 +527,6 @@ fn memory(forget_peak: bool) -> (u64, u64) {
     (of(b"VmRSS:"), of(b"VmHWM:"))
 }
 
-/// Prints numbers on one line.
 fn print(numbers: &[u64]) {
     let mut line = [0_u8; 32 * 16];
     let mut length = 0;

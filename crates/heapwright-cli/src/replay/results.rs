@@ -7,10 +7,8 @@ use crate::bench::results::{Allocator, Head, Outcome};
 use crate::trace::{Facts, Story};
 use serde::Serialize;
 
-/// The name of the format.
 pub(crate) const SCHEMA: &str = "heapwright-replay/1";
 
-/// A whole replay.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Results {
     #[serde(flatten)]
@@ -27,12 +25,9 @@ pub(crate) struct Results {
     pub(crate) rows: Vec<Row>,
 }
 
-/// The trace that was replayed.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Trace {
-    /// The file's name.
     pub(crate) name: String,
-    /// The process id, if the trace contains it.
     pub(crate) process: Option<u32>,
     pub(crate) program: Option<String>,
     #[serde(flatten)]
@@ -51,7 +46,6 @@ impl Trace {
     }
 }
 
-/// An allocator, and its results.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Row {
     pub(crate) allocator: Allocator,
@@ -62,7 +56,6 @@ pub(crate) struct Row {
     pub(crate) runs: Vec<Answer>,
 }
 
-/// The answer of a player.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Answer {
     pub(crate) operations: u64,
@@ -71,18 +64,15 @@ pub(crate) struct Answer {
     pub(crate) system_ns: u64,
     /// Resident bytes before the first operation: the player's own, which no other figure contains.
     pub(crate) resident_before: u64,
-    /// The peak of resident bytes during the run.
     pub(crate) peak_bytes: u64,
-    /// Resident bytes at the end.
     pub(crate) left_bytes: u64,
-    /// The number of failed allocations.
     pub(crate) failed: u64,
     /// The number of blocks with wrong contents.
     pub(crate) wrong: u64,
 }
 
 impl Answer {
-    /// Returns the numbers, in the order in which they are printed.
+    /// Returns the numbers in the order in which they are printed.
     fn places(&mut self) -> [&mut u64; 9] {
         [
             &mut self.operations,
@@ -97,12 +87,10 @@ impl Answer {
         ]
     }
 
-    /// Returns the numbers to print.
     pub(super) fn numbers(mut self) -> [u64; 9] {
         self.places().map(|place| *place)
     }
 
-    /// Parses a printed answer.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let numbers: Vec<u64> =
             text.split_whitespace().map_while(|word| word.parse().ok()).collect();

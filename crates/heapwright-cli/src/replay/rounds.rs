@@ -1,7 +1,7 @@
 //! The rounds: each allocator in turn. The order rotates by one from round to round.
 //!
-//! The first run of each allocator is not counted. It shows whether the allocator works. After a
-//! failure an allocator runs no more, and its row reports the failure.
+//! The first run of each allocator is not counted. After a failure an allocator runs no more, and
+//! its row reports the failure.
 
 use super::player::SUBCOMMAND;
 use super::results::{Answer, Row};
@@ -19,19 +19,16 @@ const FIRST_LIMIT: Duration = Duration::from_secs(600);
 const LEAST_LIMIT: Duration = Duration::from_secs(30);
 const TIMES_SLOWER: u32 = 30;
 
-/// The plan, the allocators, and the settings of a replay.
 pub(crate) struct Rounds<'a> {
     pub(crate) plan: PathBuf,
     pub(crate) name: &'a str,
     pub(crate) allocators: &'a [Allocator],
-    /// The facts about each allocator before the replay.
     pub(crate) known: &'a [Known],
     pub(crate) launcher: &'a Launcher,
     pub(crate) rounds: usize,
     pub(crate) limit: Option<Duration>,
 }
 
-/// The results of an allocator so far.
 #[derive(Default)]
 struct Part {
     runs: Vec<Answer>,
@@ -40,9 +37,7 @@ struct Part {
     complaint: Option<String>,
 }
 
-/// The results of all rounds.
 pub(crate) struct Played {
-    /// One row for each allocator.
     pub(crate) rows: Vec<Row>,
     /// Our library's messages about options that it refused.
     pub(crate) complaints: Vec<String>,
@@ -50,7 +45,6 @@ pub(crate) struct Played {
 }
 
 impl Rounds<'_> {
-    /// Returns the number of runs if nothing fails.
     pub(crate) fn runs(&self) -> usize {
         (self.rounds + 1) * self.allocators.len()
     }
@@ -70,7 +64,6 @@ impl Rounds<'_> {
         let count = parts.len();
         let mut peak = 0;
         let mut fastest: Option<Duration> = None;
-        // Round 0 is not counted.
         for round in 0..=self.rounds {
             let left = fastest.map(|time| time * ((self.rounds + 1 - round) * count) as u32);
             let title = format!("round {round} of {}", self.rounds);
@@ -148,7 +141,6 @@ fn keep_whole_rounds(parts: &mut [Part]) {
     parts.iter_mut().for_each(|part| part.runs.truncate(whole));
 }
 
-/// Returns the answer of a run, or its failure.
 fn verdict(ran: &mut Ran, limit: Duration) -> Result<Answer, (Outcome, String)> {
     let complaint = ran.complaint().map(|line| format!(": {line}")).unwrap_or_default();
     match ran.end {

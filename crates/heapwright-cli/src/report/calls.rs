@@ -7,8 +7,7 @@
 //!                                        0x99
 //! ```
 //!
-//! An inlined function is a call like any other. A function without a name appears as its file and
-//! the offset in the file.
+//! A function without a name appears as its file and the offset in the file.
 
 use super::model::{StackId, Stacks};
 use crate::output::printable;
@@ -16,29 +15,27 @@ use crate::symbols::plumbing::is_plumbing;
 use crate::symbols::{Frame, Function};
 use heapwright_record::debug::Text;
 
-/// One call of a stack.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call<'a> {
     pub(crate) frame: &'a Frame,
     pub(crate) function: Option<&'a Function>,
-    /// Whether the call was inlined into the next one and has no frame of its own.
+    /// Whether it was inlined into the next call and has no frame of its own.
     pub(crate) inlined: bool,
 }
 
-/// Returns the calls of a stack, innermost first.
 pub(crate) fn calls(stacks: &Stacks, stack: StackId) -> impl DoubleEndedIterator<Item = Call<'_>> {
     stacks.frames(stack).flat_map(of_frame)
 }
 
-/// Returns the calls of a frame, innermost first: at least one.
+/// Returns at least one call, innermost first.
 pub(crate) fn of_frame(frame: &Frame) -> impl DoubleEndedIterator<Item = Call<'_>> {
     let last = frame.functions.len().saturating_sub(1);
     (0..=last).map(move |at| Call { frame, function: frame.functions.get(at), inlined: at < last })
 }
 
 /// Returns the index of the call that a person looks at first, the same in every output: the
-/// innermost named call of the program. If there is none: the innermost call of the program's code,
-/// else the innermost named call.
+/// innermost named call of the program, else the innermost call of the program's code, else the
+/// innermost named call.
 fn look_number(stacks: &Stacks, stack: StackId) -> Option<usize> {
     let find = |holds: &dyn Fn(&Call<'_>) -> bool| {
         calls(stacks, stack)
@@ -50,18 +47,17 @@ fn look_number(stacks: &Stacks, stack: StackId) -> Option<usize> {
         .or_else(|| calls(stacks, stack).next().map(|_| 0))
 }
 
-/// Returns the calls outwards from the call that a person looks at first; none without a stack.
+/// Returns the calls outwards from the one that a person looks at first; none without a stack.
 pub(crate) fn from_look(stacks: &Stacks, stack: StackId) -> impl Iterator<Item = Call<'_>> {
     calls(stacks, stack).skip(look_number(stacks, stack).unwrap_or_default())
 }
 
-/// Returns the call that a person looks at first.
 pub(crate) fn look_at(stacks: &Stacks, stack: StackId) -> Option<Call<'_>> {
     from_look(stacks, stack).next()
 }
 
-/// Returns the call for outputs that need a line of source: the first one with a line, outwards
-/// from the call of [`look_at`]. Calls of the system do not count.
+/// Returns the first call with a line of source, outwards from that of [`look_at`]. Calls of the
+/// system do not count.
 pub(crate) fn first_look(stacks: &Stacks, stack: StackId) -> Option<Call<'_>> {
     let known = |call: &Call<'_>| call.line().is_some() && !call.is_of_system();
     let is_theirs = |call: &Call<'_>| known(call) && call.is_own();
@@ -69,7 +65,7 @@ pub(crate) fn first_look(stacks: &Stacks, stack: StackId) -> Option<Call<'_>> {
 }
 
 impl<'a> Call<'a> {
-    /// Returns the function, or its place without a name, printable.
+    /// Returns a printable name.
     pub(crate) fn name(&self) -> String {
         if let Some(name) = self.function.and_then(|function| function.name.as_deref()) {
             return printable(Text::from(name));
@@ -80,24 +76,22 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Returns the last part of the name of the file that contains the code.
+    /// Returns the last part of the file's name.
     pub(crate) fn module(&self) -> Option<String> {
         let path = &self.frame.place.as_ref()?.path;
         let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
         Some(printable(Text::from(name)))
     }
 
-    /// Returns the source, as the compiler names it.
     pub(crate) fn source(&self) -> Option<&'a str> {
         self.function?.source.as_deref().filter(|source| !source.is_empty())
     }
 
-    /// Returns the source and the line in it, if both are known. No source has a line 0.
+    /// Returns the source and the line, if both are known. No source has a line 0.
     pub(crate) fn line(&self) -> Option<(&'a str, u32)> {
         Some((self.source()?, self.function?.line.filter(|line| *line != 0)?))
     }
 
-    /// Returns the column in the line, if known.
     pub(crate) fn column(&self) -> Option<u32> {
         self.line().and(self.function?.column).filter(|column| *column != 0)
     }
@@ -116,7 +110,7 @@ impl<'a> Call<'a> {
         self.function.is_some_and(|function| function.name.is_some())
     }
 
-    /// Returns whether the call seems to be of the program, not of a library, package or runtime.
+    /// Returns whether the call seems to be the program's, not a library's, package's or runtime's.
     pub(crate) fn is_own(&self) -> bool {
         const STARTS: [&str; 4] = ["/rustc/", "/rust/deps/", "/usr/", "/build/"];
         const PARTS: [&str; 2] = ["/.cargo/registry/", "/.rustup/"];
@@ -145,8 +139,7 @@ mod tests {
     use super::*;
     use crate::symbols::Place;
 
-    /// Makes a stack of these calls, the innermost first. Each has a module, a function and its
-    /// source; any may be empty.
+    /// Each call has a module, a function and its source; any may be empty. Innermost first.
     fn stack(calls: &[(&str, &str, &str)]) -> Stacks {
         let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let frame = |&(module, name, source): &(&str, &str, &str)| Frame {

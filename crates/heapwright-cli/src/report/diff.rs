@@ -12,7 +12,6 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 pub(crate) struct Diff<'r> {
     pub(crate) before: &'r Report,
     pub(crate) after: &'r Report,
-    /// The sum of all live blocks before and after.
     pub(crate) live: (Amount, Amount),
     /// Stacks whose bytes or blocks changed, those that grew most first.
     pub(crate) changes: Vec<Change>,
@@ -24,7 +23,6 @@ pub(crate) struct Diff<'r> {
     pub(crate) gone_leaks: Vec<&'r Leak>,
 }
 
-/// A stack, and its live blocks before and after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Change {
     /// The stack's number in each report that has it.
@@ -34,19 +32,16 @@ pub(crate) struct Change {
 }
 
 impl Change {
-    /// Returns the change in bytes.
     pub(crate) fn bytes(&self) -> i64 {
         less(self.held.1.bytes, self.held.0.bytes)
     }
 
-    /// Returns the change in blocks.
     pub(crate) fn blocks(&self) -> i64 {
         less(self.held.1.blocks, self.held.0.blocks)
     }
 }
 
 impl Diff<'_> {
-    /// Returns whether the reports do not differ.
     pub(crate) fn is_empty(&self) -> bool {
         self.changes.is_empty()
             && self.new_errors.is_empty()
@@ -60,7 +55,6 @@ fn less(one: u64, other: u64) -> i64 {
     (i128::from(one) - i128::from(other)).clamp(i64::MIN.into(), i64::MAX.into()) as i64
 }
 
-/// Compares two reports.
 pub(crate) fn diff<'r>(before: &'r Report, after: &'r Report) -> Diff<'r> {
     let same = Same::of(before, after);
     let mut stacks: BTreeMap<Key, Change> = BTreeMap::new();
@@ -126,7 +120,6 @@ fn held(report: &Report) -> Vec<(StackId, Amount)> {
     }
 }
 
-/// The key by which stacks are compared: a word for each frame.
 type Key = Vec<String>;
 
 /// The files that both reports have unchanged.
@@ -166,7 +159,6 @@ impl Same {
     }
 }
 
-/// Returns a file's identity: its build-id, or else its path.
 fn identity(place: &Place) -> (Vec<u8>, Vec<u8>) {
     let path = if place.build_id.is_empty() { place.path.clone() } else { Vec::new() };
     (path, place.build_id.clone())
@@ -178,8 +170,7 @@ mod tests {
     use crate::report::model::{Check, Process};
     use crate::symbols::Function;
 
-    /// Makes a report of one process, whose last check counted these live bytes: build-id, offset,
-    /// line, bytes.
+    /// Makes a report of one process's last check: build-id, offset, line, bytes.
     fn report(held: &[(u8, u64, u32, u64)]) -> Report {
         let mut report = Report::default();
         let mut check = Check::default();

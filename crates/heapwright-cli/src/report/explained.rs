@@ -1,5 +1,4 @@
-//! The reasons for a process's memory, from a heap profile: stacks whose blocks stay, are
-//! temporary, or have grown.
+//! The reasons for a process's memory, from a heap profile.
 //!
 //! ```text
 //! a profile -> live blocks   all stacks that have some
@@ -9,16 +8,15 @@
 //!              temporary     blocks freed within a millisecond
 //! ```
 //!
-//! A profile has no addresses, so nothing here names slabs with few survivors. Resident memory is
-//! known only for the process as a whole.
+//! A profile has no addresses, so it cannot name slabs with few survivors. Resident memory is known
+//! only for the whole process.
 
 use super::model::{Amount, Check, Figure, Process, Profile, Report, Sampled};
 use std::cmp::Reverse;
 
-/// The share of bytes that a `mixed` stack frees immediately.
+/// The least share of its bytes that a `mixed` stack frees immediately.
 const MOSTLY: f64 = 0.5;
 
-/// The explanation of a process's memory.
 pub(crate) struct Explained<'r> {
     pub(crate) process: &'r Process,
     pub(crate) check: &'r Check,
@@ -26,7 +24,6 @@ pub(crate) struct Explained<'r> {
     pub(crate) live: Amount,
     pub(crate) allocated: Amount,
     pub(crate) temporary: Amount,
-    /// The process's resident bytes, if known.
     pub(crate) resident: Option<u64>,
     /// The number of other processes in the report with a profile.
     pub(crate) others: usize,
@@ -54,7 +51,7 @@ impl<'r> Explained<'r> {
         })
     }
 
-    /// Returns the stacks for which `holds` is true, those with the most bytes of a figure first.
+    /// Returns stacks, those with the most bytes of a figure first.
     fn sites(&self, figure: Figure, holds: impl Fn(&Sampled) -> bool) -> Vec<&'r Sampled> {
         let sites = self.profile.sites.iter();
         let mut sites: Vec<_> =
@@ -63,18 +60,16 @@ impl<'r> Explained<'r> {
         sites
     }
 
-    /// Returns the stacks with live blocks.
     pub(crate) fn holders(&self) -> Vec<&'r Sampled> {
         self.sites(Figure::Live, |_| true)
     }
 
-    /// Returns the stacks whose live blocks are all older than half of the time.
+    /// Returns stacks whose live blocks are all older than half of the time.
     pub(crate) fn kept(&self) -> Vec<&'r Sampled> {
         self.sites(Figure::Live, |site| site.youngest_ns < self.check.ns / 2)
     }
 
-    /// Returns the stacks that free most of their bytes immediately, but have blocks older than
-    /// half of the time.
+    /// Returns stacks that free most bytes at once, but have blocks older than half of the time.
     pub(crate) fn mixed(&self) -> Vec<&'r Sampled> {
         self.sites(Figure::Live, |site| {
             let is_short_lived =
@@ -83,7 +78,7 @@ impl<'r> Explained<'r> {
         })
     }
 
-    /// Returns the stacks that have grown more than chance explains.
+    /// Returns stacks that have grown more than chance explains.
     pub(crate) fn grown(&self) -> Vec<&'r Sampled> {
         self.sites(Figure::Growth, |site| {
             let error = site.more.map_or(u64::MAX, |more| more.growth_error);
@@ -91,12 +86,11 @@ impl<'r> Explained<'r> {
         })
     }
 
-    /// Returns the stacks with temporary blocks.
     pub(crate) fn temporary(&self) -> Vec<&'r Sampled> {
         self.sites(Figure::Temporary, |_| true)
     }
 
-    /// Returns the bytes that are resident but not live, if known.
+    /// Returns the bytes that are resident but not live.
     pub(crate) fn not_live(&self) -> Option<u64> {
         Some(self.resident?.saturating_sub(self.live.bytes))
     }

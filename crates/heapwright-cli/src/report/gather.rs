@@ -11,9 +11,8 @@
 //! A *cause* is a kind and the stacks of a finding's moments, as places in files. So a cause is the
 //! same in every process that runs the same files. Without stacks, the block's size and the place
 //! in the block count instead. Leaks are those of an image's last complete check that followed
-//! pointers. A count (`Occasion::Time`) finds no leaks. A long run has many counts and samples.
-//! Beyond `MOST_CHECKS` or `MOST_SAMPLES` of them, every second one is dropped. The remaining ones
-//! spread over the whole run, twice as far apart.
+//! pointers; a count (`Occasion::Time`) finds none. Beyond `MOST_CHECKS` counts or `MOST_SAMPLES`
+//! samples, every second one is dropped; the rest spread over the whole run.
 
 use super::input::{self, Reading};
 use super::interner::{Interner, Source};
@@ -31,22 +30,20 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// The most counts and samples that are kept of one process.
+/// The most counts and samples to keep of one process.
 const MOST_CHECKS: usize = 1024;
 const MOST_SAMPLES: usize = 1 << 16;
 
-/// The most programs without the library that are kept of one process.
+/// The most programs without the library to name for one process.
 const MOST_UNCHECKED: usize = 100;
 
-/// The most notes that are kept, over all processes.
+/// The most notes, over all processes.
 const MOST_NOTES: usize = 100;
 
-/// The data of some records.
 #[derive(Default)]
 pub(super) struct Gathered {
-    /// The point in time up to which checks count.
     pub(super) until: Point,
-    /// Programs whose findings are left out: names of files, with wildcards.
+    /// Programs to leave out: names of files, with wildcards.
     pub(super) skip: Vec<String>,
     pub(super) records: Vec<PathBuf>,
     pub(super) files: Files,
@@ -59,23 +56,20 @@ pub(super) struct Gathered {
     pub(super) leaks: Vec<Lost>,
     fates: HashMap<(Reach, u32, Origin), u32>,
     pub(super) notes: Vec<String>,
-    /// Files that are no records of the run.
     pub(super) foreign: Vec<String>,
-    /// The number of findings that a process made and did not write.
+    /// Findings that a process made and did not write.
     pub(super) unwritten: u64,
-    /// The number of damaged records.
     pub(super) damaged: usize,
 }
 
-/// A program in a process, with data that formatters do not need. The stacks in its checks are
-/// still numbers of the interner.
+/// A program in a process. The stacks in its checks are still numbers of the interner.
 #[derive(Default)]
 pub(super) struct Process {
     pub(super) model: model::Process,
     pub(super) threads: BTreeMap<u32, String>,
 }
 
-/// The properties that findings of one cause share.
+/// The identity of a cause.
 #[derive(PartialEq, Eq, Hash)]
 struct Cause {
     kind: FindingKind,
@@ -93,19 +87,16 @@ pub(super) struct Error {
     latest: u32,
 }
 
-/// A group of lost blocks.
 pub(super) struct Lost {
     pub(super) leak: Leak,
     pub(super) stack: u32,
     pub(super) process: u32,
-    /// The index of the process's check.
     pub(super) check: usize,
     pub(super) processes: u32,
     pub(super) root: Spot,
     pub(super) steps: Vec<Hop>,
 }
 
-/// A block on the path to a reachable block.
 pub(super) struct Hop {
     pub(super) size: u64,
     pub(super) offset: u64,
@@ -122,12 +113,10 @@ pub(super) fn place(role: Role) -> usize {
 }
 
 impl Gathered {
-    /// Makes an empty collection for checks up to `until`.
     pub(super) fn until(until: Point) -> Self {
         Self { until, ..Self::default() }
     }
 
-    /// Adds the contents of a record of this owner.
     pub(super) fn add(
         &mut self,
         path: &Path,
@@ -159,30 +148,24 @@ impl Gathered {
     }
 }
 
-/// The program whose entries are being read.
 #[derive(Default)]
 struct Image {
     record: u32,
-    /// The record's owner.
     owner: u32,
-    /// Whether its findings are left out.
     is_skipped: bool,
-    /// The index of its process; `None` before the first entry.
     process: Option<u32>,
     modules: Rc<Modules>,
-    /// The number of `modules`, once a stack was written under them.
+    /// The index of `modules` in `epochs`, once a stack was written under them.
     epoch: Option<u32>,
     /// The interner's numbers of the record's stacks.
     stacks: HashMap<u32, u32>,
-    /// The errors of its findings.
     findings: Vec<u32>,
-    /// The total number of times for each finding with such a number in its record.
+    /// How often each finding with this number in its record was found.
     times: BTreeMap<u32, u64>,
     under_way: Option<UnderWay>,
     last: Option<UnderWay>,
 }
 
-/// An unfinished check, and its results so far.
 struct UnderWay {
     check: model::Check,
     leaks: Vec<Lost>,
@@ -348,7 +331,6 @@ impl Image {
             Entry::End(end) => {
                 self.process(all).model.end = Some(*end);
             }
-            // Other entries are for readers of the file itself, or for the next run.
             _ => {}
         }
     }
@@ -368,7 +350,6 @@ impl Image {
         all.stacks.number(frames, &self.modules, Source { record: self.record, epoch, at })
     }
 
-    /// Returns the interner's number of a stack.
     fn stack(&self, number: u32) -> u32 {
         self.stacks.get(&number).copied().unwrap_or_default()
     }
@@ -423,12 +404,10 @@ impl Image {
         });
     }
 
-    /// Returns the unfinished check if it has this number.
     fn current(&mut self, number: u32) -> Option<&mut UnderWay> {
         self.under_way.as_mut().filter(|under_way| under_way.check.number == number)
     }
 
-    /// Returns the profile of the unfinished check if it has this number.
     fn profile(&mut self, number: u32) -> Option<&mut model::Profile> {
         self.current(number)?.check.profile.as_mut()
     }
@@ -452,7 +431,6 @@ impl Image {
         }
     }
 
-    /// Completes the current check.
     fn complete(&mut self, all: &mut Gathered) {
         let Some(mut under_way) = self.under_way.take() else { return };
         let model = &mut self.process(all).model;
@@ -472,7 +450,7 @@ impl Image {
         }
     }
 
-    /// Gives up a check that will not be finished.
+    /// Drops a check that will not be finished.
     fn give_up(&mut self, all: &mut Gathered) {
         if let Some(under_way) = self.under_way.take() {
             let model = &mut self.process(all).model;
@@ -482,7 +460,6 @@ impl Image {
         }
     }
 
-    /// Ends the image: no more entries follow.
     fn end(&mut self, all: &mut Gathered) {
         self.give_up(all);
         let mut written = self.findings.len() as u64;
@@ -546,7 +523,6 @@ fn every_second<T>(list: &mut Vec<T>, may_go: impl Fn(&T) -> bool) {
     });
 }
 
-/// Returns the words of a command line.
 fn words(command: Text<'_>) -> Vec<String> {
     let words = command.bytes.strip_suffix(b"\0").unwrap_or(command.bytes);
     if words.is_empty() {

@@ -1,7 +1,7 @@
 //! Decides whether a stack's memory grows for good, by its live bytes over time.
 //!
-//! A program also grows when it fills a cache, reads its input or starts its threads. A leak does
-//! not end. So a verdict needs all of:
+//! A program also grows when it fills a cache, reads its input or starts its threads. So a
+//! verdict needs all of:
 //!
 //! ```text
 //! the last three quarters of the run     the first quarter is the program's start
@@ -14,8 +14,8 @@
 //! the last third goes up, too            memory that has stopped growing is no leak
 //! ```
 //!
-//! The slope is Theil's and Sen's: the median of the slopes of all pairs. One odd point in four
-//! does not move it.
+//! The slope is Theil's and Sen's: the median of the slopes of all pairs. A few outliers do not
+//! move it.
 
 use super::model::Sample;
 
@@ -28,7 +28,6 @@ const LEAST: u64 = 64 << 10;
 /// The least growth as a share of the median.
 const SHARE: f64 = 0.1;
 
-/// The growth of a stack.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Trend {
     /// The slope in bytes a second.
@@ -58,7 +57,7 @@ pub(super) fn verdict(points: &[Sample]) -> Option<Trend> {
     Some(Trend { slope: slope(&points), tau })
 }
 
-/// Returns at most [`MOST`] of the points, among them the first and the last.
+/// Keeps at most [`MOST`] points, among them the first and the last.
 fn thinned(points: &[Sample]) -> Vec<Sample> {
     let last = points.len().saturating_sub(1);
     if last < MOST {
@@ -115,7 +114,6 @@ mod tests {
     fn what_grows_grows() {
         let trend = verdict(&series((0..30).map(|at| at * 100_000))).expect("grows");
         assert_eq!(trend, Trend { slope: 100_000.0, tau: 1.0 });
-        // Noise does not hide the growth.
         let noisy = (0..60_u64).map(|at| 5_000_000 + at * 100_000 + at * 7919 % 5 * 30_000);
         let trend = verdict(&series(noisy)).expect("grows");
         assert!((90_000.0..110_000.0).contains(&trend.slope) && trend.tau > 0.9, "{trend:?}");

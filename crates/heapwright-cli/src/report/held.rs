@@ -14,7 +14,6 @@ use super::model::{Amount, Check, Figure, Process, Report, StackId};
 use heapwright_record::debug::Reach;
 use std::collections::BTreeMap;
 
-/// The memory that one stack holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Held {
     pub(crate) fate: Fate,
@@ -26,7 +25,6 @@ pub(crate) struct Held {
     pub(crate) allocated: Amount,
 }
 
-/// The fate of blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fate {
     Checked(Reach),
@@ -47,8 +45,7 @@ impl Fate {
 }
 
 /// The most bytes that one stack can hold: a process's address space has no more. Larger figures of
-/// a damaged record are reduced to this, so that sums do not overflow, here and in tools that read
-/// them.
+/// a damaged record are reduced to this, so that sums do not overflow.
 const MOST: u64 = 1 << 46;
 
 /// Returns all held memory, by fate, then by stack.
@@ -84,7 +81,6 @@ pub(crate) fn held(report: &Report) -> Vec<Held> {
     sums.into_iter().map(held).collect()
 }
 
-/// Returns the last count or profile of a process without a leak check.
 fn counted(process: &Process, figure: Figure) -> Vec<(StackId, Amount, Amount)> {
     if process.checks.iter().any(|check| check.occasion.follows()) {
         return Vec::new();

@@ -1,8 +1,6 @@
-//! The calls at the beginning of memcheck's stacks that our stacks lack.
-//!
-//! Memcheck's stacks begin in its own `malloc` or `free`; ours begin in the caller. Suppressions
-//! name these calls in their first lines. So suppressions are compared with stacks that have these
-//! calls, and generated suppressions name them.
+//! The calls at the beginning of memcheck's stacks that our stacks lack: memcheck's begin in its
+//! own `malloc` or `free`, ours in the caller. Suppressions name these calls in their first lines,
+//! so they are compared with stacks that have them, and generated suppressions name them.
 //!
 //! ```text
 //!   memcheck's    malloc    strdup  load  main        memalign  posix_memalign  load  main
@@ -17,17 +15,14 @@ use heapwright_record::debug::{Call, Finding, Function, Origin, Role};
 pub(crate) enum Innermost {
     /// An allocating function.
     Allocated(Origin),
-    /// A call that frees or resizes a block.
     Freed(Call),
     /// The C library's function that made an access.
     Accessed(Function),
 }
 
-/// Calls, innermost first, by their linker names.
 type Calls = &'static [&'static str];
 
-/// The calls that memcheck's versions show for an allocating function. Generated suppressions have
-/// the first list.
+/// The calls that memcheck's versions show for an allocating function; suggestions use the first.
 const ALLOCATORS: [(Origin, &[Calls]); 13] = [
     (Origin::Malloc, &[&["malloc"], &["malloc", "realloc"]]),
     (Origin::Calloc, &[&["calloc"]]),
@@ -80,11 +75,10 @@ const FREES: [(Call, &[Calls]); 9] = [
     (Call::HeapFree, &[&["hw_heap_free"]]),
 ];
 
-/// The library in which memcheck has these functions, on Debian.
+/// The path of memcheck's library, on Debian.
 pub(super) const MODULE: &str = "/usr/libexec/valgrind/vgpreload_memcheck-amd64-linux.so";
 
 impl Innermost {
-    /// Returns the calls inside the stack of a finding's moment.
     pub(crate) fn of(finding: &Finding, role: Role) -> Self {
         match role {
             Role::Here if finding.is_access() => Self::Accessed(finding.function),
@@ -94,8 +88,8 @@ impl Innermost {
         }
     }
 
-    /// Returns the calls that memcheck's versions show, the form of version 3.19 first. Returns all
-    /// forms if the call is unknown, and none for an access, because its function has many names.
+    /// Returns the calls that memcheck's versions show, the form of version 3.19 first: all forms
+    /// if the call is unknown, and none for an access, whose function has many names.
     pub(super) fn forms(self) -> Vec<Calls> {
         let known = match self {
             Self::Accessed(_) => return Vec::new(),
@@ -105,7 +99,7 @@ impl Innermost {
         known.map_or_else(|| every().collect(), <[Calls]>::to_vec)
     }
 
-    /// Returns whether the call is known, so that the first form is the most likely one.
+    /// Returns whether the first form is the most likely one.
     pub(super) fn is_known(self) -> bool {
         let (unknown, rust) = (Self::Allocated(Origin::Unknown), Self::Allocated(Origin::Rust));
         let delete = [Self::Freed(Call::Delete), Self::Freed(Call::DeleteArray)];
@@ -125,7 +119,7 @@ impl Innermost {
     }
 }
 
-/// Returns a pattern for a function and for its form with more parameters. Records do not tell
+/// Returns a pattern for a function and its form with more parameters: records do not tell
 /// `new(std::nothrow)` from `new`, nor a sized `delete`.
 fn pattern(name: &str) -> String {
     if name.starts_with("_Z") { format!("{name}*") } else { name.to_owned() }
@@ -135,14 +129,12 @@ fn find<T: PartialEq>(table: &'static [(T, &'static [Calls])], one: T) -> Option
     table.iter().find(|(of, _)| *of == one).map(|(_, forms)| *forms)
 }
 
-/// Returns all forms.
 fn every() -> impl Iterator<Item = Calls> {
     let allocators = ALLOCATORS.iter().flat_map(|(_, forms)| forms.iter());
     let frees = FREES.iter().flat_map(|(_, forms)| forms.iter());
     allocators.chain(frees).copied()
 }
 
-/// Returns whether a pattern is the linker name of any of the functions.
 pub(super) fn is_any(matches: impl Fn(&str) -> bool) -> bool {
     every().flatten().any(|name| matches(name))
 }

@@ -1,11 +1,10 @@
 //! Reads a record's file from beginning to end, in pieces.
 //!
-//! A record may be as large as the disk, but little of it is kept. A buffer of a megabyte takes
+//! A record may be as large as the disk, but little of it is kept: a buffer of a megabyte takes
 //! entry after entry. [`Fetch`] reads the stacks of the report again later, from their places.
 //!
 //! The owner of the opened file is the writer of a record. If a process of root became another
-//! user, that user's records lie in `STEM.users/UID/`, a folder of that user. Only files of that
-//! user count there.
+//! user, that user's records lie in `STEM.users/UID/`, and only files of that user count there.
 
 use crate::symbols::rights::user;
 use anyhow::{Context, ensure};
@@ -16,25 +15,21 @@ use std::io::Read;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// The bytes read at once.
 const PIECE: usize = 1 << 20;
 
-/// The limit of an entry's bytes; writers of this format stay far below.
+/// The longest entry; writers of this format stay far below.
 const LONGEST_ENTRY: usize = 64 << 20;
 
-/// Advice for a file that is no record.
+/// The advice for a file that is no record.
 pub(super) const WHAT_IS_ONE: &str = "records are what 'heapwright check --keep FOLDER' and the library's options record= and profile= leave";
 
-/// The result of reading a record.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Reading {
-    /// The reason why reading stopped early.
     pub(super) problem: Option<Problem>,
     /// The number of entries that only a newer version knows.
     pub(super) skipped: u64,
 }
 
-/// Opens a record. Returns it with its owner.
 pub(super) fn open(path: &Path) -> anyhow::Result<(File, u32)> {
     // In the folder for another user's records, a link may lead anywhere.
     let user = user_of(path);
@@ -61,7 +56,6 @@ fn user_of(path: &Path) -> Option<u32> {
 /// The end of the name of a folder for other users' records.
 const USERS: &str = "users";
 
-/// Returns the folders for other users' records in a folder of records.
 fn folders_of_users(folder: &Path) -> impl Iterator<Item = PathBuf> {
     let within = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
     within(folder)
@@ -72,10 +66,9 @@ fn folders_of_users(folder: &Path) -> impl Iterator<Item = PathBuf> {
         .filter(|path| path.symlink_metadata().is_ok_and(|about| about.is_dir()))
 }
 
-/// Returns whether a user's record belongs to the run whose records lie in a folder. The user must
-/// be this command's, or a user that a process of the run became: the folder has a folder for that
-/// user. (Other users must be unable to write to the folder. Otherwise they could have made that
-/// one.)
+/// Returns whether a user's record belongs to the run of a folder. The user must be this command's,
+/// or one for whom a process of the run made a folder in it. Other users must be unable to write to
+/// the folder, or they could have made that one.
 pub(super) fn is_of_run(folder: &Path, owner: u32) -> bool {
     let is_private = || {
         fs::metadata(folder).is_ok_and(|about| about.uid() == user() && about.mode() & 0o022 == 0)
@@ -86,8 +79,8 @@ pub(super) fn is_of_run(folder: &Path, owner: u32) -> bool {
                 .any(|path| path.file_name().is_some_and(|name| *name == *owner.to_string()))
 }
 
-/// Reads a record. Passes each entry and its offset in the file to `each`. Passes the number of
-/// bytes read since the last time to `progress`.
+/// Passes each entry and its offset in the file to `each`, and the number of bytes read since the
+/// last time to `progress`.
 pub(super) fn read(
     mut file: File,
     progress: &dyn Fn(u64),
@@ -123,14 +116,14 @@ pub(super) fn read(
     }
 }
 
-/// Fills the buffer up to a length. Returns whether the file ended.
+/// Returns whether the file ended.
 fn fill(file: &mut File, buffer: &mut Vec<u8>, length: usize) -> std::io::Result<bool> {
     let wanted = length.saturating_sub(buffer.len());
     let came = file.take(wanted as u64).read_to_end(buffer)?;
     Ok(came < wanted)
 }
 
-/// Returns the records that an argument names: a file, or all records in a folder.
+/// Returns the file itself, or all records in the folder.
 pub(super) fn records(argument: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if !argument.is_dir() {
         return Ok(vec![argument.to_owned()]);
@@ -163,7 +156,6 @@ fn begins_as_one(path: &Path) -> bool {
         && Reader::new(&header).is_ok()
 }
 
-/// Returns the start of a message about a failed reading.
 pub(super) fn reading(path: &Path) -> String {
     format!("cannot read {}", path.display())
 }
@@ -175,8 +167,7 @@ pub(super) struct Fetch {
 }
 
 impl Fetch {
-    /// Returns the return addresses of the stack at an offset of a record, and whether the stack
-    /// was cut. `None` if the file has changed.
+    /// Returns the return addresses, and whether the stack was cut. `None` if the file has changed.
     pub(super) fn stack(
         &mut self,
         records: &[PathBuf],

@@ -1,8 +1,7 @@
 //! Keeps every distinct stack once, by the places of its frames in files.
 //!
-//! A stack of any length costs 24 bytes: a hash of its places, and its offset in a record, to read
-//! it again. The hash has 128 bits, so unequal stacks do not collide. `naming` reads the frames of
-//! the few reported stacks.
+//! A stack costs 24 bytes: a hash of its places, and its offset in a record, from which `naming`
+//! reads the few reported stacks. The hash has 128 bits, so unequal stacks do not collide.
 
 use super::modules::Modules;
 use heapwright_record::debug::Frames;
@@ -35,7 +34,6 @@ impl Default for Interner {
 }
 
 impl Interner {
-    /// Returns the number of a stack.
     pub(super) fn number(&mut self, frames: &Frames<'_>, modules: &Modules, from: Source) -> u32 {
         if frames.is_empty() && !frames.cut() {
             return 0;
@@ -79,7 +77,7 @@ impl Mix {
     }
 }
 
-/// A hasher for numbers that are hashes: returns the number itself.
+/// Returns the number itself.
 #[derive(Default)]
 pub(super) struct Itself(u64);
 

@@ -23,10 +23,10 @@
 //! progress      the progress of reading and naming
 //! ```
 //!
-//! A record may be as large as the disk. One pass leaves 24 bytes for each distinct stack and one
-//! small struct for each distinct finding. Only reported stacks get frames and names. The report is
-//! bounded too: at most [`Options::limit`] different errors, and the hundred thousand largest
-//! groups of blocks. The report counts the others.
+//! A record may be as large as the disk. One pass leaves 24 bytes for each distinct stack, and one
+//! small struct for each distinct finding. Only reported stacks get frames and names. The report
+//! has at most [`Options::limit`] different errors, and the hundred thousand largest groups of
+//! blocks. It counts the others.
 
 pub(crate) mod calls;
 pub(crate) mod diff;
@@ -68,18 +68,14 @@ use std::path::{Path, PathBuf};
 pub(crate) use suppressions::glob;
 use suppressions::{Kind, Line, Stack, Suppressions};
 
-/// The most groups of blocks that are reported one by one.
 const MOST_LEAKS: usize = 100_000;
 
-/// The default limit of different errors.
 pub(crate) const MOST_ERRORS: usize = 1000;
 
-/// The options of a report.
 #[derive(Default)]
 pub(crate) struct Options {
     /// Programs whose processes are left out: names of files, with wildcards.
     pub(crate) skip: Vec<String>,
-    /// Files of suppressions.
     pub(crate) suppress: Vec<PathBuf>,
     /// The most different errors to report; `None`: all.
     pub(crate) limit: Option<usize>,
@@ -87,24 +83,20 @@ pub(crate) struct Options {
     /// names, and the blocks live at each check are left out.
     pub(crate) everything: bool,
     pub(crate) wanted: Wanted,
-    /// Whether to draw no progress bar.
     pub(crate) quiet: bool,
-    /// Whether the folders are those of a run that has just ended. Records of users that none of
-    /// the run's processes had are then left out.
+    /// Whether the folders are those of a run that has just ended. If so, records of users that no
+    /// process of the run had are left out.
     pub(crate) is_of_run: bool,
     /// The point in time up to which checks count.
     pub(crate) at: Point,
 }
 
-/// A report, and the state of its records.
 pub(crate) struct Made {
     pub(crate) report: Report,
-    /// The number of damaged records.
     pub(crate) damaged: usize,
 }
 
-/// Checks the files of suppressions, so that the user sees their mistakes before a program runs,
-/// not after.
+/// Reads the files of suppressions before a program runs, so that their mistakes do not cost a run.
 pub(crate) fn check(options: &Options) -> anyhow::Result<()> {
     suppressions(options).map(|_| ())
 }
@@ -117,7 +109,6 @@ fn suppressions(options: &Options) -> anyhow::Result<Suppressions> {
     Ok(suppressions)
 }
 
-/// Reads records, or folders of records, and makes a report.
 pub(crate) fn make(arguments: &[PathBuf], options: &Options) -> anyhow::Result<Made> {
     let suppressions = suppressions(options)?;
     let gathered = gather(arguments, options)?;
@@ -125,7 +116,6 @@ pub(crate) fn make(arguments: &[PathBuf], options: &Options) -> anyhow::Result<M
     Ok(Made { report: build(&gathered, options, suppressions), damaged })
 }
 
-/// Sets how processes ended, as this command saw it.
 pub(crate) fn set_fates(report: &mut Report, fate: impl Fn(u32) -> Fate) {
     for process in &mut report.processes {
         process.fate = fate(process.pid);
@@ -146,8 +136,7 @@ pub(crate) fn programs(record: &Path) -> Vec<PathBuf> {
     programs
 }
 
-/// Returns the keys of the sites whose blocks had undefined bytes (option `fill`), by the records
-/// of a folder, in order.
+/// Returns the keys of the sites whose blocks had undefined bytes (option `fill`), in order.
 pub(crate) fn sites_of_undefined(folder: &Path) -> anyhow::Result<Vec<u64>> {
     let mut sites = Vec::new();
     each_entry(folder, &mut |entry| {
@@ -162,8 +151,7 @@ pub(crate) fn sites_of_undefined(folder: &Path) -> anyhow::Result<Vec<u64>> {
     Ok(sites)
 }
 
-/// Returns the number of bytes under test (option `fill`) that have a finding in the records of a
-/// folder.
+/// Returns the number of bytes under test (option `fill`) that have a finding.
 pub(crate) fn uninitialised(folder: &Path) -> anyhow::Result<usize> {
     let mut which = BTreeSet::new();
     each_entry(folder, &mut |entry| {
@@ -176,7 +164,6 @@ pub(crate) fn uninitialised(folder: &Path) -> anyhow::Result<usize> {
     Ok(which.len())
 }
 
-/// Passes each entry of a folder's records to `take`.
 fn each_entry(folder: &Path, take: &mut dyn FnMut(&Entry<'_>)) -> anyhow::Result<()> {
     for record in of_run(folder)? {
         input::read(input::open(&record)?.0, &|_| {}, &mut |entry, _| take(&entry))?;
@@ -184,7 +171,6 @@ fn each_entry(folder: &Path, take: &mut dyn FnMut(&Entry<'_>)) -> anyhow::Result
     Ok(())
 }
 
-/// Returns the records of a run in a folder.
 pub(crate) fn of_run(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut records = input::records(folder)?;
     records
@@ -295,7 +281,6 @@ fn build(gathered: &Gathered, options: &Options, suppressions: Suppressions) -> 
     report
 }
 
-/// Returns the processes in the order in which they began.
 fn in_order(gathered: &Gathered) -> Vec<usize> {
     let mut order: Vec<usize> = (0..gathered.processes.len()).collect();
     order.sort_by_key(|&process| gathered.processes[process].model.began);
@@ -312,13 +297,11 @@ fn severity(reach: Reach) -> u8 {
     }
 }
 
-/// A report under construction.
 struct ReportBuilder<'g> {
     gathered: &'g Gathered,
     naming: Naming<'g>,
     suppressions: Suppressions,
     everything: bool,
-    /// The index of each process in the report.
     places: Vec<usize>,
     report: Report,
 }
@@ -410,7 +393,7 @@ impl ReportBuilder<'_> {
         self.report.leaks.push(leak);
     }
 
-    /// Makes a group of blocks, without the parts that are costly to find.
+    /// Leaves out the parts that are costly to find.
     fn group(&self, lost: &Lost) -> Leak {
         let leak = &lost.leak;
         Leak {
@@ -480,7 +463,6 @@ impl ReportBuilder<'_> {
         self.report.leaks.sort_by_key(|leak| severity(leak.reach));
     }
 
-    /// Adds the processes and their growing stacks.
     fn processes(&mut self, order: &[usize]) {
         for (place, &number) in order.iter().enumerate() {
             let mut process = self.gathered.processes[number].model.clone();
@@ -576,8 +558,7 @@ pub(crate) fn lines(stacks: &Stacks, stack: StackId) -> Vec<Line<'_>> {
     lines
 }
 
-/// Returns the live bytes of each stack of a process over time, by the interner's number. A stack
-/// missing from a count had little then.
+/// Returns the live bytes of each stack of a process over time, by the interner's number.
 fn series(process: &model::Process) -> Vec<(u32, Vec<Sample>)> {
     let counts: Vec<_> = process.checks.iter().filter(|check| !check.usage.is_empty()).collect();
     let nothing = |at: usize| Sample { ns: counts[at].ns, blocks: 0, bytes: 0 };

@@ -25,7 +25,6 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::PathBuf;
 
-/// The data of a report.
 #[derive(Default)]
 pub(crate) struct Report {
     /// The processes in the order in which they began; the run started the first.
@@ -38,21 +37,16 @@ pub(crate) struct Report {
     pub(crate) notes: Vec<String>,
     /// A line for each process without a last look; the report begins with these lines.
     pub(crate) unseen: Vec<String>,
-    /// A line for each file among the run's records whose owner is a user that no process of the
-    /// run became.
+    /// A line for each file of records whose owner no process of the run ever was.
     pub(crate) foreign: Vec<String>,
     /// Stacks whose outer frames were not kept.
     pub(crate) cut: BTreeSet<StackId>,
     /// Lines of source around a line, by file and the number of that line.
     pub(crate) sources: BTreeMap<(String, u32), Vec<(u32, String)>>,
-    /// The findings beyond the limits, which are only counted.
     pub(crate) unreported: Unreported,
-    /// The findings that suppressions hid.
     pub(crate) suppressed: Suppressed,
-    /// The number of findings that a process counted, but that its record neither contains nor
-    /// counts as a repetition of one.
+    /// The findings that a process counted, but that its record neither contains nor repeats.
     pub(crate) unwritten: u64,
-    /// The parts that the user wants.
     pub(crate) wanted: Wanted,
 }
 
@@ -64,11 +58,8 @@ pub(crate) const SITES: usize = 20;
 pub(crate) struct Wanted {
     /// The leaks whose details are reported; the others are in the sums.
     pub(crate) details: Vec<Reach>,
-    /// The form of the suggested suppressions.
     pub(crate) suppressions: Ready,
-    /// The folder to which paths of sources are relative, if known.
     pub(crate) folder: PathBuf,
-    /// The most groups of leaks with details.
     pub(crate) most: usize,
     /// The figure of a heap profile to report, and the number of its sites in text.
     pub(crate) figure: Figure,
@@ -106,11 +97,10 @@ pub(crate) fn leak_kinds(words: &str) -> Result<Vec<Reach>, &str> {
     Ok(reaches)
 }
 
-/// All kinds of leaks.
 pub(crate) const LEAKS: [Reach; 4] =
     [Reach::Definite, Reach::Indirect, Reach::Possible, Reach::Reachable];
 
-/// A suppression that is ready to be used.
+/// The form of the suggested suppressions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Ready {
     /// One line, in LeakSanitizer's language
@@ -128,7 +118,6 @@ pub(crate) enum Ready {
 /// The findings beyond the limits, which are only counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Unreported {
-    /// The number of different mistakes, and how often they were found.
     pub(crate) errors: u64,
     pub(crate) times: u64,
     /// The number of groups of blocks that are reported as one group without a stack.
@@ -138,10 +127,8 @@ pub(crate) struct Unreported {
 /// The findings that suppressions hid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Suppressed {
-    /// The number of different mistakes, and how often they were found.
     pub(crate) errors: u64,
     pub(crate) times: u64,
-    /// The number of groups of blocks, and the sum of their blocks.
     pub(crate) leaks: u64,
     pub(crate) lost: Amount,
     pub(crate) growths: u64,
@@ -161,7 +148,6 @@ pub(crate) struct Process {
     pub(crate) version: String,
     /// The end that the process recorded itself.
     pub(crate) end: Option<End>,
-    /// The end that this command saw.
     pub(crate) fate: Fate,
     /// Whether its findings are left out.
     pub(crate) is_skipped: bool,
@@ -169,9 +155,7 @@ pub(crate) struct Process {
     pub(crate) no_leak_check: Option<String>,
     /// The programs that it started without the library: their processes (0: not known) and names.
     pub(crate) unchecked: Vec<(u32, String)>,
-    /// Live bytes, by time.
     pub(crate) samples: Vec<Sample>,
-    /// The process's leak checks and counts, by time.
     pub(crate) checks: Vec<Check>,
     /// The fill of each size class, by the last check that has it.
     pub(crate) classes: Vec<Class>,
@@ -180,19 +164,15 @@ pub(crate) struct Process {
 /// The end of a process, as this command saw it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// This command did not wait for the process.
     #[default]
     Unknown,
-    /// The process still runs.
     Running,
-    /// The process has ended this way.
     Ended(process::End),
 }
 
 /// The blocks live at a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Sample {
-    /// The nanoseconds since the process began.
     pub(crate) ns: u64,
     pub(crate) blocks: u64,
     pub(crate) bytes: u64,
@@ -205,14 +185,12 @@ pub(crate) struct Check {
     pub(crate) occasion: Occasion,
     /// The nanoseconds since the process began.
     pub(crate) ns: u64,
-    /// The time for which the program stood still.
     pub(crate) stopped_ns: u64,
     /// The time that the check took; `None`: it did not finish.
     pub(crate) took_ns: Option<u64>,
     pub(crate) threads: u32,
     /// The number of threads that did not report their registers.
     pub(crate) silent: u32,
-    /// All live blocks.
     pub(crate) live: Amount,
     /// Live blocks that were too few to be listed by stack.
     pub(crate) omitted: Amount,
@@ -222,7 +200,6 @@ pub(crate) struct Check {
     pub(crate) profile: Option<Profile>,
 }
 
-/// The estimates of a heap profile.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Profile {
     /// The mean number of bytes between samples.
@@ -230,24 +207,18 @@ pub(crate) struct Profile {
     /// The peak of live bytes, and its time in nanoseconds since sampling began.
     pub(crate) peak_bytes: u64,
     pub(crate) peak_ns: u64,
-    /// The number of samples that were lost for lack of memory.
     pub(crate) lost: u64,
-    /// The estimates by stack, in the order of the record.
     pub(crate) sites: Vec<Sampled>,
     pub(crate) threads: Vec<SampledThread>,
-    /// Live bytes over time, the last at the moment of the profile; empty in records of older
-    /// versions.
+    /// Live bytes over time, up to the moment of the profile; empty in older records.
     pub(crate) points: Vec<ProfilePoint>,
 }
 
-/// A moment of a heap profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProfilePoint {
     /// The nanoseconds since sampling began.
     pub(crate) ns: u64,
-    /// The estimated live bytes.
     pub(crate) live: u64,
-    /// The process's resident bytes, if known.
     pub(crate) resident: Option<u64>,
 }
 
@@ -264,28 +235,23 @@ pub(crate) struct Sampled {
     pub(crate) allocated_error: u64,
     /// The blocks freed within a millisecond.
     pub(crate) temporary: Amount,
-    /// The blocks live at the peak.
     pub(crate) peak: Amount,
     /// The times of the oldest and the youngest live sample, in nanoseconds since sampling began.
     pub(crate) oldest_ns: u64,
     pub(crate) youngest_ns: u64,
-    /// The kind of memory of its blocks.
     pub(crate) memory: Memory,
     /// Further estimates; `None` in records of older versions.
     pub(crate) more: Option<SampledMore>,
 }
 
-/// Further estimates for a stack's blocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SampledMore {
     /// One standard deviation of `temporary` and of `peak`, in bytes.
     pub(crate) temporary_error: u64,
     pub(crate) peak_error: u64,
-    /// The moment from which growth counts, in nanoseconds since sampling began, and the blocks
-    /// live then.
+    /// The moment from which growth counts, in ns since sampling began, and the blocks live then.
     pub(crate) earlier_ns: u64,
     pub(crate) earlier: Amount,
-    /// One standard deviation of the growth, in bytes.
     pub(crate) growth_error: u64,
 }
 
@@ -302,7 +268,6 @@ pub(crate) struct SampledThread {
 #[derive(Clone, Copy)]
 pub(crate) struct Profiled<'r> {
     pub(crate) process: &'r Process,
-    /// The check that contains the profile.
     pub(crate) check: &'r Check,
     pub(crate) profile: &'r Profile,
 }
@@ -321,15 +286,13 @@ impl Process {
         check.max(self.samples.last().map_or(0, |sample| sample.ns))
     }
 
-    /// Returns the process's last heap profile, and its check.
     pub(crate) fn last_profile(&self) -> Option<(&Check, &Profile)> {
         self.checks.iter().rev().find_map(|check| Some((check, check.profile.as_ref()?)))
     }
 }
 
 impl Profile {
-    /// Returns the moment from which growth counts, in nanoseconds since sampling began; `None` in
-    /// records of older versions.
+    /// Returns [`SampledMore::earlier_ns`]; `None` in records of older versions.
     pub(crate) fn earlier_ns(&self) -> Option<u64> {
         self.sites.iter().find_map(|site| site.more.map(|more| more.earlier_ns))
     }
@@ -342,13 +305,11 @@ impl Profile {
         squares.map(|squares| squares.sqrt() as u64)
     }
 
-    /// Returns the growth of live bytes since the earlier moment, over all stacks, shrinking ones
-    /// included.
+    /// Returns the net growth of live bytes since the earlier moment, over all stacks.
     pub(crate) fn growth(&self) -> Option<i64> {
         self.sites.iter().map(Sampled::growth).sum()
     }
 
-    /// Returns the process's resident bytes at the time of the profile, if known.
     pub(crate) fn resident(&self) -> Option<u64> {
         self.points.last()?.resident
     }
@@ -359,14 +320,12 @@ impl Profile {
         Self { period, peak_bytes, peak_ns, lost, ..Self::default() }
     }
 
-    /// Returns the sum of one of the figures.
     pub(crate) fn total(&self, of: impl Fn(&Sampled) -> Amount) -> Amount {
         self.sites.iter().map(of).sum()
     }
 }
 
 impl Sampled {
-    /// Makes the estimates for a stack from a record's entry.
     pub(crate) fn of(stack: StackId, sampled: &record::Sampled) -> Self {
         let amount = |blocks, bytes| Amount { blocks, bytes };
         Self {
@@ -385,7 +344,6 @@ impl Sampled {
         }
     }
 
-    /// Returns the noun for one of its blocks.
     pub(crate) fn noun(&self) -> &'static str {
         match self.memory {
             Memory::Pool => "pool segment",
@@ -395,7 +353,6 @@ impl Sampled {
         }
     }
 
-    /// Returns the growth of live bytes since the earlier moment.
     pub(crate) fn growth(&self) -> Option<i64> {
         let more = self.more?;
         // Sound records contain no larger number.
@@ -405,7 +362,6 @@ impl Sampled {
 }
 
 impl SampledMore {
-    /// Makes the estimates from a record's entry.
     pub(crate) fn of(more: &record::SampledMore) -> Self {
         Self {
             temporary_error: more.temporary_error,
@@ -418,7 +374,6 @@ impl SampledMore {
 }
 
 impl ProfilePoint {
-    /// Makes a point of a record's entry.
     pub(crate) fn of(point: &record::SampledPoint) -> Self {
         let resident = Some(point.resident_bytes).filter(|bytes| *bytes != 0);
         Self { ns: point.ns, live: point.live_bytes, resident }
@@ -426,7 +381,6 @@ impl ProfilePoint {
 }
 
 impl SampledThread {
-    /// Makes the estimates for a thread from a record's entry.
     pub(crate) fn of(name: String, thread: &record::SampledThread) -> Self {
         Self {
             number: thread.thread,
@@ -454,7 +408,6 @@ pub(crate) enum Figure {
 }
 
 impl Figure {
-    /// All figures, in the order in which they are shown together.
     pub(crate) const ALL: [Self; 5] =
         [Self::Live, Self::Growth, Self::Temporary, Self::Peak, Self::Allocated];
 
@@ -469,8 +422,7 @@ impl Figure {
         }
     }
 
-    /// Returns the figure of a site. Growth is zero if it is unknown, or if fewer bytes are live
-    /// than before.
+    /// Growth is zero if it is unknown, or if fewer bytes are live than before.
     pub(crate) fn of(self, site: &Sampled) -> Amount {
         match self {
             Self::Growth => site.more.map_or(Amount::default(), |more| Amount {
@@ -484,7 +436,6 @@ impl Figure {
         }
     }
 
-    /// Returns one standard deviation of the figure's bytes, if known.
     pub(crate) fn error(self, site: &Sampled) -> Option<u64> {
         match self {
             Self::Live => Some(site.live_error),
@@ -496,7 +447,6 @@ impl Figure {
     }
 }
 
-/// A number of blocks, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Amount {
     pub(crate) blocks: u64,
@@ -504,7 +454,7 @@ pub(crate) struct Amount {
 }
 
 impl std::ops::AddAssign for Amount {
-    /// Adds an amount. A sum that is too large becomes the largest number.
+    /// A sum that is too large becomes the largest number.
     fn add_assign(&mut self, more: Self) {
         self.blocks = self.blocks.saturating_add(more.blocks);
         self.bytes = self.bytes.saturating_add(more.bytes);
@@ -531,7 +481,6 @@ impl StackId {
 
 /// All stacks. Equal stacks of different processes have one id.
 pub(crate) struct Stacks {
-    /// Every distinct place in code, with its names.
     pub(crate) frames: Vec<Frame>,
     /// Indexes into `frames`, innermost first; the first stack is the empty one.
     pub(crate) stacks: Vec<Box<[u32]>>,
@@ -561,13 +510,10 @@ impl Stacks {
 /// A mistake of the program: all findings of one cause.
 #[derive(Clone, Debug)]
 pub(crate) struct Error {
-    /// The first finding.
     pub(crate) finding: Finding,
-    /// The process of the finding: an index into `processes`.
     pub(crate) process: usize,
     /// The known moments of the finding, in the order of the report.
     pub(crate) moments: Vec<Happened>,
-    /// The number of times it was found.
     pub(crate) times: u64,
     /// The number of processes that made it.
     pub(crate) processes: usize,
@@ -575,12 +521,10 @@ pub(crate) struct Error {
     pub(crate) effect: String,
 }
 
-/// A moment of an error.
 #[derive(Clone, Debug)]
 pub(crate) struct Happened {
     pub(crate) role: Role,
     pub(crate) moment: Moment,
-    /// The thread's name, if any, printable.
     pub(crate) thread: String,
     pub(crate) stack: StackId,
 }
@@ -597,19 +541,17 @@ pub(crate) struct Leak {
     /// The size and the address of an example, to which the path leads.
     pub(crate) size: u64,
     pub(crate) block: u64,
-    /// The times when the oldest and the youngest block were allocated, in nanoseconds since the
-    /// process began, and their ages at the check.
+    /// When the oldest and the youngest block were allocated, in nanoseconds since the process
+    /// began, and their ages at the check.
     pub(crate) oldest_ns: u64,
     pub(crate) youngest_ns: u64,
     pub(crate) oldest_age_ns: u64,
     pub(crate) youngest_age_ns: u64,
     /// The check that found it: an index into the process's `checks`.
     pub(crate) check: usize,
-    /// The process of the example: an index into `processes`.
     pub(crate) process: usize,
     /// The number of processes with such blocks.
     pub(crate) processes: usize,
-    /// The path to the example.
     pub(crate) path: Option<Path>,
 }
 
@@ -628,7 +570,6 @@ pub(crate) struct Path {
     pub(crate) steps: Vec<Step>,
 }
 
-/// A block on a path.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Step {
     pub(crate) size: u64,
@@ -641,9 +582,7 @@ pub(crate) struct Step {
 #[derive(Clone, Debug)]
 pub(crate) struct Growth {
     pub(crate) stack: StackId,
-    /// The process: an index into `processes`.
     pub(crate) process: usize,
-    /// The stack's live blocks, by time.
     pub(crate) points: Vec<Sample>,
     /// The median slope, in bytes a second.
     pub(crate) slope: f64,
@@ -654,7 +593,6 @@ pub(crate) struct Growth {
 /// A suppression that hid something.
 #[derive(Clone, Debug)]
 pub(crate) struct Used {
-    /// The suppression's name or line.
     pub(crate) name: String,
     /// The file of the suppression, and its line there.
     pub(crate) file: String,
@@ -668,7 +606,6 @@ pub(crate) struct Used {
 }
 
 impl Leak {
-    /// Returns whether the blocks are definitely lost.
     pub(crate) fn is_definite(&self) -> bool {
         self.reach == Reach::Definite
     }
@@ -680,7 +617,6 @@ impl Report {
         self.processes.first()
     }
 
-    /// Returns all checks of all processes.
     pub(crate) fn checks(&self) -> impl DoubleEndedIterator<Item = &Check> + Clone {
         self.processes.iter().flat_map(|process| &process.checks)
     }
@@ -697,7 +633,6 @@ impl Report {
         all
     }
 
-    /// Returns all lines for people, the most important first.
     pub(crate) fn lines(&self) -> impl Iterator<Item = &String> {
         self.unseen.iter().chain(&self.notes)
     }

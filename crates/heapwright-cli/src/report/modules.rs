@@ -11,21 +11,18 @@ use crate::symbols::{ModuleFile, Rights};
 use heapwright_record::debug::Module;
 use std::collections::HashMap;
 
-/// The number for "in no file of code".
+/// The number that stands for no file of code.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
-/// All files of code, of all processes.
 #[derive(Default)]
 pub(super) struct Files {
     numbers: HashMap<ModuleFile, u32>,
     pub(super) list: Vec<Known>,
 }
 
-/// A file of code.
 pub(super) struct Known {
     pub(super) file: ModuleFile,
-    /// The start of the first process that loaded the file. If the file was changed later, it
-    /// differs from the loaded file.
+    /// The start of the first process that loaded the file. A file changed later is another one.
     pub(super) began: u64,
     /// The rights of the owners of the records that name the file.
     pub(super) rights: Rights,
@@ -57,7 +54,6 @@ impl Files {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Modules(Vec<Loaded>);
 
-/// A loaded module.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Loaded {
     id: u32,
@@ -85,8 +81,7 @@ impl Modules {
         }
     }
 
-    /// Returns the place of an address. The byte at `asked` decides the module: behind a call
-    /// another module may begin.
+    /// The byte at `asked` decides the module: behind a call another module may begin.
     pub(super) fn spot(&self, address: u64, asked: u64) -> Spot {
         let after = self.0.partition_point(|module| module.start <= asked);
         match after.checked_sub(1).map(|at| &self.0[at]) {

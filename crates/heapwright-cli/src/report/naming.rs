@@ -5,9 +5,8 @@
 //! place, once --(the file of code, opened once)--> functions and lines
 //! ```
 //!
-//! A program has a few thousand places that allocate, and any number of stacks. Looking up each
-//! place once makes the report of a large program fast. Processes may have loaded a file at other
-//! addresses: a stack has the addresses of one process.
+//! A program has a few thousand places that allocate, and any number of stacks, so each place is
+//! looked up once. A stack has the addresses of one process.
 
 use super::gather::Gathered;
 use super::input::Fetch;
@@ -19,17 +18,14 @@ use crate::symbols::plumbing::is_plumbing;
 use crate::symbols::{Frame, Function, Names, Place};
 use std::collections::{BTreeSet, HashMap};
 
-/// The stacks and names that a report collects.
 pub(super) struct Naming<'g> {
     gathered: &'g Gathered,
     progress: &'g Progress,
     fetch: Fetch,
     /// The names of each file of code; `None` until a name is needed.
     names: Vec<Option<Names>>,
-    /// Indexes of frames, by place, by the address in the process, and by the distance from the
-    /// byte to look up to the address.
+    /// Frames by place, by address, and by the distance from the byte to look up to the address.
     frames: HashMap<(Spot, u64, u64), u32>,
-    /// The functions at each file and address that was looked up.
     functions: HashMap<(u32, u64), Vec<Function>>,
     /// The file and address to look up for each frame; `None` once it was looked up.
     unasked: Vec<Option<(u32, u64)>>,
@@ -59,8 +55,8 @@ impl<'g> Naming<'g> {
         }
     }
 
-    /// Returns the id of a stack. Frames are return addresses, so the byte before each of them
-    /// belongs to the call. With `exact`, the first frame is the instruction itself.
+    /// Frames are return addresses, so the byte before each belongs to the call. With `exact`, the
+    /// first frame is the instruction itself.
     pub(super) fn stack(&mut self, number: u32, exact: bool) -> StackId {
         if number == 0 {
             return StackId::NONE;
@@ -92,8 +88,7 @@ impl<'g> Naming<'g> {
         self.asked.len()
     }
 
-    /// Forgets the stacks since `mark`, because they will not be reported. Their frames stay: few
-    /// of them are distinct.
+    /// Forgets the stacks since `mark`, which are not reported. Few of their frames are distinct.
     pub(super) fn forget(&mut self, mark: usize) {
         for asked in self.asked.drain(mark..) {
             if let Some(id) = self.ids.remove(&asked) {
@@ -122,7 +117,6 @@ impl<'g> Naming<'g> {
         })
     }
 
-    /// Names the frames of a stack.
     pub(super) fn name(&mut self, stack: StackId) {
         for at in 0..self.stacks.stacks[stack.0 as usize].len() {
             let frame = self.stacks.stacks[stack.0 as usize][at] as usize;

@@ -1,12 +1,10 @@
 //! A point in the life of a process: a leak check, a time since its beginning, its end.
 //!
-//! A check has a number and a time. The live blocks at a point are those that the last check up to
-//! that point counted. So a report at a point reads no later check.
+//! The live blocks at a point are those that the last check up to that point counted.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// A point in the life of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Point {
     #[default]

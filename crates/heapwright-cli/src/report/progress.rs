@@ -4,7 +4,6 @@ use crate::output;
 use indicatif::ProgressBar;
 use std::io::IsTerminal;
 
-/// A progress bar.
 pub(super) struct Progress(ProgressBar);
 
 impl Progress {
@@ -12,7 +11,6 @@ impl Progress {
         Self::new(bytes, quiet, "{bar:24} {bytes}/{total_bytes} read  {msg}")
     }
 
-    /// Makes the bar for naming stacks.
     pub(super) fn naming(stacks: u64, quiet: bool) -> Self {
         Self::new(stacks, quiet, "{bar:24} {pos}/{len} findings named  {msg}")
     }

@@ -1,6 +1,6 @@
-//! A report for the tests of all formatters. It has two processes, every fate of a block, inlined
-//! functions of C++ and Rust, and places without a name. Some names have characters that HTML, XML,
-//! JSON or folded stacks must escape.
+//! A report for the tests of all formatters: two processes, every fate of a block, inlined
+//! functions of C++ and Rust, places without a name, and names with characters that HTML, XML, JSON
+//! or folded stacks must escape.
 
 use super::model::{
     Amount, Check, Error, Figure, Growth, Happened, Leak, Path, Process, Profile, ProfilePoint,
@@ -28,7 +28,6 @@ pub(crate) const REUSE: StackId = StackId(7);
 pub(crate) const BUFFER: StackId = StackId(8);
 pub(crate) const FILL: StackId = StackId(9);
 
-/// The folder of the report's sources.
 pub(crate) const FOLDER: &str = "/home/ada/shop";
 
 /// A name that every format must escape.
@@ -38,7 +37,6 @@ const PROGRAM: &str = "/home/ada/shop/bin/shop server";
 const LIBC: &str = "/usr/lib/x86_64-linux-gnu/libc.so.6";
 const SECOND: u64 = 1_000_000_000;
 
-/// Makes the report with all kinds of findings.
 pub(crate) fn report() -> Report {
     Report {
         foreign: Vec::new(),
@@ -409,8 +407,8 @@ fn growths() -> Vec<Growth> {
     }]
 }
 
-/// Makes a heap profile of the server after a minute. It has a growing cache, short-lived buffers,
-/// an early index, and a name that HTML must escape.
+/// The server after a minute: a growing cache, short-lived buffers, an early index, and a name that
+/// HTML must escape.
 pub(crate) fn profile() -> Report {
     const MIB: u64 = 1 << 20;
     let amount = |bytes: u64, size: u64| Amount { blocks: bytes / size, bytes };

@@ -1,5 +1,4 @@
-//! The sites of findings in earlier runs. A run guards their blocks from the start (`check --sites
-//! FILE`).
+//! The sites of findings in earlier runs. A run guards their blocks (`check --sites FILE`).
 //!
 //! ```text
 //! FILE -- sites=FILE --> the library guards all blocks of these places
@@ -7,9 +6,8 @@
 //!   +---- newest first ----+
 //! ```
 //!
-//! The file is a record that contains only sites, so the library reads it like a run's own record.
-//! A run without findings removes no site: a mistake may show in one run of many. The library reads
-//! [`MOST`] sites.
+//! The file is a record with only sites, so the library reads it like a run's own record. A run
+//! without findings removes no site: a mistake may show in one run of many.
 
 use super::input;
 use anyhow::Context;
@@ -21,14 +19,12 @@ use std::path::{Path, PathBuf};
 /// The most sites that are kept, the newest first: as many as the library takes.
 const MOST: usize = 512;
 
-/// The sites of findings, the newest first.
 pub(crate) struct Sites {
     file: PathBuf,
     sites: Vec<Site>,
 }
 
 impl Sites {
-    /// Reads the sites of a file, which may be missing.
     pub(crate) fn of(file: &Path) -> anyhow::Result<Self> {
         let sites = if file.exists() {
             read(file).with_context(|| input::reading(file))?
@@ -38,7 +34,6 @@ impl Sites {
         Ok(Self { file: file.to_owned(), sites })
     }
 
-    /// Returns the file if it has any sites.
     pub(crate) fn file(&self) -> Option<&Path> {
         (!self.sites.is_empty()).then_some(self.file.as_path())
     }

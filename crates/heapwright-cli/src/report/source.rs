@@ -1,7 +1,7 @@
 //! Lines of source around a place in code: the line, and one on each side.
 //!
-//! A file is used only if it is readable and not younger than the program: lines edited since would
-//! mislead. Each file is read once. Large files are not read.
+//! A file is used only if it is readable and not younger than the program. Each file is
+//! read once; large files are not read.
 
 use crate::output::printable;
 use crate::symbols::Rights;
@@ -10,7 +10,6 @@ use std::io::Read;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// The largest source file that is read.
 const LARGEST: u64 = 4 << 20;
 /// The most bytes of files that are kept in memory.
 const ROOM: u64 = 128 << 20;
@@ -20,7 +19,6 @@ const WIDTH: usize = 200;
 /// Lines with their numbers, by file and middle line.
 pub(super) type Snippets = BTreeMap<(String, u32), Vec<(u32, String)>>;
 
-/// Reads lines, and keeps the files.
 #[derive(Default)]
 pub(super) struct Sources {
     files: HashMap<(String, Rights), Option<File>>,
@@ -34,8 +32,8 @@ struct File {
 }
 
 impl Sources {
-    /// Adds the lines around `line`, for code of a program last changed at `built`, if the rights
-    /// allow it. Returns whether there are any.
+    /// Adds the lines around `line`, for code of a program last changed at `built`. Returns whether
+    /// there are any.
     pub(super) fn add(
         &mut self,
         path: &str,

@@ -39,7 +39,6 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The findings that a suppression can hide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Error(FindingKind),
@@ -47,17 +46,14 @@ pub(super) enum Kind {
     Growth,
 }
 
-/// The separator between the calls of a chain.
 const CALLED_BY: &str = " <- ";
 
-/// The most calls of a suggested chain: enough to tell apart the callers of an allocating function,
-/// but independent of most of the program.
+/// The most calls of a suggested chain.
 const CALLS: usize = 4;
 
 /// A frame in the form that suppressions match.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Line<'a> {
-    /// The function's name, as people read it.
     pub(super) name: &'a str,
     /// The function's linker name.
     pub(super) symbol: &'a str,
@@ -72,7 +68,6 @@ pub(crate) struct Line<'a> {
     pub(super) is_inlined: bool,
 }
 
-/// A stack of a finding in the form that suppressions match.
 pub(super) struct Stack<'a> {
     pub(super) lines: Vec<Line<'a>>,
     /// The calls that memcheck's stack has before the first line.
@@ -81,7 +76,6 @@ pub(super) struct Stack<'a> {
     pub(super) is_where: bool,
 }
 
-/// All suppressions of a run.
 #[derive(Default)]
 pub(super) struct Suppressions {
     rules: Vec<Rule>,
@@ -138,7 +132,6 @@ const ACCESSES: [FindingKind; 6] = [
 ];
 
 impl Suppressions {
-    /// Appends the suppressions of a file.
     pub(super) fn add_file(&mut self, path: &Path) -> anyhow::Result<()> {
         let name = path.display().to_string();
         let text =
@@ -200,9 +193,9 @@ pub(crate) fn is_main(name: &str) -> bool {
     name == "main" || name.strip_suffix("::main").is_some_and(is_path)
 }
 
-/// Returns the narrowest pattern that hides a finding with this stack in any build of the program.
-/// It has the innermost calls, up to `main` or a thread's first function. `None` if no call has a
-/// name. A function that only a separate debug file names counts by its module.
+/// Returns the narrowest pattern that hides a finding with this stack in any build of the program:
+/// the innermost calls, up to `main` or a thread's first function. `None` if no call has a name. A
+/// function that only a separate debug file names counts by its module.
 pub(crate) fn suggestion(stack: &[Line<'_>]) -> Option<String> {
     let call = |line: &Line<'_>| {
         let file = line.module.rsplit('/').next().unwrap_or_default();
@@ -228,13 +221,12 @@ pub(crate) fn suggestion(stack: &[Line<'_>]) -> Option<String> {
     }
     match &calls[..] {
         [] => None,
-        // (A bare name would match anywhere.)
+        // A bare name would match anywhere.
         [only] if !is_call(only) => Some(format!("{only}@*")),
         _ => Some(calls.join(CALLED_BY)),
     }
 }
 
-/// Returns whether a pattern without arrows is one call and its module: `main@shop`.
 fn is_call(pattern: &str) -> bool {
     !pattern.contains('/')
         && !pattern.contains("@@")
@@ -259,7 +251,6 @@ impl Rule {
     }
 }
 
-/// Parses `TYPE:PATTERN`.
 fn simple(line: &str) -> Result<Rule, String> {
     let Some((kind, pattern)) = line.split_once(':') else {
         return Err(format!("'{line}' is neither TYPE:PATTERN nor '{{'"));
@@ -282,7 +273,6 @@ fn simple(line: &str) -> Result<Rule, String> {
     Ok(Rule { hides, frames })
 }
 
-/// Parses the calls of a chain. An empty end behind the last arrow matches any caller.
 fn chain(pattern: &str) -> Result<Vec<Pattern>, String> {
     let pattern = pattern.strip_suffix(CALLED_BY.trim_end()).unwrap_or(pattern);
     let call = |call: &str| match call.rsplit_once('@') {
@@ -331,13 +321,11 @@ const UNSEEN: [&str; 9] = [
     "BadSize",
 ];
 
-/// Returns whether a type of memcheck is this word and a size: `Addr8`.
 fn is_sized(what: &str, word: &str) -> bool {
     let size = what.strip_prefix(word).unwrap_or_default();
     matches!(size, "1" | "2" | "4" | "8" | "16" | "32")
 }
 
-/// Returns whether a type of memcheck is for uninitialised values.
 fn is_of_uninitialised(what: &str) -> bool {
     what == "Cond" || what == "Value0" || is_sized(what, "Value")
 }
@@ -387,7 +375,6 @@ fn block(body: &[(&str, u32)], begin: u32) -> Result<Named, (u32, String)> {
         _ => return Err((*at, format!("there is nothing of the type '{what}'"))),
     };
     let rest = match rest {
-        // The line of the parameter, under any name: `write(buf)`.
         [(extra, _), rest @ ..] if has_extra(what) && !is_location(extra) => rest,
         _ if has_extra(what) => {
             return Err((*at, format!("'{kind}' wants a line of what it is about, as write(buf)")));
@@ -423,12 +410,10 @@ fn block(body: &[(&str, u32)], begin: u32) -> Result<Named, (u32, String)> {
     Ok(((*name).to_owned(), Rule { hides, frames: Frames::Stack(frames) }))
 }
 
-/// Returns whether blocks of a memcheck type have an additional line before the frames.
 fn has_extra(what: &str) -> bool {
     matches!(what, "Param" | "FishyValue")
 }
 
-/// Returns whether a line of a block names a frame.
 fn is_location(line: &str) -> bool {
     line == "..." || ["fun:", "obj:", "src:"].iter().any(|word| line.starts_with(word))
 }
@@ -452,16 +437,15 @@ impl Frames {
 /// Returns whether a stack begins with the frames of a block, with or without the inlined calls
 /// that only a separate debug file names.
 ///
-/// Valgrind's stacks begin in its own `malloc`. Our stacks begin in the caller of `malloc`. If a
-/// block's first line names an allocating or freeing function, the stack begins with the called
-/// function ([`super::innermost`]). Other blocks are compared with the stack as it is. If a
-/// function of the C library made the access, lines up to this function count as matched. The block
-/// may use its name or valgrind's names for it: `memcpy@@GLIBC_2.14`,
+/// Valgrind's stacks begin in its own `malloc`, ours in the caller of `malloc`. If a block's first
+/// line names an allocating or freeing function, the comparison starts at the called function
+/// ([`super::innermost`]). If a function of the C library made the access, lines up to this
+/// function count as matched, under its name or valgrind's names: `memcpy@@GLIBC_2.14`,
 /// `__memcpy_avx_unaligned_erms`, `memmove`.
 ///
 /// As in valgrind, a block is compared with the stack on which the mistake was seen. If only traces
-/// of a mistake were found, later, any stack of the finding may match. If a stack was cut, only as
-/// many lines of the block are compared as the stack has calls.
+/// of a mistake were found, later, any stack of the finding may match. For a stack that was cut,
+/// only as many lines of the block are compared as the stack has calls.
 fn are_at_start_of(patterns: &[Pattern], stack: &Stack<'_>) -> bool {
     let is_visible = |line: &&Line<'_>| !(line.is_private && line.is_inlined);
     let visible: Vec<Line<'_>> = stack.lines.iter().filter(is_visible).copied().collect();
@@ -504,7 +488,6 @@ fn are_at_start(patterns: &[Pattern], lines: &[Line<'_>], innermost: Innermost) 
 /// program called: `strlen`, `__vfprintf_internal`, `printf`.
 const INNER_CALLS: usize = 5;
 
-/// Returns the patterns behind the first one that names the accessing function.
 fn behind_function(patterns: &[Pattern], function: Function) -> Option<&[Pattern]> {
     let is_it =
         |pattern: &Pattern| matches!(pattern, Pattern::Function(name) if is_called(name, function));
@@ -540,8 +523,8 @@ fn is_called(pattern: &str, function: Function) -> bool {
     names.any(|name| glob(pattern, name) || glob(bare, name))
 }
 
-/// Returns the lines of a stack for the comparison with chains. It skips plumbing at the start
-/// (unless all lines are plumbing), and inlined calls that only a separate debug file names.
+/// Returns the lines to compare with chains: without plumbing at the start (unless all lines are
+/// plumbing), and without inlined calls that only a separate debug file names.
 fn chained<'a>(stack: &[Line<'a>]) -> Vec<Line<'a>> {
     let first = stack.iter().position(|line| !is_plumbing_name(line.name));
     let lines = stack[first.unwrap_or_default()..].iter();
@@ -551,8 +534,8 @@ fn chained<'a>(stack: &[Line<'a>]) -> Vec<Line<'a>> {
 /// The least number of calls of a stack that was cut: valgrind keeps twelve, one of them its own.
 const CUT: usize = 11;
 
-/// Returns the most lines of a block to compare with a stack, if it was cut. Valgrind, too, leaves
-/// out lines beyond `--num-callers`.
+/// Returns the most lines of a block to compare with a stack, if it was cut. Valgrind leaves out
+/// lines beyond `--num-callers`, too.
 fn most_lines(stack: &[Line<'_>]) -> Option<usize> {
     let is_end = |line: &Line<'_>| {
         is_main(line.name) || BEGINNINGS.iter().any(|name| line.name.starts_with(name))
@@ -562,7 +545,7 @@ fn most_lines(stack: &[Line<'_>]) -> Option<usize> {
 }
 
 /// Returns whether a stack begins with these frames. After a mismatch, only the last `...` is tried
-/// again, one frame later: an earlier `...` could not do better.
+/// again, one frame later; that is enough.
 fn begins(patterns: &[Pattern], stack: &[Line<'_>]) -> bool {
     let (mut at, mut frame) = (0, 0);
     let mut again: Option<(usize, usize)> = None;
@@ -598,8 +581,8 @@ pub(super) fn is_below_main(name: &str) -> bool {
     BELOW_MAIN.contains(&name) || matches!(name, "__libc_start_call_main" | "generic_start_main")
 }
 
-/// Returns the name of a function without its scope and its parameters: `load` of
-/// `ns::load(char const*)`. Valgrind knows inlined functions by this name.
+/// Returns valgrind's name for an inlined function, without scope and parameters: `load` of
+/// `ns::load(char const*)`.
 pub(crate) fn short_name(name: &str) -> &str {
     let (mut depth, mut start, mut end) = (0_u32, 0, name.len());
     for (at, letter) in name.char_indices() {
@@ -618,7 +601,7 @@ pub(crate) fn short_name(name: &str) -> &str {
     short.split_once('<').map_or(short, |(bare, _)| bare)
 }
 
-/// Returns the path of a file of code, with links resolved. Valgrind knows the file by this path.
+/// Returns a module's path with links resolved, as valgrind names it.
 fn real_path(module: &str) -> Option<Arc<str>> {
     static KNOWN: Mutex<BTreeMap<String, Option<Arc<str>>>> = Mutex::new(BTreeMap::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -640,8 +623,7 @@ fn without_version(pattern: &str) -> &str {
 }
 
 impl Pattern {
-    /// Returns whether it names an innermost call of valgrind's stacks: an allocating or freeing
-    /// function, or its library.
+    /// Returns whether it names an allocating or freeing function, or valgrind's library of them.
     fn is_innermost(&self) -> bool {
         match self {
             Self::AnyNumber => true,
@@ -651,7 +633,6 @@ impl Pattern {
         }
     }
 
-    /// Returns whether it names valgrind's library with the allocating functions.
     fn is_library(&self) -> bool {
         matches!(self, Self::Object(pattern) if pattern.contains("vgpreload_"))
     }
@@ -928,7 +909,7 @@ mod tests {
             assert_eq!(hidden(&block(kind, "..."), Kind::Error(finding)), hides, "{kind}");
         }
         assert!(!hidden(&block("Memcheck:Param", "write(buf)\nfun:main"), LOST));
-        // Blocks for other tools are not read. (Valgrind, too, knows its tools by capital letters.)
+        // Valgrind, too, knows its tools by capital letters.
         assert!(!hidden(&block("memcheck:Lake", ""), LOST));
         assert!(!hidden(&block("Helgrind:Race", ""), LOST));
         assert!(!hidden(&block("drd:ConflictingAccess", "any\nfun:main"), LOST));
@@ -958,7 +939,7 @@ mod tests {
             (Origin::AlignedNew, "fun:_ZnwmSt11align_val_t fun:_Znw*", "fun:_Znwm fun:memalign"),
             (Origin::Unknown, "fun:malloc fun:calloc fun:_Znwm fun:memalign", "fun:other"),
         ] {
-            // (There memcheck's stacks begin with two calls.)
+            // There memcheck's stacks begin with two calls.
             let any: &[&str] = match origin {
                 Origin::PosixMemalign => &["...", "fun:* fun:*"],
                 _ => &["...", "fun:*", "obj:*"],

@@ -18,7 +18,6 @@ fn number() -> impl Strategy<Value = u64> {
     prop_oneof![0_u64..4, 0_u64..4, Just(u64::MAX), any::<u64>()]
 }
 
-/// Makes an entry of numbers.
 fn put(file: &mut Vec<u8>, kind: u8, n: [u64; 8]) {
     let half = n.map(|number| number as u32);
     let moment = |at: usize| Moment { stack: half[at], thread: half[at + 1], ..Moment::default() };
@@ -95,7 +94,6 @@ proptest! {
             wanted: Wanted { details, suppressions: model::Ready::Block, most: 3, ..Wanted::default() },
             ..Options::default()
         };
-        // With the same record twice, the numbers are added.
         let made = make(&[record.clone(), record], &options).expect("is a record");
         let report = &made.report;
         let stacks = report.stacks.stacks.len() as u32;

@@ -1,10 +1,9 @@
-//! Lines about processes that ended without a last look, and about programs that started without
-//! the library.
+//! Lines about processes without a last look, and about programs started without the library.
 //!
 //! The last look finds leaks, and damage to blocks that were never freed. A process has none if it
 //! is killed, bypasses the library's functions at its end, or becomes a program that does not load
-//! the library. Such a process never counts as clean: the report begins with a line about it, and
-//! `check` does not end with 0.
+//! the library. It never counts as clean: the report begins with a line about it, and `check` does
+//! not end with 0.
 
 use super::model::{Fate, Process, Report};
 use crate::process::{End, signal_name};
@@ -12,8 +11,7 @@ use crate::process::{End, signal_name};
 /// The end of a line: the findings that may be missing.
 const MISSED: &str = "its leaks, and damage that only the end shows, are not in this report";
 
-/// Returns a line for each checked process without a last look, and for each file among the records
-/// that is no record.
+/// Returns a line for each checked process without a last look, and for each foreign file.
 pub(super) fn lines(report: &Report) -> Vec<String> {
     let of_processes = report.processes.iter().filter_map(line);
     unchecked(report)

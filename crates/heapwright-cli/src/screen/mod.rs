@@ -7,12 +7,11 @@
 //! ```
 //!
 //! A second thread does all this. It may hang if the terminal has gone or takes no more bytes. The
-//! first thread waits for the second thread's end, for the end of the terminal, and for signals. If
-//! necessary, the first thread ends the command without the second thread.
+//! first thread waits for the second thread's end, for the end of the terminal, and for signals; it
+//! can end the command without the second thread.
 //!
 //! Drawing writes only changes, so a slow terminal is no problem. A longer pause follows a slow
-//! look. Colours follow `Look`: none with NO_COLOR. A signal that ends the command, or a panic,
-//! restores the terminal.
+//! look. A signal that ends the command, or a panic, restores the terminal.
 
 mod list;
 mod one;
@@ -35,7 +34,6 @@ use std::os::fd::AsRawFd;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The initial state of the screen.
 #[derive(Clone, Copy)]
 pub(crate) struct Settings {
     pub(crate) process: Option<u32>,
@@ -43,13 +41,12 @@ pub(crate) struct Settings {
     pub(crate) sort: Column,
 }
 
-/// The state of the screen.
 struct State {
     history: History,
     look: Look,
     /// The process shown alone, if any, and whether the user gave its id.
     process: Option<u32>,
-    /// The id of the process marked in the table, whose row may change.
+    /// The process marked in the table; its row may change.
     marked: Option<u32>,
     sort: Column,
     is_reversed: bool,
@@ -63,7 +60,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// The time that the screen has to end after a signal.
 const GRACE: Duration = Duration::from_millis(300);
 
-/// Shows the screen until the user ends it, a signal comes, or the terminal has gone.
+/// Returns when the user ends it, a signal comes, or the terminal has gone.
 pub(crate) fn run(settings: Settings) -> anyhow::Result<Exit> {
     interrupt::notice();
     let (ended, ends) = io::pipe().context("cannot watch the screen")?;
@@ -74,7 +71,7 @@ pub(crate) fn run(settings: Settings) -> anyhow::Result<Exit> {
     match wait(&ended) {
         None => screen.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
         Some(signal) => {
-            // (All other ways to restore the terminal write to it.)
+            // All other ways to restore the terminal write to it.
             let _ = disable_raw_mode();
             Ok(Exit::Signal(signal))
         }
@@ -109,7 +106,6 @@ fn wait(ended: &io::PipeReader) -> Option<i32> {
     }
 }
 
-/// Shows the screen until the user ends it.
 fn show(settings: &Settings) -> anyhow::Result<Exit> {
     let mut terminal = ratatui::try_init()
         // Some of the set-up may have been done.
@@ -131,7 +127,6 @@ fn show(settings: &Settings) -> anyhow::Result<Exit> {
     result.context("the terminal has gone")
 }
 
-/// Looks and draws until the user ends the screen.
 fn watch(
     terminal: &mut DefaultTerminal,
     state: &mut State,
@@ -144,7 +139,6 @@ fn watch(
         }
         let now = Instant::now();
         if now >= next {
-            // New processes may have started.
             state.history.add(look(&Statuses::open()), now);
             let shown = state.process.and_then(|pid| state.history.get(pid));
             state.sites.look(shown, interval);
@@ -171,7 +165,7 @@ fn watch(
 }
 
 impl State {
-    /// Handles a key. Returns true if it ends the screen.
+    /// Returns whether the key ends the screen.
     fn is_enough(&mut self, key: KeyEvent, interval: Duration) -> bool {
         if self.shows_help {
             self.shows_help = false;

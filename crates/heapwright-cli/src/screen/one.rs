@@ -1,5 +1,4 @@
-//! Draws one process: its parts, its facts, the course of live and resident bytes, and the stacks
-//! that allocate.
+//! Draws one process: parts, facts, live and resident bytes over time, and stacks that allocate.
 
 use super::State;
 use crate::live::{Point, Watched};

@@ -24,7 +24,6 @@ const PATIENCE: Duration = Duration::from_millis(150);
 const SITES: usize = 20;
 const CALLS: usize = 4;
 
-/// The sites of the process on the screen.
 #[derive(Default)]
 pub(super) struct Sites {
     /// The process on the screen, and the right to give it orders, once acquired.
@@ -32,12 +31,10 @@ pub(super) struct Sites {
     orders: Option<Orders>,
     /// Whether the process samples by this command's order.
     is_ordered: bool,
-    /// The lines on the screen.
     lines: Vec<String>,
 }
 
 impl Sites {
-    /// Starts with a process, or stops.
     pub(super) fn switch(&mut self, process: Option<&Watched>, interval: Duration) {
         if self.process.is_some() {
             self.end();
@@ -114,8 +111,7 @@ impl Sites {
     }
 }
 
-/// Returns a process's heap profile in some lines, the first one a heading: the largest sites, each
-/// with its innermost calls.
+/// Returns a heading, and the largest sites, each with its innermost calls.
 fn sites(report: &Report) -> Vec<String> {
     let Some(profile) = report.checks().rev().find_map(|check| check.profile.as_ref()) else {
         return vec!["nothing was sampled yet".to_owned()];

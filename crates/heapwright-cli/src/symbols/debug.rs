@@ -10,8 +10,7 @@
 //! in files of the compiler's              .dwp beside the program; .dwo at its stated path
 //! ```
 //!
-//! The first place that has any is used. No network server (debuginfod) is queried: a report stays
-//! on this machine.
+//! The first place that has any is used. No network server (debuginfod) is queried.
 
 use super::{Rights, map};
 use crate::bounds;
@@ -25,33 +24,29 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The folder in which distributions put separate debug files.
 const DEBUG_FILES: &str = "/usr/lib/debug";
 
 /// Bytes of debug information, which are never unmapped.
 pub(super) type Bytes = EndianSlice<'static, RunTimeEndian>;
 
-/// An ELF file, mapped.
 pub(super) type Elf = object::File<'static, &'static [u8]>;
 
-/// A symbol of an ELF file.
 pub(super) type ElfSymbol<'f> = object::Symbol<'static, 'f, &'static [u8]>;
 
 /// The debug information of a file, and of files that it leads to.
 pub(super) struct Information {
     context: Context<Bytes>,
     package: Option<DwarfPackage<Bytes>>,
-    /// The bytes to which all files of the compiler together may still expand.
+    /// The bytes to which the compiler's files may still expand, together.
     left: Cell<u64>,
     rights: Rights,
 }
 
-/// The bytes to which all files of the compiler may expand, for one program.
+/// The first value of [`Information::left`].
 const LEFT: u64 = 256 << 20;
-/// The longest file named by another file whose checksum is computed.
+/// The most bytes to compute a checksum of.
 const LONGEST_SUMMED: u64 = 4 << 30;
 
-/// Maps and parses a file.
 pub(super) fn open(path: &Path, rights: &Rights) -> anyhow::Result<Elf> {
     Ok(Elf::parse(map::whole(&rights.open(path)?)?)?)
 }
@@ -91,7 +86,7 @@ fn by_build_id(build_id: &[u8]) -> Option<PathBuf> {
 }
 
 impl Information {
-    /// Reads the debug information of an ELF file, if any; `path` is the program's or library's.
+    /// `path` is the program's or library's.
     pub(super) fn of(object: &Elf, path: &Path, rights: &Rights) -> Option<Self> {
         object.section_by_name(".debug_info").or_else(|| object.section_by_name(".zdebug_info"))?;
         let sections = Sections::of(object);
@@ -106,7 +101,7 @@ impl Information {
         Some(Self { context, package, left, rights: rights.clone() })
     }
 
-    /// Returns the functions at an address, inlined ones first.
+    /// Inlined functions come first.
     pub(super) fn frames(&self, address: u64) -> Option<addr2line::FrameIter<'_, Bytes>> {
         let mut result = self.context.find_frames(address);
         loop {
@@ -146,7 +141,7 @@ impl Information {
     }
 }
 
-/// Opens the file that several files share.
+/// Opens the file that several files share (dwz).
 fn shared(object: &Elf, path: &Path, rights: &Rights) -> Option<Elf> {
     let (name, build_id) = object.gnu_debugaltlink().ok()??;
     let same = |object: &Elf| object.build_id().ok().flatten() == Some(build_id);
@@ -159,7 +154,7 @@ fn shared(object: &Elf, path: &Path, rights: &Rights) -> Option<Elf> {
         .find_map(|path| open(&path, rights).ok().filter(same))
 }
 
-/// Reads the file that contains the units of all of a program's `.dwo` files.
+/// Reads the units of all `.dwo` files of a program.
 fn package(path: &Path, rights: &Rights) -> Option<DwarfPackage<Bytes>> {
     let mut name = path.as_os_str().to_owned();
     name.push(".dwp");
@@ -174,7 +169,6 @@ fn endian(object: &Elf) -> RunTimeEndian {
     if object.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big }
 }
 
-/// Returns the bytes of a file.
 fn bytes(object: &Elf) -> &'static [u8] {
     match object {
         Elf::Elf32(file) => file.data(),
@@ -196,14 +190,14 @@ impl<'a> Sections<'a> {
         Self { object, most, left: Cell::new(most) }
     }
 
-    /// Returns a section, empty if there is none.
+    /// Empty if there is none.
     fn get(&self, name: &str) -> Result<Bytes, gimli::Error> {
         let part = self.object.section_by_name(name);
         let data = part.and_then(|part| part.compressed_data().ok());
         if let Some(data) = &data
             && data.format != CompressionFormat::None
         {
-            // A byte of a line table becomes a row of 24 bytes, so such a table may expand less.
+            // A byte of a line table becomes a row of 24 bytes.
             let is_rows = name.starts_with(".debug_line") && !name.contains("_str");
             let rows = bounds::most(data.data.len() as u64) / 4;
             let is_fine = !is_rows || data.uncompressed_size <= rows;
@@ -218,7 +212,7 @@ impl<'a> Sections<'a> {
         Ok(EndianSlice::new(bytes, endian(self.object)))
     }
 
-    /// Returns the loaded sections. Prints a line if they expand too far.
+    /// Prints a line if the sections expand too far.
     fn said<T>(&self, path: &Path, loaded: Result<T, gimli::Error>) -> Option<T> {
         if matches!(loaded, Err(gimli::Error::Io)) {
             let (path, why) = (path.display(), bounds::too_much(self.most));
@@ -228,8 +222,7 @@ impl<'a> Sections<'a> {
     }
 }
 
-/// Keeps bytes until the command ends, like mapped files. A list holds them, so that leak checkers
-/// find them.
+/// Keeps bytes until the command ends, in a list where leak checkers find them.
 fn kept(bytes: Vec<u8>) -> &'static [u8] {
     static KEPT: Mutex<Vec<&[u8]>> = Mutex::new(Vec::new());
     let bytes: &'static [u8] = bytes.leak();
@@ -237,7 +230,7 @@ fn kept(bytes: Vec<u8>) -> &'static [u8] {
     bytes
 }
 
-/// Returns the checksum of `.gnu_debuglink`: the CRC-32 of zip and Ethernet.
+/// The checksum of `.gnu_debuglink`: the CRC-32 of zip and Ethernet.
 fn crc32(bytes: &[u8]) -> u32 {
     const TABLE: [u32; 256] = {
         let mut table = [0; 256];
@@ -262,7 +255,7 @@ fn crc32(bytes: &[u8]) -> u32 {
 mod tests {
     use super::*;
 
-    /// Makes an ELF file with these compressed sections and the sizes that they claim to expand to.
+    /// Makes an ELF file whose compressed sections claim these sizes.
     fn elf(sections: &[(&str, u64)]) -> Elf {
         let (mut names, mut at) = (b"\0.shstrtab\0".to_vec(), 64);
         let (mut body, mut headers) = (Vec::new(), vec![0_u8; 64]);
@@ -273,7 +266,7 @@ mod tests {
             headers.extend(words.into_iter().flat_map(u64::to_le_bytes));
         };
         for (name, expanded) in sections {
-            // (Refused sections are never unpacked.)
+            // Refused sections are never unpacked.
             let zeros = vec![0; if *expanded < 16 << 20 { *expanded as usize } else { 0 }];
             let mut packed =
                 flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());

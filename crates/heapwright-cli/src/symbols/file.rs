@@ -1,16 +1,15 @@
 //! The names of functions and variables in one ELF file.
 //!
 //! Names come from the debug information, with inlined functions ([`super::debug`] finds it).
-//! Without it, they come from the symbols, which have no lines. Variables come from the symbols
-//! only.
+//! Without it, they come from the symbols, which have no lines. Variables always do.
 //!
 //! A function's name does not depend on a separate debug file. It is the shortest name in the file
 //! itself, or the shortest exported one if the file has debug information. So `strdup` is `strdup`
 //! with and without the C library's debug file, which calls it `__GI___strdup`. Functions that
 //! only a separate debug file names are private.
 //!
-//! Files are mapped, and symbols are collected and sorted at the first request: a report needs a
-//! few pages of a large program. Parts that do not parse are left out.
+//! Files are mapped; symbols are collected and sorted at the first request. Parts that do not parse
+//! are left out.
 
 use super::debug::{self, Elf, ElfSymbol, Information};
 use super::{Function, Rights};
@@ -25,7 +24,6 @@ use std::fs;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// The numbers of C++'s versions in debug information.
 const CXX: [DwLang; 6] = [
     gimli::DW_LANG_C_plus_plus,
     gimli::DW_LANG_C_plus_plus_03,
@@ -35,17 +33,14 @@ const CXX: [DwLang; 6] = [
     gimli::DW_LANG_C_plus_plus_20,
 ];
 
-/// The names in an ELF file.
 pub(super) struct File {
     object: Elf,
-    /// The separate debug file.
     separate: Option<Elf>,
     information: Option<Information>,
     functions: OnceCell<Symbols>,
     exported: OnceCell<Symbols>,
     separate_functions: OnceCell<Symbols>,
     variables: OnceCell<Symbols>,
-    /// The time of the last change.
     pub(super) changed: Option<SystemTime>,
 }
 
@@ -60,8 +55,8 @@ struct Symbol {
 }
 
 impl File {
-    /// Opens a file if it is the loaded one: by its build-id, or without one, by its last change
-    /// before the process began.
+    /// The file must be the loaded one: by its build-id, or without one, by its last change before
+    /// the process began.
     pub(super) fn open(
         path: &Path,
         build_id: &[u8],
@@ -97,7 +92,7 @@ impl File {
         })
     }
 
-    /// Returns the functions at an address of the file, inlined ones first.
+    /// Returns functions, inlined ones first.
     pub(super) fn functions(&self, address: u64) -> Vec<Function> {
         let (mut functions, is_cxx) = self.described(address).unwrap_or_default();
         // The outermost function has a symbol; inlined ones have none.
@@ -122,7 +117,7 @@ impl File {
         functions
     }
 
-    /// Returns the variable at an address of the file, and the offset in the variable.
+    /// Returns the variable, and the offset in it.
     pub(super) fn variable(&self, address: u64) -> Option<(String, u64)> {
         let variables = self.variables.get_or_init(|| {
             let own = self.object.symbols().chain(self.object.dynamic_symbols());
@@ -133,7 +128,7 @@ impl File {
         Some((demangled(found.name), address - found.address))
     }
 
-    /// Returns the functions by the debug information, and whether the outermost one is C++.
+    /// Returns the functions, and whether the outermost one is C++.
     fn described(&self, address: u64) -> Option<(Vec<Function>, bool)> {
         let mut frames = self.information.as_ref()?.frames(address)?;
         let (mut functions, mut is_cxx) = (Vec::new(), false);
@@ -159,21 +154,20 @@ impl File {
         Some((functions, is_cxx))
     }
 
-    /// Returns the function by the file's own symbols.
     fn symbol(&self, address: u64) -> Option<Function> {
         let all = || self.object.symbols().chain(self.object.dynamic_symbols());
         let functions = self.functions.get_or_init(|| Symbols::of(SymbolKind::Text, all()));
         Some(functions.at(address)?.function())
     }
 
-    /// Returns the function by the symbols that the file exports.
+    /// Returns the function by the exported symbols.
     fn exported(&self, address: u64) -> Option<Function> {
         let all = || self.object.dynamic_symbols();
         let exported = self.exported.get_or_init(|| Symbols::of(SymbolKind::Text, all()));
         Some(exported.at(address)?.function())
     }
 
-    /// Returns the function by the symbols of the separate debug file.
+    /// Returns the function by the separate debug file.
     fn separate_symbol(&self, address: u64) -> Option<Function> {
         let symbols = || self.separate.iter().flat_map(|object| object.symbols());
         let functions =
@@ -183,7 +177,6 @@ impl File {
 }
 
 impl Symbols {
-    /// Sorts the symbols of a kind.
     fn of<'f>(kind: SymbolKind, all: impl Iterator<Item = ElfSymbol<'f>>) -> Self {
         let mut symbols = Vec::new();
         for symbol in all {
@@ -195,7 +188,7 @@ impl Symbols {
                 symbols.push(Symbol { address: symbol.address(), size: symbol.size(), name });
             }
         }
-        // If several names have one address, the shortest of the longest symbols counts.
+        // If several names have one address, the largest symbol counts, and then the shortest name.
         symbols.sort_by_key(|symbol| {
             let length = symbol.name.split('@').next().map_or(0, str::len);
             (symbol.address, symbol.size, Reverse((length, symbol.name)))
@@ -219,7 +212,6 @@ impl Symbol {
     }
 }
 
-/// Returns whether a name is a linker name of C++ or Rust.
 fn is_mangled(name: &str) -> bool {
     ["_Z", "__Z", "_R"].iter().any(|start| name.starts_with(start))
 }

@@ -1,8 +1,7 @@
 //! Maps a file into memory.
 //!
-//! A report needs a few pages of a large program's gigabytes of debug information, so the file is
-//! mapped, not read. The mapping stays to the end of this command, which opens each file once, so a
-//! borrower may keep it.
+//! A report needs a few pages of gigabytes of debug information, so the file is mapped, not read.
+//! The mapping stays to the end of this command, which opens each file once.
 //!
 //! The owner of a file may cut it while it is mapped. Then an access to a lost page raises SIGBUS,
 //! and the handler ([`fill`]) maps zeros there. Any other SIGBUS ends the command.
@@ -22,7 +21,6 @@ struct Mapped {
     before: *const Mapped,
 }
 
-/// The newest mapping.
 static MAPPED: AtomicPtr<Mapped> = AtomicPtr::new(ptr::null_mut());
 
 /// Handles SIGBUS: maps zeros over the pages that a mapped file has lost.
@@ -80,7 +78,6 @@ pub(crate) fn whole(file: &File) -> io::Result<&'static [u8]> {
     Ok(unsafe { std::slice::from_raw_parts(start.cast::<u8>(), length) })
 }
 
-/// Keeps the mapping readable even if its file is cut.
 fn survive_cuts(start: usize, length: usize) {
     static HANDLED: Once = Once::new();
     HANDLED.call_once(|| {

@@ -4,9 +4,9 @@
 //! address --(modules of the record)--> module + offset --(its file)--> names
 //! ```
 //!
-//! The first step needs the record only (`report::modules`), and always works for an address in a
-//! module. The second needs the file as it was loaded. A file with another build-id, or changed
-//! after the process began, is not used, since wrong names are worse than none.
+//! The first step needs the record only (`report::modules`), and works for every address in a
+//! module. The second needs the file as it was loaded: wrong names are worse than none, so a file
+//! with another build-id, or changed after the process began, is not used.
 //!
 //! ```text
 //! file     the names in one ELF file        debug    its debug information
@@ -29,41 +29,36 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub(crate) address: u64,
-    /// The place in a module.
     pub(crate) place: Option<Place>,
-    /// The function at the address, preceded by the functions inlined there, innermost first.
+    /// The function at the address, after the functions inlined there, innermost first.
     pub(crate) functions: Vec<Function>,
 }
 
-/// Returns whether a file is a preload library of heapwright, by its name.
+/// Recognises a preload library of heapwright by its name.
 pub(crate) fn is_heapwright(path: &[u8]) -> bool {
     path.rsplit(|&byte| byte == b'/').next().is_some_and(|file| file.starts_with(b"libheapwright"))
 }
 
 impl Frame {
-    /// Returns whether the code is in heapwright's preloaded library.
     pub(crate) fn is_of_heapwright(&self) -> bool {
         self.place.as_ref().is_some_and(|place| is_heapwright(&place.path))
     }
 
-    /// Returns whether the frame is one of the preloaded library's functions between a replaced C
-    /// function and the check of its arguments: `heapwright_*`.
+    /// Returns whether the frame is between a replaced C function and the check of its arguments:
+    /// `heapwright_*`.
     pub(crate) fn is_inside_heapwright(&self) -> bool {
         let outermost = self.functions.last().and_then(|function| function.name.as_deref());
         self.is_of_heapwright() && outermost.is_some_and(|name| name.starts_with("heapwright_"))
     }
 }
 
-/// A byte of a module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) path: Vec<u8>,
-    /// The address in the file.
     pub(crate) offset: u64,
     pub(crate) build_id: Vec<u8>,
 }
 
-/// A function's known names and source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Function {
     pub(crate) name: Option<String>,
@@ -73,12 +68,11 @@ pub(crate) struct Function {
     pub(crate) column: Option<u32>,
     /// The linker's name, if it differs.
     pub(crate) symbol: Option<String>,
-    /// Whether only a separate debug file names it. Without that file the function has no name, or
-    /// no call if it was inlined.
+    /// Whether only a separate debug file names it. Without that file it has no name, or, if it was
+    /// inlined, no call.
     pub(crate) is_private: bool,
 }
 
-/// A file of code that a record names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct ModuleFile {
     pub(crate) path: Vec<u8>,
@@ -89,8 +83,7 @@ pub(crate) struct ModuleFile {
 pub(crate) struct Names(Option<File>);
 
 impl Names {
-    /// Opens a file if the rights allow it. `began` is the process's start, in nanoseconds since
-    /// 1970.
+    /// `began` is the process's start, in nanoseconds since 1970.
     pub(crate) fn of(module: &ModuleFile, began: u64, rights: &Rights) -> Self {
         use std::os::unix::ffi::OsStrExt;
         if !module.path.starts_with(b"/") {
@@ -101,7 +94,6 @@ impl Names {
         Self(File::open(path, &module.build_id, began, rights).ok())
     }
 
-    /// Returns the functions at an address of the file, inlined ones first.
     pub(crate) fn functions(&self, address: u64) -> Vec<Function> {
         self.0.as_ref().map(|file| file.functions(address)).unwrap_or_default()
     }
@@ -111,7 +103,6 @@ impl Names {
         self.0.as_ref()?.variable(address)
     }
 
-    /// Returns the time of the file's last change.
     pub(crate) fn changed(&self) -> Option<SystemTime> {
         self.0.as_ref()?.changed
     }

@@ -1,10 +1,7 @@
-//! Functions that allocate for other code. They lie between the allocator and the code that owns
-//! the block.
-//!
-//! A stack of a Rust or C++ program begins with functions of its standard library, and a stack of
-//! an interpreter with its own allocator. If heapwright is linked in, its functions come first. All
-//! these functions are the same for every block, so they distinguish neither owners nor leaks:
-//! reports fold them, and suppressions begin behind them.
+//! Functions that allocate for other code, between the allocator and the code that owns the block:
+//! those of the standard libraries of Rust and C++, of interpreters' allocators, and of a
+//! heapwright that is linked in. They are the same for every block, so they distinguish neither
+//! owners nor leaks: reports fold them, and suppressions begin behind them.
 
 use super::Function;
 
@@ -65,13 +62,11 @@ const NAMES: [&str; 13] = [
     "malloc_usable_size",
 ];
 
-/// Returns whether a function allocates for others.
 pub(crate) fn is_plumbing(function: &Function) -> bool {
     let is = |name: &Option<String>| name.as_deref().is_some_and(is_plumbing_name);
     is(&function.name)
 }
 
-/// Returns whether the function with this readable name allocates for others.
 pub(crate) fn is_plumbing_name(name: &str) -> bool {
     if NAMES.contains(&name) || name.contains(" as core::alloc::global::GlobalAlloc>::") {
         return true;

@@ -1,7 +1,7 @@
 //! Our own traces: reads stories from the files of processes, and writes stories to one file.
 //!
-//! The library names blocks by their addresses. The written file names them by numbers and is
-//! compressed with gzip: numbers close together compress well.
+//! The library names blocks by their addresses. The written file names them by numbers, and is
+//! compressed with gzip.
 
 use super::names::{Ask, Builder, TooMany};
 use super::story::{Story, What};
@@ -13,7 +13,6 @@ use heapwright_record::trace::{
 };
 use std::io::{self, Write};
 
-/// The most bytes of a chunk.
 const CHUNK: usize = 64 << 10;
 
 /// Returns the stories in a trace, and the problem at its end, if any.
@@ -96,7 +95,6 @@ fn apply(builder: &mut Builder, thread: u64, operation: Operation) -> Result<(),
     }
 }
 
-/// The reason why a trace has no stories.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wrong {
     Problem(Problem),
@@ -115,7 +113,6 @@ impl From<TooMany> for Wrong {
     }
 }
 
-/// Writes stories, compressed.
 pub(crate) fn write(stories: &[Story], out: impl Write) -> io::Result<()> {
     let mut out = GzEncoder::new(out, Compression::default());
     out.write_all(&HEADER)?;
@@ -170,7 +167,6 @@ fn operation(what: What) -> Operation {
     }
 }
 
-/// Fills chunks.
 struct Writer {
     buffer: Vec<u8>,
     payload: usize,
@@ -232,7 +228,6 @@ mod tests {
                     }
                     6 => builder.realloc_ends(thread, name, size),
                     7 => builder.thread_ends(thread),
-                    // Some time passes before an operation.
                     _ => builder
                         .other(thread, What::Time(3))
                         .and_then(|()| builder.made(thread, name, size, Ask::Malloc)),

@@ -22,10 +22,8 @@ use std::io::{self, Cursor, ErrorKind, Read};
 use std::path::Path;
 use zip::ZipArchive;
 
-/// The contents of a trace file.
 pub(crate) struct Input {
     pub(crate) stories: Vec<Story>,
-    /// Notes for the reader.
     pub(crate) notes: Vec<String>,
 }
 
@@ -40,7 +38,7 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Input> {
     parse(bytes).map_err(refused)
 }
 
-/// Returns the bytes of a file. A file without a length is read to its end.
+/// A file without a length is read to its end.
 fn bytes(file: &File) -> io::Result<Cow<'static, [u8]>> {
     if file.metadata()?.is_file() {
         return map::whole(file).map(Cow::Borrowed);

@@ -8,8 +8,7 @@
 //! story    the operations of one process, and their sums
 //! ```
 //!
-//! Traces name blocks by addresses, which are reused. A [`Story`] numbers each block and each
-//! thread, in the order of their first events.
+//! Traces name blocks by addresses, which are reused. A [`Story`] numbers each block and thread.
 
 pub(crate) mod binary;
 mod input;

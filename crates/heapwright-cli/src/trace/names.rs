@@ -1,8 +1,8 @@
 //! Translates a trace's names into numbers.
 //!
-//! A trace names a block by a name that no other *live* block has, usually its address. It names a
-//! thread by a name that no other live thread has. This module numbers blocks and threads in the
-//! order of their first events:
+//! A trace names a block by a name that no other *live* block has, usually its address. Threads
+//! are named in the same way. This module numbers blocks and threads in the order of their first
+//! events:
 //!
 //! ```text
 //! live blocks   name -> number            malloc puts, free takes
@@ -12,8 +12,8 @@
 //! A realloc may come in two halves. In between, the block's old name may already be another
 //! block's. The thread of the realloc holds the block meanwhile.
 //!
-//! Impossible events are counted and corrected, so that every story can be replayed. A free of an
-//! unknown name is left out. A new block under a live block's name frees the live block first.
+//! Impossible events are counted and corrected, so that every story can be replayed: a free of an
+//! unknown name is left out, and a new block under a live block's name frees the live block first.
 
 use super::story::{Event, Story, What};
 use std::collections::HashMap;
@@ -23,7 +23,6 @@ use std::collections::hash_map::Entry;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooMany;
 
-/// Builds a story, event by event.
 #[derive(Default)]
 pub(super) struct Builder {
     pub(super) story: Story,
@@ -33,7 +32,6 @@ pub(super) struct Builder {
     resizing: HashMap<u64, (u32, u64)>,
 }
 
-/// The kind of an allocation.
 #[derive(Clone, Copy)]
 pub(super) enum Ask {
     Malloc,
@@ -42,12 +40,10 @@ pub(super) enum Ask {
 }
 
 impl Builder {
-    /// Continues the story `story`.
     pub(super) fn new(story: Story) -> Self {
         Self { story, ..Self::default() }
     }
 
-    /// Returns the finished story.
     pub(super) fn story(self) -> Story {
         self.story
     }
@@ -74,7 +70,6 @@ impl Builder {
         Ok(())
     }
 
-    /// Adds an allocation.
     pub(super) fn made(
         &mut self,
         thread: u64,
@@ -94,7 +89,6 @@ impl Builder {
         self.event(thread, what)
     }
 
-    /// Adds a free.
     pub(super) fn freed(&mut self, thread: u64, name: u64) -> Result<(), TooMany> {
         match self.blocks.remove(&name) {
             Some(block) => self.event(thread, What::Free { block }),
@@ -130,14 +124,14 @@ impl Builder {
         self.event(thread, What::Realloc { block, size })
     }
 
-    /// Adds the failure of a realloc: the old block is unchanged.
+    /// Keeps the old block.
     pub(super) fn realloc_failed(&mut self, thread: u64) {
         if let Some((block, name)) = self.resizing.remove(&thread) {
             self.blocks.insert(name, block);
         }
     }
 
-    /// Adds the end of a thread, whose name another thread may then have.
+    /// Ends a thread, whose name another thread may then have.
     pub(super) fn thread_ends(&mut self, name: u64) -> Result<(), TooMany> {
         if self.threads.contains_key(&name) {
             self.event(name, What::ThreadEnd)?;

@@ -9,7 +9,6 @@
 
 use crate::output::printable;
 
-/// The memory operations of one process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Story {
     /// The process's id; 0: unknown.
@@ -19,30 +18,26 @@ pub(crate) struct Story {
     pub(crate) began: u64,
     /// Whether the process began as a copy of its parent.
     pub(crate) forked: bool,
-    /// The program's file, if known.
     pub(crate) exe: Vec<u8>,
-    /// The words of its command line, each with a zero at its end.
+    /// The words of the command line, each with a zero at its end.
     pub(crate) command: Vec<u8>,
     pub(crate) events: Vec<Event>,
     pub(crate) threads: u32,
-    /// The number of blocks.
     pub(crate) blocks: u32,
-    /// Whether the trace has an end. The trace of a killed process has none.
+    /// The trace of a killed process has no end.
     pub(crate) whole: bool,
-    /// The number of frees left out because the trace lacks the block's allocation.
+    /// Frees left out because the trace lacks the block's allocation.
     pub(crate) unknown: u64,
-    /// The number of blocks made under the name of a live block, because the trace lacks its free.
+    /// Blocks made under the name of a live block, because the trace lacks its free.
     pub(crate) doubled: u64,
 }
 
-/// An operation of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Event {
     pub(crate) thread: u32,
     pub(crate) what: What,
 }
 
-/// The kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
     Malloc {
@@ -73,7 +68,6 @@ pub(crate) enum What {
 }
 
 impl What {
-    /// Returns the block that the event concerns.
     pub(crate) fn block(self) -> Option<u32> {
         match self {
             Self::Malloc { block, .. }
@@ -85,7 +79,6 @@ impl What {
         }
     }
 
-    /// Returns the requested bytes.
     pub(crate) fn size(self) -> Option<u64> {
         match self {
             Self::Malloc { size, .. }
@@ -97,7 +90,7 @@ impl What {
     }
 }
 
-/// The sums over a story.
+/// Sums over a story.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub(crate) struct Facts {
     pub(crate) threads: u64,
@@ -106,7 +99,7 @@ pub(crate) struct Facts {
     pub(crate) allocations: u64,
     pub(crate) reallocs: u64,
     pub(crate) frees: u64,
-    /// The number of frees by a thread other than the one that made or last resized the block.
+    /// Frees by a thread other than the one that made or last resized the block.
     pub(crate) cross_thread_frees: u64,
     pub(crate) peak_live_bytes: u64,
     pub(crate) peak_live_blocks: u64,
@@ -117,7 +110,6 @@ pub(crate) struct Facts {
 }
 
 impl Story {
-    /// Returns the sums over the story.
     pub(crate) fn facts(&self) -> Facts {
         let mut facts = Facts { threads: u64::from(self.threads), ..Facts::default() };
         // The size of each block, and the thread that made or resized it last.
@@ -157,12 +149,11 @@ impl Story {
         facts
     }
 
-    /// Returns the number of operations to replay.
     pub(crate) fn operations(&self) -> usize {
         self.events.iter().filter(|event| event.what.block().is_some()).count()
     }
 
-    /// Returns the story's name, in one line.
+    /// Returns a name in one line.
     pub(crate) fn name(&self) -> String {
         let first = self.command.split(|&byte| byte == 0).next().unwrap_or_default();
         let path = if self.exe.is_empty() { first } else { &self.exe };

@@ -9,8 +9,8 @@
 //! <thread>: thread_done 0x0
 //! ```
 //!
-//! Newer traces have two times at the end of each line, which are ignored. A pointer names a block
-//! while it lives. Numbers may be hexadecimal, with `0x`.
+//! Newer traces have two times at the end of each line, which are ignored. Numbers may be
+//! hexadecimal, with `0x`.
 
 use super::names::{Ask, Builder, TooMany};
 use super::story::Story;
@@ -23,7 +23,6 @@ pub(super) struct Wrong {
     pub(super) why: String,
 }
 
-/// Returns whether these bytes look like a trace of this format.
 pub(super) fn looks_so(bytes: &[u8]) -> bool {
     let first = bytes.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
     let first = first.take(100).find(|line| !line.is_empty()).unwrap_or_default();
@@ -43,7 +42,6 @@ pub(super) fn story(bytes: &[u8]) -> Result<Story, Wrong> {
         }
         if let Err(why) = apply(&mut builder, line) {
             if lines.peek().is_none() {
-                // The last line has no end.
                 whole = false;
                 break;
             }
@@ -105,7 +103,6 @@ fn apply(builder: &mut Builder, line: &[u8]) -> Result<(), String> {
     applied.map_err(|TooMany| "has a block more than can be distinguished".to_owned())
 }
 
-/// Adds an allocation, or a failed one.
 fn made(
     builder: &mut Builder,
     thread: u64,
@@ -145,7 +142,6 @@ fn number(word: &str) -> Result<u64, ()> {
     }
 }
 
-/// Returns the printable form of an arbitrary word.
 fn shown(word: &str) -> String {
     printable_text(&word.chars().take(40).collect::<String>())
 }

@@ -1,7 +1,5 @@
-//! Golden files: whole outputs, in `golden/` of this package. Tests of the formatters and of the
-//! command share this file.
-//!
-//! A golden file has few lines: in JSON and markup, inner lines are appended to the outer line.
+//! Golden files: whole outputs, in `golden/` of this package, for the formatters and the command.
+//! They have few lines: in JSON and markup, inner lines are appended to the outer line.
 
 use std::path::Path;
 
@@ -9,8 +7,7 @@ use std::path::Path;
 const BEGINS: [&str; 9] =
     ["<section", "<details", "<table", "<tr", "<figure", "<svg", "<error>", "<testcase", "<stack>"];
 
-/// Fails unless `made` is the text of the golden file `name`, apart from the version, styles and
-/// scripts. With `HEAPWRIGHT_BLESS=1` it writes the file instead.
+/// Ignores the version, styles and scripts. With `HEAPWRIGHT_BLESS=1` it writes the file instead.
 pub(crate) fn golden(name: &str, made: &str) {
     let mut made = made.replace(env!("CARGO_PKG_VERSION"), "VERSION");
     for (begin, end) in [("<style", "</style>"), ("<script>\n", "</script>")] {

@@ -1,5 +1,4 @@
-//! The common part of the command's tests: running the command, small C programs, and folders that
-//! are removed.
+//! For the command's tests: running the command, small C programs, and folders.
 #![allow(dead_code, unused_imports, reason = "each test file uses a part of this")]
 
 mod golden;
@@ -13,15 +12,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Returns the command under test. No variable of its environment changes it.
+/// No variable of this process's environment changes the command.
 pub(crate) fn heapwright() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_heapwright"));
     for name in ["HEAPWRIGHT", "HEAPWRIGHT_LIBRARY", "LD_PRELOAD", "NO_COLOR"] {
         command.env_remove(name);
     }
     command.env("LC_ALL", "C");
-    // These signals are ignored if a shell runs the tests in the background. The command would then
-    // ignore them, too.
+    // A shell that runs the tests in the background ignores these signals, and so would the
+    // command.
     let default_handlers = || {
         for signal in [libc::SIGINT, libc::SIGQUIT] {
             // SAFETY: SIG_DFL is a valid disposition of every signal.
@@ -34,7 +33,6 @@ pub(crate) fn heapwright() -> Command {
     command
 }
 
-/// Returns `heapwright run FLAGS -- WORDS`.
 pub(crate) fn run(flags: &[&str], words: &[&str]) -> Command {
     let mut command = heapwright();
     command.arg("run").args(flags).arg("--").args(words);
@@ -44,17 +42,14 @@ pub(crate) fn run(flags: &[&str], words: &[&str]) -> Command {
 /// Both ways to run a program: the command becomes the program, or stands in for it.
 pub(crate) const WAYS: [&[&str]; 2] = [&[], &["--stats"]];
 
-/// Returns a command's output on stdout.
 pub(crate) fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).expect("stdout is text")
 }
 
-/// Returns a command's output on stderr.
 pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).expect("stderr is text")
 }
 
-/// Runs a command to its end.
 pub(crate) fn done(command: &mut Command) -> Output {
     command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"))
 }
@@ -64,7 +59,6 @@ pub(crate) fn shell_status(status: ExitStatus) -> i32 {
     status.code().or_else(|| status.signal().map(|signal| 128 + signal)).expect("ended")
 }
 
-/// Returns a debug record of these entries.
 pub(crate) fn bytes(entries: &[Entry<'_>]) -> Vec<u8> {
     let mut buffer = [0; 4096];
     let mut bytes = HEADER.to_vec();
@@ -74,8 +68,7 @@ pub(crate) fn bytes(entries: &[Entry<'_>]) -> Vec<u8> {
     bytes
 }
 
-/// A test's own folder, removed at the end. It lies in the target folder, because a temporary
-/// folder may be mounted nosuid or noexec.
+/// A test's own folder, removed at the end. A temporary folder could be mounted nosuid or noexec.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
@@ -83,7 +76,6 @@ impl Folder {
         Self::new_in(Path::new(env!("CARGO_TARGET_TMPDIR")))
     }
 
-    /// Makes a folder elsewhere.
     pub(crate) fn new_in(base: &Path) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -97,14 +89,12 @@ impl Folder {
         self.0.join(name.as_ref())
     }
 
-    /// Writes a file.
     pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);
         fs::write(&path, content).expect("written");
         path
     }
 
-    /// Writes a script that may be executed.
     pub(crate) fn script(&self, name: &str, content: &str) -> PathBuf {
         use std::os::unix::fs::PermissionsExt;
         let path = self.file(name, content);

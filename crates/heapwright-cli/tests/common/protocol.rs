@@ -7,14 +7,12 @@
 //! also         errors have different numbers, and only errors are counted; a leak has its sizes
 //! ```
 //!
-//! No reader in use is as strict: all of them accept a document that passes here. This file is for
-//! tests only. The command's unit tests include it, too.
+//! No reader in use is as strict. This file is for tests; the command's unit tests include it, too.
 
 use quick_xml::Reader;
 use quick_xml::events::Event;
 use std::collections::HashSet;
 
-/// The number of times that an element may occur.
 #[derive(Clone, Copy, PartialEq)]
 enum Times {
     Once,
@@ -24,11 +22,9 @@ enum Times {
 }
 use Times::{Any, Maybe, Once, Some as AtLeastOne};
 
-/// The contents of an element.
 #[derive(Clone, Copy)]
 enum Of {
     Text,
-    /// Text in one line.
     Line,
     Number,
     Hexadecimal,
@@ -109,7 +105,6 @@ const SUPPRESSION: &[Rule] = &[
     (Once, &[("rawtext", Cdata)]),
 ];
 
-/// The kinds of memcheck's findings.
 const KINDS: [&str; 15] = [
     "InvalidFree",
     "MismatchedFree",
@@ -170,7 +165,6 @@ struct Element {
     name: String,
     parts: Vec<Element>,
     text: String,
-    /// The contents of CDATA sections.
     raw: String,
 }
 
@@ -180,7 +174,6 @@ impl Element {
         self.parts.iter().find(|part| part.name == name).map_or("", |part| &part.text)
     }
 
-    /// Checks the element's contents.
     fn is(&self, of: Of) -> Result<(), String> {
         let digits = |text: &str, radix| {
             !text.is_empty() && text.chars().all(|letter| letter.is_digit(radix))

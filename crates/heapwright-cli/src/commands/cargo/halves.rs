@@ -9,14 +9,14 @@
 //!                   t7 t8     no effect
 //! ```
 //!
-//! A search for one item among a thousand takes some twenty runs. Each further item takes another
+//! A search for one item among a thousand takes some twenty runs, and each further item another
 //! twenty. An effect that needs items from both halves is not found.
 
 /// A function that runs some items and returns their effects.
 type Run<'r, T, E> = &'r mut dyn FnMut(&[T]) -> Result<Vec<String>, E>;
 
-/// Returns the items of `all` that have an effect when run alone, with their effects. The caller
-/// knows that all items together have an effect.
+/// Returns the items of `all` that have an effect when run alone, with their effects. All items
+/// together must have an effect.
 pub(super) fn culprits<'t, T, E>(
     all: &'t [T],
     run: Run<'_, T, E>,
@@ -82,7 +82,6 @@ mod unit {
         let (alone, runs) = found(64, &|some| some.contains(&3) && some.contains(&60));
         assert!(alone.is_empty(), "{alone:?}");
         assert!(runs <= 14, "{runs}");
-        // All items have the effect.
         assert_eq!(found(8, &|_| true).0, [0, 1, 2, 3, 4, 5, 6, 7]);
     }
 }

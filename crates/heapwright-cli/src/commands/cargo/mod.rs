@@ -8,8 +8,7 @@
 //!     findings elsewhere              a report; 99
 //! ```
 //!
-//! A test may start other programs. Findings in these count only if cargo built them beside the
-//! test.
+//! Findings in programs that a test starts count only if cargo built them beside the test.
 //!
 //! nextest, which starts a process for each test, can use the same runner:
 //! `CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="heapwright cargo-runner"`. A run that only lists
@@ -32,10 +31,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The stack depth: many frames lie between an allocation and the test's own function.
+/// Many frames lie between an allocation and the test's own function.
 const FRAMES: &str = "traces=32";
 
-/// The exit code for failed tests, which is libtest's.
+/// The exit code for failed tests, as libtest's.
 const FAILED: u8 = 101;
 
 /// Run cargo's tests, programs or benchmarks in debug mode, and fail on errors and definite leaks.
@@ -107,7 +106,7 @@ fn refused(what: &str) -> anyhow::Error {
     crate::wrong::wrong(format!("cargo: {what}; see 'cargo heapwright --help'"))
 }
 
-/// Returns the value of `--target`, which must come before cargo's `--`.
+/// `--target` must come before cargo's `--`.
 fn target(words: &[OsString]) -> Option<String> {
     let mut words = words.iter().map(|word| word.to_str().unwrap_or_default());
     let mut words = words.by_ref().take_while(|word| *word != "--");
@@ -121,7 +120,6 @@ fn target(words: &[OsString]) -> Option<String> {
     None
 }
 
-/// Returns the compiler's default target.
 fn host() -> anyhow::Result<String> {
     let compiler = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let output = Command::new(compiler).arg("-vV").output().context("cannot run rustc")?;
@@ -156,7 +154,7 @@ pub(crate) fn runner(args: &RunnerArgs) -> anyhow::Result<Exit> {
     }
     let mut text = b"\n".to_vec();
     output::render(&report, Format::Text, &mut text, Look::of(&io::stderr()))?;
-    // (An error here does not change the exit code.)
+    // An error here does not change the exit code.
     _ = io::stderr().write_all(&text);
     if !tests::has_tests(Path::new(program)) {
         return Ok(Exit::Code(99));
@@ -170,7 +168,6 @@ pub(crate) fn runner(args: &RunnerArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Code(FAILED))
 }
 
-/// Returns the options for making reports.
 fn how() -> report::Options {
     let file = std::env::var_os("HEAPWRIGHT_SUPPRESS").filter(|path| !path.is_empty());
     report::Options {
@@ -184,7 +181,7 @@ fn how() -> report::Options {
     }
 }
 
-/// Runs a program. Returns its report and exit code, or only an exit code if it cannot be run.
+/// Returns the report and exit code, or only an exit code if the program cannot be run.
 fn one(
     command: &[OsString],
     how: &report::Options,
@@ -200,12 +197,11 @@ fn one(
     } else {
         Report { wanted: how.wanted.clone(), ..Report::default() }
     };
-    // Programs that the test starts count only if cargo built them: a compiler's leaks are not the
-    // test's failure.
+    // A compiler's leaks are not the test's failure.
     let own = own_folder(&command[0]);
     let (pid, own) = (checked.end.outcome.pid, own.as_deref());
     keep(&mut report, |process| {
-        // (A process without a known program is probably a fork of the test.)
+        // A process without a known program is probably a fork of the test.
         process.pid == pid
             || process.exe.is_empty()
             || own.is_some_and(|own| Path::new(&process.exe).starts_with(own))
@@ -219,8 +215,7 @@ fn one(
     Ok(Ok((report, end)))
 }
 
-/// Returns the folder of the programs that cargo built with this one: `target/debug` for
-/// `target/debug/deps/shop-1a2b`.
+/// Returns the folder of cargo's programs: `target/debug` for `target/debug/deps/shop-1a2b`.
 fn own_folder(program: &OsStr) -> Option<PathBuf> {
     let program = std::fs::canonicalize(program).ok()?;
     let folder = program.parent()?;
@@ -228,7 +223,6 @@ fn own_folder(program: &OsStr) -> Option<PathBuf> {
     Some(if is_inner { folder.parent()? } else { folder }.to_owned())
 }
 
-/// Returns whether a report has an error or a definite leak.
 fn has_failed(report: &Report) -> bool {
     !report.errors.is_empty()
         || report.unreported.errors != 0

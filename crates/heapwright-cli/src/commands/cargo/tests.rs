@@ -1,9 +1,8 @@
 //! Names the test that a finding belongs to.
 //!
-//! All tests of a binary run in one process, because starting a process for each test costs time. A
-//! finding's stacks usually have the test's function. For other findings (another thread's, or a
-//! stack that ends early), the tests run again in halves (`halves`). The search ends at the tests
-//! that have such findings when run alone.
+//! All tests of a binary run in one process, to save time. A finding's stacks usually have the
+//! test's function. For other findings (another thread's, or a stack that ends early), the tests
+//! run again in halves (`halves`), down to tests that have such findings when run alone.
 
 use super::halves::culprits;
 use crate::output::{found, printable_text};
@@ -19,8 +18,7 @@ pub(super) fn has_tests(program: &Path) -> bool {
     std::fs::read(program).is_ok_and(|bytes| bytes.windows(MARK.len()).any(|window| window == MARK))
 }
 
-/// Prints the names of the tests with findings to standard error. `again` runs a command for some
-/// of the tests and returns the report.
+/// Prints to standard error. `again` runs a command for some of the tests and returns the report.
 pub(super) fn name(
     report: &Report,
     program: &OsStr,
@@ -75,7 +73,6 @@ fn by_test<'t>(
     (failed, strays)
 }
 
-/// Builds the command that runs only these tests.
 fn command(program: &OsStr, words: &[OsString], tests: &[String]) -> Vec<OsString> {
     let kept = words.iter().filter(|word| *word == "--ignored" || *word == "--include-ignored");
     let mut command = vec![program.to_owned(), "--exact".into()];
@@ -95,7 +92,6 @@ fn listed(program: &OsStr, words: &[OsString]) -> anyhow::Result<Vec<String>> {
     Ok(names.map(str::to_owned).collect())
 }
 
-/// Returns whether a stack has a test's function or a closure in this function.
 fn is_in(report: &Report, stack: StackId, test: &str) -> bool {
     let functions = report.stacks.frames(stack).flat_map(|frame| &frame.functions);
     functions.filter_map(|function| function.name.as_deref()).any(|name| is_of(name, test))

@@ -10,17 +10,14 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// The number of bytes shown of a line, and how many of these precede the first difference.
+/// The bytes shown of a line, and how many of these precede the first difference.
 const SHOWN: u64 = 48;
 const BEFORE: u64 = 24;
 
-/// The number of bytes compared at a time.
 const PIECE: u64 = 1 << 16;
 
-/// The results of a run.
 pub(super) struct Run {
     pub(super) end: End,
-    /// `true` for a run that was killed because it took too long.
     pub(super) was_late: bool,
     /// The run's outputs and compared files: the name of each, and a copy of its bytes.
     pub(super) streams: Vec<(String, PathBuf)>,
@@ -114,8 +111,8 @@ fn shown(file: &mut File, from: u64, at: u64) -> io::Result<String> {
     Ok(text.replace("\\'", "'"))
 }
 
-/// Returns a run's findings. If other stacks identify a fault, its key omits the stack that noticed
-/// the fault, which may depend on chance.
+/// If other stacks identify a fault, its key omits the stack that noticed the fault, which may
+/// depend on chance.
 pub(super) fn found(report: &Report) -> BTreeMap<String, String> {
     let stack_key = |stack: StackId| {
         let places = report.stacks.frames(stack).map(|frame| match &frame.place {

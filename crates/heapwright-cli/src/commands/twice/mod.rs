@@ -11,12 +11,12 @@
 //!  last   zeros: the record lists the blocks that were found; this run is reported
 //! ```
 //!
-//! So two runs that differ in a single byte prove a finding. `compare` compares the program's end,
-//! its output (`streams`), the named files, and the findings.
+//! Two runs that differ in a single byte prove a finding. `compare` compares the program's end, its
+//! output (`streams`), the named files, and the findings.
 //!
-//! All runs have the same input and the same addresses. Address space randomisation is off. The
-//! stack's addresses depend on the environment's length, which is the same in all runs. String
-//! hashes in Python and Perl get a fixed seed.
+//! All runs have the same input and the same addresses: address space randomisation is off, and the
+//! environment, whose length moves the stack, is the same. String hashes in Python and Perl get a
+//! fixed seed.
 //!
 //! A run that takes far longer than the first is killed: uninitialised bytes may be lengths or loop
 //! conditions.
@@ -54,27 +54,23 @@ const TIMES: u32 = 10;
 const MORE_WALL: Duration = Duration::from_secs(20);
 const MORE_CPU: Duration = Duration::from_secs(1);
 
-/// The environment variables that fix the string hashes of languages with random ones.
+/// They fix the string hashes of languages with random ones.
 const HASH_SEEDS: [(&str, &str); 2] = [("PYTHONHASHSEED", "0"), ("PERL_HASH_SEED", "0")];
 
 /// The reason given if a byte makes a difference once, but not again.
 const VARIES: &str = "it does not do the same each time (it may depend on time, chance or threads)";
 
-/// The program to run, and how to run it.
 pub(super) struct Asked<'a> {
-    /// The program's name, for messages.
     pub(super) name: &'a std::ffi::OsStr,
-    /// A function that builds the program's command from options for the library.
+    /// Builds the program's command from options for the library.
     pub(super) command: &'a dyn Fn(&Options) -> anyhow::Result<Command>,
-    /// A function that returns the library's options for a run with its records in this folder.
+    /// Returns the library's options for a run with its records in this folder.
     pub(super) options: &'a dyn Fn(&Path) -> anyhow::Result<Options>,
     pub(super) records: &'a Path,
     pub(super) how: &'a How<'a>,
-    /// The options for making reports.
     pub(super) report: &'a report::Options,
     /// A shell command to run before each run.
     pub(super) setup: Option<&'a str>,
-    /// The files to compare.
     pub(super) files: &'a [PathBuf],
     /// The number of runs after which no search for a further byte begins.
     pub(super) most_runs: u32,
@@ -91,7 +87,6 @@ pub(super) struct Compared {
 }
 
 impl Compared {
-    /// Adds the effects, notes and reason to a report.
     pub(super) fn note_in(&self, report: &mut Report) {
         for error in &mut report.errors {
             if error.finding.kind == FindingKind::Uninitialised {
@@ -191,10 +186,8 @@ fn not_comparable<T>(reason: String) -> anyhow::Result<T> {
     Err(NotComparable(reason).into())
 }
 
-/// The purpose of a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kept {
-    /// The run's records are reported.
     Reported,
     /// The run is only compared.
     Compared,
@@ -204,17 +197,15 @@ struct Twice<'a> {
     asked: &'a Asked<'a>,
     input: Input,
     folder: &'a Path,
-    /// The folder for the records of runs that are only compared.
     compared: &'a Path,
-    /// The first run, with which the other runs are compared, and its times.
+    /// The first run, with which the others are compared, and its times.
     first: Option<(Run, Outcome)>,
     runs: u32,
-    /// The sites that were found.
     without: Vec<u64>,
 }
 
 impl Twice<'_> {
-    /// Compares runs. Finds the bytes that make a difference, and the effect of each.
+    /// Finds the bytes that make a difference, and the effect of each.
     fn compare(
         &mut self,
         bytes: &mut Vec<(Point, String)>,
@@ -257,7 +248,7 @@ impl Twice<'_> {
     }
 
     /// Makes the run that is reported, with the blocks of these bytes as findings. Returns its end,
-    /// and whether it differs from the first. The inner error says why the program cannot be run.
+    /// and whether it differs from the first.
     fn last(&mut self, bytes: &[(Point, String)]) -> anyhow::Result<io::Result<(End, bool)>> {
         remove_records(self.asked.records)?;
         let at: String = bytes.iter().map(|(point, _)| format!(":at-{point}")).collect();
@@ -271,7 +262,7 @@ impl Twice<'_> {
         Ok(Ok((end, varies)))
     }
 
-    /// Returns the seed of a pattern that makes a run differ from the first, and the differences.
+    /// Returns the seed of a pattern that makes a run differ, and the differences.
     fn seed_that_differs(&mut self) -> anyhow::Result<Option<(u32, Vec<String>)>> {
         for seed in SEEDS {
             let parts = self.differences(&self.fill(seed, Point::END))?;
@@ -306,7 +297,6 @@ impl Twice<'_> {
         }
     }
 
-    /// Returns the folder of a run's records.
     fn records(&self, kept: Kept) -> PathBuf {
         match kept {
             Kept::Reported => self.asked.records.to_owned(),
@@ -314,7 +304,7 @@ impl Twice<'_> {
         }
     }
 
-    /// Runs the program. Returns its end, its results, and whether the user's own output was closed
+    /// Returns the program's end, its results, and whether the user's own output was closed
     /// meanwhile. The inner error says why the program cannot be run.
     fn go(&mut self, fill: &str, kept: Kept) -> anyhow::Result<io::Result<(End, Run, bool)>> {
         self.set_up()?;
@@ -358,7 +348,6 @@ impl Twice<'_> {
         Ok(Ok((end, run, was_refused)))
     }
 
-    /// Collects the results of a run.
     fn left_by(
         &self,
         end: &End,
@@ -399,7 +388,6 @@ impl Twice<'_> {
         Ok(Run { end, was_late, streams: streams_left, found })
     }
 
-    /// Runs the user's `--setup` command.
     fn set_up(&self) -> anyhow::Result<()> {
         let Some(command) = self.asked.setup else { return Ok(()) };
         let mut shell = Command::new("sh");
@@ -412,7 +400,6 @@ impl Twice<'_> {
     }
 }
 
-/// Estimates the number of runs of a search.
 fn runs_needed(sites: usize) -> u32 {
     sites.max(1).ilog2() + 12
 }
@@ -426,8 +413,8 @@ fn limits(first: &Outcome) -> (Option<Duration>, Option<u64>) {
 
 /// Fixes addresses and limits processor time. The child calls it between fork and exec.
 fn make_comparable(seconds: Option<u64>) -> io::Result<()> {
-    // This argument only reads the personality. A sandbox may refuse to set the personality. Then
-    // programs whose output depends on addresses differ from themselves.
+    // This argument only reads the personality. If a sandbox refuses to set it, programs whose
+    // output depends on addresses differ from themselves.
     const ASK: libc::c_ulong = 0xffff_ffff;
     // SAFETY: no pointers are involved.
     let now = unsafe { libc::personality(ASK) };
@@ -448,7 +435,6 @@ fn make_comparable(seconds: Option<u64>) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes the records of a run before another run replaces them.
 fn remove_records(folder: &Path) -> anyhow::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;

@@ -10,10 +10,8 @@
 //! ```
 //!
 //! If a point makes no difference and a later point does, this is also true of two adjacent points
-//! in this range. The search finds the byte between these two points. If several bytes make a
-//! difference, the search finds one, and the caller searches again without that byte's site.
-//!
-//! The caller's closure runs the program.
+//! between them. The search finds the byte there. If several bytes make a difference, it finds one,
+//! and the caller searches again without that byte's site. The caller's closure runs the program.
 
 use std::fmt;
 
@@ -29,7 +27,6 @@ impl Point {
     /// The point behind all bytes.
     pub(super) const END: Self = Self { site: u64::MAX, block: u64::MAX, byte: u64::MAX };
 
-    /// Returns the next byte.
     pub(super) fn next(self) -> Self {
         Self { byte: self.byte + 1, ..self }
     }
@@ -43,16 +40,15 @@ impl fmt::Display for Point {
 }
 
 /// Finds a byte for which `differs` is false, and true for the next byte. `differs` must be true
-/// for [`Point::END`], and `sites` sorted. Returns `None` if no byte of these sites makes a
-/// difference.
+/// for [`Point::END`], and `sites` sorted. Returns `None` if no byte of these sites differs.
 pub(super) fn find<E>(
     sites: &[u64],
     differs: &mut dyn FnMut(Point) -> Result<bool, E>,
 ) -> Result<Option<Point>, E> {
     let all_of = |site: u64| Point { site, ..Point::END };
     let (mut low, mut high) = (0, sites.len());
-    // The pattern in all sites below `low` makes no difference. The pattern up to and including
-    // `high`, or in all bytes if `high` is the end, makes a difference.
+    // The pattern in all sites below `low` makes no difference. Up to and including `high`, or in
+    // all bytes if `high` is the end, it makes one.
     while low < high {
         let middle = usize::midpoint(low, high);
         if differs(all_of(sites[middle]))? {
@@ -89,8 +85,7 @@ fn first<E>(differs: &mut dyn FnMut(u64) -> Result<bool, E>) -> Result<u64, E> {
 mod tests {
     use super::*;
 
-    /// Returns the point that the search finds if the bytes `guilty` make a difference, and the
-    /// number of runs.
+    /// Returns the result if the bytes `guilty` make a difference, and the number of runs.
     fn found(sites: &[u64], guilty: &[Point]) -> (Option<Point>, usize) {
         let mut runs = 0;
         let result = find::<()>(sites, &mut |point| {

@@ -1,5 +1,4 @@
-//! The input and output of a program's runs. Each run reads the same input, and its output goes to
-//! files for comparison.
+//! The input and output of a program's runs. Each run reads the same input.
 //!
 //! ```text
 //! stdin     a file or device: opened again, at the same offset     a pipe: copied first
@@ -8,9 +7,9 @@
 //! FILE      (--compare) copied after the run
 //! ```
 //!
-//! The command keeps slightly more of an output than the first run's length, enough to show a
-//! difference. If a process keeps a pipe open after the program's end, the command stops reading
-//! as soon as the pipe is empty.
+//! Slightly more of an output is kept than the first run's length, enough to show a difference. If
+//! a process keeps a pipe open after the program's end, the command stops reading as soon as the
+//! pipe is empty.
 
 use crate::process;
 use crate::wrong::wrong;
@@ -29,13 +28,12 @@ use std::time::Duration;
 /// The bytes of output that are kept beyond the length of the first run's.
 const MORE: u64 = 1 << 16;
 
-/// The time that a thread waits for bytes in a pipe before it looks for the end, in milliseconds.
+/// The time between two looks for the end, in milliseconds.
 const STEP: i32 = 20;
 
 /// The time after which the command says that it waits for the end of stdin.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The input of each run.
 pub(super) struct Input {
     path: PathBuf,
     offset: u64,
@@ -76,7 +74,7 @@ impl Input {
     }
 }
 
-/// Prints a message if reading stdin takes long, for example because a pipe stays open.
+/// Prints a message if reading stdin takes long: a pipe may stay open.
 fn say_if_slow(is_read: Arc<AtomicBool>) {
     thread::spawn(move || {
         thread::sleep(PATIENCE);
@@ -88,26 +86,24 @@ fn say_if_slow(is_read: Arc<AtomicBool>) {
     });
 }
 
-/// The destinations of a run's output.
 pub(super) struct Outputs {
-    /// The file of stdout, then that of stderr.
+    /// The files of stdout and of stderr.
     pub(super) paths: [PathBuf; 2],
     pumps: Vec<JoinHandle<io::Result<Pumped>>>,
     has_ended: Arc<AtomicBool>,
 }
 
-/// The end of a stream.
 #[derive(PartialEq, Eq)]
 enum Pumped {
     /// All writers closed the stream, or the program ended and the pipe was empty.
     Ended,
-    /// The user's own stream was closed, so this stream was closed, too.
+    /// The user's own stream was closed.
     Refused,
 }
 
 impl Outputs {
-    /// Gives a program its streams. `first` is the length of each output of the first run. It is
-    /// `None` in the first run, whose output the user sees.
+    /// `first` is the length of each output of the first run; `None` in that run, whose output the
+    /// user sees.
     pub(super) fn new(
         command: &mut Command,
         input: &Input,
@@ -137,7 +133,7 @@ impl Outputs {
         Ok(Self { paths, pumps, has_ended })
     }
 
-    /// Joins the threads after the program's end. Returns whether the user closed a stream.
+    /// Joins the threads. Returns whether the user closed a stream.
     pub(super) fn end(self) -> io::Result<bool> {
         self.has_ended.store(true, Ordering::Relaxed);
         let mut was_refused = false;
@@ -153,7 +149,6 @@ fn user(number: usize) -> Box<dyn Write + Send> {
     if number == 0 { Box::new(io::stdout()) } else { Box::new(io::stderr()) }
 }
 
-/// The state of a thread that copies one stream.
 struct Pump {
     reader: PipeReader,
     file: File,

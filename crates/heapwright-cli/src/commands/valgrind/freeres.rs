@@ -1,20 +1,17 @@
 //! Leaves out the blocks that the runtime libraries keep until a process ends.
 //!
-//! Valgrind has the C library (`__libc_freeres`) and libstdc++ free their own memory at exit:
-//! buffers of streams, locales, the reserve for exceptions. This command frees nothing. It leaves a
-//! block out of the report if a library function allocated the block and the library's globals
-//! still reach it. Such a block counts as freed. Streams that the program opened, and copies that
-//! it keeps (`strdup`), are reported.
+//! Valgrind has the C library (`__libc_freeres`) and libstdc++ free their own memory at exit. This
+//! command frees nothing. A block counts as freed if a library function allocated it, and the
+//! library's globals still reach it. Streams that the program opened, and copies that it keeps
+//! (`strdup`), are reported.
 
 use crate::report::model::{Leak, Report};
 use heapwright_record::debug::{Reach, Root};
 
-/// The file names of the C library and the C++ library.
 const C_LIBRARY: [&str; 4] = ["libc.so", "libc-", "ld-linux", "ld-musl"];
 const CXX_LIBRARY: [&str; 2] = ["libstdc++.so", "libc++"];
 
-/// The functions that open a stream. Their blocks count as the program's, because the program must
-/// close the stream.
+/// The functions that open a stream, which the program must close.
 const STREAMS: [&str; 6] = ["fopen", "fdopen", "popen", "open_memstream", "fmemopen", "tmpfile"];
 
 /// Removes the libraries' blocks from a report's leaks and sums.

@@ -1,7 +1,7 @@
 //! Installs a program called `valgrind`, which calls this command, in a folder of the user.
 //!
-//! The program is a script, not a link. So this command runs under its own name, and a reader of
-//! the script sees the command. The command never replaces a `valgrind` that it did not write.
+//! The program is a script, so this command runs under its own name. The command never replaces a
+//! `valgrind` that it did not write.
 
 use crate::process::Exit;
 use crate::wrong::wrong;

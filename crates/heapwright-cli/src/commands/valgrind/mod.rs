@@ -1,9 +1,8 @@
 //! `heapwright valgrind [OPTIONS] PROGRAM [ARGS]` is `check` for callers of valgrind.
 //!
 //! Build systems, test runners and editors know valgrind by its options, its files and its exit
-//! code. They can call this command in its place: it takes memcheck's options ([`options`]) and
-//! prints in memcheck's words (`output::memcheck`). `--install DIR` puts a program called
-//! `valgrind` into a folder for PATH.
+//! code. This command takes memcheck's options ([`options`]) and prints in memcheck's words
+//! (`output::memcheck`). `--install DIR` puts a program called `valgrind` into a folder for PATH.
 //!
 //! ```text
 //! valgrind                         here
@@ -14,9 +13,8 @@
 //! children by exec                 reported with --trace-children=yes; in debug mode in any case
 //! --error-exitcode                 also if a reported child had errors
 //! ```
-//!
 //! The command returns the program's exit code, as valgrind does. An unchecked run must not look
-//! clean: then the command returns 125, as `check` does.
+//! clean: it returns 125, as `check` does.
 
 mod freeres;
 mod install;
@@ -71,7 +69,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     {
         bail!("{} cannot be checked: {reason}", name.display());
     }
-    // Files are opened before the program runs, so that a bad FILE does not cost a run.
     let target = Target::open(&asked.to)?;
     let _messages = asked.messages.as_ref().map(Target::open).transpose()?;
     for line in &asked.not_done {
@@ -104,9 +101,8 @@ fn said(text: &str) -> anyhow::Result<Exit> {
     Ok(Exit::Code(0))
 }
 
-/// Returns the options for making reports.
 fn how(asked: &Asked) -> report::Options {
-    // All leaks get symbols, because `freeres` decides by their functions which leaks count.
+    // `freeres` decides by the leaks' functions which leaks count.
     let details =
         if asked.leaks == Leaks::No { Vec::new() } else { crate::report::model::LEAKS.to_vec() };
     report::Options {
@@ -148,8 +144,8 @@ fn style(asked: &Asked, words: &[OsString]) -> Style {
     }
 }
 
-/// Returns one report for each process, the started process's first, or a single report if all go
-/// into one XML document. The list is never empty.
+/// Returns one report for each process, the started one's first, or a single report if all go into
+/// one XML document. The list is never empty.
 fn reports(
     folder: &Path,
     started: u32,
@@ -196,12 +192,11 @@ fn reports(
     Ok(reports)
 }
 
-/// A program in a process: its pid and its start time.
+/// A program in a process: its pid, and its start time.
 type Ran = (u32, u64);
 
-/// Returns the programs to report. The started program is one of them. Its forks (the same program
-/// in a child) follow, unless these are silent. Executed programs follow if the user asked for
-/// them.
+/// Returns the programs to report: the started one; its forks (the same program in a child), unless
+/// these are silent; and executed programs if the user asked for them.
 fn followed<'a>(
     processes: impl Iterator<Item = &'a Process>,
     started: u32,
@@ -253,7 +248,6 @@ fn write(
     Ok(())
 }
 
-/// Makes the error of a bad command line.
 fn refused(what: &str) -> anyhow::Error {
     wrong(format!("valgrind: {what}; see 'heapwright valgrind --help'"))
 }

@@ -23,7 +23,6 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// A parsed command line.
 #[derive(Debug)]
 pub(super) enum Line {
     Help,
@@ -32,7 +31,6 @@ pub(super) enum Line {
     Run(Box<Asked>),
 }
 
-/// The program and the values of its options.
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) program: Vec<OsString>,
@@ -40,12 +38,12 @@ pub(super) struct Asked {
     pub(super) lists: bool,
     pub(super) xml: bool,
     pub(super) to: To,
-    /// The target of valgrind's messages beside XML. It is opened, so a listening reader sees the
-    /// connection, but nothing is written to it.
+    /// The target of valgrind's messages beside XML. It is opened for a reader that listens;
+    /// nothing is written to it.
     pub(super) messages: Option<To>,
     pub(super) comment: Option<String>,
     pub(super) children: Children,
-    /// The executed programs that are not reported: paths with wildcards.
+    /// Programs that are not reported: paths with wildcards.
     pub(super) skip: Vec<String>,
     pub(super) leaks: Leaks,
     pub(super) show: Vec<Reach>,
@@ -58,7 +56,7 @@ pub(super) struct Asked {
     pub(super) frames: Option<u8>,
     pub(super) limit: bool,
     pub(super) mismatched: bool,
-    /// `true` to leave out the blocks that this runtime library keeps.
+    /// Whether to leave out the blocks that this runtime library keeps.
     pub(super) c_library_frees: bool,
     pub(super) cxx_library_frees: bool,
     pub(super) below_main: bool,
@@ -78,7 +76,6 @@ pub(super) enum Children {
     Executed,
 }
 
-/// The detail in which leaks are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Leaks {
     No,
@@ -86,7 +83,6 @@ pub(super) enum Leaks {
     Full,
 }
 
-/// The options that are accepted and have no effect.
 const NO_EFFECT: [&str; 61] = [
     // heapwright does not look for uninitialised values.
     "undef-value-errors",
@@ -157,15 +153,13 @@ const NO_EFFECT: [&str; 61] = [
     "stats",
 ];
 
-/// The options for things that heapwright does not do, each with a line that says so. Many scripts
-/// pass them without need.
+/// The options for things that heapwright does not do, each with a line that says so.
 const NOT_DONE: [(&str, &str); 3] = [
     ("track-fds", "descriptors that stay open are not reported"),
     ("exit-on-first-error", "the program runs to its end, and all errors are reported"),
     ("modify-fds", "descriptors keep their numbers"),
 ];
 
-/// Reads a command line, and the options of files and the environment.
 pub(super) fn parse(words: &[OsString]) -> anyhow::Result<Line> {
     if let [flag, rest @ ..] = words
         && flag == "--install"
@@ -205,7 +199,7 @@ pub(super) fn parse(words: &[OsString]) -> anyhow::Result<Line> {
     parser.finish(rest).map(|asked| Line::Run(Box::new(asked)))
 }
 
-/// Returns the options of files and the environment. Later options win.
+/// Returns the options of files and the environment; later options win.
 fn inherited() -> Vec<String> {
     let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".valgrindrc"));
     let here = Path::new(".valgrindrc");
@@ -242,7 +236,7 @@ fn split(line: &str) -> Vec<String> {
     words
 }
 
-/// Removes the tool's prefix from an option. Returns `None` for an option of another tool.
+/// Removes the tool's prefix. Returns `None` for an option of another tool.
 fn for_memcheck(word: &str) -> Option<String> {
     let Some((tool, option)) = word.strip_prefix("--").and_then(|rest| rest.split_once(':')) else {
         return Some(word.to_owned());
@@ -255,7 +249,7 @@ fn for_memcheck(word: &str) -> Option<String> {
 
 struct Parser {
     asked: Asked,
-    /// The targets of text and of XML. The options may name both targets before `--xml` decides.
+    /// Both targets may be named before `--xml` decides.
     log: Option<To>,
     xml: Option<To>,
 }
@@ -318,7 +312,7 @@ impl Parser {
         match word {
             "-q" | "--quiet" => asked.quiet = true,
             "-s" => asked.lists = true,
-            // These options ask for details about valgrind itself. heapwright has none.
+            // Details about valgrind itself; heapwright has none.
             "-v" | "--verbose" | "-d" => {}
             _ => {
                 let (name, value) = word
@@ -424,7 +418,7 @@ impl Parser {
             "run-cxx-freeres" => asked.cxx_library_frees = yes()?,
             "show-mismatched-frees" => asked.mismatched = yes()?,
             "command-line-only" => _ = yes()?,
-            // These values switch nothing on. heapwright does not support other values.
+            // These values switch nothing on; other values are not supported.
             "xtree-leak" | "wait-for-gdb" | "db-attach" | "profile-heap" | "trace-malloc"
                 if value == "no" => {}
             "trace-syscalls" | "trace-signals" | "trace-symtab" | "trace-sched"
@@ -456,7 +450,6 @@ fn descriptor(value: &str) -> Option<To> {
         .map(To::Descriptor)
 }
 
-/// Returns the text of `--help`.
 pub(super) fn help() -> String {
     let mut taken: Vec<String> = NO_EFFECT.iter().map(|name| format!("--{name}")).collect();
     taken.sort();
@@ -533,7 +526,6 @@ mod tests {
 
     #[test]
     fn what_build_systems_say_is_understood() {
-        // The options of CTest, ruby_memcheck and Qt Creator.
         let ctest = asked(&[
             "-q",
             "--tool=memcheck",

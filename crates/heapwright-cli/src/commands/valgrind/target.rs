@@ -10,7 +10,6 @@ use std::io::{self, Write};
 use std::net::TcpStream;
 use std::os::fd::{AsRawFd, FromRawFd};
 
-/// The target that the options name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum To {
     Descriptor(i32),
@@ -18,7 +17,6 @@ pub(super) enum To {
     Socket(String),
 }
 
-/// An opened target.
 pub(super) enum Target {
     /// A file for each process, with a name that depends on the process.
     Each(String),
@@ -77,7 +75,6 @@ impl Target {
         Ok(Self::Stream(stream))
     }
 
-    /// Writes the report of a process.
     pub(super) fn write(&mut self, pid: u32, text: &[u8]) -> anyhow::Result<()> {
         match self {
             Self::Stream(stream) => {
@@ -100,7 +97,6 @@ impl Target {
     }
 }
 
-/// Duplicates a descriptor that this process inherited.
 fn duplicate(number: i32) -> anyhow::Result<File> {
     // SAFETY: no pointers are involved. The call refuses a number that is no descriptor.
     let copy = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) };
@@ -114,7 +110,6 @@ fn duplicate(number: i32) -> anyhow::Result<File> {
     Ok(file)
 }
 
-/// Returns the name of a process's file.
 fn expanded(name: &str, pid: u32, number: u32) -> anyhow::Result<String> {
     let mut out = String::new();
     let mut rest = name;

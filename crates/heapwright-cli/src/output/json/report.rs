@@ -9,7 +9,6 @@ use heapwright_record::debug::{Reach, Role};
 use serde::Serialize;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// Returns all data of a report.
 pub(in crate::output) fn data(report: &Report) -> impl Serialize {
     let (hidden, untold) = (&report.suppressed, &report.unreported);
     object! { report =>

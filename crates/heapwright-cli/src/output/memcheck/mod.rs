@@ -13,8 +13,7 @@
 //! The sentences are memcheck's up to the place where parsers stop reading. Facts unknown to
 //! memcheck follow: a write that was found later has the stack where it was found, and says so.
 //! `size N` is the known part of the access, at least one byte: a guard page shows the place of an
-//! access, not its width. If a function of the C library made the access, that function is the
-//! innermost call, as in memcheck's own reports.
+//! access, not its width. A function of the C library that made the access is the innermost call.
 //!
 //! `text` and `xml` print [`Entry`]s. Growth is left out: memcheck has no such finding.
 
@@ -31,19 +30,13 @@ use crate::report::innermost::Innermost;
 use crate::report::model::{Amount, Error, Leak, Ready, Report, StackId};
 use heapwright_record::debug::{Access, Call as Where, Finding, FindingKind, Reach, Region, Role};
 
-/// Settings of the output.
 pub(crate) struct Style {
-    /// Whether to print findings only.
     pub(crate) quiet: bool,
-    /// Whether to print the suppressions that hid something.
     pub(crate) lists: bool,
-    /// The leaks that count as errors.
     pub(crate) errors_for: Vec<Reach>,
-    /// Whether there are leaks that the command does not list.
+    /// Whether some leaks are not listed.
     pub(crate) has_more: bool,
-    /// Whether to print callers of `main`, too.
     pub(crate) below_main: bool,
-    /// The part of a source's path in text.
     pub(crate) paths: Paths,
     /// The command line of this command, for XML.
     pub(crate) command: Vec<String>,
@@ -53,10 +46,8 @@ pub(crate) struct Style {
     pub(crate) comment: Option<String>,
 }
 
-/// The part of a source's path to print.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Paths {
-    /// The last part.
     Name,
     /// The part behind the first of these prefixes that it contains; without one, the whole path.
     After(Vec<String>),
@@ -79,7 +70,7 @@ impl Default for Style {
 }
 
 impl Style {
-    /// Returns the numbers of errors and of contexts. They include leaks that count as errors, and
+    /// Returns the numbers of errors and of contexts, with leaks that count as errors, and
     /// unwritten findings.
     pub(crate) fn counted(&self, report: &Report) -> (u64, u64) {
         let (times, contexts) = report.counted(&self.errors_for);
@@ -93,20 +84,16 @@ struct Entry {
     thread: u32,
     kind: &'static str,
     what: String,
-    /// Leaked blocks, and the blocks lost with them.
     leaked: Option<Amount>,
-    /// The function of the C library that made the access, which is the innermost call.
+    /// The function of the C library that made the access.
     function: Option<&'static str>,
-    /// The finding's own stack.
     stack: StackId,
     /// Sentences about the block, each with a stack if one is known.
     more: Vec<(String, StackId)>,
     times: u64,
-    /// A suppression for the finding, if requested.
     suppression: Option<String>,
 }
 
-/// Returns the errors, in the report's order.
 fn errors(report: &Report) -> Vec<Entry> {
     report.errors.iter().map(|error| of_error(report, error)).collect()
 }
@@ -228,7 +215,7 @@ fn of_error(report: &Report, error: &Error) -> Entry {
     }
 }
 
-/// Returns memcheck's name for a kind, the type in its suppressions, and its sentence.
+/// Returns memcheck's name for a kind, its type in suppressions, and its sentence.
 fn named(finding: &Finding) -> (&'static str, &'static str, String) {
     use FindingKind::{
         AlignmentMismatch, AllocatorMismatch, Leak, MayOverflow, Overflow, SizeMismatch, Underflow,
@@ -301,7 +288,6 @@ fn address(finding: &Finding, is_freed: bool) -> String {
     format!("Address {at:#x} is {is}")
 }
 
-/// Returns the calls of a stack, up to `main`.
 fn shown<'a>(
     report: &'a Report,
     stack: StackId,

@@ -9,9 +9,9 @@
 //! ==42== HEAP SUMMARY, leaks, LEAK SUMMARY, ERROR SUMMARY
 //! ```
 //!
-//! The sums are over all processes of the report. The record does not count all allocated bytes, so
-//! the text gives the peak of live bytes, and says so. Quiet text has only findings, because
-//! scripts take every line for a finding.
+//! The sums are over all processes. The record does not count all allocated bytes, so the text
+//! gives the peak of live bytes, and says so. Quiet text has only findings: scripts take every line
+//! for a finding.
 
 use super::{Entry, INTERPOSER, Paths, Style, errors, grouped, leaks, shown};
 use crate::output::sentences;

@@ -8,9 +8,8 @@
 //! frame   ip obj? fn? dir? file? line?
 //! ```
 //!
-//! There is one document for a report, with the first process's pid. The document is written after
-//! the end of the process, so both statuses come together. Readers expect at least one frame in a
-//! stack: if none was kept, there is one with address 0.
+//! There is one document for a report, with the first process's pid. It is written after the end of
+//! the process, so both statuses come together. A stack without frames gets one with address 0.
 
 use super::{Entry, INTERPOSER, Style, UNNAMED, errors, leaks, shown};
 use crate::output::xml::escaped;
@@ -20,10 +19,8 @@ use askama::Template;
 use std::io;
 use std::time::Duration;
 
-/// An element with text: its name, and the text.
 type Element = (&'static str, String);
 
-/// The document.
 #[derive(Template)]
 #[template(path = "memcheck.xml", escape = "none")]
 struct Output<'a> {
@@ -35,12 +32,10 @@ struct Output<'a> {
     args: [(&'static str, String, Vec<String>); 2],
     errors: Vec<Error<'a>>,
     leaks: Vec<Error<'a>>,
-    /// The times of the two statuses.
     begin: String,
     end: String,
 }
 
-/// An error of the document.
 #[derive(Template)]
 #[template(path = "memcheck-error.xml", escape = "none")]
 struct Error<'a> {
@@ -51,7 +46,6 @@ struct Error<'a> {
     suppression: Vec<Element>,
 }
 
-/// Writes the whole document.
 pub(crate) fn write(report: &Report, style: &Style, out: &mut dyn io::Write) -> io::Result<()> {
     let first = report.first();
     let command = first.map_or_else(Vec::new, |process| match &*process.command {

@@ -20,7 +20,6 @@ use crate::report::model::{Amount, Process, Report};
 use std::collections::BTreeMap;
 use std::io;
 
-/// Writes the held memory in DHAT's format.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     let mut table = Numbered::default();
     table.number("[root]".to_owned());

@@ -1,5 +1,4 @@
 //! The folded stacks as a picture, by inferno: one SVG file that a browser zooms and searches.
-//! Equal reports give equal pictures.
 
 use super::folded;
 use crate::output::sentences;
@@ -27,7 +26,6 @@ const FATES: [(Fate, Color); 4] = [
 ];
 const PROFILED: Color = Color { r: 0xa9, g: 0xb4, b: 0xc1 };
 
-/// Writes the flame graph.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     let lines = folded::lines(report);
     if lines.is_empty() {

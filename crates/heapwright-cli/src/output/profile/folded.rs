@@ -6,12 +6,12 @@
 //! ```
 //!
 //! `held` defines which memory counts. The fate takes the place of the outermost function, so that
-//! a picture separates lost memory from memory in use. Equal lines are merged, and lines are sorted
-//! as bytes, so equal reports give equal files.
+//! a picture separates lost memory from memory in use. Equal lines are merged and lines are sorted,
+//! so equal reports give equal files.
 //!
-//! A frame's name must not contain separators of frames and lines. A `;` becomes `:`; white space,
-//! control characters and characters that XML cannot contain become a space. A `_` joins a number
-//! at the end to its word, because readers would take the number for a second count.
+//! In a name a `;` becomes `:`; white space, control characters and characters that XML cannot
+//! contain become a space. A `_` joins a number at the end to its word: readers would take it for a
+//! count.
 
 use crate::report::calls::calls;
 use crate::report::held::held;
@@ -19,7 +19,6 @@ use crate::report::model::Report;
 use std::collections::BTreeMap;
 use std::io;
 
-/// Writes the stacks, one line each.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     for line in lines(report) {
         writeln!(out, "{line}")?;
@@ -41,7 +40,6 @@ pub(super) fn lines(report: &Report) -> Vec<String> {
     sums.into_iter().map(|(stack, bytes)| format!("{stack} {bytes}")).collect()
 }
 
-/// Returns a name in a form that fits into a line.
 fn frame(name: &str) -> String {
     let is_bad = |letter: char| letter.is_control() || matches!(letter, '\u{fffe}' | '\u{ffff}');
     let clean = name.replace(is_bad, " ").replace(';', ":");

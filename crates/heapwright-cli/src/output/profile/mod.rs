@@ -7,9 +7,8 @@
 //! dhat        JSON for the viewer of valgrind's DHAT
 //! ```
 //!
-//! All formats have the data of [`crate::report::held`]. The fate of blocks (definitely lost, still
-//! reachable, ...) is the outermost level. Errors are not in these formats, but in text, JSON,
-//! HTML, SARIF and JUnit.
+//! All formats have the data of [`crate::report::held`]. The fate of blocks is the outermost level.
+//! Errors are only in text, JSON, HTML, SARIF and JUnit.
 
 pub(crate) mod dhat;
 pub(crate) mod flamegraph;

@@ -16,12 +16,12 @@
 //! samples as the period. A profile of the peak has `peak_objects` and `peak_space`. Every sample
 //! has the labels `reach` (the fate of the blocks) and `pid`, for `-tagfocus` and `-tagroot`.
 //!
-//! The profile's addresses are not a process's addresses. Files follow each other in order of
-//! appearance, each at a round address, and a place is its file's start plus its offset. So
-//! profiles of two runs are comparable, wherever the kernel put the libraries. A place in no file
-//! keeps its address. The place of a call is the byte before the return address, as usual in pprof.
-//! The program's own file is the first, which pprof takes for the profile's name. Functions have no
-//! `system_name`: pprof then keeps templates and arguments in the name.
+//! The profile's addresses are not a process's. Files follow each other in order of appearance,
+//! each at a round address, and a place is its file's start plus its offset. So profiles of two
+//! runs are comparable, wherever the kernel put the libraries. A place in no file keeps its
+//! address. The place of a call is the byte before the return address, as usual in pprof. The
+//! program's own file is the first: pprof takes its name for the profile. Functions have no
+//! `system_name`: pprof then keeps templates and arguments.
 
 use super::Numbered;
 use super::proto::Message;
@@ -35,14 +35,13 @@ use flate2::{Compression, GzBuilder};
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-/// Writes the profile, compressed. Equal reports give equal files.
+/// Equal reports give equal files.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     let mut gzip = GzBuilder::new().write(out, Compression::default());
     gzip.write_all(&profile(report))?;
     gzip.finish().map(drop)
 }
 
-/// Returns the uncompressed profile.
 fn profile(report: &Report) -> Vec<u8> {
     let mut tables = Tables::default();
     tables.text("");
@@ -54,7 +53,7 @@ fn profile(report: &Report) -> Vec<u8> {
     if let Some(program) = places.find(is_program) {
         tables.file(program);
     }
-    // Places come first, because they bound the sizes of files.
+    // The places bound the sizes of files.
     let places: Vec<Vec<u64>> = held
         .iter()
         .map(|held| report.stacks.frames(held.stack).map(|frame| tables.location(frame)).collect())
@@ -106,7 +105,7 @@ fn profile(report: &Report) -> Vec<u8> {
     out.finish()
 }
 
-/// The objects that a profile refers to by number. Numbers begin with 1; text 0 is empty.
+/// The objects of a profile, numbered from 1; text 0 is empty.
 #[derive(Default)]
 struct Tables<'a> {
     texts: Numbered<String>,
@@ -116,12 +115,11 @@ struct Tables<'a> {
     frame_numbers: HashMap<*const Frame, u64>,
 }
 
-/// A file of code.
 struct File<'a> {
     place: &'a Place,
-    /// The offset behind the last known place in the file.
+    /// The offset behind the last known place.
     end: u64,
-    /// Whether places in the file have names, lines, or inlined functions.
+    /// Whether places have names, lines, or inlined functions.
     names: bool,
     lines: bool,
     inlined: bool,
@@ -136,7 +134,7 @@ impl<'a> Tables<'a> {
         Message::of(&[(1, self.text(kind)), (2, self.text(unit))])
     }
 
-    /// Returns the number of a place in code. A report has each frame once, at one place.
+    /// A report has each frame once, at one place.
     fn location(&mut self, frame: &'a Frame) -> u64 {
         if let Some(place) = &frame.place {
             let file = self.file(place);
@@ -211,7 +209,6 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// Returns the start address of each file.
 fn starts(files: &[File<'_>]) -> Vec<u64> {
     const ROUND: u64 = 1 << 32;
     let mut next = ROUND;
@@ -223,7 +220,7 @@ fn starts(files: &[File<'_>]) -> Vec<u64> {
     files.iter().map(start).collect()
 }
 
-/// Lists a file's fields, one message a line: texts quoted, messages braced, numbers bracketed.
+/// Lists a file's fields, a message a line: texts quoted, messages braced, numbers bracketed.
 #[cfg(test)]
 pub(in crate::output) fn fields(file: &[u8]) -> String {
     use super::proto::read::{Value, fields, packed};

@@ -1,5 +1,4 @@
-//! The part of protocol buffers that a profile needs: numbers, bytes, and nested messages. By the
-//! format's rules, zero and empty fields are not written.
+//! The part of protocol buffers that a profile needs. Zero and empty fields are not written.
 //!
 //! ```text
 //! field    key = number << 3 | wire type, as a varint
@@ -7,12 +6,10 @@
 //! 2        a length as a varint, and that many bytes: text, a message, packed numbers
 //! ```
 
-/// A message under construction.
 #[derive(Default)]
 pub(super) struct Message(Vec<u8>);
 
 impl Message {
-    /// Makes a message of numbers.
     pub(super) fn of(numbers: &[(u32, u64)]) -> Self {
         let mut message = Self::default();
         numbers.iter().for_each(|&(field, value)| message.number(field, value));
@@ -47,7 +44,6 @@ impl Message {
         }
     }
 
-    /// Returns the bytes of the message.
     pub(super) fn finish(self) -> Vec<u8> {
         self.0
     }
@@ -61,17 +57,14 @@ fn varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Reads messages back, for tests.
 #[cfg(test)]
 pub(super) mod read {
-    /// A field of a message.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub(in super::super) enum Value {
         Number(u64),
         Bytes(Vec<u8>),
     }
 
-    /// Reads all fields, in their order.
     pub(in super::super) fn fields(mut bytes: &[u8]) -> Vec<(u64, Value)> {
         let mut fields = Vec::new();
         while !bytes.is_empty() {
@@ -90,7 +83,6 @@ pub(super) mod read {
         fields
     }
 
-    /// Reads the numbers of a packed list.
     pub(in super::super) fn packed(mut bytes: &[u8]) -> Vec<u64> {
         let mut numbers = Vec::new();
         while !bytes.is_empty() {

@@ -1,15 +1,14 @@
 //! Fingerprints, which identify a result in a later run.
 //!
 //! A fingerprint is a hash (FNV-1a, 64 bits) of the rule and of the functions' names in every
-//! stack. A place without a name counts by its file. Addresses and lines are left out, because they
-//! change with every build. Names that only a separate debug file has are left out, too, because
-//! another machine may lack that file. Equal fingerprints get numbers: `...:1`.
+//! stack. A place without a name counts by its file. Addresses and lines change with every build,
+//! and are left out; so are names that only a separate debug file has. Equal fingerprints get
+//! numbers: `...:1`.
 
 use crate::report::calls::calls;
 use crate::report::model::{StackId, Stacks};
 use std::collections::HashMap;
 
-/// The fingerprints so far, with the count of each.
 #[derive(Default)]
 pub(super) struct Fingerprints(HashMap<u64, u32>);
 

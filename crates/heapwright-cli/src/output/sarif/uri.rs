@@ -1,17 +1,15 @@
 //! Files as URIs: relative to the folder for files in it, else absolute.
 //!
-//! Every `.` and `..` in a name is resolved as text: compilers write names such as
-//! `/src/lib/../a.c`, and readers of SARIF refuse them.
+//! Every `.` and `..` is resolved as text: compilers write names such as `/src/lib/../a.c`, and
+//! readers of SARIF refuse them.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// The base of relative URIs.
 const BASE: &str = "%SRCROOT%";
 
-/// A file, under SARIF's names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Artifact {
@@ -20,7 +18,6 @@ pub(super) struct Artifact {
     pub(super) uri_base_id: Option<&'static str>,
 }
 
-/// Makes URIs for a folder.
 pub(super) struct Uris<'a> {
     folder: Vec<&'a [u8]>,
 }
@@ -30,12 +27,10 @@ impl<'a> Uris<'a> {
         Self { folder: parts(folder.as_os_str().as_bytes()) }
     }
 
-    /// Returns whether a source is in the folder.
     pub(super) fn is_inside(&self, source: &str) -> bool {
         self.relative(source.as_bytes()).is_some()
     }
 
-    /// Returns the artifact of a file.
     pub(super) fn artifact(&self, path: &[u8]) -> Artifact {
         match self.relative(path) {
             Some(parts) => Artifact { uri: joined(&parts), uri_base_id: Some(BASE) },
@@ -47,7 +42,6 @@ impl<'a> Uris<'a> {
         }
     }
 
-    /// Returns the artifact of the folder itself.
     pub(super) fn base(&self) -> BTreeMap<&'static str, Artifact> {
         let slash = if self.folder.is_empty() { "" } else { "/" };
         let uri = format!("file:///{}{slash}", joined(&self.folder));
@@ -62,7 +56,6 @@ impl<'a> Uris<'a> {
     }
 }
 
-/// Splits a name into its folders and its last part.
 fn parts(path: &[u8]) -> Vec<&[u8]> {
     let mut parts = Vec::new();
     for part in path.split(|&byte| byte == b'/') {

@@ -13,9 +13,8 @@
 //!     ...
 //! ```
 //!
-//! A share is of all bytes of the reported figure. Sites beyond `--limit` share one line. A site
-//! with few samples has a large error. Sites of pools, arenas and collected heaps count segments,
-//! chunks and pages.
+//! A share is of all bytes of the reported figure. Sites beyond `--limit` share one line. Sites of
+//! pools, arenas and collected heaps count segments, chunks and pages.
 
 use super::report::stack;
 use crate::output::sentences::{self, FigureWords, duration, estimate, off};

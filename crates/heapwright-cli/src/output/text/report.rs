@@ -1,5 +1,5 @@
-//! A report in the form of the library's own messages on stderr, which resemble those of
-//! AddressSanitizer and valgrind.
+//! A report in the form of the library's own messages on stderr, which resemble AddressSanitizer's
+//! and valgrind's.
 //!
 //! ```text
 //! ==4242==ERROR: heapwright: double-free: free of a 40-byte block that was freed before
@@ -41,13 +41,12 @@ use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write;
 use std::io;
 
-/// The most processes that are listed.
 const LISTED: usize = 20;
 
 /// The most frames behind `main`. A program's start has three in C, twenty in Rust.
 const STARTS: usize = 1;
 
-/// Writes the whole report, one finding at a time, because there may be many.
+/// Writes one finding at a time, because there may be many.
 pub(crate) fn write(report: &Report, to: &mut dyn io::Write, look: Look) -> io::Result<()> {
     let mut out = String::new();
     let mut flush = |out: &mut String| {
@@ -118,7 +117,7 @@ fn reads_zeros(error: &Error) -> bool {
     finding.call == Call::Access && finding.access != Access::Write
 }
 
-/// Returns whether a use after free may have lost these blocks. Then the program read zeros from a
+/// Returns whether a use after free may have lost these blocks: the program then read zeros from a
 /// freed block of the same place, such as a list's next node.
 fn follows_a_misuse(report: &Report, leak: &Leak) -> bool {
     let is_cause = |error: &&Error| {
@@ -132,7 +131,6 @@ fn follows_a_misuse(report: &Report, leak: &Leak) -> bool {
         && causes.any(|moment| moment.role == Role::Allocated && moment.stack == leak.stack)
 }
 
-/// Writes the number of times a finding occurred, if more than one.
 fn again(out: &mut String, times: u64, processes: usize) {
     let mut parts = Vec::new();
     if times > 1 {
@@ -212,7 +210,6 @@ pub(in crate::output) fn write_leak(out: &mut String, report: &Report, leak: &Le
     ready(out, report, "leak", words::LEAK_BLOCK, Some(leak.reach), &innermost, leak.stack);
 }
 
-/// Writes the pointers that lead to a block.
 fn chain(out: &mut String, report: &Report, leak: &Leak, path: &Path) {
     let _ = write!(out, "    {}", if leak.reach == Reach::Possible { "only " } else { "" });
     let thread = path.thread.as_ref().map(|(number, name)| match &**name {
@@ -263,7 +260,7 @@ fn write_growth(out: &mut String, report: &Report, growth: &Growth, look: Look) 
         units::bytes(first.bytes),
         units::bytes(last.bytes),
         duration(last.ns.saturating_sub(first.ns)),
-        // Tau is the share of pairs that rise minus the share of pairs that fall.
+        // Tau: the share of pairs that rise minus the share that fall.
         (growth.tau + 1.0) * 50.0,
     );
     let _ = writeln!(out, "{}", look.strong(&line));
@@ -272,8 +269,8 @@ fn write_growth(out: &mut String, report: &Report, growth: &Growth, look: Look) 
     ready(out, report, "growth", "Heapwright:growth", None, &[], growth.stack);
 }
 
-/// Writes the frames of a stack, and the source around its innermost line. Functions that allocate
-/// for others become one line, and so does a long start of a program.
+/// Writes a stack's frames, and the source around the innermost line. Functions that allocate for
+/// others become one line, and so does a long start of a program.
 pub(in crate::output) fn stack(out: &mut String, report: &Report, stack: StackId) {
     let nothing = Function::default();
     let all: Vec<(&Frame, &Function)> = report
@@ -344,7 +341,6 @@ fn line(frame: &Frame, function: &Function) -> String {
     line
 }
 
-/// Writes the processes without a check at their end.
 fn unseen(out: &mut String, report: &Report, look: Look) {
     let first = pid(report.first());
     for line in report.unseen.iter().take(LISTED) {
@@ -357,7 +353,6 @@ fn unseen(out: &mut String, report: &Report, look: Look) {
     }
 }
 
-/// Writes the parts of records that could not be read.
 fn notes(out: &mut String, report: &Report) {
     let first = pid(report.first());
     for note in &report.notes {
@@ -365,7 +360,6 @@ fn notes(out: &mut String, report: &Report) {
     }
 }
 
-/// Writes the build-ids of the frames' modules.
 fn modules(out: &mut String, report: &Report) {
     let first = pid(report.first());
     let places = report.stacks.frames.iter().filter_map(|frame| frame.place.as_ref());
@@ -376,7 +370,6 @@ fn modules(out: &mut String, report: &Report) {
     }
 }
 
-/// Writes the processes, and the sums of findings.
 fn summary(out: &mut String, report: &Report) {
     notes(out, report);
     modules(out, report);
@@ -496,7 +489,7 @@ fn leak_summary(report: &Report, line: &mut dyn FnMut(&str)) {
     }
 }
 
-/// Formats an amount: `40 bytes in 1 block`.
+/// Formats an amount as `40 bytes in 1 block`.
 pub(in crate::output) fn amount(Amount { blocks, bytes }: Amount) -> String {
     format!("{} in {}", units::counted(bytes, "byte"), units::counted(blocks, "block"))
 }
@@ -508,7 +501,7 @@ fn pid(process: Option<&Process>) -> String {
     }
 }
 
-/// Returns the process's command line, or other known facts.
+/// Returns the command line, or other known facts.
 fn program(process: &Process) -> String {
     match (&*process.command, &*process.exe) {
         ([], "") => String::from("a process"),
@@ -517,7 +510,6 @@ fn program(process: &Process) -> String {
     }
 }
 
-/// Returns the figures of a process.
 fn life(process: &Process) -> String {
     const LONGEST: usize = 120;
     let mut line = program(process);
@@ -552,7 +544,6 @@ fn whether_by_access(report: &Report, process: &Process) -> &'static str {
     }
 }
 
-/// Returns the end of a process.
 pub(in crate::output) fn ended(process: &Process) -> String {
     let ending = process.end.map(|end| end.ending);
     String::from(match (ending, process.fate) {
