@@ -35,10 +35,9 @@ pub struct Fuel {
 impl Fuel {
     /// Uses fuel for one operation. Returns whether there was fuel. Without fuel the piece is over,
     /// and the function passed to [`Realm::run`](super::Realm::run) returns `None`. The realm calls
-    /// the function again, after a collection if one is due.
+    /// it again, after a collection if one is due.
     ///
-    /// Fuel lasts for the number of operations that `run` was given. It ends earlier, soon after
-    /// the piece has allocated 128 KiB.
+    /// Fuel lasts for the operations that `run` was given, or until about 128 KiB are allocated.
     #[inline]
     pub fn burn(&mut self) -> bool {
         if self.left == 0 || self.left.is_multiple_of(LOOK) && self.is_spent() {
@@ -56,7 +55,7 @@ impl Fuel {
 }
 
 impl Mutation<'_> {
-    /// Returns fuel for `operations` operations of this mutation, or for one if that is 0.
+    /// At least one operation.
     pub(super) fn fuel(&self, operations: usize) -> Fuel {
         Fuel { mutator: self.mutator, left: operations.max(1) }
     }

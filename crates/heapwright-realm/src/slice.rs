@@ -21,7 +21,6 @@ use super::pointer::{Gc, Header, Type, kind_of, out_of_memory};
 use super::trace::Trace;
 use heapwright_gc::raw::Tracer;
 
-/// The head of an array; its values follow.
 #[repr(C)]
 struct Head {
     header: Header,
@@ -345,15 +344,12 @@ pub(super) mod sealed {
     use super::{Gc, Slice, Trace};
     use heapwright_gc::raw::TraceSlot;
 
-    /// The properties of an object that the barrier uses.
     pub trait Object {
-        /// Returns the object's start.
         fn start(self) -> *mut u8;
         /// Returns whether `size` bytes from the address `at` on lie in the object's value.
         fn has(self, at: usize, size: usize) -> bool;
         /// Returns the place to trace again after a store at the address `at` in the value (not at
-        /// its end), and the function that traces the place. No store changes the type of the
-        /// place.
+        /// its end), and the function that traces the place.
         fn retraced(self, at: usize) -> (*mut u8, TraceSlot);
     }
 

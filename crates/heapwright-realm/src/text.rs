@@ -5,7 +5,7 @@
 //!                                                     ^ never change; new text goes behind
 //! ```
 //!
-//! Text that was added never changes in its buffer. New text goes behind it, and growing or
+//! Text that was added never changes in its buffer: new text goes behind it, and growing or
 //! clearing takes another buffer. So the text can be lent for the whole mutation, even while more
 //! is added.
 
@@ -18,7 +18,6 @@ use super::slice::Str;
 use super::trace::Trace;
 use heapwright_gc::raw::Tracer;
 
-/// Bytes that there is room for at first.
 const FIRST: usize = 24;
 
 /// A string that grows, in a realm, shared by all that have a copy of this reference.
@@ -136,7 +135,6 @@ impl<'gc> StrBuilder<'gc> {
     }
 }
 
-/// See [`StrBuilder::writer`].
 struct Writer<'a, 'gc> {
     to: StrBuilder<'gc>,
     mc: &'a Mutation<'gc>,

@@ -69,7 +69,6 @@ struct Root<'gc> {
 
 type Nodery = Realm<Rootable!['gc => Root<'gc>]>;
 
-/// Returns a node's edges, in order.
 fn edges<'gc>(node: Gc<'gc, Node<'gc>>) -> Vec<Option<Gc<'gc, Node<'gc>>>> {
     match &node.as_ref().shape {
         Shape::Nothing | Shape::Text(_) => Vec::new(),

@@ -23,7 +23,6 @@ use heapwright::gc::{
     Cell, Deque, Finalize, Gc, Map, Mutation, Realm, SendRealm, Static, Str, Trace, Vector, Weak,
 };
 
-/// A type that leads to itself, with fields to drop.
 #[derive(Trace)]
 struct Node<'gc> {
     number: usize,
@@ -203,7 +202,6 @@ impl<'gc> Finalize<'gc> for Shared {
     }
 }
 
-/// Leads to a value that is not `Send`.
 #[derive(Trace)]
 struct Leads<'gc>(Gc<'gc, Shared>);
 

@@ -1,5 +1,5 @@
-//! A long run: calls a program's `request` with 0, 1, 2, ... for some seconds. Meanwhile reports
-//! the process's memory and the waiting times of requests.
+//! A long run: calls a program's `request` with 0, 1, 2, ... for some seconds, and reports memory
+//! and waiting times.
 //!
 //! ```text
 //!   request   | piece | pause | piece | pause | ...       a pause: the collector's work between pieces
@@ -13,11 +13,9 @@ use std::time::{Duration, Instant};
 use crate::Scheme;
 use crate::read::Failure;
 
-/// The number of lines that are reported.
 const LINES: u32 = 20;
 
-/// A histogram of durations. A bucket is 1/64 of its durations wide, so any number of durations
-/// fits.
+/// A histogram of durations. A bucket is 1/64 of its durations wide.
 struct Durations {
     counts: Vec<u64>,
     all: u64,

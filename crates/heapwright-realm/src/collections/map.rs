@@ -7,17 +7,17 @@
 //!   entries  | Some(k, v) | None | Some(k, v) | ...            a ring: number n is value n - first
 //! ```
 //!
-//! *The index* is probed linearly from the place that the hash names; a cache line holds eight
-//! words. An entry is read only if 31 bits of the hash agree. Words are ordered by the distance
-//! from their own place (Robin Hood hashing: Celis, Larson, Munro 1985). So a search for an absent
-//! key ends at the first word that is nearer to its own place. A removal shifts the following words
-//! back by one, so there are no tombstones. A word has enough of the hash for its place in a larger
-//! index, so no key is hashed again.
+//! *The index* is probed linearly from the place that the hash names. An entry is read only if 31
+//! bits of the hash agree. Words are ordered by the distance from their own place (Robin Hood
+//! hashing: Celis, Larson, Munro 1985). So a search for an absent key ends at the first word that
+//! is nearer to its own place. A removal shifts the following words back by one, so there are no
+//! tombstones. A word has enough of the hash for its place in a larger index, so no key is hashed
+//! again.
 //!
-//! *The entries* are dense, as in CPython's and Ruby's hash tables: iteration reads only the
-//! entries, in the order of insertion. A removal leaves a hole. Holes at either end go at once.
-//! (`first` counts holes at the front, so numbers stay.) Other holes stay until the buffer is full.
-//! Then entries move together if at least a quarter are holes; otherwise the room doubles.
+//! *The entries* are dense, as in CPython's and Ruby's hash tables. A removal leaves a hole. Holes
+//! at either end go at once, and `first` counts those at the front. Other holes stay until the
+//! buffer is full. Then entries move together if at least a quarter are holes; otherwise the room
+//! doubles.
 //!
 //! *A small map* has no index: up to eight entries are compared one by one, and no key is hashed.
 //!
@@ -50,7 +50,6 @@ const MOST: usize = 1 << 30;
 type Entries<'gc, K, V> = Buffer<'gc, Option<(K, V)>>;
 type Index<'gc> = Slice<'gc, Cell<u64>>;
 
-/// The object of a map.
 pub(crate) struct Body<'gc, K, V, S> {
     pub(super) entries: Cell<Option<Entries<'gc, K, V>>>,
     pub(super) index: Cell<Option<Index<'gc>>>,
@@ -104,12 +103,11 @@ where
     }
 }
 
-/// The place of a key.
 #[derive(Clone, Copy)]
 struct Found {
-    /// The key's entry, counted from the first entry.
+    /// Counted from the first entry.
     entry: usize,
-    /// The key's word of the index, if there is an index.
+    /// Meaningless without an index.
     word: usize,
 }
 
@@ -119,7 +117,6 @@ fn word_of(hash: u64) -> u64 {
     (hash ^ hash >> 32) << 32 | USED
 }
 
-/// Returns the place where a word belongs.
 #[inline]
 fn home(word: u64, mask: usize) -> usize {
     (word >> 32) as usize & mask
@@ -316,7 +313,6 @@ where
         Some(taken)
     }
 
-    /// Makes room for one more entry: doubles the room, or moves entries together.
     #[cold]
     #[inline(never)]
     fn make_room(self, mc: &Mutation<'gc>) -> Entries<'gc, K, V> {
@@ -348,7 +344,6 @@ where
         made
     }
 
-    /// Makes new entries and a new index for the live keys, with this capacity.
     fn rebuild(self, mc: &Mutation<'gc>, capacity: usize) -> Entries<'gc, K, V> {
         assert!(capacity <= MOST, "a map has too many keys");
         let made = mc.buffer(capacity);
@@ -364,8 +359,8 @@ where
         made
     }
 
-    /// Makes an index of all these entries, none of which is a hole. The map gets the index only
-    /// when it is complete, because a key's hash may panic.
+    /// No entry is a hole. The map gets the index when it is complete, because a key's hash may
+    /// panic.
     fn index_all(self, mc: &Mutation<'gc>, entries: Entries<'gc, K, V>) -> Index<'gc> {
         let index = make_index(mc, entries.capacity());
         for n in 0..entries.len() {
@@ -409,9 +404,9 @@ where
 
     /// Returns keys and values, in the order in which keys were inserted first.
     ///
-    /// The map may change meanwhile. The iterator sees changed values, removed keys and inserted
-    /// keys ahead of it. But if keys were removed before, an insertion may move the entries
-    /// together. Then the iterator skips some entries.
+    /// The map may change meanwhile: the iterator sees changed values, removals and insertions
+    /// ahead of it. But an insertion after a removal may move entries, and then the iterator skips
+    /// some.
     #[must_use]
     pub fn iter(self) -> Iter<'gc, K, V, S> {
         Iter { of: self, next: self.entries().map_or(0, Buffer::first) }
@@ -433,7 +428,6 @@ fn make_index<'gc>(mc: &Mutation<'gc>, capacity: usize) -> Index<'gc> {
     mc.alloc_slice((capacity + capacity / 7).next_power_of_two(), |_| Cell::new(0))
 }
 
-/// Places a word in an index that has room.
 fn place(index: &[Cell<u64>], word: u64) {
     let mask = index.len() - 1;
     let (mut word, mut at) = (word, home(word, mask));
@@ -475,7 +469,6 @@ fn unplace(index: &[Cell<u64>], at: usize) {
 /// Keys and values of a [`Map`].
 pub struct Iter<'gc, K, V, S = Seeded> {
     of: Map<'gc, K, V, S>,
-    /// The number of the next entry.
     next: usize,
 }
 

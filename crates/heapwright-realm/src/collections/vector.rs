@@ -232,8 +232,7 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
         Some(removed)
     }
 
-    /// Forgets all values from number `length` on. Constant time: values are `Copy`, and have no
-    /// `Drop`.
+    /// Forgets all values from number `length` on. Constant time.
     pub fn truncate(self, _: &Mutation<'gc>, length: usize) {
         if let Some(buffer) = self.0.buffer() {
             buffer.truncate(length);
