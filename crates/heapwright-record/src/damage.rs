@@ -1,7 +1,6 @@
-//! Shared parts of these formats' tests: a file byte by byte, and a cut or changed file.
-//!
-//! A format gives its frames and a function that reads a file. The function checks that the frames
-//! it reads are the first ones, and returns their number.
+//! Shared parts of these formats' tests: a file byte by byte, and a cut or changed file. A format
+//! gives its frames, and a function that reads a file and returns how many of these frames it
+//! found.
 
 extern crate std;
 
@@ -14,15 +13,14 @@ use std::{format, vec};
 /// Every byte; fewer under Miri, which is slow.
 const STEP: usize = if cfg!(miri) { 31 } else { 1 };
 
-/// The result of reading a file.
 pub(crate) struct Seen<P> {
-    /// The number of frames read. They are the written ones, from the first on.
+    /// These are the written frames, from the first on.
     pub(crate) frames: usize,
     pub(crate) problem: Option<P>,
     pub(crate) position: u64,
 }
 
-/// Returns a header and frames, each as lines of 32 bytes.
+/// Lines of 32 bytes: the header, then the frames.
 pub(crate) fn hex<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut hex = String::new();
     for part in parts {
@@ -35,14 +33,13 @@ pub(crate) fn hex<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
     hex
 }
 
-/// Returns the bytes of such lines.
 pub(crate) fn bytes(hex: &str) -> Vec<u8> {
     let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
     let byte = |two: &[u8]| u8::from_str_radix(str::from_utf8(two).unwrap(), 16).unwrap();
     digits.chunks(2).map(byte).collect()
 }
 
-/// Returns a frame with this payload, valid or not.
+/// The frame may be invalid.
 pub(crate) fn frame_of(tag: u32, payload: &[u8]) -> Vec<u8> {
     let mut bytes = [tag.to_le_bytes(), (payload.len() as u32).to_le_bytes()].concat();
     bytes.extend_from_slice(payload);

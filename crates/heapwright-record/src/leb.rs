@@ -1,22 +1,20 @@
 //! Numbers of variable length: LEB128, and zigzag for numbers with a sign.
 //!
-//! A byte has seven bits of the number, the lowest first; its top bit says that more bytes follow.
-//! A trace and a heap dump consist of these. Nothing here panics or indexes.
+//! A byte has seven bits of the number, the lowest first. Nothing here panics or indexes.
 
 /// Bits of the number in a byte. The top bit says that more bytes follow.
 const BITS: u32 = 7;
 
-/// Folds a signed number into an unsigned one; numbers near zero stay small.
+/// Numbers near zero stay small.
 pub(crate) const fn fold(step: i64) -> u64 {
     ((step << 1) ^ (step >> 63)).cast_unsigned()
 }
 
-/// Returns the signed number of a folded one.
 pub(crate) const fn unfold(folded: u64) -> i64 {
     (folded >> 1).cast_signed() ^ -((folded & 1).cast_signed())
 }
 
-/// The target of bytes. It also counts bytes that do not fit.
+/// Also counts bytes that do not fit.
 pub(crate) struct Out<'b> {
     pub(crate) place: &'b mut [u8],
     pub(crate) at: usize,
@@ -38,21 +36,20 @@ impl Out<'_> {
         self.byte(number as u8);
     }
 
-    /// Puts bytes with their length before them.
+    /// Their length comes first.
     pub(crate) fn text(&mut self, bytes: &[u8]) {
         self.number(bytes.len() as u64);
         bytes.iter().for_each(|&byte| self.byte(byte));
     }
 }
 
-/// Returns the next byte.
 pub(crate) fn byte(rest: &mut &[u8]) -> Option<u8> {
     let (first, behind) = rest.split_first()?;
     *rest = behind;
     Some(*first)
 }
 
-/// Returns a number, if it is whole and has 64 bits at most.
+/// `None` if it is cut, or has more than 64 bits.
 pub(crate) fn number(rest: &mut &[u8]) -> Option<u64> {
     let mut number = 0_u64;
     for shift in (0..u64::BITS).step_by(BITS as usize) {

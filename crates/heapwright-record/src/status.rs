@@ -1,10 +1,8 @@
 //! The status memory: the figures that processes on heapwright show while they run.
 //!
-//! Each started program has one status memory, in System V shared memory. Its forked children share
-//! the memory, and the command attaches it by its number. Each process has one slot. The kernel
-//! knows the memory's maker and the processes that have it mapped. The kernel frees the memory with
-//! the last of these processes. The memory's size is fixed: no process can take pages away from
-//! another.
+//! Each started program has one status memory, in System V shared memory, which its forked children
+//! share. The command attaches it by its number. The kernel frees it with the last process. Its
+//! size is fixed, so no process can take pages away from another.
 //!
 //! ```text
 //!   memory  | magic | owners: process and its namespace, a word a slot |          2 KiB
@@ -14,18 +12,15 @@
 //!          `------ written by the process ------'   `---- an order: written by the command -----' `- by the process -'
 //! ```
 //!
-//! One exchange in a slot's owner word takes the slot, or gives it back. A process that ends, and a
-//! forked child, need no system call for this, because they may be in a sandbox. If all slots are
-//! taken, a child takes the slot of the process that has been silent for longest. If that process
-//! lives, it takes another slot at its next report.
+//! One exchange in a slot's owner word takes the slot, or gives it back: a sandboxed process needs
+//! no system call. If all slots are taken, a child takes the slot of the process that has been
+//! silent for longest. If that process lives, it takes another slot at its next report.
 //!
 //! A sequence guards each report (a seqlock): it is odd while the process writes. The command gives
 //! an order by writing its number to `asked` last. The process writes the answer, and then that
 //! number to `answered`. An order expires. No order names a file, because a child that has given up
 //! its parent's rights can still write to the parent's slot. A hardened process follows no order,
 //! and shows no address.
-//!
-//! All fields are 64-bit atomics, so each side reads valid numbers in any case.
 
 use core::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -57,7 +52,6 @@ macro_rules! facts {
         }
 
         impl Facts {
-            /// All zeros.
             const ZERO: Self = Self { $( $name: 0, )* };
         }
 
@@ -139,8 +133,8 @@ pub struct Class {
 }
 
 impl Class {
-    /// Returns the class in one word: 12 bits for the size in units of 16 bytes, and 26 bits for
-    /// each other value in KiB. Larger values are cut to fit.
+    /// 12 bits for the size in units of 16 bytes, and 26 bits for each other value in KiB. Larger
+    /// values are cut to fit.
     const fn word(&self) -> u64 {
         const fn kib(bytes: u64) -> u64 {
             let kib = bytes.div_ceil(1024);
@@ -173,8 +167,7 @@ pub enum Order {
 pub enum Answer {
     /// The order was carried out.
     Done,
-    /// The order failed: the file could not be written, `malloc` is not this heap's, or the order
-    /// had expired.
+    /// The order failed or had expired, or `malloc` is not this heap's.
     Failed,
     /// The order failed: sampling is on already, with another distance.
     Busy,
@@ -211,7 +204,7 @@ const _: () = assert!(FACTS <= 24);
 impl Slot {
     /// Clears the report of the previous owner. The caller has just taken the slot.
     pub fn clear(&self) {
-        // A static, because a report on the stack would take almost 3 KiB.
+        // On the stack a report would take almost 3 KiB.
         self.write(const { &Report::ZERO });
         self.watched_until.store(0, Ordering::Relaxed);
         self.answered.store(self.asked.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -234,8 +227,8 @@ impl Slot {
         self.sequence.store(sequence.wrapping_add(1), Ordering::Release);
     }
 
-    /// Returns the report of the process, with no number larger than [`MOST`]. `None`: there is no
-    /// report yet, or the process is writing it.
+    /// Returns the report, with no number larger than [`MOST`]. `None`: there is none yet, or the
+    /// process is writing it.
     #[must_use]
     pub fn read(&self) -> Option<Report> {
         let sequence = self.sequence.load(Ordering::Acquire);
@@ -271,8 +264,8 @@ impl Slot {
         self.watched_until.load(Ordering::Relaxed) > now_ns
     }
 
-    /// Gives an order, which expires at a time of the monotonic clock. Returns the order's number.
-    /// The commands' locks let one command at a time do this.
+    /// Gives an order, which expires at a time of the monotonic clock. Returns its number. The
+    /// commands' locks let one command at a time do this.
     pub fn ask(&self, order: Order, until_ns: u64) -> u64 {
         let (what, argument) = match order {
             Order::Sample(period) => (1, period),
@@ -288,8 +281,8 @@ impl Slot {
         number
     }
 
-    /// Returns the order that has no answer yet: its number, the order (`None` if this version does
-    /// not know it), and its end.
+    /// Returns the unanswered order: its number, the order (`None` if this version does not know
+    /// it), and its end.
     #[must_use]
     pub fn order(&self) -> Option<(u64, Option<Order>, u64)> {
         let number = self.asked.load(Ordering::Acquire);
@@ -328,12 +321,10 @@ impl Slot {
 
 /// The folder for the profile if the process cannot write to `$XDG_RUNTIME_DIR`.
 pub const PROFILE_FOLDER: &str = "/dev/shm";
-/// The parts of the file name of an ordered heap profile. The user's number and the process's
-/// number stand between them.
+/// The parts of the profile's file name, around the numbers of the user and of the process.
 pub const PROFILE_NAME: [&str; 3] = ["heapwright-", "-", ".profile"];
 
-/// The owner of a slot: a process, and the namespace of its number (the lower half of its inode; 0:
-/// not known).
+/// A process, and the namespace of its number (the lower half of its inode; 0: not known).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {
     /// The process's number in the namespace.
@@ -373,13 +364,13 @@ impl Status {
         self.magic.load(Ordering::Relaxed) == MAGIC
     }
 
-    /// Takes a slot: the caller's own, else a free one, else the slot that has been silent for
-    /// longest. `None`: another process was faster.
+    /// Takes the caller's own slot, else a free one, else the one that has been silent for longest.
+    /// `None`: another process was faster.
     #[must_use]
     pub fn take(&self, owner: Owner) -> Option<usize> {
         let find =
             |wanted| self.owners.iter().position(|word| word.load(Ordering::Relaxed) == wanted);
-        // A slot without a report was taken just now, so it does not count as silent.
+        // A slot without a report was taken just now.
         let written =
             |&index: &usize| self.slots[index].facts[0].load(Ordering::Relaxed).wrapping_sub(1);
         let index =
@@ -418,7 +409,7 @@ mod tests {
     use std::boxed::Box;
     use std::vec::Vec;
 
-    /// Runs a test with new memory on a large stack, where the memory is made.
+    /// New memory takes much stack.
     fn with_status(test: fn(&Status)) {
         let run = move || test(&new_status());
         std::thread::Builder::new().stack_size(16 << 20).spawn(run).unwrap().join().unwrap();

@@ -31,7 +31,7 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// Returns a file of these operations, with `each` operations in a chunk.
+/// Each chunk has `each` operations.
 fn written(operations: &[Operation], each: usize) -> Vec<u8> {
     let mut file = HEADER.to_vec();
     let mut before = 0;

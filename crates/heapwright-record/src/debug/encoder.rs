@@ -2,7 +2,7 @@
 //!
 //! The encoder first measures an entry without its fields of variable length. Texts and frames
 //! share the remaining bytes of the buffer, the first field first. A field that does not fit is cut
-//! and marked as cut: a report with a cut command line is better than no report.
+//! and marked as cut.
 
 use super::entry::Entry;
 use super::wire::Sink;
@@ -28,8 +28,7 @@ impl<'b> Encoder<'b> {
     /// A buffer of this size cuts no stack and loses no number.
     pub const SMALLEST: usize = 1024;
 
-    /// Makes entries in this buffer, which should have at least [`Encoder::SMALLEST`] bytes. Fields
-    /// that do not fit are cut.
+    /// Makes entries in this buffer, which should have at least [`Encoder::SMALLEST`] bytes.
     #[must_use]
     pub fn new(buffer: &'b mut [u8]) -> Self {
         Self { buffer }

@@ -1,7 +1,7 @@
 //! The reader's side: reads entries one after another, to the end or to the damage.
 //!
-//! A file need not be in memory as a whole. If a piece of it ends within an entry, the next piece
-//! begins with this entry's first byte ([`Reader::resume`]).
+//! If a piece of a file ends within an entry, the next piece begins with this entry's first byte
+//! ([`Reader::resume`]).
 
 use super::entry::Entry;
 use super::wire::Cursor;
@@ -10,11 +10,8 @@ use crate::checksum::{checksum, of_much};
 use crate::frame::{self, Frame};
 use crate::problem::{Fault, Problem};
 
-/// Reads a debug record.
-///
-/// It is an iterator of the entries. After the last entry, [`Reader::problem`] tells whether the
-/// file ended there.
-/// file ended there.
+/// Reads a debug record: an iterator of the entries. After the last entry, [`Reader::problem`]
+/// tells whether the file ended there.
 ///
 /// ```
 /// use heapwright_record::debug::{Encoder, Note, HEADER, Reader};
@@ -30,7 +27,6 @@ use crate::problem::{Fault, Problem};
 pub struct Reader<'a> {
     rest: &'a [u8],
     at: u64,
-    /// The place at which the last entry began.
     began: u64,
     sum: fn(&[u8]) -> u32,
     skipped: u64,
@@ -49,8 +45,8 @@ impl<'a> Reader<'a> {
         Ok(Self { rest, at, began: at, sum: checksum, skipped: 0, problem: None })
     }
 
-    /// Continues with a later piece of a record. The piece begins with an entry, at byte `at` of
-    /// the file. This reader is for large files: it uses more memory to be faster.
+    /// Continues with a piece of a record that begins with an entry, at byte `at` of the file. This
+    /// reader is for large files: it uses more memory to be faster.
     ///
     /// ```
     /// use heapwright_record::debug::{Encoder, HEADER, HEADER_BYTES, Note, Reader};
@@ -91,7 +87,7 @@ impl<'a> Reader<'a> {
         self.at
     }
 
-    /// Returns the next entry. An inner `None`: only a newer version knows the entry.
+    /// An inner `None`: only a newer version knows the entry.
     fn read(&mut self) -> Result<Option<Entry<'a>>, Fault> {
         let frame = Frame::take(self.rest, self.at, self.sum)?;
         let mut payload = Cursor::new(frame.payload);

@@ -1,5 +1,4 @@
-//! Tests of the format as a whole: version 1's bytes, and files that are cut, changed, older or
-//! newer.
+//! The format as a whole: version 1's bytes, and cut, changed, older or newer files.
 
 extern crate std;
 
@@ -9,7 +8,6 @@ use crate::problem::{Fault, Problem};
 use std::vec;
 use std::vec::Vec;
 
-/// Returns an entry of each kind, with another value in each field.
 pub(super) fn samples() -> Vec<Entry<'static>> {
     let moment = |stack: u32| Moment {
         stack,
@@ -197,7 +195,6 @@ fn file(entries: &[Entry<'_>]) -> Vec<u8> {
     file
 }
 
-/// Returns each of the [`samples`].
 fn encoded() -> Vec<Vec<u8>> {
     samples().iter().map(encode).collect()
 }
@@ -225,12 +222,11 @@ fn every_entry_comes_back() {
     assert!(tags.into_iter().eq(1..=22));
 }
 
-/// Returns a fault of a debug record.
 fn problem(fault: Fault) -> Problem {
     FORMAT.problem(fault)
 }
 
-/// Reads a file of some of the [`samples`], from the first on.
+/// The file has some of the [`samples`], from the first on.
 fn seen(bytes: &[u8]) -> Result<Seen<Problem>, Problem> {
     let mut reader = Reader::new(bytes)?;
     let read: Vec<_> = reader.by_ref().collect();
@@ -292,7 +288,7 @@ fn entries_that_contradict_themselves_are_damage() {
         assert_eq!(reader.problem(), Some(problem(Fault::Malformed(16))));
         assert_eq!(reader.next(), None);
     }
-    // A count of frames that is larger than any memory.
+    // More frames than any memory holds.
     let frames = [&1u32.to_le_bytes()[..], &0x7fff_ffffu32.to_le_bytes()].concat();
     let bytes = after_header(&[&frame_of(5, &frames)]);
     let mut reader = Reader::new(&bytes).unwrap();

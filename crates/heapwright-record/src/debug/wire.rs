@@ -1,11 +1,10 @@
 //! Converts fields to bytes and back.
 //!
 //! One macro, `record!`, defines a struct and both directions at once, so that writer and reader
-//! agree about the order. Nothing here panics or indexes: the writer works inside programs that are
-//! already in trouble, and the reader may get any bytes.
+//! agree about the order. Nothing here panics or indexes: programs that are in trouble write, and
+//! the reader may get any bytes.
 
-/// The target of fields. It also counts bytes that do not fit, so that an entry can be measured
-/// without a buffer.
+/// Also counts bytes that do not fit, so an entry can be measured without a buffer.
 pub(super) struct Sink<'b> {
     buffer: &'b mut [u8],
     at: usize,
@@ -18,7 +17,7 @@ impl<'b> Sink<'b> {
         Self { buffer, at: 0, room }
     }
 
-    /// Returns the number of bytes that were put, including those that did not fit.
+    /// Includes bytes that did not fit.
     pub(super) fn length(&self) -> usize {
         self.at
     }
@@ -34,7 +33,7 @@ impl<'b> Sink<'b> {
         self.at = self.at.saturating_add(bytes.len());
     }
 
-    /// Returns the number of items, of `count` items of `size` bytes, for which there is room.
+    /// Returns how many of `count` items of `size` bytes fit.
     pub(super) fn grant(&mut self, count: usize, size: usize) -> usize {
         let granted = count.min(self.room / size);
         self.room -= granted * size;
@@ -68,14 +67,13 @@ impl<'a> Cursor<'a> {
         (!self.broken).then_some(taken)
     }
 
-    /// Returns a number. Zero if the payload ends before it: an older writer wrote the entry.
+    /// Zero if the payload ends before it: an older writer wrote the entry.
     fn array<const N: usize>(&mut self) -> [u8; N] {
         let length = if self.rest.is_empty() { 0 } else { N };
         self.take(length).and_then(|bytes| bytes.try_into().ok()).unwrap_or([0; N])
     }
 }
 
-/// A field of an entry.
 pub(super) trait Field<'a>: Sized {
     fn put(&self, sink: &mut Sink<'_>);
     fn take(cursor: &mut Cursor<'a>) -> Self;
@@ -96,7 +94,6 @@ macro_rules! integers {
 
 integers!(u8, u16, u32, u64, i64);
 
-/// Defines a struct of fields, with both directions of its encoding.
 macro_rules! record {
     ($(
         $(#[$doc:meta])*
@@ -114,7 +111,7 @@ macro_rules! record {
                     $( self.$field.put(sink); )*
                 }
                 fn take(cursor: &mut $crate::debug::wire::Cursor<'a>) -> Self {
-                    // Fields are taken in the order of this list.
+                    // In the order of this list.
                     Self { $( $field: $crate::debug::wire::Field::take(cursor), )* }
                 }
             }

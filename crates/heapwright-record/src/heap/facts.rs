@@ -1,5 +1,4 @@
-//! The contents of a dump, as numbers. Writer and reader share these types. An unknown number is
-//! zero.
+//! The contents of a dump, as numbers. An unknown number is zero.
 
 use crate::leb::number;
 
@@ -54,16 +53,14 @@ pub struct Heap {
     pub kept_pages: u64,
 }
 
-/// Maps some fields of a struct to the file, in that order.
+/// Reads and writes fields of a struct in this order.
 macro_rules! in_order {
     ($type:ident, $give:ident, $take:ident: $($field:ident)*) => {
         impl $type {
-            /// Returns the fields' values, in the order of the file.
             pub(super) fn $give(&self) -> [u64; [$(stringify!($field)),*].len()] {
                 [$(self.$field as u64),*]
             }
 
-            /// Sets the fields to the file's values.
             pub(super) fn $take(mut self, rest: &mut &[u8]) -> Option<Self> {
                 $(self.$field = number(rest)?.try_into().ok()?;)*
                 Some(self)
@@ -90,7 +87,7 @@ pub struct Pools<'a> {
 }
 
 impl<'a> Pools<'a> {
-    /// Returns the pools at the start of `rest`. `None` if they are not complete.
+    /// `None` if they are not complete.
     pub(super) fn take(rest: &mut &'a [u8]) -> Option<Self> {
         let left = number(rest)?;
         let pools = Self { left, rest };
@@ -348,7 +345,6 @@ pub struct Counts {
 in_order!(Counts, numbers, with_numbers: types pages objects references roots);
 
 impl Counts {
-    /// Returns the sum of all counts.
     pub(super) fn sum(&self) -> u64 {
         self.numbers().into_iter().fold(0, u64::wrapping_add)
     }

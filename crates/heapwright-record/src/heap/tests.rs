@@ -1,5 +1,4 @@
-//! Tests of the format as a whole: each version's bytes, and dumps that are cut, changed, older or
-//! newer.
+//! The format as a whole: each version's bytes, and cut, changed, older or newer dumps.
 
 extern crate std;
 
@@ -60,15 +59,14 @@ fn first() -> Object {
     Object { address: 0x7f12_3456_0000, size: 32, used: 0, kind: 0, type_id: PAIR, old: true }
 }
 
-/// Returns the frames of a dump that has everything, beginning behind the header. (Some entries of
-/// each sort are in a frame with others, some at a frame's start.)
+/// A dump that has everything, without its header. Some entries of each sort are in a frame with
+/// others, some at a frame's start.
 fn frames() -> Vec<Vec<u8>> {
     let frames = frames_of(300);
     assert!(frames.len() >= 4, "{}", frames.len());
     frames
 }
 
-/// Returns such frames, with an object of this many references.
 fn frames_of(references: u64) -> Vec<Vec<u8>> {
     let mut buffer = [0xa5; Writer::LEAST];
     let mut pieces: Vec<Vec<u8>> = Vec::new();
@@ -96,7 +94,6 @@ fn frames_of(references: u64) -> Vec<Vec<u8>> {
     });
     writer.reference(u64::MAX);
     writer.reference(0);
-    // More references than a frame holds.
     for number in 0..references {
         writer.reference(number << 50);
     }
@@ -202,17 +199,16 @@ fn everything_comes_back() {
     assert_eq!(read[320..], [Entry::End(counts)]);
 }
 
-/// The frames that are damaged: fewer under Miri, which is slow.
+/// Fewer under Miri, which is slow.
 static FRAMES: LazyLock<Vec<Vec<u8>>> =
     LazyLock::new(|| if cfg!(miri) { frames_of(3) } else { frames() });
 static FILE: LazyLock<Vec<u8>> = LazyLock::new(|| file(&FRAMES));
 
-/// Returns a fault of a heap dump.
 fn problem(fault: Fault) -> Problem {
     FORMAT.problem(fault)
 }
 
-/// Reads a file of some of the [`FRAMES`], from the first on.
+/// The file has some of the [`FRAMES`], from the first on.
 fn seen(bytes: &[u8]) -> Result<Seen<Problem>, Problem> {
     static ALL: LazyLock<Vec<Entry<'static>>> =
         LazyLock::new(|| Reader::new(&FILE).unwrap().collect());
@@ -387,7 +383,6 @@ fn frames_that_contradict_themselves_are_damage() {
 
 type Sink<'s> = &'s mut dyn FnMut(&[u8]) -> bool;
 
-/// Returns the result of a writer with this buffer, whose sink takes this many pieces.
 fn written(
     length: usize,
     pieces: usize,

@@ -11,15 +11,13 @@ use super::{END, ENTRIES, HEADER, START, VERSION};
 use crate::frame::{self, BEFORE, BEHIND};
 use crate::leb::Out;
 
-/// The longest name; longer ones are cut.
 const LONGEST: usize = 1000;
 
 /// Writes a heap dump, frame by frame, without allocating.
 ///
-/// The buffer holds one frame; a larger buffer makes fewer calls of the sink. The sink gets the
-/// pieces of the file one after another, and returns whether it took the piece. Each method returns
-/// whether the dump is still good. Once the sink has failed, or an entry did not fit, nothing more
-/// is written.
+/// A larger buffer makes fewer calls of the sink, which returns whether it took the piece. Each
+/// method returns whether the dump is still good. Once the sink has failed, or an entry did not
+/// fit, nothing more is written.
 ///
 /// ```
 /// use heapwright_record::heap::{Entry, Heap, Object, Reader, Root, RootKind, Writer};
@@ -46,7 +44,6 @@ pub struct Writer<'b, S> {
     buffer: &'b mut [u8],
     sink: S,
     coder: Coder,
-    /// Bytes of the open frame's payload; 0: no frame is open.
     payload: usize,
     counts: Counts,
     started: bool,
@@ -64,8 +61,7 @@ const _: () = assert!(
 );
 
 impl<'b, S: FnMut(&[u8]) -> bool> Writer<'b, S> {
-    /// Creates a writer that has written nothing. A buffer of less than [`Writer::LEAST`] bytes
-    /// gives no dump.
+    /// Creates a writer. A buffer of less than [`Writer::LEAST`] bytes gives no dump.
     pub fn new(buffer: &'b mut [u8], sink: S) -> Self {
         let good = buffer.len() >= Writer::LEAST;
         Self {
@@ -105,10 +101,10 @@ impl<'b, S: FnMut(&[u8]) -> bool> Writer<'b, S> {
         self.entry(|_, out| Coder::put_type(id, cut(name), out))
     }
 
-    /// Writes a page and its taken slots: a bit for each slot, the lowest bit of a word first. Bits
-    /// behind the last slot are ignored; missing words are zero.
+    /// Writes a page, and a bit for each slot, the lowest bit of a word first: whether it is taken.
+    /// Bits behind the last slot are ignored; missing words are zero.
     pub fn page(&mut self, page: &Page, occupancy: &[u64]) -> bool {
-        // A page with more slots than the buffer has bits is refused at once.
+        // More slots than the buffer has bits.
         self.good = self.good && page.slots.div_ceil(u8::BITS) as usize <= self.buffer.len();
         self.counts.pages += 1;
         self.entry(|_, out| Coder::put_page(page, occupancy, out))
@@ -124,8 +120,8 @@ impl<'b, S: FnMut(&[u8]) -> bool> Writer<'b, S> {
         self.entry(|coder, out| coder.put_object(object, out))
     }
 
-    /// Writes a reference of the last object: an object's address, once for each reference. A
-    /// reference before the first object has no owner, and is not written.
+    /// Writes a reference of the last object: an object's address. A reference before the first
+    /// object is not written.
     pub fn reference(&mut self, to: u64) -> bool {
         if self.coder.owner().is_none() {
             return self.good;
@@ -140,7 +136,6 @@ impl<'b, S: FnMut(&[u8]) -> bool> Writer<'b, S> {
         self.entry(|_, out| Coder::put_root(root, out))
     }
 
-    /// Writes the end. Returns whether the dump is whole.
     pub fn end(mut self) -> bool {
         self.good = self.good && self.started;
         self.flush();
@@ -148,7 +143,7 @@ impl<'b, S: FnMut(&[u8]) -> bool> Writer<'b, S> {
         self.frame(END, |out| counts.numbers().into_iter().for_each(|number| out.number(number)))
     }
 
-    /// Adds an entry, to a new frame if it does not fit into the open one.
+    /// A new frame takes it if it does not fit into the open one.
     fn entry(&mut self, put: impl Fn(&mut Coder, &mut Out<'_>)) -> bool {
         self.good = self.good && self.started;
         if !self.good {
@@ -177,7 +172,6 @@ impl<'b, S: FnMut(&[u8]) -> bool> Writer<'b, S> {
         false
     }
 
-    /// Opens a frame of entries.
     fn begin(&mut self) {
         // The count includes the entry that is about to be written.
         let before = self.counts.sum() - 1;
@@ -188,7 +182,6 @@ impl<'b, S: FnMut(&[u8]) -> bool> Writer<'b, S> {
         self.coder = Coder::after(owner, VERSION);
     }
 
-    /// Closes the open frame, if there is one.
     fn flush(&mut self) -> bool {
         let payload = core::mem::take(&mut self.payload);
         if payload != 0 {
@@ -197,7 +190,6 @@ impl<'b, S: FnMut(&[u8]) -> bool> Writer<'b, S> {
         self.good
     }
 
-    /// Writes a separate frame.
     fn frame(&mut self, tag: u32, put: impl Fn(&mut Out<'_>)) -> bool {
         let mut out = Out { place: self.buffer.get_mut(BEFORE..).unwrap_or_default(), at: 0 };
         put(&mut out);
@@ -214,7 +206,6 @@ impl<'b, S: FnMut(&[u8]) -> bool> Writer<'b, S> {
     }
 }
 
-/// Returns the written part of a text: whole letters.
 fn cut(text: &str) -> &[u8] {
     let end = text.len().min(LONGEST);
     let end = (0..=end).rev().find(|&end| text.is_char_boundary(end)).unwrap_or_default();

@@ -1,8 +1,7 @@
 //! Converts operations to bytes and back.
 //!
-//! Names of blocks are near each other, so each name is written as its difference to the previous
-//! one. That takes two or three bytes instead of eight. Nothing here panics or indexes: the writer
-//! works inside a program's `malloc`, and the reader may get any bytes.
+//! A block's name is written as its difference to the previous one. Nothing here panics or indexes:
+//! the writer works inside a program's `malloc`, and the reader may get any bytes.
 
 use super::operation::Operation;
 use crate::leb::{Out, byte, fold, number, unfold};
@@ -26,8 +25,8 @@ impl Coder {
         Self { block: 0 }
     }
 
-    /// Writes an operation to the start of `place`. Returns the number of bytes written, or 0 if
-    /// the operation does not fit. [`Coder::MOST`] bytes are always enough.
+    /// Writes an operation to the start of `place`. Returns the number of bytes; 0: it does not
+    /// fit.
     #[inline]
     pub fn put(&mut self, operation: Operation, place: &mut [u8]) -> usize {
         let mut out = Out { place, at: 0 };
@@ -74,8 +73,7 @@ impl Coder {
         out.number(size);
     }
 
-    /// Reads the operation at the start of `bytes`. Returns the operation and the bytes behind it.
-    /// `None`: there is no whole operation.
+    /// Returns the operation at the start of `bytes`, and the bytes behind it. `None`: it is cut.
     #[inline]
     pub fn take<'a>(&mut self, bytes: &'a [u8]) -> Option<(Operation, &'a [u8])> {
         let mut rest = bytes;

@@ -6,10 +6,8 @@ use crate::checksum::of_much;
 use crate::frame::{self, Frame};
 use crate::problem::{Fault, Problem};
 
-/// Reads a trace.
-///
-/// It is an iterator of the chunks. After the last chunk, [`Reader::problem`] tells whether the
-/// file ended there.
+/// Reads a trace: an iterator of the chunks. After the last chunk, [`Reader::problem`] tells
+/// whether the file ended there.
 ///
 /// ```
 /// use heapwright_record::trace::{End, HEADER, Reader};
@@ -59,7 +57,7 @@ impl<'a> Reader<'a> {
         self.at
     }
 
-    /// Returns the next chunk. An inner `None`: only a newer version knows the chunk.
+    /// An inner `None`: only a newer version knows the chunk.
     fn read(&mut self) -> Result<Option<Chunk<'a>>, Fault> {
         let frame = Frame::take(self.rest, self.at, of_much)?;
         let chunk = Chunk::take(&frame).ok_or(Fault::Malformed(self.at))?;

@@ -1,5 +1,4 @@
-//! Tests of the format as a whole: version 1's bytes, and files that are cut, changed, older or
-//! newer.
+//! The format as a whole: version 1's bytes, and cut, changed, older or newer files.
 
 extern crate std;
 
@@ -9,7 +8,7 @@ use crate::problem::{Fault, Problem};
 use std::vec;
 use std::vec::Vec;
 
-/// Returns an operation of each kind, in both directions of names.
+/// Each kind, in both directions of names.
 fn operations() -> Vec<Operation> {
     vec![
         Operation::Thread(1),
@@ -52,7 +51,6 @@ fn chunk_of(before: u64, ms: u64, operations: &[Operation]) -> Vec<u8> {
     seal(&mut buffer, payload).to_vec()
 }
 
-/// Returns the chunks of a file with every kind of entry.
 fn chunks() -> Vec<Vec<u8>> {
     let all = operations();
     vec![
@@ -101,12 +99,11 @@ fn everything_comes_back() {
     assert_eq!(operations().iter().filter(|one| one.is_call()).count(), 9);
 }
 
-/// Returns a fault of a trace.
 fn problem(fault: Fault) -> Problem {
     FORMAT.problem(fault)
 }
 
-/// Reads a file of some of the [`chunks`], from the first on.
+/// The file has some of the [`chunks`], from the first on.
 fn seen(bytes: &[u8]) -> Result<Seen<Problem>, Problem> {
     let mut reader = Reader::new(bytes)?;
     let read: Vec<_> = reader.by_ref().collect();
