@@ -87,7 +87,7 @@ pub trait Finalize<'gc>: Trace + Sized {
 }
 
 struct Finalizer {
-    /// The value's object, and a pointer to the mutation.
+    /// Called with the value's object, and a pointer to the mutation.
     run: unsafe fn(*mut u8, *const ()),
 }
 

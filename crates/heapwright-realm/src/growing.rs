@@ -35,7 +35,7 @@ impl<'gc, T: Copy + Trace + 'gc> Growing<'gc, T> {
         Self(mc.alloc(Cell::new(buffer)))
     }
 
-    /// The object stays the same when the buffer grows.
+    /// Returns the cell's object, which stays the same when the buffer grows.
     pub(super) fn object(self) -> *mut u8 {
         self.0.object()
     }

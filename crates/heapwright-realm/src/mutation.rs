@@ -35,7 +35,7 @@ pub struct Fuel {
 impl Fuel {
     /// Uses fuel for one operation. Returns whether there was fuel. Without fuel the piece is over,
     /// and the function passed to [`Realm::run`](super::Realm::run) returns `None`. The realm calls
-    /// it again, after a collection if one is due.
+    /// the function again, after a collection if one is due.
     ///
     /// Fuel lasts for the operations that `run` was given, or until about 128 KiB are allocated.
     #[inline]
@@ -55,7 +55,7 @@ impl Fuel {
 }
 
 impl Mutation<'_> {
-    /// At least one operation.
+    /// Returns fuel for `operations` operations of this mutation, or for one if that is 0.
     pub(super) fn fuel(&self, operations: usize) -> Fuel {
         Fuel { mutator: self.mutator, left: operations.max(1) }
     }

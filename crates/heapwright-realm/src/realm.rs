@@ -19,7 +19,7 @@ use super::send::{Mode, OneThread};
 ///
 /// [`mutate`](Realm::mutate) allocates, and lazily sweeps objects that the last collection found
 /// dead, but it marks, moves and frees nothing else. The realm collects only after `mutate` has
-/// returned, or in calls that take `&mut self`, as [`step`](Realm::step).
+/// returned, or in calls that take `&mut self` to collect, as [`step`](Realm::step) does.
 ///
 /// This is sound because no reference outlives its mutation. The function works for *every*
 /// lifetime `'gc`, so no value with `'gc` in its type leaves it, in the result or through a borrow.

@@ -5,7 +5,7 @@
 //!                                                     ^ never change; new text goes behind
 //! ```
 //!
-//! Text that was added never changes in its buffer: new text goes behind it, and growing or
+//! Text that was added never changes in its buffer. New text goes behind it, and growing or
 //! clearing takes another buffer. So the text can be lent for the whole mutation, even while more
 //! is added.
 

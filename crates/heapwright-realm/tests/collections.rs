@@ -32,7 +32,7 @@ mod realms;
 
 use realms::{config, ways_to_collect};
 
-/// Its number shows whether it was lost.
+/// A value that is an object of its own. Its number shows whether it was lost.
 type Value<'gc> = Gc<'gc, (u32, Str<'gc>)>;
 
 #[derive(Trace)]
@@ -43,7 +43,7 @@ struct Root<'gc> {
     map: Map<'gc, Str<'gc>, Value<'gc>>,
     set: Set<'gc, u32>,
     text: StrBuilder<'gc>,
-    /// Removed from the collections: nothing keeps these values.
+    /// Values that were removed from the collections: nothing keeps them any more.
     watched: Vector<'gc, (u32, Weak<'gc, (u32, Str<'gc>)>)>,
 }
 
@@ -355,7 +355,7 @@ proptest! {
     }
 }
 
-/// Only large, growing collections hold the objects.
+/// Only large, growing collections hold the objects, while the realm collects by itself.
 #[test]
 fn collections_that_grow_keep_all_that_is_in_them() {
     type Root<'gc> =

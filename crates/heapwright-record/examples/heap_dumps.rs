@@ -20,9 +20,9 @@ const PAGE: u64 = 64 << 10;
 const BASE: u64 = 0x7f00_0000_0000;
 const POOLS: [u64; 4] = [16, 32, 64, 112];
 
-/// Pages of the pools take turns; every tenth slot is empty.
+/// Returns an object's place and size. Pages of the pools take turns; every tenth slot is empty.
 fn place(number: u64) -> (u64, u64) {
-    // Four pages, one of each pool.
+    // Four pages, one of each pool, have `all` objects.
     let counts = POOLS.map(|slot| taken(PAGE / slot));
     let all: u64 = counts.iter().sum();
     let (block, mut left) = (number / all, number % all);
@@ -39,7 +39,7 @@ fn taken(slots: u64) -> u64 {
     slots / 10 * 9
 }
 
-/// The last of sixteen neighbours is young.
+/// Returns whether an object is old. The last of sixteen neighbours is young.
 fn is_old(number: u64) -> bool {
     !number.is_multiple_of(16)
 }

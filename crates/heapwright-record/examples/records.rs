@@ -118,7 +118,7 @@ fn check(out: &mut Out, groups: u64) -> std::io::Result<()> {
     out.put(Checked { check, took_ns: 1, ..Checked::default() })
 }
 
-/// Start, end, whether it is code.
+/// A line of a map: start, end, whether it is code.
 type Line = (u64, u64, bool);
 
 fn lines() -> Result<Vec<Line>, Box<dyn Error>> {
@@ -145,14 +145,14 @@ fn code() -> Result<(u64, u64), Box<dyn Error>> {
     Ok((code.0, code.1))
 }
 
-/// The build-id lies behind the head of its note.
+/// Returns the build-id: the bytes behind the head of its note.
 fn build_id(program: &[u8]) -> Option<&[u8]> {
     const HEAD: &[u8] = b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0";
     let at = program.windows(HEAD.len()).position(|bytes| bytes == HEAD)?;
     program.get(at + HEAD.len()..)?.get(..20)
 }
 
-/// Splitmix64.
+/// Numbers that are the same every time (splitmix64).
 struct Random(u64);
 
 impl Random {

@@ -14,13 +14,13 @@ use std::{format, vec};
 const STEP: usize = if cfg!(miri) { 31 } else { 1 };
 
 pub(crate) struct Seen<P> {
-    /// These are the written frames, from the first on.
+    /// The number of frames read. They are the written ones, from the first on.
     pub(crate) frames: usize,
     pub(crate) problem: Option<P>,
     pub(crate) position: u64,
 }
 
-/// Lines of 32 bytes: the header, then the frames.
+/// Returns a header and frames, each as lines of 32 bytes.
 pub(crate) fn hex<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut hex = String::new();
     for part in parts {
@@ -39,7 +39,7 @@ pub(crate) fn bytes(hex: &str) -> Vec<u8> {
     digits.chunks(2).map(byte).collect()
 }
 
-/// The frame may be invalid.
+/// Returns a frame with this payload, valid or not.
 pub(crate) fn frame_of(tag: u32, payload: &[u8]) -> Vec<u8> {
     let mut bytes = [tag.to_le_bytes(), (payload.len() as u32).to_le_bytes()].concat();
     bytes.extend_from_slice(payload);

@@ -5,7 +5,7 @@
 /// Bits of the number in a byte. The top bit says that more bytes follow.
 const BITS: u32 = 7;
 
-/// Numbers near zero stay small.
+/// Folds a signed number into an unsigned one; numbers near zero stay small.
 pub(crate) const fn fold(step: i64) -> u64 {
     ((step << 1) ^ (step >> 63)).cast_unsigned()
 }
@@ -14,7 +14,7 @@ pub(crate) const fn unfold(folded: u64) -> i64 {
     (folded >> 1).cast_signed() ^ -((folded & 1).cast_signed())
 }
 
-/// Also counts bytes that do not fit.
+/// The target of bytes. It also counts bytes that do not fit.
 pub(crate) struct Out<'b> {
     pub(crate) place: &'b mut [u8],
     pub(crate) at: usize,
@@ -36,7 +36,7 @@ impl Out<'_> {
         self.byte(number as u8);
     }
 
-    /// Their length comes first.
+    /// Puts bytes with their length before them.
     pub(crate) fn text(&mut self, bytes: &[u8]) {
         self.number(bytes.len() as u64);
         bytes.iter().for_each(|&byte| self.byte(byte));
@@ -49,7 +49,7 @@ pub(crate) fn byte(rest: &mut &[u8]) -> Option<u8> {
     Some(*first)
 }
 
-/// `None` if it is cut, or has more than 64 bits.
+/// Returns a number, if it is whole and has 64 bits at most.
 pub(crate) fn number(rest: &mut &[u8]) -> Option<u64> {
     let mut number = 0_u64;
     for shift in (0..u64::BITS).step_by(BITS as usize) {

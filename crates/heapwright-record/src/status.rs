@@ -204,7 +204,7 @@ const _: () = assert!(FACTS <= 24);
 impl Slot {
     /// Clears the report of the previous owner. The caller has just taken the slot.
     pub fn clear(&self) {
-        // On the stack a report would take almost 3 KiB.
+        // A static, because a report on the stack would take almost 3 KiB.
         self.write(const { &Report::ZERO });
         self.watched_until.store(0, Ordering::Relaxed);
         self.answered.store(self.asked.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -370,7 +370,7 @@ impl Status {
     pub fn take(&self, owner: Owner) -> Option<usize> {
         let find =
             |wanted| self.owners.iter().position(|word| word.load(Ordering::Relaxed) == wanted);
-        // A slot without a report was taken just now.
+        // A slot without a report was taken just now, so it does not count as silent.
         let written =
             |&index: &usize| self.slots[index].facts[0].load(Ordering::Relaxed).wrapping_sub(1);
         let index =
@@ -409,7 +409,7 @@ mod tests {
     use std::boxed::Box;
     use std::vec::Vec;
 
-    /// New memory takes much stack.
+    /// Runs a test with new memory on a large stack, where the memory is made.
     fn with_status(test: fn(&Status)) {
         let run = move || test(&new_status());
         std::thread::Builder::new().stack_size(16 << 20).spawn(run).unwrap().join().unwrap();

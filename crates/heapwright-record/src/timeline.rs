@@ -155,7 +155,7 @@ impl Event {
 pub struct Events<'a> {
     rest: &'a [u8],
     length: usize,
-    /// The position of `rest` in the file.
+    /// The position in the file at which `rest` begins.
     at: u64,
 }
 

@@ -31,7 +31,7 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// Each chunk has `each` operations.
+/// Returns a file of these operations, with `each` operations in a chunk.
 fn written(operations: &[Operation], each: usize) -> Vec<u8> {
     let mut file = HEADER.to_vec();
     let mut before = 0;

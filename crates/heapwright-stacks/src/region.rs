@@ -1,5 +1,5 @@
-//! The crate's own memory, reserved from the system and never given back. A guard page on either
-//! side stops the program's stray writes from neighbouring memory.
+//! The crate's own memory, reserved from the system and never given back. Guard pages on either
+//! side stop the program's stray writes.
 
 use core::ptr;
 
@@ -24,8 +24,8 @@ fn guarded(size: usize) -> *mut u8 {
     ptr::null_mut()
 }
 
-/// Takes guarded memory of `size` bytes at the first call, and returns the same memory later. Null:
-/// there is none. Threads may race: one wins, and the others release their memory.
+/// Takes memory at the first call, and returns it later. Null: there is none. Threads may race: one
+/// wins, and the others release their memory.
 #[cold]
 #[inline(never)]
 fn take(place: &AtomicPtr<u8>, size: usize) -> *mut u8 {
@@ -45,7 +45,6 @@ fn take(place: &AtomicPtr<u8>, size: usize) -> *mut u8 {
     }
 }
 
-/// A region that is taken at its first use.
 pub(super) struct Region {
     at: AtomicPtr<u8>,
     /// Whether there is no memory for the region.
@@ -54,7 +53,6 @@ pub(super) struct Region {
 }
 
 impl Region {
-    /// Creates a region without memory.
     pub(super) const fn new() -> Self {
         Self {
             at: AtomicPtr::new(ptr::null_mut()),
@@ -74,8 +72,7 @@ impl Region {
         self.at.load(Ordering::Acquire)
     }
 
-    /// Returns the address of `size` bytes (the same at each call), zeroed at first. Null: there is
-    /// no memory.
+    /// `size` bytes (the same at each call), zeroed at first. Null: there is no memory.
     #[inline(always)]
     pub(super) fn get(&self, size: usize) -> *mut u8 {
         #[cfg(test)]

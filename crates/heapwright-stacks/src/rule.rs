@@ -20,8 +20,7 @@
 //! without a branch. If the frame pointer is unchanged, its offset is that of the return address,
 //! so that the walk may load from there in any case.
 //!
-//! Made by `tables`, kept by `native::cache`, used by `native::walk`. No unsafe code: this file is
-//! arithmetic.
+//! Made by `tables`, kept by `native::cache`, used by `native::walk`.
 
 #![forbid(unsafe_code)]
 
@@ -32,7 +31,6 @@ pub(super) enum Base {
     Fp,
 }
 
-/// The location of the CFA.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Cfa {
     /// `base + offset`
@@ -41,7 +39,6 @@ pub(super) enum Cfa {
     Through { base: Base, offset: i64, after: i64 },
 }
 
-/// The location of the return address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Return {
     /// At `CFA + offset`.
@@ -50,7 +47,6 @@ pub(super) enum Return {
     Link,
 }
 
-/// The location of the caller's frame pointer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Frame {
     /// In its register.
@@ -123,12 +119,10 @@ impl Rule {
         Some(Self(FRAME | base | cfa | back | at << 48 | frame))
     }
 
-    /// Returns whether the rule describes a frame.
     pub(super) fn is_frame(self) -> bool {
         self.0 & KIND == FRAME
     }
 
-    /// Returns whether the rule is plain.
     #[inline(always)]
     pub(super) fn is_plain(self) -> bool {
         self.0 & (KIND | THROUGH | FP_AT_FP | LINK) == FRAME
@@ -158,14 +152,13 @@ impl Rule {
         (self.0 as i64 >> 48) as isize * 8
     }
 
-    /// Returns the bytes from the CFA (or the frame pointer) to the saved frame pointer. In a plain
-    /// rule without a saved frame pointer: the bytes to the return address.
+    /// From the CFA (or the frame pointer), in bytes. In a plain rule without a saved frame
+    /// pointer: the offset of the return address.
     #[inline(always)]
     pub(super) fn fp_offset(self) -> isize {
         ((self.0 << 16) as i64 >> 48) as isize * 8
     }
 
-    /// Returns the location of the CFA.
     pub(super) fn cfa(self) -> Cfa {
         let base = if self.starts_from_fp() { Base::Fp } else { Base::Sp };
         if self.0 & THROUGH == 0 {
@@ -176,12 +169,10 @@ impl Rule {
         Cfa::Through { base, offset, after }
     }
 
-    /// Returns the location of the return address.
     pub(super) fn back(self) -> Return {
         if self.0 & LINK != 0 { Return::Link } else { Return::Saved(self.return_offset() as i64) }
     }
 
-    /// Returns the location of the caller's frame pointer.
     pub(super) fn frame(self) -> Frame {
         match self.0 & FP {
             0 => Frame::Same,

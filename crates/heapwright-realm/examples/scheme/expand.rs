@@ -52,7 +52,7 @@ pub(crate) struct Expander<'a, 'gc> {
     mc: &'a Mutation<'gc>,
     root: Gc<'gc, Root<'gc>>,
     scopes: Vec<Scope<'gc>>,
-    /// The innermost form that was read.
+    /// The place of the innermost form that was read.
     here: At,
     pub(crate) variables: Vec<Known>,
 }
@@ -259,7 +259,7 @@ impl<'a, 'gc> Expander<'a, 'gc> {
         Ok(Tree::Let(vec![(variable, first)], Box::new(Tree::If(Box::new(all)))))
     }
 
-    /// A lambda keeps the name.
+    /// Expands a value that gets a name. A lambda keeps the name.
     fn named(&mut self, name: Gc<'gc, Symbol<'gc>>, value: Value<'gc>) -> Expanded<'gc> {
         let mut tree = self.expand(value)?;
         if let Tree::Lambda(lambda) = &mut tree {

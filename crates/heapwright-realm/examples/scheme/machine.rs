@@ -120,7 +120,7 @@ impl<'gc> Machine<'gc> {
         self.now = Some(Frame { code, captured, next: 0, base: 0 });
     }
 
-    /// Runs up to `piece` operations. An error ends the run.
+    /// Runs up to `piece` operations. An error is returned with its place, and ends the run.
     pub(crate) fn run(
         &mut self,
         mc: &Mutation<'gc>,
@@ -241,7 +241,7 @@ impl<'gc> Machine<'gc> {
         Ok(None)
     }
 
-    /// `Some` if the outermost call ends.
+    /// Returns a value to the caller. `Some` if the outermost call ends.
     fn give_back(&mut self, frame: &mut Frame<'gc>, value: Value<'gc>) -> Option<Value<'gc>> {
         self.stack.truncate(frame.base as usize);
         let Some(caller) = self.frames.pop() else { return Some(value) };

@@ -45,7 +45,7 @@ impl Seeded {
             let mut bytes = [0; 8];
             os::random(&mut bytes);
             let drawn = u64::from_ne_bytes(bytes) | 1;
-            // All threads use the first stored seed.
+            // All threads use the seed that is stored first.
             seed = SEED
                 .compare_exchange(0, drawn, Ordering::Relaxed, Ordering::Relaxed)
                 .map_or_else(|known| known, |_| drawn);

@@ -105,9 +105,9 @@ where
 
 #[derive(Clone, Copy)]
 struct Found {
-    /// Counted from the first entry.
+    /// The key's entry, counted from the first entry.
     entry: usize,
-    /// Meaningless without an index.
+    /// The key's word of the index, if there is an index.
     word: usize,
 }
 

@@ -8,7 +8,7 @@
 //!                               +--> Buffer of Option<(K, V)>, in the order of insertion
 //! ```
 //!
-//! Each collection is one word and `Copy`; all copies share the contents, as with a
+//! Each collection is one word and `Copy`. All copies share the contents, as with a
 //! [`Gc`](super::pointer::Gc). Methods that take the [`Mutation`](super::Mutation) change the
 //! contents in place and report their stores. Values are `Copy` (a `Gc`, a `Str`, a number, a tuple
 //! of these) and are copied in and out, never lent. So any method may be called at any time, even

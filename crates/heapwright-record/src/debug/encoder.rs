@@ -2,7 +2,7 @@
 //!
 //! The encoder first measures an entry without its fields of variable length. Texts and frames
 //! share the remaining bytes of the buffer, the first field first. A field that does not fit is cut
-//! and marked as cut.
+//! and marked as cut: a report with a cut command line is better than no report.
 
 use super::entry::Entry;
 use super::wire::Sink;

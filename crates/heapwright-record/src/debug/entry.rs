@@ -376,7 +376,7 @@ macro_rules! entries {
                 }
             }
 
-            /// `None`: an unknown tag.
+            /// Reads an entry's fields. `None` if the tag is not known.
             pub(super) fn take(tag: u32, cursor: &mut Cursor<'a>) -> Option<Self> {
                 Some(match tag {
                     $( $tag => Self::$name(Field::take(cursor)), )*

@@ -838,7 +838,7 @@ impl Function {
     }
 }
 
-/// For constants.
+/// Returns whether two names are equal, for constants.
 const fn is_same(one: &[u8], other: &[u8]) -> bool {
     if one.len() != other.len() {
         return false;

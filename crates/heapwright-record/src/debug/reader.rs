@@ -87,7 +87,7 @@ impl<'a> Reader<'a> {
         self.at
     }
 
-    /// An inner `None`: only a newer version knows the entry.
+    /// Returns the next entry. An inner `None`: only a newer version knows the entry.
     fn read(&mut self) -> Result<Option<Entry<'a>>, Fault> {
         let frame = Frame::take(self.rest, self.at, self.sum)?;
         let mut payload = Cursor::new(frame.payload);

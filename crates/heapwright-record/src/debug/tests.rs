@@ -226,7 +226,7 @@ fn problem(fault: Fault) -> Problem {
     FORMAT.problem(fault)
 }
 
-/// The file has some of the [`samples`], from the first on.
+/// Reads a file of some of the [`samples`], from the first on.
 fn seen(bytes: &[u8]) -> Result<Seen<Problem>, Problem> {
     let mut reader = Reader::new(bytes)?;
     let read: Vec<_> = reader.by_ref().collect();
@@ -288,7 +288,7 @@ fn entries_that_contradict_themselves_are_damage() {
         assert_eq!(reader.problem(), Some(problem(Fault::Malformed(16))));
         assert_eq!(reader.next(), None);
     }
-    // More frames than any memory holds.
+    // A count of frames that is larger than any memory.
     let frames = [&1u32.to_le_bytes()[..], &0x7fff_ffffu32.to_le_bytes()].concat();
     let bytes = after_header(&[&frame_of(5, &frames)]);
     let mut reader = Reader::new(&bytes).unwrap();

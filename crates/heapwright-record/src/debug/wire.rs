@@ -17,7 +17,7 @@ impl<'b> Sink<'b> {
         Self { buffer, at: 0, room }
     }
 
-    /// Includes bytes that did not fit.
+    /// Returns the number of bytes that were put, including those that did not fit.
     pub(super) fn length(&self) -> usize {
         self.at
     }
@@ -33,7 +33,7 @@ impl<'b> Sink<'b> {
         self.at = self.at.saturating_add(bytes.len());
     }
 
-    /// Returns how many of `count` items of `size` bytes fit.
+    /// Returns the number of items, of `count` items of `size` bytes, for which there is room.
     pub(super) fn grant(&mut self, count: usize, size: usize) -> usize {
         let granted = count.min(self.room / size);
         self.room -= granted * size;
@@ -67,7 +67,7 @@ impl<'a> Cursor<'a> {
         (!self.broken).then_some(taken)
     }
 
-    /// Zero if the payload ends before it: an older writer wrote the entry.
+    /// Returns a number. Zero if the payload ends before it: an older writer wrote the entry.
     fn array<const N: usize>(&mut self) -> [u8; N] {
         let length = if self.rest.is_empty() { 0 } else { N };
         self.take(length).and_then(|bytes| bytes.try_into().ok()).unwrap_or([0; N])
@@ -111,7 +111,7 @@ macro_rules! record {
                     $( self.$field.put(sink); )*
                 }
                 fn take(cursor: &mut $crate::debug::wire::Cursor<'a>) -> Self {
-                    // In the order of this list.
+                    // Fields are taken in the order of this list.
                     Self { $( $field: $crate::debug::wire::Field::take(cursor), )* }
                 }
             }

@@ -38,7 +38,7 @@ const fn address(place: u64) -> u64 {
     place.rotate_left(3)
 }
 
-/// About earlier entries of a frame; both sides keep it.
+/// The state that both sides keep about earlier entries of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Coder {
     version: u32,
@@ -54,7 +54,7 @@ pub(super) struct Coder {
 }
 
 impl Coder {
-    /// At a frame's start. `owner`: the object whose references continue.
+    /// Returns the state at a frame's start. `owner`: the object whose references continue.
     pub(super) fn after(owner: Option<u64>, version: u32) -> Self {
         Self { version, owner, reference: place(owner.unwrap_or_default()), ..Self::default() }
     }
@@ -81,7 +81,7 @@ impl Coder {
         out.text(name);
     }
 
-    /// Only the bits of its slots count; missing words are zero.
+    /// Writes a page. Only the bits of its slots count; missing words are zero.
     pub(super) fn put_page(page: &Page, occupancy: &[u64], out: &mut Out<'_>) {
         out.byte(PAGE);
         out.number(page.number);

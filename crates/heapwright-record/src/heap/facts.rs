@@ -53,7 +53,7 @@ pub struct Heap {
     pub kept_pages: u64,
 }
 
-/// Reads and writes fields of a struct in this order.
+/// Maps some fields of a struct to the file, in that order.
 macro_rules! in_order {
     ($type:ident, $give:ident, $take:ident: $($field:ident)*) => {
         impl $type {
@@ -87,7 +87,7 @@ pub struct Pools<'a> {
 }
 
 impl<'a> Pools<'a> {
-    /// `None` if they are not complete.
+    /// Returns the pools at the start of `rest`. `None` if they are not complete.
     pub(super) fn take(rest: &mut &'a [u8]) -> Option<Self> {
         let left = number(rest)?;
         let pools = Self { left, rest };

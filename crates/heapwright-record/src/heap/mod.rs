@@ -53,7 +53,7 @@
 //! `aside`, `pins`, `moved in` and `old`, and there is no Age.
 //!
 //! **Damage.** A reader stops at the first wrong frame, and says where that is. Each frame of
-//! entries tells the number of entries before it, and the end tells the number of each sort, so
+//! entries tells the number of entries before it, and the end tells the number of each sort. So
 //! missing and double entries are noticed. A dump without its end is cut.
 
 mod coder;

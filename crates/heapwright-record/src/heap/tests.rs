@@ -199,7 +199,7 @@ fn everything_comes_back() {
     assert_eq!(read[320..], [Entry::End(counts)]);
 }
 
-/// Fewer under Miri, which is slow.
+/// The frames that are damaged: fewer under Miri, which is slow.
 static FRAMES: LazyLock<Vec<Vec<u8>>> =
     LazyLock::new(|| if cfg!(miri) { frames_of(3) } else { frames() });
 static FILE: LazyLock<Vec<u8>> = LazyLock::new(|| file(&FRAMES));
@@ -208,7 +208,7 @@ fn problem(fault: Fault) -> Problem {
     FORMAT.problem(fault)
 }
 
-/// The file has some of the [`FRAMES`], from the first on.
+/// Reads a file of some of the [`FRAMES`], from the first on.
 fn seen(bytes: &[u8]) -> Result<Seen<Problem>, Problem> {
     static ALL: LazyLock<Vec<Entry<'static>>> =
         LazyLock::new(|| Reader::new(&FILE).unwrap().collect());

@@ -104,7 +104,7 @@ impl<'b, S: FnMut(&[u8]) -> bool> Writer<'b, S> {
     /// Writes a page, and a bit for each slot, the lowest bit of a word first: whether it is taken.
     /// Bits behind the last slot are ignored; missing words are zero.
     pub fn page(&mut self, page: &Page, occupancy: &[u64]) -> bool {
-        // More slots than the buffer has bits.
+        // A page with more slots than the buffer has bits is refused at once.
         self.good = self.good && page.slots.div_ceil(u8::BITS) as usize <= self.buffer.len();
         self.counts.pages += 1;
         self.entry(|_, out| Coder::put_page(page, occupancy, out))
@@ -143,7 +143,7 @@ impl<'b, S: FnMut(&[u8]) -> bool> Writer<'b, S> {
         self.frame(END, |out| counts.numbers().into_iter().for_each(|number| out.number(number)))
     }
 
-    /// A new frame takes it if it does not fit into the open one.
+    /// Adds an entry, to a new frame if it does not fit into the open one.
     fn entry(&mut self, put: impl Fn(&mut Coder, &mut Out<'_>)) -> bool {
         self.good = self.good && self.started;
         if !self.good {

@@ -55,7 +55,7 @@
 //! another Process chunk: no block lives on.
 //!
 //! **Damage.** A reader stops at the first wrong chunk, and says where that is. Each chunk of
-//! operations tells the number of operations before it, and End tells the number of all, so missing
+//! operations tells the number of operations before it, and End tells the number of all. So missing
 //! and double operations are noticed. After a short write the writer must not write again.
 
 mod chunk;

@@ -57,7 +57,7 @@ impl<'a> Reader<'a> {
         self.at
     }
 
-    /// An inner `None`: only a newer version knows the chunk.
+    /// Returns the next chunk. An inner `None`: only a newer version knows the chunk.
     fn read(&mut self) -> Result<Option<Chunk<'a>>, Fault> {
         let frame = Frame::take(self.rest, self.at, of_much)?;
         let chunk = Chunk::take(&frame).ok_or(Fault::Malformed(self.at))?;

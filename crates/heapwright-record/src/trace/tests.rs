@@ -8,7 +8,7 @@ use crate::problem::{Fault, Problem};
 use std::vec;
 use std::vec::Vec;
 
-/// Each kind, in both directions of names.
+/// Returns an operation of each kind, in both directions of names.
 fn operations() -> Vec<Operation> {
     vec![
         Operation::Thread(1),
@@ -103,7 +103,7 @@ fn problem(fault: Fault) -> Problem {
     FORMAT.problem(fault)
 }
 
-/// The file has some of the [`chunks`], from the first on.
+/// Reads a file of some of the [`chunks`], from the first on.
 fn seen(bytes: &[u8]) -> Result<Seen<Problem>, Problem> {
     let mut reader = Reader::new(bytes)?;
     let read: Vec<_> = reader.by_ref().collect();

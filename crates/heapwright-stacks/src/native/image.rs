@@ -8,13 +8,13 @@
 //!                        +--> NOTE: the build id            DYNAMIC: symbols
 //! ```
 //!
-//! The C library (without a lock) or the kernel (`mapped`) finds the module of an address. The
-//! module's own headers in memory tell all else. The length of a table is often not stored
-//! anywhere, so a slice ends at the end of its readable segment. No byte outside the ranges of the
-//! program headers is ever read.
+//! The C library (without a lock) or the kernel (`mapped`) finds the module of an address; the
+//! module's own headers in memory tell all else. The length of a table is often not stored, so a
+//! slice ends at the end of its readable segment. No byte outside the ranges of the program headers
+//! is ever read.
 //!
-//! A remaining risk: another thread unmaps code while its tables are read. A thread that walks a
-//! stack has frames of that code below it, so the unmapping would kill the program anyway.
+//! Another thread may unmap code while its tables are read. A thread that walks a stack has frames
+//! of that code below it, so the unmapping would kill the program anyway.
 
 use core::slice;
 
@@ -32,7 +32,6 @@ const READABLE: u32 = 4;
 /// The bytes at a module's start that must contain its headers.
 const FIRST_PAGE: usize = 4096;
 
-/// One entry of the program headers.
 pub(super) type Header = libc::Elf64_Phdr;
 
 /// A module in memory.
@@ -48,12 +47,10 @@ pub(super) struct Image {
     pub(super) headers: &'static [Header],
 }
 
-/// Returns the module that contains an address.
 pub(super) fn image_of(address: usize) -> Option<Image> {
     if os::knows_objects() { by_loader(address) } else { mapped::image_of(address) }
 }
 
-/// Finds the module by glibc's loader.
 fn by_loader(address: usize) -> Option<Image> {
     let found = os::find_object(address)?;
     // SAFETY: the loader's record lives while its module does.
@@ -63,9 +60,8 @@ fn by_loader(address: usize) -> Option<Image> {
         Image::new(headers, link_map.bias, link_map.name, unwind_header)
             .filter(|image| image.has(address))
     };
-    // The kernel maps the program, maybe with gaps between its segments. Then the loader reports
-    // the segment's start instead of the module's. The auxiliary vector has the
-    // address of the program's headers.
+    // If the kernel maps the program with gaps between its segments, the loader reports the
+    // segment's start instead of the module's. The auxiliary vector has the headers' address.
     let program = os::program_headers();
     if bias_of(program) == link_map.bias
         && let Some(image) = image(program)
@@ -77,9 +73,9 @@ fn by_loader(address: usize) -> Option<Image> {
         .or_else(|| headers_at(link_map.bias).and_then(image))
 }
 
-/// Returns the bias of the file with these headers. One entry tells the headers' own address. A
-/// program without this entry is mapped at its file's addresses, with one exception: a static
-/// program that may be mapped anywhere. Its headers are in its first page.
+/// One entry tells the headers' own address. A program without this entry is mapped at its file's
+/// addresses. The exception is a static program that may be mapped anywhere; its headers are in its
+/// first page.
 pub(super) fn bias_of(headers: &'static [Header]) -> usize {
     let at = headers.as_ptr().addr();
     if let Some(own) = headers.iter().find(|header| header.p_type == HEADERS) {
@@ -124,8 +120,7 @@ pub(super) fn headers_at(start: usize) -> Option<&'static [Header]> {
     agrees.then_some(headers)
 }
 
-/// Returns whether moved headers can be read in a file that is mapped unchanged. (BOLT and patchelf
-/// move headers to the end of a file.)
+/// BOLT and patchelf move headers to the end of a file, which is mapped unchanged.
 fn are_moved(start: usize, offset: usize, end: usize) -> bool {
     let first = (start + offset) & !(FIRST_PAGE - 1);
     end - offset <= FIRST_PAGE && (first..start + end).step_by(FIRST_PAGE).all(os::is_readable)
@@ -146,7 +141,6 @@ impl Image {
         Some(Self { start, end, bias, name, unwind_header, headers })
     }
 
-    /// Returns whether one of the module's segments contains an address.
     pub(super) fn has(&self, address: usize) -> bool {
         self.load_of(address).is_some()
     }
@@ -173,7 +167,6 @@ impl Image {
         self.piece(address, end - address)
     }
 
-    /// Returns the readable segment that an address lies in.
     pub(super) fn segment_around(&self, address: usize) -> Option<Section<'static>> {
         let (start, end) = self.segment_of(address)?;
         self.piece(start, end - start)
@@ -192,7 +185,6 @@ impl Image {
         Some(Section { address, bytes })
     }
 
-    /// Returns the start and end of the readable segment around an address.
     fn segment_of(&self, address: usize) -> Option<(usize, usize)> {
         let header = self.load_of(address)?;
         let start = self.bias.wrapping_add(header.p_vaddr as usize);
@@ -200,7 +192,6 @@ impl Image {
         (header.p_flags & READABLE != 0).then_some((start, end))
     }
 
-    /// Returns whether there is code at an address.
     pub(super) fn is_code(&self, address: usize) -> bool {
         self.load_of(address).is_some_and(|header| header.p_flags & EXECUTABLE != 0)
     }

@@ -6,17 +6,16 @@
 //!   file     key ^ rule | rule | ...     65,536 entries of 16 bytes, by the key's first bits
 //! ```
 //!
-//! A build runs a thousand processes of the same three programs. Each process would read the same
-//! 5,000 rules from cold tables, at 0.7 us each. An entry here costs a look at one cache line. The
-//! command makes the file (`rules=FILE`, sealed: see `os::map_sealed`). A module without a build
-//! id, or a process without a file, uses the tables.
+//! A build runs a thousand processes of the same programs, and each would read the same rules from
+//! cold tables. The command makes the file (`rules=FILE`, sealed: see `os::map_sealed`). A module
+//! without a build id, or a process without a file, uses the tables.
 //!
 //! # Trust
 //!
 //! Nothing in the file is trusted: other processes write it, without a lock. A torn or replaced
-//! pair does not give the key, and is a miss (see `cache`). A false rule gives a wrong stack and
-//! never a fault: a walk tests what it reads, and accepts any word as a rule (`rule`). Another
-//! version of this library has other keys.
+//! pair does not give the key, and is a miss. A false rule gives a wrong stack and never a fault: a
+//! walk tests what it reads, and accepts any word as a rule (`rule`). Another version of this
+//! library has other keys.
 
 use core::ffi::CStr;
 use core::ptr;
@@ -29,7 +28,6 @@ use heapwright_substrate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 const ORDER: u32 = 16;
 
-/// Bytes of the file.
 pub(in super::super) const BYTES: usize = size_of::<Entry>() << ORDER;
 
 #[repr(C)]
@@ -50,7 +48,6 @@ pub(in super::super) fn share(path: &CStr) {
     }
 }
 
-/// Returns whether there is a file.
 #[inline]
 fn is_shared() -> bool {
     !FILE.load(Ordering::Relaxed).is_null()

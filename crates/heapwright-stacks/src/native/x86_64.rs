@@ -5,21 +5,19 @@
 //!           rax, rcx, rsp, rip, ...                    words, from 40
 //! ```
 //!
-//! The C library's `__restore_rt`, which a signal handler returns to, has its stack
-//! pointer at the ucontext. Mirrors `aarch64.rs`.
+//! The C library's `__restore_rt`, which a signal handler returns to, has its stack pointer at the
+//! ucontext. Mirrors `aarch64.rs`.
 
 use core::arch::asm;
 
 use super::super::tables::{self, Numbers};
 use super::walk::Registers;
 
-/// The registers' numbers in the tables.
 pub(super) const NUMBERS: Numbers = tables::X86_64;
 
 /// The distance from the stack pointer of a signal frame to its ucontext.
 pub(super) const UCONTEXT: usize = 0;
-/// The places in a ucontext of the program counter, the stack pointer, the frame pointer and (none
-/// here) the link register.
+/// Places in a ucontext; there is no link register.
 pub(super) const SAVED_PC: usize = 168;
 pub(super) const SAVED_SP: usize = 160;
 pub(super) const SAVED_FP: usize = 120;
@@ -35,8 +33,7 @@ const _: () = {
 /// No code is needed: a signal handler returns to the C library, whose tables describe that code.
 pub(super) const SIGRETURN: Option<[u32; 2]> = None;
 
-/// Returns the registers here, as after a call: the address before `pc` is in this function, with
-/// this stack pointer.
+/// As after a call: the address before `pc` is in this function, with this stack pointer.
 #[inline(always)]
 pub(in super::super) fn registers() -> Registers {
     let (pc, sp, fp);
@@ -55,8 +52,8 @@ pub(in super::super) fn registers() -> Registers {
     Registers { pc, sp, fp, link: 0 }
 }
 
-/// Returns the address of the thread's control block: unique among living threads, and above the
-/// stack that the C library made for the thread.
+/// The thread's control block: unique among living threads, and above the stack that the C library
+/// made for the thread.
 #[inline(always)]
 pub(super) fn thread_pointer() -> usize {
     let found;
