@@ -1,8 +1,8 @@
 //! The smallest heap in which a load runs. A binary search finds the limit, to some percent.
 //!
 //! A load *runs* under a limit if it ends well two times of two, within eight times its duration
-//! without a limit. Near the smallest limit the collector takes nearly all time. With two threads,
-//! chance decides. The short runs of --quick need five successes of five.
+//! without a limit. Near the smallest limit chance decides, so the short runs of --quick need five
+//! successes of five.
 
 use std::path::Path;
 
@@ -35,7 +35,6 @@ pub(crate) fn smallest(
     let of = |name| numbers.iter().find(|one| one.0 == name).map_or(0.0, |one| one.1);
     let runner =
         Runner::new(launcher, (of("wall_ns") / 1e9 * PATIENCE).ceil() as u64 + 1, nowhere)?;
-    // The run without a limit shows the peak, which is the first limit to try.
     let found = search(of("peak") / 1024.0, step, |limit| {
         for _ in 0..times {
             if runner.once(&planned(Some(format!("limit={}", limit as u64))))?.end.is_err() {

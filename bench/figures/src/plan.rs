@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Lines of the same section and row are compared, and must print the same. The column names the
-//! contender. OF_ROUNDS is the number of rounds in which a line takes part, 0 for all. (A slow peer
-//! runs once.) STDIN is a file, or `-`. A script writes a plan.
+//! contender. OF_ROUNDS is the number of rounds in which a line takes part, 0 for all. STDIN is a
+//! file, or `-`.
 
 use std::path::{Path, PathBuf};
 
@@ -55,7 +55,6 @@ impl Planned {
     }
 }
 
-/// Splits words into the settings before a command, and the command.
 fn divided(words: impl IntoIterator<Item = String>) -> (Vec<String>, Vec<String>) {
     let mut command_began = false;
     words.into_iter().partition(|word| {

@@ -18,12 +18,10 @@ pub(crate) fn output(command: &mut Command) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&result.stdout).into_owned())
 }
 
-/// Returns the C compiler.
 pub(crate) fn c() -> Command {
     compiler("CC", "cc")
 }
 
-/// Returns the C++ compiler.
 pub(crate) fn cxx() -> Command {
     compiler("CXX", "c++")
 }

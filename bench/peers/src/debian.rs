@@ -25,7 +25,6 @@ pub(crate) fn of_clang(name: &'static str, runtime: &str) -> Result<Peer, String
     Ok(described(name, library))
 }
 
-/// Finds a library by its name, as the linker does.
 pub(crate) fn shared(name: &'static str, file: &str, package: &str) -> Result<Peer, String> {
     let cache = output(Command::new("ldconfig").arg("-p"))
         .or_else(|_| output(Command::new("/sbin/ldconfig").arg("-p")))?;
@@ -34,8 +33,7 @@ pub(crate) fn shared(name: &'static str, file: &str, package: &str) -> Result<Pe
     Ok(described(name, library))
 }
 
-/// Returns a library's path from the output of `ldconfig -p`, which lists the machine's own
-/// architecture first.
+/// `ldconfig -p` lists the machine's own architecture first.
 fn in_cache(cache: &str, file: &str) -> Option<PathBuf> {
     cache.lines().find_map(|line| {
         let (name, path) = line.trim().split_once(" => ")?;
@@ -51,7 +49,6 @@ fn folders(parent: &Path, prefix: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Returns the numbers in a path, to compare versions.
 fn version_in(path: &Path) -> Vec<u64> {
     let text = path.to_string_lossy();
     text.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect()

@@ -2,13 +2,11 @@
 
 use std::path::PathBuf;
 
-/// An allocator that can serve a program.
 pub(crate) struct Peer {
     /// Its name in every table.
     pub(crate) name: &'static str,
     /// Variables that the program's environment needs beside the preload.
     pub(crate) environment: Vec<(&'static str, &'static str)>,
-    /// The library for `LD_PRELOAD`.
     pub(crate) library: PathBuf,
     /// Its project's version, if known.
     pub(crate) version: String,
@@ -29,7 +27,6 @@ impl Peer {
         self
     }
 
-    /// Returns `NAME=[VAR=VALUE ...]PATH`, for `heapwright bench --with`.
     pub(crate) fn line(&self) -> String {
         let mut line = format!("{}=", self.name);
         for (variable, value) in &self.environment {
@@ -40,7 +37,6 @@ impl Peer {
     }
 }
 
-/// Returns the markdown table of names, versions and origins.
 pub(crate) fn versions(peers: &[Peer]) -> String {
     let mut text = String::from("| name | version | from |\n|---|---|---|\n");
     for peer in peers {

@@ -5,7 +5,6 @@ use std::process::Command;
 
 use crate::compile::output;
 
-/// Returns the `bench` folder of the repository.
 pub(crate) fn bench_folder() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here).to_path_buf()

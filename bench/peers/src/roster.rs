@@ -1,12 +1,11 @@
-//! The list of peers, and the way to get each. glibc is not in it: `heapwright bench` always races
-//! it, as the program without a preload.
+//! The list of peers. glibc is not in it: `heapwright bench` always races it, as the program
+//! without a preload.
 
 use std::path::Path;
 
 use crate::peer::Peer;
 use crate::{built, debian};
 
-/// A peer: its name, its description, and the function that gets it.
 pub(crate) struct Entry {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
@@ -16,7 +15,6 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Gets the peer.
     pub(crate) fn get(&self, work: &Path) -> Result<Peer, String> {
         (self.get)(work, self.name)
     }

@@ -14,8 +14,7 @@ use crate::world::{Outcome, Setup, simulate};
 pub struct Wanted {
     /// CPUs of the machines.
     pub cpus: Vec<usize>,
-    /// Simulated milliseconds of a run with more threads than CPUs. Other runs need no slices, and
-    /// take an eighth.
+    /// Simulated milliseconds of a run with more threads than CPUs. Other runs take an eighth.
     pub ms: u64,
     /// The number of seeds.
     pub seeds: u64,
@@ -24,8 +23,8 @@ pub struct Wanted {
 /// The name of a shape, and a machine's threads and caches by its CPUs.
 type Shape = (&'static str, fn(usize) -> (usize, usize));
 
-/// Two shapes are those of the review: 40 and 80 threads and 32 caches on 72 CPUs. The third has
-/// the library's own number of caches.
+/// 40 and 80 threads and 32 caches on 72 CPUs; the third shape has the library's own number of
+/// caches.
 const SHAPES: [Shape; 3] = [
     ("5 threads and 4 caches to 9 CPUs", |cpus| ((cpus * 5).div_ceil(9), (cpus * 4).div_ceil(9))),
     ("10 threads and 4 caches to 9 CPUs", |cpus| ((cpus * 10).div_ceil(9), (cpus * 4).div_ceil(9))),

@@ -2,8 +2,8 @@
 //!
 //! `graph` is plurality's own benchmark, rewritten: a million nodes of 96 bytes, at most a quarter
 //! of a million of them alive. Six of ten steps add a node with up to eight live neighbours, and
-//! read these neighbours. The other steps remove a node. The steps are made before the clock
-//! starts. As in plurality's benchmark, the result is the time for each node.
+//! read these. The other steps remove a node. The steps are made before the clock starts. The
+//! result is the time for each node.
 //!
 //! `list` is a list of a million live boxes of 32 bytes. Each step drops a random box and puts a
 //! new one in its place.
@@ -34,7 +34,6 @@ enum Step {
     Remove { at: u32 },
 }
 
-/// Returns the steps that make `nodes` nodes.
 fn steps(nodes: usize) -> Vec<Step> {
     let mut random = Random::new(crate::SEED);
     let mut vacant: Vec<u32> = (0..ALIVE as u32).rev().collect();
@@ -126,8 +125,7 @@ where
             *place = Some(new);
         }
     };
-    // Before the clock starts, random replacements mix the boxes, which were made in address
-    // order.
+    // Mix the boxes, which were made in address order.
     go(rounds / 2);
     report(time(rounds as u64, || go(rounds)));
     black_box(&boxes);

@@ -1,7 +1,7 @@
 //! The other crates, each in the patterns that it can do.
 //!
-//! A contender makes objects and ends them. Crates have their default settings. Only plurality has
-//! another chunk size in the graph, as in plurality's own benchmark.
+//! Crates have their default settings. Only plurality has another chunk size in the graph, as in
+//! its own benchmark.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::hint::black_box;
@@ -19,7 +19,6 @@ use crate::measure::Object;
 use crate::pairs::{By, Keyed, Work, measure};
 use crate::shared;
 
-/// Allocates an object by mimalloc's own functions.
 #[inline(always)]
 fn mimalloc_new(value: Object) -> NonNull<Object> {
     // SAFETY: the layout is not empty.
@@ -30,15 +29,14 @@ fn mimalloc_new(value: Object) -> NonNull<Object> {
     block
 }
 
-/// Frees such an object.
 #[inline(always)]
 fn mimalloc_end(block: NonNull<Object>) {
     // SAFETY: the block came from `mimalloc_new`, with this layout; the patterns end it once.
     unsafe { MiMalloc.dealloc(block.as_ptr().cast(), Layout::new::<Object>()) };
 }
 
-/// Runs the pairs. `Box` is from this program's global allocator. plurality's boxes own their slots
-/// and do not borrow the pool; its borrowed handles do.
+/// Runs the pairs. plurality's boxes own their slots and do not borrow the pool; its borrowed
+/// handles do.
 pub fn pairs(name: &str, work: Work) -> Option<()> {
     let (pool, sharded) = (plurality::Pool::new(), ShardedSlab::<Object>::new());
     let into_raw = |value| plurality::Box::into_raw(pool.alloc_box(value));
@@ -171,7 +169,6 @@ pub fn shared(name: &str, work: shared::Work) -> Option<()> {
     match name {
         "plurality" => {
             let make = |value| pool.lock().expect("no thread panics").alloc_box(value);
-            // Ending an object needs no lock.
             work.with(|| By(make, drop));
         }
         "plurality-own" => work.with(|| {
