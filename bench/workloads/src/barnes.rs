@@ -2,10 +2,9 @@
 //!
 //! The models are Barnes and Hut (1986), and the "barnes" of the field's suites. Every step sorts
 //! all bodies into an octree of cells, each a separate block, and adds up masses from below. Then
-//! it walks the tree for the forces on every third body (as in codes whose slow bodies have longer
-//! steps). A distant cell counts as one body. The walk takes most of the time and allocates
-//! nothing. The workload shows the value of *placement*: the density and order of blocks that were
-//! made together.
+//! it walks the tree for the forces on every third body. A distant cell counts as one body. The
+//! walk takes most of the time and allocates nothing. The workload shows the value of *placement*:
+//! the density and order of blocks that were made together.
 //!
 //! Life cycle: 200,000 bodies of 96 bytes stay; each step frees and remakes 110,000 cells of 160
 //! bytes.
@@ -49,7 +48,6 @@ struct Body {
     visits: Cell<u64>,
 }
 
-/// The content of an eighth of a cell.
 enum Octant<'bodies> {
     Nothing,
     Body(&'bodies Body),
@@ -143,7 +141,6 @@ fn insert<'bodies>(node: &mut Node<'bodies>, body: &'bodies Body, centre: Vector
 
 /// Computes masses and their centres, from below.
 fn sum_up(node: &mut Node<'_>) {
-    // The node's own mass already has the bodies that found no octant.
     let (mut mass, mut moment) = (node.mass, node.centre_of_mass);
     for octant in &mut node.octants {
         let (more, at) = match octant {
@@ -191,7 +188,6 @@ fn pull(mass: f64, from: &Vector, body: &Body, force: &mut Vector) {
     }
 }
 
-/// Returns the square of the distance.
 fn square(a: &Vector, b: &Vector) -> f64 {
     (a[0] - b[0]) * (a[0] - b[0]) + (a[1] - b[1]) * (a[1] - b[1]) + (a[2] - b[2]) * (a[2] - b[2])
 }

@@ -1,8 +1,7 @@
 //! The empty program: the cost of the process itself.
 //!
 //! The peak memory of every other workload contains the program's code, the C library and the
-//! allocator's memory before the first request. This workload has only these costs, and tables
-//! subtract them.
+//! allocator's memory before the first request. Tables subtract these costs.
 
 use crate::Workload;
 

@@ -1,11 +1,10 @@
 //! Minimises Boolean functions: covers of cubes, split and merged.
 //!
-//! The field's "espresso" minimises the logic of programmable arrays. This is its central part,
-//! rewritten. A function is a cover, a list of cubes. A cube is a bit set with two bits for each
-//! variable (may it be 0, may it be 1). Shannon's expansion splits the cover on its busiest
-//! variable, minimises both halves, merges equal cubes, sorts, and drops covered cubes. Lists grow
-//! by `realloc`; sets are small blocks of one size for each function. The workload has many lists
-//! and sets of mixed small sizes with stack-like, but not strict, lifetimes.
+//! The field's "espresso" minimises the logic of programmable arrays. A function is a cover, a list
+//! of cubes. A cube is a bit set with two bits for each variable (may it be 0, may it be 1).
+//! Shannon's expansion splits the cover on its busiest variable, minimises both halves, merges
+//! equal cubes, sorts, and drops covered cubes. Lists grow by `realloc`; sets are small blocks of
+//! one size for each function. Lifetimes are stack-like, but not strictly.
 //!
 //! Life cycle: some hundreds of blocks of 16 to 64 bytes, and lists to a few KiB. Blocks deeper in
 //! the recursion die sooner.
@@ -149,7 +148,6 @@ fn without_covered(mut cover: Cover) -> Cover {
     kept
 }
 
-/// Sorts the largest cubes first.
 fn sort(cover: &mut Cover) {
     cover.sort_by(|a, b| order(a).cmp(&order(b)));
 }
@@ -158,7 +156,6 @@ fn order(cube: &Cube) -> (Reverse<u32>, &[u64]) {
     (Reverse(cube.iter().map(|word| word.count_ones()).sum()), cube)
 }
 
-/// Restricts a variable to one value.
 fn restrict(cube: &mut Cube, variable: usize, value: bool) {
     let (word, shift) = place(variable);
     cube[word] &= !(bit_of(!value) << shift);

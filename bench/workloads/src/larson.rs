@@ -1,13 +1,11 @@
 //! A server whose threads hand their blocks to the next generation.
 //!
 //! The model is Larson and Krishnan's "Memory allocation for long-running server applications"
-//! (1998). Each of four lanes (or one, sixteen, sixty-four) owns a table of blocks. A thread
-//! replaces random blocks in it, starts its successor, leaves it the table and dies. So a thread
-//! often frees a block that another, perhaps dead, thread allocated. The workload shows
-//! cross-thread frees, and whether the memory of dead threads is reused or piles up.
+//! (1998). Each lane owns a table of blocks. A thread replaces random blocks in it, starts its
+//! successor, leaves it the table and dies. So a thread often frees a block of another, perhaps
+//! dead, thread. The workload shows whether the memory of dead threads is reused or piles up.
 //!
-//! Life cycle: 4 x 2000 blocks live, mostly to 128 bytes, some to 8 KiB; random
-//! ages.
+//! Life cycle: 4 x 2000 blocks live, mostly to 128 bytes, some to 8 KiB; random ages.
 
 use crate::checksum::fold;
 use crate::memory::Block;

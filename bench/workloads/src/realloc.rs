@@ -1,10 +1,10 @@
 //! Vectors that grow.
 //!
 //! Eight vectors grow at the same time, so that each is in the others' way. Four double when they
-//! are full, up to 32 MiB, as in most languages. Four grow by a constant step, like buffers and
-//! lines, and so need far more `realloc`s. Short vectors have a turn much more often than long
-//! ones. A vector at its end shrinks to its used size, is summed up and starts again. The workload
-//! shows whether blocks grow in place, or by moving their pages instead of copying them.
+//! are full, up to 32 MiB. Four grow by a constant step, and so need far more `realloc`s. Short
+//! vectors have a turn much more often than long ones. A vector at its end shrinks to its used
+//! size, is summed up and starts again. The workload shows whether blocks grow in place, or by
+//! moving their pages.
 //!
 //! Life cycle: from 16 bytes to tens of MiB; all sizes between them die a moment later.
 
@@ -25,7 +25,6 @@ pub(crate) const WORKLOAD: Workload = Workload {
 
 const WORD: usize = size_of::<u64>();
 
-/// The way a vector grows.
 enum Growth {
     Doubles,
     /// By this many words.
@@ -50,7 +49,6 @@ fn run(scale: u32) -> u64 {
         let vector = whose_turn(&mut vectors, random.below(ALL_TURNS));
         let old = vector.words.len();
         if old >= vector.end {
-            // A little is cut off, as when a vector shrinks to fit.
             vector.words.resize(old - old / 8);
             sum = vector.words.iter().step_by(64).copied().fold(sum, fold);
             vector.words = Array::new(2);
@@ -69,7 +67,6 @@ fn run(scale: u32) -> u64 {
     vectors.iter().fold(sum, |sum, vector| fold(sum, vector.words.len() as u64))
 }
 
-/// Returns the vector that has this turn.
 fn whose_turn(vectors: &mut [Vector], mut turn: usize) -> &mut Vector {
     let at = vectors.iter().position(|vector| {
         let found = turn < vector.turns;

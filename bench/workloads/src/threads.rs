@@ -2,8 +2,8 @@
 //!
 //! Thousands of threads, at most four at a time. Each allocates a little and frees half of it
 //! itself. The thread that started it frees the other blocks after its death. The workload shows
-//! the cost of setting up and tearing down a thread's cache. It also shows whether memory of dead
-//! threads comes back: a program with a thread for each task must not grow.
+//! the cost of setting up and tearing down a thread's cache, and whether memory of dead threads
+//! comes back.
 //!
 //! Life cycle: 40 blocks a thread, mostly to 128 bytes, some to 8 KiB.
 
@@ -13,10 +13,8 @@ use crate::random::Random;
 use crate::{Workload, joined, scaled};
 use std::collections::VecDeque;
 
-/// Threads at a time.
 const AT_ONCE: usize = 4;
 
-/// Blocks that a thread allocates.
 const BLOCKS: usize = 40;
 
 pub(crate) const WORKLOAD: Workload = Workload {
@@ -58,7 +56,6 @@ fn work(thread: usize) -> (u64, Vec<Block>) {
     (sum, left)
 }
 
-/// Frees the blocks of a dead thread.
 fn collect(sum: u64, (freed, left): (u64, Vec<Block>)) -> u64 {
     left.into_iter().map(Block::release).fold(fold(sum, freed), fold)
 }

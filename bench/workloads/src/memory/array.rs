@@ -1,7 +1,6 @@
 //! A sequence of plain numbers in one block, which may grow by `realloc`.
 //!
-//! An array is like a `Vec` of exact capacity. But the workload requests each step of its growth,
-//! not a rule of Rust's library.
+//! Unlike with a `Vec`, the workload requests each step of its growth.
 
 use super::{allocate, allocate_zeroed, reallocate, release};
 use std::ops::{Deref, DerefMut};
@@ -9,7 +8,6 @@ use std::ptr::NonNull;
 
 /// Numbers without padding, for which zero bits mean zero.
 pub(crate) trait Plain: Copy {
-    /// The number zero.
     const ZERO: Self;
 }
 
