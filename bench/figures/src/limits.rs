@@ -1,8 +1,8 @@
 //! The smallest heap in which a load runs. A binary search finds the limit, to some percent.
 //!
 //! A load *runs* under a limit if it ends well two times of two, within eight times its duration
-//! without a limit. Near the smallest limit chance decides, so the short runs of --quick need five
-//! successes of five.
+//! without a limit. Near the smallest limit the collector takes nearly all time. With two threads,
+//! chance decides. The short runs of --quick need five successes of five.
 
 use std::path::Path;
 

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Lines of the same section and row are compared, and must print the same. The column names the
-//! contender. OF_ROUNDS is the number of rounds in which a line takes part, 0 for all. STDIN is a
-//! file, or `-`.
+//! contender. OF_ROUNDS is the number of rounds in which a line takes part, 0 for all. (A slow peer
+//! runs once.) STDIN is a file, or `-`. A script writes a plan.
 
 use std::path::{Path, PathBuf};
 

@@ -29,8 +29,8 @@ const SHELL: &str = r#"exec 3>"$1"; shift
 while [ "$1" != -- ]; do export "$1"; shift; done
 shift; exec "$@""#;
 
-/// A line of stderr with this word is a finding. A reported leak is none: the program may really
-/// have it.
+/// A line of stderr with this word is a finding: the library prints nothing else unless an option
+/// asks for it. A reported leak is no finding: the program may really have it.
 const FINDING: &str = "heapwright:";
 const LEAK: &str = "LEAK: heapwright:";
 

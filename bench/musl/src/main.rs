@@ -107,8 +107,8 @@ fn vectors(scale: usize) -> usize {
     })
 }
 
-/// Four threads each send `lists` lists of `length` things to another thread, which measures and
-/// drops them.
+/// Runs four threads that each send `lists` lists of `length` things to another thread, which
+/// measures and drops them.
 fn hand_over<T: Send>(
     lists: usize,
     length: usize,

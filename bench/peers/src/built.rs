@@ -32,8 +32,8 @@ const MIMALLOC: &str = "alloc alloc-aligned alloc-posix arena bitmap heap init l
 const MIMALLOC_V3: &str = "arena-meta page-map theap threadlocal";
 const MIMALLOC_V2: &str = "segment segment-map";
 
-/// `branch` is "v3" or "v2", `secure` the level of its mitigations (`MI_SECURE=ON` in its CMake
-/// files).
+/// Builds mimalloc. `branch` is "v3" or "v2", and `secure` is the level of its mitigations
+/// (`MI_SECURE=ON` in its CMake files).
 pub(crate) fn mimalloc(
     work: &Path,
     name: &'static str,
@@ -177,8 +177,8 @@ pub(crate) fn hardened_malloc(
     library(work, name, command, version, origin)
 }
 
-/// As its Makefile: `CONFIG_SLAB_CANARY := true` is `-DSLAB_CANARY=true`. Some keep their first
-/// word, and some are only for the build.
+/// Returns the defines that its Makefile makes of a configuration: `CONFIG_SLAB_CANARY := true` is
+/// `-DSLAB_CANARY=true`. Some keep their first word, and some are only for the build.
 fn hardened_defines(configuration: &str) -> Vec<String> {
     const WHOLE: [&str; 7] = [
         "SEAL_METADATA",

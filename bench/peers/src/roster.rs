@@ -1,5 +1,5 @@
-//! The list of peers. glibc is not in it: `heapwright bench` always races it, as the program
-//! without a preload.
+//! The list of peers, and the way to get each. glibc is not in it: `heapwright bench` always races
+//! it, as the program without a preload.
 
 use std::path::Path;
 

@@ -226,8 +226,8 @@ fn first_cpu() -> String {
     first.to_owned()
 }
 
-/// Measures two threads on one CPU: the time of a handoff, in which a thread wakes the other and
-/// sleeps, and the time that a thread runs before the other does.
+/// Measures two threads on one CPU. The first figure is the time of a handoff: a thread wakes the
+/// other and sleeps. The second is the time that a thread runs before the other does.
 pub fn share_one_cpu() -> (u64, u64) {
     (handoff(), slice())
 }

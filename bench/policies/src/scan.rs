@@ -2,8 +2,8 @@
 //!
 //! `choose` runs from its beginning to its end, but each of its tries takes simulated time, in
 //! which other threads act. So this module runs `choose` again after each try, with the known
-//! answers, and answers the first unknown try with "locked". There `choose` ends, and names the
-//! next cache to try.
+//! answers. The module answers the first unknown try with "locked". There `choose` ends, and names
+//! the next cache to try.
 //!
 //! ```text
 //!   run 1:  try 5 -> ?      choose says Locked(5):       try 5 now: held

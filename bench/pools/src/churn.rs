@@ -2,8 +2,8 @@
 //!
 //! `graph` is plurality's own benchmark, rewritten: a million nodes of 96 bytes, at most a quarter
 //! of a million of them alive. Six of ten steps add a node with up to eight live neighbours, and
-//! read these. The other steps remove a node. The steps are made before the clock starts. The
-//! result is the time for each node.
+//! read these neighbours. The other steps remove a node. The steps are made before the clock
+//! starts. As in plurality's benchmark, the result is the time for each node.
 //!
 //! `list` is a list of a million live boxes of 32 bytes. Each step drops a random box and puts a
 //! new one in its place.

@@ -1,7 +1,7 @@
 //! The other crates, each in the patterns that it can do.
 //!
-//! Crates have their default settings. Only plurality has another chunk size in the graph, as in
-//! its own benchmark.
+//! A contender makes objects and ends them. Crates have their default settings. Only plurality has
+//! another chunk size in the graph, as in plurality's own benchmark.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::hint::black_box;
@@ -35,8 +35,8 @@ fn mimalloc_end(block: NonNull<Object>) {
     unsafe { MiMalloc.dealloc(block.as_ptr().cast(), Layout::new::<Object>()) };
 }
 
-/// Runs the pairs. plurality's boxes own their slots and do not borrow the pool; its borrowed
-/// handles do.
+/// Runs the pairs. `Box` is from this program's global allocator. plurality's boxes own their slots
+/// and do not borrow the pool; its borrowed handles do.
 pub fn pairs(name: &str, work: Work) -> Option<()> {
     let (pool, sharded) = (plurality::Pool::new(), ShardedSlab::<Object>::new());
     let into_raw = |value| plurality::Box::into_raw(pool.alloc_box(value));

@@ -41,8 +41,8 @@ impl Work {
     }
 }
 
-/// Wall time of a pair, from the first thread's start to the last one's end. A worker calls `maker`
-/// in its own thread.
+/// Measures the wall time from the first thread's start to the last one's end, for a pair in each
+/// thread. A worker calls `maker` in its own thread.
 fn measure<M>(work: Work, maker: impl Fn() -> M + Sync)
 where
     M: Maker<Object>,

@@ -1,10 +1,10 @@
 //! Phases with leftovers.
 //!
 //! The model is mimalloc's stress test. In every phase four new threads make short chains of blocks
-//! of mixed sizes. A thread drops some chains at random, and swaps others with the contents of a
-//! shared array. At the end of the phase it drops most chains, leaves the others in that array, and
-//! dies. So later threads hold blocks of dead threads, whose slabs stay alive unused. The workload
-//! shows whether these slabs are reused.
+//! of mixed sizes, with a large one now and then. A thread keeps many chains for a while, drops
+//! some at random, and swaps others with the contents of a shared array. At the end of the phase it
+//! drops most chains, leaves the others in that array, and dies. So later threads hold blocks of
+//! dead threads, whose slabs stay alive unused. The workload shows whether these slabs are reused.
 //!
 //! Life cycle: 4 x about 2500 chains at the end of a phase, 2000 between two.
 

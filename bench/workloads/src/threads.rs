@@ -2,8 +2,8 @@
 //!
 //! Thousands of threads, at most four at a time. Each allocates a little and frees half of it
 //! itself. The thread that started it frees the other blocks after its death. The workload shows
-//! the cost of setting up and tearing down a thread's cache, and whether memory of dead threads
-//! comes back.
+//! the cost of setting up and tearing down a thread's cache. It also shows whether memory of dead
+//! threads comes back: a program with a thread for each task must not grow.
 //!
 //! Life cycle: 40 blocks a thread, mostly to 128 bytes, some to 8 KiB.
 

@@ -202,8 +202,8 @@ fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
         }
 
         const _: () = {
-            /// A type that implements `Drop` has this trait already: the error shows the trait's
-            /// name.
+            /// A type that implements `Drop` has this trait already. The compiler's error then
+            /// shows the trait's name.
             #[allow(dead_code, non_camel_case_types)]
             trait __DropIsNotForValuesInARealm_FinalizeIs_OrAFieldOfItsOwn {}
             #[allow(drop_bounds)]

@@ -108,8 +108,8 @@ impl<'gc, T: Finalize<'gc>> Of<'gc, T> {
     }
 }
 
-/// The registered C function does nothing: a realm calls due finalizers itself, so that they may
-/// panic.
+/// The C function that is registered; it does nothing. A realm takes due finalizers and calls them
+/// itself, so that they may panic.
 unsafe extern "C" fn is_taken(_: *mut core::ffi::c_void, _: *mut core::ffi::c_void) {}
 
 impl<'gc> Mutation<'gc> {

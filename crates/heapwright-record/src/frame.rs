@@ -20,8 +20,8 @@ use crate::problem::{Fault, Format, Problem};
 
 pub(crate) const HEADER_BYTES: usize = 16;
 
-/// Bytes before a payload. A frame is a chunk of a trace, an entry of a debug record, or many
-/// entries of a heap dump.
+/// Bytes before the payload of a frame. A frame is a chunk of a trace, an entry of a debug record,
+/// or many entries of a heap dump.
 pub const BEFORE: usize = 8;
 /// Bytes behind the payload.
 pub const BEHIND: usize = 4;

@@ -68,8 +68,8 @@ stats! {
     pid,
     /// Nanoseconds from the heap's first allocation to the snapshot.
     elapsed_ns,
-    /// 1 if every allocation was counted (option `stats=exit`); 0 if only the heap's own records
-    /// were read.
+    /// 1 if every allocation was counted (option `stats=exit`), so that sizes, rounding and totals
+    /// are known; 0 if only the heap's own records were read.
     detailed,
     /// Resident bytes of the whole process now.
     rss,

@@ -133,8 +133,8 @@ pub struct Class {
 }
 
 impl Class {
-    /// 12 bits for the size in units of 16 bytes, and 26 bits for each other value in KiB. Larger
-    /// values are cut to fit.
+    /// Returns the class in one word: 12 bits for the size in units of 16 bytes, and 26 bits for
+    /// each other value in KiB. Larger values are cut to fit.
     const fn word(&self) -> u64 {
         const fn kib(bytes: u64) -> u64 {
             let kib = bytes.div_ceil(1024);
@@ -227,8 +227,8 @@ impl Slot {
         self.sequence.store(sequence.wrapping_add(1), Ordering::Release);
     }
 
-    /// Returns the report, with no number larger than [`MOST`]. `None`: there is none yet, or the
-    /// process is writing it.
+    /// Returns the report of the process, with no number larger than [`MOST`]. `None`: there is no
+    /// report yet, or the process is writing it.
     #[must_use]
     pub fn read(&self) -> Option<Report> {
         let sequence = self.sequence.load(Ordering::Acquire);
@@ -264,8 +264,8 @@ impl Slot {
         self.watched_until.load(Ordering::Relaxed) > now_ns
     }
 
-    /// Gives an order, which expires at a time of the monotonic clock. Returns its number. The
-    /// commands' locks let one command at a time do this.
+    /// Gives an order, which expires at a time of the monotonic clock. Returns the order's number.
+    /// The commands' locks let one command at a time do this.
     pub fn ask(&self, order: Order, until_ns: u64) -> u64 {
         let (what, argument) = match order {
             Order::Sample(period) => (1, period),
@@ -281,8 +281,8 @@ impl Slot {
         number
     }
 
-    /// Returns the unanswered order: its number, the order (`None` if this version does not know
-    /// it), and its end.
+    /// Returns the order that has no answer yet: its number, the order (`None` if this version does
+    /// not know it), and its end.
     #[must_use]
     pub fn order(&self) -> Option<(u64, Option<Order>, u64)> {
         let number = self.asked.load(Ordering::Acquire);
@@ -364,8 +364,8 @@ impl Status {
         self.magic.load(Ordering::Relaxed) == MAGIC
     }
 
-    /// Takes the caller's own slot, else a free one, else the one that has been silent for longest.
-    /// `None`: another process was faster.
+    /// Takes a slot: the caller's own, else a free one, else the slot that has been silent for
+    /// longest. `None`: another process was faster.
     #[must_use]
     pub fn take(&self, owner: Owner) -> Option<usize> {
         let find =

@@ -179,8 +179,8 @@ impl StackDepot {
         ORDERS[..TABLES - 1].iter().filter(|&&order| count > 1 << (order - 1)).count()
     }
 
-    /// Returns the stack's node, or the link at which it would be. `None`: there is no memory for
-    /// the table.
+    /// Follows a stack in a table from its head to its node, or to the link at which it would be.
+    /// `None`: there is no memory for the table.
     #[inline(always)]
     fn find(&self, table: usize, frames: &[usize], hash: u64) -> Option<Place<'_>> {
         let order = ORDERS[table];
@@ -222,8 +222,8 @@ impl StackDepot {
         }
     }
 
-    /// The table in use lacks the stack, whose path ended at `place`. Without memory for that
-    /// table, a smaller table stays in use.
+    /// Continues [`StackDepot::insert`] if the table in use lacks the stack, whose path ended at
+    /// `place`. Without memory for that table, a smaller table stays in use.
     #[inline(never)]
     fn insert_slowly<'a>(
         &'a self,

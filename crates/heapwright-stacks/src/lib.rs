@@ -158,8 +158,8 @@ pub fn prepare() {
     imp::prepare();
 }
 
-/// Learns no more unwind rules on foreign stacks (a coroutine's): learning takes some 4 KiB of
-/// stack. Traces of such a stack end at the first unknown place.
+/// Learns no more unwind rules on foreign stacks (a coroutine's), because learning takes some 4 KiB
+/// of stack. Traces of such a stack end at the first unknown place.
 pub fn spare_foreign_stacks() {
     imp::spare_foreign_stacks();
 }
@@ -173,8 +173,8 @@ pub fn forget_code() {
 pub const SHARED_BYTES: usize = imp::SHARED_BYTES;
 
 /// Uses a file of [`SHARED_BYTES`] from now on, sealed so that it does not shrink. In it, processes
-/// share unwind rules. Does nothing if the file is too short or not sealed. Its content is not
-/// trusted.
+/// share the rules that they have read from unwind tables. Does nothing if the file is too short or
+/// not sealed. Its content is not trusted.
 pub fn share(path: &core::ffi::CStr) {
     imp::share(path);
 }
@@ -210,8 +210,8 @@ impl Module {
     }
 }
 
-/// Returns the addresses of the module that contains an address. Unlike [`module_of`] it never
-/// makes a system call for the file's name.
+/// Returns the addresses of the module that contains an address. Unlike [`module_of`] it does not
+/// look up the file's name, which may take a system call.
 pub fn module_range(pc: usize) -> Option<core::ops::Range<usize>> {
     imp::module_range(pc)
 }
@@ -221,8 +221,8 @@ pub fn module_of(pc: usize) -> Option<Module> {
     imp::module_of(pc)
 }
 
-/// Calls `found` with the exported function that contains an address, and the offset in it, if
-/// there is one.
+/// Calls `found` with the name of the exported function that contains an address, and the offset in
+/// it, if there is one. Functions that are not exported have no names here.
 pub fn symbol_of(pc: usize, found: impl FnOnce(&[u8], usize)) -> bool {
     imp::symbol_of(pc, found)
 }

@@ -273,8 +273,8 @@ impl Machine<'_> {
         }
     }
 
-    /// Ignores registers that a walk does not follow. `None`: the stack pointer, whose rule must be
-    /// the CFA.
+    /// Sets the column of a register. Ignores registers that a walk does not follow. `None`: the
+    /// register is the stack pointer, whose rule must be the CFA.
     fn say(&mut self, register: u64, what: Column) -> Option<()> {
         if register == u64::from(self.numbers.return_address.0) {
             self.row.back = what;

@@ -1,5 +1,5 @@
-//! The crate's own memory, reserved from the system and never given back. Guard pages on either
-//! side stop the program's stray writes.
+//! The crate's own memory, reserved from the system and never given back. A guard page on either
+//! side stops the program's stray writes from neighbouring memory.
 
 use core::ptr;
 
@@ -24,8 +24,8 @@ fn guarded(size: usize) -> *mut u8 {
     ptr::null_mut()
 }
 
-/// Takes memory at the first call, and returns it later. Null: there is none. Threads may race: one
-/// wins, and the others release their memory.
+/// Takes guarded memory of `size` bytes at the first call, and returns the same memory later. Null:
+/// there is none. Threads may race: one wins, and the others release their memory.
 #[cold]
 #[inline(never)]
 fn take(place: &AtomicPtr<u8>, size: usize) -> *mut u8 {

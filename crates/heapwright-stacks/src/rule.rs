@@ -152,8 +152,8 @@ impl Rule {
         (self.0 as i64 >> 48) as isize * 8
     }
 
-    /// From the CFA (or the frame pointer), in bytes. In a plain rule without a saved frame
-    /// pointer: the offset of the return address.
+    /// Returns the bytes from the CFA (or the frame pointer) to the saved frame pointer. In a plain
+    /// rule without a saved frame pointer: the bytes to the return address.
     #[inline(always)]
     pub(super) fn fp_offset(self) -> isize {
         ((self.0 << 16) as i64 >> 48) as isize * 8

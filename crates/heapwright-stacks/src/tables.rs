@@ -72,8 +72,8 @@ pub(super) struct Section<'a> {
 
 type Bytes<'a> = EndianSlice<'a, NativeEndian>;
 
-/// `header`: the module's memory from `.eh_frame_hdr` on. `find`: the part of the module that
-/// contains an address.
+/// Returns the rule for the instruction at `pc`. `header` is the module's memory from
+/// `.eh_frame_hdr` on. `find` returns the part of the module that contains an address.
 pub(super) fn rule_at<'a>(
     pc: usize,
     header: Section<'a>,
@@ -324,8 +324,8 @@ mod tests {
     const FRAMES: usize = 0x2000;
     const CODE: usize = 0x3000;
 
-    /// One function of 0x100 bytes at [`CODE`]: its header, and its CIE and FDE with these
-    /// programs.
+    /// Returns a module of one function of 0x100 bytes at [`CODE`]: its header, and its CIE and FDE
+    /// with these programs.
     fn module(augmentation: &[u8], column: u8, shared: &[u8], own: &[u8]) -> (Vec<u8>, Vec<u8>) {
         let pad = |mut body: Vec<u8>| {
             while body.len() % 8 != 4 {

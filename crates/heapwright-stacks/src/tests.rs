@@ -1,5 +1,5 @@
-//! Compares captures with the C runtime's own unwinder, on threads, fibers, alternate stacks,
-//! through signals and through C.
+//! Real stacks: compares captures with the C runtime's own unwinder, on threads, fibers, alternate
+//! stacks, through signals and through C.
 
 extern crate std;
 

@@ -1,19 +1,19 @@
 //! The registries on long random schedules: many threads, many operations, under shuttle.
 //!
-//! loom tries every order of two or three threads with one or two operations (`ci/loom.sh`). Here
-//! the same sources run on shuttle's threads, which switch at each atomic operation, with many more
-//! threads and operations. The orders are random, or follow priorities that change a few times
-//! (PCT: Burckhardt and others, "A Randomized Scheduler with Probabilistic Guarantees of Finding
-//! Bugs"). Memory is sequentially consistent; loom covers weaker orders.
+//! loom tries every order of two or three threads with one or two operations (`ci/loom.sh`). It
+//! cannot reach eight threads, or a thirtieth visit. Here the same sources run on shuttle's
+//! threads, which switch at each atomic operation. The orders are random, or follow priorities
+//! that change a few times (PCT: Burckhardt and others, "A Randomized Scheduler with Probabilistic
+//! Guarantees of Finding Bugs"). Memory is sequentially consistent; loom covers weaker orders.
 //!
 //! ```text
 //!   crates/heapwright-substrate/src/registry/{policy, shared, common, thread_index}.rs
 //!        their `loom` is shuttle, by its name in Cargo.toml; build.rs sets `cfg(loom)`
 //! ```
 //!
-//! The checks find a second holder of a cache, of an object or of a thread index, a holder's lost
-//! mark, a cache beyond K, and a thread that waits for ever. (Shuttle ends a schedule of a million
-//! steps.)
+//! The checks find a second holder of a cache, of an object or of a thread index. They find a
+//! holder's lost mark, a cache beyond K, and a thread that waits for ever. (Shuttle ends a
+//! schedule of a million steps, and one in which all threads wait.)
 //!
 //!     schedules [NUMBER]      this many schedules of each kind; 1000 by default
 //!

@@ -1,5 +1,5 @@
-//! dumpster, the version for one thread: counted handles, and a search for cycles when more handles
-//! were dropped than exist.
+//! dumpster, the version for one thread: counted handles, and a search for cycles behind dropped
+//! handles. A search begins by itself when more handles were dropped than exist.
 
 use std::cell::RefCell as Place;
 

@@ -106,8 +106,8 @@ impl Number {
         if divisor.len == 1 {
             return self.divided_by_limb(divisor.limbs[0]);
         }
-        // With the divisor's top bit set, a digit guessed from the top limbs is wrong by at most
-        // two.
+        // Both numbers are shifted until the divisor's top bit is set. Then a digit guessed from
+        // the top limbs is wrong by at most two.
         let shift = divisor.limbs()[divisor.len - 1].leading_zeros();
         let divisor = divisor.shifted_left(shift);
         let mut rest = self.shifted_left(shift);

@@ -1,5 +1,4 @@
-//! Moving objects: the objects that move, those that stay, and the reports to the runtime. (`model`
-//! compares a random graph with a shadow of it.)
+//! Moving objects: which move, which stay, and the reports to the runtime. (See also `model`.)
 
 extern crate std;
 
@@ -20,7 +19,6 @@ use super::{collect, leave};
 
 mod model;
 
-/// The head of each object of these tests.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Node {
@@ -106,7 +104,6 @@ unsafe extern "C" fn update(object: *mut c_void, data: *mut c_void) {
     let object = object.cast();
     // SAFETY: the test's data, which outlives its heap.
     let mutator = unsafe { &*data.cast::<Shared>() }.lock().unwrap().mutator.unwrap();
-    // A leaf has bytes.
     if super::super::raw::object_kind(object).is_some_and(|kind| kind & LEAF != 0) {
         return;
     }
@@ -156,7 +153,6 @@ fn runtime(seen: &Shared) -> Runtime {
     }
 }
 
-/// A runtime that changes references itself.
 fn updating_runtime(seen: &Shared) -> Runtime {
     Runtime {
         trace: Some(trace_movable),

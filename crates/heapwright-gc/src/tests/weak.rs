@@ -16,7 +16,6 @@ use super::super::raw::{Heap, Mutator, Options, Runtime, Tracer, VERIFY_BARRIERS
 use super::super::{LEAF, TRACED, heap};
 use super::{alloc, attached, collect, leave, root};
 
-/// References of each sort that an object has.
 const EACH: usize = 3;
 const STRONG: usize = 0;
 const PAIRS: usize = EACH;
@@ -129,8 +128,7 @@ fn check(options: Options, edges: &[Vec<Edge>], kept: &[Vec<usize>], in_steps: b
             // SAFETY: roots lead to all objects in use.
             while !unsafe { mutator.step(1) } {}
         }
-        // Objects that were marked before the stores, or before roots went, die after two
-        // collections.
+        // Objects that were marked before the stores, or before roots went, die in the second.
         collect(&mutator);
         collect(&mutator);
         let live = living(&kept, &words);
@@ -194,8 +192,7 @@ proptest! {
     }
 }
 
-/// Checks a chain of ephemerons: the value of each is the key of the next. Holders are made in
-/// `order`.
+/// The value of each ephemeron is the key of the next. Holders are made in `order`.
 fn chain(order: impl Iterator<Item = usize>, length: usize, starved: bool) {
     let heap = heap_of(Options { verify: 0, ..Options::new() });
     let mutator = heap.attach().unwrap();
@@ -321,7 +318,6 @@ fn a_key_that_only_its_own_value_leads_to_dies() {
     leave(mutator);
 }
 
-/// Notes the object whose finalizer runs.
 unsafe extern "C" fn note(object: *mut c_void, context: *mut c_void) {
     // SAFETY: the test's data, which outlives the heap.
     let seen = unsafe { &mut *context.cast::<Vec<usize>>() };
@@ -389,8 +385,7 @@ fn weak_references_in_what_finalizers_keep_go_before_any_of_them_runs() {
     }
 }
 
-/// Two nodes lead to each other weakly. Each leads to a list that its own finalizer keeps. The list
-/// is too long for one step.
+/// Two nodes lead to each other weakly. Each leads to a long list that its own finalizer keeps.
 fn keep_weak_places(options: Options, starved: bool) {
     const LONG: usize = if cfg!(miri) { 4 } else { 2000 };
     let heap = heap_of(Options { verify: 0, least: 64 << 20, ..options });

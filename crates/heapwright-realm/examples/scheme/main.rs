@@ -116,8 +116,8 @@ impl Scheme {
             })?;
             paused(over.elapsed());
             if self.is_stressed {
-                // STRESS has collected when the piece is over. Now and then everything moves as
-                // well.
+                // The collection is done when the piece is over, because of STRESS. Now and then
+                // everything moves as well.
                 pieces += 1;
                 if pieces.is_multiple_of(4) {
                     self.realm.compact();

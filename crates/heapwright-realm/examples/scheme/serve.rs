@@ -1,5 +1,5 @@
-//! A long run: calls a program's `request` with 0, 1, 2, ... for some seconds, and reports memory
-//! and waiting times.
+//! A long run: calls a program's `request` with 0, 1, 2, ... for some seconds. Meanwhile reports
+//! the process's memory and the waiting times of requests.
 //!
 //! ```text
 //!   request   | piece | pause | piece | pause | ...       a pause: the collector's work between pieces

@@ -7,17 +7,17 @@
 //!   entries  | Some(k, v) | None | Some(k, v) | ...            a ring: number n is value n - first
 //! ```
 //!
-//! *The index* is probed linearly from the place that the hash names. An entry is read only if 31
-//! bits of the hash agree. Words are ordered by the distance from their own place (Robin Hood
-//! hashing: Celis, Larson, Munro 1985). So a search for an absent key ends at the first word that
-//! is nearer to its own place. A removal shifts the following words back by one, so there are no
-//! tombstones. A word has enough of the hash for its place in a larger index, so no key is hashed
-//! again.
+//! *The index* is probed linearly from the place that the hash names; a cache line holds eight
+//! words. An entry is read only if 31 bits of the hash agree. Words are ordered by the distance
+//! from their own place (Robin Hood hashing: Celis, Larson, Munro 1985). So a search for an absent
+//! key ends at the first word that is nearer to its own place. A removal shifts the following words
+//! back by one, so there are no tombstones. A word has enough of the hash for its place in a larger
+//! index, so no key is hashed again.
 //!
-//! *The entries* are dense, as in CPython's and Ruby's hash tables. A removal leaves a hole. Holes
-//! at either end go at once, and `first` counts those at the front. Other holes stay until the
-//! buffer is full. Then entries move together if at least a quarter are holes; otherwise the room
-//! doubles.
+//! *The entries* are dense, as in CPython's and Ruby's hash tables: iteration reads only the
+//! entries, in the order of insertion. A removal leaves a hole. Holes at either end go at once.
+//! (`first` counts holes at the front, so numbers stay.) Other holes stay until the buffer is full.
+//! Then entries move together if at least a quarter are holes; otherwise the room doubles.
 //!
 //! *A small map* has no index: up to eight entries are compared one by one, and no key is hashed.
 //!
@@ -359,8 +359,8 @@ where
         made
     }
 
-    /// No entry is a hole. The map gets the index when it is complete, because a key's hash may
-    /// panic.
+    /// Makes an index of all these entries, none of which is a hole. The map gets the index only
+    /// when it is complete, because a key's hash may panic.
     fn index_all(self, mc: &Mutation<'gc>, entries: Entries<'gc, K, V>) -> Index<'gc> {
         let index = make_index(mc, entries.capacity());
         for n in 0..entries.len() {
@@ -404,9 +404,9 @@ where
 
     /// Returns keys and values, in the order in which keys were inserted first.
     ///
-    /// The map may change meanwhile: the iterator sees changed values, removals and insertions
-    /// ahead of it. But an insertion after a removal may move entries, and then the iterator skips
-    /// some.
+    /// The map may change meanwhile. The iterator sees changed values, removed keys and inserted
+    /// keys ahead of it. But if keys were removed before, an insertion may move the entries
+    /// together. Then the iterator skips some entries.
     #[must_use]
     pub fn iter(self) -> Iter<'gc, K, V, S> {
         Iter { of: self, next: self.entries().map_or(0, Buffer::first) }

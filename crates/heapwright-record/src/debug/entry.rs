@@ -7,9 +7,9 @@ use super::text::{Frames, Text};
 use super::wire::{Cursor, Field, Sink, record};
 
 record! {
-    /// The writing process: the first entry. A later one begins the record of another program in
-    /// the same process, or of a later process with the same number. Earlier modules, threads,
-    /// stacks and checks are not valid after it.
+    /// The writing process: the first entry. A later entry of this kind begins the record of
+    /// another program in the same process, or of a later process with the same number. Modules,
+    /// threads, stacks and checks before it are not valid after it.
     Process<'a> {
         /// The process's number.
         pid: u32,
@@ -95,8 +95,8 @@ record! {
         allocations: u64,
         /// Blocks freed.
         frees: u64,
-        /// The most bytes in use at once, as requested. The heap updates it when it opens a bucket,
-        /// so the true peak may be higher.
+        /// The most bytes in use at once, as requested. The heap takes this figure when it opens a
+        /// bucket. So the true peak may be higher, by blocks in current buckets.
         peak_live_bytes: u64,
         /// The kind of end.
         ending: Ending,
@@ -104,8 +104,8 @@ record! {
         signal: u32,
     }
 
-    /// A repeated finding: same kind, place and origin of the block. The last entry of a finding
-    /// holds.
+    /// A repeated finding: the same kind, at the same place, of a block from the same place. If a
+    /// finding has several such entries, the last one holds.
     Times {
         /// The number of the finding in the process, from 0.
         finding: u32,

@@ -753,8 +753,8 @@ numbers! {
         Definite = 1 "definitely-lost",
         /// Only pointers in lost blocks lead to it.
         Indirect = 2 "indirectly-lost",
-        /// Only doubtful pointers lead to it: into its middle, or from a thread with unknown
-        /// registers.
+        /// Only doubtful pointers lead to it: pointers into its middle, or pointers of a thread
+        /// that did not report its registers.
         Possible = 3 "possibly-lost",
         /// The program still has a pointer to it, or to a block that leads to it.
         Reachable = 4 "still-reachable",

@@ -1,7 +1,7 @@
 //! The reader's side: reads entries one after another, to the end or to the damage.
 //!
-//! If a piece of a file ends within an entry, the next piece begins with this entry's first byte
-//! ([`Reader::resume`]).
+//! A file need not be in memory as a whole. If a piece of it ends within an entry, the next piece
+//! begins with this entry's first byte ([`Reader::resume`]).
 
 use super::entry::Entry;
 use super::wire::Cursor;
@@ -45,8 +45,8 @@ impl<'a> Reader<'a> {
         Ok(Self { rest, at, began: at, sum: checksum, skipped: 0, problem: None })
     }
 
-    /// Continues with a piece of a record that begins with an entry, at byte `at` of the file. This
-    /// reader is for large files: it uses more memory to be faster.
+    /// Continues with a later piece of a record. The piece begins with an entry, at byte `at` of
+    /// the file. This reader is for large files: it uses more memory to be faster.
     ///
     /// ```
     /// use heapwright_record::debug::{Encoder, HEADER, HEADER_BYTES, Note, Reader};

@@ -1,8 +1,8 @@
 //! Converts fields to bytes and back.
 //!
 //! One macro, `record!`, defines a struct and both directions at once, so that writer and reader
-//! agree about the order. Nothing here panics or indexes: programs that are in trouble write, and
-//! the reader may get any bytes.
+//! agree about the order. Nothing here panics or indexes: the writer works inside programs that are
+//! already in trouble, and the reader may get any bytes.
 
 /// Also counts bytes that do not fit, so an entry can be measured without a buffer.
 pub(super) struct Sink<'b> {

@@ -59,8 +59,8 @@ fn first() -> Object {
     Object { address: 0x7f12_3456_0000, size: 32, used: 0, kind: 0, type_id: PAIR, old: true }
 }
 
-/// A dump that has everything, without its header. Some entries of each sort are in a frame with
-/// others, some at a frame's start.
+/// Returns the frames of a dump that has everything, beginning behind the header. (Some entries of
+/// each sort are in a frame with others, some at a frame's start.)
 fn frames() -> Vec<Vec<u8>> {
     let frames = frames_of(300);
     assert!(frames.len() >= 4, "{}", frames.len());

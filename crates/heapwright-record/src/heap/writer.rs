@@ -101,8 +101,8 @@ impl<'b, S: FnMut(&[u8]) -> bool> Writer<'b, S> {
         self.entry(|_, out| Coder::put_type(id, cut(name), out))
     }
 
-    /// Writes a page, and a bit for each slot, the lowest bit of a word first: whether it is taken.
-    /// Bits behind the last slot are ignored; missing words are zero.
+    /// Writes a page and its taken slots: a bit for each slot, the lowest bit of a word first. Bits
+    /// behind the last slot are ignored; missing words are zero.
     pub fn page(&mut self, page: &Page, occupancy: &[u64]) -> bool {
         // A page with more slots than the buffer has bits is refused at once.
         self.good = self.good && page.slots.div_ceil(u8::BITS) as usize <= self.buffer.len();
@@ -120,8 +120,8 @@ impl<'b, S: FnMut(&[u8]) -> bool> Writer<'b, S> {
         self.entry(|coder, out| coder.put_object(object, out))
     }
 
-    /// Writes a reference of the last object: an object's address. A reference before the first
-    /// object is not written.
+    /// Writes a reference of the last object: an object's address, once for each reference. A
+    /// reference before the first object has no owner, and is not written.
     pub fn reference(&mut self, to: u64) -> bool {
         if self.coder.owner().is_none() {
             return self.good;

@@ -99,8 +99,8 @@ impl End {
     }
 }
 
-/// Operations that were written together, as an iterator. After the last, [`Operations::is_broken`]
-/// says whether damaged bytes follow.
+/// Operations that were written together. This is an iterator of them. After the last operation,
+/// [`Operations::is_broken`] says whether damaged bytes follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operations<'a> {
     /// Operations in chunks before this one, since the program began.
@@ -135,8 +135,8 @@ impl Iterator for Operations<'_> {
     }
 }
 
-/// Begins a chunk of operations, in a buffer whose first [`BEFORE`] bytes are for [`seal`]. Returns
-/// the bytes of payload; 0 if it does not fit.
+/// Begins the payload of a chunk of operations, in a buffer whose first [`BEFORE`] bytes are for
+/// [`seal`]. Returns the bytes of payload; 0 if it does not fit.
 pub fn begin_operations(buffer: &mut [u8], before: u64, ms: u64) -> usize {
     let mut out = Out { place: buffer.get_mut(BEFORE..).unwrap_or_default(), at: 0 };
     out.number(before);
@@ -144,9 +144,9 @@ pub fn begin_operations(buffer: &mut [u8], before: u64, ms: u64) -> usize {
     if out.at > out.place.len() { 0 } else { out.at }
 }
 
-/// Makes a buffer a chunk of operations, to be written by one `write`: `payload` bytes follow its
-/// first [`BEFORE`] bytes. Empty if there is no room for [`BEHIND`](super::BEHIND) bytes behind the
-/// payload.
+/// Makes a buffer a chunk of operations: `payload` bytes follow its first [`BEFORE`] bytes. Returns
+/// the chunk, to be written by one `write`; empty if there is no room for the
+/// [`BEHIND`](super::BEHIND) bytes behind the payload.
 ///
 /// ```
 /// use heapwright_record::trace::{BEFORE, Chunk, Coder, HEADER, Operation, Reader};
@@ -181,8 +181,8 @@ pub enum Chunk<'a> {
 }
 
 impl<'a> Chunk<'a> {
-    /// An inner `None`: only a newer version knows it. An outer `None`: the payload does not fit
-    /// its tag.
+    /// Returns the chunk of a frame. An inner `None`: only a newer version knows it. An outer
+    /// `None`: the payload does not fit its tag.
     pub(super) fn take(frame: &Frame<'a>) -> Option<Option<Self>> {
         let payload = frame.payload;
         Some(Some(match frame.tag {

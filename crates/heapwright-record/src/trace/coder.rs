@@ -25,8 +25,8 @@ impl Coder {
         Self { block: 0 }
     }
 
-    /// Writes an operation to the start of `place`. Returns the number of bytes; 0: it does not
-    /// fit.
+    /// Writes an operation to the start of `place`. Returns the number of bytes written, or 0 if
+    /// the operation does not fit. [`Coder::MOST`] bytes are always enough.
     #[inline]
     pub fn put(&mut self, operation: Operation, place: &mut [u8]) -> usize {
         let mut out = Out { place, at: 0 };

@@ -75,8 +75,8 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Returns whether a replay counts the operation: an allocation, resize or free. Of the two
-    /// halves of a `realloc` only the first counts.
+    /// Returns whether a replay repeats the operation: the program allocates, resizes or frees. Of
+    /// the two halves of a `realloc` only the first counts.
     #[must_use]
     pub const fn is_call(&self) -> bool {
         matches!(

@@ -55,8 +55,8 @@ pub(in super::super) fn registers() -> Registers {
     Registers { pc, sp, fp, link }
 }
 
-/// The thread's control block: unique among living threads, and above the stack that the C library
-/// made for the thread.
+/// Returns the address of the thread's control block: unique among living threads, and above the
+/// stack that the C library made for the thread.
 #[inline(always)]
 pub(super) fn thread_pointer() -> usize {
     let found;

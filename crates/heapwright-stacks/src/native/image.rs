@@ -8,13 +8,13 @@
 //!                        +--> NOTE: the build id            DYNAMIC: symbols
 //! ```
 //!
-//! The C library (without a lock) or the kernel (`mapped`) finds the module of an address; the
-//! module's own headers in memory tell all else. The length of a table is often not stored, so a
-//! slice ends at the end of its readable segment. No byte outside the ranges of the program headers
-//! is ever read.
+//! The C library (without a lock) or the kernel (`mapped`) finds the module of an address. The
+//! module's own headers in memory tell all else. The length of a table is often not stored
+//! anywhere, so a slice ends at the end of its readable segment. No byte outside the ranges of the
+//! program headers is ever read.
 //!
-//! Another thread may unmap code while its tables are read. A thread that walks a stack has frames
-//! of that code below it, so the unmapping would kill the program anyway.
+//! A remaining risk: another thread unmaps code while its tables are read. A thread that walks a
+//! stack has frames of that code below it, so the unmapping would kill the program anyway.
 
 use core::slice;
 
@@ -73,9 +73,9 @@ fn by_loader(address: usize) -> Option<Image> {
         .or_else(|| headers_at(link_map.bias).and_then(image))
 }
 
-/// One entry tells the headers' own address. A program without this entry is mapped at its file's
-/// addresses. The exception is a static program that may be mapped anywhere; its headers are in its
-/// first page.
+/// Returns the bias of the file with these headers. One entry tells the headers' own address. A
+/// program without this entry is mapped at its file's addresses, with one exception: a static
+/// program that may be mapped anywhere. Its headers are in its first page.
 pub(super) fn bias_of(headers: &'static [Header]) -> usize {
     let at = headers.as_ptr().addr();
     if let Some(own) = headers.iter().find(|header| header.p_type == HEADERS) {

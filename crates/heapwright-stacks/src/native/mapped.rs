@@ -57,8 +57,8 @@ const COUNT: usize = 6;
 
 struct Place {
     state: AtomicU64,
-    /// For an address in no module. Not among the words: when a thread subtracts a look, the place
-    /// may have another owner.
+    /// The looks left for an address in no module. (This count is not among the words, because the
+    /// place may have another owner when a thread subtracts a look.)
     looks: AtomicUsize,
     words: [AtomicUsize; 7],
 }
@@ -126,8 +126,8 @@ fn known(address: usize, now: u32) -> Option<Option<Image>> {
 #[cold]
 #[inline(never)]
 fn look(address: usize, now: u32) -> Option<Image> {
-    // `file`: the last file that is mapped from its start, at `start`. `before`: the end of the
-    // mapping before `address`.
+    // `file` is the last file that is mapped from its start, and `start` is the address of that
+    // mapping. `before` is the end of the mapping before `address`.
     let (mut file, mut start, mut before) = (None, 0, 0);
     let mut around = None;
     let is_read = os::each_mapping(&mut |mapping| {
@@ -232,8 +232,8 @@ const NAME_SIZE: usize = os::Mapping::NAME;
 static NAMES: [Name; PLACES] =
     [const { Name { state: AtomicU32::new(0), bytes: UnsafeCell::new([0; NAME_SIZE]) } }; PLACES];
 
-/// A permanent C string; "?" if no place is left, or if the name was cut: a part of a path may be
-/// another file's.
+/// Returns a name as a permanent C string. Returns "?" if no place is left. Returns "?" also for a
+/// name that was cut, because part of a path may be another file's path.
 fn lasting(name: &[u8]) -> *const c_char {
     if name.len() >= NAME_SIZE {
         return c"?".as_ptr();

@@ -203,8 +203,8 @@ pub(in super::super) unsafe fn of_context(
 static OWN_START: AtomicUsize = AtomicUsize::new(0);
 static OWN_SIZE: AtomicUsize = AtomicUsize::new(0);
 
-/// Frames at these addresses are left out at the top of a stack: our own code, if it is a module of
-/// its own.
+/// Returns the addresses whose frames are left out at the top of a stack: our own code, if it is a
+/// module of its own.
 #[inline(always)]
 fn own_code() -> (usize, usize) {
     // The tests are in the same module as the library.
@@ -471,9 +471,9 @@ fn learn(
     };
     let mut rule = look(address);
     if rule == Rule::BY_FRAME_POINTER {
-        // A return address is the first address of a function, and the address before it has no
-        // tables: no call pushed it. The kernel pushed it below a signal handler, or `makecontext`
-        // did at a stack's end.
+        // If a return address is the first address of a function, and the address before it has no
+        // tables, no call pushed it. The kernel pushed it below a signal handler, or `makecontext`
+        // pushed it at a stack's end.
         let first = look(address.wrapping_add(1));
         if first == Rule::SIGNAL {
             rule = first;

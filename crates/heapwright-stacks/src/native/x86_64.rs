@@ -5,8 +5,8 @@
 //!           rax, rcx, rsp, rip, ...                    words, from 40
 //! ```
 //!
-//! The C library's `__restore_rt`, which a signal handler returns to, has its stack pointer at the
-//! ucontext. Mirrors `aarch64.rs`.
+//! The C library's `__restore_rt`, which a signal handler returns to, has its stack
+//! pointer at the ucontext. Mirrors `aarch64.rs`.
 
 use core::arch::asm;
 
@@ -52,8 +52,8 @@ pub(in super::super) fn registers() -> Registers {
     Registers { pc, sp, fp, link: 0 }
 }
 
-/// The thread's control block: unique among living threads, and above the stack that the C library
-/// made for the thread.
+/// Returns the address of the thread's control block: unique among living threads, and above the
+/// stack that the C library made for the thread.
 #[inline(always)]
 pub(super) fn thread_pointer() -> usize {
     let found;
