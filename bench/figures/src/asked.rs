@@ -246,6 +246,7 @@ fn parse_line(line: &str) -> Result<Option<Line>, String> {
     }))
 }
 
+/// The report of a file of results.
 #[derive(Debug)]
 pub struct Report {
     cells: Cells,

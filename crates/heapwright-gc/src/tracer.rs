@@ -438,7 +438,7 @@ impl Tracer {
         }
     }
 
-    /// The mutator or helper leaves, or the cycle ends.
+    /// Called when the mutator or helper leaves, or the cycle ends.
     pub(super) fn give_counts(&self) {
         self.large.set(0);
         self.counted.set(0);

@@ -344,7 +344,9 @@ pub(super) mod sealed {
     use super::{Gc, Slice, Trace};
     use heapwright_gc::raw::TraceSlot;
 
+    /// The properties of an object that the barrier uses.
     pub trait Object {
+        /// Returns the object's start.
         fn start(self) -> *mut u8;
         /// Returns whether `size` bytes from the address `at` on lie in the object's value.
         fn has(self, at: usize, size: usize) -> bool;

@@ -106,7 +106,8 @@ impl Tracer {
     ///
     /// The slot can be read. It lies in the object that is being traced, or belongs to a root. In
     /// an object, it holds a reference, or a value that is no object of this heap, for as long as
-    /// the object lives. Nobody writes a root's slot while the world is stopped.
+    /// the object lives. Nobody writes a root's slot while the world is stopped. (An object whose
+    /// slot lies in memory of another kind is not moved.)
     #[inline]
     pub unsafe fn mark_slot(&self, slot: *mut *mut u8) {
         // SAFETY: by the contract.

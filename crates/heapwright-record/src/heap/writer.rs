@@ -136,6 +136,7 @@ impl<'b, S: FnMut(&[u8]) -> bool> Writer<'b, S> {
         self.entry(|_, out| Coder::put_root(root, out))
     }
 
+    /// Writes the end. Returns whether the dump is whole.
     pub fn end(mut self) -> bool {
         self.good = self.good && self.started;
         self.flush();

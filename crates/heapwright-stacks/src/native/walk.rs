@@ -82,6 +82,7 @@ pub struct Scratch {
 const _: () = assert!(size_of::<Scratch>() <= 24 << 10);
 
 impl Scratch {
+    /// Creates an unused scratch, equal to zeroed memory.
     pub const fn new() -> Self {
         Self {
             own: Own::new(),
