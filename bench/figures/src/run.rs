@@ -49,7 +49,6 @@ pub struct Runner {
     launcher: PathBuf,
     limit_ms: String,
     results: File,
-    /// The folder for the report and the outputs of a run.
     folder: PathBuf,
     rows: BTreeMap<(String, String), Row>,
     said: BTreeMap<String, usize>,
@@ -58,7 +57,6 @@ pub struct Runner {
 #[derive(Debug)]
 struct Row {
     peak_bytes: f64,
-    /// The output of the row's first column.
     output: Option<String>,
 }
 

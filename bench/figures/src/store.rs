@@ -193,7 +193,6 @@ fn section(of: &Value) -> String {
     let mut before = "";
     for part in of["body"].as_array().into_iter().flatten() {
         let paragraph = part.as_str().unwrap_or("");
-        // Items of one list follow each other.
         if !(before.starts_with("- ") && paragraph.starts_with("- ")) {
             text.push('\n');
         }

@@ -6,7 +6,6 @@ use core::ffi::{c_char, c_int};
 pub(crate) type Strings = *const *const c_char;
 
 pub(crate) struct Arguments {
-    /// The descriptor for the report.
     pub(crate) report: c_int,
     /// The program's time in milliseconds; 0 for no limit.
     pub(crate) limit_ms: u64,

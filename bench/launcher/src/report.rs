@@ -35,7 +35,6 @@ impl Report {
         self.push(digit(number % 10));
     }
 
-    /// Ends the line and writes it.
     pub(crate) fn send(mut self, descriptor: i32) {
         self.push(b'\n');
         system::write(descriptor, self.bytes.as_ptr(), self.length);

@@ -103,7 +103,6 @@ pub(crate) fn snmalloc(work: &Path, name: &'static str, checks: bool) -> Result<
     command.arg("-I").arg(&root);
     command.args(["malloc.cc", "new.cc"].map(|file| root.join("snmalloc/override").join(file)));
     command.args(["-static-libstdc++", "-latomic"]);
-    // The crate has snmalloc's version number.
     let origin = format!("crate snmalloc-sys {version}");
     library(work, name, command, version, origin)
 }

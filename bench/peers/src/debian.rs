@@ -17,7 +17,6 @@ pub(crate) fn of_clang(name: &'static str, runtime: &str) -> Result<Peer, String
         }
     }
     found.retain(|path| path.is_file());
-    // Takes the newest one: Debian numbers the folders.
     found.sort_by_key(|path| version_in(path));
     let library = found.pop().ok_or_else(|| {
         format!("no {file} under /usr/lib/llvm-*; Debian's package libclang-rt-14-dev has it")
@@ -54,7 +53,6 @@ fn version_in(path: &Path) -> Vec<u64> {
     text.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect()
 }
 
-/// Makes a peer, with its package if dpkg knows that.
 fn described(name: &'static str, library: PathBuf) -> Peer {
     let (version, origin) = package_of(&library).unwrap_or_else(|| {
         let file = library.file_name().unwrap_or_default().to_string_lossy().into_owned();

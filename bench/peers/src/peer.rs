@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 pub(crate) struct Peer {
-    /// Its name in every table.
     pub(crate) name: &'static str,
     /// Variables that the program's environment needs beside the preload.
     pub(crate) environment: Vec<(&'static str, &'static str)>,
@@ -15,7 +14,6 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// Returns the peer under another name, with a variable set.
     pub(crate) fn variant(
         mut self,
         name: &'static str,

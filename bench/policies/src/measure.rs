@@ -175,7 +175,6 @@ fn wake() -> (u64, u64) {
         while sleeps.load(Ordering::Acquire) != round {
             spin_loop();
         }
-        // Waits until it sleeps.
         let until = Instant::now() + Duration::from_micros(50);
         while Instant::now() < until {
             spin_loop();

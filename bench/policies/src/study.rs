@@ -20,7 +20,6 @@ pub struct Wanted {
     pub seeds: u64,
 }
 
-/// The name of a shape, and a machine's threads and caches by its CPUs.
 type Shape = (&'static str, fn(usize) -> (usize, usize));
 
 /// Two shapes are those of the review: 40 and 80 threads and 32 caches on 72 CPUs. The third has
@@ -33,7 +32,6 @@ const SHAPES: [Shape; 3] = [
     }),
 ];
 
-/// The name of a column, and its value for 1000 operations.
 type Column = (&'static str, fn(&Outcome) -> u64);
 
 const COLUMNS: [Column; 6] = [

@@ -102,7 +102,6 @@ enum State {
 #[derive(Debug)]
 struct Thread {
     state: State,
-    /// Its current or last CPU.
     cpu: usize,
     /// Its next step, after the current time is spent.
     step: Step,
@@ -114,7 +113,6 @@ struct Thread {
     /// The cache it has, locks, tries or waits for.
     current: usize,
     holds: bool,
-    /// The start of the current operation, if any.
     began: Option<u64>,
     /// The current cache's precedence at the start of the choice.
     seed: usize,
@@ -129,9 +127,7 @@ struct Cache {
     holder: Option<usize>,
     precedence: u64,
     sleepers: u32,
-    /// The threads that sleep.
     asleep: VecDeque<usize>,
-    /// The CPU that used it last.
     last_cpu: Option<usize>,
     line: Line,
 }
@@ -150,7 +146,6 @@ struct Line {
 struct Cpu {
     running: Option<usize>,
     queue: VecDeque<usize>,
-    /// The time at which this thread began to run.
     since: u64,
     /// Whether the slice's end is among the events, and the stamp it must have.
     timed: bool,
@@ -232,7 +227,6 @@ impl<'a> World<'a> {
         for thread in 0..setup.threads {
             world.runnable(thread);
         }
-        // The slices end at different times.
         for cpu in 0..setup.cpus {
             if world.cpus[cpu].timed {
                 world.cpus[cpu].stamp += 1;
@@ -455,7 +449,6 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Lets a running thread spend some time.
     fn spend(&mut self, thread: usize, ns: u64) {
         let until = self.events.now() + ns;
         self.threads[thread].until = until;
@@ -473,7 +466,6 @@ impl<'a> World<'a> {
         self.runnable(thread);
     }
 
-    /// Queues a thread for a CPU, or runs it.
     fn runnable(&mut self, thread: usize) {
         let home = self.threads[thread].cpu;
         let found = if self.idle == 0 {
@@ -495,7 +487,6 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Gives a thread to an idle CPU.
     fn run(&mut self, thread: usize, cpu: usize, switch: u64) {
         let now = self.events.now();
         let on = &mut self.cpus[cpu];
@@ -511,7 +502,6 @@ impl<'a> World<'a> {
         self.time(cpu);
     }
 
-    /// Schedules a slice's end if another thread waits for the CPU.
     fn time(&mut self, cpu: usize) {
         let now = self.events.now();
         let on = &mut self.cpus[cpu];
@@ -524,7 +514,6 @@ impl<'a> World<'a> {
         self.events.push(at, Event::Slice { cpu, stamp });
     }
 
-    /// Takes a sleeping thread off its CPU.
     fn leave(&mut self, cpu: usize) {
         self.cpus[cpu].running = None;
         self.cpus[cpu].timed = false;
@@ -545,7 +534,6 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Runs the next thread of the queue.
     fn turn(&mut self, cpu: usize) {
         let now = self.events.now();
         self.cpus[cpu].timed = false;

@@ -40,7 +40,6 @@ pub struct Data {
     count: usize,
 }
 
-/// An arena, made and emptied.
 trait Contender {
     fn new() -> Self;
     fn empty(&mut self);
@@ -84,7 +83,6 @@ fn turn<A: Contender>(
     start.elapsed().as_nanos() as f64 / 1000.0
 }
 
-/// Defines the calls, and the two functions that make them.
 macro_rules! functions {
     ($($row:literal { $($call:ident |$arena:ident: $type:ty, $data:ident| $body:expr;)+ })+) => {
         $($(

@@ -66,7 +66,6 @@ pub fn pairs(name: &str, work: Work) -> Option<()> {
     Some(())
 }
 
-/// A map of a crate, whose functions differ by little.
 macro_rules! map {
     (
         $map:ty, $key:ty, |$this:ident, $name:ident| $get:expr, $remove:expr,

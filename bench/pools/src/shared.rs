@@ -71,7 +71,6 @@ where
     print_figures(start, work);
 }
 
-/// Measures pairs of threads: one makes objects, one ends them.
 fn hand_over<M>(work: Work, maker: impl Fn() -> M + Sync)
 where
     M: Maker<Object>,

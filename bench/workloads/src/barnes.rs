@@ -31,7 +31,6 @@ type Vector = [f64; 3];
 /// A cell counts as one body if its width divided by its distance is smaller than this.
 const OPENING: f64 = 1.1;
 
-/// A step computes the force on one body in this many.
 const EVERY: usize = 3;
 
 /// Keeps the force between close bodies finite: a squared distance.
@@ -111,7 +110,6 @@ fn bodies(count: usize) -> Vec<Box<Body>> {
         .collect()
 }
 
-/// Adds a body below the cell with this centre and half width.
 fn insert<'bodies>(node: &mut Node<'bodies>, body: &'bodies Body, centre: Vector, half: f64) {
     let mut index = 0;
     let mut below = centre;
@@ -160,7 +158,6 @@ fn sum_up(node: &mut Node<'_>) {
     node.centre_of_mass = moment.map(|moment| moment / mass);
 }
 
-/// Adds the force of all bodies in a cell of this width.
 fn attract(node: &Node<'_>, body: &Body, width: f64, force: &mut Vector, visits: &mut u64) {
     *visits += 1;
     for octant in &node.octants {

@@ -16,10 +16,8 @@ use std::time::Duration;
 
 const PAIR: usize = 2;
 
-/// The largest block.
 const MOST: usize = 16_000;
 
-/// A thread's blocks, and those that it replaces in a burst.
 const BLOCKS: usize = 1000;
 const REPLACED: usize = 100;
 

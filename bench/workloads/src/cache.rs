@@ -20,7 +20,6 @@ const THREADS: usize = 4;
 
 const WRITES: usize = 100;
 
-/// Sizes of the blocks, one after the other.
 const SIZES: [usize; 4] = [8, 16, 32, 64];
 
 pub(crate) const SCRATCH: Workload = Workload {

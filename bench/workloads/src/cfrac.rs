@@ -65,7 +65,6 @@ fn run(scale: u32) -> u64 {
     fold(fold(sum, convergent.low()), q.low())
 }
 
-/// Returns the product of the listed primes that divide `number`, once each.
 fn smooth_part(number: &Number) -> u64 {
     let mut rest = number.copy();
     let mut found = 1u64;

@@ -5,7 +5,6 @@
 
 use crate::Workload;
 
-/// The baseline.
 pub(crate) const WORKLOAD: Workload = Workload {
     name: "empty",
     stands_for: "A program that does nothing: the time to start with the allocator and the memory \

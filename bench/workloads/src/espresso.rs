@@ -58,7 +58,6 @@ fn random_cover(random: &mut Random, words: usize, cubes: usize) -> Cover {
         let mut cube = Cube::zeroed(words);
         cube.fill(u64::MAX);
         for _ in 0..random.between(4, 7) {
-            // Twelve variables, spread over the words.
             let variable = random.below(12) * words * VARIABLES_IN_WORD / 12;
             restrict(&mut cube, variable, random.one_in(2));
         }
@@ -79,7 +78,6 @@ fn minimise(cover: Cover, depth: usize) -> Cover {
     without_covered(merge(zero, one, variable))
 }
 
-/// Returns the variable that most cubes use, if any do.
 fn busiest_variable(cover: &Cover) -> Option<usize> {
     let words = cover.first()?.len();
     let mut counts = Array::<u32>::zeroed(words * VARIABLES_IN_WORD);
@@ -98,7 +96,6 @@ fn busiest_variable(cover: &Cover) -> Option<usize> {
     (count > 0).then_some(variable)
 }
 
-/// Returns the function for this value of `variable`.
 fn cofactor(cover: &Cover, variable: usize, value: bool) -> Cover {
     let mut half = Cover::new();
     for cube in cover {

@@ -59,7 +59,6 @@ pub(crate) const MOST: Workload = Workload {
     run: run::<MOST_LANES>,
 };
 
-/// The successive threads of all lanes.
 const GENERATIONS: usize = 360;
 
 /// A lane: a series of threads, one of which lives at a time.
@@ -105,7 +104,6 @@ fn serve<'scope>(scope: &'scope Scope<'scope, '_>, mut lane: Lane, total: &'scop
         scope.spawn(move || serve(scope, lane, total));
     } else {
         let rest = lane.blocks.into_iter().map(Block::release).fold(lane.checksum, fold);
-        // Lanes end in any order, on which a sum does not depend.
         total.fetch_add(rest, Ordering::Relaxed);
     }
 }

@@ -51,7 +51,6 @@ fn run(scale: u32) -> u64 {
     shared.iter().fold(sum, |sum, place| sum.wrapping_add(release(swap(place, None))))
 }
 
-/// Runs a thread's phase. Returns the sum of the freed stamps.
 fn work(scale: u32, mut random: Random, shared: &Shared) -> u64 {
     let mut kept: Vec<Option<Box<Link>>> = Vec::new();
     let mut sum = 0u64;

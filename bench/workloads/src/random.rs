@@ -23,7 +23,6 @@ impl Random {
         bits ^ (bits >> 31)
     }
 
-    /// Returns a number of `0..bound`.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         // The high half of the product: no division.
         ((u128::from(self.next()) * bound as u128) >> 64) as usize

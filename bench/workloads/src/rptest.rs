@@ -91,6 +91,5 @@ fn send(post: &mut Vec<Block>, to: &LetterBox, sum: u64) -> u64 {
 
 fn receive(from: &LetterBox) -> Vec<Block> {
     let mut letters = open(from);
-    // The receiver swaps in an empty box, like the queues of a server's event loop.
     std::mem::replace(&mut *letters, Vec::with_capacity(ROOM + POST))
 }

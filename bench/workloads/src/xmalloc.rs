@@ -95,7 +95,6 @@ fn run(scale: u32) -> u64 {
             });
         }
         let consumers: Vec<_> = (0..CONSUMERS).map(|_| scope.spawn(|| consume(queue))).collect();
-        // Chance decides which consumer gets a batch, and a sum does not depend on that.
         consumers.into_iter().map(joined).fold(0, u64::wrapping_add)
     })
 }

@@ -51,7 +51,6 @@ const MIDDLE: usize = if cfg!(miri) { 2_000 } else { 40_000 };
 #[repr(C)]
 struct Head {
     serial: usize,
-    /// References behind the head.
     count: usize,
 }
 
@@ -456,7 +455,6 @@ fn a_refusal_at_any_point_loses_nothing() {
                     mutator.collect();
                     assert_eq!(length(root), kept);
                     assert_eq!(mutator.verify(), 0);
-                    // Memory is available again.
                     heapwright_substrate::refusals::refuse_after(None);
                     list(&mutator, root, 100).expect("memory");
                     assert_eq!(length(root), kept + 100);

@@ -128,7 +128,6 @@ struct Waiting {
     trace: TraceSlot,
 }
 
-/// How a tracer marks.
 #[derive(Clone, Copy)]
 pub(super) enum Marks {
     /// No other tracer marks.
@@ -141,7 +140,6 @@ pub(super) enum Marks {
     Second = 3,
 }
 
-/// How reported slots are treated.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slots {
     /// Their references are reported.
@@ -168,7 +166,6 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// No limit.
     pub(super) const NONE: Self = Self { deadline: 0, bytes: usize::MAX };
 
     /// As much work as `bytes` say, however long it takes.
@@ -305,7 +302,6 @@ impl Tracer {
         traced
     }
 
-    /// Returns the bytes of a large object that was marked. Counts them if the object is traced.
     #[cold]
     fn large_size(&self, unit: usize, page_list: usize) -> usize {
         let size = self.space().large_footprint(unit);
@@ -322,7 +318,6 @@ impl Tracer {
         self.work.add(fresh.max(edges * size_of::<usize>()));
     }
 
-    /// Tells the runtime that a reference leads to no object of the heap. Returns false.
     #[cold]
     #[inline(never)]
     fn outside(&self, reference: *mut u8) -> bool {
@@ -330,7 +325,6 @@ impl Tracer {
         false
     }
 
-    /// Chooses the further work for marked objects.
     fn choose_notes(&self) {
         let trace = self.of();
         let young = if trace.generations.is_minor() { YOUNG } else { 0 };
@@ -379,7 +373,6 @@ impl Tracer {
         }
     }
 
-    /// Keeps an object, which has its mark, to be traced once more.
     pub(super) fn look_once_more(&self, object: *mut u8) {
         self.push(object.map_addr(|at| at | MARKED));
     }

@@ -117,7 +117,6 @@ impl<T> Buffer<'_, T> {
         unsafe { (*self.head()).first = first };
     }
 
-    /// Returns the places of all values, in order, as two stretches.
     fn stretches(self) -> [Range<usize>; 2] {
         let (start, length) = (self.start(), self.len());
         let before_end = length.min(self.capacity() - start);

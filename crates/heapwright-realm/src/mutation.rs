@@ -23,7 +23,6 @@ pub struct Mutation<'gc> {
 
 /// Operations between two checks of the allocated bytes.
 const LOOK: usize = 64;
-/// Bytes that a piece of work may allocate before the realm pays for them.
 const PIECE: usize = 128 << 10;
 
 /// The operations that a piece of work may still do: see [`Realm::run`](super::Realm::run).

@@ -212,7 +212,6 @@ impl<'gc, T> Gc<'gc, T> {
         Self { at: unsafe { NonNull::new_unchecked(object.cast()) }, brand: PhantomData }
     }
 
-    /// Returns whether `size` bytes at `at` lie in the value.
     #[inline]
     pub(super) fn covers(self, at: usize, size: usize) -> bool {
         let from = at.wrapping_sub(self.address());

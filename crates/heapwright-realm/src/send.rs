@@ -22,11 +22,10 @@
 //!   ([`Trace::SENDS`]). Then all that its values lead to is `Send`.
 //! - *In a mutation* no reference changes threads: a `Gc<'gc, T>` is neither `Send` nor `Sync`.
 //!
-//! **Async.** A future that holds a [`SendRealm`] across an `.await` is `Send` and runs on any
-//! executor. A future that holds a [`OneThread`] realm needs an executor that polls on the thread
-//! that made the future. A mutation cannot be held across an `.await`: the future of an `async`
-//! block would name the mutation's lifetime. So a task reads, waits, and mutates; the realm keeps
-//! the data meanwhile. While the task waits, it can call [`step`](Realm::step).
+//! **Async.** A future that holds a [`SendRealm`] across an `.await` is `Send`; one with a
+//! [`OneThread`] realm needs an executor that polls on its thread. A mutation cannot be held across
+//! an `.await`: the future of an `async` block would name the mutation's lifetime. So a task reads,
+//! waits, and mutates. While it waits, it can call [`step`](Realm::step).
 //!
 //! ```
 //! use heapwright::Rootable;

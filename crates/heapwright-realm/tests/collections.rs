@@ -554,7 +554,6 @@ fn finalizers_see_what_they_lead_to_and_are_called_once() {
                 [false, false, false, false, true],
                 "weak references were emptied before"
             );
-            // A value that is registered again is finalized again.
             mc.finalize(back.pop(mc).unwrap());
         });
         realm.collect();

@@ -435,7 +435,6 @@ fn a_limit_is_a_refusal_and_nothing_is_lost() {
     realm.mutate(|mc, root| assert!(mc.try_alloc([1; 100]).is_ok() && root.borrow().len() == 10));
 }
 
-/// Bytes of a large value.
 const LARGE: usize = if cfg!(miri) { 70_000 } else { 200_000 };
 
 #[test]

@@ -192,7 +192,6 @@ fn a_realm_that_goes_elsewhere_takes_nothing_that_must_not_be_dropped_there() {
     thread::spawn(move || goes.collect()).join().unwrap();
 }
 
-/// A type that drops nothing, and is not `Send`.
 #[derive(Trace)]
 struct Shared(#[trace(skip)] &'static std::cell::Cell<u64>);
 

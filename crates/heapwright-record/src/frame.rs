@@ -76,7 +76,6 @@ pub(crate) fn seal(buffer: &mut [u8], tag: u32, payload: usize) -> Option<&[u8]>
 pub(crate) struct Frame<'a> {
     pub(crate) tag: u32,
     pub(crate) payload: &'a [u8],
-    /// The bytes behind the frame in the file.
     pub(crate) rest: &'a [u8],
 }
 

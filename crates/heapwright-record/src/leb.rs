@@ -2,7 +2,6 @@
 //!
 //! A byte has seven bits of the number, the lowest first. Nothing here panics or indexes.
 
-/// Bits of the number in a byte. The top bit says that more bytes follow.
 const BITS: u32 = 7;
 
 /// Folds a signed number into an unsigned one; numbers near zero stay small.

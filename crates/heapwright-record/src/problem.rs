@@ -8,7 +8,6 @@
 
 use core::fmt;
 
-/// A kind of file: its magic, its readable versions, and its words.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Format {
     pub(crate) magic: [u8; 8],

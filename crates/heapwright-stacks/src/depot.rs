@@ -92,7 +92,6 @@ struct Link<'a> {
     path: u64,
 }
 
-/// The end of a stack's path in a table.
 enum Place<'a> {
     Found(Stack),
     /// A link at which the stack would be.
@@ -134,7 +133,6 @@ impl StackDepot {
         }
     }
 
-    /// Limits the memory of stacks to `bytes`.
     pub(super) fn set_limit(&self, bytes: usize) {
         self.limit.store((bytes / WORD).min(WORDS), Ordering::Relaxed);
     }
@@ -412,7 +410,6 @@ mod tests {
         let full = stacks.iter().position(|&s| s == Stack::NONE).unwrap();
         assert!(full > 90 && stacks[full..].iter().all(|&s| s == Stack::NONE));
         assert!(depot.used_bytes() <= 4096);
-        // Known stacks are still found.
         assert_eq!(insert(&depot, &[1, 2, 3]), stacks[0]);
         assert_eq!(depot.count(), full);
     }

@@ -103,7 +103,6 @@ fn framed(bytes: &[u8], at: usize) -> Option<(Reader<'_>, u32)> {
     Some((entry, word))
 }
 
-/// Returns the CIE at an offset.
 fn shared<'a>(bytes: &'a [u8], at: usize, numbers: &Numbers) -> Option<Shared<'a>> {
     let (mut cie, id) = framed(bytes, at)?;
     if id != 0 || cie.byte()? != 1 || cie.byte()? != b'z' {

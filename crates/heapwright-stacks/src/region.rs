@@ -47,7 +47,6 @@ fn take(place: &AtomicPtr<u8>, size: usize) -> *mut u8 {
 
 pub(super) struct Region {
     at: AtomicPtr<u8>,
-    /// Whether there is no memory for the region.
     #[cfg(test)]
     is_refused: core::sync::atomic::AtomicBool,
 }

@@ -24,7 +24,6 @@
 
 #![forbid(unsafe_code)]
 
-/// The register that an address is relative to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Base {
     Sp,
@@ -128,7 +127,6 @@ impl Rule {
         self.0 & (KIND | THROUGH | FP_AT_FP | LINK) == FRAME
     }
 
-    /// Returns whether the CFA starts from the frame pointer.
     #[inline(always)]
     pub(super) fn starts_from_fp(self) -> bool {
         self.0 & BASE_FP != 0

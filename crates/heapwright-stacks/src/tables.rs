@@ -92,7 +92,6 @@ pub(super) const PC_RELATIVE_4: u8 = 0x1b;
 const UNSIGNED_4: u8 = 0x03;
 const HEADER_RELATIVE_4: u8 = 0x3b;
 
-/// Returns the address of the table entry that may describe `pc`.
 fn entry_of(pc: usize, header: Section<'_>) -> Option<usize> {
     let (start, rest) = header.bytes.split_first_chunk::<12>()?;
     let [1, PC_RELATIVE_4, UNSIGNED_4, HEADER_RELATIVE_4, _, _, _, _, count @ ..] = *start else {
@@ -128,7 +127,6 @@ pub(super) fn rule_of(
         return Rule::UNKNOWN;
     };
     if !fde.contains(pc as u64) {
-        // A gap between functions is code without tables.
         return Rule::BY_FRAME_POINTER;
     }
     if fde.is_signal_trampoline() {

@@ -69,7 +69,6 @@ pub(crate) fn lead_group(process: i32) {
     unsafe { call(number::SETPGID, [process as usize, process as usize, 0, 0, 0]) };
 }
 
-/// Requests a signal for the parent's death.
 pub(crate) fn die_with_parent(signal: i32) {
     const SET_PDEATHSIG: usize = 1;
     // SAFETY: no pointers are involved.
@@ -112,7 +111,6 @@ pub(crate) fn default_child_signal() {
     unsafe { call(number::RT_SIGACTION, [SIGCHLD as usize, place, 0, SET_BYTES, 0]) };
 }
 
-/// Bytes of a set of signals.
 const SET_BYTES: usize = size_of::<u64>();
 
 /// A set of signals: bit n-1 stands for signal n.
@@ -207,7 +205,6 @@ impl Usage {
     }
 }
 
-/// Reaps the dead child. Returns its status, and stores its counts.
 pub(crate) fn reap(child: i32, usage: &mut Usage) -> u32 {
     let mut status = 0_u32;
     let places = ((&raw mut status) as usize, (&raw mut usage.0) as usize);

@@ -8,7 +8,6 @@ use super::Collector;
 
 const LEAST: u32 = 4;
 
-/// The operations of a peer.
 pub(crate) trait BinaryTrees {
     /// Builds a tree from the bottom up, counts its nodes and drops it.
     fn short_lived(&mut self, depth: u32) -> u64;

@@ -28,7 +28,6 @@ pub(crate) trait GcBench {
     }
 }
 
-/// Returns the number at a place of the array.
 pub(crate) fn value(at: usize) -> f64 {
     1.0 / (at + 1) as f64
 }

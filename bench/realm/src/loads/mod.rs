@@ -49,7 +49,6 @@ pub(crate) struct Sizes {
     pub(crate) rounds: usize,
 }
 
-/// A collector's own counts.
 #[derive(Clone, Copy)]
 pub(crate) struct Collector {
     /// The time of collections, as the load saw it.

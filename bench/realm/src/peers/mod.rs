@@ -32,7 +32,6 @@ pub(crate) trait Peer {
     fn splay(&self) -> impl Splay;
 }
 
-/// The peers' names on the command line.
 pub(crate) const NAMES: [&str; 5] = ["heapwright", "gc-arena", "gc", "dumpster", "rc"];
 
 /// The result of a load. Time and memory are taken before the last live values are freed.

@@ -26,7 +26,6 @@ pub(crate) struct Array<T: Plain> {
 }
 
 impl<T: Plain> Array<T> {
-    /// Makes zeros by `calloc`.
     pub(crate) fn zeroed(len: usize) -> Self {
         Self { start: allocate_zeroed(bytes::<T>(len)).cast(), len }
     }
@@ -39,7 +38,6 @@ impl<T: Plain> Array<T> {
         Self { start, len }
     }
 
-    /// Makes a copy by `malloc`.
     pub(crate) fn copy(numbers: &[T]) -> Self {
         let start = allocate(bytes::<T>(numbers.len())).cast::<T>();
         // SAFETY: the new block is as long as `numbers`, and no other code has it.

@@ -32,7 +32,6 @@ pub(crate) struct Block {
 unsafe impl Send for Block {}
 
 impl Block {
-    /// Makes a block by `malloc`.
     pub(crate) fn new(size: usize, stamp: u64) -> Self {
         Self { start: allocate(size), size }.stamped(stamp)
     }

@@ -54,7 +54,6 @@ pub(super) fn dump(mutator: &Mutator) -> Told {
     reported
 }
 
-/// The first byte of the page that an object begins in.
 fn unit(address: u64) -> u64 {
     address >> 16 << 16
 }
@@ -82,7 +81,6 @@ impl Told {
     }
 }
 
-/// Places of the table.
 const WIDTH: usize = if cfg!(miri) { 40 } else { 20_000 };
 /// One of this many objects lives on.
 const KEPT: usize = 20;
@@ -164,7 +162,7 @@ fn who_is_old_is_told() {
         assert_eq!(reported.heap.old, reported.heap.live);
         assert_eq!(reported.old_bytes(), reported.heap.old);
 
-        // It is young, even after it has survived once. The table, which is remembered, stays old.
+        // The new object is young, even after it has survived once. The remembered table stays old.
         world.put(7, 5);
         let young = world.at(7);
         for survived in 0..4 {

@@ -84,7 +84,6 @@ fn may_be_within(span: u32, open: &[u32]) -> bool {
     }
 }
 
-/// Checks all events of a heap whose collections have all ended.
 fn check(seen: &Seen, heap: &Heap) {
     // Another thread may sweep the last page before the pausing thread reports the pause's end.
     let mut events = seen.0.lock().unwrap().clone();

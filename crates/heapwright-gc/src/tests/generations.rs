@@ -44,7 +44,6 @@ fn churn(mutator: &Mutator) {
     }
 }
 
-/// Makes a table that a root keeps, and that becomes old.
 fn old_table(mutator: &Mutator) -> (*mut u8, *mut *mut u8) {
     let table = node(mutator, 0, WIDTH);
     let root = root(mutator, table);

@@ -74,7 +74,6 @@ fn a_context_lives_as_long_as_its_object_and_keeps_it_not() {
     let kept = root(&mutator, pair(&mutator, 1, ptr::null_mut()));
     // SAFETY: roots lead to all objects in use; objects are pairs.
     unsafe {
-        // The context leads to the object.
         let context = pair(&mutator, 5, *kept);
         (*context.cast::<Pair>()).to[1] = *log;
         let weak = mutator.new_weak(context).unwrap();
@@ -281,7 +280,6 @@ unsafe extern "C" fn node_ends(object: *mut c_void, context: *mut c_void) {
 
 const NODES: usize = if cfg!(miri) { 8 } else { 24 };
 
-/// The references of nodes, and their registrations with guardians and finalizers.
 #[derive(Default)]
 struct Model {
     strong: [[Option<usize>; 2]; NODES],

@@ -30,7 +30,6 @@ struct Said {
     most: AtomicUsize,
 }
 
-/// Traces a vector: the number of its slots, and the slots.
 unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, said: *mut c_void) {
     let (object, slots) = (object.cast::<u8>(), object.cast::<*mut u8>().wrapping_add(1));
     // SAFETY: each test gives its heap such data, which outlives it.
@@ -247,7 +246,6 @@ fn a_minor_collection_looks_at_the_slot_that_was_stored_into_and_not_at_its_vect
     }
 }
 
-/// Makes a handle to a new object.
 fn root_of(mutator: &Mutator) -> *mut *mut u8 {
     let object = alloc(mutator, 16, LEAF);
     // SAFETY: the object was just made.

@@ -23,7 +23,6 @@ mod model;
 #[derive(Clone, Copy)]
 struct Node {
     serial: usize,
-    /// References behind the head; for a leaf, bytes.
     count: u32,
     /// Whether the object reports its references by value.
     rigid: u32,
@@ -271,7 +270,6 @@ fn steps_compact_as_far_and_mutators_run_between_them() {
         steps += 1;
         // SAFETY: the root is in use, and its table live.
         let table = unsafe { root.read() };
-        // Between two steps references are exchanged.
         for n in 0..20 {
             let (one, two) = ((steps * 37 + n * 11) % COUNT, (steps * 53 + n * 17) % COUNT);
             let (first, second) = (load(table, one), load(table, two));

@@ -314,7 +314,6 @@ fn a_page_that_is_let_go_of_and_claimed_again_is_not_allocated_twice() {
 
 #[test]
 fn what_roots_two_mutators_make_and_each_others_they_free_is_counted() {
-    /// A root on its way to another thread.
     type Root = AtomicPtr<*mut u8>;
     let heap = Heap::new(Options::new(), Runtime::new()).unwrap();
     let rounds = if cfg!(miri) { 3 } else { 300 };
@@ -342,7 +341,6 @@ fn what_roots_two_mutators_make_and_each_others_they_free_is_counted() {
     assert_eq!(heap.statistics().handles, 0);
 }
 
-/// A finalizer's context in these tests: a mutator, and a counter.
 type Context = (*const Mutator, AtomicUsize);
 
 /// Counts, allocates and collects, while only the library keeps the finalized object.

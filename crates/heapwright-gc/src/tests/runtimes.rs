@@ -168,7 +168,6 @@ fn references_to_outside_are_reported_and_what_is_there_leads_back() {
             if !generations {
                 assert_eq!(seen, [strange.addr()]);
             }
-            // Nothing leads to the word any more.
             mutator.write(object.cast(), object, ptr::null_mut());
             for _ in 0..2 {
                 mutator.collect();
@@ -304,7 +303,6 @@ fn the_handler_is_asked_until_there_is_memory_or_it_gives_up() {
         // Each dropped handle made room for one more object. The last call made no room.
         assert_eq!(*of.asked.lock().unwrap(), 5);
         assert!((8..=12).contains(&made), "{made}");
-        // Raising the limit helps as well.
         heap.set_target(0, 0, 16 * FILLS);
         assert!(!mutator.alloc(FILLS, LEAF).is_null());
         mutator.detach();

@@ -72,7 +72,6 @@ fn load(object: *mut u8, word: usize) -> *mut u8 {
     unsafe { slot(object, word).read() }
 }
 
-/// An edge: from, word, to.
 type Edge = (usize, usize, usize);
 
 /// Returns which objects live, by the definition.
@@ -368,7 +367,6 @@ fn weak_references_go_before_finalizers_which_run_in_the_order_of_asking() {
     leave(mutator);
 }
 
-/// Notes whether a node's first weak reference is null when its finalizer runs.
 unsafe extern "C" fn note_weak(object: *mut c_void, context: *mut c_void) {
     // SAFETY: the test's data, which outlives the heap.
     let seen = unsafe { &mut *context.cast::<Vec<bool>>() };

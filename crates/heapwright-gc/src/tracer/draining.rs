@@ -155,7 +155,6 @@ impl Tracer {
         self.trace(object);
     }
 
-    /// Traces the part of an object that begins at `from`.
     fn trace_part(&self, object: *mut u8, from: usize) {
         self.from.set(from);
         self.trace(object);

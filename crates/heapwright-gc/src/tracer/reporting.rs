@@ -409,7 +409,6 @@ impl Tracer {
         self.show();
     }
 
-    /// Hands the reported references to the closure that looks.
     pub(super) fn show(&self) {
         let start = self.end.get().wrapping_sub(LOOK);
         let count = (self.next.get().addr() - start.addr()) / size_of::<usize>();

@@ -111,7 +111,6 @@ impl Tracer {
         self.end.set(items.wrapping_add(ITEMS));
     }
 
-    /// Closes the newest chunk, and stores its number of items.
     pub(super) fn close_chunk(&self) {
         let chunk = self.chunk.get();
         let count = (self.next.get().addr() - Self::items(chunk).addr()) / size_of::<usize>();

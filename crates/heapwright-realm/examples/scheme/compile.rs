@@ -27,7 +27,6 @@ struct Function<'a, 'gc> {
     mc: &'a Mutation<'gc>,
     variables: &'a [Known],
     ops: Vec<(Op<'gc>, At)>,
-    /// The places of locals, from the base.
     locals: HashMap<Variable, u32>,
     captured: Vec<Variable>,
     /// Values on the stack above the base.

@@ -67,7 +67,6 @@ struct Ran {
 
 struct Scheme {
     realm: Realm<Rootable!['gc => Root<'gc>]>,
-    /// Whether everything is collected after every piece.
     is_stressed: bool,
     limit: u64,
 }

@@ -99,7 +99,6 @@ impl Number {
     }
 }
 
-/// Calculates with whole numbers, or with reals if the result does not fit.
 fn both(
     a: Number,
     b: Number,

@@ -102,7 +102,6 @@ impl<'t> Reader<'t> {
         Failure { at: self.at(), message, is_incomplete: true }
     }
 
-    /// Reads the next datum. `None` at the end.
     pub(crate) fn read<'gc>(
         &mut self,
         mc: &Mutation<'gc>,

@@ -75,7 +75,6 @@ fn resident() -> u64 {
     line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).unwrap_or(0)
 }
 
-/// Calls `request` for `time`.
 pub(crate) fn serve(scheme: &mut Scheme, time: Duration) -> Result<(), Failure> {
     let (mut requests, mut pauses) = (Durations::new(), Durations::new());
     let began = Instant::now();

@@ -44,7 +44,6 @@ const USED: u64 = 1 << 63;
 /// The most entries with the smallest index, of 16 words. An index is at most seven eighths full,
 /// even after each doubling.
 const INDEXED: usize = 14;
-/// The most entries that a map can number.
 const MOST: usize = 1 << 30;
 
 type Entries<'gc, K, V> = Buffer<'gc, Option<(K, V)>>;

@@ -91,7 +91,6 @@ pub const MAGIC: [u8; 8] = *b"HWDEBUG\0";
 /// The written version, and the only one that is read.
 pub const VERSION: u32 = 1;
 
-/// The description of the format, for messages and recognition.
 pub(crate) static FORMAT: Format = Format {
     magic: MAGIC,
     versions: (VERSION, VERSION),

@@ -44,7 +44,6 @@ impl<'b> Sink<'b> {
 /// The part of a payload from which fields are still to be taken.
 pub(super) struct Cursor<'a> {
     rest: &'a [u8],
-    /// Whether the payload ended within a field.
     broken: bool,
 }
 

@@ -6,7 +6,6 @@
 use super::operation::Operation;
 use crate::leb::{Out, byte, fold, number, unfold};
 
-/// The logarithm of the largest alignment.
 const MOST_LOG2: u64 = 63;
 
 /// The state that both sides keep about earlier operations of a chunk.

@@ -48,7 +48,6 @@ static GENERATION: AtomicU32 = AtomicU32::new(1);
 #[derive(Clone, Copy)]
 pub(super) struct Cache {
     entries: &'static [Entry],
-    /// The shift from a hash to an index.
     shift: u32,
 }
 
@@ -58,7 +57,6 @@ pub(super) fn generation() -> u32 {
     GENERATION.load(Ordering::Acquire)
 }
 
-/// Returns the table; `None`: there is no memory for it.
 #[inline(always)]
 pub(super) fn open() -> Option<Cache> {
     open_table(CURRENT.load(Ordering::Relaxed))

@@ -34,7 +34,6 @@ const FIRST_PAGE: usize = 4096;
 
 pub(super) type Header = libc::Elf64_Phdr;
 
-/// A module in memory.
 #[derive(Clone, Copy)]
 pub(super) struct Image {
     pub(super) start: usize,
@@ -151,7 +150,6 @@ impl Image {
         self.name.is_null() || unsafe { self.name.read() } == 0
     }
 
-    /// Returns whether the name of the module's file begins with `name`.
     pub(super) fn is_named(&self, name: &[u8]) -> bool {
         if self.name.is_null() {
             return false;
@@ -172,7 +170,6 @@ impl Image {
         self.piece(start, end - start)
     }
 
-    /// Returns `size` bytes of a readable segment.
     fn piece(&self, address: usize, size: usize) -> Option<Section<'static>> {
         let (_, end) = self.segment_of(address)?;
         if size > end - address {
@@ -196,7 +193,6 @@ impl Image {
         self.load_of(address).is_some_and(|header| header.p_flags & EXECUTABLE != 0)
     }
 
-    /// Returns the module's bytes from `.eh_frame_hdr` on.
     pub(super) fn unwind_header(&self) -> Option<Section<'static>> {
         self.rest(self.unwind_header)
     }

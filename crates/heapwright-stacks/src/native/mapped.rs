@@ -29,7 +29,6 @@ use super::image::{Header, Image, LOAD, bias_of, headers_at};
 use heapwright_substrate::os;
 use heapwright_substrate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
-/// The type of the header that locates `.eh_frame_hdr`.
 const UNWIND: u32 = 0x6474_e550;
 
 /// The looks at an address in no module before the list is read again.
@@ -73,7 +72,6 @@ static KNOWN: [Place; PLACES] = [const {
 
 const _: () = assert!(size_of::<Place>() == 72);
 
-/// Returns the module that contains an address.
 pub(super) fn image_of(address: usize) -> Option<Image> {
     let program = os::program_headers();
     let image = image(program, bias_of(program), c"".as_ptr());
@@ -160,7 +158,6 @@ fn look(address: usize, now: u32) -> Option<Image> {
         Some(image) => keep(
             now,
             &[
-                // The headers are here: nearly always the first segment's start.
                 start,
                 image.end,
                 image.bias,

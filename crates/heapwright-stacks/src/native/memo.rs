@@ -68,7 +68,6 @@ impl Entry {
 /// Recent captures. Valid when zeroed.
 pub(super) struct Memo {
     sets: [[Entry; WAYS]; SETS],
-    /// The way of each set to use next.
     turns: [u8; SETS],
 }
 
@@ -153,7 +152,6 @@ impl Memo {
         })
     }
 
-    /// Keeps the result of a walk, if there is room for the words it has read.
     pub(super) fn keep(
         &mut self,
         start: &Registers,
@@ -193,7 +191,6 @@ impl Memo {
     }
 }
 
-/// Returns whether all slots hold the same words.
 #[inline(always)]
 fn holds(entry: &Entry) -> bool {
     let count = entry.count as usize;

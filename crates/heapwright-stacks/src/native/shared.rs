@@ -40,7 +40,6 @@ const _: () = assert!(BYTES == 1 << 20);
 
 static FILE: AtomicPtr<Entry> = AtomicPtr::new(ptr::null_mut());
 
-/// Uses a file from now on, if it is valid.
 pub(in super::super) fn share(path: &CStr) {
     let at = os::map_sealed(path, 0, BYTES);
     if !at.is_null() {
@@ -64,7 +63,6 @@ pub(super) struct Known {
     generation: u32,
 }
 
-/// A rule's place in the file.
 #[derive(Clone, Copy)]
 pub(super) struct Key(u64);
 
@@ -82,7 +80,6 @@ fn version() -> u64 {
 impl Known {
     pub(super) const NONE: Self = Self { start: 0, end: 0, bias: 0, id: 0, generation: 0 };
 
-    /// Returns the key of an address, if it is in the module.
     #[inline]
     pub(super) fn key(&self, address: usize, generation: u32) -> Option<Key> {
         let is_in = self.generation == generation && (self.start..self.end).contains(&address);
@@ -124,7 +121,6 @@ pub(super) fn get(key: Key) -> Rule {
     })
 }
 
-/// Shares a rule with the other processes.
 pub(super) fn put(key: Key, rule: Rule) {
     if let Some(entry) = entry(key) {
         entry.mixed.store(key.0 ^ rule.0, Ordering::Relaxed);

@@ -145,7 +145,6 @@ impl NewContext {
     }
 }
 
-/// Makes a context in advance. This takes 5 KiB of stack, which a small stack may not have.
 pub(in super::super) fn prepare() {
     NEW_CONTEXT.prepare();
 }
@@ -216,7 +215,6 @@ fn own_code() -> (usize, usize) {
     if size == 0 { find_own_code() } else { (OWN_START.load(Ordering::Relaxed), size) }
 }
 
-/// Returns the addresses of heapwright, if it is a module of its own.
 pub(in super::super) fn own_module() -> Option<core::ops::Range<usize>> {
     let image = image::image_of(own_module as fn() -> Option<core::ops::Range<usize>> as usize)?;
     // If another library contains the archive, the range would have that library's data, too.

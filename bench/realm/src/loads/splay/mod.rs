@@ -21,7 +21,6 @@ pub(crate) use shared::Node;
 const MODIFIED: usize = 80;
 /// Branches from a node to each leaf of its payload.
 pub(crate) const PAYLOAD_DEPTH: u32 = 5;
-/// The array of each leaf.
 pub(crate) const NUMBERS: [u64; 10] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
 
 pub(crate) trait Splay {
@@ -80,7 +79,6 @@ impl Turn {
     }
 }
 
-/// Runs the load: a tree of `size` nodes, with `rounds` modifications.
 pub(crate) fn work(peer: &mut impl Splay, size: usize, rounds: usize) {
     let mut turn = Turn { what: What::Modify, random: Random::new(42), checksum: 0 };
     for from in (0..size).step_by(MODIFIED) {

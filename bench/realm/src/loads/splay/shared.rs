@@ -15,12 +15,9 @@
 
 use super::Tree;
 
-/// The side of lesser keys.
 const LEFT: usize = 0;
-/// The side of greater keys.
 const RIGHT: usize = 1;
 
-/// A reference to a node.
 pub(crate) trait Node: Clone {
     type Heap;
     /// Makes a node with its payload and no children.

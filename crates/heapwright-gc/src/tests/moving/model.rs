@@ -159,7 +159,6 @@ impl Model<'_> {
         assert_eq!(there, size <= super::super::super::raw::object_size(at));
     }
 
-    /// Checks that all objects that roots lead to are as the shadow says.
     fn check(&mut self) {
         let mut waiting: Vec<(*mut u8, usize)> =
             (0..self.roots.len()).map(|n| self.root(n)).collect();
