@@ -14,6 +14,8 @@ pub trait Rootable<'gc> {
 
 /// A call of [`Realm::mutate`](super::Realm::mutate): it allocates, and never collects. Every
 /// [`Gc`](super::Gc) with its lifetime leads to a live object until the call returns.
+///
+/// Every method that allocates panics if there is no memory, except [`Mutation::try_alloc`].
 pub struct Mutation<'gc> {
     pub(super) mutator: *const raw::Mutator,
     /// Whether the realm may go to other threads. If so, some values are refused.

@@ -157,19 +157,11 @@ impl<'gc> Mutation<'gc> {
     }
 
     /// Creates a string with this text.
-    ///
-    /// # Panics
-    ///
-    /// If there is no memory.
     pub fn alloc_str(&self, text: &str) -> Str<'gc> {
         self.join(&[text])
     }
 
     /// Creates a string with these texts, one behind the other.
-    ///
-    /// # Panics
-    ///
-    /// If there is no memory.
     pub fn join(&self, texts: &[&str]) -> Str<'gc> {
         let length = texts.iter().try_fold(0usize, |sum, text| sum.checked_add(text.len()));
         let length = length.unwrap_or_else(|| out_of_memory(usize::MAX));

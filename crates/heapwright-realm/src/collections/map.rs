@@ -69,6 +69,8 @@ pub(crate) struct Body<'gc, K, V, S> {
 /// and compares as its value. Its address is no key, because values move. A change of a key
 /// through cells must keep its hash and equality; otherwise look-ups return any result.
 ///
+/// Every method that allocates panics if there is no memory.
+///
 /// ```
 /// # use heapwright::{Rootable, gc::{Map, Realm, Str}};
 /// let mut realm = Realm::<Rootable!['gc => Map<'gc, Str<'gc>, u32>]>::new(|mc| Map::new(mc));
@@ -92,10 +94,6 @@ where
     V: Copy + Trace + 'gc,
 {
     /// Creates an empty map, without memory for entries.
-    ///
-    /// # Panics
-    ///
-    /// If there is no memory.
     #[must_use]
     pub fn new(mc: &Mutation<'gc>) -> Self {
         Self::with_hasher(mc, Seeded::new())
@@ -128,10 +126,6 @@ where
     S: BuildHasher + 'static,
 {
     /// Creates an empty map with this hasher.
-    ///
-    /// # Panics
-    ///
-    /// If there is no memory.
     #[must_use]
     pub fn with_hasher(mc: &Mutation<'gc>, hasher: S) -> Self {
         let (entries, index) = (Cell::new(None), Cell::new(None));
@@ -389,10 +383,6 @@ where
     }
 
     /// Shrinks the map to the room that its keys need. Linear.
-    ///
-    /// # Panics
-    ///
-    /// If there is no memory.
     pub fn shrink_to_fit(self, mc: &Mutation<'gc>) {
         if self.is_empty() {
             self.clear(mc);
