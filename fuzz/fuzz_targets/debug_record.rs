@@ -1,7 +1,5 @@
-//! Reads any bytes as a debug record. Reading never panics and always ends. The entries are written
-//! again, and read back unchanged. Every finding has words.
-//!
-//! The same bytes are also taken as entries with the right checksum (`framed`).
+//! Reads any bytes as a debug record, also as entries with the right checksum (`framed`). Reading
+//! never panics and always ends. The entries are written again, and read back unchanged.
 #![no_main]
 
 mod framed;
@@ -9,7 +7,6 @@ mod framed;
 use heapwright_record::debug::{Encoder, Entry, HEADER, HEADER_BYTES, Reader, Words};
 use libfuzzer_sys::fuzz_target;
 
-/// Counts letters.
 struct Counted(usize);
 
 impl Words for Counted {

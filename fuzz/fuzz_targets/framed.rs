@@ -1,6 +1,4 @@
-//! Makes files of frames from any bytes, for the targets that read such files. Random bytes hardly
-//! ever have the right checksum. So they become payloads of frames, and each frame gets the right
-//! checksum.
+//! Makes files of frames from any bytes: random bytes hardly ever have the right checksum.
 
 /// Returns the CRC-32C, bit by bit: not by the method under test.
 fn checksum(bytes: &[u8]) -> u32 {

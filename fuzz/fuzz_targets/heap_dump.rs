@@ -1,8 +1,6 @@
-//! Reads any bytes as a heap dump. Reading never panics and always ends. Reading in two pieces
+//! Reads any bytes as a heap dump, also as frames with the right checksum (`framed`), with and
+//! without a valid start before them. Reading never panics and always ends. Reading in two pieces
 //! gives the same entries. The entries are written again, and read back unchanged.
-//!
-//! The same bytes are also taken as frames with the right checksum (`framed`). With and without a
-//! valid start before them, they make dumps of the current version and of the oldest.
 #![no_main]
 
 mod framed;
@@ -82,13 +80,11 @@ fn described(entry: &Entry<'_>) -> String {
     format!("{entry:?}")
 }
 
-/// Returns whether an entry is a start. In the file, the numbers of its pools may take more bytes
-/// than needed.
+/// In the file, the numbers of a start's pools may take more bytes than needed.
 fn is_start(text: &str) -> bool {
     text.starts_with("Start")
 }
 
-/// Returns the same file with the header of the oldest version.
 fn older(mut file: Vec<u8>) -> Vec<u8> {
     file[8..12].copy_from_slice(&OLDEST.to_le_bytes());
     file

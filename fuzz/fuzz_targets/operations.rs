@@ -1,7 +1,6 @@
 //! Sequences of operations on the heap, checked against a model. Every block keeps its contents,
-//! and overlaps no other block. `describe` finds every block. Blocks read as zero if zeros were
-//! requested. Blocks are handed to a second thread, which frees them, or come from threads that
-//! have ended. First-class heaps come and go. In the end no block may be left.
+//! and overlaps no other block. `describe` finds every block. Blocks are handed to a second thread,
+//! which frees them, or come from threads that have ended. In the end no block may be left.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -90,7 +89,6 @@ struct Block {
     heap: *mut Heap,
 }
 
-/// A block on its way to the thread that frees it.
 struct Sent(Block);
 
 // SAFETY: the receiver is the only one who uses the block from then on.
@@ -119,7 +117,6 @@ impl Block {
     }
 }
 
-/// Checks a block, and frees it.
 fn release(block: Block) {
     block.check(block.size);
     // SAFETY: the block is in use, and freed once.
@@ -129,7 +126,6 @@ fn release(block: Block) {
 #[derive(Default)]
 struct World {
     blocks: Vec<Block>,
-    /// Start to end of every block.
     ranges: BTreeMap<usize, usize>,
     heaps: Vec<*mut Heap>,
     next: u8,
@@ -333,8 +329,7 @@ fuzz_target!(|ops: Vec<Op>| {
         unsafe { Heap::destroy(heap) };
     }
     heap::trim(0);
-    // A walk counts free blocks in caches as in use. If threads share caches, blocks for signal
-    // handlers stay in caches after a trim. The statistics count them as cached.
+    // A walk counts free blocks in caches as in use; the statistics count them as cached.
     let (mut blocks, mut bytes) = (0, 0);
     heap::walk(&mut |block| {
         blocks += u64::from(block.in_use);

@@ -1,7 +1,5 @@
-//! Reads any bytes as a trace. Reading never panics and always ends. The chunks are written again,
-//! and read back unchanged.
-//!
-//! The same bytes are also taken as chunks with the right checksum (`framed`).
+//! Reads any bytes as a trace, also as chunks with the right checksum (`framed`). Reading never
+//! panics and always ends. The chunks are written again, and read back unchanged.
 #![no_main]
 
 mod framed;
@@ -16,8 +14,7 @@ fn read(file: &[u8]) {
     let mut again = HEADER.to_vec();
     let mut read = Vec::new();
     for chunk in reader.by_ref() {
-        // In the file, numbers may take more bytes than needed. The chunks written again are no
-        // longer than the file's.
+        // In the file, numbers may take more bytes than needed.
         let mut buffer = vec![0; file.len() + 64];
         match chunk {
             Chunk::Process(process) => again.extend_from_slice(process.encode(&mut buffer)),

@@ -63,7 +63,6 @@ fn matches(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// The way to combine the numbers of several rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Over {
     Each,
@@ -74,7 +73,6 @@ enum Over {
     Certain,
 }
 
-/// The divisor of a number.
 #[derive(Clone, Debug)]
 enum Other {
     Nothing,
@@ -85,7 +83,6 @@ enum Other {
     Each(Names),
 }
 
-/// An expression and its divisor.
 #[derive(Clone, Debug)]
 struct Ratio {
     expression: Expression,
@@ -364,7 +361,6 @@ impl Report {
         }
     }
 
-    /// Returns an expression's values, in the rounds that have all of its names.
     fn values(&self, at: At<'_>, expression: &Expression) -> Rounds {
         let constant =
             |name: &str| self.constants.iter().find(|one| one.0 == name).map(|one| one.1);
@@ -413,7 +409,6 @@ impl Report {
         Some((ratios(&ours, &other), name))
     }
 
-    /// Returns the rows of a column that have numbers: estimate, best other column, numbers.
     fn rows(
         &self,
         section: &str,

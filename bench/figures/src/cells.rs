@@ -4,9 +4,8 @@
 //! SECTION  ROW  COLUMN  ROUND  METRIC  VALUE
 //! ```
 //!
-//! A cell is a place in a table: its section, row and column. [`run`](crate::run) writes the
-//! numbers of runs, and a script adds its own counts. Verdicts compare numbers of the same round.
-//! A row or column `-` holds remarks, not measurements.
+//! [`run`](crate::run) writes the numbers of runs, and a script adds its own counts. Verdicts
+//! compare numbers of the same round. A row or column `-` holds remarks, not measurements.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -64,8 +63,7 @@ impl Cells {
         format!("{section}\t{row}\t{column}\t{round}\t{metric}\t{value}\n")
     }
 
-    /// Keeps only the least value of each metric in these sections, because other work on the
-    /// machine only makes values larger.
+    /// Keeps the least value of each metric: other work on the machine makes values larger.
     pub fn keep_least(&mut self, of: impl Fn(&str) -> bool) {
         for (_, rounds) in self.numbers.iter_mut().filter(|((cell, _), _)| of(&cell.0)) {
             let least = rounds.values().copied().reduce(f64::min);

@@ -14,7 +14,6 @@ pub struct Expression {
     words: Vec<String>,
 }
 
-/// The remaining words, and the values of the names.
 struct Reader<'a> {
     words: &'a [String],
     value: &'a dyn Fn(&str) -> Option<f64>,

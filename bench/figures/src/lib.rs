@@ -13,9 +13,8 @@
 //!   text         numbers and tables for people;   machine: its description;   options
 //! ```
 //!
-//! A bench consists of programs, a plan that a script writes, and a file of figures. It has no
-//! arithmetic, table or verdict of its own. Verdicts compare runs of one round. These follow each
-//! other closely, so other work on the machine disturbs all of them.
+//! A bench consists of programs, a plan that a script writes, and a file of figures. Verdicts
+//! compare runs of one round: other work on the machine disturbs all of these.
 
 pub mod asked;
 pub mod cells;

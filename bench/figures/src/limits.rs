@@ -35,7 +35,6 @@ pub(crate) fn smallest(
     let of = |name| numbers.iter().find(|one| one.0 == name).map_or(0.0, |one| one.1);
     let runner =
         Runner::new(launcher, (of("wall_ns") / 1e9 * PATIENCE).ceil() as u64 + 1, nowhere)?;
-    // The run without a limit shows the peak, which is the first limit to try.
     let found = search(of("peak") / 1024.0, step, |limit| {
         for _ in 0..times {
             if runner.once(&planned(Some(format!("limit={}", limit as u64))))?.end.is_err() {

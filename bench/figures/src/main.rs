@@ -1,10 +1,8 @@
 //! `figures run` runs a plan (`figures::run`). `figures report` judges the results by a file of
-//! figures (`figures::asked`). `figures smallest` finds the smallest heap of a program. `figures
-//! race` prints the bounds of the race, its figures, and the verdicts.
+//! figures (`figures::asked`). `figures smallest` finds the smallest heap of a program.
 //!
-//! `heapwright bench --format json -o FILE` keeps every single run. `race` reads that file
-//! ([`race`]) and judges it by bench/programs/figures.txt. It measures nothing: the same file
-//! gives the same text.
+//! `figures race` reads the file of `heapwright bench --format json -o FILE` ([`race`]), and judges
+//! it by bench/programs/figures.txt.
 //!
 //! `figures store` puts the output of a command into docs/figures.json, `figures render` renders
 //! the pages from it, and `figures check` refuses old figures ([`store`]).
@@ -71,7 +69,6 @@ enum Asked {
     },
 }
 
-/// The bounds of the race.
 const RACE: &str = include_str!("../../programs/figures.txt");
 
 /// The longest time for a planned run: valgrind on a long program.
@@ -120,7 +117,6 @@ fn show_race(file: &str) -> Result<bool, String> {
 
 fn print(text: &str) -> Result<(), String> {
     match std::io::stdout().write_all(text.as_bytes()) {
-        // A reader that closes the pipe early (head) is no failure.
         Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(format!("cannot write: {e}")),
         _ => Ok(()),
     }

@@ -1,6 +1,4 @@
 //! Command lines, which clap reads: ranges of numbers, and the exit codes of a bench.
-//!
-//! An error names the wrong word, and the allowed ones.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;

@@ -55,7 +55,6 @@ impl Planned {
     }
 }
 
-/// Splits words into the settings before a command, and the command.
 fn divided(words: impl IntoIterator<Item = String>) -> (Vec<String>, Vec<String>) {
     let mut command_began = false;
     words.into_iter().partition(|word| {

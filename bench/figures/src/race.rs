@@ -9,18 +9,15 @@
 //!   start                   the empty program, whose peak is part of every peak
 //! ```
 //!
-//! A missing field, or one of another type, is an error that names it: a figure from half a file
-//! would look like any other. If one of two allocators failed on a program, the mean of the pair
-//! leaves that program out.
+//! A missing field, or one of another type, is an error that names it. If one of two allocators
+//! failed on a program, the mean of the pair leaves that program out.
 
 use ::figures::cells::Cells;
 use serde_json::Value;
 
-/// The supported version of the file's layout.
 const SCHEMA: &str = "heapwright-bench/1";
 /// The least memory at which the program, and not its start, determines the peak.
 const HEAVY_BYTES: f64 = 32.0 * 1024.0 * 1024.0;
-/// The empty program.
 const EMPTY: &str = "empty";
 
 /// Reads a race's file. Returns its numbers, and whether all of its rounds were run.
@@ -62,8 +59,7 @@ fn add(cells: &mut Cells, name: &str, program: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Adds a program's peak above the empty program's, if the program is heavy. A workload is heavy
-/// by its stated live bytes, a real program by its peak under glibc.
+/// A workload is heavy by its stated live bytes, a real program by its peak under glibc.
 fn weigh(cells: &mut Cells, name: &str, program: &Value) {
     let above = |allocator: &str| {
         let empty = cells.middle(("start", EMPTY, allocator), "peak")?;
@@ -107,7 +103,6 @@ mod tests {
 
     const MIB: f64 = 1048576.0;
 
-    /// Makes a program with one round: live MiB, peaks under glibc and a peer (`None`: crash).
     fn program(name: &str, live: Option<f64>, peaks: [Option<f64>; 2]) -> Value {
         let result = |(allocator, peak): (&str, Option<f64>)| {
             let runs: Vec<Value> = peak

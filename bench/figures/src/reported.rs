@@ -7,8 +7,7 @@
 //! Direct leak of 1230 byte(s) in 10 object(s) allocated from:     if there is something
 //! ```
 //!
-//! Heapwright writes `Direct leak` lines, too. If there is an `ERROR SUMMARY`, only the summary
-//! counts.
+//! Heapwright writes `Direct leak` lines, too: if there is an `ERROR SUMMARY`, only that counts.
 
 /// The counts of a checker's report.
 #[derive(Debug, PartialEq)]
@@ -39,7 +38,6 @@ impl Reported {
     }
 }
 
-/// Returns the second number of a line `... BEFORE number BETWEEN number ...`.
 fn second(line: &str, before: &str, between: &str) -> Option<f64> {
     let (_, rest) = line.split_once(before)?.1.split_once(between)?;
     let digits = rest.split_whitespace().next()?.replace(',', "");

@@ -6,17 +6,14 @@
 //!   round 2   row: b c d a | ...
 //! ```
 //!
-//! Each run goes through `heapwright-launcher` (bench/launcher), which measures wall time,
-//! processor time and the peak memory of the largest process. A shell of one line opens the
+//! Each run goes through `heapwright-launcher` (bench/launcher). A shell of one line opens the
 //! launcher's report and exports the settings, then becomes the launcher. So neither this process
 //! nor the shell is under the preload.
 //!
 //! Metrics of a run: `wall_ns`, `cpu_us`, `rss_kib`, `findings` (lines of the library on stderr),
 //! and the program's lines `figure NAME NUMBER` or `result NAME=NUMBER ...`. A checker's report
-//! adds `errors` and `lost_blocks`. `failed` marks a run that did not end well. `different` marks a
-//! run with another output than the first column's.
-//!
-//! Before each run, [`warm`] touches and frees the row's known peak and a quarter more.
+//! adds `errors` and `lost_blocks`. `failed` marks a run that did not end well, `different` a run
+//! with another output than the first column's.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -52,7 +49,6 @@ pub struct Runner {
     launcher: PathBuf,
     limit_ms: String,
     results: File,
-    /// The folder for the report and the outputs of a run.
     folder: PathBuf,
     rows: BTreeMap<(String, String), Row>,
     said: BTreeMap<String, usize>,
@@ -60,9 +56,7 @@ pub struct Runner {
 
 #[derive(Debug)]
 struct Row {
-    /// The largest peak seen so far.
     peak_bytes: f64,
-    /// The output of the row's first column.
     output: Option<String>,
 }
 
@@ -81,8 +75,7 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// Reads the launcher's report: `wall_ns user_us system_us peak_rss_kib minor major code
-    /// signal ended`.
+    /// `wall_ns user_us system_us peak_rss_kib minor major code signal ended`
     fn parse(report: &str) -> Result<Self, String> {
         if let Some(line) = report.lines().find(|line| line.starts_with("not-started")) {
             return Err(format!("it was {line} (errno)"));
@@ -130,8 +123,6 @@ impl Ended {
     }
 }
 
-/// Touches and frees a quarter more than a run's peak. The host of a virtual machine takes free
-/// memory back, and the next first touch is slow.
 fn warm(peak: f64) {
     let bytes = (peak * 1.25).min(MOST_WARMED) as usize;
     let mut memory = Vec::<u8>::with_capacity(bytes);
@@ -194,7 +185,6 @@ impl Runner {
         }
         if findings > 0 {
             let first = ended.stderr.lines().find(found).unwrap_or("what it ended with 99 for");
-            // Print each text once, not for each run.
             let times = self.said.entry(first.to_owned()).or_default();
             *times += 1;
             if *times == 1 {
@@ -281,7 +271,6 @@ impl Runner {
 
 impl Drop for Runner {
     fn drop(&mut self) {
-        // If this fails, the folder stays among the temporary files.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }

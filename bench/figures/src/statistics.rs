@@ -46,7 +46,6 @@ pub fn estimate(programs: &[Vec<f64>]) -> Option<Estimate> {
     let all: Option<Vec<Ratios>> =
         programs.iter().map(|rounds| Ratios::of(rounds.clone())).collect();
     let all = all?;
-    // With one program, the result is bit for bit that program's.
     let mean = match &all[..] {
         [one] => one.estimate(),
         _ => geometric_mean(&all)?,
@@ -82,7 +81,6 @@ mod tests {
     fn one_round_has_no_width_and_no_trust() {
         assert_eq!(estimate(&[vec![0.5]]), Some(Estimate::single(0.5)));
         assert_eq!(of_rounds(&[0.0]), Some(Estimate::single(0.0)));
-        // The program with the fewest rounds determines the trust.
         assert!(!estimate(&[vec![1.0; 15], vec![1.0; 5]]).unwrap().is_trusted());
         assert!(estimate(&[vec![1.0; 15], vec![1.0; 6]]).unwrap().is_trusted());
         assert_eq!((estimate(&[]), estimate(&[vec![]])), (None, None));

@@ -8,9 +8,8 @@
 //! ```
 //!
 //! A page names a section by `<!-- figures:NAME -->`. The text up to `<!-- /figures:NAME -->` is
-//! rendered, and a test refuses every other text. The file `README.md` names the list `readme`.
-//! Each of its rows names cells of a section: a row by its first cell, a column by its number.
-//! `peer` is a text for a missing peer's number. `ci/release.sh` refuses old figures.
+//! rendered, and a test refuses every other text. Each row of `readme` names cells of a section: a
+//! row by its first cell, a column by its number. `peer` is a text for a missing peer's number.
 
 use std::fs::read_to_string;
 use std::path::{Path, PathBuf};
@@ -43,7 +42,6 @@ pub(crate) struct Origin {
     date: Option<String>,
 }
 
-/// Returns the folder of the checkout.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
@@ -72,7 +70,6 @@ impl Origin {
     }
 }
 
-/// Returns the checked-out commit. Changed pages do not count as changes of the measured code.
 fn commit() -> Result<String, String> {
     let head = said("git", &["rev-parse", "--short=8", "HEAD"]).ok_or("git names no commit")?;
     let pages = ["status", "--porcelain", "-uno", "--", ".", ":!docs", ":!*.md"];
@@ -92,7 +89,6 @@ fn data() -> Result<Value, String> {
 /// Replaces a section by a command's output, and renders the pages.
 pub(crate) fn store(section: &str, origin: Origin, markdown: &str) -> Result<bool, String> {
     let mut body = parts(markdown);
-    // The section names the machine for all of its tables.
     body.retain(|part| *part != format!("{}.", machine()));
     if !body.iter().any(Value::is_object) {
         return Err(format!("what is to be stored as {section} has no table"));
@@ -103,7 +99,6 @@ pub(crate) fn store(section: &str, origin: Origin, markdown: &str) -> Result<boo
     render()
 }
 
-/// Formats JSON with short lists on one line.
 fn shown(value: &Value, depth: usize) -> String {
     let (open, close, lines): (_, _, Vec<String>) = match value {
         Value::Array(list) if list.iter().any(|one| one.is_array() || one.is_object()) => {
@@ -121,7 +116,6 @@ fn shown(value: &Value, depth: usize) -> String {
     format!("{open}\n{indent}{}\n{}{close}", lines.join(&format!(",\n{indent}")), " ".repeat(depth))
 }
 
-/// Splits Markdown into paragraphs and tables.
 fn parts(markdown: &str) -> Vec<Value> {
     let mut parts: Vec<Value> = Vec::new();
     let mut between = true;
@@ -167,7 +161,6 @@ fn words(list: &Value) -> Vec<&str> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// Wraps a paragraph at WIDTH.
 fn wrapped(text: &str) -> String {
     let indent = if text.starts_with("- ") { "  " } else { "" };
     let mut lines = vec![String::new()];
@@ -192,7 +185,6 @@ fn table(part: &Value) -> String {
     format!("{}|{rule}\n{}", line(words(&part["columns"])), rows.collect::<String>())
 }
 
-/// Renders a section of a page.
 fn section(of: &Value) -> String {
     let [command, machine, commit, date] =
         ["command", "machine", "commit", "date"].map(|name| word(of, name));
@@ -201,7 +193,6 @@ fn section(of: &Value) -> String {
     let mut before = "";
     for part in of["body"].as_array().into_iter().flatten() {
         let paragraph = part.as_str().unwrap_or("");
-        // Items of one list follow each other.
         if !(before.starts_with("- ") && paragraph.starts_with("- ")) {
             text.push('\n');
         }
@@ -211,7 +202,6 @@ fn section(of: &Value) -> String {
     text
 }
 
-/// Returns the text of a cell without its interval, and the heads of its row and column.
 fn cell<'a>(section: &'a Value, at: &'a Value) -> Option<(String, &'a str, &'a str)> {
     let (name, column) = (at[0].as_str()?, usize::try_from(at[1].as_u64()?).ok()?);
     section["body"].as_array()?.iter().find_map(|part| {
@@ -225,7 +215,6 @@ fn cell<'a>(section: &'a Value, at: &'a Value) -> Option<(String, &'a str, &'a s
     })
 }
 
-/// Renders README's table.
 fn readme(data: &Value) -> Result<String, String> {
     let mut text = "| figure | heapwright | best peer | command, page | date, commit |\n\
                     |---|--:|--:|---|---|\n"
@@ -237,7 +226,6 @@ fn readme(data: &Value) -> Result<String, String> {
         let (ours, our_row, _) = cell(of, &row["ours"]).ok_or_else(missing)?;
         let mut peers = Vec::new();
         for at in row["peers"].as_array().into_iter().flatten() {
-            // A peer that did not run has no cell. A peer that failed has a word in its cell.
             let Some((shown, name, column)) = cell(of, at) else { continue };
             let name = if name == our_row { column } else { name };
             let number = shown.split(' ').next().and_then(|number| number.parse::<f64>().ok());
@@ -289,7 +277,6 @@ fn pages(data: &Value) -> Result<Vec<(PathBuf, String, String)>, String> {
     Ok(pages)
 }
 
-/// Renders all places of all pages.
 pub(crate) fn render() -> Result<bool, String> {
     for (path, old, new) in pages(&data()?)? {
         if old != new {

@@ -159,7 +159,6 @@ impl Figure {
 /// Renders the table of figures.
 pub fn figures(figures: &[Figure]) -> String {
     let rows: Vec<Vec<&str>> = figures.iter().map(|figure| figure.cells().to_vec()).collect();
-    // (All columns are words, so none is aligned right.)
     table(&["what", "asked", "measured", "verdict"], &rows).replacen("---:", "---", 3)
 }
 
@@ -184,7 +183,6 @@ mod tests {
             assert_eq!(of(&[]), Verdict::NotMeasured);
             assert_eq!(of(&[0.98; 6]), Verdict::Certainly);
             assert_eq!(of(&[0.96; 6]), Verdict::Missed);
-            // The median is below the bound, but not certainly.
             assert_eq!(of(&[0.90, 0.92, 0.94, 0.96, 0.98, 1.0, 1.02]), Verdict::Met);
         }
         assert_eq!(of(Asked::Nothing, Kind::Timed, &[0.1; 6]), Verdict::Shown);
@@ -198,7 +196,6 @@ mod tests {
         assert_eq!(of(asked, Kind::Middle, &rounds), Verdict::Met);
         assert_eq!(of(asked, Kind::Counted, &rounds), Verdict::Missed);
         assert_eq!(of(asked, Kind::Counted, &[4.0, 5.0]), Verdict::Met);
-        // For a pause, the worst round counts, even if all others were short.
         let mut rounds = [1.0; 9];
         rounds[4] = 6.0;
         assert_eq!(of(asked, Kind::Counted, &rounds), Verdict::Certainly);

@@ -5,27 +5,20 @@ use core::ffi::{c_char, c_int};
 /// A null-terminated array of strings, as `exec` expects it.
 pub(crate) type Strings = *const *const c_char;
 
-/// The launcher's arguments.
 pub(crate) struct Arguments {
-    /// The descriptor for the report.
     pub(crate) report: c_int,
     /// The program's time in milliseconds; 0 for no limit.
     pub(crate) limit_ms: u64,
-    /// The process that started the launcher.
     pub(crate) parent: c_int,
-    /// The program's path and arguments.
     pub(crate) program: Strings,
-    /// The environment, for the program.
     pub(crate) environment: Strings,
 }
 
 impl Arguments {
-    /// Reads the arguments from the initial stack of a process.
-    ///
     /// # Safety
     ///
-    /// `stack` is the initial stack: a count, as many pointers to strings, a null, more pointers,
-    /// a null.
+    /// `stack` is the initial stack of a process: a count, as many pointers to strings, a null,
+    /// more pointers, a null.
     pub(crate) unsafe fn new(stack: *const usize) -> Option<Self> {
         const BEFORE_PROGRAM: usize = 4;
         // SAFETY: the initial stack begins with the count.
@@ -56,8 +49,6 @@ impl Arguments {
     }
 }
 
-/// Reads a decimal number without a sign.
-///
 /// # Safety
 ///
 /// `text` points to a string that ends in NUL.

@@ -16,18 +16,17 @@
 //! signal to stop. If the program cannot be started, a line `not-started ERRNO` comes first.
 //!
 //! **Purpose.** On Linux a process's peak resident size survives `exec`: a program that a big
-//! parent starts is charged with the parent's memory. The launcher has some tens of KiB: it is
-//! static, without a C library and a heap. A static program ignores the `LD_PRELOAD` in its
-//! environment, which it passes on unchanged.
+//! parent starts is charged with the parent's memory. So the launcher is static, without a C
+//! library and a heap, and ignores the `LD_PRELOAD` in its environment, which it passes on.
 //!
 //! **No process stays behind.** The program leads its own process group. The launcher kills the
 //! group when the limit is over, when the program has ended, and after SIGINT, SIGTERM, SIGHUP or
 //! SIGQUIT. The kernel sends SIGTERM when PARENT dies. If the launcher is killed, the kernel kills
 //! the program.
 //!
-//! **Waiting.** These signals and SIGCHLD are blocked. `rt_sigtimedwait` takes them one by one, so
-//! there are no handlers and no races. `wait4` counts the program and the descendants that it
-//! waited for. Times and faults are sums, and the peak is that of the largest single process.
+//! **Waiting.** These signals and SIGCHLD are blocked, and `rt_sigtimedwait` takes them one by one.
+//! `wait4` counts the program and the descendants that it waited for. Times and faults are sums,
+//! and the peak is that of the largest single process.
 
 #![no_std]
 #![no_main]
@@ -46,7 +45,6 @@ const DONE: i32 = 0;
 const BAD_ARGUMENTS: i32 = 2;
 const NO_PROCESS: i32 = 125;
 
-/// The way the run ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ended {
     ByItself = 0,
@@ -54,8 +52,7 @@ enum Ended {
     OnRequest = 2,
 }
 
-/// Continues `_start`. The stack is the kernel's: the number of arguments, their pointers, a null,
-/// the environment's pointers, a null.
+/// Continues `_start`.
 ///
 /// # Safety
 ///
@@ -130,7 +127,6 @@ fn become_program(arguments: &Arguments, signals: Signals, launcher: i32) -> ! {
     system::exit(127)
 }
 
-/// Waits for the program's end, and kills it at the limit.
 fn wait(child: i32, limit_ms: u64, start: u64) -> Ended {
     const NS_PER_MS: u64 = 1_000_000;
     let deadline = match limit_ms {

@@ -1,11 +1,6 @@
-//! The two functions of a C library that the compiler itself calls, to copy and to fill
-//! structures. They work byte by byte: the structures are small.
-//!
-//! The accesses are volatile. Otherwise the compiler would recognise the loops and replace them by
-//! calls of these functions.
+//! The two functions of a C library that the compiler itself calls, byte by byte. The accesses are
+//! volatile: otherwise the compiler would replace the loops by calls of these functions.
 
-/// Copies `length` bytes.
-///
 /// # Safety
 ///
 /// As for C's `memcpy`: both ranges are valid and do not overlap.
@@ -25,8 +20,6 @@ unsafe extern "C" fn memcpy(to: *mut u8, from: *const u8, length: usize) -> *mut
     to
 }
 
-/// Fills `length` bytes.
-///
 /// # Safety
 ///
 /// As for C's `memset`: the range is valid.

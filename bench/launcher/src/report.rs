@@ -5,7 +5,6 @@ use crate::system;
 /// More than nine numbers of twenty digits, with blanks between them.
 const LONGEST: usize = 256;
 
-/// A growing line.
 pub(crate) struct Report {
     bytes: [u8; LONGEST],
     length: usize,
@@ -16,7 +15,6 @@ impl Report {
         Self { bytes: [0; LONGEST], length: 0 }
     }
 
-    /// Adds a word.
     pub(crate) fn text(&mut self, word: &[u8]) {
         self.gap();
         for &byte in word {
@@ -24,7 +22,6 @@ impl Report {
         }
     }
 
-    /// Adds a number.
     pub(crate) fn number(&mut self, number: u64) {
         self.gap();
         self.digits(number);
@@ -38,7 +35,6 @@ impl Report {
         self.push(digit(number % 10));
     }
 
-    /// Ends the line and writes it.
     pub(crate) fn send(mut self, descriptor: i32) {
         self.push(b'\n');
         system::write(descriptor, self.bytes.as_ptr(), self.length);
@@ -58,7 +54,6 @@ impl Report {
     }
 }
 
-/// Returns the digit of a number below ten.
 fn digit(number: u64) -> u8 {
     b'0' + number as u8
 }

@@ -1,7 +1,6 @@
-//! `musl-loads LOAD [SCALE]`: typical loads of Rust programs, in a static program for musl, on the
-//! linked allocator. Prints the CPU time and the wall time in milliseconds, the peak of resident
-//! memory in KiB, and a sum (the same under every allocator). `ci/musl.sh figures` runs it in
-//! turns.
+//! `musl-loads LOAD [SCALE]`: typical loads of Rust programs on the linked allocator, for musl.
+//! Prints CPU and wall time in milliseconds, the resident peak in KiB, and a sum (the same under
+//! every allocator).
 //!
 //! | load | operations |
 //! |---|---|
@@ -32,7 +31,6 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// Pseudo-random numbers (xorshift).
 struct Random(u64);
 
 impl Random {
@@ -185,14 +183,12 @@ fn ends(scale: usize) -> usize {
         .sum()
 }
 
-/// Returns a number from this process's status file.
 fn status(name: &str) -> usize {
     let text = std::fs::read_to_string("/proc/self/status").expect("/proc is there");
     let line = text.lines().find_map(|line| line.strip_prefix(name)).expect("the line is there");
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
-/// Returns the milliseconds of CPU time of the whole process.
 fn cpu_ms() -> usize {
     let stat = std::fs::read_to_string("/proc/self/stat").expect("/proc is there");
     let after = stat.rsplit(") ").next().expect("a name in brackets");

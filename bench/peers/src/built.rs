@@ -8,7 +8,6 @@ use crate::compile::{self, output};
 use crate::peer::Peer;
 use crate::registry;
 
-/// Compiles a library, and describes it.
 fn library(
     work: &Path,
     name: &'static str,
@@ -66,7 +65,6 @@ pub(crate) fn mimalloc(
     library(work, name, command, version, format!("crate libmimalloc-sys {crate_version}"))
 }
 
-/// Reads `#define MI_MALLOC_VERSION 30302`: major, two digits of minor, two of patch.
 fn mimalloc_version(header: &str) -> Option<String> {
     let line = header.lines().find_map(|l| l.strip_prefix("#define MI_MALLOC_VERSION"))?;
     let digits: u32 = line.split_whitespace().next()?.parse().ok()?;
@@ -105,17 +103,14 @@ pub(crate) fn snmalloc(work: &Path, name: &'static str, checks: bool) -> Result<
     command.arg("-I").arg(&root);
     command.args(["malloc.cc", "new.cc"].map(|file| root.join("snmalloc/override").join(file)));
     command.args(["-static-libstdc++", "-latomic"]);
-    // The crate has snmalloc's version number.
     let origin = format!("crate snmalloc-sys {version}");
     library(work, name, command, version, origin)
 }
 
 // --- rpmalloc ---
 
-/// Builds rpmalloc: the `rpmallocwrap` shared library of its own build, without `-ffast-math`.
-/// With that flag gcc links a start-up file that turns off denormal numbers in the whole process.
-/// rpmalloc computes nothing with floating point, and the raced programs must compute their usual
-/// results.
+/// Builds rpmalloc: the `rpmallocwrap` shared library of its own build, without `-ffast-math`. With
+/// that flag gcc links a start-up file that turns off denormal numbers in the whole process.
 pub(crate) fn rpmalloc(work: &Path) -> Result<Peer, String> {
     let (folder, crate_version) = registry::sources("rpmalloc-sys")?;
     let root = folder.join("rpmalloc");
@@ -126,8 +121,7 @@ pub(crate) fn rpmalloc(work: &Path) -> Result<Peer, String> {
     command.args(["-DENABLE_PRELOAD=1", "-DENABLE_OVERRIDE=1"]);
     command.arg("-I").arg(root.join("rpmalloc"));
     command.arg(root.join("rpmalloc/rpmalloc.c")).arg("-ldl");
-    // rpmalloc's sources have no version number. The newest entry of the change log has the
-    // version, and the crate's version names the commit.
+    // The change log has the version, and the crate's version names the commit.
     let log = read(&root.join("CHANGELOG"))?;
     let entry = log.lines().next().unwrap_or("?").trim();
     let commit = crate_version.split_once('+').map_or("?", |(_, commit)| commit);
@@ -139,10 +133,9 @@ pub(crate) fn rpmalloc(work: &Path) -> Result<Peer, String> {
 
 /// Builds hardened_malloc in one of its configurations, `config/*.mk`.
 ///
-/// No registry has hardened_malloc, so its sources must be here: `HARDENED_MALLOC` names a checkout
-/// of <https://github.com/GrapheneOS/hardened_malloc>. Flags come from its Makefile and defines
-/// from the configuration, with two changes. The code is for any machine of the architecture (no
-/// `-march=native`, as for all peers). Headers define C23's words if the compiler lacks them.
+/// No registry has its sources: `HARDENED_MALLOC` names a checkout of
+/// <https://github.com/GrapheneOS/hardened_malloc>. Flags come from its Makefile, without
+/// `-march=native`. Headers define C23's words if the compiler lacks them.
 pub(crate) fn hardened_malloc(
     work: &Path,
     name: &'static str,

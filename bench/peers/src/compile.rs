@@ -10,7 +10,6 @@ pub(crate) fn output(command: &mut Command) -> Result<String, String> {
     let result = command.output().map_err(|e| format!("cannot run {name}: {e}"))?;
     if !result.status.success() {
         let errors = String::from_utf8_lossy(&result.stderr);
-        // The first line with an error says more than the last line.
         let line = errors.lines().find(|line| line.contains("error"));
         let line = line.or_else(|| errors.lines().last()).unwrap_or("it said nothing");
         return Err(format!("{name}: {}: {line}", result.status));
@@ -18,12 +17,10 @@ pub(crate) fn output(command: &mut Command) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&result.stdout).into_owned())
 }
 
-/// Returns the C compiler.
 pub(crate) fn c() -> Command {
     compiler("CC", "cc")
 }
 
-/// Returns the C++ compiler.
 pub(crate) fn cxx() -> Command {
     compiler("CXX", "c++")
 }

@@ -17,7 +17,6 @@ pub(crate) fn of_clang(name: &'static str, runtime: &str) -> Result<Peer, String
         }
     }
     found.retain(|path| path.is_file());
-    // Takes the newest one: Debian numbers the folders.
     found.sort_by_key(|path| version_in(path));
     let library = found.pop().ok_or_else(|| {
         format!("no {file} under /usr/lib/llvm-*; Debian's package libclang-rt-14-dev has it")
@@ -25,7 +24,6 @@ pub(crate) fn of_clang(name: &'static str, runtime: &str) -> Result<Peer, String
     Ok(described(name, library))
 }
 
-/// Finds a library by its name, as the linker does.
 pub(crate) fn shared(name: &'static str, file: &str, package: &str) -> Result<Peer, String> {
     let cache = output(Command::new("ldconfig").arg("-p"))
         .or_else(|_| output(Command::new("/sbin/ldconfig").arg("-p")))?;
@@ -34,8 +32,7 @@ pub(crate) fn shared(name: &'static str, file: &str, package: &str) -> Result<Pe
     Ok(described(name, library))
 }
 
-/// Returns a library's path from the output of `ldconfig -p`, which lists the machine's own
-/// architecture first.
+/// `ldconfig -p` lists the machine's own architecture first.
 fn in_cache(cache: &str, file: &str) -> Option<PathBuf> {
     cache.lines().find_map(|line| {
         let (name, path) = line.trim().split_once(" => ")?;
@@ -51,13 +48,11 @@ fn folders(parent: &Path, prefix: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Returns the numbers in a path, to compare versions.
 fn version_in(path: &Path) -> Vec<u64> {
     let text = path.to_string_lossy();
     text.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect()
 }
 
-/// Makes a peer, with its package if dpkg knows that.
 fn described(name: &'static str, library: PathBuf) -> Peer {
     let (version, origin) = package_of(&library).unwrap_or_else(|| {
         let file = library.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -1,8 +1,7 @@
 //! The peers: the allocators that race against heapwright, as libraries for `LD_PRELOAD`.
 //!
-//! Some peers are compiled here, from sources that crates of Cargo's registry bundle, with the
-//! flags of their projects' release builds. Others come with Debian. Under a preload the program
-//! calls the peer's own `malloc`, with nothing between them.
+//! Some peers are compiled here, with the flags of their projects' release builds. Others come with
+//! Debian. Under a preload the program calls the peer's own `malloc`.
 //!
 //! The output is one line for each peer, in the form that `heapwright bench --with` takes:
 //!
@@ -11,12 +10,7 @@
 //! mimalloc-no-thp=MIMALLOC_ALLOW_THP=0 /work/libmimalloc.so
 //! ```
 //!
-//! A missing peer is one line on stderr: a machine without Debian's packages still races the
-//! others.
-//!
-//! Each concept has a file: [`peer`] (the facts about a peer), [`roster`] (the list), [`compile`],
-//! [`registry`], [`built`] for the compiled peers, [`debian`] for the found ones, and [`proof`]
-//! that a preload took effect.
+//! A missing peer is one line on stderr. [`proof`] shows that a preload took effect.
 
 mod built;
 mod compile;
@@ -69,7 +63,6 @@ impl Options {
     }
 }
 
-/// Gets the chosen peers. Returns false if one is missing.
 fn run(options: &Options) -> Result<bool, String> {
     let chosen = roster::chosen(&options.only)?;
     let work = options.work_folder()?;

@@ -2,13 +2,10 @@
 
 use std::path::PathBuf;
 
-/// An allocator that can serve a program.
 pub(crate) struct Peer {
-    /// Its name in every table.
     pub(crate) name: &'static str,
     /// Variables that the program's environment needs beside the preload.
     pub(crate) environment: Vec<(&'static str, &'static str)>,
-    /// The library for `LD_PRELOAD`.
     pub(crate) library: PathBuf,
     /// Its project's version, if known.
     pub(crate) version: String,
@@ -17,7 +14,6 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// Returns the peer under another name, with a variable set.
     pub(crate) fn variant(
         mut self,
         name: &'static str,
@@ -29,7 +25,6 @@ impl Peer {
         self
     }
 
-    /// Returns `NAME=[VAR=VALUE ...]PATH`, for `heapwright bench --with`.
     pub(crate) fn line(&self) -> String {
         let mut line = format!("{}=", self.name);
         for (variable, value) in &self.environment {
@@ -40,7 +35,6 @@ impl Peer {
     }
 }
 
-/// Returns the markdown table of names, versions and origins.
 pub(crate) fn versions(peers: &[Peer]) -> String {
     let mut text = String::from("| name | version | from |\n|---|---|---|\n");
     for peer in peers {

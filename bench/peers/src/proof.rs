@@ -8,7 +8,6 @@ use crate::compile::{self, output};
 use crate::peer::Peer;
 use crate::registry;
 
-/// Compiles the program.
 pub(crate) fn compile(work: &Path) -> Result<PathBuf, String> {
     let program = work.join("probe");
     let mut command = compile::c();
@@ -28,7 +27,6 @@ pub(crate) fn check(peer: &Peer, probe: &Path) -> Result<(), String> {
     judge(&text, &|file| Path::new(file).canonicalize().is_ok_and(|path| path == library))
 }
 
-/// Refuses the first function that is defined elsewhere.
 fn judge(text: &str, is_library: &dyn Fn(&str) -> bool) -> Result<(), String> {
     let mut seen = false;
     for line in text.lines() {

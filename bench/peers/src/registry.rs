@@ -5,7 +5,6 @@ use std::process::Command;
 
 use crate::compile::output;
 
-/// Returns the `bench` folder of the repository.
 pub(crate) fn bench_folder() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here).to_path_buf()
@@ -14,7 +13,6 @@ pub(crate) fn bench_folder() -> PathBuf {
 /// Returns the folder and version of a crate; downloads the crate if needed.
 pub(crate) fn sources(name: &str) -> Result<(PathBuf, String), String> {
     let manifest = bench_folder().join("Cargo.toml");
-    // The Cargo that started this program.
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(["metadata", "--format-version", "1", "--locked", "--manifest-path"]);
     let text = output(command.arg(manifest))?;

@@ -6,7 +6,6 @@ use std::path::Path;
 use crate::peer::Peer;
 use crate::{built, debian};
 
-/// A peer: its name, its description, and the function that gets it.
 pub(crate) struct Entry {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
@@ -16,7 +15,6 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Gets the peer.
     pub(crate) fn get(&self, work: &Path) -> Result<Peer, String> {
         (self.get)(work, self.name)
     }
@@ -32,7 +30,6 @@ macro_rules! entries {
     };
 }
 
-/// All peers, in the order of the output.
 pub(crate) const ALL: &[Entry] = entries! {
     "mimalloc", "mimalloc v3, its defaults", RACED, |work, name| {
         built::mimalloc(work, name, "v3", None)
@@ -51,7 +48,6 @@ pub(crate) const ALL: &[Entry] = entries! {
         debian::shared(name, "libjemalloc.so.2", "libjemalloc2")
     };
     "rpmalloc", "rpmalloc", RACED, |work, _| built::rpmalloc(work);
-    // The minimal library has only the allocator.
     "gperftools", "tcmalloc of gperftools, Debian's", RACED, |_, name| {
         debian::shared(name, "libtcmalloc_minimal.so.4", "libtcmalloc-minimal4")
     };
@@ -85,7 +81,6 @@ pub(crate) const ALL: &[Entry] = entries! {
     };
 };
 
-/// Returns the entries of these names, or all that are in the race.
 pub(crate) fn chosen(only: &[String]) -> Result<Vec<&'static Entry>, String> {
     if let Some(unknown) = only.iter().find(|&name| !ALL.iter().any(|e| e.name == name)) {
         return Err(format!("--only {unknown}: no such peer; --list prints them"));

@@ -13,15 +13,13 @@
 //!                                                 study -> tables, all headed "simulated"
 //! ```
 //!
-//! [`world`] simulates a lock and its precedence in one cache line, which one CPU has at a time.
-//! It simulates spinning, sleeping and waking as in the library's shared registry, and CPUs with
-//! queues and time slices. A thread may lose its CPU while it holds a lock. It leaves out the
-//! memory behind the caches (central lists and their locks, contended page faults), sockets,
-//! hyperthreads, and the scheduler's finer rules. So ratios mean something, absolute times do not.
-//! All numbers are integers from a seed: a command always prints the same text.
+//! [`world`] simulates a lock and its precedence in one cache line, spinning, sleeping and waking
+//! as in the library's shared registry, and CPUs with queues and time slices. A thread may lose its
+//! CPU while it holds a lock. It leaves out the memory behind the caches, sockets, hyperthreads,
+//! and the scheduler's finer rules. So ratios mean something, absolute times do not. All numbers
+//! are integers from a seed: a command always prints the same text.
 //!
 //! `schedules`, a separate program, runs the library's registries on random schedules.
-//! docs/decisions.md has sixteen other policies that were raced and simulated.
 
 #![forbid(unsafe_code)]
 

@@ -13,7 +13,6 @@ use policies::study::{Wanted, report};
 #[global_allocator]
 static HEAPWRIGHT: heapwright::Heapwright = heapwright::Heapwright;
 
-/// The committed costs.
 const COMMITTED: &str = include_str!("../calibration.toml");
 
 /// Simulates shared caches on machines with many CPUs; ci/policies.sh calls it

@@ -8,12 +8,9 @@
 //!   op, work                             t-test1's loop over heapwright, each call timed
 //! ```
 //!
-//! Other work on the machine only makes operations slower. So short operations count by their
-//! lower quartile. Single operations longer than [`INTERRUPTED`] are left out: the thread had lost
-//! its CPU.
-//!
-//! Thread parking and condition variables of std are futexes on Linux: their costs are those of
-//! the library's waiting.
+//! Other work on the machine only makes operations slower, so short operations count by their lower
+//! quartile. Single operations longer than [`INTERRUPTED`] are left out. Thread parking and
+//! condition variables of std are futexes on Linux, as the library's waiting.
 
 use std::hint::{black_box, spin_loop};
 use std::mem::MaybeUninit;
@@ -28,14 +25,11 @@ use figures::random::Random;
 
 use crate::calibration::{Calibration, Costs};
 
-/// An operation longer than this lost its CPU meanwhile.
 const INTERRUPTED: u64 = 300_000;
 
-/// The number of parts of a distribution.
 const PARTS: usize = 32;
 
-/// Lines beside the lock's that the thread fetches if another CPU used the cache last: a list's
-/// head and its first block. Assumed.
+/// A list's head and its first block, if another CPU used the cache last. Assumed.
 const COLD_LINES: u64 = 2;
 
 /// Measures all costs, which takes seconds.
@@ -72,7 +66,6 @@ pub fn calibrate() -> Result<Calibration, String> {
     })
 }
 
-/// Returns the lower quartile.
 fn lower_quartile(mut values: Vec<u64>) -> u64 {
     values.sort_unstable();
     values.get(values.len() / 4).copied().unwrap_or(0)
@@ -182,7 +175,6 @@ fn wake() -> (u64, u64) {
         while sleeps.load(Ordering::Acquire) != round {
             spin_loop();
         }
-        // Waits until it sleeps.
         let until = Instant::now() + Duration::from_micros(50);
         while Instant::now() < until {
             spin_loop();
@@ -226,7 +218,6 @@ fn one_cpu() -> Result<(u64, u64), String> {
     }
 }
 
-/// Returns the first CPU that this process may use.
 fn first_cpu() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
@@ -296,10 +287,9 @@ fn slice() -> u64 {
     lower_quartile(all).max(LEAST)
 }
 
-/// Runs t-test1's loop in one thread: 20 bins, up to 30 frees, then up to 30 allocations, each at
-/// a random bin. Sizes go up to 100,000, and each 2047th byte is written, as in t-test1. Of the
-/// allocations, 1.6 % are zeroed and up to 7.8 % are a bin's growth. The 0.4 % with an alignment
-/// are plain here.
+/// t-test1's loop in one thread: 20 bins, up to 30 frees, then up to 30 allocations, each at a
+/// random bin. Sizes go up to 100,000, and each 2047th byte is written. Of the allocations, 1.6 %
+/// are zeroed and up to 7.8 % are a bin's growth. The 0.4 % with an alignment are plain here.
 ///
 /// `op` is the time in calls of the allocator, `work` all other time.
 fn operations(clock: u64) -> (Vec<u64>, Vec<u64>) {
@@ -369,7 +359,6 @@ fn parts(times: &[u64], clock: u64) -> Vec<u64> {
         .collect()
 }
 
-/// Returns the day, in UTC.
 fn today() -> Result<String, String> {
     let output = Command::new("date").args(["-u", "+%F"]).output();
     let output = output.map_err(|e| format!("cannot run date: {e}"))?;
@@ -385,7 +374,6 @@ mod tests {
         let times: Vec<u64> = (0..640).rev().map(|i| 100 + i).chain([INTERRUPTED]).collect();
         let parts = parts(&times, 50);
         assert_eq!(parts.len(), PARTS);
-        // The part has 20 numbers from 100 on: their mean is 109.5.
         assert_eq!(parts[0], 109 - 50);
         assert_eq!(parts[PARTS - 1], 729 - 50);
     }

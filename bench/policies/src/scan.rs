@@ -59,7 +59,6 @@ impl Scan {
     }
 }
 
-/// The caches, with the answers so far.
 struct Replay<'a> {
     scan: &'a Scan,
     current: usize,

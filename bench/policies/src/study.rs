@@ -14,14 +14,12 @@ use crate::world::{Outcome, Setup, simulate};
 pub struct Wanted {
     /// CPUs of the machines.
     pub cpus: Vec<usize>,
-    /// Simulated milliseconds of a run with more threads than CPUs. Other runs need no slices, and
-    /// take an eighth.
+    /// Simulated milliseconds of a run with more threads than CPUs. Other runs take an eighth.
     pub ms: u64,
     /// The number of seeds.
     pub seeds: u64,
 }
 
-/// The name of a shape, and a machine's threads and caches by its CPUs.
 type Shape = (&'static str, fn(usize) -> (usize, usize));
 
 /// Two shapes are those of the review: 40 and 80 threads and 32 caches on 72 CPUs. The third has
@@ -34,7 +32,6 @@ const SHAPES: [Shape; 3] = [
     }),
 ];
 
-/// The name of a column, and its value for 1000 operations.
 type Column = (&'static str, fn(&Outcome) -> u64);
 
 const COLUMNS: [Column; 6] = [

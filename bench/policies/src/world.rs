@@ -13,21 +13,19 @@
 //!
 //! **Lines.** A write by a CPU that does not have the line fetches it (`line` ns). A CPU that
 //! requests the line meanwhile waits its turn. A look fetches only after a write, but makes the
-//! next write fetch again. Accesses of a line have one order: a try's result is fixed at its
-//! arrival, and reaches its thread with the line. A failed try takes the line from the holder, who
-//! must fetch it to unlock. If another CPU used a thread's cache last, the thread fetches
-//! `cold_lines` more under the lock.
+//! next write fetch again. A try's result is fixed at its arrival, and reaches its thread with the
+//! line. A failed try takes the line from the holder, who must fetch it to unlock. If another CPU
+//! used a thread's cache last, the thread fetches `cold_lines` more under the lock.
 //!
 //! **Waiting** is the library's (registry/shared): SPINS looks with a pause, then the thread counts
 //! itself in, tries, and sleeps for at most NAP_NS. An unlock that sees sleepers makes a system
-//! call, even if they were woken already and do not run yet. No lock is handed over, so a woken
-//! thread may find it taken. (The library may miss a sleeper; here none is missed.)
+//! call, even if they were woken already. No lock is handed over, so a woken thread may find it
+//! taken.
 //!
-//! **CPUs.** Each has a queue. A woken thread goes to its last CPU if that is idle, else to another
-//! idle CPU. If none is idle, it goes to the end of its last CPU's queue. An idle CPU takes the
-//! first thread of the longest queue. While another thread waits for the CPU, a thread runs at most
-//! `slice` ns, even with a lock: *a preempted holder keeps its lock*. Its waiters wait for the
-//! CPU's other threads, too.
+//! **CPUs.** A woken thread goes to its last CPU if that is idle, else to another idle CPU, else to
+//! the end of its last CPU's queue. An idle CPU takes the first thread of the longest queue. While
+//! another thread waits for the CPU, a thread runs at most `slice` ns, even with a lock: *a
+//! preempted holder keeps its lock*.
 
 use std::collections::VecDeque;
 
@@ -98,14 +96,12 @@ enum State {
     Running,
     Queued,
     Asleep,
-    /// A wake-up is under way.
     Waking,
 }
 
 #[derive(Debug)]
 struct Thread {
     state: State,
-    /// Its current or last CPU.
     cpu: usize,
     /// Its next step, after the current time is spent.
     step: Step,
@@ -117,7 +113,6 @@ struct Thread {
     /// The cache it has, locks, tries or waits for.
     current: usize,
     holds: bool,
-    /// The start of the current operation, if any.
     began: Option<u64>,
     /// The current cache's precedence at the start of the choice.
     seed: usize,
@@ -131,11 +126,8 @@ struct Thread {
 struct Cache {
     holder: Option<usize>,
     precedence: u64,
-    /// The number of announced sleepers.
     sleepers: u32,
-    /// The threads that sleep.
     asleep: VecDeque<usize>,
-    /// The CPU that used it last.
     last_cpu: Option<usize>,
     line: Line,
 }
@@ -154,7 +146,6 @@ struct Line {
 struct Cpu {
     running: Option<usize>,
     queue: VecDeque<usize>,
-    /// The time at which this thread began to run.
     since: u64,
     /// Whether the slice's end is among the events, and the stamp it must have.
     timed: bool,
@@ -171,7 +162,6 @@ enum Event {
     Wake { thread: usize, stamp: u64 },
 }
 
-/// A thread's next action.
 enum Then {
     After(u64, Step),
     Sleep,
@@ -237,7 +227,6 @@ impl<'a> World<'a> {
         for thread in 0..setup.threads {
             world.runnable(thread);
         }
-        // The slices end at different times.
         for cpu in 0..setup.cpus {
             if world.cpus[cpu].timed {
                 world.cpus[cpu].stamp += 1;
@@ -285,8 +274,6 @@ impl<'a> World<'a> {
         }
     }
 
-    // --- caches ---------------------------------------------------------------------
-
     /// Lets a CPU write to a cache's line. Returns the time at which it has written.
     fn write(&mut self, cache: usize, cpu: usize) -> u64 {
         let now = self.events.now();
@@ -301,8 +288,7 @@ impl<'a> World<'a> {
         line.busy_until
     }
 
-    /// Lets a thread's CPU read a cache's line. Returns the time; `None` if the thread has seen the
-    /// line.
+    /// Returns the time; `None` if the thread has seen the line.
     fn read(&mut self, cache: usize, thread: usize) -> Option<u64> {
         let now = self.events.now();
         let cpu = self.threads[thread].cpu;
@@ -364,9 +350,6 @@ impl<'a> World<'a> {
         took + self.costs.wake_call
     }
 
-    // --- threads --------------------------------------------------------------------
-
-    /// Continues a running thread.
     fn step(&mut self, thread: usize) {
         let now = self.events.now();
         let current = self.threads[thread].current;
@@ -427,7 +410,6 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Returns the policy's next try or its decision.
     fn choose(&mut self, thread: usize) -> Then {
         let chooser = &self.threads[thread];
         // The current cache stays the thread's until it locks or waits for another.
@@ -448,7 +430,6 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Looks at the lock that the thread waits for.
     fn look(&mut self, thread: usize) -> Then {
         let now = self.events.now();
         let current = self.threads[thread].current;
@@ -468,7 +449,6 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Lets a running thread spend some time.
     fn spend(&mut self, thread: usize, ns: u64) {
         let until = self.events.now() + ns;
         self.threads[thread].until = until;
@@ -486,9 +466,6 @@ impl<'a> World<'a> {
         self.runnable(thread);
     }
 
-    // --- CPUs -----------------------------------------------------------------------
-
-    /// Queues a thread for a CPU, or runs it.
     fn runnable(&mut self, thread: usize) {
         let home = self.threads[thread].cpu;
         let found = if self.idle == 0 {
@@ -510,7 +487,6 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Gives a thread to an idle CPU.
     fn run(&mut self, thread: usize, cpu: usize, switch: u64) {
         let now = self.events.now();
         let on = &mut self.cpus[cpu];
@@ -526,7 +502,6 @@ impl<'a> World<'a> {
         self.time(cpu);
     }
 
-    /// Schedules a slice's end if another thread waits for the CPU.
     fn time(&mut self, cpu: usize) {
         let now = self.events.now();
         let on = &mut self.cpus[cpu];
@@ -539,7 +514,6 @@ impl<'a> World<'a> {
         self.events.push(at, Event::Slice { cpu, stamp });
     }
 
-    /// Takes a sleeping thread off its CPU.
     fn leave(&mut self, cpu: usize) {
         self.cpus[cpu].running = None;
         self.cpus[cpu].timed = false;
@@ -549,7 +523,6 @@ impl<'a> World<'a> {
         } else if self.queued == 0 {
             None
         } else {
-            // The first of the longest queues.
             (0..self.cpus.len()).rev().max_by_key(|&cpu| self.cpus[cpu].queue.len())
         };
         match from.and_then(|from| self.cpus[from].queue.pop_front()) {
@@ -561,7 +534,6 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Runs the next thread of the queue.
     fn turn(&mut self, cpu: usize) {
         let now = self.events.now();
         self.cpus[cpu].timed = false;
@@ -579,13 +551,10 @@ impl<'a> World<'a> {
         self.run(next, cpu, self.costs.switch);
     }
 
-    // --- invariants -----------------------------------------------------------------
-
     /// Checks the invariants. An error names the broken one.
     ///
     /// A lock has one holder, and a thread at most one lock. A thread is on one CPU, or in one
-    /// queue, or asleep. A CPU idles only if all queues are empty. Tests call this after every
-    /// event.
+    /// queue, or asleep. A CPU idles only if all queues are empty.
     pub fn check(&self) -> Result<(), String> {
         let sure = |right: bool, what: &str| {
             if right { Ok(()) } else { Err(format!("at {}: {what}: {self:?}", self.now())) }

@@ -68,7 +68,6 @@ proptest! {
 
     #[test]
     fn every_thread_gets_somewhere(costs in costs(), setup in setup()) {
-        // The run is long enough for slices of all threads, and for naps.
         let setup = Setup { ns: 8_000_000, threads: setup.threads.min(6), ..setup };
         let outcome = simulate(&costs, setup);
         prop_assert!(outcome.ops > 100, "{:?}", outcome);
@@ -113,7 +112,6 @@ fn more_threads_than_caches_wait_for_each_other() {
     let four = run(8, 8, 4);
     assert!(two.waits > four.waits && four.waits > 0, "{two:?} {four:?}");
     assert!(two.ns_per_op() > four.ns_per_op() && four.ns_per_op() > 105.0);
-    // Two locks, held for 105 ns at least.
     assert!(two.ops <= 2 * 10_000_000 / 105, "{two:?}");
 }
 

@@ -1,8 +1,7 @@
 //! Arenas: the cost of the next piece.
 //!
-//! `u32`: a thousand `u32`s, then a reset, over and over. `layout`: the same with
-//! pieces whose layout the compiler does not know. Each arena has grown to its
-//! size before the clock starts, so no piece needs a new chunk.
+//! `u32`: a thousand `u32`s, then a reset, over and over. `layout`: the same with pieces whose
+//! layout the compiler does not know. Each arena has grown before the clock starts.
 
 use std::alloc::Layout;
 use std::hint::black_box;

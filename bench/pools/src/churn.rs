@@ -34,7 +34,6 @@ enum Step {
     Remove { at: u32 },
 }
 
-/// Returns the steps that make `nodes` nodes.
 fn steps(nodes: usize) -> Vec<Step> {
     let mut random = Random::new(crate::SEED);
     let mut vacant: Vec<u32> = (0..ALIVE as u32).rev().collect();
@@ -126,8 +125,7 @@ where
             *place = Some(new);
         }
     };
-    // Before the clock starts, random replacements mix the boxes, which were made in address
-    // order.
+    // Mix the boxes, which were made in address order.
     go(rounds / 2);
     report(time(rounds as u64, || go(rounds)));
     black_box(&boxes);

@@ -1,9 +1,8 @@
 //! The functions of arenas, beside bumpalo's, bump-scope's and typed-arena's.
 //!
-//! Each call is a function of its own with a name that callgrind shows, as in [`crate::golden`]:
-//! `call_arena_fmt` is heapwright's, `call_bumpalo_fmt` bumpalo's. `pools functions` prints the
-//! nanoseconds of a call. The contenders of a function run in turns, 1000 calls and a reset at a
-//! time. The median of the turns counts.
+//! Each call is a function of its own with a name that callgrind shows, as in [`crate::golden`].
+//! `pools functions` prints the nanoseconds of a call: the contenders run in turns, 1000 calls and
+//! a reset at a time, and the median counts.
 
 use std::cell::Cell;
 use std::fmt::Write;
@@ -41,7 +40,6 @@ pub struct Data {
     count: usize,
 }
 
-/// An arena, made and emptied.
 trait Contender {
     fn new() -> Self;
     fn empty(&mut self);
@@ -70,10 +68,8 @@ contenders! {
     [T] Typed<T>: arena => *arena = typed_arena::Arena::new();
 }
 
-/// Calls a function in one turn of its contender.
 type Turn<'a> = Box<dyn FnMut() -> f64 + 'a>;
 
-/// Nanoseconds of a call in one turn.
 fn turn<A: Contender>(
     arena: &mut A,
     data: &Data,
@@ -87,7 +83,6 @@ fn turn<A: Contender>(
     start.elapsed().as_nanos() as f64 / 1000.0
 }
 
-/// Defines the calls, and the two functions that make them.
 macro_rules! functions {
     ($($row:literal { $($call:ident |$arena:ident: $type:ty, $data:ident| $body:expr;)+ })+) => {
         $($(
@@ -137,7 +132,6 @@ fn data() -> Data {
     black_box(Data { words: (0..16).collect(), text: "a line of some text", count: 16 })
 }
 
-/// Returns the address of a result.
 fn at<T: ?Sized>(value: &T) -> usize {
     std::ptr::from_ref(value).addr()
 }

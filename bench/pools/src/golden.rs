@@ -1,9 +1,8 @@
 //! Calls for callgrind to count: the instructions of one call, with the `ret`.
 //!
-//! Each call is a separate function that the compiler may not inline, with a name that callgrind
-//! shows. Callgrind writes its counts at each call of `golden_part`. So the counts come in parts,
-//! as in `ci/golden.c`: a warm-up, 40 parts of 8 calls each, and one part of many calls. The
-//! shortest of the 40 parts gives the cost of the fast path. The part of many calls gives the mean.
+//! Each call is a separate function with a name that callgrind shows. Callgrind writes its counts
+//! at each call of `golden_part`: a warm-up, 40 parts of 8 calls each, and one part of many calls.
+//! The shortest of the 40 parts gives the cost of the fast path, the last part the mean.
 
 use std::alloc::Layout;
 use std::hint::black_box;

@@ -1,8 +1,7 @@
 //! heapwright's pools and arenas beside Rust's pools.
 //!
-//! Each run of this program measures one contender in one pattern, prints its numbers, and ends.
-//! Contenders are compared on one machine within a minute: `ci/pools.sh` starts their runs in
-//! turns, one process each (`plan.sh`), and judges them (`figures.txt`).
+//! Each run of this program measures one contender in one pattern. `ci/pools.sh` starts their runs
+//! in turns, one process each (`plan.sh`), and judges them (`figures.txt`).
 //!
 //! ```text
 //! pools run PATTERN ...   one run: `figure ns X`, and other figures of the pattern
@@ -11,10 +10,9 @@
 //! pools functions [TURNS] the functions of arenas: function, call, nanoseconds (see [`functions`])
 //! ```
 //!
-//! A file is a pattern ([`pairs`], [`shared`], [`churn`], [`maps`], [`arenas`], [`resident`]) with
-//! its traits. [`peers`] implements these traits for other crates, [`ours`] for heapwright. All
-//! files are built into two programs of one source: `pools`, whose `Box` is glibc's, and
-//! `pools-mimalloc`, whose global allocator is mimalloc.
+//! [`peers`] implements the patterns' traits for other crates, [`ours`] for heapwright. There are
+//! two programs of one source: `pools`, whose `Box` is glibc's, and `pools-mimalloc`, whose global
+//! allocator is mimalloc.
 
 pub mod arenas;
 pub mod churn;
@@ -30,8 +28,7 @@ pub mod shared;
 
 use std::process::ExitCode;
 
-/// The seed of every pattern's random numbers: all contenders see the same requests in the same
-/// order.
+/// All contenders see the same requests in the same order.
 const SEED: u64 = 42;
 
 /// The main function of both programs: runs what the arguments say.

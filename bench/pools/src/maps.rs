@@ -1,10 +1,9 @@
 //! Half-empty maps by key, as slot maps usually are.
 //!
 //! A map of N slots is filled and then loses half of its objects (32 bytes), in random order. Then
-//! `insert` fills it again, and `remove` empties it by half in another random order. `get` looks
-//! each live key up in random order, and `iterate` reads a field of each object. `memory` is the
-//! growth of the process for such a map, in bytes for each live object. A run for small maps has
-//! many of them.
+//! `insert` fills it again, and `remove` empties it by half. `get` looks each live key up in random
+//! order, and `iterate` reads a field of each object. `memory` is the growth of the process, in
+//! bytes for each live object. A run for small maps has many of them.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -37,7 +36,6 @@ struct Half<M: Map> {
     keys: Vec<M::Key>,
 }
 
-/// Makes a map of `count` slots that lost half of its objects.
 fn half_empty<M: Map>(mut map: M, count: usize, random: &mut Random) -> Half<M> {
     let mut keys: Vec<_> = (0..count as u64).map(|i| map.insert(Object::new(i))).collect();
     random.shuffle(&mut keys);

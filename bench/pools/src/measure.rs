@@ -1,9 +1,8 @@
 //! The clock, the object, and warm memory.
 //!
-//! A virtual machine's host may have taken back the guest's unused pages. The first touch of such
-//! a page costs many times an ordinary page fault, so the first run would pay for all. So each run
-//! first touches more memory than it needs and frees it. The kernel then hands out pages that the
-//! host has just backed.
+//! A virtual machine's host may have taken back the guest's unused pages, and the first touch of
+//! such a page costs many times an ordinary page fault. So each run first touches more memory than
+//! it needs and frees it.
 
 use std::time::Instant;
 

@@ -12,7 +12,6 @@ use crate::measure::Object;
 use crate::pairs::{By, Keyed, Work, measure};
 use crate::{arenas, golden, maps, resident, shared};
 
-/// An object of the pattern `resident`.
 struct Bytes<const BYTES: usize>(#[allow(dead_code, reason = "only its size counts")] [u8; BYTES]);
 
 /// A pool of uninitialised objects, as the peers' are: the pattern writes to them.

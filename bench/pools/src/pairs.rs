@@ -4,17 +4,15 @@
 //! `pair` makes one object and destroys it. `in order` makes 100 and destroys them in the same
 //! order; `random order` destroys them in another.
 //!
-//! Handles have different abilities, so they are compared within their kind. There are three kinds:
-//! *owning*, whose drop returns the slot; *raw*, a pointer that the program must give back;
-//! *keyed*, an index or key into the pool.
+//! Handles are compared within their kind: *owning*, whose drop returns the slot; *raw*, a pointer
+//! that the program must give back; *keyed*, an index or key into the pool.
 
 use std::hint::black_box;
 
 use crate::measure::{Object, report, time, warm_host};
 use figures::random::Random;
 
-/// A pool and one kind of handle. `&Pool` implements the trait, so that handles may borrow the
-/// pool.
+/// A pool and one kind of handle. `&Pool` implements the trait: handles may borrow the pool.
 pub trait Maker<T> {
     /// The program's handle to an object.
     type Handle;
@@ -44,8 +42,7 @@ impl<T, H, M: FnMut(T) -> H, E: FnMut(H)> Maker<T> for By<M, E> {
 }
 
 /// A maker whose two functions need exclusive access to the pool: one inserts an object, one takes
-/// it out by its key. One field of the removed object is read, so a compiler that inlines the call
-/// need not copy the rest.
+/// it out by its key and reads one field.
 pub struct Keyed<'a, P, I, R>(pub &'a mut P, pub I, pub R);
 
 impl<P, K, I, R> Maker<Object> for Keyed<'_, P, I, R>
@@ -153,8 +150,7 @@ pub fn run(words: &[&str]) -> Option<()> {
     contender(name, Work { shape, pairs: pairs.parse().ok()?, timed: true })
 }
 
-/// Runs exactly this many pairs of one contender. Two such runs with different counts differ only
-/// by the pairs.
+/// Runs exactly this many pairs of one contender.
 pub fn one(name: &str, pairs: u64) -> Option<()> {
     contender(name, Work { shape: Shape::Pair, pairs, timed: false })
 }

@@ -19,7 +19,6 @@ use crate::measure::Object;
 use crate::pairs::{By, Keyed, Work, measure};
 use crate::shared;
 
-/// Allocates an object by mimalloc's own functions.
 #[inline(always)]
 fn mimalloc_new(value: Object) -> NonNull<Object> {
     // SAFETY: the layout is not empty.
@@ -30,7 +29,6 @@ fn mimalloc_new(value: Object) -> NonNull<Object> {
     block
 }
 
-/// Frees such an object.
 #[inline(always)]
 fn mimalloc_end(block: NonNull<Object>) {
     // SAFETY: the block came from `mimalloc_new`, with this layout; the patterns end it once.
@@ -68,7 +66,6 @@ pub fn pairs(name: &str, work: Work) -> Option<()> {
     Some(())
 }
 
-/// A map of a crate, whose functions differ by little.
 macro_rules! map {
     (
         $map:ty, $key:ty, |$this:ident, $name:ident| $get:expr, $remove:expr,
@@ -171,7 +168,6 @@ pub fn shared(name: &str, work: shared::Work) -> Option<()> {
     match name {
         "plurality" => {
             let make = |value| pool.lock().expect("no thread panics").alloc_box(value);
-            // Ending an object needs no lock.
             work.with(|| By(make, drop));
         }
         "plurality-own" => work.with(|| {

@@ -1,12 +1,10 @@
 //! The memory that a pool keeps after `trim`.
 //!
 //! A run makes many objects, writes to every byte of them, destroys nine of ten, and trims the
-//! pool. The pool should then keep the OS pages with a live object, and little else. The result is
-//! the growth of the process's resident memory since before the pool, bookkeeping included, divided
-//! by the bytes of these pages.
+//! pool. The result is the growth of the process's resident memory, bookkeeping included, divided
+//! by the bytes of the OS pages with a live object.
 //!
-//! `random` keeps random objects, one in ten. `runs` keeps one in ten runs of 512 neighbours, like
-//! a program that frees blocks together if it allocated them together.
+//! `random` keeps random objects, one in ten. `runs` keeps one in ten runs of 512 neighbours.
 
 use std::collections::BTreeSet;
 use std::ptr::NonNull;

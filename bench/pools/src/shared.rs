@@ -1,13 +1,12 @@
 //! One pool, several threads.
 //!
-//! `own`: each thread repeatedly makes an object, touches it and destroys it. All threads start at
-//! one barrier. The result is the wall time of a pair in each thread, which grows if there are
-//! more threads than cores. `hand-over`: half of the threads make objects and send them in
-//! parcels, the others destroy them.
+//! `own`: each thread repeatedly makes an object, touches it and destroys it. The result is the
+//! wall time of a pair in each thread. `hand-over`: half of the threads make objects and send them
+//! in parcels, the others destroy them.
 //!
-//! plurality's pool may move to another thread, and any thread may drop its boxes. Only one thread
-//! at a time may make objects in the pool. So several threads share it behind a `Mutex`, as its
-//! documentation shows. `plurality, each its own` gives each thread a pool instead.
+//! Only one thread at a time may make objects in plurality's pool. So several threads share it
+//! behind a `Mutex`, as its documentation shows. `plurality, each its own` gives each thread a pool
+//! instead.
 
 use std::hint::black_box;
 use std::ops::DerefMut;
@@ -72,7 +71,6 @@ where
     print_figures(start, work);
 }
 
-/// Measures pairs of threads: one makes objects, one ends them.
 fn hand_over<M>(work: Work, maker: impl Fn() -> M + Sync)
 where
     M: Maker<Object>,

@@ -11,9 +11,8 @@
 //! ```
 //!
 //! heapwright adds its collector's counts: `collector_ns`, `cycles`, `minor_cycles`. All peers
-//! allocate from the system's allocator (heapwright's realm has its own pages), and all compute
-//! the same number from the same random keys. They share code only where it costs each the same.
-//! `ci/gc.sh realm` builds this and runs it in turns.
+//! allocate from the system's allocator (heapwright's realm has its own pages), and compute the
+//! same number from the same random keys.
 
 mod loads;
 mod peers;

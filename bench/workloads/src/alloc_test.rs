@@ -1,13 +1,10 @@
 //! A sweep over the sizes: 16 bytes to 1 MiB, most of them small.
 //!
 //! The model is the field's "alloc-test". Each operation frees the block in a random slot of a
-//! table and allocates a new one there. Sizes follow a power law: each doubling of the size is half
-//! as frequent. So each doubling has about the same number of bytes. Every page of a block is
-//! written. The workload shows all size classes together, with random ages: rounding up, partly
-//! used slabs, and the step from small to large blocks.
-//!
-//! One variant has one thread; the other has four threads that share nothing. The second shows what
-//! locks and shared lists cost independent threads.
+//! table and allocates a new one there. Sizes follow a power law: each doubling has about the same
+//! number of bytes. Every page of a block is written. The workload shows all size classes together,
+//! with random ages. One variant has one thread; the other has four threads that share nothing, and
+//! shows what locks and shared lists cost.
 //!
 //! Life cycle: 190,000 live blocks (4 x 12,000), replaced at random.
 

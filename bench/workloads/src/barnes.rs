@@ -2,10 +2,9 @@
 //!
 //! The models are Barnes and Hut (1986), and the "barnes" of the field's suites. Every step sorts
 //! all bodies into an octree of cells, each a separate block, and adds up masses from below. Then
-//! it walks the tree for the forces on every third body (as in codes whose slow bodies have longer
-//! steps). A distant cell counts as one body. The walk takes most of the time and allocates
-//! nothing. The workload shows the value of *placement*: the density and order of blocks that were
-//! made together.
+//! it walks the tree for the forces on every third body. A distant cell counts as one body. The
+//! walk takes most of the time and allocates nothing. The workload shows the value of *placement*:
+//! the density and order of blocks that were made together.
 //!
 //! Life cycle: 200,000 bodies of 96 bytes stay; each step frees and remakes 110,000 cells of 160
 //! bytes.
@@ -32,7 +31,6 @@ type Vector = [f64; 3];
 /// A cell counts as one body if its width divided by its distance is smaller than this.
 const OPENING: f64 = 1.1;
 
-/// A step computes the force on one body in this many.
 const EVERY: usize = 3;
 
 /// Keeps the force between close bodies finite: a squared distance.
@@ -49,7 +47,6 @@ struct Body {
     visits: Cell<u64>,
 }
 
-/// The content of an eighth of a cell.
 enum Octant<'bodies> {
     Nothing,
     Body(&'bodies Body),
@@ -113,7 +110,6 @@ fn bodies(count: usize) -> Vec<Box<Body>> {
         .collect()
 }
 
-/// Adds a body below the cell with this centre and half width.
 fn insert<'bodies>(node: &mut Node<'bodies>, body: &'bodies Body, centre: Vector, half: f64) {
     let mut index = 0;
     let mut below = centre;
@@ -143,7 +139,6 @@ fn insert<'bodies>(node: &mut Node<'bodies>, body: &'bodies Body, centre: Vector
 
 /// Computes masses and their centres, from below.
 fn sum_up(node: &mut Node<'_>) {
-    // The node's own mass already has the bodies that found no octant.
     let (mut mass, mut moment) = (node.mass, node.centre_of_mass);
     for octant in &mut node.octants {
         let (more, at) = match octant {
@@ -163,7 +158,6 @@ fn sum_up(node: &mut Node<'_>) {
     node.centre_of_mass = moment.map(|moment| moment / mass);
 }
 
-/// Adds the force of all bodies in a cell of this width.
 fn attract(node: &Node<'_>, body: &Body, width: f64, force: &mut Vector, visits: &mut u64) {
     *visits += 1;
     for octant in &node.octants {
@@ -191,7 +185,6 @@ fn pull(mass: f64, from: &Vector, body: &Body, force: &mut Vector) {
     }
 }
 
-/// Returns the square of the distance.
 fn square(a: &Vector, b: &Vector) -> f64 {
     (a[0] - b[0]) * (a[0] - b[0]) + (a[1] - b[1]) * (a[1] - b[1]) + (a[2] - b[2]) * (a[2] - b[2])
 }

@@ -1,10 +1,9 @@
 //! Two threads that work in bursts and hand blocks to each other.
 //!
-//! Each thread has a thousand blocks of 8 to 16,000 bytes; larger ones are rarer. In a burst it
-//! replaces a hundred of them. It frees the old blocks itself. In every second burst the other
-//! thread frees them, in that thread's next burst. Then it rests for a millisecond, as a server
-//! between requests. The workload shows whether memory for the next burst is released in the pause
-//! and faulted in again. It also shows whether blocks return while their owner sleeps.
+//! In a burst each thread replaces a hundred of its thousand blocks. It frees the old blocks
+//! itself; in every second burst the other thread frees them, in that thread's next burst. Then it
+//! rests for a millisecond. The workload shows whether memory for the next burst is released in the
+//! pause and faulted in again, and whether blocks return while their owner sleeps.
 //!
 //! Life cycle: 2 x 1000 blocks live, of 5.3 KB on average; random ages.
 
@@ -15,13 +14,10 @@ use crate::{Workload, scaled, sized};
 use std::mem;
 use std::time::Duration;
 
-/// The threads.
 const PAIR: usize = 2;
 
-/// The largest block.
 const MOST: usize = 16_000;
 
-/// A thread's blocks, and those that it replaces in a burst.
 const BLOCKS: usize = 1000;
 const REPLACED: usize = 100;
 
@@ -39,7 +35,6 @@ fn run(scale: u32) -> u64 {
     exchange(boxes, |thread, boxes| serve(scale, thread, boxes))
 }
 
-/// Runs a thread.
 fn serve(scale: u32, thread: usize, boxes: &[LetterBox; PAIR]) -> u64 {
     let mut random = Random::of(0xb057, thread);
     let mut blocks: Vec<Block> =

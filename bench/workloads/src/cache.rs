@@ -1,14 +1,13 @@
 //! False sharing: blocks of different threads on one line of the cache.
 //!
-//! The models are Berger's "cache-scratch" and "cache-thrash" (Hoard, 2000). If two threads write
-//! to one cache line, the line moves between their cores, at a hundred times the cost of a write.
-//! An allocator causes that in two ways:
+//! The models are Berger's "cache-scratch" and "cache-thrash" (Hoard, 2000). An allocator causes
+//! false sharing in two ways:
 //!
 //! - actively, when it serves small blocks for two threads from one line. *cache-thrash*: each
 //!   thread repeatedly allocates a small block, writes to it many times, and frees it;
-//! - passively, when a thread frees a block in another thread's line and gets it again for its next
-//!   request. *cache-scratch*: one thread makes neighbouring blocks and gives one to every thread,
-//!   which frees it and continues as above.
+//! - passively, when a thread frees a block in another thread's line and gets it again.
+//!   *cache-scratch*: one thread makes neighbouring blocks and gives one to every thread, which
+//!   frees it and continues as above.
 //!
 //! Life cycle: one block of 8 to 64 bytes a thread.
 
@@ -19,10 +18,8 @@ use std::sync::Barrier;
 
 const THREADS: usize = 4;
 
-/// The writes into each block.
 const WRITES: usize = 100;
 
-/// Sizes of the blocks, one after the other.
 const SIZES: [usize; 4] = [8, 16, 32, 64];
 
 pub(crate) const SCRATCH: Workload = Workload {

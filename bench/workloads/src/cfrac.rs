@@ -1,14 +1,12 @@
 //! Arithmetic with numbers longer than the machine's.
 //!
 //! The field's "cfrac" factors integers by the continued fraction of a square root, with a package
-//! in which every intermediate number is a small block. This is the same mathematics, rewritten:
-//! the continued fraction of the root of a 256-bit number N. Each step computes the numerator A of
-//! the convergent modulo N. Every sum, product, quotient and remainder is a new block of 16 to 70
-//! bytes that dies a few operations later. The workload shows the bare cost of `malloc` and `free`
-//! in the cache, in a program that also computes.
+//! in which every intermediate number is a small block. This is the same mathematics, rewritten,
+//! for the root of a 256-bit number N. Each step computes the numerator A of the convergent modulo
+//! N. Every sum, product, quotient and remainder is a new block of 16 to 70 bytes that dies a few
+//! operations later. The workload shows the bare cost of `malloc` and `free` in the cache.
 //!
-//! A theorem checks the numbers: A^2 is congruent to Q or -Q modulo N at every step. The workload
-//! tests this in some steps.
+//! A test in some steps: A^2 is congruent to Q or -Q modulo N.
 //!
 //! Life cycle: a dozen blocks live; nearly all die within a step.
 
@@ -32,7 +30,6 @@ pub(crate) const WORKLOAD: Workload = Workload {
 /// The primes by which Q is divided, as in the search for smooth numbers.
 const PRIMES: [u32; 12] = [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37];
 
-/// The number of steps between two tests of the congruence.
 const CHECK_EVERY: usize = 8;
 
 fn run(scale: u32) -> u64 {
@@ -68,7 +65,6 @@ fn run(scale: u32) -> u64 {
     fold(fold(sum, convergent.low()), q.low())
 }
 
-/// Returns the product of the listed primes that divide `number`, once each.
 fn smooth_part(number: &Number) -> u64 {
     let mut rest = number.copy();
     let mut found = 1u64;

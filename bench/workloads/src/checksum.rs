@@ -1,9 +1,6 @@
-//! Combines numbers into one.
-//!
-//! [`fold`] depends on the order, so it notices a value at the wrong place. Threads whose order is
-//! random use `wrapping_add`, which does not depend on it.
+//! Combines numbers into one. [`fold`] depends on the order, so it notices a value at the wrong
+//! place. Threads whose order is random use `wrapping_add`.
 
-/// Adds a value to an ordered checksum.
 pub(crate) fn fold(sum: u64, value: u64) -> u64 {
     (sum.rotate_left(5) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }

@@ -13,7 +13,6 @@ use crate::{KIB, Workload, joined, scaled, sized};
 use std::sync::Barrier;
 use std::thread::Builder;
 
-/// The number of threads, and the blocks of each.
 const THREADS: usize = 400;
 const BLOCKS: usize = 60;
 
@@ -32,7 +31,6 @@ fn run(scale: u32) -> u64 {
     (0..scaled(scale, 8, 2)).fold(0, |sum, round| fold(sum, meet(round, threads, &all_are_here)))
 }
 
-/// Starts all threads, and waits for their end.
 fn meet(round: usize, threads: usize, all_are_here: &Barrier) -> u64 {
     std::thread::scope(|scope| {
         let work = |thread| {

@@ -1,12 +1,10 @@
 //! The empty program: the cost of the process itself.
 //!
 //! The peak memory of every other workload contains the program's code, the C library and the
-//! allocator's memory before the first request. This workload has only these costs, and tables
-//! subtract them.
+//! allocator's memory before the first request. Tables subtract these costs.
 
 use crate::Workload;
 
-/// The baseline.
 pub(crate) const WORKLOAD: Workload = Workload {
     name: "empty",
     stands_for: "A program that does nothing: the time to start with the allocator and the memory \

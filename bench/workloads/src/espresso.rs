@@ -1,11 +1,10 @@
 //! Minimises Boolean functions: covers of cubes, split and merged.
 //!
-//! The field's "espresso" minimises the logic of programmable arrays. This is its central part,
-//! rewritten. A function is a cover, a list of cubes. A cube is a bit set with two bits for each
-//! variable (may it be 0, may it be 1). Shannon's expansion splits the cover on its busiest
-//! variable, minimises both halves, merges equal cubes, sorts, and drops covered cubes. Lists grow
-//! by `realloc`; sets are small blocks of one size for each function. The workload has many lists
-//! and sets of mixed small sizes with stack-like, but not strict, lifetimes.
+//! The field's "espresso" minimises the logic of programmable arrays. A function is a cover, a list
+//! of cubes. A cube is a bit set with two bits for each variable (may it be 0, may it be 1).
+//! Shannon's expansion splits the cover on its busiest variable, minimises both halves, merges
+//! equal cubes, sorts, and drops covered cubes. Lists grow by `realloc`; sets are small blocks of
+//! one size for each function. Lifetimes are stack-like, but not strictly.
 //!
 //! Life cycle: some hundreds of blocks of 16 to 64 bytes, and lists to a few KiB. Blocks deeper in
 //! the recursion die sooner.
@@ -59,7 +58,6 @@ fn random_cover(random: &mut Random, words: usize, cubes: usize) -> Cover {
         let mut cube = Cube::zeroed(words);
         cube.fill(u64::MAX);
         for _ in 0..random.between(4, 7) {
-            // Twelve variables, spread over the words.
             let variable = random.below(12) * words * VARIABLES_IN_WORD / 12;
             restrict(&mut cube, variable, random.one_in(2));
         }
@@ -80,7 +78,6 @@ fn minimise(cover: Cover, depth: usize) -> Cover {
     without_covered(merge(zero, one, variable))
 }
 
-/// Returns the variable that most cubes use, if any do.
 fn busiest_variable(cover: &Cover) -> Option<usize> {
     let words = cover.first()?.len();
     let mut counts = Array::<u32>::zeroed(words * VARIABLES_IN_WORD);
@@ -99,7 +96,6 @@ fn busiest_variable(cover: &Cover) -> Option<usize> {
     (count > 0).then_some(variable)
 }
 
-/// Returns the function for this value of `variable`.
 fn cofactor(cover: &Cover, variable: usize, value: bool) -> Cover {
     let mut half = Cover::new();
     for cube in cover {
@@ -149,7 +145,6 @@ fn without_covered(mut cover: Cover) -> Cover {
     kept
 }
 
-/// Sorts the largest cubes first.
 fn sort(cover: &mut Cover) {
     cover.sort_by(|a, b| order(a).cmp(&order(b)));
 }
@@ -158,7 +153,6 @@ fn order(cube: &Cube) -> (Reverse<u32>, &[u64]) {
     (Reverse(cube.iter().map(|word| word.count_ones()).sum()), cube)
 }
 
-/// Restricts a variable to one value.
 fn restrict(cube: &mut Cube, variable: usize, value: bool) {
     let (word, shift) = place(variable);
     cube[word] &= !(bit_of(!value) << shift);

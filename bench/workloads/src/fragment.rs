@@ -3,8 +3,7 @@
 //! The program fills 64 MiB with blocks of one range of sizes, frees three in four of them at
 //! random, and continues with another range. The remaining blocks pin slabs that are mostly empty
 //! and useless for the new sizes. Four ranges follow each other, and then the first again. The
-//! workload shows the peak memory that a change of phase costs: an ideal allocator would need only
-//! the live bytes.
+//! workload shows the peak memory that a change of phase costs.
 //!
 //! Life cycle: 64 MiB more in each phase; a quarter survives it, and dies at random in the next
 //! changes.
@@ -24,14 +23,12 @@ pub(crate) const WORKLOAD: Workload = Workload {
     run,
 };
 
-/// The sizes of the phases.
 const PHASES: [(usize, usize); 4] = [(48, 112), (160, 272), (400, 800), (1_200, 3_000)];
 
 fn run(scale: u32) -> u64 {
     let mut random = Random::new(0xf4);
     let fill = sized(scale, 64 * MIB, 64 << 10);
-    // The list has all its room from the start, so that its own growth does not count. (Most
-    // blocks exist when the first range returns.)
+    // So the list's own growth does not count.
     let most = fill / (PHASES[0].0 + PHASES[0].1) * 2;
     let mut live: Vec<Block> = Vec::with_capacity(most + most / 8);
     let mut sum = 0;

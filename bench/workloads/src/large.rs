@@ -2,9 +2,8 @@
 //!
 //! The model is the field's "malloc-large". Buffers have 64 KiB to 16 MiB, each doubling equally
 //! frequent; a few live at a time. A program writes only the first part of its buffer. One request
-//! in four is for zeroed memory. Above some size an allocator decides for each block whether to
-//! keep the memory (and fault it in only once) or to release it. The workload shows that decision
-//! and the cost of page faults. cost of page faults.
+//! in four is for zeroed memory. The workload shows whether an allocator keeps the memory of large
+//! blocks or releases it, and the cost of page faults.
 //!
 //! Life cycle: 12 buffers with 3 MiB on average, of random ages; a quarter to all of each is
 //! written.

@@ -1,13 +1,11 @@
 //! A server whose threads hand their blocks to the next generation.
 //!
 //! The model is Larson and Krishnan's "Memory allocation for long-running server applications"
-//! (1998). Each of four lanes (or one, sixteen, sixty-four) owns a table of blocks. A thread
-//! replaces random blocks in it, starts its successor, leaves it the table and dies. So a thread
-//! often frees a block that another, perhaps dead, thread allocated. The workload shows
-//! cross-thread frees, and whether the memory of dead threads is reused or piles up.
+//! (1998). Each lane owns a table of blocks. A thread replaces random blocks in it, starts its
+//! successor, leaves it the table and dies. So a thread often frees a block of another, perhaps
+//! dead, thread. The workload shows whether the memory of dead threads is reused or piles up.
 //!
-//! Life cycle: 4 x 2000 blocks live, mostly to 128 bytes, some to 8 KiB; random
-//! ages.
+//! Life cycle: 4 x 2000 blocks live, mostly to 128 bytes, some to 8 KiB; random ages.
 
 use crate::checksum::fold;
 use crate::memory::Block;
@@ -61,7 +59,6 @@ pub(crate) const MOST: Workload = Workload {
     run: run::<MOST_LANES>,
 };
 
-/// The successive threads of all lanes.
 const GENERATIONS: usize = 360;
 
 /// A lane: a series of threads, one of which lives at a time.
@@ -107,7 +104,6 @@ fn serve<'scope>(scope: &'scope Scope<'scope, '_>, mut lane: Lane, total: &'scop
         scope.spawn(move || serve(scope, lane, total));
     } else {
         let rest = lane.blocks.into_iter().map(Block::release).fold(lane.checksum, fold);
-        // Lanes end in any order, on which a sum does not depend.
         total.fetch_add(rest, Ordering::Relaxed);
     }
 }

@@ -1,17 +1,13 @@
-//! Letter boxes: blocks that a thread leaves for another thread to free.
-//!
-//! Chance decides which of two threads frees a block, so the checksum is the sum of freed blocks,
-//! which does not depend on the order.
+//! Letter boxes: blocks that a thread leaves for another thread to free. Chance decides which of
+//! two threads frees a block, so the checksum is a sum.
 
 use crate::joined;
 use crate::memory::Block;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The blocks that wait for a thread.
 pub(crate) type LetterBox = Mutex<Vec<Block>>;
 
-/// Runs `work` in one thread for each box. Returns the sum of all freed blocks, with those left in
-/// the boxes.
+/// Runs `work` in one thread for each box. The sum includes blocks left in the boxes.
 pub(crate) fn exchange<const THREADS: usize>(
     boxes: [LetterBox; THREADS],
     work: impl Fn(usize, &[LetterBox; THREADS]) -> u64 + Sync,
@@ -27,7 +23,6 @@ pub(crate) fn exchange<const THREADS: usize>(
     })
 }
 
-/// Locks a box, and returns its letters.
 pub(crate) fn open(letters: &LetterBox) -> MutexGuard<'_, Vec<Block>> {
     letters.lock().unwrap_or_else(PoisonError::into_inner)
 }

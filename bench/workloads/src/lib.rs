@@ -1,26 +1,23 @@
 //! The programs of heapwright's race of memory allocators.
 //!
-//! Each program follows a benchmark of the field, rewritten and small: one file, one concept, one
-//! sentence on its purpose. The programs were fixed before heapwright was tuned, and favour no
-//! allocator.
+//! Each program follows a benchmark of the field, rewritten and small. The programs were fixed
+//! before heapwright was tuned.
 //!
 //! Common to all of them:
-//! - *the same work every time*: random numbers come from seeded generators, and the amount of
-//!   work is a number, never a length of time;
+//! - *the same work every time*: random numbers come from seeded generators, and the amount of work
+//!   is a number, never a length of time;
 //! - *the same answer everywhere*: the checksum depends on the bytes that were written and read
-//!   back, never on addresses. If threads meet, the checksum is a sum, which does not depend on
-//!   their order. An allocator that loses, mixes up or hands out memory twice gives another
-//!   checksum;
+//!   back, never on addresses or the order of threads. An allocator that loses, mixes up or hands
+//!   out memory twice gives another checksum;
 //! - *memory is used*: blocks are written before they are freed;
 //! - *a fixed number of threads*: the workload does not depend on the machine.
 //!
 //! At scale 1 each takes about half a second with glibc on a small machine. Scale N does N times
 //! the work (with the same live memory), and scale 0 is a miniature for tests.
 //!
-//! `live_bytes` and `operations` are rounded counts, not estimates: a counting library in front of
-//! glibc's allocator (`LD_PRELOAD`) took them. `live_bytes` counts requested bytes without the
-//! allocator's rounding. Both figures include the needs of Rust's threads and containers. With
-//! several threads they differ a little from run to run.
+//! A counting library in front of glibc's allocator (`LD_PRELOAD`) took `live_bytes` and
+//! `operations`, which are rounded. Both include the needs of Rust's threads and containers, and
+//! differ a little from run to run with several threads.
 
 mod checksum;
 mod letters;

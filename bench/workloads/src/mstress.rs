@@ -25,7 +25,6 @@ pub(crate) const WORKLOAD: Workload = Workload {
     run,
 };
 
-/// A chain of links, each with a block.
 struct Link {
     block: Block,
     next: Option<Box<Link>>,
@@ -52,7 +51,6 @@ fn run(scale: u32) -> u64 {
     shared.iter().fold(sum, |sum, place| sum.wrapping_add(release(swap(place, None))))
 }
 
-/// Runs a thread's phase. Returns the sum of the freed stamps.
 fn work(scale: u32, mut random: Random, shared: &Shared) -> u64 {
     let mut kept: Vec<Option<Box<Link>>> = Vec::new();
     let mut sum = 0u64;
@@ -91,7 +89,6 @@ fn chain(random: &mut Random) -> Option<Box<Link>> {
     first
 }
 
-/// Puts a chain into the shared array and takes the earlier one.
 fn swap(place: &Mutex<Option<Box<Link>>>, chain: Option<Box<Link>>) -> Option<Box<Link>> {
     let mut inside = place.lock().unwrap_or_else(PoisonError::into_inner);
     std::mem::replace(&mut *inside, chain)

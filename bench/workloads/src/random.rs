@@ -1,25 +1,20 @@
 //! Random numbers, the same on every machine and in every run.
 //!
-//! SplitMix64 (Steele, Lea and Flood, 2014): one addition and a mixer for each number. Any seed is
-//! good, and threads get separate streams by their number. The workloads share three distributions
-//! of sizes. All use integers, so no machine's rounding changes the requests.
+//! SplitMix64 (Steele, Lea and Flood, 2014). Any seed is good, and threads get separate streams by
+//! their number. All distributions use integers, so no machine's rounding changes the requests.
 
-/// A stream of random numbers.
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// Makes the stream of this seed.
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// Makes the stream of one of several threads (or phases). Streams of adjacent numbers are far
-    /// apart.
+    /// The stream of one of several threads (or phases).
     pub(crate) fn of(seed: u64, thread: usize) -> Self {
         Self(Self(seed).next() ^ Self(thread as u64 + 1).next())
     }
 
-    /// Returns the next 64 bits.
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.0;
@@ -28,7 +23,6 @@ impl Random {
         bits ^ (bits >> 31)
     }
 
-    /// Returns a number of `0..bound`.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         // The high half of the product: no division.
         ((u128::from(self.next()) * bound as u128) >> 64) as usize
@@ -39,7 +33,6 @@ impl Random {
         low + self.below(high - low + 1)
     }
 
-    /// Returns true once in `times`.
     pub(crate) fn one_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
@@ -54,22 +47,19 @@ impl Random {
         }
     }
 
-    /// Returns a size by a power law, from `low` to `low << doublings`: each doubling of the size
-    /// is half as frequent as the one before. So each doubling has about the same number of bytes.
+    /// From `low` to `low << doublings`; each doubling has about the same number of bytes in total.
     pub(crate) fn power_law_size(&mut self, low: usize, doublings: u32) -> usize {
         let doubling = self.next().trailing_zeros() % doublings;
         let base = low << doubling;
         self.between(base, base * 2)
     }
 
-    /// Returns a size from `low` to `low << doublings`; each doubling of the size is equally
-    /// frequent.
+    /// From `low` to `low << doublings`; each doubling is equally frequent.
     pub(crate) fn exponential_size(&mut self, low: usize, doublings: usize) -> usize {
         let base = low << self.below(doublings);
         self.between(base, base * 2)
     }
 
-    /// Shuffles `items`.
     pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
         for at in (1..items.len()).rev() {
             items.swap(at, self.below(at + 1));

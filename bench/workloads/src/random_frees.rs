@@ -1,11 +1,8 @@
 //! Many live blocks, freed in random order.
 //!
-//! 400,000 small blocks live, and each operation frees a random one and allocates another. No
-//! memory of the freed block is in the cache: neither its bytes, nor its slab's record, nor its
-//! list. The cost of a pair is the number of cache lines that the allocator touches. The workload
-//! shows the placement of the allocator's records.
-//!
-//! A replacement counts as a pair (two `operations`); the initial blocks are few in comparison.
+//! Each operation frees a random block and allocates another (two `operations`). No memory of the
+//! freed block is in the cache: neither its bytes, nor its slab's record, nor its list. The cost of
+//! a pair is the number of cache lines that the allocator touches.
 //!
 //! Life cycle: 400,000 blocks of 16 to 128 bytes of random ages.
 

@@ -25,7 +25,6 @@ pub(crate) const WORKLOAD: Workload = Workload {
 
 const WORD: usize = size_of::<u64>();
 
-/// The way a vector grows.
 enum Growth {
     Doubles,
     /// By this many words.
@@ -50,7 +49,6 @@ fn run(scale: u32) -> u64 {
         let vector = whose_turn(&mut vectors, random.below(ALL_TURNS));
         let old = vector.words.len();
         if old >= vector.end {
-            // A little is cut off, as when a vector shrinks to fit.
             vector.words.resize(old - old / 8);
             sum = vector.words.iter().step_by(64).copied().fold(sum, fold);
             vector.words = Array::new(2);
@@ -69,7 +67,6 @@ fn run(scale: u32) -> u64 {
     vectors.iter().fold(sum, |sum, vector| fold(sum, vector.words.len() as u64))
 }
 
-/// Returns the vector that has this turn.
 fn whose_turn(vectors: &mut [Vector], mut turn: usize) -> &mut Vector {
     let at = vectors.iter().position(|vector| {
         let found = turn < vector.turns;

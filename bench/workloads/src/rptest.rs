@@ -4,11 +4,8 @@
 //! empties a random slot and fills it again. Sizes from 16 bytes to 16 KiB are uniform in one half
 //! of the rounds, and uniform by doublings in the other. Some blocks come from `calloc`, some are
 //! aligned. A thread posts one block in eight to another thread, which frees it when it next looks
-//! into its letter box. The workload shows the mix of local and remote frees over many size
-//! classes, as in servers.
-//!
-//! A letter box has room for some hundred blocks. A thread that finds it full frees the block
-//! itself: the number of posted blocks does not depend on how long a thread sleeps.
+//! into its letter box. A thread that finds the box full frees the block itself. The workload shows
+//! the mix of local and remote frees.
 //!
 //! Life cycle: 4 x 1600 slots of random ages, with 8 KiB on average in one half of the rounds and
 //! 2.4 KiB in the other.
@@ -20,7 +17,6 @@ use crate::{Workload, scaled, sized};
 
 const THREADS: usize = 4;
 
-/// Blocks in a letter box.
 const ROOM: usize = 256;
 
 /// A thread posts this many blocks in one batch, and then looks into its own box.
@@ -95,6 +91,5 @@ fn send(post: &mut Vec<Block>, to: &LetterBox, sum: u64) -> u64 {
 
 fn receive(from: &LetterBox) -> Vec<Block> {
     let mut letters = open(from);
-    // The receiver swaps in an empty box, like the queues of a server's event loop.
     std::mem::replace(&mut *letters, Vec::with_capacity(ROOM + POST))
 }

@@ -1,10 +1,9 @@
 //! A script's typical work: text in, tables of strings, text out.
 //!
-//! The workload is the usual work of single-threaded programs in scripting languages. Such a
-//! program splits a line of text, and makes a record of it (a table of strings, numbers and lists).
-//! It stores the record under a name, changes some records, and writes others as text. Blocks are
-//! of all small sizes. They live for a moment (pieces, keys), for a while (a log of written texts)
-//! or long (the store), and lie mixed.
+//! The usual work of single-threaded programs in scripting languages: it splits a line of text,
+//! makes a record of it (a table of strings, numbers and lists), stores the record under a name,
+//! changes some records, and writes others as text. Blocks are of all small sizes. They live for a
+//! moment (pieces, keys), for a while (a log of written texts) or long (the store), and lie mixed.
 //!
 //! Life cycle: a store of 24,000 records with a dozen blocks each; a run replaces or changes about
 //! one in three records.
@@ -28,7 +27,6 @@ pub(crate) const WORKLOAD: Workload = Workload {
     run,
 };
 
-/// The words of names and notes.
 const WORDS: [&str; 24] = [
     "slab",
     "window",
@@ -119,7 +117,6 @@ fn sentence(random: &mut Random, words: usize) -> Vec<&'static str> {
     (0..words).map(|_| WORDS[random.below(WORDS.len())]).collect()
 }
 
-/// Parses the record in a line.
 fn parse_line(line: &str) -> Value {
     let mut fields = Table::default();
     for field in line.split(';') {
@@ -136,7 +133,6 @@ fn parse_line(line: &str) -> Value {
     Value::Table(fields)
 }
 
-/// Extends lists, reverses texts, increments numbers.
 fn edit(fields: &mut Table, random: &mut Random) {
     // Edits in the order of the names, because a table has no defined order.
     let mut names: Vec<String> = fields.keys().cloned().collect();

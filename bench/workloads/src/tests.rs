@@ -2,8 +2,7 @@
 
 use super::*;
 
-/// The checksums of the miniatures. A changed workload changes its checksum, and makes earlier
-/// measurements incomparable: workloads stay as they are.
+/// Workloads stay as they are: another checksum makes earlier measurements incomparable.
 const MINIATURES: &[(&str, u64)] = &[
     ("empty", 0x0000000000000000),
     ("cfrac", 0xd62c950e2b9da29c),
@@ -75,7 +74,6 @@ fn every_workload_says_what_it_is() {
     assert!(large >= 8, "memory is compared where much of it lives");
 }
 
-/// Returns the expected list in README.md.
 fn table() -> String {
     let mut table = String::from("| name | threads | live | stands for |\n|---|---|---|---|\n");
     for Workload { name, stands_for, threads, live_bytes, .. } in ALL {

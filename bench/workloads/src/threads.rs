@@ -13,10 +13,8 @@ use crate::random::Random;
 use crate::{Workload, joined, scaled};
 use std::collections::VecDeque;
 
-/// Threads at a time.
 const AT_ONCE: usize = 4;
 
-/// Blocks that a thread allocates.
 const BLOCKS: usize = 40;
 
 pub(crate) const WORKLOAD: Workload = Workload {
@@ -58,7 +56,6 @@ fn work(thread: usize) -> (u64, Vec<Block>) {
     (sum, left)
 }
 
-/// Frees the blocks of a dead thread.
 fn collect(sum: u64, (freed, left): (u64, Vec<Block>)) -> u64 {
     left.into_iter().map(Block::release).fold(fold(sum, freed), fold)
 }

@@ -2,9 +2,8 @@
 //!
 //! The model is the classic benchmark of garbage collection (Ellis, Kovac and Boehm's GCBench; the
 //! "binary-trees" of the Benchmarks Game). One large tree lives through the whole run. Smaller ones
-//! of several depths come and go, many shallow ones and few deep ones. All nodes have one size, and
-//! a whole tree is freed in the order of a walk. The workload shows the bare cost of small blocks
-//! in batches, and whether thousands of freed neighbours are reused densely.
+//! of several depths come and go. All nodes have one size, and a whole tree is freed in the order
+//! of a walk. The workload shows whether thousands of freed neighbours are reused densely.
 //!
 //! Life cycle: 2^20 nodes of 32 bytes stay; trees of 2^5 to 2^17 nodes live only while they are
 //! built and walked.
@@ -36,7 +35,6 @@ fn run(scale: u32) -> u64 {
     let mut sum = 0;
     for round in 0..scaled(scale, 12, 1) {
         for depth in (5..=sized(scale, 17, 7) as u32).step_by(3) {
-            // Every depth has the same number of nodes.
             for tree in 0..1usize << (sized(scale, 17, 7) as u32 - depth) {
                 let tree = build(depth, (round + tree) as u64);
                 sum = fold(sum, walk(&tree));
@@ -46,7 +44,6 @@ fn run(scale: u32) -> u64 {
     fold(sum, walk(&stays))
 }
 
-/// Makes a full tree of `depth` levels.
 fn build(depth: u32, key: u64) -> Option<Box<Node>> {
     if depth == 0 {
         return None;

@@ -2,12 +2,11 @@
 //!
 //! The model is the field's "xmalloc" (Lever and Boreham's "malloc performance in a multithreaded
 //! Linux environment", 2000). Two threads fill batches with new blocks and put them into a short
-//! queue; two others take the batches out and free all blocks. Consumers never allocate, producers
-//! never free. So every free is of another thread's block, and a consumer's cache cannot use it.
-//! The workload shows the cost of returning blocks to their thread, and whether that works at all.
+//! queue; two others take the batches out and free all blocks. So every free is of another thread's
+//! block. The workload shows the cost of returning blocks to their thread, and whether that works
+//! at all.
 //!
-//! Life cycle: at most 36 batches of 256 blocks, mostly small; first made,
-//! first freed.
+//! Life cycle: at most 36 batches of 256 blocks, mostly small; first made, first freed.
 
 use crate::memory::Block;
 use crate::random::Random;
@@ -18,10 +17,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 const PRODUCERS: usize = 2;
 const CONSUMERS: usize = 2;
 
-/// Batches in the queue.
 const ROOM: usize = 32;
 
-/// Blocks in a batch.
 const BATCH: usize = 256;
 
 pub(crate) const WORKLOAD: Workload = Workload {
@@ -68,7 +65,6 @@ impl Queue {
         self.filled.notify_one();
     }
 
-    /// Notes the end of a producer.
     fn leave(&self) {
         self.lock().producers -= 1;
         self.filled.notify_all();
@@ -99,7 +95,6 @@ fn run(scale: u32) -> u64 {
             });
         }
         let consumers: Vec<_> = (0..CONSUMERS).map(|_| scope.spawn(|| consume(queue))).collect();
-        // Chance decides which consumer gets a batch, and a sum does not depend on that.
         consumers.into_iter().map(joined).fold(0, u64::wrapping_add)
     })
 }

@@ -10,14 +10,13 @@
 //! ```
 //!
 //! These four parts meet the contract of `Trace`, so the derived `unsafe impl` is sound for any
-//! type. The fourth part is needed because the compiler infers bounds of a struct from its fields
-//! (`'gc: 'a` from a `&'a &'gc ()`). An implementation takes inferred bounds for granted, and no
-//! code checks them where a realm's root is named. So the closure given to `Realm::mutate` could
-//! rely on bounds of its `'gc` that do not hold. `check` has no argument of the type, so the bounds hold in `check`
-//! only if they are written. Then the implementation has them too, and the compiler checks them.
+//! type. The compiler infers bounds of a struct from its fields (`'gc: 'a` from a `&'a &'gc ()`).
+//! An implementation takes inferred bounds for granted, and no code checks them where a realm's
+//! root is named. `check` has no argument of the type, so it compiles only if the bounds are
+//! written. Then the implementation has them too, and the compiler checks them.
 //!
-//! The compiler decides whether any thread may use or drop the values. Any thread may if the type
-//! is `Send` with `'static` for its lifetimes (see `heapwright_realm`'s `send`).
+//! Any thread may use or drop the values if the type is `Send` with `'static` for its lifetimes
+//! (see `heapwright_realm`'s `send`).
 #![forbid(unsafe_code)]
 
 mod manifest;
@@ -48,9 +47,8 @@ pub fn derive_trace(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     derive(&input).unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
-/// Returns the path of heapwright in the compiled crate. `#[trace(crate = path)]` has the path.
-/// Without this attribute, the crate's manifest has the name, such as `hw` in the entry `hw = {
-/// package = "heapwright" }`.
+/// `#[trace(crate = path)]` has the path. Without it, the crate's manifest has the name, such as
+/// `hw` in the entry `hw = { package = "heapwright" }`.
 fn heapwright(input: &DeriveInput) -> syn::Result<TokenStream> {
     let mut path: Option<syn::Path> = None;
     for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("trace")) {
@@ -72,7 +70,6 @@ fn heapwright(input: &DeriveInput) -> syn::Result<TokenStream> {
     Ok(quote!(::#name))
 }
 
-/// Returns whether a field has `#[trace(skip)]`.
 fn is_skipped(field: &Field) -> syn::Result<bool> {
     let mut skipped = false;
     for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("trace")) {
@@ -87,7 +84,6 @@ fn is_skipped(field: &Field) -> syn::Result<bool> {
     Ok(skipped)
 }
 
-/// The fields that are traced: pattern and calls.
 struct Traced {
     pattern: TokenStream,
     calls: TokenStream,
@@ -216,8 +212,7 @@ fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
 
             #[allow(dead_code)]
             fn well_formed<T: ?Sized>() {}
-            /// No argument's type implies bounds here. So this compiles only if all bounds that the
-            /// type needs are written.
+            /// No argument's type implies bounds here, so all bounds must be written.
             #[allow(dead_code, clippy::extra_unused_lifetimes, clippy::needless_lifetimes)]
             fn check #parameters () #clause {
                 well_formed::<#name #arguments>()

@@ -8,19 +8,16 @@
 //! The manifest is read line by line, without a parser of TOML. A dependency whose entry has
 //! several lines is not understood.
 
-/// The answer of one entry about a dependency.
 #[derive(PartialEq)]
 enum Said {
     /// The entry is about another package, or about something else.
     Other,
-    /// The dependency is heapwright.
     Heapwright,
     /// The workspace's manifest decides.
     Workspace,
 }
 
-/// heapwright's name in code, by the package's manifest and those of the folders above, the nearest
-/// first.
+/// The package's manifest comes first, then those of the folders above.
 pub(crate) fn name(mut manifests: impl Iterator<Item = String>) -> String {
     let own = manifests.next().unwrap_or_default();
     let own = dependencies(&own);
@@ -36,11 +33,9 @@ pub(crate) fn name(mut manifests: impl Iterator<Item = String>) -> String {
     found.unwrap_or_else(|| "heapwright".to_owned()).replace('-', "_")
 }
 
-/// Returns the dependencies of a manifest.
 fn dependencies(manifest: &str) -> Vec<(String, Said)> {
     let mut found: Vec<(String, Said)> = Vec::new();
-    // The table that the lines are in: `all` for a table of dependencies, `one` for one
-    // dependency's.
+    // The table of these lines: `all` dependencies, or `one` dependency's.
     let (mut all, mut one) = (false, None);
     for line in manifest.lines().map(str::trim) {
         if let Some(table) = line.strip_prefix('[') {

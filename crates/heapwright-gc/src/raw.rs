@@ -40,11 +40,6 @@
 //! It frees an unreachable object at the latest in the second collection that begins afterwards. A
 //! step ends with its budget, plus at most the time to trace or free one object. No callback runs
 //! under a lock that an allocation needs.
-//!
-//! - `heap`, `mutator`: the two types; `barriers`, `roots`, `finalizers`, `guardians`,
-//!   `safepoints`, `collecting` and `inspection` have the mutator's methods
-//! - `states`: the states of threads; `options` and `runtime` describe a new heap
-//! - [`shown`]: the offsets that the C header relies on
 
 mod barriers;
 mod collecting;

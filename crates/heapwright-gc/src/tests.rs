@@ -48,11 +48,9 @@ const STEPS: usize = if cfg!(miri) { 12 } else { 400 };
 const LARGE: usize = if cfg!(miri) { 70_000 } else { 200_000 };
 const MIDDLE: usize = if cfg!(miri) { 2_000 } else { 40_000 };
 
-/// The head of each object of these tests.
 #[repr(C)]
 struct Head {
     serial: usize,
-    /// References behind the head.
     count: usize,
 }
 
@@ -77,7 +75,6 @@ unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, _data: *mut c_v
     }
 }
 
-/// A heap, and this thread's mutator of it.
 fn attached(options: Options, runtime: Runtime) -> (Heap, Mutator) {
     let heap = Heap::new(options, runtime).unwrap();
     let mutator = heap.attach().unwrap();
@@ -228,8 +225,7 @@ impl Model<'_> {
         seen
     }
 
-    /// Checks that no reachable object is lost, and that no unreachable object survives two
-    /// collections.
+    /// No reachable object is lost, and no unreachable one survives two collections.
     fn check(&mut self) {
         for _ in 0..2 {
             collect(self.mutator);
@@ -417,7 +413,6 @@ unsafe fn list(mutator: &Mutator, root: *mut *mut u8, length: usize) -> Option<(
     Some(())
 }
 
-/// Returns the length of the list that a handle keeps. Its serials must count down to 0.
 fn length(root: *mut *mut u8) -> usize {
     // SAFETY: a root of the heap.
     let mut at = unsafe { root.read() };
@@ -460,7 +455,6 @@ fn a_refusal_at_any_point_loses_nothing() {
                     mutator.collect();
                     assert_eq!(length(root), kept);
                     assert_eq!(mutator.verify(), 0);
-                    // Memory is available again.
                     heapwright_substrate::refusals::refuse_after(None);
                     list(&mutator, root, 100).expect("memory");
                     assert_eq!(length(root), kept + 100);
@@ -683,8 +677,7 @@ fn steps_keep_to_their_budget_and_come_to_an_end() {
 fn what_is_allocated_elsewhere_is_paid_for_in_small_steps() {
     const PAID: usize = 64 << 10;
     let freed = Freed::default();
-    // A step may take any time. Its marking is bounded by bytes, except in a small heap's first
-    // step.
+    // Marking in a step is bounded by bytes, except in a small heap's first step.
     let options =
         Options { incremental: true, least: 1 << 20, step_ns: u64::MAX / 4, ..Options::new() };
     let (heap, mutator) = attached(options, runtime(&freed));

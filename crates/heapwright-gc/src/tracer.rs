@@ -18,8 +18,7 @@
 //! done when the item is popped (`draining`).
 //!
 //! The tracer skips an edge that does not lead to a page of this heap: null, small numbers, static
-//! data, another heap's objects. The runtime may hear of such edges (`outside`). An object's
-//! address is its slot's first byte.
+//! data, another heap's objects. The runtime may hear of such edges (`outside`).
 //!
 //! Each mutator and each helper has a tracer. While the world goes on, the tracer takes objects
 //! that barriers shade. While the world is stopped, the tracer works in the gang. It counts marked
@@ -47,13 +46,9 @@ mod draining;
 mod reporting;
 mod stack;
 
-/// The tag of an item that is marked already.
 const MARKED: usize = 1;
-/// The tag of a range.
 const RANGE: usize = 2;
-/// The tag of an object of which a part was traced.
 const REST: usize = 3;
-/// The tag of an edge that was reported by its slot, while objects are to be moved.
 const MOVABLE: usize = 4;
 const TAGS: usize = 7;
 
@@ -77,7 +72,6 @@ pub struct Tracer {
     pub(super) end: Ptr<*mut u8>,
     /// How slots are treated: a [`Slots`].
     pub(super) by_slot: Num,
-    /// The trace that the tracer belongs to.
     trace: Ptr<Trace>,
     space: Ptr<Space>,
     /// The newest chunk. `older`: the chunks behind it.
@@ -105,8 +99,7 @@ pub struct Tracer {
     /// `references`).
     pub(super) dirty_slots: Recent,
     pub(super) room: Room,
-    /// The depth of nested owned values that are being traced. `waiting`: the values that wait (see
-    /// [`Tracer::owned`]).
+    /// The depth of nested owned values, and the values that wait (see [`Tracer::owned`]).
     depth: Num,
     waiting: Ptr<Array<Waiting>>,
     /// The beginning of the traced part in its object; 0: the object's start. `next_part`: the
@@ -135,7 +128,6 @@ struct Waiting {
     trace: TraceSlot,
 }
 
-/// How a tracer marks.
 #[derive(Clone, Copy)]
 pub(super) enum Marks {
     /// No other tracer marks.
@@ -148,7 +140,6 @@ pub(super) enum Marks {
     Second = 3,
 }
 
-/// How reported slots are treated.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slots {
     /// Their references are reported.
@@ -175,7 +166,6 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// No limit.
     pub(super) const NONE: Self = Self { deadline: 0, bytes: usize::MAX };
 
     /// As much work as `bytes` say, however long it takes.
@@ -183,12 +173,10 @@ impl Budget {
         Self { deadline: 0, bytes }
     }
 
-    /// Returns whether the deadline has passed.
     pub(super) fn is_spent(self) -> bool {
         self.deadline != 0 && os::now_ns() >= self.deadline
     }
 
-    /// Returns whether there is no limit.
     pub(super) fn is_none(self) -> bool {
         self.deadline == 0 && self.bytes == usize::MAX
     }
@@ -213,7 +201,6 @@ fn mark_word(marks: *const AtomicU64, offset: usize) -> *const AtomicU64 {
 }
 
 impl Tracer {
-    /// A new tracer, for a helper.
     pub(super) fn new(trace: &'static Trace) -> Self {
         // SAFETY: zero is a tracer without items.
         let tracer: Self = unsafe { core::mem::zeroed() };
@@ -221,27 +208,23 @@ impl Tracer {
         tracer
     }
 
-    /// Sets the trace that the tracer belongs to.
     pub(super) fn belong(&self, trace: &'static Trace) {
         self.trace.set(ptr::from_ref(trace).cast_mut());
         self.space.set(ptr::from_ref(trace.space()).cast_mut());
     }
 
-    /// The trace that the tracer belongs to.
     #[inline]
     pub(super) fn of(&self) -> &'static Trace {
         // SAFETY: `belong` set the pointer before any use, and traces are never freed.
         unsafe { &*self.trace.get() }
     }
 
-    /// The space whose objects the tracer marks.
     #[inline]
     pub(super) fn space(&self) -> &'static Space {
         // SAFETY: `belong` set the pointer before any use, and spaces are never freed.
         unsafe { &*self.space.get() }
     }
 
-    /// Chooses how the tracer marks.
     pub(super) fn mark_as(&self, marks: Marks) {
         let local_marks = &self.of().marking.local_marks;
         self.marks.set(marks as usize);
@@ -252,7 +235,6 @@ impl Tracer {
         self.dirty.set(local_marks.dirty());
     }
 
-    /// Returns whether other tracers mark at the same time.
     #[inline]
     fn is_shared(&self) -> bool {
         self.marks.get() != Marks::Alone as usize
@@ -320,7 +302,6 @@ impl Tracer {
         traced
     }
 
-    /// Returns the bytes of a large object that was marked. Counts them if the object is traced.
     #[cold]
     fn large_size(&self, unit: usize, page_list: usize) -> usize {
         let size = self.space().large_footprint(unit);
@@ -337,7 +318,6 @@ impl Tracer {
         self.work.add(fresh.max(edges * size_of::<usize>()));
     }
 
-    /// Tells the runtime that a reference leads to no object of the heap. Returns false.
     #[cold]
     #[inline(never)]
     fn outside(&self, reference: *mut u8) -> bool {
@@ -345,7 +325,6 @@ impl Tracer {
         false
     }
 
-    /// Chooses the further work for marked objects.
     fn choose_notes(&self) {
         let trace = self.of();
         let young = if trace.generations.is_minor() { YOUNG } else { 0 };
@@ -374,7 +353,6 @@ impl Tracer {
         }
     }
 
-    /// Gives the tracer's notes to the heap.
     pub(super) fn give_notes(&self) {
         let (remembered, weak) = (&self.of().generations.remembered, &self.of().weak);
         self.stores.give(remembered.stores());
@@ -395,7 +373,6 @@ impl Tracer {
         }
     }
 
-    /// Keeps an object, which has its mark, to be traced once more.
     pub(super) fn look_once_more(&self, object: *mut u8) {
         self.push(object.map_addr(|at| at | MARKED));
     }
@@ -410,8 +387,7 @@ impl Tracer {
         self.notes.set(self.notes.get() & !KEYS);
         let is_key = watching && self.space().is_unmarked(object);
         if self.set_mark(object, |_| {}) || is_key {
-            // A tracer without a chunk must not wait for a chunk here, because other mutators are
-            // at work.
+            // Other mutators are at work, so a tracer must not wait for a chunk here.
             if self.next.get() == self.end.get() && !self.has_made_room() {
                 if watching {
                     self.of().settling.miss();
@@ -431,9 +407,8 @@ impl Tracer {
         }
     }
 
-    /// Notes that an object's page is to be looked through, because marking had no memory for the
-    /// next part of the object. A large object is alone on its page, and its tracing goes on at
-    /// `from`.
+    /// As [`Tracer::note_overflow`], for the next part of the object. A large object is alone on
+    /// its page, and its tracing goes on at `from`.
     #[cold]
     fn note_rest(&self, object: *mut u8, from: usize) {
         if let Some(page) = self.space().page_of(object.addr()) {
@@ -456,8 +431,7 @@ impl Tracer {
         }
     }
 
-    /// Adds the tracer's counts to the heap's, because the mutator or helper leaves, or the cycle
-    /// ends.
+    /// Called when the mutator or helper leaves, or the cycle ends.
     pub(super) fn give_counts(&self) {
         self.large.set(0);
         self.counted.set(0);

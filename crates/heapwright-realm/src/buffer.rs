@@ -6,13 +6,10 @@
 //!                                          ^ its place; value n lies at (start + n) mod capacity
 //! ```
 //!
-//! Of the collections' files only this one has unsafe code, except for `Trace`. The others use
-//! [`Buffer`]s and [`Cell`](super::cells::Cell)s, and forbid unsafe code. The promises of this
-//! file:
+//! The collections are free of unsafe code because this file has it for them. Its promises:
 //!
 //! - *values are copied in and out*, never lent, so no store changes a value during a read;
-//! - *removed values are not traced*: the collector traces `length` values from `start` on, so a
-//!   removed value keeps nothing alive, though its bits stay;
+//! - *removed values are not traced*: the collector traces `length` values from `start` on;
 //! - *every traced place holds a `T`*: a value is written before `length` counts it. Values are
 //!   `Copy`, so there is nothing to drop, and old bits are a valid `T` while their objects live;
 //! - *a store is reported before it is made, and made at once*: a dirty place is traced after the
@@ -33,7 +30,6 @@ use super::pointer::{Gc, Header, Type, is_reported, kind_of, out_of_memory, repo
 use super::trace::Trace;
 use heapwright_gc::raw::Tracer;
 
-/// The head of a buffer; its places follow.
 #[repr(C)]
 struct Head {
     header: Header,
@@ -64,27 +60,23 @@ unsafe impl<T: Copy + Trace> Trace for Buffer<'_, T> {
 unsafe impl<T: Send> Send for Buffer<'static, T> {}
 
 impl<T> Buffer<'_, T> {
-    /// Returns the head of the buffer.
     #[inline]
     fn head(&self) -> *mut Head {
         self.at.as_ptr()
     }
 
-    /// Returns the number of values.
     #[inline]
     pub(super) fn len(self) -> usize {
         // SAFETY: nothing is collected while 'gc lasts, so `at` leads to a live object.
         unsafe { (*self.head()).length }
     }
 
-    /// Returns the largest number of values that fit.
     #[inline]
     pub(super) fn capacity(self) -> usize {
         // SAFETY: nothing is collected while 'gc lasts, so `at` leads to a live object.
         unsafe { (*self.head()).capacity }
     }
 
-    /// Returns the number of the first value: the number of values taken from the front so far.
     #[inline]
     pub(super) fn first(self) -> usize {
         // SAFETY: nothing is collected while 'gc lasts, so `at` leads to a live object.
@@ -113,7 +105,6 @@ impl<T> Buffer<'_, T> {
         self.places().wrapping_add(if at >= capacity { at - capacity } else { at })
     }
 
-    /// Returns whether both references lead to the same buffer.
     #[cfg(test)]
     pub(super) fn is(self, other: Self) -> bool {
         self.at == other.at
@@ -126,7 +117,6 @@ impl<T> Buffer<'_, T> {
         unsafe { (*self.head()).first = first };
     }
 
-    /// Returns the places of all values, in order, as two stretches.
     fn stretches(self) -> [Range<usize>; 2] {
         let (start, length) = (self.start(), self.len());
         let before_end = length.min(self.capacity() - start);
@@ -164,14 +154,12 @@ impl<T: Copy + Trace> Buffer<'_, T> {
         size_of::<Head>() + size_of::<T>() * all.capacity()
     }
 
-    /// Returns value `n`.
     #[inline]
     pub(super) fn get(self, n: usize) -> Option<T> {
         // SAFETY: the value is counted, so it was written.
         (n < self.len()).then(|| unsafe { self.place(n).read() })
     }
 
-    /// Reports that a value is about to be stored in `place`.
     #[inline]
     fn touch(self, mc: &Mutation<'_>, place: *mut T) {
         if const { is_reported::<T>() } {
@@ -188,14 +176,12 @@ impl<T: Copy + Trace> Buffer<'_, T> {
         unsafe { place.write(value) };
     }
 
-    /// Changes the number of values.
     #[inline]
     fn set_length(self, length: usize) {
         // SAFETY: `at` leads to a live object; no collector reads it while a mutation runs.
         unsafe { (*self.head()).length = length };
     }
 
-    /// Changes the place and the number of the first value.
     #[inline]
     fn set_start(self, start: usize, first: usize) {
         // SAFETY: `at` leads to a live object; no collector reads it while a mutation runs.
@@ -243,7 +229,6 @@ impl<T: Copy + Trace> Buffer<'_, T> {
         true
     }
 
-    /// Takes the last value.
     #[inline]
     pub(super) fn pop_back(self) -> Option<T> {
         let last = self.len().checked_sub(1)?;
@@ -252,7 +237,6 @@ impl<T: Copy + Trace> Buffer<'_, T> {
         value
     }
 
-    /// Takes the first value.
     #[inline]
     pub(super) fn pop_front(self) -> Option<T> {
         let value = self.get(0)?;
@@ -265,7 +249,6 @@ impl<T: Copy + Trace> Buffer<'_, T> {
         Some(value)
     }
 
-    /// Forgets all values from number `length` on.
     pub(super) fn truncate(self, length: usize) {
         self.set_length(length.min(self.len()));
     }
@@ -311,11 +294,7 @@ impl<T: Copy + Trace> Buffer<'_, T> {
 }
 
 impl<'gc> Mutation<'gc> {
-    /// Creates an empty buffer with room for `capacity` values. Never collects.
-    ///
-    /// # Panics
-    ///
-    /// If there is no memory.
+    /// Never collects. Panics if there is no memory.
     pub(super) fn buffer<T: Copy + Trace + 'gc>(&self, capacity: usize) -> Buffer<'gc, T> {
         const { assert!(align_of::<T>() <= 8, "values of a realm are aligned to 8 bytes at most") };
         let size = size_of::<T>().checked_mul(capacity);
@@ -329,12 +308,7 @@ impl<'gc> Mutation<'gc> {
         Buffer { at: at.cast(), of: PhantomData }
     }
 
-    /// Creates a buffer with this capacity that holds the first values of `from`, with their
-    /// numbers.
-    ///
-    /// # Panics
-    ///
-    /// If there is no memory.
+    /// Copies as many values of `from` as fit, with their numbers. Panics if there is no memory.
     pub(super) fn buffer_of<T: Copy + Trace + 'gc>(
         &self,
         from: Buffer<'gc, T>,
@@ -354,11 +328,7 @@ impl<'gc> Mutation<'gc> {
         made
     }
 
-    /// Creates a buffer with the same values, sorted. Not stable; O(n log n).
-    ///
-    /// # Panics
-    ///
-    /// If there is no memory, or if `compare` panics.
+    /// Not stable; O(n log n). Panics if there is no memory, or if `compare` panics.
     pub(super) fn sorted<T: Copy + Trace + 'gc>(
         &self,
         from: Buffer<'gc, T>,

@@ -1,8 +1,7 @@
 //! Interior mutability with a write barrier.
 //!
-//! A store into an object that is marked or old must be reported. The caller passes the object that
-//! contains the cell. The store checks that the cell lies in that object, with a subtraction and
-//! two comparisons. The compiler can mostly remove them.
+//! A store into a marked or old object must be reported, so the caller passes the object that
+//! contains the cell. The store checks that the cell lies in it.
 //!
 //! The barrier reports the object or the element, not the cell, because tracing follows after the
 //! mutation. By then the mutation may have replaced the contents of a `Lock` *around* the cell, for
@@ -73,9 +72,8 @@ impl<T: Trace> Cell<T> {
 }
 
 impl<T: Trace> Cell<T> {
-    /// Does the same as [`Cell::set`], for values without references. Such values need no barrier,
-    /// so the call takes neither the mutation nor the object. The call does not compile for other
-    /// values.
+    /// Does the same as [`Cell::set`] without a barrier, for values without references. It does not
+    /// compile for other values.
     ///
     /// ```
     /// # use heapwright::{Rootable, gc::{Cell, Realm}};
@@ -240,7 +238,6 @@ unsafe impl<T: Trace> Trace for Lock<T> {
     }
 }
 
-/// Reports a store that is about to be made in `parent`.
 #[inline]
 fn touch<'gc, P: Object<'gc>, T: Trace>(mc: &Mutation<'gc>, parent: P, cell: &T) {
     let at = core::ptr::from_ref(cell).addr();

@@ -7,14 +7,13 @@
 //!                 collection      that it leads to                     +-> stored: reachable again
 //! ```
 //!
-//! `Drop` of a value in a realm must use no reference. The sweep calls it, in no order, when
-//! objects that the value led to may be gone. A finalizer may use these objects: to update a table
-//! in the realm, to close in order, to return a resource to a pool. The rules:
+//! `Drop` of a value in a realm must use no reference: the objects that the value led to may be
+//! gone. A finalizer may use them: to update a table in the realm, to close in order, to return a
+//! resource to a pool. The rules:
 //!
 //! - *When.* A collection that finds a value unreachable makes its finalizer due. (A minor
 //!   collection finds only young values.) Only [`Realm::run_finalizers`] calls finalizers, on the
-//!   calling thread, and never in an allocation, a step or another mutation. Dropping a realm calls
-//!   none.
+//!   calling thread. Dropping a realm calls none.
 //! - *Its view.* The value, and all that it leads to, are unchanged and live until the finalizer
 //!   was called. Some of these objects may have been finalized already. [`Weak`](super::weak::Weak)
 //!   references to the value are empty by then, even those in other values that wait for their
@@ -25,15 +24,14 @@
 //!   finalizer. A value that is registered twice is finalized twice.
 //! - *Resurrection.* A value that a finalizer makes reachable from the root lives on, with all that
 //!   it leads to. Weak references that were emptied stay empty.
-//! - *Threads.* In a [`SendRealm`](super::send::SendRealm) another thread than the value's maker
-//!   may call the finalizer. Until then perhaps only the registration keeps the value. So only
-//!   types that are `Send` ([`Trace::SENDS`]) may be registered.
+//! - *Threads.* In a [`SendRealm`](super::send::SendRealm) any thread may call the finalizer, so
+//!   only types that are `Send` ([`Trace::SENDS`]) may be registered.
 //! - *Panics* go to the caller of [`Realm::run_finalizers`]. That finalizer is done; the others are
 //!   still due.
 //!
-//! Why it is sound: a mutation registers a finalizer for a `Gc<'gc, T>`, and the mutation works for
-//! every lifetime `'gc`. So the finalizer is valid for the lifetime of a later mutation, too. The
-//! same holds for `Trace`.
+//! Why it is sound: a mutation that registers a finalizer for a `Gc<'gc, T>` works for every
+//! lifetime `'gc`. So the finalizer is valid for the lifetime of a later mutation, too. So is
+//! `Trace`.
 
 use core::marker::PhantomData;
 use core::ptr;
@@ -88,20 +86,16 @@ pub trait Finalize<'gc>: Trace + Sized {
     fn finalize(this: Gc<'gc, Self>, mc: &Mutation<'gc>);
 }
 
-/// A finalizer, as the realm calls it.
 struct Finalizer {
     /// Called with the value's object, and a pointer to the mutation.
     run: unsafe fn(*mut u8, *const ()),
 }
 
-/// The finalizer of a type.
 struct Of<'gc, T>(PhantomData<Gc<'gc, T>>);
 
 impl<'gc, T: Finalize<'gc>> Of<'gc, T> {
     const FINALIZER: &'static Finalizer = &Finalizer { run: Self::run };
 
-    /// Calls the type's finalizer.
-    ///
     /// # Safety
     ///
     /// The object holds a value of this type, and the mutation is of its realm.

@@ -5,10 +5,7 @@
 //! ```
 //!
 //! A `Growing` is one word, and `Copy`. All copies lead to the cell, and the cell leads to the
-//! current buffer. A replaced buffer is garbage, and values that were read from it stay as they
-//! were.
-//!
-//! `collections` and `text` are built on it.
+//! current buffer. A replaced buffer is garbage; values that were read from it stay as they were.
 
 use super::buffer::Buffer;
 use super::cells::Cell;
@@ -18,10 +15,8 @@ use super::pointer::Gc;
 use super::trace::Trace;
 use heapwright_gc::raw::Tracer;
 
-/// The first capacity of a buffer that doubles.
 const FIRST: usize = 4;
 
-/// See the top of the file.
 pub(super) struct Growing<'gc, T>(Gc<'gc, Cell<Option<Buffer<'gc, T>>>>);
 
 copied!(Growing<'_, T>: T);
@@ -35,8 +30,7 @@ unsafe impl<T: Copy + Trace> Trace for Growing<'_, T> {
 }
 
 impl<'gc, T: Copy + Trace + 'gc> Growing<'gc, T> {
-    /// Makes a `Growing` with this buffer. Panics if there is no memory, as every function here
-    /// that allocates.
+    /// Panics if there is no memory, as every function here that allocates.
     pub(super) fn new(mc: &Mutation<'gc>, buffer: Option<Buffer<'gc, T>>) -> Self {
         Self(mc.alloc(Cell::new(buffer)))
     }
@@ -46,35 +40,29 @@ impl<'gc, T: Copy + Trace + 'gc> Growing<'gc, T> {
         self.0.object()
     }
 
-    /// Returns the current buffer.
     #[inline]
     pub(super) fn buffer(self) -> Option<Buffer<'gc, T>> {
         self.0.as_ref().get()
     }
 
-    /// Sets another buffer, or none.
     pub(super) fn replace(self, mc: &Mutation<'gc>, buffer: Option<Buffer<'gc, T>>) {
         self.0.as_ref().set(mc, self.0, buffer);
     }
 
-    /// Returns the number of values.
     #[inline]
     pub(super) fn len(self) -> usize {
         self.buffer().map_or(0, Buffer::len)
     }
 
-    /// Returns the number of values that fit.
     #[inline]
     pub(super) fn capacity(self) -> usize {
         self.buffer().map_or(0, Buffer::capacity)
     }
 
-    /// Returns whether both lead to the same cell.
     pub(super) fn is(self, other: Self) -> bool {
         self.0.is(other.0)
     }
 
-    /// Replaces the buffer by one with the same values and this capacity. Returns the new buffer.
     #[cold]
     #[inline(never)]
     pub(super) fn grow(self, mc: &Mutation<'gc>, capacity: usize) -> Buffer<'gc, T> {
@@ -86,7 +74,6 @@ impl<'gc, T: Copy + Trace + 'gc> Growing<'gc, T> {
         made
     }
 
-    /// Does the same as [`Self::grow`], to twice the capacity.
     pub(super) fn double(self, mc: &Mutation<'gc>) -> Buffer<'gc, T> {
         self.grow(mc, self.capacity().saturating_mul(2).max(FIRST))
     }

@@ -14,26 +14,21 @@
 //!
 //! [`Realm`] says why this is sound: a mutation never collects, and no reference leaves it.
 //!
-//! The type of a root must not reveal its lifetime to the function that `mutate` calls. The
-//! compiler assumes that the types of a function's arguments are well-formed. It does not check the
-//! types in a `dyn for<'gc> Rootable<'gc, Root = ...>`. A type that is well-formed for `'static`
-//! alone, as `&'static &'gc ()` is, would make `'gc` equal to `'static`. So [`Trace`] is
-//! implemented neither for such types nor for types that name them (see its contract). A root must
-//! be `Trace` for every lifetime.
+//! The compiler assumes that the types of a function's arguments are well-formed, and does not
+//! check the types in a `dyn for<'gc> Rootable<'gc, Root = ...>`. A root's type that is well-formed
+//! for `'static` alone, as `&'static &'gc ()` is, would make `'gc` equal to `'static`. So [`Trace`]
+//! is implemented neither for such types nor for types that name them. A root must be `Trace` for
+//! every lifetime.
 //!
-//! **Why objects can be moved.** A move changes every reference to the object, so no code may keep
-//! the old address. A Rust reference to the object (`&T`, which a `Gc` derefs to) lives as long as
-//! `'gc`, so none is left when `mutate` has returned. A `Gc` in another object is a word of that
-//! object, and `Trace` reports its address by lending itself. The collector changes that word
-//! through its own pointer to the heap, while no reference to the object exists. The collector must
-//! not change a `Gc` in a `Box`, a `Vec` or a map, because `Trace` lends such a `Gc` as shared.
-//! Such a `Gc` pins its object, and so does [`Mutation::pin`]. An address that a program noted as a
-//! number is only a number.
+//! **Why objects can be moved.** A move changes every reference to the object. A Rust reference to
+//! the object (`&T`, which a `Gc` derefs to) lives as long as `'gc`, so none is left when `mutate`
+//! has returned. A `Gc` in another object is a word of that object, and `Trace` reports its address
+//! by lending itself. The collector changes that word through its own pointer to the heap, while no
+//! reference to the object exists. It must not change a `Gc` in a `Box`, a `Vec` or a map, because
+//! `Trace` lends such a `Gc` as shared. Such a `Gc` pins its object, and so does [`Mutation::pin`].
 //!
-//! **Stores.** Every holder of a `Gc` shares the object, so the object changes through cells. A
-//! [`Cell`] is for values that are copied, a [`Lock`] for values that are borrowed. Each store
-//! takes the object that contains the cell, and checks that the cell lies in it. A store into a
-//! marked object must be reported to the collector (the write barrier).
+//! **Stores.** Every holder of a `Gc` shares the object, so the object changes through cells: a
+//! [`Cell`] for values that are copied, a [`Lock`] for values that are borrowed. See `cells`.
 //!
 //! **Programs that do not compile**, each beside one that does:
 //!
@@ -248,7 +243,6 @@ pub use weak::{Ephemeron, Weak};
 /// The words of a thread, for the unit tests. Elsewhere the crate above defines them.
 #[cfg(test)]
 mod words {
-    /// The target of a thread's fast word, which nothing here reads.
     #[allow(dead_code, reason = "the words of `os::portable` begin without it")]
     static NOWHERE: usize = 0;
 

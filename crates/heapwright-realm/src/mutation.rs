@@ -14,6 +14,8 @@ pub trait Rootable<'gc> {
 
 /// A call of [`Realm::mutate`](super::Realm::mutate): it allocates, and never collects. Every
 /// [`Gc`](super::Gc) with its lifetime leads to a live object until the call returns.
+///
+/// Every method that allocates panics if there is no memory, except [`Mutation::try_alloc`].
 pub struct Mutation<'gc> {
     pub(super) mutator: *const raw::Mutator,
     /// Whether the realm may go to other threads. If so, some values are refused.
@@ -23,7 +25,6 @@ pub struct Mutation<'gc> {
 
 /// Operations between two checks of the allocated bytes.
 const LOOK: usize = 64;
-/// Bytes that a piece of work may allocate before the realm pays for them.
 const PIECE: usize = 128 << 10;
 
 /// The operations that a piece of work may still do: see [`Realm::run`](super::Realm::run).
@@ -37,8 +38,7 @@ impl Fuel {
     /// and the function passed to [`Realm::run`](super::Realm::run) returns `None`. The realm calls
     /// the function again, after a collection if one is due.
     ///
-    /// Fuel lasts for the number of operations that `run` was given. It ends earlier, soon after
-    /// the piece has allocated 128 KiB.
+    /// Fuel lasts for the operations that `run` was given, or until about 128 KiB are allocated.
     #[inline]
     pub fn burn(&mut self) -> bool {
         if self.left == 0 || self.left.is_multiple_of(LOOK) && self.is_spent() {

@@ -23,11 +23,9 @@ use super::trace::Trace;
 use heapwright_gc::raw::{TraceSlot, Tracer};
 use heapwright_gc::{FREED, LEAF, TRACED};
 
-/// The operations on objects of a type.
 pub(super) struct Type {
     pub(super) trace: unsafe fn(*mut u8, &Tracer),
     pub(super) drop: unsafe fn(*mut u8),
-    /// Bytes of the object.
     pub(super) size: unsafe fn(*const u8) -> usize,
     pub(super) name: fn() -> &'static str,
 }
@@ -37,14 +35,12 @@ pub(super) struct Header {
     pub(super) of: Option<&'static Type>,
 }
 
-/// A value with its header.
 #[repr(C)]
 pub(super) struct Boxed<T> {
     header: Header,
     value: T,
 }
 
-/// Returns the kind of objects that hold values of type `T`.
 pub(super) const fn kind_of<T: Trace>() -> u32 {
     let traced = if T::TRACED { TRACED } else { LEAF };
     traced | if core::mem::needs_drop::<T>() { FREED } else { 0 }
@@ -92,8 +88,6 @@ impl Header {
         unsafe { &*object.cast::<Self>() }.of
     }
 
-    /// Reports the references of an object.
-    ///
     /// # Safety
     ///
     /// The object begins with a header or zero.
@@ -105,8 +99,6 @@ impl Header {
         }
     }
 
-    /// Drops the value of an object.
-    ///
     /// # Safety
     ///
     /// The object begins with a header or zero, and is dead.
@@ -206,14 +198,11 @@ impl<'gc, T> Gc<'gc, T> {
         self.at.addr().get() + core::mem::offset_of!(Boxed<T>, value)
     }
 
-    /// Returns the object, as the heap knows it.
     #[inline]
     pub(crate) fn object(self) -> *mut u8 {
         self.at.as_ptr().cast()
     }
 
-    /// Returns the reference to an object.
-    ///
     /// # Safety
     ///
     /// The object is of the realm with this brand, and holds a value of this type.
@@ -223,7 +212,6 @@ impl<'gc, T> Gc<'gc, T> {
         Self { at: unsafe { NonNull::new_unchecked(object.cast()) }, brand: PhantomData }
     }
 
-    /// Returns whether `size` bytes at `at` lie in the value.
     #[inline]
     pub(super) fn covers(self, at: usize, size: usize) -> bool {
         let from = at.wrapping_sub(self.address());
@@ -232,7 +220,6 @@ impl<'gc, T> Gc<'gc, T> {
 }
 
 impl<'gc> Mutation<'gc> {
-    /// Allocates memory for an object. Never collects.
     #[inline]
     pub(super) fn object(&self, size: usize, kind: u32) -> Option<NonNull<u8>> {
         // SAFETY: the realm's mutator, which outlives this.
@@ -257,8 +244,7 @@ impl<'gc> Mutation<'gc> {
         self.put(value)
     }
 
-    /// Does the same as [`Mutation::try_alloc`], for a value that may change threads with the
-    /// realm.
+    /// [`Mutation::try_alloc`] without the check of the type.
     #[inline]
     pub(super) fn put<T: Trace + 'gc>(&self, value: T) -> Result<Gc<'gc, T>, T> {
         const { assert!(align_of::<T>() <= 8, "values of a realm are aligned to 8 bytes at most") };
@@ -300,8 +286,6 @@ impl<'gc> Mutation<'gc> {
     }
 }
 
-/// Reports the references of a value.
-///
 /// # Safety
 ///
 /// A `T` lies there, and no mutation runs.

@@ -5,10 +5,9 @@
 //! ```
 //!
 //! A value's `Debug` prints the objects that the value leads to. For an object that is already
-//! being printed, `print` prints the address instead. It does so, too, at great depth and after
-//! very many objects, because a graph of few objects may have very many paths.
-//!
-//! The `Debug` of references and collections calls `print`.
+//! being printed, `print` prints the address. It does so, too, at great depth and after very many
+//! objects, because a graph of few objects may have very many paths. The `Debug` of references and
+//! collections calls `print`.
 
 use core::fmt;
 
@@ -19,7 +18,6 @@ use heapwright_substrate::sync::Lock;
 const DEPTH: usize = 128;
 const OBJECTS: usize = 10_000;
 
-/// An object that is being printed.
 #[derive(Clone, Copy)]
 struct Printed {
     thread: usize,
@@ -64,7 +62,6 @@ impl All {
         true
     }
 
-    /// Removes an object. The others stay in their order.
     fn leave(&mut self, thread: usize, object: usize) {
         let of = |printed: &Printed| printed.thread == thread && printed.object == object;
         if let Some(at) = self.printed[..self.count].iter().rposition(of) {

@@ -22,18 +22,17 @@ use super::send::{Mode, OneThread};
 /// returned, or in calls that take `&mut self` to collect, as [`step`](Realm::step) does.
 ///
 /// This is sound because no reference outlives its mutation. The function works for *every*
-/// lifetime `'gc`, so no value with `'gc` in its type leaves it. Such a value leaves neither in the
-/// result nor through a borrow. It does not enter another realm, which has another lifetime. (Such
-/// brands are due to Launchbury and Peyton Jones's `runST`, in Rust to gc-arena by Catherine West.)
-/// In a mutation every `Gc` leads to a live object. Between two mutations a `Gc` exists only in
-/// objects that the root leads to, and the [`Trace`](super::Trace) of each reports it. So the
-/// collector scans no stack, and a program cannot forget a root.
+/// lifetime `'gc`, so no value with `'gc` in its type leaves it, in the result or through a borrow.
+/// It does not enter another realm, which has another lifetime. (Such brands are due to Launchbury
+/// and Peyton Jones's `runST`, in Rust to gc-arena by Catherine West.) Between two mutations a `Gc`
+/// exists only in objects that the root leads to, and the [`Trace`](super::Trace) of each reports
+/// it. So the collector scans no stack, and a program cannot forget a root.
 ///
 /// # Destructors
 ///
-/// A destructor that panics does not stop the call that runs it. This call ends its work first, and
-/// then panics with the first panic of its destructors. Any call may sweep and run destructors,
-/// `mutate` as well. Without the feature `std` nothing catches a panic, and it ends the process.
+/// A call whose destructors panic ends its work first, and then panics with the first of these
+/// panics. Any call may sweep and run destructors, `mutate` as well. Without the feature `std` a
+/// panic ends the process.
 ///
 /// Tracing a chain of a `Box` in a `Box` and so on has bounded recursion. To *drop* such a chain,
 /// std recurses as deep as the chain.
@@ -73,8 +72,7 @@ pub struct Realm<R: ?Sized + for<'gc> Rootable<'gc>, M = OneThread> {
     of: PhantomData<(*mut R, M)>,
 }
 
-/// A realm's mutator, for one call. At the call's end, the drop of this value resumes a panic of
-/// the call's destructors.
+/// A realm's mutator, for one call. Its drop resumes a panic of the call's destructors.
 pub(super) struct Here<'a> {
     mutator: &'a raw::Mutator,
     _surfacing: Surfacing,
@@ -136,7 +134,6 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>> Realm<R> {
     }
 }
 
-/// The default options of a realm.
 pub(super) const OPTIONS: Options = Options { generations: true, compact: true, ..Options::new() };
 
 impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
@@ -180,7 +177,6 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
         Mutation { mutator: &raw const *self.mutator, sends: M::SENDS, brand: PhantomData }
     }
 
-    /// Returns the mutator, for a call of the calling thread that may sweep.
     #[inline]
     pub(super) fn here(&self) -> Here<'_> {
         if M::SENDS {
@@ -208,9 +204,8 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
     }
 
     /// Calls `with` for one piece of work after another, until `with` returns a value. Between two
-    /// pieces the realm pays for the allocated bytes, as after [`mutate`](Realm::mutate): it
-    /// collects, if a collection is due. Interpreters and other long work need this, because in one
-    /// mutation their garbage would grow without bound.
+    /// pieces the realm collects, if a collection is due, as after [`mutate`](Realm::mutate). Long
+    /// work needs this, because in one mutation its garbage would grow without bound.
     ///
     /// `with` keeps its state in the root, and calls [`Fuel::burn`] before each operation. Then a
     /// piece has at most `operations` operations, and allocates hardly more than 128 KiB.
@@ -281,9 +276,8 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
         unsafe { self.here().compact() };
     }
 
-    /// Does the same as [`Realm::compact`], but [`Realm::step`] does the work in steps. A realm
-    /// compacts by itself when it has many more pages than its goal allows (`compact` in its
-    /// options).
+    /// Does the same as [`Realm::compact`] in steps, by [`Realm::step`]. A realm with `compact` in
+    /// its options compacts by itself when it has many more pages than its goal allows.
     pub fn ask_compact(&mut self) {
         // SAFETY: no reference is left but those in the heap.
         unsafe { self.mutator.ask_compact() };

@@ -5,33 +5,27 @@
 //!   thread B                        | step, mutate, mutate |
 //! ```
 //!
-//! A realm moves to another thread with all its values, so all of them must be [`Send`]. The
-//! realm's references are exempt, because they move together with their objects. Four rules ensure
-//! this:
+//! A realm moves to another thread with all its values, so all of them must be [`Send`]. References
+//! are exempt, because they move with their objects. Four rules ensure this:
 //!
 //! - *Values that stay* from one [`mutate`](Realm::mutate) to the next are reachable from the root,
-//!   and the root's type names their types. A `Gc<'static, T>` is `Send` if `T` is. No program ever
-//!   has one, because `mutate` gives references of every lifetime. But with `'static` for its
-//!   lifetime, the root's type is `Send` exactly if all reachable types are. That is the bound of
-//!   [`SendRealm`]. The compiler derives it for recursive types, too. A `dyn` type hides nothing:
-//!   it must name `Send`, and then it holds no `Gc` of another lifetime.
+//!   whose type names their types. A `Gc<'static, T>` is `Send` if `T` is; no program ever has one.
+//!   So with `'static` for its lifetime, the root's type is `Send` exactly if all reachable types
+//!   are. That is the bound of [`SendRealm`]. A `dyn` type hides nothing: it must name `Send`, and
+//!   then it holds no `Gc` of another lifetime.
 //! - *Values that do not stay*, garbage of the mutation that made them, may be of any type. The
 //!   thread that sweeps drops them. So a type that needs a drop is allowed only if any thread may
-//!   drop its values ([`Trace::DROPS_ANYWHERE`]). This is a constant of the type, so most types
-//!   cost no check at run time. The first value of another type panics. (The root itself is `Send`:
-//!   it may be a `Static<Vec<u8>>` or an `Arc`.)
+//!   drop its values ([`Trace::DROPS_ANYWHERE`]). The first value of another type panics. (The root
+//!   itself is `Send`: it may be a `Static<Vec<u8>>` or an `Arc`.)
 //! - *Values that only their finalizers keep* may be of any type, and any thread may call the
-//!   finalizers. So a type may have finalizers only if it is `Send` with `'static` for its
-//!   lifetime. [`Trace::SENDS`], also a constant, says so. Then all that its values lead to is
-//!   `Send`.
+//!   finalizers. So a type may have finalizers only if it is `Send` with `'static` for its lifetime
+//!   ([`Trace::SENDS`]). Then all that its values lead to is `Send`.
 //! - *In a mutation* no reference changes threads: a `Gc<'gc, T>` is neither `Send` nor `Sync`.
 //!
-//! **Async.** A future that holds a [`SendRealm`] across an `.await` is `Send` and runs on any
-//! executor. A future that holds a [`OneThread`] realm needs an executor that polls on the thread
-//! that made the future. A mutation cannot be held across an `.await`. Its function returns nothing
-//! that names the mutation's lifetime, but the future of an `async` block would name it. So a task
-//! reads, waits, and mutates. The realm keeps the data meanwhile; the task keeps a number, a name
-//! or a queue position. While the task waits, it can call [`step`](Realm::step).
+//! **Async.** A future that holds a [`SendRealm`] across an `.await` is `Send`; one with a
+//! [`OneThread`] realm needs an executor that polls on its thread. A mutation cannot be held across
+//! an `.await`: the future of an `async` block would name the mutation's lifetime. So a task reads,
+//! waits, and mutates. While it waits, it can call [`step`](Realm::step).
 //!
 //! ```
 //! use heapwright::Rootable;
@@ -206,8 +200,7 @@ where
 }
 
 impl<R: ?Sized + for<'gc> Rootable<'gc>> Realm<R, AnyThread> {
-    /// Does the same as [`Realm::new`], for a realm that is [`Send`]: all that its root can lead to
-    /// is `Send`.
+    /// Does the same as [`Realm::new`], for a realm that is [`Send`].
     ///
     /// # Panics
     ///
@@ -221,8 +214,7 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>> Realm<R, AnyThread> {
         Self::make(OPTIONS, root)
     }
 
-    /// Does the same as [`Realm::with`], for a realm that is [`Send`]: all that its root can lead
-    /// to is `Send`.
+    /// Does the same as [`Realm::with`], for a realm that is [`Send`].
     ///
     /// # Panics
     ///
@@ -239,7 +231,6 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>> Realm<R, AnyThread> {
 }
 
 impl Mutation<'_> {
-    /// Panics if the realm may not hold values of this type.
     #[inline]
     pub(super) fn admit<T: Trace>(&self) {
         if const { !T::DROPS_ANYWHERE } && self.sends {
@@ -247,7 +238,6 @@ impl Mutation<'_> {
         }
     }
 
-    /// Panics if values of this type may not have a finalizer in the realm.
     #[inline]
     pub(super) fn admit_finalizer<T: Trace>(&self) {
         if const { !T::SENDS } && self.sends {
@@ -268,7 +258,6 @@ fn refuse(name: &str, what: &str) -> ! {
     )
 }
 
-/// The start of the name of a [`Static`](super::Static).
 const STATIC: &str = "heapwright_realm::standard::Static<";
 
 #[cfg(test)]

@@ -21,7 +21,6 @@ use super::pointer::{Gc, Header, Type, kind_of, out_of_memory};
 use super::trace::Trace;
 use heapwright_gc::raw::Tracer;
 
-/// The head of an array; its values follow.
 #[repr(C)]
 struct Head {
     header: Header,
@@ -158,19 +157,11 @@ impl<'gc> Mutation<'gc> {
     }
 
     /// Creates a string with this text.
-    ///
-    /// # Panics
-    ///
-    /// If there is no memory.
     pub fn alloc_str(&self, text: &str) -> Str<'gc> {
         self.join(&[text])
     }
 
     /// Creates a string with these texts, one behind the other.
-    ///
-    /// # Panics
-    ///
-    /// If there is no memory.
     pub fn join(&self, texts: &[&str]) -> Str<'gc> {
         let length = texts.iter().try_fold(0usize, |sum, text| sum.checked_add(text.len()));
         let length = length.unwrap_or_else(|| out_of_memory(usize::MAX));
@@ -352,8 +343,7 @@ pub(super) mod sealed {
         /// Returns whether `size` bytes from the address `at` on lie in the object's value.
         fn has(self, at: usize, size: usize) -> bool;
         /// Returns the place to trace again after a store at the address `at` in the value (not at
-        /// its end), and the function that traces the place. No store changes the type of the
-        /// place.
+        /// its end), and the function that traces the place.
         fn retraced(self, at: usize) -> (*mut u8, TraceSlot);
     }
 

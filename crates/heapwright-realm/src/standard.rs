@@ -1,9 +1,8 @@
 //! `Trace` of the types of core and std.
 //!
 //! A type is here if it holds no references into a realm, or if it owns its contents and gives
-//! access to them. Types of core are always included. Types that allocate need the feature `std`.
-//! Types that can be changed while they are shared (`core::cell`, `Mutex`) are left out: no store
-//! into them would be reported.
+//! access to them. Types that allocate need the feature `std`. Types that can be changed while they
+//! are shared (`core::cell`, `Mutex`) are left out: no store into them would be reported.
 
 use core::marker::PhantomData;
 use core::mem::ManuallyDrop;
@@ -273,9 +272,8 @@ unsafe impl<T: Trace> Trace for core::task::Poll<T> {
     }
 }
 
-/// Implements `Trace` for pointers to functions, which hold no reference. A pointer whose arguments
-/// are references of any lifetime is `'static`. If such a pointer names no realm's type, wrap the
-/// pointer in [`Static`] or skip it.
+/// Pointers to functions hold no reference. A pointer whose arguments are references of any
+/// lifetime is `'static`: [`Static`] takes it, if it names no realm's type.
 macro_rules! function {
     ($($name:ident),*) => {
         // SAFETY: code holds no reference.
@@ -322,7 +320,6 @@ mod of_std {
         std::time::SystemTime
     );
 
-    /// Calls `inside` to trace the values that a value owns outside of the realm.
     #[inline]
     fn owned<T: Trace>(value: &T, tracer: &Tracer, inside: impl FnOnce(&Tracer)) {
         let place = core::ptr::from_ref(value).cast_mut().cast();

@@ -18,10 +18,11 @@ use super::slice::Str;
 use super::trace::Trace;
 use heapwright_gc::raw::Tracer;
 
-/// Bytes that there is room for at first.
 const FIRST: usize = 24;
 
 /// A string that grows, in a realm, shared by all that have a copy of this reference.
+///
+/// Every method that allocates panics if there is no memory.
 ///
 /// ```
 /// # use heapwright::{Rootable, gc::{Realm, StrBuilder}};
@@ -43,10 +44,6 @@ pub struct StrBuilder<'gc>(Growing<'gc, u8>);
 
 impl<'gc> StrBuilder<'gc> {
     /// Creates an empty builder, without memory for text.
-    ///
-    /// # Panics
-    ///
-    /// If there is no memory.
     #[must_use]
     pub fn new(mc: &Mutation<'gc>) -> Self {
         Self(Growing::new(mc, None))
@@ -81,10 +78,6 @@ impl<'gc> StrBuilder<'gc> {
     }
 
     /// Adds text at the end. Linear in its length, amortised.
-    ///
-    /// # Panics
-    ///
-    /// If there is no memory.
     pub fn push_str(self, mc: &Mutation<'gc>, text: &str) {
         if !self.0.buffer().is_some_and(|buffer| buffer.extend(mc, text.as_bytes())) {
             let least = self.len().saturating_add(text.len()).max(FIRST);
@@ -94,10 +87,6 @@ impl<'gc> StrBuilder<'gc> {
     }
 
     /// Adds a character at the end.
-    ///
-    /// # Panics
-    ///
-    /// If there is no memory.
     pub fn push(self, mc: &Mutation<'gc>, char: char) {
         self.push_str(mc, char.encode_utf8(&mut [0; 4]));
     }
@@ -114,20 +103,12 @@ impl<'gc> StrBuilder<'gc> {
     }
 
     /// Returns the text as a string of its own. Linear.
-    ///
-    /// # Panics
-    ///
-    /// If there is no memory.
     #[must_use]
     pub fn to_str(self, mc: &Mutation<'gc>) -> Str<'gc> {
         mc.alloc_str(self.as_str())
     }
 
     /// Does the same as [`StrBuilder::to_str`], and clears the builder.
-    ///
-    /// # Panics
-    ///
-    /// If there is no memory.
     #[must_use]
     pub fn finish(self, mc: &Mutation<'gc>) -> Str<'gc> {
         let text = self.to_str(mc);
@@ -136,7 +117,6 @@ impl<'gc> StrBuilder<'gc> {
     }
 }
 
-/// See [`StrBuilder::writer`].
 struct Writer<'a, 'gc> {
     to: StrBuilder<'gc>,
     mc: &'a Mutation<'gc>,

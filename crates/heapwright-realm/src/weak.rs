@@ -151,20 +151,12 @@ unsafe impl<K: Trace, V: Trace> Trace for Ephemeron<'_, K, V> {
 
 impl<'gc> Mutation<'gc> {
     /// Creates a weak reference to a value.
-    ///
-    /// # Panics
-    ///
-    /// If there is no memory.
     pub fn weak<T>(&self, value: Gc<'gc, T>) -> Weak<'gc, T> {
         let place = self.alloc(Box(UnsafeCell::new([value.object()])));
         Weak { place, of: PhantomData }
     }
 
     /// Creates an ephemeron: the value lives as long as the key.
-    ///
-    /// # Panics
-    ///
-    /// If there is no memory.
     pub fn ephemeron<K, V>(&self, key: Gc<'gc, K>, value: Gc<'gc, V>) -> Ephemeron<'gc, K, V> {
         let place = self.alloc(Box(UnsafeCell::new([key.object(), value.object()])));
         Ephemeron { place, of: PhantomData }

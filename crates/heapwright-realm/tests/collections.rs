@@ -1,9 +1,7 @@
 //! Compares a realm's collections with std's: the same operations in the same order. Between the
-//! operations the heap collects: by force, in steps and with moving. All values lie in the realm.
-//! Also tests finalizers, whose effects show in collections.
+//! operations the heap collects: by force, in steps and with moving. Also tests finalizers.
 //!
-//! Only these tests find an unreported store, or a value that is traced after it was removed. They
-//! also find an order or a count that differs from std's.
+//! Only these tests find an unreported store, or a value that is traced after it was removed.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,
@@ -99,7 +97,6 @@ fn key(n: u8) -> String {
     "k".repeat(usize::from(n % 20)) + &n.to_string()
 }
 
-/// Makes a value and watches it.
 fn value<'gc>(mc: &Mutation<'gc>, root: Gc<'gc, Root<'gc>>, model: &mut Model) -> Value<'gc> {
     model.made += 1;
     let made = mc.alloc((model.made, mc.format(format_args!("value {}", model.made))));
@@ -488,7 +485,6 @@ fn a_hash_that_panics_loses_no_key() {
     }
 }
 
-/// The log of finalizers, in order.
 type Log<'gc> = Vector<'gc, (u32, Option<u32>)>;
 
 #[derive(Trace)]
@@ -526,8 +522,7 @@ fn finalizers_see_what_they_lead_to_and_are_called_once() {
                 weak.push(mc, mc.weak(made));
                 made
             };
-            // A cycle; a value that puts itself back, with the value it leads to; and a value that
-            // is held.
+            // A cycle; a value that puts itself and its referent back; and a held value.
             let (one, two) = (make(1, None), make(2, None));
             one.other.set(mc, one, Some(two));
             two.other.set(mc, two, Some(one));
@@ -559,7 +554,6 @@ fn finalizers_see_what_they_lead_to_and_are_called_once() {
                 [false, false, false, false, true],
                 "weak references were emptied before"
             );
-            // A value that is registered again is finalized again.
             mc.finalize(back.pop(mc).unwrap());
         });
         realm.collect();

@@ -69,7 +69,6 @@ struct Root<'gc> {
 
 type Nodery = Realm<Rootable!['gc => Root<'gc>]>;
 
-/// Returns a node's edges, in order.
 fn edges<'gc>(node: Gc<'gc, Node<'gc>>) -> Vec<Option<Gc<'gc, Node<'gc>>>> {
     match &node.as_ref().shape {
         Shape::Nothing | Shape::Text(_) => Vec::new(),
@@ -436,7 +435,6 @@ fn a_limit_is_a_refusal_and_nothing_is_lost() {
     realm.mutate(|mc, root| assert!(mc.try_alloc([1; 100]).is_ok() && root.borrow().len() == 10));
 }
 
-/// Bytes of a large value.
 const LARGE: usize = if cfg!(miri) { 70_000 } else { 200_000 };
 
 #[test]

@@ -23,7 +23,6 @@ use heapwright::gc::{
     Cell, Deque, Finalize, Gc, Map, Mutation, Realm, SendRealm, Static, Str, Trace, Vector, Weak,
 };
 
-/// A type that leads to itself, with fields to drop.
 #[derive(Trace)]
 struct Node<'gc> {
     number: usize,
@@ -193,7 +192,6 @@ fn a_realm_that_goes_elsewhere_takes_nothing_that_must_not_be_dropped_there() {
     thread::spawn(move || goes.collect()).join().unwrap();
 }
 
-/// A type that drops nothing, and is not `Send`.
 #[derive(Trace)]
 struct Shared(#[trace(skip)] &'static std::cell::Cell<u64>);
 
@@ -203,7 +201,6 @@ impl<'gc> Finalize<'gc> for Shared {
     }
 }
 
-/// Leads to a value that is not `Send`.
 #[derive(Trace)]
 struct Leads<'gc>(Gc<'gc, Shared>);
 

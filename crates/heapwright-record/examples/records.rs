@@ -4,10 +4,9 @@
 //! records FILE FINDINGS MIB DIFFERENT
 //! ```
 //!
-//! FINDINGS findings of double frees have three stacks each. The stacks are so deep that the record
-//! has MIB in all. DIFFERENT of the findings are different. If all findings differ, a report has
-//! the most to read. The frames are at random places in this program, so that names are found for
-//! them. The last leak check has a group of blocks for every tenth different finding.
+//! FINDINGS findings of double frees have three stacks each, so deep that the record has MIB in
+//! all. DIFFERENT of the findings are different. The frames are at random places in this program.
+//! The last leak check has a group of blocks for every tenth different finding.
 
 use heapwright_record::debug::{
     Call, Check, Checked, Encoder, Entry, Finding, FindingKind, Frames, HEADER, Leak, MOST_FRAMES,
@@ -18,7 +17,6 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The number of places in code that frames lead to.
 const PLACES: u64 = 5000;
 
 /// Bytes of a finding's entry, and of a stack's without its frames.
@@ -123,7 +121,6 @@ fn check(out: &mut Out, groups: u64) -> std::io::Result<()> {
 /// A line of a map: start, end, whether it is code.
 type Line = (u64, u64, bool);
 
-/// Returns the lines of this process's map that belong to its program.
 fn lines() -> Result<Vec<Line>, Box<dyn Error>> {
     let path = fs::read_link("/proc/self/exe")?;
     let path = path.to_str().ok_or("the path is not text")?.to_owned();

@@ -1,12 +1,11 @@
 //! CRC-32C (Castagnoli), four bits at a time.
 //!
-//! It finds every change of up to 32 neighbouring bits, and so every changed byte. (A changed
-//! length moves the checksum itself; one such change in four billion is missed.) A table of 16
-//! words is small enough for a library in every program, and fast enough for entries of a few
-//! hundred bytes.
+//! It finds every change of up to 32 neighbouring bits. (A changed length moves the checksum
+//! itself; one such change in four billion is missed.) A table of 16 words is small enough for a
+//! library in every program.
 //!
-//! A reader of a gigabyte takes eight bytes at a time ([`of_much`]). The tables for that, of 8 KiB,
-//! are not in the library, which does not call the function.
+//! A reader of a gigabyte takes eight bytes at a time ([`of_much`]), with tables of 8 KiB that are
+//! not in the library.
 
 const POLYNOMIAL: u32 = 0x82f6_3b78;
 
@@ -26,7 +25,6 @@ const TABLE: [u32; 16] = {
     table
 };
 
-/// Returns the checksum of some bytes.
 pub(super) fn checksum(bytes: &[u8]) -> u32 {
     let step = |sum: u32| (sum >> 4) ^ TABLE[(sum & 15) as usize];
     !bytes.iter().fold(!0, |sum, &byte| step(step(sum ^ u32::from(byte))))
@@ -39,7 +37,6 @@ static TABLES: [[u32; 256]; 8] = {
     while byte < 256 {
         let first = (byte as u32 >> 4) ^ TABLE[byte & 15];
         let mut value = (first >> 4) ^ TABLE[(first & 15) as usize];
-        // Two steps of four bits.
         let mut table = 0;
         while table < 8 {
             tables[table][byte] = value;

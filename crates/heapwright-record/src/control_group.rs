@@ -67,7 +67,6 @@ pub fn least<'a>(
 mod tests {
     use super::*;
 
-    /// Returns a number for each existing file.
     fn of(groups: &str) -> Option<(&[u8], u64)> {
         let read = |group: &Group<'_>, file: &str| match (group.root, group.path, file) {
             ("/sys/fs/cgroup", b"/a/b", "memory.high") => Some(3 << 20),

@@ -1,7 +1,6 @@
-//! Shared parts of these formats' tests: a file byte by byte, and a cut or changed file.
-//!
-//! A format gives its frames and a function that reads a file. The function checks that the frames
-//! it reads are the first ones, and returns their number.
+//! Shared parts of these formats' tests: a file byte by byte, and a cut or changed file. A format
+//! gives its frames, and a function that reads a file and returns how many of these frames it
+//! found.
 
 extern crate std;
 
@@ -14,7 +13,6 @@ use std::{format, vec};
 /// Every byte; fewer under Miri, which is slow.
 const STEP: usize = if cfg!(miri) { 31 } else { 1 };
 
-/// The result of reading a file.
 pub(crate) struct Seen<P> {
     /// The number of frames read. They are the written ones, from the first on.
     pub(crate) frames: usize,
@@ -35,7 +33,6 @@ pub(crate) fn hex<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
     hex
 }
 
-/// Returns the bytes of such lines.
 pub(crate) fn bytes(hex: &str) -> Vec<u8> {
     let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
     let byte = |two: &[u8]| u8::from_str_radix(str::from_utf8(two).unwrap(), 16).unwrap();

@@ -1,8 +1,7 @@
 //! Escapes text from outside for one line of output.
 //!
-//! Other programs choose the names of files, threads and functions. In a report such a name must
-//! not end the line, move the cursor, or change the direction of the text around it. The library's
-//! lines and the command's outputs escape names by this one function.
+//! Other programs choose the names of files, threads and functions. Such a name must not end the
+//! line, move the cursor, or change the direction of the text around it.
 
 /// Passes `text` to `put` in pieces, with invisible characters spelt out as Rust spells them.
 ///

@@ -12,14 +12,12 @@
 //!   BEFORE             payload          BEHIND
 //! ```
 //!
-//! Each format defines its tags and payloads; `problem` describes faults. Nothing here panics or
-//! indexes: the writer works inside programs that are already in trouble, and the reader may get
-//! any bytes.
+//! Each format defines its tags and payloads. Nothing here panics or indexes: programs that are in
+//! trouble write, and the reader may get any bytes.
 
 use crate::checksum::checksum;
 use crate::problem::{Fault, Format, Problem};
 
-/// Bytes before the first frame.
 pub(crate) const HEADER_BYTES: usize = 16;
 
 /// Bytes before the payload of a frame. A frame is a chunk of a trace, an entry of a debug record,
@@ -31,7 +29,6 @@ pub const BEHIND: usize = 4;
 /// The flags that a reader must know to understand the file.
 const BINDING_FLAGS: u32 = 0xffff_0000;
 
-/// Returns the first bytes of a file.
 pub(crate) const fn header(magic: [u8; 8], version: u32) -> [u8; HEADER_BYTES] {
     let [a, b, c, d, e, f, g, h] = magic;
     let [i, j, k, l] = version.to_le_bytes();
@@ -63,8 +60,7 @@ pub(crate) fn behind_header<'a>(
     Ok((version, rest))
 }
 
-/// Makes a buffer a frame: `payload` bytes follow its first [`BEFORE`] bytes. `None`: there is no
-/// room.
+/// `payload` bytes follow the buffer's first [`BEFORE`]. `None`: there is no room.
 pub(crate) fn seal(buffer: &mut [u8], tag: u32, payload: usize) -> Option<&[u8]> {
     fn put(buffer: &mut [u8], at: usize, word: u32) -> Option<()> {
         buffer.get_mut(at..)?.first_chunk_mut().map(|place| *place = word.to_le_bytes())
@@ -77,17 +73,14 @@ pub(crate) fn seal(buffer: &mut [u8], tag: u32, payload: usize) -> Option<&[u8]>
     buffer.get(..end + BEHIND)
 }
 
-/// A frame of a file.
 pub(crate) struct Frame<'a> {
     pub(crate) tag: u32,
     pub(crate) payload: &'a [u8],
-    /// The bytes behind the frame in the file.
     pub(crate) rest: &'a [u8],
 }
 
 impl<'a> Frame<'a> {
-    /// Returns the frame at the start of `bytes`, with a right checksum. It begins at byte `at` of
-    /// the file.
+    /// Takes a frame with a right checksum, at byte `at` of the file.
     pub(crate) fn take(
         bytes: &'a [u8],
         at: u64,

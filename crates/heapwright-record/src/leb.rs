@@ -1,9 +1,7 @@
 //! Numbers of variable length: LEB128, and zigzag for numbers with a sign.
 //!
-//! A byte has seven bits of the number, the lowest first; its top bit says that more bytes follow.
-//! A trace and a heap dump consist of these. Nothing here panics or indexes.
+//! A byte has seven bits of the number, the lowest first. Nothing here panics or indexes.
 
-/// Bits of the number in a byte. The top bit says that more bytes follow.
 const BITS: u32 = 7;
 
 /// Folds a signed number into an unsigned one; numbers near zero stay small.
@@ -11,7 +9,6 @@ pub(crate) const fn fold(step: i64) -> u64 {
     ((step << 1) ^ (step >> 63)).cast_unsigned()
 }
 
-/// Returns the signed number of a folded one.
 pub(crate) const fn unfold(folded: u64) -> i64 {
     (folded >> 1).cast_signed() ^ -((folded & 1).cast_signed())
 }
@@ -45,7 +42,6 @@ impl Out<'_> {
     }
 }
 
-/// Returns the next byte.
 pub(crate) fn byte(rest: &mut &[u8]) -> Option<u8> {
     let (first, behind) = rest.split_first()?;
     *rest = behind;

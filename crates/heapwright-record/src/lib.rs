@@ -1,10 +1,7 @@
 //! The files that heapwright's library writes and its command reads.
 //!
-//! This is the lowest floor: `no_std`, no dependencies, no `unsafe`. The library fills a [`Stats`];
-//! the command decodes one. Both sides share this definition, so a field cannot mean two things.
-//! Each other kind of file has a module. [`debug`] is for the debug allocator's findings, and
-//! [`trace`] for every call of a run. [`heap`] is for the objects of a collected heap, and
-//! [`timeline`] for its collections. [`control_group`] finds memory limits for both sides.
+//! The lowest floor: `no_std`, no dependencies, no `unsafe`. Each kind of file has a module, and
+//! library and command share its definition. [`control_group`] finds memory limits for both.
 //!
 //! ```text
 //! a stats file (little endian)

@@ -2,25 +2,17 @@
 //!
 //! ```text
 //!   Problem = Format (the expected kind of file, in words) + Fault (the error and its place)
-//!
-//!   heapwright_record::debug   a debug record   of entries
-//!   heapwright_record::trace   a trace          of chunks with operations
-//!   heapwright_record::heap    a heap dump      of frames with entries
-//!   heapwright_record::timeline    a time line  of events, without frames
 //! ```
 //!
-//! The formats share their header and frames (`frame`), so they have the same faults, in different
-//! words. A fault names the byte at which the damaged frame begins.
+//! A fault names the byte at which the damaged frame begins.
 
 use core::fmt;
 
-/// A kind of file: its magic, its readable versions, and its words.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Format {
     pub(crate) magic: [u8; 8],
     /// The oldest and the newest readable version.
     pub(crate) versions: (u32, u32),
-    /// The name of such a file.
     pub(crate) name: &'static str,
     /// The name of a frame, with its article.
     pub(crate) a_frame: &'static str,
@@ -31,7 +23,6 @@ pub(crate) struct Format {
 }
 
 impl Format {
-    /// Returns a fault of a file of this kind.
     pub(crate) const fn problem(&'static self, fault: Fault) -> Problem {
         Problem { format: self, fault }
     }

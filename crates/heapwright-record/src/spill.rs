@@ -1,8 +1,7 @@
 //! The spill: memory that the processes of a run share, for entries that no file takes.
 //!
 //! A process that changes its user, enters a `chroot`, or fills the disk cannot write to its record
-//! any more. Its entries go into this memory, which the process has mapped since its start. The
-//! command adds the entries to the record when the program has ended.
+//! any more. Its entries go into this memory, and the command adds them to the record at the end.
 //!
 //! ```text
 //!   file    | rules of unwind tables, 1 MiB | spill, 16 MiB                          |
@@ -11,8 +10,7 @@
 //! ```
 //!
 //! A writer takes adjacent blocks by one addition, copies the bytes, and then stores each block's
-//! first word. So a process that is killed leaves blocks without a process, which a reader skips.
-//!
+//! first word. A process that is killed leaves blocks without a process, which a reader skips.
 //! Nothing in the spill is trusted: every process of the run can write to it.
 
 /// The place of the spill in the file.
@@ -46,8 +44,7 @@ pub const fn word(process: u32, bytes: usize, kind: Kind) -> u64 {
     process as u64 | (bytes as u64) << 32 | (kind as u64) << 48
 }
 
-/// Returns the blocks of a spill in order: the process, the kind, and the bytes. Takes time in
-/// proportion to the blocks in use.
+/// Returns the used blocks of a spill in order: the process, the kind, and the bytes.
 ///
 /// ```
 /// use heapwright_record::spill::{BLOCK, Kind, blocks, word};

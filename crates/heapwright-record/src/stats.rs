@@ -1,9 +1,7 @@
 //! One process's memory, as one struct of 64-bit words.
 //!
-//! All that heapwright prints about memory (text, JSON, XML, HTML) comes from this struct alone.
-//!
-//! The nine `rss_*` parts always add up to [`Stats::rss`]. Each page of the heap belongs to
-//! exactly one part, and memory outside the heap is `rss_not_ours`.
+//! All that heapwright prints about memory comes from this struct. The nine `rss_*` parts always
+//! add up to [`Stats::rss`]. Each page of the heap belongs to exactly one part.
 
 use core::fmt;
 
@@ -24,13 +22,11 @@ macro_rules! stats {
         pub struct Stats {
             $( $(#[$doc])* pub $name: u64, )*
             /// Allocations by requested size: bucket 0 counts sizes 0 and 1, bucket `i` sizes in
-            /// `(2^(i-1), 2^i]`; the last bucket takes all sizes above. Zero unless
-            /// [`Stats::detailed`].
+            /// `(2^(i-1), 2^i]`; the last, all above. Zero unless [`Stats::detailed`].
             pub sizes: [u64; SIZE_BUCKETS],
         }
 
         impl Stats {
-            /// The number of scalar words before the histogram.
             const SCALARS: usize = [$(stringify!($name)),*].len();
 
             /// Creates a snapshot with every word zero.
@@ -39,8 +35,7 @@ macro_rules! stats {
                 Self { $( $name: 0, )* sizes: [0; SIZE_BUCKETS] }
             }
 
-            /// Returns the figures with their names, in the order of the struct: all scalar fields
-            /// but the two that hold the process's name ([`Stats::name`]).
+            /// Returns the figures with their names, in order: all but those of [`Stats::name`].
             ///
             /// ```
             /// let stats = heapwright_record::Stats::zero();

@@ -1,10 +1,8 @@
 //! The status memory: the figures that processes on heapwright show while they run.
 //!
-//! Each started program has one status memory, in System V shared memory. Its forked children share
-//! the memory, and the command attaches it by its number. Each process has one slot. The kernel
-//! knows the memory's maker and the processes that have it mapped. The kernel frees the memory with
-//! the last of these processes. The memory's size is fixed: no process can take pages away from
-//! another.
+//! Each started program has one status memory, in System V shared memory, which its forked children
+//! share. The command attaches it by its number. The kernel frees it with the last process. Its
+//! size is fixed, so no process can take pages away from another.
 //!
 //! ```text
 //!   memory  | magic | owners: process and its namespace, a word a slot |          2 KiB
@@ -14,18 +12,15 @@
 //!          `------ written by the process ------'   `---- an order: written by the command -----' `- by the process -'
 //! ```
 //!
-//! One exchange in a slot's owner word takes the slot, or gives it back. A process that ends, and a
-//! forked child, need no system call for this, because they may be in a sandbox. If all slots are
-//! taken, a child takes the slot of the process that has been silent for longest. If that process
-//! lives, it takes another slot at its next report.
+//! One exchange in a slot's owner word takes the slot, or gives it back: a sandboxed process needs
+//! no system call. If all slots are taken, a child takes the slot of the process that has been
+//! silent for longest. If that process lives, it takes another slot at its next report.
 //!
 //! A sequence guards each report (a seqlock): it is odd while the process writes. The command gives
 //! an order by writing its number to `asked` last. The process writes the answer, and then that
 //! number to `answered`. An order expires. No order names a file, because a child that has given up
 //! its parent's rights can still write to the parent's slot. A hardened process follows no order,
 //! and shows no address.
-//!
-//! All fields are 64-bit atomics, so each side reads valid numbers in any case.
 
 use core::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -57,7 +52,6 @@ macro_rules! facts {
         }
 
         impl Facts {
-            /// All zeros.
             const ZERO: Self = Self { $( $name: 0, )* };
         }
 
@@ -173,8 +167,7 @@ pub enum Order {
 pub enum Answer {
     /// The order was carried out.
     Done,
-    /// The order failed: the file could not be written, `malloc` is not this heap's, or the order
-    /// had expired.
+    /// The order failed or had expired, or `malloc` is not this heap's.
     Failed,
     /// The order failed: sampling is on already, with another distance.
     Busy,
@@ -328,12 +321,10 @@ impl Slot {
 
 /// The folder for the profile if the process cannot write to `$XDG_RUNTIME_DIR`.
 pub const PROFILE_FOLDER: &str = "/dev/shm";
-/// The parts of the file name of an ordered heap profile. The user's number and the process's
-/// number stand between them.
+/// The parts of the profile's file name, around the numbers of the user and of the process.
 pub const PROFILE_NAME: [&str; 3] = ["heapwright-", "-", ".profile"];
 
-/// The owner of a slot: a process, and the namespace of its number (the lower half of its inode; 0:
-/// not known).
+/// A process, and the namespace of its number (the lower half of its inode; 0: not known).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {
     /// The process's number in the namespace.

@@ -7,12 +7,10 @@
 //! ```
 //!
 //! `heapwright::gc::Event` explains the words. A newer writer may make events longer; an older
-//! reader skips the unknown part. Events of one thread are in order. Events of several threads are
-//! nearly in order: a reader sorts by time.
+//! reader skips the rest. Events of several threads are nearly in order: a reader sorts by time.
 
 use crate::problem::{Fault, Format, Problem};
 
-/// The description of the format, for messages.
 pub(crate) static FORMAT: Format = Format {
     magic: MAGIC,
     versions: (VERSION, VERSION),

@@ -10,7 +10,6 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// The bytes and numbers that entries are made from.
 #[derive(Clone, Debug)]
 struct Matter {
     kind: u8,

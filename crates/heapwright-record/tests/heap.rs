@@ -15,7 +15,6 @@ fn address() -> impl Strategy<Value = u64> {
     prop_oneof![(1..1000_u64).prop_map(|slot| 0x7f00_0000_0000 + slot * 32), number()]
 }
 
-/// The entries that may be written behind the start.
 #[derive(Clone, Debug)]
 enum Written {
     Type(u32, String),
@@ -87,7 +86,6 @@ fn written(heap: &Heap, layout: &str, pools: &[u64], all: &[Written], room: usiz
     file
 }
 
-/// Returns whether an entry is the written one.
 fn is(entry: &Entry<'_>, written: &Written) -> bool {
     match (entry, written) {
         (Entry::Type { id, name }, Written::Type(other, text)) => {

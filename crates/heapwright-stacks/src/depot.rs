@@ -26,8 +26,6 @@
 //! insert a stack itself. A fork in the middle of an insertion loses, at worst, the words of a
 //! node. Nothing is freed. Without memory, or beyond the limit, a stack has no number:
 //! [`Stack::NONE`].
-//!
-//! Called by `native::walk`, and by callers that need the frames of a number.
 
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use core::{ptr, slice};
@@ -48,7 +46,6 @@ const SEALED: u32 = u32::MAX;
 
 const _: () = assert!(WORDS <= SEALED as usize && size_of::<usize>() == WORD);
 
-/// The header before a node's frames.
 #[repr(C)]
 struct Node {
     hash: u32,
@@ -72,25 +69,21 @@ const fn locate(word: usize) -> (usize, usize, usize) {
 
 /// All stacks of a process.
 ///
-/// Stacks are spread over a table, so a small program would touch all pages of a large table. Each
-/// page takes two faults, because the first look maps the kernel's page of zeros. So the next table
-/// comes into use once there are half as many stacks as the table in use has heads.
+/// Stacks are spread over a table, so a small program would touch all pages of a large table. So
+/// the next table comes into use once there are half as many stacks as the table in use has heads.
 ///
-/// A stack stays in its table. If the table in use lacks a stack, the smaller tables are searched.
-/// In each of them the search *seals* the link at which the stack would be. Then the stack goes
-/// into the table in use. So two threads that use different tables agree: one thread seals the link
-/// that the other needs, or finds the stack there.
+/// A stack stays in its table. If the table in use lacks a stack, the smaller tables are searched,
+/// and each search *seals* the link at which the stack would be. Then the stack goes into the table
+/// in use. So two threads that use different tables agree: one thread seals the link that the other
+/// needs, or finds the stack there.
 pub(super) struct StackDepot {
     heads: [Region; TABLES],
     segments: [Region; SEGMENTS],
-    /// The next word.
     cursor: AtomicUsize,
-    /// The number of words that may be used.
     limit: AtomicUsize,
     count: AtomicU32,
 }
 
-/// The process's depot.
 pub(super) static DEPOT: StackDepot = StackDepot::new();
 
 /// A link on the path of a stack, and the bits of its hash that choose the next children.
@@ -99,7 +92,6 @@ struct Link<'a> {
     path: u64,
 }
 
-/// The end of a stack's path in a table.
 enum Place<'a> {
     Found(Stack),
     /// A link at which the stack would be.
@@ -108,10 +100,8 @@ enum Place<'a> {
     Sealed,
 }
 
-/// The result of [`StackDepot::insert`].
 pub(super) struct Inserted {
     pub(super) stack: Stack,
-    /// Whether the stack was known.
     pub(super) known: bool,
 }
 
@@ -143,22 +133,18 @@ impl StackDepot {
         }
     }
 
-    /// Limits the memory of stacks to `bytes`.
     pub(super) fn set_limit(&self, bytes: usize) {
         self.limit.store((bytes / WORD).min(WORDS), Ordering::Relaxed);
     }
 
-    /// Returns the bytes of all stacks.
     pub(super) fn used_bytes(&self) -> usize {
         (self.cursor.load(Ordering::Relaxed) - 1) * WORD
     }
 
-    /// Returns the number of distinct stacks.
     pub(super) fn count(&self) -> usize {
         self.count.load(Ordering::Relaxed) as usize
     }
 
-    /// Returns the frames of a stack from this depot; none for [`Stack::NONE`].
     pub(super) fn frames(&self, stack: Stack) -> &'static [usize] {
         self.node(stack.0).map_or(&[], |(_, frames)| frames)
     }
@@ -207,7 +193,6 @@ impl StackDepot {
         self.follow(Link { link, path: hash << order }, frames, hash)
     }
 
-    /// Continues from a link.
     #[inline(always)]
     fn follow<'a>(&'a self, from: Link<'a>, frames: &[usize], hash: u64) -> Option<Place<'a>> {
         let Link { mut link, mut path } = from;
@@ -227,7 +212,6 @@ impl StackDepot {
         }
     }
 
-    /// Returns the number of a stack, whose hash is `hash`.
     pub(super) fn insert(&self, frames: &[usize], hash: u64) -> Inserted {
         let table = self.table();
         match self.find(table, frames, hash) {
@@ -259,8 +243,7 @@ impl StackDepot {
         }
         for smaller in 0..table {
             match self.find_or_seal(smaller, frames, hash) {
-                // There is no memory for the table. Another thread may still get memory, and put
-                // the stack there.
+                // Without memory here, another thread may get some and put the stack there.
                 None => return none,
                 Some(Place::Found(stack)) => return Inserted { stack, known: true },
                 Some(_) => {}
@@ -304,9 +287,8 @@ impl StackDepot {
         }
     }
 
-    /// Returns the stack if `table`, which is smaller than the table in use, has it. Otherwise
-    /// seals the stack's link in `table`. `None`: unknown, because there is no memory for the
-    /// table.
+    /// Returns the stack if `table`, a smaller one, has it. Otherwise seals the stack's link there.
+    /// `None`: unknown, because there is no memory for the table.
     fn find_or_seal(&self, table: usize, frames: &[usize], hash: u64) -> Option<Place<'_>> {
         let mut place = self.find(table, frames, hash)?;
         loop {
@@ -324,7 +306,6 @@ impl StackDepot {
         let mut cursor = self.cursor.load(Ordering::Acquire);
         let (start, base) = loop {
             let (segment, at, length) = locate(cursor);
-            // A node lies in one segment.
             let start = if at + words > length { cursor + (length - at) } else { cursor };
             if start + words > self.limit.load(Ordering::Relaxed) {
                 return 0;
@@ -429,7 +410,6 @@ mod tests {
         let full = stacks.iter().position(|&s| s == Stack::NONE).unwrap();
         assert!(full > 90 && stacks[full..].iter().all(|&s| s == Stack::NONE));
         assert!(depot.used_bytes() <= 4096);
-        // Known stacks are still found.
         assert_eq!(insert(&depot, &[1, 2, 3]), stacks[0]);
         assert_eq!(depot.count(), full);
     }
@@ -443,8 +423,7 @@ mod tests {
         let again =
             |depot: &StackDepot| (1..40).map(|n| insert(depot, &[n, 7])).collect::<Vec<_>>();
         assert_eq!(again(&depot), stacks);
-        // A table that other threads may get later cannot be sealed, so new stacks stay out of the
-        // larger table.
+        // A table that other threads may get later cannot be sealed.
         depot.heads[2].refuse(false);
         assert_eq!(again(&depot), stacks);
         assert_eq!(insert(&depot, &[40, 7]), Stack::NONE);
@@ -467,8 +446,7 @@ mod tests {
             let all: Vec<_> = (0..threads)
                 .map(|t| {
                     scope.spawn(move || {
-                        // Each thread inserts common stacks, in an order of its own, and stacks of
-                        // its own.
+                        // Common stacks in an order of its own, and its own stacks.
                         let mut seen = std::vec![Stack::NONE; stacks];
                         for i in 0..stacks {
                             let n = if t % 2 == 0 { i } else { stacks - 1 - i };

@@ -15,9 +15,8 @@
 //!
 //! A capture runs inside `malloc`, in any thread, in signal handlers, and in the child of a fork.
 //! So it takes no lock that the program may hold (no `dl_iterate_phdr`, no `dladdr`, no
-//! `_Unwind_Backtrace`: their locks have deadlocked every allocator that called them). It allocates
-//! nothing from the program's heap. It never faults, because it checks what it reads of a stack
-//! (`native::bounds`). All shared state is lock-free.
+//! `_Unwind_Backtrace`). It allocates nothing from the program's heap. It checks what it reads of a
+//! stack (`native::bounds`). All shared state is lock-free.
 //!
 //! The floors:
 //!
@@ -126,10 +125,7 @@ impl Counts {
 /// One thread at a time uses a scratch. A signal handler must not use the scratch of the code that
 /// it interrupts.
 ///
-/// The best times on a shared x86-64 machine follow. 16 frames take 16 ns by the memo, and 146 ns
-/// by a walk of known code with the depot's look-up. 4 frames take 9 and 45 ns, 32 frames 22 and
-/// 285 ns.
-/// (`cargo test -p heapwright-stacks --release --lib -- --ignored --nocapture stacks_figures`)
+/// Costs: `cargo test -p heapwright-stacks --release --lib -- --ignored --nocapture stacks_figures`
 #[inline(always)]
 pub fn here(scratch: &mut Scratch, depth: usize) -> Stack {
     // The argument is a reference to a local, so the call cannot become a jump that pops the frame.
@@ -137,8 +133,7 @@ pub fn here(scratch: &mut Scratch, depth: usize) -> Stack {
     imp::capture(scratch, depth, &start)
 }
 
-/// Returns the stack at a signal's interruption. The first frame is the address of the interrupted
-/// instruction itself.
+/// Returns the stack at a signal's interruption. The first frame is the interrupted instruction.
 ///
 /// # Safety
 ///
@@ -148,14 +143,12 @@ pub unsafe fn of_context(scratch: &mut Scratch, depth: usize, context: *const c_
     unsafe { imp::of_context(scratch, depth, context) }
 }
 
-/// Returns the frames of a stack, innermost first. A frame is a return address: the call is at the
-/// address before.
+/// Returns the frames of a stack: return addresses, innermost first.
 pub fn frames(stack: Stack) -> &'static [usize] {
     depot::DEPOT.frames(stack)
 }
 
-/// Returns the addresses of heapwright's code and data, if it is a module of its own and not part
-/// of the program.
+/// Returns the addresses of heapwright, if it is a module of its own.
 pub fn own_module() -> Option<core::ops::Range<usize>> {
     imp::own_module()
 }
@@ -186,8 +179,7 @@ pub fn share(path: &core::ffi::CStr) {
     imp::share(path);
 }
 
-/// Limits the memory of stacks to `bytes`. Captures continue at the limit, but new stacks have no
-/// number.
+/// Limits the memory of stacks to `bytes`. At the limit, new stacks have no number.
 pub fn limit(bytes: usize) {
     depot::DEPOT.set_limit(bytes);
 }
@@ -238,7 +230,6 @@ pub fn symbol_of(pc: usize, found: impl FnOnce(&[u8], usize)) -> bool {
 /// The words of a thread for the unit tests, where no crate above defines them.
 #[cfg(test)]
 mod words {
-    /// The target of a thread's fast word, which nothing here uses.
     #[allow(dead_code, reason = "the words of `os::portable` begin without it")]
     static NOWHERE: usize = 0;
 

@@ -8,14 +8,12 @@
 //!           return address, frame pointer: nothing said, saved at CFA + offset, or something odd
 //! ```
 //!
-//! A process of 20 ms looks up some thousand addresses of code, each once. A general interpreter
-//! keeps 32 columns for each row and copies them when it remembers a row. That takes 15,000
-//! instructions an address: for `cc1` and a file of 40 lines, a seventh of all work. Here a row is
-//! 48 bytes.
+//! A process looks up some thousand addresses of code, each once. A general interpreter keeps 32
+//! columns for each row and copies them when it remembers a row; here a row is 48 bytes.
 //!
 //! Odd descriptions (expressions, signal frames, the outermost frame, other encodings) are left to
-//! `tables`, which agrees with all answers given here. No unsafe code. A table that ends early, or
-//! has a number larger than any compiler writes, is odd, too.
+//! `tables`, which agrees with all answers given here. A table that ends early, or has a number
+//! larger than any compiler writes, is odd, too.
 
 #![forbid(unsafe_code)]
 
@@ -25,7 +23,6 @@ use super::tables::{Numbers, PC_RELATIVE_4, Section};
 /// The most rows that are remembered at once.
 const ROWS: usize = 4;
 
-/// The rule of a column.
 #[derive(Clone, Copy, PartialEq)]
 enum Column {
     Unsaid,
@@ -34,7 +31,6 @@ enum Column {
     Odd,
 }
 
-/// The base of the CFA.
 #[derive(Clone, Copy)]
 enum Start {
     Sp,
@@ -58,15 +54,13 @@ impl Row {
         Self { start: Start::Odd, offset: 0, back: Column::Unsaid, frame: Column::Unsaid };
 }
 
-/// The common part of several entries.
 struct Shared<'a> {
     code: u64,
     data: i64,
     program: &'a [u8],
 }
 
-/// Returns the rule for the instruction at `pc`, by the entry at an address in `section`. `None`:
-/// the entry is odd.
+/// By the entry at an address in `section`. `None`: the entry is odd.
 pub(super) fn rule_of(
     pc: usize,
     entry: usize,
@@ -109,7 +103,6 @@ fn framed(bytes: &[u8], at: usize) -> Option<(Reader<'_>, u32)> {
     Some((entry, word))
 }
 
-/// Returns the CIE at an offset.
 fn shared<'a>(bytes: &'a [u8], at: usize, numbers: &Numbers) -> Option<Shared<'a>> {
     let (mut cie, id) = framed(bytes, at)?;
     if id != 0 || cie.byte()? != 1 || cie.byte()? != b'z' {
@@ -143,7 +136,6 @@ fn shared<'a>(bytes: &'a [u8], at: usize, numbers: &Numbers) -> Option<Shared<'a
     is_known.then_some(Shared { code, data, program: cie.0 })
 }
 
-/// Runs programs.
 struct Machine<'a> {
     shared: &'a Shared<'a>,
     numbers: &'a Numbers,
@@ -153,8 +145,7 @@ struct Machine<'a> {
 }
 
 impl Machine<'_> {
-    /// Runs a program up to the row at `target` bytes into the function. `None`: the program is
-    /// odd.
+    /// Runs a program up to the row at `target` bytes into the function. `None`: it is odd.
     fn run(&mut self, mut program: Reader<'_>, target: u64) -> Option<()> {
         let mut rows = [Row::FIRST; ROWS];
         let mut height = 0;
@@ -299,7 +290,6 @@ impl Machine<'_> {
         self.say(register, Column::At(offset.wrapping_mul(self.shared.data)))
     }
 
-    /// Restores the CIE's rule of a register.
     fn restore(&mut self, register: u64) -> Option<()> {
         let Row { back, frame, .. } = self.first?;
         if register == u64::from(self.numbers.return_address.0) {
@@ -332,7 +322,6 @@ impl Row {
     }
 }
 
-/// The unread bytes.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -372,12 +361,10 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// Returns an unsigned number.
     fn number(&mut self) -> Option<u64> {
         self.bits().map(|(number, _)| number)
     }
 
-    /// Returns a signed number.
     fn signed(&mut self) -> Option<i64> {
         let (number, bits) = self.bits()?;
         let unused = u64::BITS - bits;

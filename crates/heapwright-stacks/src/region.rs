@@ -45,16 +45,13 @@ fn take(place: &AtomicPtr<u8>, size: usize) -> *mut u8 {
     }
 }
 
-/// A region that is taken at its first use.
 pub(super) struct Region {
     at: AtomicPtr<u8>,
-    /// Whether there is no memory for the region.
     #[cfg(test)]
     is_refused: core::sync::atomic::AtomicBool,
 }
 
 impl Region {
-    /// Creates a region without memory.
     pub(super) const fn new() -> Self {
         Self {
             at: AtomicPtr::new(ptr::null_mut()),
@@ -74,8 +71,7 @@ impl Region {
         self.at.load(Ordering::Acquire)
     }
 
-    /// Returns the address of `size` bytes (the same at each call), zeroed at first. Null: there is
-    /// no memory.
+    /// `size` bytes (the same at each call), zeroed at first. Null: there is no memory.
     #[inline(always)]
     pub(super) fn get(&self, size: usize) -> *mut u8 {
         #[cfg(test)]

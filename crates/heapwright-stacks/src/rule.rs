@@ -20,19 +20,16 @@
 //! without a branch. If the frame pointer is unchanged, its offset is that of the return address,
 //! so that the walk may load from there in any case.
 //!
-//! Made by `tables`, kept by `native::cache`, used by `native::walk`. No unsafe code: this file is
-//! arithmetic.
+//! Made by `tables`, kept by `native::cache`, used by `native::walk`.
 
 #![forbid(unsafe_code)]
 
-/// The register that an address is relative to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Base {
     Sp,
     Fp,
 }
 
-/// The location of the CFA.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Cfa {
     /// `base + offset`
@@ -41,7 +38,6 @@ pub(super) enum Cfa {
     Through { base: Base, offset: i64, after: i64 },
 }
 
-/// The location of the return address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Return {
     /// At `CFA + offset`.
@@ -50,7 +46,6 @@ pub(super) enum Return {
     Link,
 }
 
-/// The location of the caller's frame pointer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Frame {
     /// In its register.
@@ -123,18 +118,15 @@ impl Rule {
         Some(Self(FRAME | base | cfa | back | at << 48 | frame))
     }
 
-    /// Returns whether the rule describes a frame.
     pub(super) fn is_frame(self) -> bool {
         self.0 & KIND == FRAME
     }
 
-    /// Returns whether the rule is plain.
     #[inline(always)]
     pub(super) fn is_plain(self) -> bool {
         self.0 & (KIND | THROUGH | FP_AT_FP | LINK) == FRAME
     }
 
-    /// Returns whether the CFA starts from the frame pointer.
     #[inline(always)]
     pub(super) fn starts_from_fp(self) -> bool {
         self.0 & BASE_FP != 0
@@ -165,7 +157,6 @@ impl Rule {
         ((self.0 << 16) as i64 >> 48) as isize * 8
     }
 
-    /// Returns the location of the CFA.
     pub(super) fn cfa(self) -> Cfa {
         let base = if self.starts_from_fp() { Base::Fp } else { Base::Sp };
         if self.0 & THROUGH == 0 {
@@ -176,12 +167,10 @@ impl Rule {
         Cfa::Through { base, offset, after }
     }
 
-    /// Returns the location of the return address.
     pub(super) fn back(self) -> Return {
         if self.0 & LINK != 0 { Return::Link } else { Return::Saved(self.return_offset() as i64) }
     }
 
-    /// Returns the location of the caller's frame pointer.
     pub(super) fn frame(self) -> Frame {
         match self.0 & FP {
             0 => Frame::Same,

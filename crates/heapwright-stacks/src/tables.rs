@@ -8,14 +8,12 @@
 //!                                                 its program, run up to the address: a row
 //! ```
 //!
-//! This module searches the header's table. Every linker writes this table in the form that C
-//! runtimes search fast: 32-bit offsets from the header. A module without this table counts as a
-//! module without tables. `quick` reads most entries. gimli parses the other entries and runs their
-//! programs, with rows in the caller's memory. Expressions run on symbols (compilers use a handful
-//! of forms): `register + offset` stays symbolic, so the result is a rule, not an address.
+//! Every linker writes the header's table in one form: 32-bit offsets from the header. A module
+//! without it counts as a module without tables. `quick` reads most entries. gimli parses the other
+//! entries and runs their programs, with rows in the caller's memory. Expressions run on symbols:
+//! `register + offset` stays symbolic, so the result is a rule, not an address.
 //!
-//! This code works on slices and does not trust them: bad tables give [`Rule::UNKNOWN`]. No unsafe
-//! code.
+//! Bad tables give [`Rule::UNKNOWN`].
 
 #![forbid(unsafe_code)]
 
@@ -27,7 +25,6 @@ use gimli::{
 use super::quick;
 use super::rule::{Base, Cfa, Frame, Return, Rule};
 
-/// The registers' numbers in the tables.
 #[derive(Clone, Copy)]
 pub(super) struct Numbers {
     pub(super) sp: Register,
@@ -58,7 +55,6 @@ pub(super) const AARCH64: Numbers = Numbers {
     vendor: gimli::Vendor::AArch64,
 };
 
-/// Storage for rows, of fixed size.
 pub(super) struct RowStorage;
 
 impl UnwindContextStorage<usize> for RowStorage {
@@ -66,10 +62,8 @@ impl UnwindContextStorage<usize> for RowStorage {
     type Stack = [UnwindTableRow<usize, Self>; 4];
 }
 
-/// gimli's working memory.
 pub(super) type Context = gimli::UnwindContext<usize, RowStorage>;
 
-/// Bytes and their address.
 #[derive(Clone, Copy)]
 pub(super) struct Section<'a> {
     pub(super) address: usize,
@@ -98,7 +92,6 @@ pub(super) const PC_RELATIVE_4: u8 = 0x1b;
 const UNSIGNED_4: u8 = 0x03;
 const HEADER_RELATIVE_4: u8 = 0x3b;
 
-/// Returns the address of the table entry that may describe `pc`.
 fn entry_of(pc: usize, header: Section<'_>) -> Option<usize> {
     let (start, rest) = header.bytes.split_first_chunk::<12>()?;
     let [1, PC_RELATIVE_4, UNSIGNED_4, HEADER_RELATIVE_4, _, _, _, _, count @ ..] = *start else {
@@ -134,7 +127,6 @@ pub(super) fn rule_of(
         return Rule::UNKNOWN;
     };
     if !fde.contains(pc as u64) {
-        // A gap between functions is code without tables.
         return Rule::BY_FRAME_POINTER;
     }
     if fde.is_signal_trampoline() {
@@ -201,14 +193,12 @@ fn rule_of_row(
     Some(Rule::of_frame(cfa, back, frame))
 }
 
-/// The base of an address.
 #[derive(Clone, Copy, PartialEq)]
 enum Start {
     Base(Base),
     Cfa,
 }
 
-/// The symbolic value of an expression.
 #[derive(Clone, Copy)]
 enum Symbol {
     Number(i64),
@@ -230,7 +220,6 @@ impl Symbol {
     }
 }
 
-/// Runs expressions.
 struct Symbols<'a, 'b> {
     pc: usize,
     frames: &'a EhFrame<Bytes<'b>>,
@@ -238,7 +227,6 @@ struct Symbols<'a, 'b> {
 }
 
 impl Symbols<'_, '_> {
-    /// Returns the value of an expression. `None`: it needs unknown values.
     fn run(&self, expression: &UnwindExpression<usize>, first: Option<Symbol>) -> Option<Symbol> {
         let encoding =
             gimli::Encoding { address_size: 8, format: gimli::Format::Dwarf32, version: 4 };
@@ -293,7 +281,6 @@ impl Symbols<'_, '_> {
     }
 }
 
-/// An expression's stack.
 struct Stack {
     values: [Symbol; 8],
     height: usize,

@@ -47,7 +47,6 @@ pub(super) fn memfd(bytes: usize) -> std::ffi::CString {
     std::ffi::CString::new(std::format!("/proc/self/fd/{file}")).unwrap()
 }
 
-/// Returns the C runtime's answer.
 #[inline(never)]
 fn expected() -> Vec<usize> {
     let mut frames = Vec::with_capacity(256);
@@ -67,8 +66,7 @@ fn compare() -> usize {
         let stack = here(scratch, MAX_DEPTH);
         let expected = expected();
         let got = frames(stack);
-        // The first frames differ: two places in this function. The runtime's stack has its own
-        // frame below them.
+        // Two places in this function differ, and the runtime's stack has its own frame below them.
         let own = expected.len().min(2);
         let expected = &expected[own..];
         let common = expected.len().min(MAX_DEPTH - 1);

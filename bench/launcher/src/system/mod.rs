@@ -1,6 +1,4 @@
-//! The system calls, each behind one safe function.
-//!
-//! `arch` has the instruction and the numbers; all other code is the same on both architectures.
+//! The system calls, each behind one safe function. `arch` has the instruction and the numbers.
 
 #[cfg(target_arch = "aarch64")]
 #[path = "aarch64.rs"]
@@ -26,7 +24,6 @@ pub(crate) const CLOCK_NS: u64 = 1_000_000_000;
 
 const EINTR: isize = -4;
 
-/// Ends this process.
 pub(crate) fn exit(code: i32) -> ! {
     loop {
         // SAFETY: no pointers are involved.
@@ -34,7 +31,6 @@ pub(crate) fn exit(code: i32) -> ! {
     }
 }
 
-/// Returns the nanoseconds of the monotonic clock.
 pub(crate) fn now() -> u64 {
     const MONOTONIC: usize = 1;
     let mut time = MaybeUninit::<[u64; 2]>::uninit();
@@ -48,8 +44,7 @@ pub(crate) fn now() -> u64 {
 
 /// Forks: returns 0 in the child, the child's number in the parent, a negative number on failure.
 ///
-/// A copy, not a vfork: the launcher has only a few pages to copy, and Rust does not allow a child
-/// on the parent's stack.
+/// A copy, not a vfork: Rust does not allow a child on the parent's stack.
 pub(crate) fn fork() -> i32 {
     // SAFETY: the processes share no memory, and the call sets no stack: the child continues on
     // its copy of ours. There is one thread, so the copy is complete.
@@ -74,14 +69,12 @@ pub(crate) fn lead_group(process: i32) {
     unsafe { call(number::SETPGID, [process as usize, process as usize, 0, 0, 0]) };
 }
 
-/// Requests a signal for the parent's death.
 pub(crate) fn die_with_parent(signal: i32) {
     const SET_PDEATHSIG: usize = 1;
     // SAFETY: no pointers are involved.
     unsafe { call(number::PRCTL, [SET_PDEATHSIG, signal as usize, 0, 0, 0]) };
 }
 
-/// Kills every process of a group.
 pub(crate) fn kill_group(leader: i32) {
     // SAFETY: no pointers are involved.
     unsafe { call(number::KILL, [-(leader as isize) as usize, SIGKILL as usize, 0, 0, 0]) };
@@ -110,17 +103,14 @@ pub(crate) fn write(descriptor: i32, bytes: *const u8, length: usize) {
     unsafe { call(number::WRITE, [descriptor as usize, bytes as usize, length, 0, 0]) };
 }
 
-/// Gives SIGCHLD its default disposition.
 pub(crate) fn default_child_signal() {
-    // Handler, flags, restorer, mask: zeros mean the default on both architectures, in the longest
-    // form of the structure.
+    // Zeros mean the default on both architectures, in the longest form of the structure.
     let action: [usize; 4] = [0; 4];
     let place = (&raw const action) as usize;
     // SAFETY: the structure is readable. With null the call does not write the old one.
     unsafe { call(number::RT_SIGACTION, [SIGCHLD as usize, place, 0, SET_BYTES, 0]) };
 }
 
-/// Bytes of a set of signals.
 const SET_BYTES: usize = size_of::<u64>();
 
 /// A set of signals: bit n-1 stands for signal n.
@@ -128,7 +118,6 @@ const SET_BYTES: usize = size_of::<u64>();
 pub(crate) struct Signals(u64);
 
 impl Signals {
-    /// Returns the signals that the launcher waits for.
     pub(crate) fn watched() -> Self {
         let bit = |signal: i32| 1 << (signal - 1);
         Self(bit(SIGCHLD) | bit(SIGTERM) | bit(SIGINT) | bit(SIGHUP) | bit(SIGQUIT))
@@ -140,7 +129,6 @@ impl Signals {
         self.change_mask(BLOCK)
     }
 
-    /// Blocks these signals and no others.
     pub(crate) fn restore(self) {
         const SET: usize = 2;
         self.change_mask(SET);
@@ -154,8 +142,7 @@ impl Signals {
         Self(before)
     }
 
-    /// Takes a blocked signal, or waits at most `limit` nanoseconds for one. Returns its number,
-    /// or a negative number.
+    /// Waits at most `limit` nanoseconds for a signal. Returns its number, or a negative number.
     pub(crate) fn take(self, limit: u64) -> i32 {
         let time = [limit / CLOCK_NS, limit % CLOCK_NS];
         let (set, time) = ((&raw const self.0) as usize, (&raw const time) as usize);
@@ -166,7 +153,6 @@ impl Signals {
     }
 }
 
-/// Returns whether this signal tells the launcher to stop.
 pub(crate) fn is_stop(signal: i32) -> bool {
     matches!(signal, SIGTERM | SIGINT | SIGHUP | SIGQUIT)
 }
@@ -177,8 +163,7 @@ pub(crate) fn has_ended(child: i32) -> bool {
     const NO_HANG: usize = 1;
     const EXITED: usize = 4;
     const NO_WAIT: usize = 0x0100_0000;
-    // A siginfo has 128 bytes. This function reads only the first word, which stays zero while the
-    // child runs.
+    // A siginfo has 128 bytes; the first word stays zero while the child runs.
     let mut info: [u64; 16] = [0; 16];
     let place = (&raw mut info) as usize;
     let options = NO_HANG | EXITED | NO_WAIT;
@@ -192,7 +177,6 @@ pub(crate) fn has_ended(child: i32) -> bool {
 pub(crate) struct Usage([i64; 18]);
 
 impl Usage {
-    /// All counts zero.
     pub(crate) const ZERO: Self = Self([0; 18]);
 
     pub(crate) fn user_us(&self) -> u64 {
@@ -221,7 +205,6 @@ impl Usage {
     }
 }
 
-/// Reaps the dead child. Returns its status, and stores its counts.
 pub(crate) fn reap(child: i32, usage: &mut Usage) -> u32 {
     let mut status = 0_u32;
     let places = ((&raw mut status) as usize, (&raw mut usage.0) as usize);

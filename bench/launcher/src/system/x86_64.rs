@@ -2,7 +2,6 @@
 
 use core::arch::{asm, global_asm};
 
-/// The numbers of the calls.
 pub(super) mod number {
     pub(in crate::system) const WRITE: usize = 1;
     pub(in crate::system) const RT_SIGACTION: usize = 13;

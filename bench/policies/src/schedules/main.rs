@@ -28,7 +28,6 @@ mod sync {
     pub(crate) use loom::sync::atomic;
 }
 
-/// Changes of priority in a schedule by priorities.
 const CHANGES: usize = 5;
 
 fn main() {

@@ -3,17 +3,14 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// A place with visits; see the module.
 #[derive(Default)]
 pub(crate) struct Marks {
-    /// The number of the place.
     pub(crate) number: usize,
     is_held: AtomicBool,
     visits: AtomicUsize,
 }
 
 impl Marks {
-    /// Makes a place without visits.
     pub(crate) fn new(number: usize) -> Self {
         Self { number, ..Self::default() }
     }
@@ -27,7 +24,6 @@ impl Marks {
         assert!(self.is_held.swap(false, Ordering::SeqCst), "somebody else left");
     }
 
-    /// Returns the number of visits.
     pub(crate) fn count(&self) -> usize {
         self.visits.load(Ordering::SeqCst)
     }

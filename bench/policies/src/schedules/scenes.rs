@@ -10,7 +10,6 @@ use crate::registry::common;
 use crate::registry::shared::{Shared, Slot};
 use crate::registry::thread_index::Indices;
 
-/// The scenes and their names.
 pub(crate) const ALL: [(&str, fn()); 6] = [
     ("eight threads share one cache", || visit(1, 1, 8, 10)),
     ("eight threads share three caches", || visit(3, 3, 8, 30)),
@@ -20,7 +19,6 @@ pub(crate) const ALL: [(&str, fn()); 6] = [
     ("eight threads take five indices and release them", || take_indices(8, 20)),
 ];
 
-/// The most caches of a scene.
 const MOST: usize = 8;
 
 type Caches = Shared<Marks, (), MOST>;

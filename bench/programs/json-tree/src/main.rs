@@ -1,15 +1,11 @@
 //! Reads a JSON document from a file, parses it into a tree, walks it, removes parts and writes it
-//! again. A Rust service does this with each request; here it is one large document. Every string,
-//! array and map node is a block of its own, allocated in document order and freed in tree order.
-//!
-//! It prints a few numbers about the tree and a checksum of the written text, which do not depend
-//! on the allocator.
+//! again. Every string, array and map node is a block of its own, allocated in document order and
+//! freed in tree order. Prints counts and a checksum of the written text.
 
 use std::process::ExitCode;
 
 use serde_json::Value;
 
-/// The counts of the walk.
 #[derive(Default)]
 struct Counts {
     nodes: u64,
@@ -30,8 +26,7 @@ fn walk(value: &Value, depth: u64, counts: &mut Counts) {
     }
 }
 
-/// Drops some fields, and renames the others. The freed blocks lie among live blocks that were
-/// allocated at the same time.
+/// Drops some fields, and renames the others: freed blocks lie among live ones.
 fn thin(value: Value) -> Value {
     match value {
         Value::Array(items) => Value::Array(items.into_iter().map(thin).collect()),

@@ -1,16 +1,13 @@
 //! binary-trees, of the Computer Language Benchmarks Game: complete trees without values come and
 //! go. Trees of each depth have about the same number of nodes in total.
 //!
-//! A tree one level deeper than all others stretches the heap and is dropped. A tree of the
-//! greatest depth stays to the end. No store changes an existing node: the load measures only
-//! allocation and finding dead objects.
+//! A deeper tree stretches the heap and is dropped, and one tree stays to the end. No store changes
+//! an existing node: the load measures only allocation and finding dead objects.
 
 use super::Collector;
 
-/// The least depth.
 const LEAST: u32 = 4;
 
-/// The operations of a peer.
 pub(crate) trait BinaryTrees {
     /// Builds a tree from the bottom up, counts its nodes and drops it.
     fn short_lived(&mut self, depth: u32) -> u64;
@@ -21,13 +18,11 @@ pub(crate) trait BinaryTrees {
     /// Counts the nodes of that tree.
     fn count_kept(&mut self) -> u64;
 
-    /// Returns the counts of the peer's collector, if it has any.
     fn collector(&self) -> Option<Collector> {
         None
     }
 }
 
-/// Runs the load.
 pub(crate) fn work(trees: &mut impl BinaryTrees, depth: u32) -> u64 {
     let mut checksum = trees.short_lived(depth + 1);
     trees.keep(depth);

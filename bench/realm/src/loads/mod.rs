@@ -1,10 +1,6 @@
-//! The loads: three programs that do not depend on a peer.
-//!
-//! Each load is a function over its own trait, which has the operations of a peer. [`BinaryTrees`]
-//! and [`GcBench`] are so small that each peer writes all allocating code. For [`Splay`] a peer
-//! writes its nodes, and the algorithm is shared.
-//!
-//! A load returns a checksum, which is the same for every peer.
+//! The loads: each is a function over its own trait, which has the operations of a peer. For
+//! [`Splay`] a peer writes its nodes, and the algorithm is shared. A load returns a checksum, which
+//! is the same for every peer.
 
 pub(crate) mod binary_trees;
 pub(crate) mod gcbench;
@@ -14,7 +10,6 @@ pub(crate) use binary_trees::BinaryTrees;
 pub(crate) use gcbench::GcBench;
 pub(crate) use splay::Splay;
 
-/// A load.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Load {
     BinaryTrees,
@@ -23,10 +18,8 @@ pub(crate) enum Load {
 }
 
 impl Load {
-    /// All loads, in the order of the runs.
     pub(crate) const ALL: [Self; 3] = [Self::BinaryTrees, Self::GcBench, Self::Splay];
 
-    /// Its name on the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::BinaryTrees => "binary-trees",
@@ -35,7 +28,6 @@ impl Load {
         }
     }
 
-    /// Returns the load of a name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|load| load.name() == name)
     }
@@ -49,23 +41,18 @@ impl Load {
     }
 }
 
-/// The size of a load.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Sizes {
     /// The depth of the greatest tree of `binary-trees` and `gcbench`, except the stretching one.
     pub(crate) depth: u32,
-    /// Nodes of the splay tree.
     pub(crate) size: usize,
-    /// The number of modifications.
     pub(crate) rounds: usize,
 }
 
-/// A collector's own counts.
 #[derive(Clone, Copy)]
 pub(crate) struct Collector {
     /// The time of collections, as the load saw it.
     pub(crate) ns: u64,
-    /// Collections.
     pub(crate) cycles: u64,
     /// Collections that visited only young values.
     pub(crate) minor_cycles: u64,

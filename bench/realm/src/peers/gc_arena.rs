@@ -1,8 +1,5 @@
-//! gc-arena: one arena a load. Each tree and each turn is one `mutate`, and a `collect_debt`
-//! behind it, with the default pacing.
-//!
-//! References are copied freely. Changing fields lie in a `Lock`, which opens behind the write
-//! barrier. gc-arena has no strings, so a leaf owns a boxed one.
+//! gc-arena: one arena a load. Each tree and each turn is one `mutate`, and a `collect_debt` behind
+//! it, with the default pacing. gc-arena has no strings, so a leaf owns a boxed one.
 
 use gc_arena::barrier::{field, unlock};
 use gc_arena::lock::Lock;
@@ -12,7 +9,6 @@ use super::Peer;
 use crate::loads::splay::{self, NUMBERS, PAYLOAD_DEPTH, Text, Turn};
 use crate::loads::{BinaryTrees, GcBench, Splay, gcbench};
 
-/// This peer has no settings.
 pub(super) struct GcArena;
 
 impl Peer for GcArena {

@@ -7,15 +7,13 @@
 //!   Values, values    an array, and a function that makes one
 //! ```
 //!
-//! Changing fields lie in a cell of the peer's. Handles are moved where possible, because a copy
-//! is counted.
+//! Handles are moved where possible, because a copy is counted.
 
 use super::{Link, Node, Payload, Place, Shared, SplayNode, Tree, Values, values};
 use crate::loads::splay::{self, NUMBERS, PAYLOAD_DEPTH, Text, Turn};
 use crate::loads::{BinaryTrees, GcBench, Splay, gcbench};
 use crate::peers::Peer;
 
-/// This peer has no settings.
 pub(crate) struct Handles;
 
 impl Peer for Handles {

@@ -1,8 +1,5 @@
 //! heapwright's safe interface. Each tree and each turn is one `mutate`, which pays for its
-//! allocations when it returns: no other call is needed.
-//!
-//! References are copied freely. Changing fields lie in a `Cell`. A store to a cell names the
-//! object that contains the cell. Strings lie in the realm too.
+//! allocations when it returns.
 
 use heapwright::Rootable;
 use heapwright::gc::raw::Options;
@@ -12,7 +9,6 @@ use super::Peer;
 use crate::loads::splay::{self, NUMBERS, PAYLOAD_DEPTH, Text, Turn};
 use crate::loads::{BinaryTrees, Collector, GcBench, Splay, gcbench};
 
-/// A realm with the default options, except that its heap may have a limit.
 pub(super) struct Heapwright {
     /// The limit in bytes; 0: none.
     pub(super) most: usize,
@@ -25,7 +21,6 @@ impl Heapwright {
     ) -> Realm<R> {
         match self.most {
             0 => Realm::new(root),
-            // The options of `new`, and the limit.
             most => {
                 let options = Options { generations: true, compact: true, most, ..Options::new() };
                 Realm::with(options, root)
@@ -48,7 +43,6 @@ impl Peer for Heapwright {
     }
 }
 
-/// Returns the collector's counts from the statistics.
 fn collector<R: ?Sized + for<'gc> Rootable<'gc>>(realm: &Realm<R>) -> Option<Collector> {
     let statistics = realm.statistics();
     let ns = statistics.pause_ns + statistics.sweep_ns;

@@ -8,8 +8,7 @@
 //! | `dumpster` | it is counted, cycles excepted | when a handle is dropped, if it is time |
 //! | `rc` | it is counted | |
 //!
-//! A store that needs a cell uses the peer's own. A peer that must be called to collect is called
-//! after each tree and each turn, where a program would do so.
+//! A peer that must be called to collect is called after each tree and each turn.
 
 #![allow(clippy::duplicate_mod, reason = "`handles.rs` is three peers' in common")]
 
@@ -28,15 +27,11 @@ mod rc;
 
 /// Makes the state of a load, which is empty at first.
 pub(crate) trait Peer {
-    /// Makes the state for trees that come and go.
     fn binary_trees(&self) -> impl BinaryTrees;
-    /// Makes the state for trees whose nodes change.
     fn gcbench(&self) -> impl GcBench;
-    /// Makes the state for a tree that stays.
     fn splay(&self) -> impl Splay;
 }
 
-/// The peers' names on the command line.
 pub(crate) const NAMES: [&str; 5] = ["heapwright", "gc-arena", "gc", "dumpster", "rc"];
 
 /// The result of a load. Time and memory are taken before the last live values are freed.

@@ -9,7 +9,6 @@ use std::cmp::Ordering;
 
 const LEAST_LIMBS: usize = 4;
 
-/// An immutable number.
 pub(super) struct Number {
     limbs: Array<u32>,
     len: usize,
@@ -44,7 +43,6 @@ impl Number {
         self.limbs().get(at).map_or(0, |&limb| u64::from(limb))
     }
 
-    /// Returns the lowest 64 bits.
     pub(super) fn low(&self) -> u64 {
         self.limb(0) | self.limb(1) << 32
     }
@@ -101,7 +99,6 @@ impl Number {
         self.limbs().iter().rev().fold(0, step) as u32
     }
 
-    /// Returns quotient and remainder.
     pub(super) fn divided_by(&self, divisor: &Self) -> (Self, Self) {
         if self.compare(divisor) == Ordering::Less {
             return (Self::small(0), self.copy());

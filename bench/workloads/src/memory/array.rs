@@ -1,7 +1,6 @@
 //! A sequence of plain numbers in one block, which may grow by `realloc`.
 //!
-//! An array is like a `Vec` of exact capacity. But the workload requests each step of its growth,
-//! not a rule of Rust's library.
+//! Unlike with a `Vec`, the workload requests each step of its growth.
 
 use super::{allocate, allocate_zeroed, reallocate, release};
 use std::ops::{Deref, DerefMut};
@@ -9,7 +8,6 @@ use std::ptr::NonNull;
 
 /// Numbers without padding, for which zero bits mean zero.
 pub(crate) trait Plain: Copy {
-    /// The number zero.
     const ZERO: Self;
 }
 
@@ -28,7 +26,6 @@ pub(crate) struct Array<T: Plain> {
 }
 
 impl<T: Plain> Array<T> {
-    /// Makes zeros by `calloc`.
     pub(crate) fn zeroed(len: usize) -> Self {
         Self { start: allocate_zeroed(bytes::<T>(len)).cast(), len }
     }
@@ -41,7 +38,6 @@ impl<T: Plain> Array<T> {
         Self { start, len }
     }
 
-    /// Makes a copy by `malloc`.
     pub(crate) fn copy(numbers: &[T]) -> Self {
         let start = allocate(bytes::<T>(numbers.len())).cast::<T>();
         // SAFETY: the new block is as long as `numbers`, and no other code has it.

@@ -6,10 +6,9 @@
 //!   |   stamp    |  filled, if at most 256 B  |   !stamp   |
 //!   +------------+----------------------------+------------+
 //! ```
-//! The stamp is written when the block is made and read when it is freed: a real program writes and
-//! reads its memory. The read stamp is part of the workload's checksum, so the checksum shows an
-//! allocator that hands out memory twice. Small blocks are written whole, as by programs. Large
-//! blocks are written at their ends, and in every page by [`Block::touch_pages`].
+//! The stamp is written when the block is made and read when it is freed. It is part of the
+//! workload's checksum, which so shows an allocator that hands out memory twice. Large blocks are
+//! written at their ends, and in every page by [`Block::touch_pages`].
 
 use super::{allocate, allocate_aligned, allocate_zeroed, release};
 use std::hint::black_box;
@@ -33,7 +32,6 @@ pub(crate) struct Block {
 unsafe impl Send for Block {}
 
 impl Block {
-    /// Makes a block by `malloc`.
     pub(crate) fn new(size: usize, stamp: u64) -> Self {
         Self { start: allocate(size), size }.stamped(stamp)
     }
@@ -45,8 +43,7 @@ impl Block {
         block.stamped(stamp ^ middle)
     }
 
-    /// Makes a block by `aligned_alloc`. Its address modulo the alignment, which should be zero,
-    /// is part of the stamp.
+    /// By `aligned_alloc`. Its address modulo the alignment is part of the stamp.
     pub(crate) fn aligned(alignment: usize, size: usize, stamp: u64) -> Self {
         let size = size.next_multiple_of(alignment);
         let block = Self { start: allocate_aligned(alignment, size), size };
@@ -54,7 +51,6 @@ impl Block {
         block.stamped(stamp ^ remainder as u64)
     }
 
-    /// Returns the requested bytes.
     pub(crate) fn size(&self) -> usize {
         self.size
     }
@@ -64,7 +60,6 @@ impl Block {
         self.touch_pages_to(self.size);
     }
 
-    /// Writes a word into every page of the first `bytes`.
     pub(crate) fn touch_pages_to(&mut self, bytes: usize) {
         let mut at = PAGE;
         while at + 2 * WORD < bytes.min(self.size) {

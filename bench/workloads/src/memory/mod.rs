@@ -1,11 +1,8 @@
 //! C's allocator, and the two kinds of memory that workloads take from it.
 //!
-//! All requests to the raced allocator go through the functions of this file or through Rust's
-//! containers, whose system allocator calls the same `malloc`. No other file of this crate has
-//! unsafe code.
-//!
-//! The compiler knows `malloc` and `free`, and may remove a pair whose block stays in the
-//! function. `black_box` prevents this, because it may read each pointer.
+//! All requests to the raced allocator go through this file or through Rust's containers, whose
+//! system allocator calls the same `malloc`. `black_box` keeps the compiler from removing a pair of
+//! `malloc` and `free` whose block stays in the function.
 //!
 //! [`Block`] is memory of any size whose middle may stay untouched; [`Array`] is a sequence of
 //! initialised numbers.
@@ -19,30 +16,25 @@ pub(crate) use block::Block;
 use std::hint::black_box;
 use std::ptr::NonNull;
 
-/// Returns the start of new memory with unknown contents.
 fn allocate(size: usize) -> NonNull<u8> {
     // SAFETY: malloc takes any size.
     let start = unsafe { libc::malloc(size) };
     accept(start, size)
 }
 
-/// Returns the start of new memory with zeros.
 fn allocate_zeroed(size: usize) -> NonNull<u8> {
     // SAFETY: calloc takes any size.
     let start = unsafe { libc::calloc(1, size) };
     accept(start, size)
 }
 
-/// Returns the start of new memory at a multiple of `alignment`, a power of two that divides
-/// `size`.
+/// `alignment` is a power of two that divides `size`.
 fn allocate_aligned(alignment: usize, size: usize) -> NonNull<u8> {
     // SAFETY: aligned_alloc accepts any two numbers, and returns null for wrong ones.
     let start = unsafe { libc::aligned_alloc(alignment, size) };
     accept(start, size)
 }
 
-/// Moves a block to a new size.
-///
 /// # Safety
 /// `start` came from this file, was not released, and is not used again.
 unsafe fn reallocate(start: NonNull<u8>, size: usize) -> NonNull<u8> {
@@ -51,8 +43,6 @@ unsafe fn reallocate(start: NonNull<u8>, size: usize) -> NonNull<u8> {
     accept(start, size)
 }
 
-/// Frees a block.
-///
 /// # Safety
 /// `start` came from this file, was not released, and is not used again.
 unsafe fn release(start: NonNull<u8>) {
@@ -60,8 +50,7 @@ unsafe fn release(start: NonNull<u8>) {
     unsafe { libc::free(black_box(start).as_ptr().cast()) }
 }
 
-/// Checks an allocator's pointer. Without memory the race has nothing to measure: the program
-/// ends, and the race reports it as failed.
+/// Without memory the race has nothing to measure: the program ends.
 fn accept(start: *mut libc::c_void, size: usize) -> NonNull<u8> {
     match NonNull::new(black_box(start).cast()) {
         Some(start) => start,

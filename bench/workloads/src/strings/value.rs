@@ -41,8 +41,7 @@ impl Value {
         }
     }
 
-    /// Returns a number that depends on the whole value. A table's order is undefined, so the
-    /// numbers of its fields are added.
+    /// A table's order is undefined, so the numbers of its fields are added.
     pub(super) fn count(&self) -> u64 {
         match self {
             Self::Number(number) => *number as u64,
@@ -67,7 +66,6 @@ fn hash(text: &str) -> u64 {
     hasher.finish()
 }
 
-/// The hash of Fowler, Noll and Vo (variant 1a, 64 bits).
 pub(super) struct Fnv(u64);
 
 impl Default for Fnv {

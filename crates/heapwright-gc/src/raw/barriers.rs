@@ -45,9 +45,8 @@ impl Mutator {
         unsafe { self.wrote(parent, ptr::null_mut(), child) };
     }
 
-    /// As [`Mutator::shade`], with the slot that was stored to. With the slot, the report is
-    /// cheaper while objects are moved. For a large object, the next minor collection looks only at
-    /// the slot.
+    /// As [`Mutator::shade`], with the slot that was stored to. This report is cheaper while
+    /// objects are moved. For a large object, the next minor collection looks only at the slot.
     ///
     /// # Safety
     ///
@@ -99,8 +98,7 @@ impl Mutator {
         self.touch_at(parent, slot.cast(), dirty_slots::one);
     }
 
-    /// As [`Mutator::touch`], for a caller that knows the place in `parent`, and how that place is
-    /// traced.
+    /// As [`Mutator::touch`], with the place in `parent`, and how that place is traced.
     #[inline]
     pub fn touch_at(&self, parent: *mut u8, place: *mut u8, trace: TraceSlot) {
         if self.inner().barrier.load(Ordering::Relaxed) != 0 {

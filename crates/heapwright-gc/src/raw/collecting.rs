@@ -85,8 +85,7 @@ impl Mutator {
         self.heap().space.pacing.ask();
     }
 
-    /// Bytes that this mutator has allocated while collections were held ([`Mutator::held`]). The
-    /// mutator pays for them afterwards.
+    /// Bytes that this mutator has allocated in [`Mutator::held`], and must pay for.
     #[inline]
     #[must_use]
     pub fn unpaid(&self) -> usize {
@@ -100,9 +99,8 @@ impl Mutator {
     }
 
     /// Makes collections minor until [`Mutator::resume_majors`], if the heap has generations and
-    /// enough memory. A server may call this for each request, because between requests there is
-    /// time for a major collection. Calls nest, also with those of other mutators. A major
-    /// collection that was already chosen may still run.
+    /// enough memory. Calls nest, also with those of other mutators. A server may call this for
+    /// each request. A major collection that was already chosen may still run.
     pub fn defer_majors(&self) {
         self.heap().trace.generations.defer_majors();
     }

@@ -49,8 +49,7 @@ impl Mutator {
         added
     }
 
-    /// Cancels all finalizers of an object, except due ones. Returns their number. Takes constant
-    /// time for each.
+    /// Cancels all finalizers of an object, except due ones. Returns their number.
     ///
     /// # Safety
     ///
@@ -67,8 +66,7 @@ impl Mutator {
     pub unsafe fn run_finalizers(&self, most: usize) -> usize {
         let mut count = 0;
         while count < most {
-            // A finalizer that was taken is no root. So a handle keeps the object while the
-            // finalizer runs. Without memory for a handle, no finalizer runs.
+            // A taken finalizer is no root, so a handle keeps the object while the finalizer runs.
             let (handles, own) = (&self.heap().trace.handles, &self.inner().handles);
             let Some(root) = handles.make(own, ptr::null_mut()) else { break };
             let Some(kept) = handles.make(own, ptr::null_mut()) else {

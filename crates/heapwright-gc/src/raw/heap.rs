@@ -155,10 +155,9 @@ impl Heap {
     }
 
     /// Changes the heap's memory target, as in [`Options`]. The target is `factor_percent` of the
-    /// live bytes, with at least `least` bytes between two collections. The heap has at most `most`
-    /// bytes. 0 chooses a default. The target applies at once. A heap that already exceeds `most`
-    /// gets no page until a collection has made room. Any thread may call this. Takes time linear
-    /// in the number of mutators.
+    /// live bytes, with at least `least` bytes between two collections, and at most `most` bytes in
+    /// all. 0 chooses a default. The target applies at once: a heap above `most` gets no page until
+    /// a collection has made room. Any thread may call this. Linear in the number of mutators.
     ///
     /// ```
     /// # use heapwright::gc::raw::{Heap, Options, Runtime};

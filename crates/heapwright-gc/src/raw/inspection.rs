@@ -39,8 +39,7 @@ impl Mutator {
         self.heap().is_old(self.inner(), object)
     }
 
-    /// Returns whether an object does not move, because the object or another object in its page is
-    /// pinned.
+    /// Returns whether a pin in the object's page keeps the object in place.
     #[must_use]
     pub fn is_pinned(&self, object: *mut u8) -> bool {
         self.heap().space.is_pinned(object)

@@ -100,7 +100,6 @@ impl Mutator {
         object
     }
 
-    /// The result for an unknown kind: null. A verified heap ends the program.
     #[cold]
     fn unknown_kind(&self) -> *mut u8 {
         if self.heap().space.is_verified() {
@@ -109,9 +108,8 @@ impl Mutator {
         ptr::null_mut()
     }
 
-    /// Handles a lack of memory: calls the runtime's handler until there is memory or it gives up.
-    ///
-    /// The frames from here up to the runtime's call own no resource, so the handler may jump out.
+    /// Calls the runtime's handler until there is memory or it gives up. The frames from here up to
+    /// the runtime's call own no resource, so the handler may jump out.
     #[cold]
     #[inline(never)]
     fn out_of_memory(&self, size: usize, kind: u32) -> *mut u8 {
@@ -132,8 +130,7 @@ impl Mutator {
         self.inner().data.get()
     }
 
-    /// Sets the runtime's word, for example to its own struct of the thread. The heap does not read
-    /// it.
+    /// Sets the runtime's word, which the heap does not read.
     #[inline]
     pub fn set_data(&self, data: *mut c_void) {
         self.inner().data.set(data);

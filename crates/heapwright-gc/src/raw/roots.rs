@@ -73,9 +73,8 @@ impl Mutator {
         self.heap().space.pin(object)
     }
 
-    /// From now on, stores into this object need not be reported, for as long as the object lives.
-    /// Every collection traces the object, minor ones too. The objects that it leads to stay in
-    /// place. Returns false without memory.
+    /// Stores into this object need not be reported from now on. Every collection traces it, minor
+    /// ones too. The objects that it leads to stay in place. Returns false without memory.
     ///
     /// # Safety
     ///

@@ -12,9 +12,7 @@
 //! ```
 //!
 //! A runtime with more states keeps them in its own struct of the thread, which the mutator's word
-//! leads to ([`Mutator::data`]). The runtime enters or leaves when a thread's state moves from one
-//! row above to another. While a mutator is away, it may be handed to another thread. From `enter`
-//! on it belongs to that thread.
+//! leads to ([`Mutator::data`]). While a mutator is away, it may be handed to another thread.
 
 use core::ffi::c_void;
 
@@ -22,10 +20,8 @@ pub use super::super::abi::GcThreadState as ThreadState;
 use super::super::world::Handshake;
 use super::{Heap, Mutator};
 
-/// The state of a handshake.
 fn of(handshake: &Handshake) -> ThreadState {
-    // In this order: if the state changes between the two loads, the result may be `Away`, but
-    // never a stale `AtWork`.
+    // In this order: a change between the two loads may give `Away`, but never a stale `AtWork`.
     if handshake.is_in() {
         ThreadState::AtWork
     } else if handshake.is_parked() {
@@ -36,8 +32,7 @@ fn of(handshake: &Handshake) -> ThreadState {
 }
 
 impl Mutator {
-    /// Returns the state of the mutator's thread. Only the thread itself calls this, at work or
-    /// away.
+    /// Returns the state of the mutator's thread. Only the thread itself calls this.
     ///
     /// ```
     /// use heapwright::gc::raw::{Heap, Options, Runtime, ThreadState};
@@ -58,11 +53,10 @@ impl Mutator {
 impl Heap {
     /// Calls `visit` for each mutator of the heap, with its C handle ([`Mutator::into_ptr`]) and
     /// its state. Returns how many mutators were visited. Any thread may call this, also in the
-    /// callbacks `roots` and `event`. A runtime finds its threads by the mutators' words
-    /// ([`Mutator::data`]), and needs no list of its own. `visit` runs under no lock and may call
-    /// any function of the heap. The visited mutator does not detach before `visit` returns, so
-    /// `visit` must not wait for its end. A mutator that joins meanwhile is not visited. States are
-    /// as they were a moment ago, except while the world is stopped.
+    /// callbacks `roots` and `event`. `visit` runs under no lock and may call any function of the
+    /// heap. The visited mutator does not detach before `visit` returns, so `visit` must not wait
+    /// for its end. A mutator that joins meanwhile is not visited. States are as they were a moment
+    /// ago, except while the world is stopped.
     pub fn attached(&self, mut visit: impl FnMut(*mut c_void, ThreadState)) -> usize {
         let mut count = 0;
         self.inner().world.visit(|handshake| {

@@ -63,7 +63,6 @@ fn a_minor_collection_can_be_asked_for_and_ages_be_seen() {
     }
 }
 
-/// Stores into objects without barriers, in a heap with these options.
 fn check_unprotected(options: Options) {
     let in_steps = options.incremental;
     let (heap, mutator) = verified(options);
@@ -155,7 +154,6 @@ fn objects_without_a_trace_are_looked_through_word_for_word() {
         let root = mutator.new_root(ptr::null_mut()).unwrap();
         for n in 0..count {
             let at = mutator.alloc(48, TRACED).cast::<usize>();
-            // Numbers, and an address within the previous object.
             let words = [n, usize::MAX, (*root).addr() + if n == 0 { 0 } else { 24 }, 77];
             at.cast::<[usize; 4]>().write(words);
             *root = at.cast();
@@ -222,7 +220,6 @@ fn a_policy_decides_how_much_a_heap_may_grow() {
         outcomes.lock().unwrap().1 = 10 << 20;
         mutator.collect();
         assert_eq!(heap.statistics().goal_bytes, 10 << 20);
-        // The target may be changed in between, and its bounds hold.
         heap.set_target(0, least, 5 << 20);
         assert_eq!(heap.statistics().goal_bytes, 5 << 20);
         outcomes.lock().unwrap().1 = 1;

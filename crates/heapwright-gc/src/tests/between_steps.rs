@@ -1,6 +1,5 @@
-//! Regression tests of a runtime's work between two steps of marking or moving, each in the
-//! smallest setting that shows the error. (Tests that search for a certain step would take minutes
-//! under Miri, and do not run there. The other tests have smaller sizes there.)
+//! Regression tests of a runtime's work between two steps of marking or moving. (Tests that search
+//! for a certain step would take minutes under Miri, and do not run there.)
 
 extern crate std;
 
@@ -33,7 +32,6 @@ const MANY: usize = 40_000;
 #[cfg(not(miri))]
 const KEPT: usize = 25;
 
-/// Traces seven slots.
 #[cfg(not(miri))]
 unsafe extern "C" fn trace_slots(tracer: &Tracer, object: *mut c_void, _: *mut c_void) {
     for n in 0..7 {
@@ -42,7 +40,6 @@ unsafe extern "C" fn trace_slots(tracer: &Tracer, object: *mut c_void, _: *mut c
     }
 }
 
-/// Counts dead objects.
 #[cfg(not(miri))]
 unsafe extern "C" fn count(_: *mut c_void, _: usize, counter: *mut c_void) {
     // SAFETY: each test gives its heap a counter that outlives it.
@@ -144,7 +141,6 @@ fn a_slot_that_was_never_handed_out_is_no_object() {
     }
 }
 
-/// Traces a weak slot.
 #[cfg(not(miri))]
 unsafe extern "C" fn trace_weak(tracer: &Tracer, object: *mut c_void, _: *mut c_void) {
     // SAFETY: traced objects begin with a weak slot here.
@@ -190,8 +186,7 @@ fn a_weak_slot_of_an_object_without_barriers_follows_and_nothing_that_was_free_h
     }
 }
 
-/// Traces an ephemeron whose value is in static data. (Not under Miri, whose addresses all lie
-/// close together.)
+/// The value is in static data. (Not under Miri, whose addresses all lie close together.)
 #[cfg(not(miri))]
 unsafe extern "C" fn trace_far(tracer: &Tracer, object: *mut c_void, value: *mut c_void) {
     // SAFETY: traced objects begin with a key here, and the value's slot outlives the heap.
@@ -223,7 +218,6 @@ fn an_ephemeron_whose_value_is_far_from_its_key_loses_its_key_and_keeps_its_valu
     }
 }
 
-/// Traces an ephemeron.
 unsafe extern "C" fn trace_ephemeron(tracer: &Tracer, object: *mut c_void, _: *mut c_void) {
     let key = object.cast::<*mut u8>();
     // SAFETY: traced objects begin with a key and a value here.

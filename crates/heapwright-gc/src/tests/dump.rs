@@ -13,7 +13,6 @@ use super::super::phase::Phase;
 use super::super::raw::{Heap, Mutator, Options, Runtime, VERIFY_BARRIERS, VERIFY_HEAP};
 use super::{attached, collect, leave, node, references, root, trace};
 
-/// The contents of a dump.
 pub(super) struct Told {
     pub(super) heap: record::Heap,
     pub(super) pages: Vec<record::Page>,
@@ -55,7 +54,6 @@ pub(super) fn dump(mutator: &Mutator) -> Told {
     reported
 }
 
-/// The first byte of the page that an object begins in.
 fn unit(address: u64) -> u64 {
     address >> 16 << 16
 }
@@ -70,7 +68,6 @@ impl Told {
         self.pages.iter().find(|page| page.address == address).unwrap()
     }
 
-    /// Bytes of old objects.
     fn old_bytes(&self) -> u64 {
         let footprint = |page: &record::Page| match page.state {
             record::PageState::Large => page.bytes,
@@ -84,7 +81,6 @@ impl Told {
     }
 }
 
-/// Places of the table.
 const WIDTH: usize = if cfg!(miri) { 40 } else { 20_000 };
 /// One of this many objects lives on.
 const KEPT: usize = 20;
@@ -119,7 +115,6 @@ impl World {
         unsafe { self.root.read() }
     }
 
-    /// Puts a new object at a place of the table.
     fn put(&self, place: usize, count: usize) {
         let child = node(&self.mutator, 0, count);
         self.store(place, child);
@@ -136,7 +131,6 @@ impl World {
         unsafe { references(self.table()).wrapping_add(place).read() }
     }
 
-    /// Runs a minor collection.
     fn minor(&self) {
         let before = self.heap.statistics().minor_cycles;
         self.mutator.defer_majors();
@@ -168,8 +162,7 @@ fn who_is_old_is_told() {
         assert_eq!(reported.heap.old, reported.heap.live);
         assert_eq!(reported.old_bytes(), reported.heap.old);
 
-        // A new object is young, even after it has survived once. The table, which leads to the
-        // object and is remembered, stays old.
+        // The new object is young, even after it has survived once. The remembered table stays old.
         world.put(7, 5);
         let young = world.at(7);
         for survived in 0..4 {
@@ -327,7 +320,6 @@ fn pages_of_a_plan_are_told() {
     world.end();
 }
 
-/// Each object's references, as a dump lists them.
 fn references_of(mutator: &Mutator) -> HashMap<usize, Vec<usize>> {
     let mut bytes = Vec::new();
     // SAFETY: handles lead to all objects in use, and the sink calls nothing of the heap.

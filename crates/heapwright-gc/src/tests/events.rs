@@ -14,7 +14,6 @@ use super::super::raw::{Heap, Mutator, Options, Runtime, Tracer};
 use super::super::{BEGINS, COMPACTS, ENDS, EVENT_SIZE, Event, LEAF, MINOR, STOPPED, Span, TRACED};
 use super::{attached, collect, leave};
 
-/// References of an object.
 const WORDS: usize = 4;
 const ROUNDS: usize = if cfg!(miri) { 60 } else { 15_000 };
 
@@ -46,7 +45,6 @@ fn often() -> Options {
     Options { least: 128 << 10, step_ns: 20_000, ..Options::new() }
 }
 
-/// Makes garbage, and a list that lives for a while.
 fn work(mutator: &Mutator) {
     // SAFETY: a handle leads to all objects in use.
     unsafe {
@@ -86,7 +84,6 @@ fn may_be_within(span: u32, open: &[u32]) -> bool {
     }
 }
 
-/// Checks all events of a heap whose collections have all ended.
 fn check(seen: &Seen, heap: &Heap) {
     // Another thread may sweep the last page before the pausing thread reports the pause's end.
     let mut events = seen.0.lock().unwrap().clone();

@@ -8,7 +8,6 @@ use super::super::heap;
 use super::super::raw::{Heap, Mutator, Options, Runtime, VERIFY_BARRIERS, VERIFY_HEAP};
 use super::{collect, leave_root, node, references, root, serial, trace};
 
-/// References of the table that becomes old.
 const WIDTH: usize = if cfg!(miri) { 4 } else { 500 };
 const ROUNDS: usize = if cfg!(miri) { 8 } else { 300 };
 
@@ -45,7 +44,6 @@ fn churn(mutator: &Mutator) {
     }
 }
 
-/// Makes a table that a root keeps, and that becomes old.
 fn old_table(mutator: &Mutator) -> (*mut u8, *mut *mut u8) {
     let table = node(mutator, 0, WIDTH);
     let root = root(mutator, table);
@@ -61,9 +59,8 @@ fn what_only_old_objects_lead_to_lives() {
         let (table, root) = old_table(&mutator);
         let mut expected: Vec<Option<usize>> = std::vec![None; WIDTH];
         for round in 0..ROUNDS {
-            // Makes pairs, at one or more places of the table. Only the first object of a pair
-            // leads to the second. If the next place has a pair, the second object of that pair
-            // gets a third object.
+            // Pairs at one or more places of the table: only the first object of a pair leads to
+            // the second. The second object of a pair at the next place gets a third object.
             for n in 0..1 + round % 5 {
                 let place = (round * 31 + n * 7) % WIDTH;
                 let first = node(&mutator, round, 2);

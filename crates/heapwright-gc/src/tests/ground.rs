@@ -41,7 +41,6 @@ impl Ground {
         ground
     }
 
-    /// A page of a page list.
     pub(crate) fn page(&self, page_list: usize) -> &Page {
         let wanted = self.space.wanted(page_list, self.space.slot(page_list), usize::MAX);
         self.space.new_page(wanted, usize::MAX).unwrap()

@@ -15,7 +15,6 @@ use super::super::WeakPass;
 use super::super::raw::{Heap, Mutator, Options, Runtime, Tracer, VERIFY_BARRIERS, VERIFY_HEAP};
 use super::{alloc, attached, collect, root};
 
-/// Objects of these tests are two references and a number.
 #[repr(C)]
 struct Pair {
     to: [*mut u8; 2],
@@ -58,8 +57,7 @@ fn retrieved_with<T>(mutator: &Mutator, guardian: u32, with: fn(*mut u8) -> T) -
     core::iter::from_fn(|| unsafe { mutator.retrieve(guardian) }).map(with).collect()
 }
 
-/// Appends the object's serial, as a digit, to the serial of the context's second object. Only one
-/// thread calls this.
+/// Appends the object's serial, as a digit, to the serial of the context's second object.
 unsafe extern "C" fn note(object: *mut c_void, context: *mut c_void) {
     let context = context.cast::<Pair>();
     // SAFETY: both are pairs, kept while this runs. The context's second reference is another pair.
@@ -76,7 +74,6 @@ fn a_context_lives_as_long_as_its_object_and_keeps_it_not() {
     let kept = root(&mutator, pair(&mutator, 1, ptr::null_mut()));
     // SAFETY: roots lead to all objects in use; objects are pairs.
     unsafe {
-        // The context leads to the object.
         let context = pair(&mutator, 5, *kept);
         (*context.cast::<Pair>()).to[1] = *log;
         let weak = mutator.new_weak(context).unwrap();
@@ -106,8 +103,7 @@ fn priorities_order_what_is_due_together() {
     unsafe {
         let context = root(&mutator, pair(&mutator, 9, ptr::null_mut()));
         (*(*context).cast::<Pair>()).to[1] = *log;
-        // Object 2 leads to 1, and has a lower priority. Object 3 leads to 4, and has a higher
-        // priority.
+        // 2 leads to 1, and has a lower priority; 3 leads to 4, and has a higher priority.
         let objects = root(&mutator, ptr::null_mut());
         *objects = pair(&mutator, 1, ptr::null_mut());
         assert!(mutator.finalize_with(*objects, note, *context, 1));
@@ -245,7 +241,6 @@ fn what_dead_guardians_numbers_led_to_goes() {
     }
 }
 
-/// Returns all objects of the heap.
 fn objects(mutator: &Mutator) -> Vec<*mut u8> {
     let mut all = Vec::new();
     // SAFETY: the closure calls nothing of the heap.
@@ -258,7 +253,6 @@ fn objects(mutator: &Mutator) -> Vec<*mut u8> {
     all
 }
 
-/// Objects of the model: two references, a weak one, and a number from 1.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Node {
@@ -277,7 +271,6 @@ unsafe extern "C" fn trace_node(tracer: &Tracer, object: *mut c_void, _: *mut c_
     unsafe { tracer.mark_weak(slots.wrapping_add(2)) };
 }
 
-/// Notes the node whose finalizer runs.
 unsafe extern "C" fn node_ends(object: *mut c_void, context: *mut c_void) {
     // SAFETY: the model's list, which outlives its heap.
     let ended = unsafe { &mut *context.cast::<Vec<usize>>() };
@@ -287,7 +280,6 @@ unsafe extern "C" fn node_ends(object: *mut c_void, context: *mut c_void) {
 
 const NODES: usize = if cfg!(miri) { 8 } else { 24 };
 
-/// The references of nodes, and their registrations with guardians and finalizers.
 #[derive(Default)]
 struct Model {
     strong: [[Option<usize>; 2]; NODES],
@@ -393,8 +385,7 @@ fn rounds() -> impl Strategy<Value = Vec<Round>> {
     some(round, 1..5)
 }
 
-/// Runs rounds on a heap and on the model, and compares the results. At the start of each round
-/// every number has a node, an old or a new one.
+/// At the start of each round every number has a node, an old or a new one.
 fn check(options: Options, rounds: &[Round], in_steps: bool) {
     let options = Options { verify: VERIFY_HEAP | VERIFY_BARRIERS, ..options };
     let runtime = Runtime { trace: Some(trace_node), ..Runtime::new() };
@@ -600,7 +591,6 @@ fn the_runtime_is_told_that_some_are_due() {
     }
 }
 
-/// A table of the runtime's own.
 type Table = std::sync::Mutex<Vec<(*mut u8, usize)>>;
 
 unsafe extern "C" fn look_through(tracer: &Tracer, context: *mut c_void) {

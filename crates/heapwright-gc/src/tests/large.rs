@@ -13,7 +13,6 @@ const UNIT: usize = 64 << 10;
 /// A little more than the largest slot.
 const WIDE: usize = 33_000;
 
-/// Makes an inaccessible object.
 fn garbage(mutator: &Mutator, size: usize, kind: u32) -> *mut u8 {
     let at = alloc(mutator, size, kind);
     assert!(!at.is_null());
@@ -119,7 +118,6 @@ fn memory_that_waits_gives_way() {
     wait();
     garbage(&mutator, 6 * UNIT, LEAF);
     collect(&mutator);
-    // Waiting pages go back on request.
     heap.trim();
     assert_eq!(heap.statistics().empty_bytes, 0);
     assert!(heap.statistics().peak_bytes <= most as u64);
@@ -135,7 +133,6 @@ fn one_that_grows_in_place_counts_what_it_has() {
     let resize = |size| unsafe { mutator.resize(at, size) };
     assert!(resize(50_000));
     assert_eq!(heap.statistics().large_bytes as usize, large::footprint(50_000));
-    // Touched memory still counts.
     assert!(resize(WIDE));
     assert_eq!(heap.statistics().large_bytes as usize, large::footprint(50_000));
     assert!(!resize(UNIT + 1));
@@ -195,14 +192,12 @@ fn a_size_that_no_memory_has_is_refused_at_once() {
     leave(mutator);
 }
 
-/// Makes and frees a heap of objects of `units` units, after writing all objects. So the chunk has
-/// their dirty memory afterwards.
+/// Leaves dirty memory of a heap of objects of `units` units in the chunk.
 fn leave_dirty(units: usize) {
     let (heap, mutator) = attached(Options::new(), Runtime::new());
     // (Under Miri the window has 8 MiB.)
     let count = if cfg!(miri) { 5 } else { 16 };
-    // Objects are kept until all are written. Memory that a collection frees in between may go to
-    // another test.
+    // Kept until all are written: memory freed in between may go to another test.
     let all: Vec<_> = (0..count).map(|_| kept(&mutator, units * UNIT)).collect();
     all.into_iter().for_each(|at| dirty(at, units * UNIT));
     leave(mutator);

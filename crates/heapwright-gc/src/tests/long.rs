@@ -13,12 +13,10 @@ use super::super::raw::{Heap, Mutator, Options, Runtime, Tracer};
 use super::super::{LEAF, TRACED};
 use super::{alloc, leave};
 
-/// Slots of the vectors.
 const SLOTS: usize = if cfg!(miri) { 5_000 } else { 200_000 };
 /// References that one call of `trace` reports, if it reports parts.
 const PART: usize = 1000;
 
-/// How a vector reports its slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 enum By {
@@ -27,13 +25,11 @@ enum By {
     Parts,
 }
 
-/// How vectors report, and the most slots that one call of `trace` has reported.
 struct Said {
     by: By,
     most: AtomicUsize,
 }
 
-/// Traces a vector: the number of its slots, and the slots.
 unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, said: *mut c_void) {
     let (object, slots) = (object.cast::<u8>(), object.cast::<*mut u8>().wrapping_add(1));
     // SAFETY: each test gives its heap such data, which outlives it.
@@ -56,7 +52,6 @@ unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, said: *mut c_vo
     }
 }
 
-/// The contents of a vector's slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Content {
     Null,
@@ -113,8 +108,7 @@ fn fill(mutator: &Mutator, each: usize, content: Content) -> *mut u8 {
 #[test]
 fn a_step_looks_at_few_slots_whatever_they_hold_and_however_they_are_reported() {
     let each_content = [Content::Null, Content::Numbers, Content::One, Content::Two, Content::Many];
-    // (One step traces a whole vector that reports all slots one by one, so such vectors are
-    // short.)
+    // (Short, because one step traces a whole vector that reports all slots one by one.)
     let ways = [(By::Range, SLOTS), (By::Parts, SLOTS), (By::Slot, 500)];
     for generations in [false, true] {
         for (by, each) in ways {
@@ -231,8 +225,7 @@ fn a_minor_collection_looks_at_the_slot_that_was_stored_into_and_not_at_its_vect
                 }
                 assert_eq!(said.most.load(Ordering::Relaxed), 0, "{round}");
             }
-            // First comes one store that names no slot. Then come very many stores that name their
-            // slots.
+            // One store that names no slot, then very many that name theirs.
             let children = [(); 2].map(|()| alloc(&mutator, 16, LEAF));
             slots(*root).write(children[0]);
             mutator.shade(*root, children[0]);
@@ -253,7 +246,6 @@ fn a_minor_collection_looks_at_the_slot_that_was_stored_into_and_not_at_its_vect
     }
 }
 
-/// Makes a handle to a new object.
 fn root_of(mutator: &Mutator) -> *mut *mut u8 {
     let object = alloc(mutator, 16, LEAF);
     // SAFETY: the object was just made.

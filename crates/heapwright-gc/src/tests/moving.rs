@@ -1,5 +1,4 @@
-//! Moving objects: the objects that move, those that stay, and the reports to the runtime. (`model`
-//! compares a random graph with a shadow of it.)
+//! Moving objects: which move, which stay, and the reports to the runtime. (See also `model`.)
 
 extern crate std;
 
@@ -20,12 +19,10 @@ use super::{collect, leave};
 
 mod model;
 
-/// The head of each object of these tests.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Node {
     serial: usize,
-    /// References behind the head; for a leaf, bytes.
     count: u32,
     /// Whether the object reports its references by value.
     rigid: u32,
@@ -106,7 +103,6 @@ unsafe extern "C" fn update(object: *mut c_void, data: *mut c_void) {
     let object = object.cast();
     // SAFETY: the test's data, which outlives its heap.
     let mutator = unsafe { &*data.cast::<Shared>() }.lock().unwrap().mutator.unwrap();
-    // A leaf has bytes.
     if super::super::raw::object_kind(object).is_some_and(|kind| kind & LEAF != 0) {
         return;
     }
@@ -156,7 +152,6 @@ fn runtime(seen: &Shared) -> Runtime {
     }
 }
 
-/// A runtime that changes references itself.
 fn updating_runtime(seen: &Shared) -> Runtime {
     Runtime {
         trace: Some(trace_movable),
@@ -275,7 +270,6 @@ fn steps_compact_as_far_and_mutators_run_between_them() {
         steps += 1;
         // SAFETY: the root is in use, and its table live.
         let table = unsafe { root.read() };
-        // Between two steps references are exchanged.
         for n in 0..20 {
             let (one, two) = ((steps * 37 + n * 11) % COUNT, (steps * 53 + n * 17) % COUNT);
             let (first, second) = (load(table, one), load(table, two));

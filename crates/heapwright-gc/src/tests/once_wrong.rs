@@ -13,7 +13,6 @@ use super::super::raw::{Heap, Mutator, Options, Runtime, Tracer, VERIFY_BARRIERS
 use super::super::{LEAF, TRACED, heap};
 use super::{Head, alloc, attached, collect, leave, leave_root, references, root, trace};
 
-/// Objects of a list.
 const LENGTH: usize = if cfg!(miri) { 12 } else { 3000 };
 
 /// Runs a whole collection in the shortest possible steps.
@@ -80,8 +79,7 @@ fn a_range_and_its_count_stay_together_where_a_chunk_ends() {
     }
 }
 
-/// Puts an object in front of a list. The object leads to leaves, and to the list's old first
-/// object.
+/// An object in front of the list leads to leaves, and to the old first object.
 fn link(mutator: &Mutator, root: *mut *mut u8, width: usize) {
     let at = alloc(mutator, size_of::<Head>() + 8 * width, TRACED);
     // SAFETY: an owner may read and write its root.
@@ -97,7 +95,6 @@ fn link(mutator: &Mutator, root: *mut *mut u8, width: usize) {
     }
 }
 
-/// Makes a list, and a root that keeps it.
 fn list(mutator: &Mutator, length: usize, width: usize) -> *mut *mut u8 {
     let root = root(mutator, core::ptr::null_mut());
     (0..length).for_each(|_| link(mutator, root, width));
@@ -131,8 +128,7 @@ unsafe extern "C" fn trace_ranges(tracer: &Tracer, object: *mut c_void, _data: *
 
 #[test]
 fn marking_comes_to_its_end_without_memory_for_chunks() {
-    // Objects with few references, and objects with ranges. A page has more ranges than fit a
-    // chunk.
+    // A page has more ranges than fit a chunk.
     for (length, width) in [(LENGTH, 4), (LENGTH, 10)] {
         let trace: unsafe extern "C" fn(&Tracer, *mut c_void, *mut c_void) =
             if width == 4 { trace } else { trace_ranges };
@@ -235,8 +231,7 @@ fn an_object_is_found_while_its_page_is_swept() {
 /// searched.
 #[test]
 fn an_object_is_found_while_its_region_is_let_go_of() {
-    // The third object fills a page, which releases the region. A collection releases the region,
-    // too.
+    // The third object fills a page, which releases the region; so does a collection.
     for (size, collects) in [(20 << 10, false), (48, true)] {
         let (heap, mutator) = attached(Options::new(), Runtime::new());
         mutator.defer();
@@ -265,8 +260,7 @@ fn an_object_is_found_while_its_region_is_let_go_of() {
     }
 }
 
-/// The error: a step that was too short for all roots was never the last. Each step reported all
-/// roots and traced a few. The next step reported all roots again.
+/// The error: each step that was too short for all roots reported all of them again.
 #[test]
 fn steps_too_short_for_all_roots_come_to_an_end() {
     for generations in [false, true] {
@@ -320,7 +314,6 @@ fn a_page_that_is_let_go_of_and_claimed_again_is_not_allocated_twice() {
 
 #[test]
 fn what_roots_two_mutators_make_and_each_others_they_free_is_counted() {
-    /// A root on its way to another thread.
     type Root = AtomicPtr<*mut u8>;
     let heap = Heap::new(Options::new(), Runtime::new()).unwrap();
     let rounds = if cfg!(miri) { 3 } else { 300 };
@@ -348,7 +341,6 @@ fn what_roots_two_mutators_make_and_each_others_they_free_is_counted() {
     assert_eq!(heap.statistics().handles, 0);
 }
 
-/// A finalizer's context in these tests: a mutator, and a counter.
 type Context = (*const Mutator, AtomicUsize);
 
 /// Counts, allocates and collects, while only the library keeps the finalized object.

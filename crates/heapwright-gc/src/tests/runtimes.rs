@@ -16,23 +16,19 @@ use super::super::raw::{
 use super::super::{BEGINS, ENDS, Event, FREED, LEAF, Span, TRACED, USER};
 use super::{attached, leave};
 
-/// Words of an object.
 const WORDS: usize = 4;
 
-/// A handle to be dropped.
 struct Handle(*mut *mut u8);
 
 // SAFETY: each handle is used by the thread that made it.
 unsafe impl Send for Handle {}
 
-/// The observations of the runtime of these tests.
 #[derive(Default)]
 struct Seen {
     /// How many objects were traced of each kind, since the trace began.
     kinds: Mutex<HashMap<u32, usize>>,
     /// The runtime's own space: words outside of the heap, each with a mark.
     space: Mutex<HashMap<usize, bool>>,
-    /// Other references to outside the heap.
     strange: Mutex<Vec<usize>>,
     /// Whether a trace is under way. `pausing`: whether a pause is under way.
     tracing: Mutex<bool>,
@@ -121,7 +117,6 @@ fn trace_is_handed_the_kind_and_kinds_lie_apart() {
                 mutator.new_root(object).unwrap();
             }
         }
-        // A large object has a kind, too.
         let large = mutator.alloc(1 << 20, LEAF | FREED | USER);
         assert_eq!(raw::object_kind(large), Some(7));
         mutator.collect();
@@ -173,7 +168,6 @@ fn references_to_outside_are_reported_and_what_is_there_leads_back() {
             if !generations {
                 assert_eq!(seen, [strange.addr()]);
             }
-            // Nothing leads to the word any more.
             mutator.write(object.cast(), object, ptr::null_mut());
             for _ in 0..2 {
                 mutator.collect();
@@ -309,14 +303,12 @@ fn the_handler_is_asked_until_there_is_memory_or_it_gives_up() {
         // Each dropped handle made room for one more object. The last call made no room.
         assert_eq!(*of.asked.lock().unwrap(), 5);
         assert!((8..=12).contains(&made), "{made}");
-        // Raising the limit helps as well.
         heap.set_target(0, 0, 16 * FILLS);
         assert!(!mutator.alloc(FILLS, LEAF).is_null());
         mutator.detach();
     }
 }
 
-/// A mutator on its way to another thread.
 struct Handed(*mut c_void);
 
 // SAFETY: one thread at a time uses the mutator.
@@ -430,8 +422,7 @@ fn a_mutator_that_is_away_may_come_back_in_another_thread() {
     assert!(!heap.is_attached());
 }
 
-/// A thread at work makes a mutator for another thread while a third thread collects. The collector
-/// waits for the first thread, so the first must not wait.
+/// A third thread collects, and waits for the first thread, so the first must not wait.
 #[test]
 fn a_mutator_is_made_for_another_thread_while_a_collection_waits_for_this_one() {
     let of = Seen::default();

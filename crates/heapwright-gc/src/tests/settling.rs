@@ -11,7 +11,6 @@ use super::super::raw::{Heap, Mutator, Options, Runtime, Tracer};
 use super::super::{LEAF, TRACED};
 use super::{alloc, collect, leave, root};
 
-/// The number of a chain's links, or of old objects.
 const LINKS: usize = if cfg!(miri) { 40 } else { 4000 };
 
 unsafe extern "C" fn nothing(_: *mut c_void, _: *mut c_void) {}
@@ -142,8 +141,7 @@ fn a_minor_collection_looks_at_what_is_young_alone() {
         assert!(mutator.collect_young());
         let seen = visited() - before;
         assert!(seen < 200, "{seen} of {LINKS}");
-        // A minor collection finds a dead young object. Only a major collection finds a dead old
-        // object.
+        // A minor collection finds a dead young object, but no dead old one.
         objects[1].write(ptr::null_mut());
         young[1].write(ptr::null_mut());
         assert!(mutator.collect_young());

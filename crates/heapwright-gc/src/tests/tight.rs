@@ -1,5 +1,4 @@
-//! Limits that leave hardly any room: a heap refuses allocations, instead of running a collection
-//! for every few objects for ever.
+//! Limits that leave hardly any room: a heap refuses allocations, instead of collecting for ever.
 
 extern crate std;
 
@@ -41,7 +40,6 @@ fn full(generations: bool) -> (Heap, Mutator, *mut *mut u8) {
     }
 }
 
-/// Drops the list's first objects, `bytes` in all.
 fn let_go(cell: *mut *mut u8, bytes: usize) {
     for _ in 0..bytes / SLOT {
         // SAFETY: the root's cell; the list is longer.

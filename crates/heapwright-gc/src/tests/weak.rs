@@ -16,7 +16,6 @@ use super::super::raw::{Heap, Mutator, Options, Runtime, Tracer, VERIFY_BARRIERS
 use super::super::{LEAF, TRACED, heap};
 use super::{alloc, attached, collect, leave, root};
 
-/// References of each sort that an object has.
 const EACH: usize = 3;
 const STRONG: usize = 0;
 const PAIRS: usize = EACH;
@@ -73,7 +72,6 @@ fn load(object: *mut u8, word: usize) -> *mut u8 {
     unsafe { slot(object, word).read() }
 }
 
-/// An edge: from, word, to.
 type Edge = (usize, usize, usize);
 
 /// Returns which objects live, by the definition.
@@ -129,8 +127,7 @@ fn check(options: Options, edges: &[Vec<Edge>], kept: &[Vec<usize>], in_steps: b
             // SAFETY: roots lead to all objects in use.
             while !unsafe { mutator.step(1) } {}
         }
-        // Objects that were marked before the stores, or before roots went, die after two
-        // collections.
+        // Objects that were marked before the stores, or before roots went, die in the second.
         collect(&mutator);
         collect(&mutator);
         let live = living(&kept, &words);
@@ -194,8 +191,7 @@ proptest! {
     }
 }
 
-/// Checks a chain of ephemerons: the value of each is the key of the next. Holders are made in
-/// `order`.
+/// The value of each ephemeron is the key of the next. Holders are made in `order`.
 fn chain(order: impl Iterator<Item = usize>, length: usize, starved: bool) {
     let heap = heap_of(Options { verify: 0, ..Options::new() });
     let mutator = heap.attach().unwrap();
@@ -321,7 +317,6 @@ fn a_key_that_only_its_own_value_leads_to_dies() {
     leave(mutator);
 }
 
-/// Notes the object whose finalizer runs.
 unsafe extern "C" fn note(object: *mut c_void, context: *mut c_void) {
     // SAFETY: the test's data, which outlives the heap.
     let seen = unsafe { &mut *context.cast::<Vec<usize>>() };
@@ -372,7 +367,6 @@ fn weak_references_go_before_finalizers_which_run_in_the_order_of_asking() {
     leave(mutator);
 }
 
-/// Notes whether a node's first weak reference is null when its finalizer runs.
 unsafe extern "C" fn note_weak(object: *mut c_void, context: *mut c_void) {
     // SAFETY: the test's data, which outlives the heap.
     let seen = unsafe { &mut *context.cast::<Vec<bool>>() };
@@ -389,8 +383,7 @@ fn weak_references_in_what_finalizers_keep_go_before_any_of_them_runs() {
     }
 }
 
-/// Two nodes lead to each other weakly. Each leads to a list that its own finalizer keeps. The list
-/// is too long for one step.
+/// Two nodes lead to each other weakly. Each leads to a long list that its own finalizer keeps.
 fn keep_weak_places(options: Options, starved: bool) {
     const LONG: usize = if cfg!(miri) { 4 } else { 2000 };
     let heap = heap_of(Options { verify: 0, least: 64 << 20, ..options });

@@ -78,7 +78,6 @@ impl Tracer {
                     edges += self.special(item);
                 } else if self.set_mark(item, |size| {
                     fetch(item, size);
-                    // The object's slots are about to be looked at.
                     edges += (size / SLOTS_AN_EDGE).min(check);
                 }) {
                     let due = core::mem::replace(&mut ring[at], item);
@@ -129,7 +128,6 @@ impl Tracer {
         self.work.get() >= until || (deadline != 0 && os::now_ns() >= deadline)
     }
 
-    /// Calls the runtime to report the references of an object.
     #[inline]
     pub(crate) fn trace(&self, object: *mut u8) {
         if !self.of().runtime().trace(self, object) && self.space().options().conservative {
@@ -137,7 +135,6 @@ impl Tracer {
         }
     }
 
-    /// Reports each aligned word of an object as a possible reference.
     #[cold]
     fn trace_words(&self, object: *mut u8) {
         let size = self.space().size_of(object);
@@ -158,7 +155,6 @@ impl Tracer {
         self.trace(object);
     }
 
-    /// Traces the part of an object that begins at `from`.
     fn trace_part(&self, object: *mut u8, from: usize) {
         self.from.set(from);
         self.trace(object);
@@ -177,7 +173,6 @@ impl Tracer {
         }
     }
 
-    /// Traces an object, whether a closure looks or not.
     pub(crate) fn trace_whole(&self, object: *mut u8) {
         if self.look.get().is_null() { self.trace(object) } else { self.trace_all(object) }
     }
@@ -262,8 +257,7 @@ impl Tracer {
         self.notes.set(notes);
     }
 
-    /// Traces the marked objects of a page. Some of them were not traced before, for want of
-    /// memory.
+    /// Some marked objects of the page were not traced before, for want of memory.
     pub(crate) fn look_through(&self, page: &page::Page) {
         // The tracing of a large object goes on where it stopped.
         let from = page.overflowed.take() - 1;

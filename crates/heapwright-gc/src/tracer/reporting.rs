@@ -9,9 +9,8 @@
 //!   mark_maybe, scan     words that may be anything
 //! ```
 //!
-//! A callback reports a reference by its value or by its *slot*. The two differ only while objects
-//! are to be moved (see `moving`). A slot can be noted and changed. An object that is reported by
-//! value stays where it is.
+//! The two ways differ only while objects are to be moved (see `moving`). A *slot* can be noted and
+//! changed. An object that is reported by value stays where it is.
 //!
 //! A tracer may also *look*: then it hands each reported reference to a closure (heap dumps,
 //! verifiers, walks) and marks nothing.
@@ -36,10 +35,9 @@ const DEEPEST: usize = 32;
 
 impl Tracer {
     /// Calls `inside` to trace the values that the value at `place` owns outside of objects (of a
-    /// `Box`, a `Vec`). Chains of such values may be long, so recursion is bounded. A value beyond
-    /// `DEEPEST` is noted, and `trace` traces it when the outermost value is done. All values are
-    /// traced when the outermost call returns. (Without memory for a note, the recursion
-    /// continues.)
+    /// `Box`, a `Vec`). Recursion is bounded: a value beyond `DEEPEST` is noted, and `trace` traces
+    /// it when the outermost value is done. (Without memory for a note, the recursion continues.)
+    /// All values are traced when the outermost call returns.
     ///
     /// # Safety
     ///
@@ -78,8 +76,7 @@ impl Tracer {
         unsafe { (*waiting).end() };
     }
 
-    /// Reports a reference. Null is ignored, and so is a value that is no address of a word
-    /// (numbers that a runtime tags in their lowest bits).
+    /// Reports a reference. Ignores null, and numbers that a runtime tags in their lowest bits.
     #[inline]
     pub fn mark(&self, object: *mut u8) {
         if !object.is_null() && object.addr() & TAGS == 0 {
@@ -87,12 +84,10 @@ impl Tracer {
         }
     }
 
-    /// Chooses how slots are treated.
     pub(super) fn set_slots(&self, slots: Slots) {
         self.by_slot.set(slots as usize);
     }
 
-    /// Returns how slots are treated.
     pub(super) fn slots_are(&self) -> Slots {
         match self.by_slot.get() {
             0 => Slots::Plain,
@@ -161,7 +156,6 @@ impl Tracer {
         self.movable(object);
     }
 
-    /// As [`Tracer::mark_movable`], while objects are to be moved.
     #[cold]
     #[inline(never)]
     fn movable(&self, object: *mut u8) {
@@ -180,7 +174,6 @@ impl Tracer {
         }
     }
 
-    /// Reports a reference that its owner changes if the object moves.
     pub(crate) fn edge(&self, object: *mut u8) {
         if matches!(self.slots_are(), Slots::Mark | Slots::Root) {
             self.push_movable(object);
@@ -214,8 +207,7 @@ impl Tracer {
     /// for as long as the object lives, and hold what [`Tracer::mark_slot`] requires. (A root's
     /// slots may be gone by then. [`Tracer::mark_slot`] reports them, one by one.)
     pub unsafe fn mark_range(&self, slots: *mut *mut u8, count: usize) {
-        // Slots of roots are reported one by one, because a range does not record that its slots
-        // are roots.
+        // A range does not record that its slots are roots.
         let roots = self.slots_are() == Slots::Root;
         if count <= 8 || roots || !self.look.get().is_null() {
             for n in 0..count {
@@ -249,8 +241,7 @@ impl Tracer {
         }
     }
 
-    /// Reports that the reference in a slot is weak: the object may die, and then the slot becomes
-    /// null.
+    /// Reports that the reference in a slot is weak: when the object dies, the slot becomes null.
     ///
     /// # Safety
     ///
@@ -297,7 +288,6 @@ impl Tracer {
         let held_by = unsafe { key.read() };
         // SAFETY: by the contract.
         let held = unsafe { value.read() };
-        // Notes both slots, whatever each of them holds.
         let goes_on = [self.goes_on_with(key, held_by), self.goes_on_with(value, held)];
         if goes_on.contains(&false) {
             return;
@@ -348,8 +338,7 @@ impl Tracer {
         }
     }
 
-    /// Notes a weak slot, or a slot of an ephemeron. Returns whether the slot needs more than the
-    /// note.
+    /// Returns whether the slot needs more than the note.
     fn goes_on_with(&self, slot: *mut *mut u8, object: *mut u8) -> bool {
         let slots = self.slots_are();
         let noted = matches!(slots, Slots::Mark | Slots::Note);
@@ -420,7 +409,6 @@ impl Tracer {
         self.show();
     }
 
-    /// Hands the reported references to the closure that looks.
     pub(super) fn show(&self) {
         let start = self.end.get().wrapping_sub(LOOK);
         let count = (self.next.get().addr() - start.addr()) / size_of::<usize>();

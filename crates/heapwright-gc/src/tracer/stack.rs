@@ -7,9 +7,8 @@
 //! ```
 //!
 //! Without memory for another chunk, the tracer marks the items of the newest chunk, and notes
-//! their pages for a later look (`draining`).
-//!
-//! A chunk belongs to one tracer, or is in one list: the tracer's, the gang's, or a bag.
+//! their pages for a later look (`draining`). A chunk belongs to one tracer, or is in one list: the
+//! tracer's, the gang's, or a bag.
 //!
 //! Called by the other files of `tracer`, and by callers that publish a tracer's items: `cycle`,
 //! `mark`, `help`, `moving`, `attach`, `dump`, `verify`.
@@ -36,7 +35,6 @@ impl Tracer {
         self.next.set(next.wrapping_add(1));
     }
 
-    /// Keeps a range to be traced.
     pub(super) fn push_range(&self, slots: *mut *mut u8, count: usize) {
         self.push_pair(slots.cast(), RANGE, count);
     }
@@ -77,8 +75,7 @@ impl Tracer {
         }
     }
 
-    /// Makes room for an item. Returns false if the tracer has no chunk, and there is no memory for
-    /// one.
+    /// False: the tracer has no chunk, and there is no memory for one.
     pub(super) fn has_made_room(&self) -> bool {
         let chunk = self.chunk.get();
         let Some(fresh) = self.of().marking.take_chunk() else {
@@ -102,7 +99,6 @@ impl Tracer {
         true
     }
 
-    /// The items of a chunk.
     pub(super) fn items(chunk: *mut Chunk) -> *mut *mut u8 {
         // SAFETY: the place is in bounds of the chunk, and nothing is read.
         unsafe { &raw mut (*chunk).items }.cast()
@@ -115,7 +111,6 @@ impl Tracer {
         self.end.set(items.wrapping_add(ITEMS));
     }
 
-    /// Closes the newest chunk, and stores its number of items.
     pub(super) fn close_chunk(&self) {
         let chunk = self.chunk.get();
         let count = (self.next.get().addr() - Self::items(chunk).addr()) / size_of::<usize>();
@@ -171,7 +166,6 @@ impl Tracer {
         self.open_chunk(chunk, count);
     }
 
-    /// Pops the tracer's newest item, if there is one.
     #[inline]
     pub(super) fn pop(&self) -> Option<*mut u8> {
         let chunk = self.chunk.get();
@@ -195,7 +189,6 @@ impl Tracer {
         Some(unsafe { next.read() })
     }
 
-    /// Returns whether the tracer has items of its own.
     pub(crate) fn has_items(&self) -> bool {
         let chunk = self.chunk.get();
         !self.older.get().is_null() || !chunk.is_null() && self.next.get() != Self::items(chunk)
@@ -223,7 +216,6 @@ impl Tracer {
         ptr::from_ref(self).addr()
     }
 
-    /// Gives all of the tracer's items to the gang.
     pub(crate) fn publish(&self) {
         self.publish_at(0);
     }
@@ -265,8 +257,7 @@ impl Tracer {
         unsafe { self.of().marking.gang.give(chunk) };
     }
 
-    /// Gives an older chunk, or half of the newest chunk's items, to tracers that have none, if
-    /// that pays.
+    /// Gives an older chunk, or half of the newest chunk's items, to idle tracers, if that pays.
     #[cold]
     pub(super) fn share(&self) {
         if let Some(chunk) = self.take_older() {
@@ -286,7 +277,6 @@ impl Tracer {
         }
         // SAFETY: the item is this tracer's.
         let cut = unsafe { items.wrapping_add(keep).read() };
-        // An item and its number stay together.
         if matches!(cut.addr() & TAGS, RANGE | REST) {
             keep += 1;
         }

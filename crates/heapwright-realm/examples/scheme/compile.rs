@@ -13,7 +13,6 @@ use crate::machine::{Capture, Code, Op, Template};
 use crate::read::At;
 use crate::value::{Symbol, Value};
 
-/// Compiles a tree to code that takes no arguments.
 pub(crate) fn compile<'gc>(
     mc: &Mutation<'gc>,
     variables: &[Known],
@@ -28,7 +27,6 @@ struct Function<'a, 'gc> {
     mc: &'a Mutation<'gc>,
     variables: &'a [Known],
     ops: Vec<(Op<'gc>, At)>,
-    /// The places of locals, from the base.
     locals: HashMap<Variable, u32>,
     captured: Vec<Variable>,
     /// Values on the stack above the base.
@@ -53,7 +51,6 @@ impl<'a, 'gc> Function<'a, 'gc> {
         self.ops.push((op, self.at));
     }
 
-    /// Adds an operation that pushes one value.
     fn push(&mut self, op: Op<'gc>) {
         self.op(op);
         self.depth += 1;
@@ -134,8 +131,7 @@ impl<'a, 'gc> Function<'a, 'gc> {
                 let count = arguments.len() as u32;
                 self.op(if is_tail { Op::TailCall(count) } else { Op::Call(count) });
                 self.depth -= count;
-                // The result is on the stack. After a tail call this holds only if the callee is a
-                // primitive.
+                // After a tail call the result is on the stack only if the callee is a primitive.
             }
         }
         if is_tail {

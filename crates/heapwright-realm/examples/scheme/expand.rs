@@ -19,15 +19,12 @@ use crate::value::{Symbol, Value};
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Variable(pub(crate) usize);
 
-/// The facts about a variable when all is expanded.
 #[derive(Default)]
 pub(crate) struct Known {
-    /// Whether the variable needs a place in the heap, which closures and continuations share. A
-    /// copy of the stack must not have its own value of an assigned variable.
+    /// Whether the variable needs a place in the heap, which closures and continuations share.
     pub(crate) is_assigned: bool,
 }
 
-/// A piece of a program.
 pub(crate) enum Tree<'gc> {
     Value(Value<'gc>),
     Local(Variable, At),
@@ -49,7 +46,6 @@ pub(crate) struct Lambda<'gc> {
     pub(crate) body: Tree<'gc>,
 }
 
-/// Names and their variables, of one lambda or one `let`.
 type Scope<'gc> = Vec<(Gc<'gc, Symbol<'gc>>, Variable)>;
 
 pub(crate) struct Expander<'a, 'gc> {
@@ -107,7 +103,6 @@ impl<'a, 'gc> Expander<'a, 'gc> {
         self.find(name).is_some()
     }
 
-    /// Expands a form.
     pub(crate) fn expand(&mut self, form: Value<'gc>) -> Expanded<'gc> {
         match form {
             Value::Symbol(name) => Ok(self.reference(name, self.here)),
@@ -150,7 +145,6 @@ impl<'a, 'gc> Expander<'a, 'gc> {
         forms.iter().map(|&form| self.expand(form)).collect()
     }
 
-    /// Expands a form whose head is a keyword.
     fn special(&mut self, head: &str, form: Value<'gc>) -> Option<Expanded<'gc>> {
         const KEYWORDS: [&str; 19] = [
             "quote",
@@ -237,7 +231,6 @@ impl<'a, 'gc> Expander<'a, 'gc> {
         })
     }
 
-    /// Expands a list of these items, in the place of `form`.
     fn again(&mut self, items: &[Value<'gc>], form: Value<'gc>) -> Expanded<'gc> {
         let rest = self.list(&items[1..]);
         let form = Value::cons_at(self.mc, items[0], rest, at_of(form).0);
@@ -366,7 +359,6 @@ impl<'a, 'gc> Expander<'a, 'gc> {
         Ok(Tree::Let(first, Box::new(body)))
     }
 
-    /// Names and values of a `let`'s bindings.
     fn bindings(
         &self,
         bindings: Value<'gc>,

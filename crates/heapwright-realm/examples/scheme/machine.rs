@@ -15,33 +15,27 @@ use heapwright::gc::{Cell, Gc, Lock, Mutation, Slice, Trace};
 use crate::read::{At, Failure};
 use crate::value::{Closure, Continuation, Symbol, Symbols, Value};
 
-/// The realm's root.
 #[derive(Trace)]
 pub(crate) struct Root<'gc> {
     pub(crate) symbols: Symbols<'gc>,
     pub(crate) machine: Lock<Machine<'gc>>,
 }
 
-/// The machine's state.
 #[derive(Default, Trace)]
 pub(crate) struct Machine<'gc> {
     stack: Vec<Value<'gc>>,
     frames: Vec<Frame<'gc>>,
-    /// The running call, if any.
     now: Option<Frame<'gc>>,
 }
 
-/// A call under way.
 #[derive(Clone, Copy, Trace)]
 pub(crate) struct Frame<'gc> {
     code: Gc<'gc, Code<'gc>>,
     captured: Slice<'gc, Value<'gc>>,
-    /// The next operation.
     next: u32,
     base: u32,
 }
 
-/// A procedure's code.
 #[derive(Trace)]
 pub(crate) struct Code<'gc> {
     pub(crate) name: Option<Gc<'gc, Symbol<'gc>>>,
@@ -89,7 +83,6 @@ pub(crate) struct Template<'gc> {
     pub(crate) captures: Slice<'gc, Capture>,
 }
 
-/// The place of a captured value when its closure is made.
 #[derive(Clone, Copy, Trace)]
 pub(crate) enum Capture {
     Local(u32),
@@ -108,22 +101,18 @@ pub(crate) struct Primitive {
 type Plain =
     for<'gc> fn(&Mutation<'gc>, Gc<'gc, Root<'gc>>, &[Value<'gc>]) -> Result<Value<'gc>, String>;
 
-/// The ways in which a primitive runs.
 pub(crate) enum Run {
     Plain(Plain),
     Apply,
     CallCc,
 }
 
-/// The outcome of a piece of work.
 pub(crate) enum Progress<'gc> {
-    /// There is more to do.
     Runs,
     Done(Value<'gc>),
 }
 
 impl<'gc> Machine<'gc> {
-    /// Makes the machine run code that takes no arguments.
     pub(crate) fn begin(&mut self, mc: &Mutation<'gc>, code: Gc<'gc, Code<'gc>>) {
         self.stack.clear();
         self.frames.clear();

@@ -53,12 +53,10 @@ use machine::{Machine, Progress, Root};
 use read::{Failure, Reader};
 use value::Value;
 
-/// Operations between two points where the collector may run. In stress mode the collector runs at
-/// each of these points.
+/// Operations between two points where the collector may run.
 const PIECE: usize = 5_000;
 const STRESSED_PIECE: usize = 1;
 
-/// The result of a form.
 struct Ran {
     /// The value as text; empty if there is no value.
     value: String,
@@ -67,12 +65,9 @@ struct Ran {
     place: (usize, usize),
 }
 
-/// An interpreter.
 struct Scheme {
     realm: Realm<Rootable!['gc => Root<'gc>]>,
-    /// Whether everything is collected after every piece.
     is_stressed: bool,
-    /// The most bytes in use.
     limit: u64,
 }
 
@@ -86,9 +81,8 @@ impl Scheme {
         Self { realm, is_stressed, limit }
     }
 
-    /// Runs the first form of a text that begins at a line and a column. Returns the form's value,
-    /// the length of its text, and the place behind it; `None` if there is no form. After each
-    /// piece, calls `paused` with the collector's time.
+    /// Runs the first form of a text that begins at a line and a column; `None` if there is none.
+    /// After each piece, calls `paused` with the collector's time.
     fn run_form(
         &mut self,
         text: &str,
@@ -135,7 +129,6 @@ impl Scheme {
         }
     }
 
-    /// Returns an error if more than the limit is in use.
     fn stay_below_limit(&mut self) -> Result<(), Failure> {
         let has = |realm: &Realm<_>| {
             let told = realm.statistics();
@@ -152,7 +145,6 @@ impl Scheme {
         Err(Failure::new(read::At(0), message))
     }
 
-    /// Runs a program.
     fn run(&mut self, text: &str) -> Result<(), Failure> {
         let (mut at, mut place) = (0, (1, 1));
         while let Some(ran) = self.run_form(&text[at..], place, &mut |_| {})? {
@@ -161,7 +153,6 @@ impl Scheme {
         Ok(())
     }
 
-    /// Reads forms from standard input and runs them, one by one.
     fn converse(&mut self) {
         let prompts = std::io::stdin().is_terminal();
         let mut text = String::new();
@@ -221,13 +212,11 @@ impl Scheme {
 
 const USAGE: &str = "usage: scheme [--stats] [--stress] [--incremental] [--generations on|off] [--compact on|off] [--limit MIB] [--serve SECONDS] [FILE]";
 
-/// Parses the number after an option, or returns a message.
 fn wanted(option: &str, what: &str, word: Option<String>) -> Result<u32, String> {
     let number = word.and_then(|word| word.parse().ok());
     number.ok_or_else(|| format!("{option} wants a number of {what}"))
 }
 
-/// Reports an error of the command line.
 fn refuse(message: &str) -> ExitCode {
     eprintln!("scheme: {message}\n{USAGE}");
     ExitCode::from(2)

@@ -35,17 +35,14 @@ fn write_out(output: &mut Vec<u8>) {
     output.clear();
 }
 
-/// Writes the printed text.
 pub(crate) fn flush() {
     OUTPUT.with_borrow_mut(write_out);
 }
 
-/// Returns the primitive of a name that must exist.
 pub(crate) fn named(name: &str) -> &'static Primitive {
     ALL.iter().find(|primitive| primitive.name == name).expect("a primitive")
 }
 
-/// Gives all primitives their names.
 pub(crate) fn install<'gc>(mc: &Mutation<'gc>, root: Gc<'gc, Root<'gc>>) {
     for primitive in ALL {
         let symbol = symbol(mc, root, primitive.name);
@@ -72,7 +69,6 @@ fn index(value: Value<'_>, length: usize) -> std::result::Result<usize, String> 
     }
 }
 
-/// A number of either sort.
 #[derive(Clone, Copy)]
 enum Number {
     Int(i64),
@@ -103,7 +99,6 @@ impl Number {
     }
 }
 
-/// Calculates with whole numbers, or with reals if the result does not fit.
 fn both(
     a: Number,
     b: Number,

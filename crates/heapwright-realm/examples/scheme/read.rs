@@ -26,7 +26,6 @@ impl std::fmt::Display for At {
     }
 }
 
-/// An error and its place.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) at: At,
@@ -41,7 +40,6 @@ impl Failure {
     }
 }
 
-/// Returns the symbol of a name.
 pub(crate) fn symbol<'gc>(
     mc: &Mutation<'gc>,
     root: Gc<'gc, Root<'gc>>,
@@ -55,24 +53,20 @@ pub(crate) fn symbol<'gc>(
     symbol
 }
 
-/// A text that is read from beginning to end.
 pub(crate) struct Reader<'t> {
     rest: std::iter::Peekable<std::str::Chars<'t>>,
     line: usize,
     column: usize,
-    /// Characters that were read.
     pub(crate) consumed: usize,
 }
 
 type Read<T> = Result<T, Failure>;
 
 impl<'t> Reader<'t> {
-    /// Reads a text that begins at this line and column.
     pub(crate) fn new(text: &'t str, (line, column): (usize, usize)) -> Self {
         Self { rest: text.chars().peekable(), line, column, consumed: 0 }
     }
 
-    /// Returns the current line and column.
     pub(crate) fn place(&self) -> (usize, usize) {
         (self.line, self.column)
     }
@@ -108,7 +102,6 @@ impl<'t> Reader<'t> {
         Failure { at: self.at(), message, is_incomplete: true }
     }
 
-    /// Reads the next datum. `None` at the end.
     pub(crate) fn read<'gc>(
         &mut self,
         mc: &Mutation<'gc>,

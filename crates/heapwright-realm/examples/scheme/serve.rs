@@ -13,11 +13,9 @@ use std::time::{Duration, Instant};
 use crate::Scheme;
 use crate::read::Failure;
 
-/// The number of lines that are reported.
 const LINES: u32 = 20;
 
-/// A histogram of durations. A bucket is 1/64 of its durations wide, so any number of durations
-/// fits.
+/// A histogram of durations. A bucket is 1/64 of its durations wide.
 struct Durations {
     counts: Vec<u64>,
     all: u64,
@@ -77,7 +75,6 @@ fn resident() -> u64 {
     line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).unwrap_or(0)
 }
 
-/// Calls `request` for `time`.
 pub(crate) fn serve(scheme: &mut Scheme, time: Duration) -> Result<(), Failure> {
     let (mut requests, mut pauses) = (Durations::new(), Durations::new());
     let began = Instant::now();

@@ -17,7 +17,6 @@ use heapwright::gc::{Cell, Gc, Lock, Mutation, Slice, Str, Trace};
 
 use crate::machine::{Code, Frame, Primitive};
 
-/// Any value.
 #[derive(Clone, Copy, Trace)]
 pub(crate) enum Value<'gc> {
     /// The value of an undefined global; never seen by a program.
@@ -53,12 +52,10 @@ pub(crate) struct Symbol<'gc> {
 pub(crate) struct Pair<'gc> {
     pub(crate) car: Cell<Value<'gc>>,
     pub(crate) cdr: Cell<Value<'gc>>,
-    /// The place where the pair was read: see [`crate::read::At`]. 0: the program computed the
-    /// pair.
+    /// See [`crate::read::At`]; 0: the program computed the pair.
     pub(crate) at: u32,
 }
 
-/// A procedure of the program.
 #[derive(Trace)]
 pub(crate) struct Closure<'gc> {
     pub(crate) code: Gc<'gc, Code<'gc>>,
@@ -72,7 +69,6 @@ pub(crate) struct Continuation<'gc> {
     pub(crate) frames: Slice<'gc, Frame<'gc>>,
 }
 
-/// A hash table, by `equal?`.
 #[derive(Trace)]
 pub(crate) struct Table<'gc> {
     pub(crate) entries: Lock<HashMap<Key<'gc>, Value<'gc>>>,
@@ -82,7 +78,6 @@ pub(crate) struct Table<'gc> {
 #[derive(Clone, Copy, Trace)]
 pub(crate) struct Key<'gc>(pub(crate) Value<'gc>);
 
-/// All symbols, by their names.
 pub(crate) type Symbols<'gc> = Lock<HashMap<String, Gc<'gc, Symbol<'gc>>>>;
 
 impl<'gc> Symbol<'gc> {
@@ -94,7 +89,6 @@ impl<'gc> Symbol<'gc> {
 }
 
 impl<'gc> Value<'gc> {
-    /// Returns true for everything except `#f`.
     pub(crate) fn is_true(self) -> bool {
         !matches!(self, Self::Bool(false))
     }
@@ -107,12 +101,10 @@ impl<'gc> Value<'gc> {
         Self::Pair(mc.alloc(Pair { car: Cell::new(car), cdr: Cell::new(cdr), at }))
     }
 
-    /// Makes a list.
     pub(crate) fn list(mc: &Mutation<'gc>, values: &[Self]) -> Self {
         values.iter().rev().fold(Self::Nil, |rest, &value| Self::cons(mc, value, rest))
     }
 
-    /// Returns the items of a list, if it is one.
     pub(crate) fn items(self) -> Option<Vec<Self>> {
         let mut items = Vec::new();
         let mut rest = self;
@@ -123,7 +115,6 @@ impl<'gc> Value<'gc> {
         matches!(rest, Self::Nil).then_some(items)
     }
 
-    /// Returns whether both are the same thing.
     pub(crate) fn is_same(self, other: Self) -> bool {
         match (self, other) {
             (Self::Undefined, Self::Undefined)

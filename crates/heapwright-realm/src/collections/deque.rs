@@ -19,6 +19,8 @@ use super::sequence::sequence;
 /// read takes constant time at any place. An iterator counts from the front. So pushes and pops at
 /// the front during the iteration shift its values.
 ///
+/// Every method that allocates panics if there is no memory.
+///
 /// ```
 /// # use heapwright::{Rootable, gc::{Deque, Realm}};
 /// let mut realm = Realm::<Rootable!['gc => Deque<'gc, u32>]>::new(|mc| Deque::new(mc));
@@ -36,10 +38,6 @@ pub struct Deque<'gc, T>(pub(super) Growing<'gc, T>);
 
 impl<'gc, T: Copy + Trace + 'gc> Deque<'gc, T> {
     /// Creates an empty queue, without memory for values.
-    ///
-    /// # Panics
-    ///
-    /// If there is no memory.
     #[must_use]
     pub fn new(mc: &Mutation<'gc>) -> Self {
         Self(Growing::new(mc, None))
@@ -98,10 +96,6 @@ impl<'gc, T: Copy + Trace + 'gc> Deque<'gc, T> {
     }
 
     /// Puts a value at the back. Amortised constant time.
-    ///
-    /// # Panics
-    ///
-    /// If there is no memory.
     #[inline]
     pub fn push_back(self, mc: &Mutation<'gc>, value: T) {
         if !self.0.buffer().is_some_and(|buffer| buffer.push_back(mc, value)) {
@@ -110,10 +104,6 @@ impl<'gc, T: Copy + Trace + 'gc> Deque<'gc, T> {
     }
 
     /// Puts a value at the front. Amortised constant time.
-    ///
-    /// # Panics
-    ///
-    /// If there is no memory.
     #[inline]
     pub fn push_front(self, mc: &Mutation<'gc>, value: T) {
         if !self.0.buffer().is_some_and(|buffer| buffer.push_front(mc, value)) {

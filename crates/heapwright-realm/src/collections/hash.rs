@@ -82,13 +82,11 @@ fn fold(a: u64, b: u64) -> u64 {
     (product as u64) ^ (product >> 64) as u64
 }
 
-/// Returns eight bytes from a place on.
 #[inline]
 fn word(bytes: &[u8], from: usize) -> u64 {
     u64::from_le_bytes(core::array::from_fn(|n| bytes[from + n]))
 }
 
-/// Returns four bytes from a place on.
 #[inline]
 fn half(bytes: &[u8], from: usize) -> u64 {
     u64::from(u32::from_le_bytes(core::array::from_fn(|n| bytes[from + n])))
@@ -158,7 +156,6 @@ mod tests {
 
     use super::*;
 
-    /// Creates a hasher with the same seed in each run.
     fn fixed() -> Folding {
         Folding { state: 0x1234_5678_9abc_def1, key: 0x0fed_cba9_8765_4321 }
     }
@@ -193,8 +190,7 @@ mod tests {
                 hasher.write_u64(n << shift);
                 counts[(hasher.finish() & 255) as usize] += 1;
             }
-            // 16 each are expected. For a random function the greatest of 256 such counts is about
-            // 29.
+            // 16 each are expected; the greatest of 256 random counts is about 29.
             let greatest = counts.iter().max().copied();
             assert!(
                 greatest < Some(48),

@@ -44,13 +44,11 @@ const USED: u64 = 1 << 63;
 /// The most entries with the smallest index, of 16 words. An index is at most seven eighths full,
 /// even after each doubling.
 const INDEXED: usize = 14;
-/// The most entries that a map can number.
 const MOST: usize = 1 << 30;
 
 type Entries<'gc, K, V> = Buffer<'gc, Option<(K, V)>>;
 type Index<'gc> = Slice<'gc, Cell<u64>>;
 
-/// The object of a map.
 pub(crate) struct Body<'gc, K, V, S> {
     pub(super) entries: Cell<Option<Entries<'gc, K, V>>>,
     pub(super) index: Cell<Option<Index<'gc>>>,
@@ -70,6 +68,8 @@ pub(crate) struct Body<'gc, K, V, S> {
 /// A key is found by its borrowed form: a [`Str`](super::super::Str) by a `&str`. A [`Gc`] hashes
 /// and compares as its value. Its address is no key, because values move. A change of a key
 /// through cells must keep its hash and equality; otherwise look-ups return any result.
+///
+/// Every method that allocates panics if there is no memory.
 ///
 /// ```
 /// # use heapwright::{Rootable, gc::{Map, Realm, Str}};
@@ -94,17 +94,12 @@ where
     V: Copy + Trace + 'gc,
 {
     /// Creates an empty map, without memory for entries.
-    ///
-    /// # Panics
-    ///
-    /// If there is no memory.
     #[must_use]
     pub fn new(mc: &Mutation<'gc>) -> Self {
         Self::with_hasher(mc, Seeded::new())
     }
 }
 
-/// The place of a key.
 #[derive(Clone, Copy)]
 struct Found {
     /// The key's entry, counted from the first entry.
@@ -119,7 +114,6 @@ fn word_of(hash: u64) -> u64 {
     (hash ^ hash >> 32) << 32 | USED
 }
 
-/// Returns the place where a word belongs.
 #[inline]
 fn home(word: u64, mask: usize) -> usize {
     (word >> 32) as usize & mask
@@ -132,10 +126,6 @@ where
     S: BuildHasher + 'static,
 {
     /// Creates an empty map with this hasher.
-    ///
-    /// # Panics
-    ///
-    /// If there is no memory.
     #[must_use]
     pub fn with_hasher(mc: &Mutation<'gc>, hasher: S) -> Self {
         let (entries, index) = (Cell::new(None), Cell::new(None));
@@ -316,7 +306,6 @@ where
         Some(taken)
     }
 
-    /// Makes room for one more entry: doubles the room, or moves entries together.
     #[cold]
     #[inline(never)]
     fn make_room(self, mc: &Mutation<'gc>) -> Entries<'gc, K, V> {
@@ -348,7 +337,6 @@ where
         made
     }
 
-    /// Makes new entries and a new index for the live keys, with this capacity.
     fn rebuild(self, mc: &Mutation<'gc>, capacity: usize) -> Entries<'gc, K, V> {
         assert!(capacity <= MOST, "a map has too many keys");
         let made = mc.buffer(capacity);
@@ -395,10 +383,6 @@ where
     }
 
     /// Shrinks the map to the room that its keys need. Linear.
-    ///
-    /// # Panics
-    ///
-    /// If there is no memory.
     pub fn shrink_to_fit(self, mc: &Mutation<'gc>) {
         if self.is_empty() {
             self.clear(mc);
@@ -433,7 +417,6 @@ fn make_index<'gc>(mc: &Mutation<'gc>, capacity: usize) -> Index<'gc> {
     mc.alloc_slice((capacity + capacity / 7).next_power_of_two(), |_| Cell::new(0))
 }
 
-/// Places a word in an index that has room.
 fn place(index: &[Cell<u64>], word: u64) {
     let mask = index.len() - 1;
     let (mut word, mut at) = (word, home(word, mask));
@@ -475,7 +458,6 @@ fn unplace(index: &[Cell<u64>], at: usize) {
 /// Keys and values of a [`Map`].
 pub struct Iter<'gc, K, V, S = Seeded> {
     of: Map<'gc, K, V, S>,
-    /// The number of the next entry.
     next: usize,
 }
 

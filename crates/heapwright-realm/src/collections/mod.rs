@@ -10,15 +10,12 @@
 //!
 //! Each collection is one word and `Copy`. All copies share the contents, as with a
 //! [`Gc`](super::pointer::Gc). Methods that take the [`Mutation`](super::Mutation) change the
-//! contents in place and report their stores. The caller names no parent object. Values are `Copy`
-//! (a `Gc`, a `Str`, a number, a tuple of these) and are copied in and out, never lent. So any
-//! method may be called at any time, even during an iteration. A collection of values that are not
-//! `Copy` is a collection of `Gc<T>`.
+//! contents in place and report their stores. Values are `Copy` (a `Gc`, a `Str`, a number, a tuple
+//! of these) and are copied in and out, never lent. So any method may be called at any time, even
+//! during an iteration. Other values go in as `Gc<T>`.
 //!
-//! The realm owns the memory of its collections: this memory counts for the realm's limit, paces
-//! its garbage collections, and is moved. Only values are traced. Replaced storage is garbage.
-//!
-//! Of these files only `traced` has unsafe code, for `Trace`. All other unsafe code is in `buffer`.
+//! The realm owns the memory of its collections, counts it for its limit, and moves it. Only values
+//! are traced. Replaced storage is garbage.
 
 pub(crate) mod deque;
 pub(crate) mod hash;

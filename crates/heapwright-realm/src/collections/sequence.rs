@@ -1,6 +1,5 @@
 //! The common traits of a vector and a queue: `Copy`, iteration by number, and `Debug`.
 
-/// Implements these traits for a collection that has `get` and `iter`.
 macro_rules! sequence {
     ($of:ident) => {
         crate::copied::copied!($of<'_, T>: T);

@@ -28,10 +28,6 @@ pub struct Set<'gc, K, S = Seeded>(pub(super) Map<'gc, K, (), S>);
 
 impl<'gc, K: Copy + Eq + Hash + Trace + 'gc> Set<'gc, K> {
     /// Creates an empty set, without memory for keys.
-    ///
-    /// # Panics
-    ///
-    /// If there is no memory.
     #[must_use]
     pub fn new(mc: &Mutation<'gc>) -> Self {
         Self(Map::new(mc))
@@ -44,10 +40,6 @@ where
     S: BuildHasher + 'static,
 {
     /// Creates an empty set with this hasher.
-    ///
-    /// # Panics
-    ///
-    /// If there is no memory.
     #[must_use]
     pub fn with_hasher(mc: &Mutation<'gc>, hasher: S) -> Self {
         Self(Map::with_hasher(mc, hasher))

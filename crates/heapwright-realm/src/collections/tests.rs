@@ -16,7 +16,6 @@ fn mutate(with: impl for<'gc> FnOnce(&Mutation<'gc>)) {
     realm.mutate(|mc, _| with(mc));
 }
 
-/// Returns a function that returns a pseudo-random number below a bound, the same in each run.
 fn numbers() -> impl FnMut(usize) -> usize {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     move |below| {
@@ -188,8 +187,7 @@ fn numbers_of_entries_wrap() {
     mutate(|mc| {
         let map = Map::<u32, u32>::new(mc);
         (0..20).for_each(|n| _ = map.insert(mc, n, n));
-        // Numbers the entries as if almost 2^32 had been inserted and removed. A word counts no
-        // further.
+        // Numbers as if almost 2^32 entries had been inserted and removed.
         let (body, far) = (map.0.as_ref(), u32::MAX as usize - 5);
         let entries = body.entries.get().expect("there are 20");
         (0..20).for_each(|_| _ = entries.pop_front());

@@ -20,6 +20,8 @@ use super::sequence::sequence;
 /// at any other place; see each method. An iterator reads a value when it reaches the value's
 /// place. It ends at the array's current end.
 ///
+/// Every method that allocates panics if there is no memory.
+///
 /// ```
 /// # use heapwright::{Rootable, gc::{Gc, Realm, Vector}};
 /// type Root = Rootable!['gc => Vector<'gc, Gc<'gc, &'static str>>];
@@ -40,20 +42,12 @@ pub struct Vector<'gc, T>(pub(super) Growing<'gc, T>);
 
 impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
     /// Creates an empty array, without memory for values.
-    ///
-    /// # Panics
-    ///
-    /// If there is no memory.
     #[must_use]
     pub fn new(mc: &Mutation<'gc>) -> Self {
         Self(Growing::new(mc, None))
     }
 
     /// Creates an empty array with room for `capacity` values.
-    ///
-    /// # Panics
-    ///
-    /// If there is no memory.
     #[must_use]
     pub fn with_capacity(mc: &Mutation<'gc>, capacity: usize) -> Self {
         let buffer = (capacity > 0).then(|| mc.buffer(capacity));
@@ -61,10 +55,6 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
     }
 
     /// Creates an array with these values.
-    ///
-    /// # Panics
-    ///
-    /// If there is no memory.
     #[must_use]
     pub fn of(mc: &Mutation<'gc>, values: impl IntoIterator<Item = T>) -> Self {
         let values = values.into_iter();
@@ -145,10 +135,6 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
     }
 
     /// Makes room for `more` more values.
-    ///
-    /// # Panics
-    ///
-    /// If there is no memory.
     pub fn reserve(self, mc: &Mutation<'gc>, more: usize) {
         let wanted = self.len().saturating_add(more);
         if wanted > self.capacity() {
@@ -157,10 +143,6 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
     }
 
     /// Adds a value at the end. Amortised constant time.
-    ///
-    /// # Panics
-    ///
-    /// If there is no memory.
     #[inline]
     pub fn push(self, mc: &Mutation<'gc>, value: T) {
         if !self.0.buffer().is_some_and(|buffer| buffer.push_back(mc, value)) {
@@ -175,10 +157,6 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
     }
 
     /// Adds all values of an iterator at the end.
-    ///
-    /// # Panics
-    ///
-    /// If there is no memory.
     pub fn extend(self, mc: &Mutation<'gc>, values: impl IntoIterator<Item = T>) {
         let values = values.into_iter();
         self.reserve(mc, values.size_hint().0);
@@ -186,10 +164,6 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
     }
 
     /// Adds all values of a slice at the end. Linear in their number.
-    ///
-    /// # Panics
-    ///
-    /// If there is no memory.
     pub fn extend_from_slice(self, mc: &Mutation<'gc>, values: &[T]) {
         self.reserve(mc, values.len());
         _ = self.0.buffer().is_some_and(|buffer| buffer.extend(mc, values));
@@ -232,8 +206,7 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
         Some(removed)
     }
 
-    /// Forgets all values from number `length` on. Constant time: values are `Copy`, and have no
-    /// `Drop`.
+    /// Forgets all values from number `length` on. Constant time.
     pub fn truncate(self, _: &Mutation<'gc>, length: usize) {
         if let Some(buffer) = self.0.buffer() {
             buffer.truncate(length);
@@ -259,10 +232,6 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
     }
 
     /// Gives unused room back. Linear.
-    ///
-    /// # Panics
-    ///
-    /// If there is no memory.
     pub fn shrink_to_fit(self, mc: &Mutation<'gc>) {
         if self.is_empty() {
             self.clear(mc);
@@ -273,10 +242,6 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
 
     /// Sorts the values, not stably. Takes O(n log n) time, and new memory. If `compare` panics,
     /// the array stays as it was. Changes that `compare` makes to the array are lost.
-    ///
-    /// # Panics
-    ///
-    /// If there is no memory.
     pub fn sort_by(self, mc: &Mutation<'gc>, compare: impl FnMut(&T, &T) -> Ordering) {
         if let Some(buffer) = self.0.buffer() {
             let sorted = mc.sorted(buffer, compare);
@@ -291,10 +256,6 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
     }
 
     /// Creates a copy that does not change any more.
-    ///
-    /// # Panics
-    ///
-    /// If there is no memory.
     #[must_use]
     pub fn to_slice(self, mc: &Mutation<'gc>) -> Slice<'gc, T> {
         let (buffer, length) = (self.0.buffer(), self.len());

@@ -13,8 +13,7 @@ pub(crate) fn config() -> ProptestConfig {
     }
 }
 
-/// A realm's options, except the `least` that may be allocated between two collections. Verified,
-/// except under Miri, which is slow.
+/// Options except `least`. Verified, except under Miri, which is slow.
 pub(crate) fn ways_to_collect(least: usize) -> impl Strategy<Value = Options> {
     any::<[bool; 5]>().prop_map(move |[incremental, generations, stress, ruby, compact]| Options {
         incremental,

@@ -28,8 +28,7 @@ impl<'b> Encoder<'b> {
     /// A buffer of this size cuts no stack and loses no number.
     pub const SMALLEST: usize = 1024;
 
-    /// Makes entries in this buffer, which should have at least [`Encoder::SMALLEST`] bytes. Fields
-    /// that do not fit are cut.
+    /// Makes entries in this buffer, which should have at least [`Encoder::SMALLEST`] bytes.
     #[must_use]
     pub fn new(buffer: &'b mut [u8]) -> Self {
         Self { buffer }

@@ -158,8 +158,7 @@ record! {
         block: u64,
         /// The size of the example.
         size: u64,
-        /// When the oldest block was allocated, in nanoseconds since the process began, within the
-        /// precision of the timeline.
+        /// When the oldest block was allocated, in nanoseconds since the process began; not exact.
         oldest_ns: u64,
         /// When the youngest block was allocated.
         youngest_ns: u64,

@@ -39,11 +39,9 @@ record! {
         region: Region,
         /// The kind of access.
         access: Access,
-        /// The first changed byte; for an uninitialised value, the index of that value among the
-        /// checked ones.
+        /// The first changed byte; for an uninitialised value, its index among the checked ones.
         value: u8,
-        /// The function of the C library that would have made the access, if any; zero in older
-        /// records.
+        /// The function of the C library that would have made the access; zero in older records.
         function: Function,
         /// The given pointer, or the accessed address.
         pointer: u64,
@@ -115,8 +113,7 @@ impl Finding {
         allocated: Moment::UNKNOWN,
     };
 
-    /// Returns whether the access itself was seen, before or while it was made. Otherwise only its
-    /// traces were seen.
+    /// Returns whether the access itself was seen, and not only its traces.
     #[must_use]
     pub const fn is_access(&self) -> bool {
         matches!(self.call, Call::Access | Call::Function)

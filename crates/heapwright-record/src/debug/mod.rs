@@ -1,9 +1,9 @@
 //! The debug record: the debug allocator writes it while a program runs, and the command reads it
 //! afterwards.
 //!
-//! The process may die at any moment and in any way, so the file is only appended to, each entry by
-//! one `write`. All written entries stay readable, and nothing has to be closed. The record is
-//! complete in itself: the modules, threads and stacks of a finding are entries before it.
+//! The process may die at any moment, so the file is only appended to, each entry by one `write`.
+//! The record is complete in itself: the modules, threads and stacks of a finding are entries
+//! before it.
 //!
 //! ```text
 //! a debug record (little endian)
@@ -43,22 +43,12 @@
 //! need another version. Numbers of tags and enums are never used again.
 //!
 //! **Damage.** A reader stops at the first wrong entry, and says where that is. It does not look
-//! for a later entry, because bytes that look like an entry may be text inside one. Nothing is lost
-//! by that: the usual damage is an unfinished write at the end. For the same reason a writer must
-//! not write again after a short write.
+//! for a later entry, because bytes that look like an entry may be text inside one. For the same
+//! reason a writer must not write again after a short write.
 //!
 //! **Stacks.** Frames are return addresses, innermost first. The byte before each return address
 //! belongs to the call. Only one frame is the instruction itself: the first frame of `here` of a
 //! finding with [`Call::Access`].
-//!
-//! ```text
-//! record, text            the encoding of each field of an entry
-//! (crate::frame)          the header, and the frame of an entry; with CRC-32C
-//! numbers                 the enums
-//! finding                 a mistake, as integers; sentence   the same in words
-//! entry                   all entries
-//! encoder, reader         the two sides
-//! ```
 
 mod encoder;
 mod entry;
@@ -101,7 +91,6 @@ pub const MAGIC: [u8; 8] = *b"HWDEBUG\0";
 /// The written version, and the only one that is read.
 pub const VERSION: u32 = 2;
 
-/// The description of the format, for messages and recognition.
 pub(crate) static FORMAT: Format = Format {
     magic: MAGIC,
     versions: (VERSION, VERSION),

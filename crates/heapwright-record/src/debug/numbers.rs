@@ -1,15 +1,10 @@
-//! The enums of a debug record. Their numbers are fixed for ever. A number that goes out of use is
-//! never used again.
-//!
-//! Number 0 is always "unknown": the writer did not know the value, or a newer writer knows it and
-//! this reader does not.
+//! The enums of a debug record. Their numbers are never used again. Number 0 is always "unknown":
+//! the writer did not know the value, or only a newer version knows it.
 
 use super::wire::{Cursor, Field, Sink};
 
-/// Returns the ends of adjacent words with these lengths.
-///
-/// A word is a range of one text. A table of addresses would cost each process of the library a
-/// relocation for each word.
+/// Returns the ends of adjacent words with these lengths. A word is a range of one text: a table of
+/// addresses would cost each process a relocation for each word.
 const fn ends<const N: usize>(lengths: [usize; N]) -> [u16; N] {
     let (mut ends, mut at, mut end) = ([0; N], 0, 0);
     while at < N {
@@ -57,7 +52,6 @@ macro_rules! numbers {
                 #[must_use]
                 #[inline(never)]
                 pub const fn word(self) -> &'static str {
-                    /// All words, and the end of each.
                     const WORDS: &str = concat!("unknown", $($word),*);
                     const ENDS: [u16; $name::ALL.len()] =
                         ends(["unknown".len(), $($word.len()),*]);
@@ -115,8 +109,7 @@ numbers! {
         Uninitialised = 14 "uninitialised-value",
         /// The program accessed bytes of a block that it had poisoned.
         UseAfterPoison = 15 "use-after-poison",
-        /// A function's limit lies beyond a block's end, but the function wrote only into the
-        /// block.
+        /// A function's limit lies beyond a block's end, but it wrote only into the block.
         MayOverflow = 16 "may-overflow",
     }
 

@@ -10,11 +10,8 @@ use crate::checksum::{checksum, of_much};
 use crate::frame::{self, Frame};
 use crate::problem::{Fault, Problem};
 
-/// Reads a debug record.
-///
-/// It is an iterator of the entries. After the last entry, [`Reader::problem`] tells whether the
-/// file ended there.
-/// file ended there.
+/// Reads a debug record: an iterator of the entries. After the last entry, [`Reader::problem`]
+/// tells whether the file ended there.
 ///
 /// ```
 /// use heapwright_record::debug::{Encoder, Note, HEADER, Reader};
@@ -30,7 +27,6 @@ use crate::problem::{Fault, Problem};
 pub struct Reader<'a> {
     rest: &'a [u8],
     at: u64,
-    /// The place at which the last entry began.
     began: u64,
     sum: fn(&[u8]) -> u32,
     skipped: u64,

@@ -1,17 +1,13 @@
 //! The sentence that describes a finding, and the lines above its stacks.
 //!
 //! The library prints the sentence on stderr while the program dies, and the command prints it
-//! again from the record. This code needs no formatter and no memory: pieces go to a [`Words`] one
-//! by one.
+//! again from the record. So this code needs no formatter and no memory.
 //! ```text
 //! heapwright: double-free: free of a 40-byte block that was freed before
 //!             `-- heading  `-- Finding::sentence
 //!     freed by thread 1, 3 operations earlier:
 //!     `-- Finding::title
 //! ```
-//!
-//! The sentences are short, name the size in bytes, and tell the action and its object. The stacks
-//! tell the place.
 
 use core::fmt::Write;
 
@@ -29,8 +25,7 @@ pub trait Words {
     fn address(&mut self, address: u64);
 }
 
-/// Writes a sentence to a target of formatted text, such as a `String`. Ignores the target's
-/// errors.
+/// Writes a sentence to a target of formatted text, such as a `String`; ignores its errors.
 pub struct Formatted<W>(pub W);
 
 impl<W: Write> Words for Formatted<W> {
@@ -206,8 +201,7 @@ impl Finding {
             )
     }
 
-    /// Writes the time of a write of which only traces were seen: "overwritten between its
-    /// allocation and this free; ".
+    /// Writes "overwritten between its allocation and this free; ".
     fn overwritten(&self, out: &mut dyn Words) {
         let was_freed = self.kind == FindingKind::WriteAfterFree;
         if matches!(self.call, Call::Sweep | Call::Exit | Call::Retire) {
@@ -236,7 +230,6 @@ impl Finding {
         }
     }
 
-    /// Returns the name of the call for people.
     fn verb(&self) -> &'static str {
         match self.call {
             Call::Unknown | Call::Access | Call::Sweep | Call::Exit | Call::Retire => {
@@ -295,7 +288,6 @@ impl Finding {
         }
     }
 
-    /// Writes the memory that a pointer outside all blocks leads to.
     fn no_block(&self, out: &mut dyn Words) {
         if self.region == Region::Block && self.block != 0 {
             return self.interior(out);
@@ -356,7 +348,6 @@ impl Finding {
     }
 }
 
-/// Writes "12 bytes".
 fn bytes(count: u64, out: &mut dyn Words) {
     out.number(count);
     out.text(if count == 1 { " byte" } else { " bytes" });
@@ -398,7 +389,6 @@ mod tests {
         line.0
     }
 
-    /// Returns a finding on a block of this size.
     fn on(kind: FindingKind, call: Call, size: u64) -> Finding {
         Finding {
             kind,

@@ -1,5 +1,4 @@
-//! Tests of the format as a whole: version 1's bytes, and files that are cut, changed, older or
-//! newer.
+//! The format as a whole: version 1's bytes, and cut, changed, older or newer files.
 
 extern crate std;
 
@@ -9,7 +8,6 @@ use crate::problem::{Fault, Problem};
 use std::vec;
 use std::vec::Vec;
 
-/// Returns an entry of each kind, with another value in each field.
 pub(super) fn samples() -> Vec<Entry<'static>> {
     let moment = |stack: u32| Moment {
         stack,
@@ -197,7 +195,6 @@ fn file(entries: &[Entry<'_>]) -> Vec<u8> {
     file
 }
 
-/// Returns each of the [`samples`].
 fn encoded() -> Vec<Vec<u8>> {
     samples().iter().map(encode).collect()
 }
@@ -225,7 +222,6 @@ fn every_entry_comes_back() {
     assert!(tags.into_iter().eq(1..=22));
 }
 
-/// Returns a fault of a debug record.
 fn problem(fault: Fault) -> Problem {
     FORMAT.problem(fault)
 }

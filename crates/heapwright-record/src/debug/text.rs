@@ -1,7 +1,6 @@
 //! Fields without a fixed length: bytes, and the frames of a stack.
 //!
-//! Both say whether they were cut. The bytes may not be UTF-8: they are names of files and threads,
-//! which on Linux are bytes.
+//! Both say whether they were cut. The bytes may not be UTF-8.
 
 use super::wire::{Cursor, Field, Sink};
 use core::fmt;
@@ -12,14 +11,12 @@ pub const MOST_FRAMES: usize = 64;
 /// The bit of a length that says that the content was cut.
 const CUT: u32 = 1 << 31;
 
-/// Takes a length, and whether the content was cut.
 fn length(cursor: &mut Cursor<'_>) -> (usize, bool) {
     let word = u32::take(cursor);
     ((word & !CUT) as usize, word & CUT != 0)
 }
 
 fn put_length(sink: &mut Sink<'_>, length: usize, cut: bool) {
-    // (No length has the mark's bit: no allocator has a buffer of 2 GiB at hand.)
     (length as u32 & !CUT | if cut { CUT } else { 0 }).put(sink);
 }
 
@@ -85,7 +82,6 @@ pub struct Frames<'a> {
 
 #[derive(Clone, Copy)]
 enum Source<'a> {
-    /// Frames to be written.
     Words(&'a [u64]),
     /// Frames as they are in a file, not aligned.
     Bytes(&'a [u8]),
@@ -158,7 +154,6 @@ impl fmt::Debug for Frames<'_> {
     }
 }
 
-/// An address, shown in hexadecimal.
 struct Hex(u64);
 
 impl fmt::Debug for Hex {

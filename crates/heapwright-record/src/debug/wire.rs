@@ -4,8 +4,7 @@
 //! agree about the order. Nothing here panics or indexes: the writer works inside programs that are
 //! already in trouble, and the reader may get any bytes.
 
-/// The target of fields. It also counts bytes that do not fit, so that an entry can be measured
-/// without a buffer.
+/// Also counts bytes that do not fit, so an entry can be measured without a buffer.
 pub(super) struct Sink<'b> {
     buffer: &'b mut [u8],
     at: usize,
@@ -45,7 +44,6 @@ impl<'b> Sink<'b> {
 /// The part of a payload from which fields are still to be taken.
 pub(super) struct Cursor<'a> {
     rest: &'a [u8],
-    /// Whether the payload ended within a field.
     broken: bool,
 }
 
@@ -75,7 +73,6 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// A field of an entry.
 pub(super) trait Field<'a>: Sized {
     fn put(&self, sink: &mut Sink<'_>);
     fn take(cursor: &mut Cursor<'a>) -> Self;
@@ -96,7 +93,6 @@ macro_rules! integers {
 
 integers!(u8, u16, u32, u64, i64);
 
-/// Defines a struct of fields, with both directions of its encoding.
 macro_rules! record {
     ($(
         $(#[$doc:meta])*

@@ -1,8 +1,7 @@
 //! Converts entries to bytes and back.
 //!
-//! Objects mostly come in the order of their addresses and resemble their neighbours, so an entry
-//! holds only the differences from the preceding one. Nothing here panics or indexes: the writer
-//! works while a program's world stands still, and the reader may get any bytes.
+//! An entry holds only the differences from the preceding one. Nothing here panics or indexes: the
+//! writer works while a program's world stands still, and the reader may get any bytes.
 
 use super::OLDEST;
 use super::facts::{Aside, Object, Occupancy, Page, PageState, Root, RootKind, kind};
@@ -30,8 +29,7 @@ const NEXT: u8 = 0x10;
 const SAME_SIZE: u8 = 0x08;
 const SAME_TYPE: u8 = 0x04;
 
-/// Returns an address as the file has it. Objects' addresses are multiples of 8, so the bits that
-/// are always zero move to the top.
+/// Objects' addresses are multiples of 8: the zero bits move to the top.
 const fn place(address: u64) -> u64 {
     address.rotate_right(3)
 }
@@ -43,9 +41,7 @@ const fn address(place: u64) -> u64 {
 /// The state that both sides keep about earlier entries of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Coder {
-    /// The version of the file.
     version: u32,
-    /// The place of the last object.
     place: u64,
     end: u64,
     size: u64,
@@ -63,13 +59,11 @@ impl Coder {
         Self { version, owner, reference: place(owner.unwrap_or_default()), ..Self::default() }
     }
 
-    /// Returns the object whose references may follow.
     pub(super) const fn owner(&self) -> Option<u64> {
         self.owner
     }
 
-    /// Writes a frame's start. A state [`after`](Self::after) the owner codes the entries that
-    /// follow.
+    /// Writes a frame's start; [`after`](Self::after) the owner codes the entries that follow.
     pub(super) fn put_begin(before: u64, owner: Option<u64>, out: &mut Out<'_>) {
         out.number(before);
         out.number(place(owner.unwrap_or_default()));
@@ -173,8 +167,7 @@ impl Coder {
         };
     }
 
-    /// Reads the entry at the start of `rest`, and moves `rest` behind it. `None`: there is no
-    /// whole entry.
+    /// Moves `rest` behind the entry. `None`: there is no whole entry.
     #[inline]
     pub(super) fn take<'a>(&mut self, rest: &mut &'a [u8]) -> Option<Entry<'a>> {
         Some(match byte(rest)? {
@@ -262,13 +255,11 @@ impl Coder {
         Some(object)
     }
 
-    /// Returns whether the file has objects' ages and moves.
     fn knows_ages(&self) -> bool {
         self.version != OLDEST
     }
 }
 
-/// Returns a number of 32 bits.
 fn small(rest: &mut &[u8]) -> Option<u32> {
     u32::try_from(number(rest)?).ok()
 }
@@ -279,7 +270,6 @@ fn split<'a>(rest: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
     Some(bytes)
 }
 
-/// Returns bytes preceded by their length.
 pub(super) fn text<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let length = usize::try_from(number(rest)?).ok()?;
     split(rest, length)

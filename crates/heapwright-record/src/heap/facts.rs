@@ -1,5 +1,4 @@
-//! The contents of a dump, as numbers. Writer and reader share these types. An unknown number is
-//! zero.
+//! The contents of a dump, as numbers. An unknown number is zero.
 
 use crate::leb::number;
 
@@ -58,12 +57,10 @@ pub struct Heap {
 macro_rules! in_order {
     ($type:ident, $give:ident, $take:ident: $($field:ident)*) => {
         impl $type {
-            /// Returns the fields' values, in the order of the file.
             pub(super) fn $give(&self) -> [u64; [$(stringify!($field)),*].len()] {
                 [$(self.$field as u64),*]
             }
 
-            /// Sets the fields to the file's values.
             pub(super) fn $take(mut self, rest: &mut &[u8]) -> Option<Self> {
                 $(self.$field = number(rest)?.try_into().ok()?;)*
                 Some(self)
@@ -348,7 +345,6 @@ pub struct Counts {
 in_order!(Counts, numbers, with_numbers: types pages objects references roots);
 
 impl Counts {
-    /// Returns the sum of all counts.
     pub(super) fn sum(&self) -> u64 {
         self.numbers().into_iter().fold(0, u64::wrapping_add)
     }

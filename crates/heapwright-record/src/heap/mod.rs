@@ -1,8 +1,8 @@
 //! The heap dump: the objects of a collected heap, and the references between them.
 //!
-//! A collector writes the dump while the world stands still, from a buffer of fixed size and
-//! without allocating; `heapwright heap` summarises it. The dump is a stream: the writer never goes
-//! back, and the reader needs no later entry.
+//! A collector writes the dump while the world stands still, from a buffer of fixed size;
+//! `heapwright heap` summarises it. The dump is a stream: the writer never goes back, and the
+//! reader needs no later entry.
 //!
 //! ```text
 //! a dump (little endian)
@@ -42,30 +42,19 @@
 //!                               if that was old; a frame begins young
 //! ```
 //!
-//! So an object like its neighbour, and as old, takes one byte. A reference to a near object takes
-//! one or two bytes. Ten million objects with three references each take some 100 MB.
-//!
 //! **Order.** A type's name comes before the first object of the type. An object's references come
 //! behind it and before the next object. All other entries may come in any order. References name
 //! the start of objects, which may be written before or later. If a frame ends among an object's
-//! references, the next frame names the object. So an object may have any number of references, and
-//! no frame depends on another.
+//! references, the next frame names the object, so no frame depends on another.
 //!
 //! **Growing.** A newer writer may add tags, which an older reader skips, and fields at the end of
 //! Start and End. A reader may ignore unknown flags among the low 16, but not among the high 16.
-//! Other changes need another version. The reader also reads version 1, which had neither ages nor
-//! moves. Its start ends behind the pools, its pages have no `aside`, `pins`, `moved in` and
-//! `old`, and it has no Age.
+//! Other changes need another version. In version 1 the start ends behind the pools, pages have no
+//! `aside`, `pins`, `moved in` and `old`, and there is no Age.
 //!
 //! **Damage.** A reader stops at the first wrong frame, and says where that is. Each frame of
 //! entries tells the number of entries before it, and the end tells the number of each sort. So
 //! missing and double entries are noticed. A dump without its end is cut.
-//!
-//! ```text
-//! facts     what a dump contains: the numbers of a heap, a page, an object, a root
-//! coder     one entry, and its bytes
-//! writer    the collector's side        reader    the command's
-//! ```
 
 mod coder;
 mod facts;
@@ -90,7 +79,6 @@ pub const VERSION: u32 = 2;
 /// The oldest version that is read.
 pub const OLDEST: u32 = 1;
 
-/// The description of the format, for messages and recognition.
 pub(crate) static FORMAT: Format = Format {
     magic: MAGIC,
     versions: (OLDEST, VERSION),
@@ -111,7 +99,6 @@ pub const HEADER_BYTES: usize = frame::HEADER_BYTES;
 /// ```
 pub const HEADER: [u8; HEADER_BYTES] = frame::header(MAGIC, VERSION);
 
-/// The tags of frames.
 const START: u32 = 1;
 const ENTRIES: u32 = 2;
 const END: u32 = 3;

@@ -32,10 +32,8 @@ pub enum Entry<'a> {
     End(Counts),
 }
 
-/// Reads a heap dump.
-///
-/// It is an iterator of the entries. After the last entry, [`Reader::problem`] tells why no more
-/// come, and [`Reader::is_whole`] whether the dump is complete.
+/// Reads a heap dump: an iterator of the entries. After the last entry, [`Reader::problem`] tells
+/// why no more come, and [`Reader::is_whole`] whether the dump is complete.
 ///
 /// ```
 /// use heapwright_record::heap::{Heap, Reader, Writer};
@@ -56,14 +54,12 @@ pub enum Entry<'a> {
 pub struct Reader<'a> {
     rest: &'a [u8],
     at: u64,
-    /// The unread part of the current frame.
     entries: Entries<'a>,
     state: State,
     skipped: u64,
     problem: Option<Problem>,
 }
 
-/// The state that passes from frame to frame.
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
     version: u32,
@@ -73,7 +69,6 @@ struct State {
     ended: bool,
 }
 
-/// The entries of a frame.
 #[derive(Clone, Copy, Debug, Default)]
 struct Entries<'a> {
     coder: Coder,
@@ -160,7 +155,6 @@ impl<'a> Reader<'a> {
         self.at
     }
 
-    /// Takes the next frame.
     fn read(&mut self) -> Result<(), Fault> {
         let frame = Frame::take(self.rest, self.at, of_much)?;
         match frame.tag {
@@ -176,7 +170,6 @@ impl<'a> Reader<'a> {
 }
 
 impl State {
-    /// Returns the contents of a frame, and the state behind it.
     fn take<'a>(mut self, frame: &Frame<'a>, at: u64) -> Result<(Entries<'a>, Self), Fault> {
         let malformed = || Fault::Malformed(at);
         if self.ended || self.started == (frame.tag == START) {

@@ -1,5 +1,4 @@
-//! Tests of the format as a whole: each version's bytes, and dumps that are cut, changed, older or
-//! newer.
+//! The format as a whole: each version's bytes, and cut, changed, older or newer dumps.
 
 extern crate std;
 
@@ -68,7 +67,6 @@ fn frames() -> Vec<Vec<u8>> {
     frames
 }
 
-/// Returns such frames, with an object of this many references.
 fn frames_of(references: u64) -> Vec<Vec<u8>> {
     let mut buffer = [0xa5; Writer::LEAST];
     let mut pieces: Vec<Vec<u8>> = Vec::new();
@@ -96,7 +94,6 @@ fn frames_of(references: u64) -> Vec<Vec<u8>> {
     });
     writer.reference(u64::MAX);
     writer.reference(0);
-    // More references than a frame holds.
     for number in 0..references {
         writer.reference(number << 50);
     }
@@ -207,7 +204,6 @@ static FRAMES: LazyLock<Vec<Vec<u8>>> =
     LazyLock::new(|| if cfg!(miri) { frames_of(3) } else { frames() });
 static FILE: LazyLock<Vec<u8>> = LazyLock::new(|| file(&FRAMES));
 
-/// Returns a fault of a heap dump.
 fn problem(fault: Fault) -> Problem {
     FORMAT.problem(fault)
 }
@@ -387,7 +383,6 @@ fn frames_that_contradict_themselves_are_damage() {
 
 type Sink<'s> = &'s mut dyn FnMut(&[u8]) -> bool;
 
-/// Returns the result of a writer with this buffer, whose sink takes this many pieces.
 fn written(
     length: usize,
     pieces: usize,

@@ -11,15 +11,13 @@ use super::{END, ENTRIES, HEADER, START, VERSION};
 use crate::frame::{self, BEFORE, BEHIND};
 use crate::leb::Out;
 
-/// The longest name; longer ones are cut.
 const LONGEST: usize = 1000;
 
 /// Writes a heap dump, frame by frame, without allocating.
 ///
-/// The buffer holds one frame; a larger buffer makes fewer calls of the sink. The sink gets the
-/// pieces of the file one after another, and returns whether it took the piece. Each method returns
-/// whether the dump is still good. Once the sink has failed, or an entry did not fit, nothing more
-/// is written.
+/// A larger buffer makes fewer calls of the sink, which returns whether it took the piece. Each
+/// method returns whether the dump is still good. Once the sink has failed, or an entry did not
+/// fit, nothing more is written.
 ///
 /// ```
 /// use heapwright_record::heap::{Entry, Heap, Object, Reader, Root, RootKind, Writer};
@@ -46,7 +44,6 @@ pub struct Writer<'b, S> {
     buffer: &'b mut [u8],
     sink: S,
     coder: Coder,
-    /// Bytes of the open frame's payload; 0: no frame is open.
     payload: usize,
     counts: Counts,
     started: bool,
@@ -64,8 +61,7 @@ const _: () = assert!(
 );
 
 impl<'b, S: FnMut(&[u8]) -> bool> Writer<'b, S> {
-    /// Creates a writer that has written nothing. A buffer of less than [`Writer::LEAST`] bytes
-    /// gives no dump.
+    /// Creates a writer. A buffer of less than [`Writer::LEAST`] bytes gives no dump.
     pub fn new(buffer: &'b mut [u8], sink: S) -> Self {
         let good = buffer.len() >= Writer::LEAST;
         Self {
@@ -177,7 +173,6 @@ impl<'b, S: FnMut(&[u8]) -> bool> Writer<'b, S> {
         false
     }
 
-    /// Opens a frame of entries.
     fn begin(&mut self) {
         // The count includes the entry that is about to be written.
         let before = self.counts.sum() - 1;
@@ -188,7 +183,6 @@ impl<'b, S: FnMut(&[u8]) -> bool> Writer<'b, S> {
         self.coder = Coder::after(owner, VERSION);
     }
 
-    /// Closes the open frame, if there is one.
     fn flush(&mut self) -> bool {
         let payload = core::mem::take(&mut self.payload);
         if payload != 0 {
@@ -197,7 +191,6 @@ impl<'b, S: FnMut(&[u8]) -> bool> Writer<'b, S> {
         self.good
     }
 
-    /// Writes a separate frame.
     fn frame(&mut self, tag: u32, put: impl Fn(&mut Out<'_>)) -> bool {
         let mut out = Out { place: self.buffer.get_mut(BEFORE..).unwrap_or_default(), at: 0 };
         put(&mut out);
@@ -214,7 +207,6 @@ impl<'b, S: FnMut(&[u8]) -> bool> Writer<'b, S> {
     }
 }
 
-/// Returns the written part of a text: whole letters.
 fn cut(text: &str) -> &[u8] {
     let end = text.len().min(LONGEST);
     let end = (0..=end).rev().find(|&end| text.is_char_boundary(end)).unwrap_or_default();

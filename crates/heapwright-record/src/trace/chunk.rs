@@ -1,7 +1,5 @@
-//! The contents of chunks, and their construction in the writer's buffer.
-//!
-//! The library fills its buffer, operation by operation, behind room for a head. It seals the full
-//! buffer:
+//! The contents of chunks. The library fills its buffer, operation by operation, behind room for a
+//! head, and then seals it:
 //!
 //! ```text
 //! | BEFORE 8 | payload ...................... | BEHIND 4 | room |

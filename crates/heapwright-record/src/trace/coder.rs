@@ -1,13 +1,11 @@
 //! Converts operations to bytes and back.
 //!
-//! Names of blocks are near each other, so each name is written as its difference to the previous
-//! one. That takes two or three bytes instead of eight. Nothing here panics or indexes: the writer
-//! works inside a program's `malloc`, and the reader may get any bytes.
+//! A block's name is written as its difference to the previous one. Nothing here panics or indexes:
+//! the writer works inside a program's `malloc`, and the reader may get any bytes.
 
 use super::operation::Operation;
 use crate::leb::{Out, byte, fold, number, unfold};
 
-/// The logarithm of the largest alignment.
 const MOST_LOG2: u64 = 63;
 
 /// The state that both sides keep about earlier operations of a chunk.
@@ -74,8 +72,7 @@ impl Coder {
         out.number(size);
     }
 
-    /// Reads the operation at the start of `bytes`. Returns the operation and the bytes behind it.
-    /// `None`: there is no whole operation.
+    /// Returns the operation at the start of `bytes`, and the bytes behind it. `None`: it is cut.
     #[inline]
     pub fn take<'a>(&mut self, bytes: &'a [u8]) -> Option<(Operation, &'a [u8])> {
         let mut rest = bytes;

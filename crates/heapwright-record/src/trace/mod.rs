@@ -1,9 +1,8 @@
-//! The trace: every call for memory that a program made, in the order in which
-//! memory changed hands.
+//! The trace: every call for memory that a program made, in the order in which memory changed
+//! hands.
 //!
 //! The preload library writes the trace (`trace=PREFIX`), `heapwright record` puts it in order, and
-//! `heapwright replay` repeats the calls. The process may die at any moment, so the file is only
-//! ever appended to, a chunk by one `write`.
+//! `heapwright replay` repeats the calls. The file is only appended to, a chunk by one `write`.
 //!
 //! ```text
 //! a trace (little endian)
@@ -39,16 +38,14 @@
 //!   13  Fork                                a child has a trace of its own from here
 //! ```
 //!
-//! **Names.** A block's name is any number that no other live block has. A thread's name is any
-//! number that no other live thread has. The library writes addresses (divided by 16), the command
-//! writes numbers. A reader treats both alike, and may number the names as it meets them. A block's
-//! name is written as the difference to the preceding name in the chunk.
+//! **Names.** A block's or thread's name is any number that no other live block or thread has. The
+//! library writes addresses (divided by 16), the command writes numbers. A block's name is written
+//! as the difference to the preceding name in the chunk.
 //!
-//! **Order.** There is one stream for all threads. So the file shows the order in which blocks are
-//! freed and other threads get them. A cut file ends at one moment for all threads, and nothing has
-//! to be merged. An allocation is written after the heap has made the block, a free before the heap
-//! frees the block. So a realloc has two halves: other operations may come between them, and may
-//! use the old block's name.
+//! **Order.** One stream for all threads shows the order in which blocks are freed and other
+//! threads get them. An allocation is written after the heap has made the block, a free before the
+//! heap frees the block. So a realloc has two halves: other operations may come between them, and
+//! may use the old block's name.
 //!
 //! **Growing.** A newer writer may add tags, which an older reader skips, and fields at the end of
 //! Process and End. A reader may ignore unknown flags among the low 16, but not among the high 16.
@@ -60,12 +57,6 @@
 //! **Damage.** A reader stops at the first wrong chunk, and says where that is. Each chunk of
 //! operations tells the number of operations before it, and End tells the number of all. So missing
 //! and double operations are noticed. After a short write the writer must not write again.
-//!
-//! ```text
-//! operation   one operation, and its bytes         coder
-//! chunk       the contents of chunks; their frames: crate::frame
-//! reader      chunks one after another, to the end or to the damage
-//! ```
 
 mod chunk;
 mod coder;
@@ -87,7 +78,6 @@ pub const MAGIC: [u8; 8] = *b"HWTRACE\0";
 /// The version that is written, and the only one that is read.
 pub const VERSION: u32 = 1;
 
-/// The description of the format, for messages and recognition.
 pub(crate) static FORMAT: Format = Format {
     magic: MAGIC,
     versions: (VERSION, VERSION),

@@ -6,10 +6,8 @@ use crate::checksum::of_much;
 use crate::frame::{self, Frame};
 use crate::problem::{Fault, Problem};
 
-/// Reads a trace.
-///
-/// It is an iterator of the chunks. After the last chunk, [`Reader::problem`] tells whether the
-/// file ended there.
+/// Reads a trace: an iterator of the chunks. After the last chunk, [`Reader::problem`] tells
+/// whether the file ended there.
 ///
 /// ```
 /// use heapwright_record::trace::{End, HEADER, Reader};

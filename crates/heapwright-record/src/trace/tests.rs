@@ -1,5 +1,4 @@
-//! Tests of the format as a whole: version 1's bytes, and files that are cut, changed, older or
-//! newer.
+//! The format as a whole: version 1's bytes, and cut, changed, older or newer files.
 
 extern crate std;
 
@@ -52,7 +51,6 @@ fn chunk_of(before: u64, ms: u64, operations: &[Operation]) -> Vec<u8> {
     seal(&mut buffer, payload).to_vec()
 }
 
-/// Returns the chunks of a file with every kind of entry.
 fn chunks() -> Vec<Vec<u8>> {
     let all = operations();
     vec![
@@ -101,7 +99,6 @@ fn everything_comes_back() {
     assert_eq!(operations().iter().filter(|one| one.is_call()).count(), 9);
 }
 
-/// Returns a fault of a trace.
 fn problem(fault: Fault) -> Problem {
     FORMAT.problem(fault)
 }

@@ -5,22 +5,19 @@
 //!                           fault address, x0 .. x30, sp, pc, ...  words, from 176
 //! ```
 //!
-//! The kernel's `__kernel_rt_sigreturn`, which a signal handler returns to, has its
-//! stack pointer at the siginfo. Return addresses in memory may be signed; the
-//! signature is taken off. Mirrors `x86_64.rs`.
+//! The kernel's `__kernel_rt_sigreturn`, which a signal handler returns to, has its stack pointer
+//! at the siginfo. Return addresses in memory may be signed. Mirrors `x86_64.rs`.
 
 use core::arch::asm;
 
 use super::super::tables::{self, Numbers};
 use super::walk::Registers;
 
-/// The registers' numbers in the tables.
 pub(super) const NUMBERS: Numbers = tables::AARCH64;
 
 /// The distance from the stack pointer of a signal frame to its ucontext.
 pub(super) const UCONTEXT: usize = 128;
-/// The places in a ucontext of the program counter, the stack pointer, the frame pointer and the
-/// link register.
+/// Places in a ucontext.
 pub(super) const SAVED_PC: usize = 440;
 pub(super) const SAVED_SP: usize = 432;
 pub(super) const SAVED_FP: usize = 416;
@@ -33,12 +30,10 @@ const _: () = {
     assert!(SAVED_PC == core::mem::offset_of!(libc::ucontext_t, uc_mcontext.pc));
 };
 
-/// `mov x8, #139; svc #0`: a signal handler returns to this code if the loader knows no module for
-/// it (emulators).
+/// `mov x8, #139; svc #0`: in emulators, a signal handler returns to this code in no module.
 pub(super) const SIGRETURN: Option<[u32; 2]> = Some([0xd280_1168, 0xd400_0001]);
 
-/// Returns the registers here, as after a call: the address before `pc` is in this function, with
-/// this stack pointer.
+/// As after a call: the address before `pc` is in this function, with this stack pointer.
 #[inline(always)]
 pub(in super::super) fn registers() -> Registers {
     let (pc, sp, fp, link);

@@ -8,15 +8,13 @@
 //! ```
 //!
 //! The end of a thread's own stack is known without a file. The C library puts a thread's control
-//! block above the thread's stack, and the loader noted the start of the first thread's stack. The
-//! thread pushed everything between the stack pointer and that end, so the range is mapped in one
-//! piece while the thread lives. This is tested once for each page and thread: `os::is_readable`
-//! lets the kernel read a word of the page.
+//! block above the thread's stack, and the loader noted the start of the first thread's stack.
+//! Everything between the stack pointer and that end is mapped while the thread lives. This is
+//! tested once for each page and thread: `os::is_readable` lets the kernel read a word.
 //!
-//! Any other stack (a fiber, a signal's alternate stack, a split stack, a thread made by hand) has
-//! a hole between it and that end. There, each walk tests a page before it reads from the page,
-//! which costs some hundred nanoseconds a page. No read faults, even if memory was unmapped
-//! meanwhile.
+//! Any other stack (a fiber, a signal's alternate stack, a split stack) has a hole between it and
+//! that end. There, each walk tests a page before it reads from the page. No read faults, even if
+//! memory was unmapped meanwhile.
 //!
 //! # Invariants
 //!
@@ -44,7 +42,6 @@ pub(super) struct Own {
 }
 
 impl Own {
-    /// Creates unknown bounds.
     pub(super) const fn new() -> Self {
         Self { token: 0, low: 0, high: 0, floor: 0 }
     }
@@ -86,12 +83,10 @@ impl Own {
     }
 }
 
-/// Reads words of one stack.
 pub(super) struct Reader {
     low: usize,
     /// The distance from `low` to the last word.
     span: usize,
-    /// The page that was tested last.
     page: usize,
     /// Whether a page was tested.
     pub(super) tried: bool,
@@ -116,7 +111,6 @@ impl Reader {
         (self.low, self.span)
     }
 
-    /// Returns whether a word is aligned and readable.
     #[inline(always)]
     fn has(&mut self, address: usize) -> bool {
         address.wrapping_sub(self.low) <= self.span || self.try_page(address)
@@ -147,8 +141,6 @@ impl Reader {
     }
 }
 
-/// Reads a word of a stack.
-///
 /// # Safety
 ///
 /// The address is aligned and readable.

@@ -5,20 +5,18 @@
 //!   tables             512 entries, 4,096, 32,768: the next once half of this table is written
 //! ```
 //!
-//! Entries are spread over a table, so a small program would touch all pages of a large table. Each
-//! page takes two faults, because the first look maps the kernel's page of zeros.
+//! Entries are spread over a table, so a small program would touch all pages of a large table.
 //!
 //! Two threads may write an entry at once, and a reader may see one word of each. The reader
-//! accepts a rule only if both words together give its address, so a torn pair is a miss. (This is
-//! Hyatt's trick for chess programs' tables.) A miss costs a microsecond; no thread waits.
+//! accepts a rule only if both words together give its address, so a torn pair is a miss (Hyatt's
+//! trick for chess programs' tables). No thread waits.
 //!
 //! # Unmapped code
 //!
-//! When code is unmapped, its rules must go. [`forget_code`] raises the generation, then clears the
-//! table. A thread that learns a rule reads the generation before it looks at tables. After the
-//! write, it removes the entry again if the generation has changed. So either this thread sees the
-//! change, or the thread that clears sees the entry. The entries of a memo (`memo`) carry their
-//! generation.
+//! [`forget_code`] raises the generation, then clears the table. A thread that learns a rule reads
+//! the generation before it looks at tables. After the write, it removes the entry again if the
+//! generation has changed. So either this thread sees the change, or the thread that clears sees
+//! the entry. The entries of a memo (`memo`) carry their generation.
 
 use core::slice;
 
@@ -47,11 +45,9 @@ static WRITTEN: AtomicUsize = AtomicUsize::new(0);
 /// The generation, counted from 1.
 static GENERATION: AtomicU32 = AtomicU32::new(1);
 
-/// A table, for the length of a walk.
 #[derive(Clone, Copy)]
 pub(super) struct Cache {
     entries: &'static [Entry],
-    /// The shift from a hash to an index.
     shift: u32,
 }
 
@@ -61,7 +57,6 @@ pub(super) fn generation() -> u32 {
     GENERATION.load(Ordering::Acquire)
 }
 
-/// Returns the table; `None`: there is no memory for it.
 #[inline(always)]
 pub(super) fn open() -> Option<Cache> {
     open_table(CURRENT.load(Ordering::Relaxed))
@@ -128,7 +123,6 @@ impl Cache {
     }
 }
 
-/// Forgets all rules.
 pub(in super::super) fn forget_code() {
     // 0 is no generation. Code is not unloaded four billion times.
     GENERATION.fetch_add(1, Ordering::AcqRel);

@@ -32,10 +32,8 @@ const READABLE: u32 = 4;
 /// The bytes at a module's start that must contain its headers.
 const FIRST_PAGE: usize = 4096;
 
-/// One entry of the program headers.
 pub(super) type Header = libc::Elf64_Phdr;
 
-/// A module in memory.
 #[derive(Clone, Copy)]
 pub(super) struct Image {
     pub(super) start: usize,
@@ -48,12 +46,10 @@ pub(super) struct Image {
     pub(super) headers: &'static [Header],
 }
 
-/// Returns the module that contains an address.
 pub(super) fn image_of(address: usize) -> Option<Image> {
     if os::knows_objects() { by_loader(address) } else { mapped::image_of(address) }
 }
 
-/// Finds the module by glibc's loader.
 fn by_loader(address: usize) -> Option<Image> {
     let found = os::find_object(address)?;
     // SAFETY: the loader's record lives while its module does.
@@ -63,9 +59,8 @@ fn by_loader(address: usize) -> Option<Image> {
         Image::new(headers, link_map.bias, link_map.name, unwind_header)
             .filter(|image| image.has(address))
     };
-    // The kernel maps the program, maybe with gaps between its segments. Then the loader reports
-    // the segment's start instead of the module's. The auxiliary vector has the
-    // address of the program's headers.
+    // If the kernel maps the program with gaps between its segments, the loader reports the
+    // segment's start instead of the module's. The auxiliary vector has the headers' address.
     let program = os::program_headers();
     if bias_of(program) == link_map.bias
         && let Some(image) = image(program)
@@ -124,8 +119,7 @@ pub(super) fn headers_at(start: usize) -> Option<&'static [Header]> {
     agrees.then_some(headers)
 }
 
-/// Returns whether moved headers can be read in a file that is mapped unchanged. (BOLT and patchelf
-/// move headers to the end of a file.)
+/// BOLT and patchelf move headers to the end of a file, which is mapped unchanged.
 fn are_moved(start: usize, offset: usize, end: usize) -> bool {
     let first = (start + offset) & !(FIRST_PAGE - 1);
     end - offset <= FIRST_PAGE && (first..start + end).step_by(FIRST_PAGE).all(os::is_readable)
@@ -146,7 +140,6 @@ impl Image {
         Some(Self { start, end, bias, name, unwind_header, headers })
     }
 
-    /// Returns whether one of the module's segments contains an address.
     pub(super) fn has(&self, address: usize) -> bool {
         self.load_of(address).is_some()
     }
@@ -157,7 +150,6 @@ impl Image {
         self.name.is_null() || unsafe { self.name.read() } == 0
     }
 
-    /// Returns whether the name of the module's file begins with `name`.
     pub(super) fn is_named(&self, name: &[u8]) -> bool {
         if self.name.is_null() {
             return false;
@@ -173,13 +165,11 @@ impl Image {
         self.piece(address, end - address)
     }
 
-    /// Returns the readable segment that an address lies in.
     pub(super) fn segment_around(&self, address: usize) -> Option<Section<'static>> {
         let (start, end) = self.segment_of(address)?;
         self.piece(start, end - start)
     }
 
-    /// Returns `size` bytes of a readable segment.
     fn piece(&self, address: usize, size: usize) -> Option<Section<'static>> {
         let (_, end) = self.segment_of(address)?;
         if size > end - address {
@@ -192,7 +182,6 @@ impl Image {
         Some(Section { address, bytes })
     }
 
-    /// Returns the start and end of the readable segment around an address.
     fn segment_of(&self, address: usize) -> Option<(usize, usize)> {
         let header = self.load_of(address)?;
         let start = self.bias.wrapping_add(header.p_vaddr as usize);
@@ -200,12 +189,10 @@ impl Image {
         (header.p_flags & READABLE != 0).then_some((start, end))
     }
 
-    /// Returns whether there is code at an address.
     pub(super) fn is_code(&self, address: usize) -> bool {
         self.load_of(address).is_some_and(|header| header.p_flags & EXECUTABLE != 0)
     }
 
-    /// Returns the module's bytes from `.eh_frame_hdr` on.
     pub(super) fn unwind_header(&self) -> Option<Section<'static>> {
         self.rest(self.unwind_header)
     }

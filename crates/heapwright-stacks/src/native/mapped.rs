@@ -1,6 +1,5 @@
 //! Finds modules by the kernel's list of mappings if the C library has no lock-free function for
-//! this: musl, and glibc before 2.35. A static program is one module, known by the headers that the
-//! kernel passes to it.
+//! this: musl, and glibc before 2.35. A static program is one module, with headers from the kernel.
 //!
 //! ```text
 //!   address --> the program?   a place that is known?   /proc/self/maps, into a place
@@ -9,19 +8,17 @@
 //!                                          headers (0: the gap between two modules), their count
 //! ```
 //!
-//! Reading the list takes some hundred microseconds and no lock, so the result is kept. A module
-//! stays until code is forgotten (`cache`). An address in no module (a heap, code made at run time,
-//! nothing) stays for [`LOOKS`] looks, because later a library may be mapped there. (musl never
-//! unloads a library.) Code is unmapped before it is forgotten, so a known module's headers may be
-//! gone. Each look therefore tests whether the headers are readable, and checks them.
+//! Reading the list takes long, so the result is kept. A module stays until code is forgotten
+//! (`cache`). An address in no module stays for [`LOOKS`] looks, because later a library may be
+//! mapped there. (musl never unloads a library.) Code is unmapped before it is forgotten, so each
+//! look tests whether the headers are readable, and checks them.
 //!
 //! A file that is mapped only to be read looks like a module, but its bytes are not where its
 //! headers say. So a module must have executable code.
 //!
 //! A thread takes a place when it changes the generation to [`TAKEN`], and the version with it. A
 //! reader accepts a place if its generation was current before the read, and generation and version
-//! are the same after the read. A thread that ends in between, as in a forked child, leaves a place
-//! unused.
+//! are the same after the read. A thread that ends in between leaves a place unused.
 
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char};
@@ -32,7 +29,6 @@ use super::image::{Header, Image, LOAD, bias_of, headers_at};
 use heapwright_substrate::os;
 use heapwright_substrate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
-/// The type of the header that locates `.eh_frame_hdr`.
 const UNWIND: u32 = 0x6474_e550;
 
 /// The looks at an address in no module before the list is read again.
@@ -41,12 +37,10 @@ const LOOKS: usize = 1024;
 /// The generation of a place that is being written. Code is not unloaded four billion times.
 const TAKEN: u32 = u32::MAX;
 
-/// Returns a place's state, made of its generation and its version.
 const fn state(generation: u32, version: u32) -> u64 {
     (generation as u64) << 32 | version as u64
 }
 
-/// Returns a state's generation.
 const fn generation_of(state: u64) -> u32 {
     (state >> 32) as u32
 }
@@ -58,11 +52,9 @@ const BIAS: usize = 2;
 const NAME: usize = 3;
 const UNWIND_HEADER: usize = 4;
 const HEADERS: usize = 5;
-/// The number of headers.
 const COUNT: usize = 6;
 
 struct Place {
-    /// Generation and version.
     state: AtomicU64,
     /// The looks left for an address in no module. (This count is not among the words, because the
     /// place may have another owner when a thread subtracts a look.)
@@ -80,7 +72,6 @@ static KNOWN: [Place; PLACES] = [const {
 
 const _: () = assert!(size_of::<Place>() == 72);
 
-/// Returns the module that contains an address.
 pub(super) fn image_of(address: usize) -> Option<Image> {
     let program = os::program_headers();
     let image = image(program, bias_of(program), c"".as_ptr());
@@ -91,7 +82,6 @@ pub(super) fn image_of(address: usize) -> Option<Image> {
     known(address, now).unwrap_or_else(|| look(address, now))
 }
 
-/// Returns the module with these headers.
 fn image(headers: &'static [Header], bias: usize, name: *const c_char) -> Option<Image> {
     let unwind = headers.iter().find(|header| header.p_type == UNWIND);
     let unwind = unwind.map_or(0, |header| bias.wrapping_add(header.p_vaddr as usize));
@@ -124,15 +114,13 @@ fn known(address: usize, now: u32) -> Option<Option<Image>> {
         if place.looks.fetch_sub(1, Ordering::Relaxed) > 1 {
             return Some(None);
         }
-        // The looks are used up. (If two threads come here, one of them may take a look away from
-        // the place's new owner.)
+        // The looks are used up. (Two threads may take a look away from the place's new owner.)
         let free = state(0, seen as u32);
         let _ = place.state.compare_exchange(seen, free, Ordering::Relaxed, Ordering::Relaxed);
         None
     })
 }
 
-/// Looks an address up in the kernel's list, and keeps the result.
 #[cold]
 #[inline(never)]
 fn look(address: usize, now: u32) -> Option<Image> {
@@ -170,7 +158,6 @@ fn look(address: usize, now: u32) -> Option<Image> {
         Some(image) => keep(
             now,
             &[
-                // The headers are here: nearly always the first segment's start.
                 start,
                 image.end,
                 image.bias,
@@ -188,8 +175,7 @@ fn look(address: usize, now: u32) -> Option<Image> {
     found
 }
 
-/// Returns whether part of a file is executable at a module's place. False: the file is only mapped
-/// to be read.
+/// False: the file is only mapped to be read.
 fn has_code(image: &Image, name: &[u8]) -> bool {
     let mut has_code = false;
     os::each_mapping(&mut |mapping| {
@@ -213,8 +199,7 @@ fn keep(now: u32, words: &[usize; 7]) {
         {
             continue;
         }
-        // The fence precedes the words: a reader that sees one of the words sees that the place was
-        // taken.
+        // Precedes the words: a reader of one of them sees that the place was taken.
         fence(Ordering::Release);
         for (place, &word) in place.words.iter().zip(words) {
             place.store(word, Ordering::Relaxed);

@@ -8,18 +8,17 @@
 //!
 //! # Why a hit is right
 //!
-//! A walk is a function of its initial registers, the rules, and the words it reads. By induction:
-//! if the relevant registers and all words read so far equal the entry's, the new walk is where the
-//! old walk was. So it uses the same rule: the generation shows that no rule was forgotten, and
-//! walks through code in no module are not kept. So it reads the same slot next. If this slot holds
-//! the same word, the walk continues the same way to the same end. Values that are not compared did
-//! not matter, such as a frame pointer that was reloaded before a CFA was derived from it.
+//! A walk is a function of its initial registers, the rules, and the words it reads. If the
+//! relevant registers and all words read so far equal the entry's, the new walk is where the old
+//! walk was. So it uses the same rule: the generation shows that no rule was forgotten, and walks
+//! through code in no module are not kept. So it reads the same slot next. By induction, equal
+//! words lead to the same end. Values that are not compared did not matter, such as a frame pointer
+//! that was reloaded before a CFA was derived from it.
 //!
-//! The check may read the slots. The slots lie between the stack pointer and the highest slot. The
-//! stack pointer and this slot must be on the thread's own stack *now*. There everything above the
-//! stack pointer is readable (`bounds`). Walks that left this stack (signal frames, fibers) are not
-//! kept. The compares are independent of each other and cost about a load each. A walk waits for
-//! each load in turn.
+//! The check may read the slots if the stack pointer and the highest slot are on the thread's own
+//! stack *now*: there everything above the stack pointer is readable (`bounds`). Walks that left
+//! this stack (signal frames, fibers) are not kept. The compares are independent of each other, but
+//! a walk waits for each load in turn.
 //!
 //! One thread at a time uses a memo: it is part of a `Scratch`.
 
@@ -69,14 +68,11 @@ impl Entry {
 /// Recent captures. Valid when zeroed.
 pub(super) struct Memo {
     sets: [[Entry; WAYS]; SETS],
-    /// The way of each set to use next.
     turns: [u8; SETS],
 }
 
-/// The words that a walk has read.
 pub(super) struct Slots {
-    /// The place and the value of each word. There is one place more than needed, so that a walk
-    /// may write first and count later.
+    /// Place and value. One more than needed, so that a walk may write first and count later.
     read: [(usize, usize); SLOTS + 1],
 }
 
@@ -109,8 +105,7 @@ impl Slots {
         count + usize::from(matters)
     }
 
-    /// Notes the word of a frame pointer, if it `matters`, and the word of a return address.
-    /// Returns the new count.
+    /// Notes the word of a frame pointer, if it `matters`, and of a return address.
     #[inline(always)]
     pub(super) fn note_two(
         &mut self,
@@ -133,13 +128,11 @@ fn set_of(start: &Registers) -> usize {
 }
 
 impl Memo {
-    /// Creates an empty memo.
     pub(super) const fn new() -> Self {
         Self { sets: [const { [Entry::EMPTY; WAYS] }; SETS], turns: [0; SETS] }
     }
 
-    /// Returns the result of a walk from here, if the memo has it. The start is on the thread's own
-    /// stack, which ends at `end`.
+    /// The start is on the thread's own stack, which ends at `end`.
     #[inline(always)]
     pub(super) fn find(
         &self,
@@ -159,7 +152,6 @@ impl Memo {
         })
     }
 
-    /// Keeps the result of a walk, if there is room for the words it has read.
     pub(super) fn keep(
         &mut self,
         start: &Registers,
@@ -199,13 +191,11 @@ impl Memo {
     }
 }
 
-/// Returns whether all slots hold the same words.
 #[inline(always)]
 fn holds(entry: &Entry) -> bool {
     let count = entry.count as usize;
     let (places, words) = (&entry.places[..count], &entry.words[..count]);
-    // The check compares eight words at a time. Their loads are independent, and a difference ends
-    // the check early.
+    // Eight independent loads at a time; a difference ends the check.
     places.chunks(8).zip(words.chunks(8)).all(|(places, words)| {
         let differences = places.iter().zip(words).fold(0, |all, (&place, &word)| {
             // SAFETY: the address is a multiple of 8 above the aligned stack pointer, and no higher

@@ -8,9 +8,8 @@
 //! ```
 //!
 //! Unwind tables tell the frames, because most code has no frame pointers. `_dl_find_object` of
-//! glibc (2.35 and later) finds the tables without a wait. Without this function (musl, an older
-//! glibc, static programs), a walk uses the program's headers and the kernel's list of mappings,
-//! once for each module (`mapped`). musl itself has no tables: a walk passes musl's frames by the
+//! glibc (2.35 and later) finds the tables without a wait. Without it (musl, an older glibc, static
+//! programs), `mapped` finds them. musl itself has no tables: a walk passes musl's frames by the
 //! frame pointer, or ends there.
 
 mod bounds;

@@ -1,16 +1,13 @@
 //! Identifies modules: the file of an address in code, its build and its place, so that a command
-//! can find names and lines later.
-//!
-//! This file also finds exported names. A module's dynamic symbols are in memory, so a dying
-//! process can name an exported function.
+//! can find names and lines later. Also finds exported names in a module's dynamic symbols.
 //!
 //! ```text
 //!   DYNAMIC --> SYMTAB (24 bytes each) --> offset into STRTAB
 //!          \--> GNU_HASH: the number of symbols, which no other table has
 //! ```
 //!
-//! Nothing here takes a lock or allocates, and every table is read in bounds. So a signal handler
-//! may call these functions.
+//! Nothing here takes a lock or allocates, and every table is read in bounds: a signal handler may
+//! call these functions.
 
 use core::ffi::CStr;
 use core::ops::Range;
@@ -19,12 +16,10 @@ use super::super::Module;
 use super::image::{DYNAMIC, Image, NOTE, image_of};
 use heapwright_substrate::os;
 
-/// Returns the addresses of the module that contains an address.
 pub(in super::super) fn module_range(pc: usize) -> Option<Range<usize>> {
     image_of(pc).map(|image| image.start..image.end)
 }
 
-/// Returns the module that contains an address.
 pub(in super::super) fn module_of(pc: usize) -> Option<Module> {
     let image = image_of(pc)?;
     let mut module = Module {
@@ -68,7 +63,6 @@ fn long(bytes: &[u8], at: usize) -> Option<usize> {
     Some(u64::from_ne_bytes(*bytes) as usize)
 }
 
-/// Returns the linker's build id of a module.
 pub(super) fn build_id_of(image: &Image) -> Option<&'static [u8]> {
     image.parts(NOTE).find_map(|notes| build_id(notes.bytes))
 }
@@ -89,7 +83,6 @@ fn build_id(mut notes: &[u8]) -> Option<&[u8]> {
 
 const SYMBOL_SIZE: usize = 24;
 
-/// The entries of DYNAMIC that this file needs.
 #[derive(Default)]
 struct Tables {
     symbols: usize,
@@ -135,8 +128,7 @@ fn symbol_count(hash: &[u8]) -> Option<usize> {
     Some(last + 1)
 }
 
-/// Calls `found` with the name of the exported function that contains an address, and the offset in
-/// it. False: there is no such function.
+/// False: no exported function contains the address.
 pub(in super::super) fn symbol_of(pc: usize, found: impl FnOnce(&[u8], usize)) -> bool {
     let Some((name, offset)) = find(pc) else { return false };
     found(name, offset);

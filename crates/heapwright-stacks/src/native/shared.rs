@@ -6,17 +6,16 @@
 //!   file     key ^ rule | rule | ...     65,536 entries of 16 bytes, by the key's first bits
 //! ```
 //!
-//! A build runs a thousand processes of the same three programs. Each process would read the same
-//! 5,000 rules from cold tables, at 0.7 us each. An entry here costs a look at one cache line. The
-//! command makes the file (`rules=FILE`, sealed: see `os::map_sealed`). A module without a build
-//! id, or a process without a file, uses the tables.
+//! A build runs a thousand processes of the same programs, and each would read the same rules from
+//! cold tables. The command makes the file (`rules=FILE`, sealed: see `os::map_sealed`). A module
+//! without a build id, or a process without a file, uses the tables.
 //!
 //! # Trust
 //!
 //! Nothing in the file is trusted: other processes write it, without a lock. A torn or replaced
-//! pair does not give the key, and is a miss (see `cache`). A false rule gives a wrong stack and
-//! never a fault: a walk tests what it reads, and accepts any word as a rule (`rule`). Another
-//! version of this library has other keys.
+//! pair does not give the key, and is a miss. A false rule gives a wrong stack and never a fault: a
+//! walk tests what it reads, and accepts any word as a rule (`rule`). Another version of this
+//! library has other keys.
 
 use core::ffi::CStr;
 use core::ptr;
@@ -29,7 +28,6 @@ use heapwright_substrate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 const ORDER: u32 = 16;
 
-/// Bytes of the file.
 pub(in super::super) const BYTES: usize = size_of::<Entry>() << ORDER;
 
 #[repr(C)]
@@ -42,7 +40,6 @@ const _: () = assert!(BYTES == 1 << 20);
 
 static FILE: AtomicPtr<Entry> = AtomicPtr::new(ptr::null_mut());
 
-/// Uses a file from now on, if it is valid.
 pub(in super::super) fn share(path: &CStr) {
     let at = os::map_sealed(path, 0, BYTES);
     if !at.is_null() {
@@ -50,7 +47,6 @@ pub(in super::super) fn share(path: &CStr) {
     }
 }
 
-/// Returns whether there is a file.
 #[inline]
 fn is_shared() -> bool {
     !FILE.load(Ordering::Relaxed).is_null()
@@ -67,7 +63,6 @@ pub(super) struct Known {
     generation: u32,
 }
 
-/// A rule's place in the file.
 #[derive(Clone, Copy)]
 pub(super) struct Key(u64);
 
@@ -85,7 +80,6 @@ fn version() -> u64 {
 impl Known {
     pub(super) const NONE: Self = Self { start: 0, end: 0, bias: 0, id: 0, generation: 0 };
 
-    /// Returns the key of an address, if it is in the module.
     #[inline]
     pub(super) fn key(&self, address: usize, generation: u32) -> Option<Key> {
         let is_in = self.generation == generation && (self.start..self.end).contains(&address);
@@ -127,7 +121,6 @@ pub(super) fn get(key: Key) -> Rule {
     })
 }
 
-/// Shares a rule with the other processes.
 pub(super) fn put(key: Key, rule: Rule) {
     if let Some(entry) = entry(key) {
         entry.mixed.store(key.0 ^ rule.0, Ordering::Relaxed);

@@ -17,17 +17,18 @@
 //!
 //! # The end of a walk
 //!
-//! A walk ends after `depth` frames and at the outermost frame that the tables name. It also ends
-//! at an address that cannot be code (0) and at an unreadable word (`bounds`). Further ends are a
-//! CFA that is not above the last CFA, and tables that do not fit a rule. A walk passes code
-//! without tables (made at run time, assembly) by its frame pointer. The pointer must lead upward
-//! to two readable words, and the second must look like an address. A damaged stack gives at worst
-//! a short result.
+//! A walk ends after `depth` frames, at the outermost frame that the tables name, and at:
 //!
-//! # Duties of the caller
+//! - an address that cannot be code, or an unreadable word (`bounds`);
+//! - a CFA that is not above the last CFA;
+//! - tables that do not fit a rule.
 //!
-//! The scratch is the caller's alone during a walk. No other thread uses it, and no signal handler
-//! that interrupts the walk. (The debug heap holds a flag.)
+//! A walk passes code without tables by its frame pointer. The pointer must lead upward to two
+//! readable words, and the second must look like an address. A damaged stack gives at worst a short
+//! result.
+//!
+//! The scratch is the caller's alone during a walk: neither another thread nor a signal handler
+//! that interrupts the walk uses it.
 
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
@@ -50,7 +51,6 @@ use super::shared::{self, Known};
 use heapwright_substrate::os;
 use heapwright_substrate::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 
-/// The registers that a walk follows.
 #[derive(Clone, Copy)]
 pub(in super::super) struct Registers {
     pub(super) pc: usize,
@@ -102,8 +102,7 @@ impl Scratch {
     }
 }
 
-/// An unused context, made once. Making a context takes 5 KiB of the stack, and copying it takes
-/// none.
+/// Making a context takes 5 KiB of the stack, and copying it takes none.
 struct NewContext {
     /// 0: there is none; 1: a thread makes it; 2: it is complete.
     state: AtomicU8,
@@ -146,7 +145,6 @@ impl NewContext {
     }
 }
 
-/// Makes a context in advance. This takes 5 KiB of stack, which a small stack may not have.
 pub(in super::super) fn prepare() {
     NEW_CONTEXT.prepare();
 }
@@ -154,13 +152,11 @@ pub(in super::super) fn prepare() {
 /// Whether no rule is learnt on a stack that is not the thread's own.
 static SPARES_FOREIGN_STACKS: AtomicBool = AtomicBool::new(false);
 
-/// Learns no more rules on stacks that are not the thread's own, because learning takes some 4 KiB
-/// of stack. Traces of such a stack end at the first unknown place.
+/// See the crate's `spare_foreign_stacks`.
 pub(in super::super) fn spare_foreign_stacks() {
     SPARES_FOREIGN_STACKS.store(true, Ordering::Relaxed);
 }
 
-/// Captures the stack of the caller, whose registers are `start`.
 #[inline(never)]
 pub(in super::super) fn capture(scratch: &mut Scratch, depth: usize, start: &Registers) -> Stack {
     scratch.counts.captures += 1;
@@ -177,8 +173,7 @@ pub(in super::super) fn capture(scratch: &mut Scratch, depth: usize, start: &Reg
     walk(scratch, depth, start, false, end, generation)
 }
 
-/// Returns the stack at a signal's interruption, from the handler's third argument. The first frame
-/// is the interrupted address itself.
+/// The first frame is the interrupted address itself.
 ///
 /// # Safety
 ///
@@ -205,7 +200,6 @@ pub(in super::super) unsafe fn of_context(
     walk(scratch, depth.clamp(1, MAX_DEPTH), &start, true, end, generation)
 }
 
-/// The start and length of the library's own code, found once.
 static OWN_START: AtomicUsize = AtomicUsize::new(0);
 static OWN_SIZE: AtomicUsize = AtomicUsize::new(0);
 
@@ -221,7 +215,6 @@ fn own_code() -> (usize, usize) {
     if size == 0 { find_own_code() } else { (OWN_START.load(Ordering::Relaxed), size) }
 }
 
-/// Returns the addresses of heapwright, if it is a module of its own.
 pub(in super::super) fn own_module() -> Option<core::ops::Range<usize>> {
     let image = image::image_of(own_module as fn() -> Option<core::ops::Range<usize>> as usize)?;
     // If another library contains the archive, the range would have that library's data, too.
@@ -241,7 +234,6 @@ fn find_own_code() -> (usize, usize) {
     (start, size)
 }
 
-/// The position of a walk.
 #[derive(Clone, Copy)]
 struct Position {
     now: Registers,
@@ -256,7 +248,6 @@ struct Position {
     signals: usize,
 }
 
-/// The frames found so far.
 #[derive(Clone, Copy)]
 struct Found {
     kept: usize,
@@ -349,7 +340,6 @@ fn walk(
     inserted.stack
 }
 
-/// The reason why plain steps ended.
 enum Stop {
     /// The walk is at its end.
     End,
@@ -568,8 +558,7 @@ fn odd_step(
             noted.count = slots.note(noted.count, place, word, true);
             bare(word)
         }
-        // The link register is known in the first frame and at a signal's interruption. Elsewhere
-        // the next call has overwritten it.
+        // Known in the first frame and at a signal's interruption; the next call overwrites it.
         Return::Link => {
             at.keepable = false;
             bare(link)
@@ -596,8 +585,7 @@ fn odd_step(
     is_address(pc).then_some(())
 }
 
-/// Moves from the kernel's frame below a signal handler to the interrupted frame, which may be on
-/// another stack.
+/// The interrupted frame may be on another stack.
 fn through_signal(scratch: &mut Scratch, reader: &mut Reader, at: &mut Position) -> Option<()> {
     at.keepable = false;
     at.signals += 1;
@@ -617,7 +605,6 @@ fn through_signal(scratch: &mut Scratch, reader: &mut Reader, at: &mut Position)
     is_address(now.pc).then_some(())
 }
 
-/// Returns whether code may be at an address.
 #[inline(always)]
 fn is_address(pc: usize) -> bool {
     (4096..1 << 56).contains(&pc)
@@ -636,13 +623,11 @@ pub(in super::super) fn capture_by_walking(
 
 #[cfg(all(test, target_env = "gnu"))]
 impl Registers {
-    /// Returns the stack pointer.
     pub(in super::super) fn sp_for_test(&self) -> usize {
         self.sp
     }
 }
 
-/// Makes registers for a walk, without a link register.
 #[cfg(all(test, target_env = "gnu"))]
 pub(in super::super) fn registers_for_test(pc: usize, sp: usize, fp: usize) -> Registers {
     Registers { pc, sp, fp, link: 0 }

@@ -13,13 +13,11 @@ use core::arch::asm;
 use super::super::tables::{self, Numbers};
 use super::walk::Registers;
 
-/// The registers' numbers in the tables.
 pub(super) const NUMBERS: Numbers = tables::X86_64;
 
 /// The distance from the stack pointer of a signal frame to its ucontext.
 pub(super) const UCONTEXT: usize = 0;
-/// The places in a ucontext of the program counter, the stack pointer, the frame pointer and (none
-/// here) the link register.
+/// Places in a ucontext; there is no link register.
 pub(super) const SAVED_PC: usize = 168;
 pub(super) const SAVED_SP: usize = 160;
 pub(super) const SAVED_FP: usize = 120;
@@ -35,8 +33,7 @@ const _: () = {
 /// No code is needed: a signal handler returns to the C library, whose tables describe that code.
 pub(super) const SIGRETURN: Option<[u32; 2]> = None;
 
-/// Returns the registers here, as after a call: the address before `pc` is in this function, with
-/// this stack pointer.
+/// As after a call: the address before `pc` is in this function, with this stack pointer.
 #[inline(always)]
 pub(in super::super) fn registers() -> Registers {
     let (pc, sp, fp);

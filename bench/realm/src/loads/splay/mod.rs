@@ -7,11 +7,8 @@
 //! ```
 //!
 //! A turn inserts 80 new nodes, and for each removes the greatest node with a smaller key. Most of
-//! the heap stays and is linked, and the tree's references change all the time: the load measures
-//! the cost of tracking them.
-//!
-//! - here: the load, and the operations of a tree
-//! - `shared`: a tree of shared nodes; a peer writes the node
+//! the heap stays, and the tree's references change all the time: the load measures the cost of
+//! tracking them.
 
 use figures::random::Random;
 
@@ -21,19 +18,15 @@ mod shared;
 
 pub(crate) use shared::Node;
 
-/// The nodes that a turn inserts.
 const MODIFIED: usize = 80;
 /// Branches from a node to each leaf of its payload.
 pub(crate) const PAYLOAD_DEPTH: u32 = 5;
-/// The array of each leaf.
 pub(crate) const NUMBERS: [u64; 10] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
 
-/// The operations of a peer.
 pub(crate) trait Splay {
     /// Lends its tree to a turn, and keeps the returned tree.
     fn turn(&mut self, turn: &mut Turn);
 
-    /// Returns the counts of the peer's collector, if it has any.
     fn collector(&self) -> Option<Collector> {
         None
     }
@@ -41,7 +34,6 @@ pub(crate) trait Splay {
 
 /// A sorted tree, whose nodes are allocated in a `Heap`.
 pub(crate) trait Tree {
-    /// The heap of the nodes.
     type Heap;
     /// Inserts a new node, unless the key exists.
     fn insert(&mut self, heap: &Self::Heap, key: u64);
@@ -51,7 +43,6 @@ pub(crate) trait Tree {
     fn take_least(&mut self, heap: &Self::Heap) -> Option<u64>;
 }
 
-/// A group of operations on the tree.
 pub(crate) struct Turn {
     what: What,
     random: Random,
@@ -68,7 +59,6 @@ enum What {
 }
 
 impl Turn {
-    /// Runs the operations. The tree moves in and out, because some heaps cannot lend it.
     pub(crate) fn with<T: Tree>(&mut self, heap: &T::Heap, mut tree: T) -> T {
         match self.what {
             What::Grow(nodes) => (0..nodes).for_each(|_| tree.insert(heap, key(&mut self.random))),
@@ -89,7 +79,6 @@ impl Turn {
     }
 }
 
-/// Runs the load: a tree of `size` nodes, with `rounds` modifications.
 pub(crate) fn work(peer: &mut impl Splay, size: usize, rounds: usize) {
     let mut turn = Turn { what: What::Modify, random: Random::new(42), checksum: 0 };
     for from in (0..size).step_by(MODIFIED) {
@@ -100,15 +89,13 @@ pub(crate) fn work(peer: &mut impl Splay, size: usize, rounds: usize) {
     (0..rounds).for_each(|_| peer.turn(&mut turn));
 }
 
-/// Returns the checksum. This is not part of the load: peers that count references free the whole
-/// tree here, and peers that trace do not.
+/// Not part of the load: peers that count references free the whole tree here.
 pub(crate) fn checksum(peer: &mut impl Splay) -> u64 {
     let mut turn = Turn { what: What::Empty, random: Random::new(42), checksum: 0 };
     peer.turn(&mut turn);
     turn.checksum
 }
 
-/// Chooses a branch to a leaf by one bit.
 pub(crate) fn fork<T>(way: &mut u64, left: T, right: T) -> T {
     let bit = *way & 1;
     *way >>= 1;
@@ -133,7 +120,6 @@ impl Text {
         Self(text)
     }
 
-    /// Returns the string.
     pub(crate) fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).expect("letters and digits")
     }

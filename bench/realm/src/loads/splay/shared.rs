@@ -1,7 +1,6 @@
 //! Sleator and Tarjan's top-down splay, over shared nodes.
 //!
-//! The path to the key is taken apart into two trees, of lesser and of greater keys. Then both
-//! trees are joined under the found node:
+//! The path to the key is taken apart into two trees, which are then joined under the found node:
 //!
 //! ```text
 //!        less       found      greater                found
@@ -11,30 +10,22 @@
 //!            tail           tail                      in in
 //! ```
 //!
-//! References move from place to place, and are never looked up twice. The value that
-//! [`Node::take`] leaves behind is overwritten before it is read. So peers that count references
-//! move them, and other peers copy them.
+//! The value that [`Node::take`] leaves behind is overwritten before it is read. So peers that
+//! count references move them, and other peers copy them.
 
 use super::Tree;
 
-/// The side of lesser keys.
 const LEFT: usize = 0;
-/// The side of greater keys.
 const RIGHT: usize = 1;
 
-/// A reference to a node.
 pub(crate) trait Node: Clone {
-    /// The heap of the nodes.
     type Heap;
     /// Makes a node with its payload and no children.
     fn new(heap: &Self::Heap, key: u64) -> Self;
-    /// Returns the key.
     fn key(&self) -> u64;
-    /// Returns the key of the child at a side.
     fn key_below(&self, side: usize) -> Option<u64>;
     /// Takes the child at a side, and leaves any cheap value there.
     fn take(&self, heap: &Self::Heap, side: usize) -> Option<Self>;
-    /// Sets the child at a side.
     fn put(&self, heap: &Self::Heap, side: usize, below: Option<Self>);
     /// Returns the result of [`look`](super::look) for the node.
     fn look(&self) -> u64;
@@ -45,7 +36,6 @@ fn side_of(key: u64, node: u64) -> Option<usize> {
     (key != node).then_some(if key < node { LEFT } else { RIGHT })
 }
 
-/// The tree of lesser keys, or the tree of greater keys.
 struct Apart<N> {
     root: Option<N>,
     tail: Option<N>,
@@ -75,7 +65,6 @@ impl<N: Node> Apart<N> {
     }
 }
 
-/// Brings the node with the key, or a neighbour of its place, to the root.
 fn splay<N: Node>(heap: &N::Heap, root: N, key: u64) -> N {
     let mut apart = [Apart::EMPTY, Apart::EMPTY];
     let mut current = root;

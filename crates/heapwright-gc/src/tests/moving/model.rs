@@ -22,7 +22,6 @@ unsafe extern "C" fn finalize(object: *mut c_void, data: *mut c_void) {
     unsafe { &*data.cast::<Shared>() }.lock().unwrap().finalized.push(serial);
 }
 
-/// The value of a byte of a leaf.
 fn byte(serial: usize, n: usize) -> u8 {
     (serial.wrapping_mul(31) ^ n.wrapping_mul(7)) as u8
 }
@@ -143,8 +142,7 @@ impl Model<'_> {
         if self.pins.iter().all(|&(_, pinned)| pinned != serial) {
             assert!(self.mutator.pin(at));
             self.pins.push((at, serial));
-            // Pins do not keep objects alive.
-            // SAFETY: the object is live.
+            // SAFETY: the object is live; pins do not keep it alive.
             self.roots.push((unsafe { self.mutator.new_root(at) }.unwrap(), serial));
         }
     }
@@ -161,7 +159,6 @@ impl Model<'_> {
         assert_eq!(there, size <= super::super::super::raw::object_size(at));
     }
 
-    /// Checks that all objects that roots lead to are as the shadow says.
     fn check(&mut self) {
         let mut waiting: Vec<(*mut u8, usize)> =
             (0..self.roots.len()).map(|n| self.root(n)).collect();
@@ -268,8 +265,7 @@ fn options() -> impl Strategy<Value = Options> {
             compact: true,
             least: 256 << 10,
             step_ns: 2_000,
-            // Verifying settles regions, which hides errors of unsettled regions. So not every case
-            // verifies.
+            // Verifying settles regions, which hides errors of unsettled regions.
             verify: if verify { VERIFY_HEAP | VERIFY_BARRIERS } else { 0 }
                 | if stress == 0 { STRESS } else { 0 },
             ..Options::new()
