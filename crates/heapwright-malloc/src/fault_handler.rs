@@ -49,7 +49,7 @@ struct Record {
 
 /// The program's actions of one signal: a ring of records, each written once and then published by
 /// its number. A change is one atomic exchange without a lock. So a fault may interrupt a change,
-/// and a forked child never finds it half done. A record is reused only after 60 further changes.
+/// and a forked child never finds it half done. The 64th further change reuses a record.
 struct Remembered {
     records: [Record; RECORDS],
     /// The number of records ever written. Record N is at index N modulo [`RECORDS`].

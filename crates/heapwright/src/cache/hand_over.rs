@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   blocks sent and received, by tick --> many, in several ticks --> the thread gives its cache up
-//!                                                                --> new threads get none
+//!                                                                --> for a while, new threads get none
 //!
 //!   cache    slab, slab, slab ..      each: out of the cache's lists, entry of the common owner,
 //!     |                                     into the central lists, under the lock of its class
@@ -23,9 +23,10 @@
 
 use super::{Cache, central};
 use crate::address_map::{Kind, MAP};
+use crate::chunk;
 use crate::os;
 use crate::slab::Slab;
-use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 /// A thread that hands over this many blocks, both ways, per millisecond of CPU time should use its
 /// CPU's arrays. (Wall time would hide threads that work in bursts or share a CPU.)
@@ -39,11 +40,16 @@ const TICKS: u32 = 2;
 const GIVE_UP: u8 = 1;
 const FOLLOW_SAMPLING: u8 = 2;
 
-static IS_MUCH: AtomicBool = AtomicBool::new(false);
+/// The tick in which a thread last reached [`TICKS`]; 0: none did.
+static LAST_MUCH: AtomicU32 = AtomicU32::new(0);
+/// For this long new threads then get no cache of their own. A thread that starts later finds out
+/// for itself.
+const MUCH_MS: i32 = 1000;
 
 /// Whether so many blocks are handed over that new threads should get no cache of their own.
 pub(crate) fn is_much_handed_over() -> bool {
-    IS_MUCH.load(Ordering::Relaxed)
+    let last = LAST_MUCH.load(Ordering::Relaxed);
+    last != 0 && chunk::waited(last, os::coarse_ms()) <= MUCH_MS
 }
 
 /// Atomics, because visitors add the blocks that they drain. A lost update does not matter.
@@ -99,7 +105,7 @@ impl HandOver {
         self.ticks.store(ticks % TICKS, Ordering::Relaxed);
         if ticks == TICKS {
             self.asked.fetch_or(GIVE_UP, Ordering::Relaxed);
-            IS_MUCH.store(true, Ordering::Relaxed);
+            LAST_MUCH.store(os::coarse_ms().max(1), Ordering::Relaxed);
         }
     }
 }

@@ -34,7 +34,7 @@ use super::leak_check::LeakCheck;
 use super::leaks;
 use super::poisoned;
 use super::slot::State;
-use super::span::{Found, Span};
+use super::span::{Form, Found, Span};
 use super::{HEAPS, join_forks, take_heap};
 use crate::request::{Origin, Request, Return};
 
@@ -331,7 +331,7 @@ pub(crate) fn find_block(address: usize) -> Option<Description> {
         size: place.size(word),
         offset: address.wrapping_sub(block),
         owner: span.heap.load(Ordering::Relaxed),
-        class: span.class() as u32,
+        class: if span.form() == Form::Small { span.class() as u32 } else { 0 },
         is_poisoned: span.has_poison() && poisoned::poisoned_bytes(address, 1) == 1,
     })
 }
