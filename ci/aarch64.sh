@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# aarch64: everything compiles for it. The core's unit tests, the race's workloads in miniature and the tests' programs run
-# on it, under the preload library and qemu-user. They run with 4, 16 and 64 KiB pages and with an address space of 39 bits.
+# aarch64: everything compiles for it. The core's unit tests, the race's workloads in miniature and the tests' programs
+# run under the preload library and qemu-user, with 4, 16 and 64 KiB pages and with an address space of 39 bits.
 #
-# qemu-user has no restartable sequences. So the sequences of per-CPU caches run in a small system under qemu-system
-# (ci/common.sh). qemu-user keeps 24 bytes for each page that a guest reserves: 6 GiB for a window of 1 TiB. So the
-# window is small. One run keeps the default window, which 39 bits of addresses cut down.
+# qemu-user has no restartable sequences: those of per-CPU caches run in a small system (ci/common.sh). It keeps 24
+# bytes for each page that a guest reserves: 6 GiB for a window of 1 TiB. So the window is small, but for one run.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup aarch64

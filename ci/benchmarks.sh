@@ -1,12 +1,10 @@
 #!/usr/bin/env bash
-# Measures the pages' figures again: runs the command of each section of docs/figures.json, and
-# renders the pages and README's table (bench/figures).
+# Measures the pages' figures again: runs the command of each section of docs/figures.json, and renders the pages and
+# README's table (bench/figures). Needs a quiet machine, and warns on a busy one. It stores missed figures, too.
 #
 #   ci/benchmarks.sh SECTION...    these sections; without a section, prints the list with the commands
 #   ci/benchmarks.sh all           all of them: most of a day
 #   ci/benchmarks.sh tables        the race's section again, from the results of the last race
-#
-# Needs a quiet machine, and warns on a busy one. Missed figures are stored like met ones.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup race

@@ -1,23 +1,15 @@
 #!/usr/bin/env bash
-# The book (docs/book, docs/SUMMARY.md): runs each command of its pages, compares outputs, and builds the site.
+# The book (docs/book, docs/SUMMARY.md): runs each command of its pages, compares outputs, and builds the site. The
+# build also finds links that lead nowhere (docs/book/preprocess.py).
 #
-#   ci/book.sh                 runs the commands, and builds target/book (docs/book/run.py says how outputs are
-#                              compared)
+#   ci/book.sh                 runs the commands, and builds target/book (docs/book/run.py compares the outputs)
 #   ci/book.sh PAGE...         runs the commands of these pages only
-#
 #   ci/book.sh findings [--check | --measure]
-#                              docs/findings, a page for each kind of finding: compiles and runs the
-#                              pages' examples, and writes their reports, the corpus's figures and
-#                              the table of all findings into the pages. Addresses, build-ids and
-#                              the callers of main are left out. --check only says whether the pages
-#                              are current. --measure runs the corpus first (ci/corpus.sh), and
+#                              docs/findings, a page for each kind of finding: runs the pages' examples, and writes
+#                              reports, the corpus's figures and the table of all findings into the pages. --check only
+#                              says whether the pages are current. --measure runs the corpus first (ci/corpus.sh), and
 #                              keeps its figures in docs/findings/measured.tsv
 #
-# A page shows a command's whole output; docs/book/run.py lists the parts that may differ from run to run. The build
-# also finds links that lead nowhere (docs/book/preprocess.py). mdBook is built once, which takes a minute. If PATH
-# has the version of MDBOOK_VERSION, nothing is installed.
-#
-# Environment:
 #   HEAPWRIGHT_COMMAND  the command (default: built from this checkout)
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"

@@ -1,36 +1,28 @@
 #!/usr/bin/env bash
-# Measures heapwright's promises about memory and time.
+# Measures heapwright's promises about memory and time. Prints each figure: target, measured value, verdict. Ends with 1
+# if heapwright misses a target.
 #
 #   ci/bounds.sh [--cache MODEL] [--with NAME=['VAR=VALUE ...]PATH']... [--with glibc] [--only PROGRAM,...]
-#                                the memory that stays resident in each of these cases: other threads free; owners
-#                                have ended or are idle; large blocks were freed; threads allocated once; many
-#                                threads allocate a little. Also the cost of pauses (bench/bounds, a program for each
-#                                promise). --cache sets heapwright's cache model. --with adds another preload
-#                                library, with a ! at each figure above the target. (For give-back the target
-#                                depends on the pages in which the allocator's blocks lie.) Takes about five
-#                                minutes, and again for each --with; needs 2 GiB
-#   ci/bounds.sh describe [NS]   the cost of hw_describe: at most 30 nanoseconds (NS) a call on a warm address
-#                                of every kind (a block, inside one, foreign, unmapped), and never a fault
-#   ci/bounds.sh startup         the cost of the preload for a program that does nothing: at most 300,000
-#                                instructions more for /bin/true, by callgrind, dynamic linking included; at
-#                                most 120 KiB more resident when main returns, a mean of 300 runs. Each
-#                                library file may have 2.5 MB
-#   ci/bounds.sh report [--quick]   two records of a million findings and a gigabyte are reported within 30
-#                                seconds of processor time and 1 GiB of memory. One has a million different findings;
-#                                the other has a thousand that repeat. Needs 2.1 GiB of disk
-#   ci/bounds.sh heap [--quick]  dumps of ten million objects with thirty million references, of any form, are
-#                                summarised within a minute of processor time and 1 GiB of memory. Each of three dumps
-#                                takes at most 140 MB of disk. --quick does a hundredth of the work, with the debug build
+#                                the memory that stays resident, and the cost of pauses (bench/bounds, a program for
+#                                each promise). --cache sets heapwright's cache model. --with adds another preload
+#                                library, with a ! at each figure above the target. (For give-back the target depends
+#                                on the pages in which the allocator's blocks lie.) Takes five minutes, and again for
+#                                each --with; needs 2 GiB
+#   ci/bounds.sh describe [NS]   the cost of hw_describe: at most 30 nanoseconds (NS) a call on a warm address of every
+#                                kind (a block, inside one, foreign, unmapped), and never a fault
+#   ci/bounds.sh startup         the cost of the preload for a program that does nothing: instructions of /bin/true, by
+#                                callgrind; resident memory when main returns, a mean of 300 runs; each library's file
+#   ci/bounds.sh report [--quick]   two records of a million findings and a gigabyte, one with a million different
+#                                findings and one with a thousand that repeat. Needs 2.1 GiB of disk
+#   ci/bounds.sh heap [--quick]  summaries of dumps of ten million objects with thirty million references, of three
+#                                forms. --quick does a hundredth of the work, with the debug build
 #   ci/bounds.sh limit [--rounds N | --quick]
-#                                three programs and a control group with a memory limit. The first program holds 350
-#                                MB live in 384 MB: does it end, and how fast beside a run without a limit? The
-#                                second program grows in ten ways until the kernel ends it: is its heap profile on
-#                                disk? The third program is outside of the group, has freed 100 MB, and pauses while
-#                                a program in the group lacks memory. Does the third program give the memory back
-#                                sooner than `purge` says? (bench/limit.) --quick: two rounds, heapwright alone.
-#                                Skips if no control group can be made
-#
-# Prints each figure: target, measured value, verdict. Ends with 1 if heapwright misses a target.
+#                                three programs and a control group with a memory limit (bench/limit). One holds 350 MB
+#                                live in 384 MB: does it end, and how fast beside a run without a limit? One grows in
+#                                ten ways until the kernel ends it: is its heap profile on disk? One is outside of the
+#                                group, has freed 100 MB, and pauses while a program in the group lacks memory: does it
+#                                give memory back sooner than `purge` says? --quick: two rounds, heapwright alone. Skips
+#                                if no control group can be made
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup bounds

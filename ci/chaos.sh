@@ -7,9 +7,8 @@
 #   ci/chaos.sh [SECONDS]              seconds for each mode (default: 20)
 #
 #   CHAOS_MODES="mode=debug"           only these options of the library (separated by spaces)
-#   CHAOS_SEED=17                      the first seed; each further round of a mode adds 1. A failed round prints
-#                                      its seed. The kernel decides the order of threads, so a seed repeats the
-#                                      mix, not the exact run: run a seed several times
+#   CHAOS_SEED=17                      the first seed; each further round of a mode adds 1. A failed round prints its
+#                                      seed. The kernel decides the order of threads: run a seed several times
 #   CHAOS_WITHOUT="-stdio -limits"     leaves parts out: see chaos.c
 #   CHAOS_PATIENCE=20000               milliseconds without progress that are a failure
 set -euo pipefail

@@ -2,9 +2,8 @@
 # Measures `heapwright check` beside valgrind's memcheck and AddressSanitizer: its cost, the findings of each, and how
 # long a leak check stops a program. Prints tables of medians, and the targets with the measured figures (bench/check).
 #
-#   ci/check.sh [--quick [--valgrind] | --no-valgrind] [--rounds N] [SECTION...]
-#   ci/check.sh report       the tables of docs/check-figures.md again, from the results of the last
-#                            runs
+#   ci/check.sh [--quick [--valgrind] | --no-valgrind] [--rounds N] [SECTION...]    (without a section, all)
+#   ci/check.sh report       the tables of docs/check-figures.md again, from the results of the last runs
 #
 #   programs  real programs: plain, checked, checked without guards, under memcheck
 #   short     1,000 short processes: a build (make -j2) and a shell script, plain and checked
@@ -12,12 +11,8 @@
 #             and the findings of each tool in some programs of corpus/
 #   snapshot  a leak check, requested by a signal, of a program with 1 GiB of live blocks
 #
-# Without a section, runs all sections. Each run is a process of its own, and each round runs all, in an order that
-# turns from round to round. There are 5 rounds, but valgrind runs once. The results are kept in the target folder's
-# check-figures/ (results-check-*.tsv has each single number, tables.md the tables). Ends with 1 if a figure is missed
-# or a run of ours fails. Takes half an hour, and wants a quiet machine. --quick runs all once and small, without
-# valgrind and without files that would have to be fetched. It fails only if a program does not run or prints
-# something else, or if a tool reports a mistake that does not exist.
+# ci/debug.sh explains rounds, results and --quick. There are 5 rounds. The target folder's check-figures/ keeps the
+# results. --quick also leaves out files that would have to be fetched.
 #
 #   HEAPWRIGHT     the command to measure (default: built from this checkout)
 #   CHECK_OPTIONS  words between `check` and `--`, if any

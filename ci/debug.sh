@@ -1,26 +1,23 @@
 #!/usr/bin/env bash
-# Measures the debug mode beside Zig's DebugAllocator, valgrind's memcheck and glibc: tables of
-# medians, and targets with verdicts (bench/debug).
+# Measures the debug mode beside Zig's DebugAllocator, valgrind's memcheck and glibc: tables of medians, and targets
+# with verdicts (bench/debug).
 #
-#   ci/debug.sh [--quick [--valgrind] | --no-valgrind] [--rounds N] [SECTION...]
+#   ci/debug.sh [--quick [--valgrind] | --no-valgrind] [--rounds N] [SECTION...]    (without a section, all)
 #   ci/debug.sh report       the tables again, from the results of the last runs
 #
-#   pr        the program of Zig's PR #17383: one survivor in each bucket, every
-#             call through 16 frames; and the same with stacks off
-#   flat      the same with 5,000 to 160,000 survivors: instructions a round, and
-#             the memory that a survivor pins
+#   pr        the program of Zig's PR #17383: one survivor in each bucket, every call through 16 frames; and the same
+#             with stacks off
+#   flat      the same with 5,000 to 160,000 survivors: instructions a round, and the memory that a survivor pins
 #   captures  one capture of a stack, by the library's own measurement
 #   programs  real programs, stacks of 16 frames on
 #
-# Without a section, runs all sections. Each run is a process of its own, and each round runs all, in an order that
-# turns from round to round. There are 9 rounds of pr, and 5 of the other sections; valgrind runs once. The results
-# are kept in the target folder's debug-figures/ (results-*.tsv has each single number, tables.md the tables). Ends
-# with 1 if a figure is missed or a run of ours fails. Takes half an hour, and wants a quiet machine. --quick runs all
-# once and small, without valgrind. It fails only if a program does not run or prints something else, or if a tool
-# reports a mistake that does not exist. --valgrind puts valgrind back.
+# Each run is a process of its own, and each round runs all, in an order that turns from round to round. There are 9
+# rounds of pr, and 5 of the other sections; valgrind runs once. The target folder's debug-figures/ keeps results-*.tsv
+# with each single number, and tables.md. Ends with 1 if a figure is missed or a run of ours fails. Takes half an hour,
+# and wants a quiet machine. --quick runs all once and small, without valgrind (--valgrind puts it back). It fails only
+# if a program does not run or prints something else, or if a tool reports a mistake that does not exist.
 #
-# HEAPWRIGHT_SO measures another library; DEBUG_OPTIONS (default mode=debug) are the options of all
-# runs of heapwright, before traces=.
+# HEAPWRIGHT_SO measures another library; DEBUG_OPTIONS (default mode=debug) are all runs' options, before traces=.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup debug

@@ -1,10 +1,7 @@
 #!/usr/bin/env bash
 # Imports point downward only. Each module of heapwright and of its substrate may name only modules below its own line
-# in ARCHITECTURE.md's picture of the floors, and lies in the crate of its floor. (heapwright-realm, heapwright-gc and
-# heapwright-stacks are one floor each, and Cargo keeps them apart from the floors above.)
-#
-# Inside a module files may import each other. The largest circle of files of a part may not grow:
-# ci/circles.txt has the numbers.
+# in ARCHITECTURE.md's picture of the floors, and lies in the crate of its floor. (Cargo keeps the other crates apart.)
+# Inside a module files may import each other, but a part's largest circle of files may not grow (ci/circles.txt).
 #
 #   ci/floors.sh             verifies both; ci/floors.py says what an import is
 #   ci/floors.sh --record    writes the numbers that fell

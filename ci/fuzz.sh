@@ -1,16 +1,13 @@
 #!/usr/bin/env bash
 # Fuzzing, for a bounded time for each target.
 #
-#   ci/fuzz.sh      fuzz/fuzz_targets, with a nightly compiler: sequences of operations against a model;
-#                   right and wrong sequences on debug heaps; any bytes as a stats file, a debug record, a
-#                   trace or a heap dump, with bombs among them. A target gets FUZZ_SECONDS (40; with
-#                   HEAPWRIGHT_QUICK 10)
-#   ci/fuzz.sh gc   fuzz/gc.c, with clang: calls of the collected heap's C interface under
-#                   AddressSanitizer, for GC_FUZZ_SECONDS (120; 40). Then the proof that it can fail: without
-#                   the write barrier it must find something
+#   ci/fuzz.sh      fuzz/fuzz_targets, with a nightly compiler: sequences of operations against a model; right and wrong
+#                   sequences on debug heaps; any bytes as a stats file, a debug record, a trace or a heap dump, with
+#                   bombs among them. A target gets FUZZ_SECONDS (40; with HEAPWRIGHT_QUICK 10)
+#   ci/fuzz.sh gc   fuzz/gc.c, with clang: calls of the collected heap's C interface under AddressSanitizer, for
+#                   GC_FUZZ_SECONDS (120; 40). Without the write barrier it must find something
 #
-# The flags are those that `cargo fuzz` gives the compiler (without a sanitizer): coverage counters, and the compared
-# values. So only the compilers must be installed.
+# The flags are those that `cargo fuzz` gives the compiler, so only the compilers must be installed.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 

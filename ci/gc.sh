@@ -2,34 +2,25 @@
 # Measures the collected heap on the loads of bench/gc: against bdwgc under equal limits, and alone.
 # docs/gc-figures.md explains the output.
 #
-#   ci/gc.sh [--rounds N] [--quick] [gcbench | splay | strings | pauses | scaling | compact | fillers |
-#             quads | garbage | ephemerons | finalizers | report]...
-#                              without one of these words, all. --quick: a minute, only that all runs
+#   ci/gc.sh [--rounds N] [--quick] [gcbench | splay | strings | pauses | scaling | compact | fillers | quads |
+#             garbage | ephemerons | finalizers | report]...
+#                                     without one of these words, all: 7 rounds take an hour. --quick: a minute
 #   ci/gc.sh realm [--rounds N] [--quick] [binary-trees | gcbench | splay | report]...
-#                              the safe interface (heapwright::gc::Realm) beside gc-arena, gc, dumpster and
-#                              Rc; 5 rounds take about four minutes. --quick only verifies that all run and
-#                              compute the same
-#   ci/gc.sh scheme            the Scheme in crates/heapwright-realm/examples/scheme, a client of the safe
-#                              interface. Its suite and programs give the right results, with every way to
-#                              collect. The suite also runs with a verified collection after each operation,
-#                              and with all objects moved after every fourth. Each error names its place
-#   ci/gc.sh scheme table [ROUNDS]
-#                              the same, and the programs beside Debian's guile and gambit: time,
-#                              peak memory, the collector's share
-#   ci/gc.sh scheme serve [SECONDS]
-#                              the same, and a server for ten minutes, or SECONDS: its memory
-#                              meanwhile, and how long requests wait for the collector
-#   ci/gc.sh grown [ROUNDS]    generations, compaction, the safe interface and the Scheme, in turns
-#                              with their peers: 7 rounds take an hour of a quiet machine
+#                                     the safe interface (heapwright::gc::Realm) beside gc-arena, gc, dumpster and Rc;
+#                                     5 rounds take four minutes
+#   ci/gc.sh scheme                   the Scheme in crates/heapwright-realm/examples/scheme: its suite and programs give
+#                                     the right results, with every way to collect. The suite also runs with a verified
+#                                     collection after each operation. Each error names its place
+#   ci/gc.sh scheme table [ROUNDS]    the same, and the programs beside Debian's guile and gambit: time, peak memory,
+#                                     the collector's share
+#   ci/gc.sh scheme serve [SECONDS]   the same, and a server for ten minutes, or SECONDS: its memory, and how long
+#                                     requests wait for the collector
+#   ci/gc.sh grown [ROUNDS]           generations, compaction, the safe interface and the Scheme: 7 rounds take an hour
 #
-# The programs run in turns, each variant once a round. 7 rounds of all take about an hour and want a quiet machine.
-# Results are kept in the target folder's gc/. Ends with 1 if a figure is missed or a run of ours fails. A peer that
-# runs out of memory under a limit lacks that round, and the report says so.
-#
-# --quick measures nothing worth reading. It fails if a program does not end well, or if a load computes another
-# result through another interface.
-#
-# HEAPWRIGHT_SO measures another library.
+# The programs run in turns, each variant once a round, and want a quiet machine. The target folder's gc/ keeps the
+# results. Ends with 1 if a figure is missed or a run of ours fails. A peer that runs out of memory under a limit lacks that
+# round, and the report says so. --quick fails only if a program does not end well, or if a load computes another result
+# through another interface. HEAPWRIGHT_SO measures another library.
 #
 # One run of realm alone, for a profiler (in the target folder, after a build):
 #

@@ -1,28 +1,21 @@
 #!/usr/bin/env bash
 # Tests the lengths of paths: callgrind counts instructions, with the ret, against golden numbers.
 #
-#   ci/golden.sh [calls]   a call of malloc (small), free (local), sized delete, and a free of
-#                          another thread's block; the path of a malloc whose list is empty to the
-#                          refill and back, without the refill. A pair with shared caches
-#                          (cache=shared) may be at most 25 instructions longer than with exclusive
-#                          caches, a pair with CPUs' caches (cache=percpu) at most 14. Valgrind has no
-#                          restartable sequences: for these the program itself names its area
-#                          (golden-rseq.c). The hardened heap clears and verifies each block.
-#   ci/golden.sh sizes     a pair of allocation and free, of the entry points at sizes from 16 bytes to
-#                          1,000,000 (golden-sizes.c). A path may be longer than its golden number by
-#                          3 instructions or 2 %, whichever is more. memset itself is not counted.
-#   ci/golden.sh gc        the inline functions of heapwright_gc.h: an allocation of a constant size,
-#                          an allocation of another size, a store of a reference, the barrier without
-#                          the store (for the reference; the object; the slot), a poll. (Callgrind
-#                          counts each byte that `rep stosb` clears.)
+#   ci/golden.sh [calls]   a call of malloc (small), free (local), sized delete, and a free of another thread's block;
+#                          a malloc's way to the refill and back when its list is empty. A pair with shared caches may
+#                          be at most 25 instructions longer than with exclusive caches, a pair with CPUs' caches at
+#                          most 14. The hardened heap clears and verifies each block.
+#   ci/golden.sh sizes     a pair of allocation and free, of the entry points at sizes from 16 bytes to 1,000,000
+#                          (golden-sizes.c). A path may be longer than its golden number by 3 instructions or 2 %,
+#                          whichever is more. memset itself is not counted.
+#   ci/golden.sh gc        the inline functions of heapwright_gc.h. Callgrind counts each byte that `rep stosb` clears.
 #   ci/golden.sh pools     calls of pools and arenas (bench/pools)
 #
 #   ... --bless            write the measured numbers to ci/golden.txt, ci/golden-sizes.txt ...
 #   ... --print            only print (for other libraries: HEAPWRIGHT_SO=...)
 #
 # `path` is the shortest call (of a part of 8 calls that all stayed on the fast path). `mean` is over many calls, with
-# the slow paths of some. A mean far from the path means that calls seldom take the fast path. For sizes the shortest
-# part of 64 pairs counts.
+# the slow paths of some. For sizes the shortest part of 64 pairs counts.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup golden

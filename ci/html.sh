@@ -1,9 +1,7 @@
 #!/usr/bin/env bash
 # Opens the pages of a report and of a heap profile in a browser: Chromium shows the pages of the tests' samples,
 # light and dark, with scripts and without. No script may fail, no page may use a network, and the filter, the flame
-# graphs, the charts and the tabs must work.
-#
-#   ci/html.sh           pages and pictures go to $CARGO_TARGET_DIR/html
+# graphs, the charts and the tabs must work. Pages and pictures go to $CARGO_TARGET_DIR/html.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup html

@@ -1,21 +1,15 @@
 #!/usr/bin/env bash
-# The integrations with other tools, each on programs with a mistake and their twins without. The programs
-# lie beside the integrations, below integrations/.
+# The integrations with other tools, each on programs with a mistake and their twins without (integrations/).
 #
-#   ci/integrations.sh action      the GitHub action, as a dry run: its shell steps on a program that loses
-#                                  a block and on one that does not, with the variables and files of a
-#                                  runner (dry_run.py). `gh` is a file that records its arguments
-#   ci/integrations.sh pytest      the pytest plugin, installed from its folder, on an extension in C. Each
-#                                  wrong test has a correct twin. The wrong tests fail, under their names
-#                                  and with the function at fault
-#   ci/integrations.sh listeners   the listeners for GoogleTest and Catch2, and Go's package if Go is
-#                                  installed: the tests that lose a block fail, under their names, and the
-#                                  commands in their failures show the functions at fault
-#   ci/integrations.sh valgrind    programs that call valgrind get heapwright: CTest's memcheck step, meson's
-#                                  wrapper and test setup, and a Makefile's check-valgrind see the test
-#                                  that loses a block, and pass the correct test. Then real projects,
-#                                  unmodified: libyaml, libxkbcommon, libxcrypt, from Debian's sources
-#                                  (HEAPWRIGHT_QUICK: one)
+#   ci/integrations.sh action      the GitHub action, as a dry run: its shell steps on a program that loses a block and
+#                                  on one that does not, with a runner's variables and files (dry_run.py)
+#   ci/integrations.sh pytest      the pytest plugin, installed from its folder, on an extension in C. The wrong tests
+#                                  fail, under their names and with the function at fault
+#   ci/integrations.sh listeners   the listeners for GoogleTest and Catch2, and Go's package if Go is installed. Tests that
+#                                  lose a block fail, and the commands in their failures show the functions at fault
+#   ci/integrations.sh valgrind    programs that call valgrind get heapwright: CTest's memcheck step, meson's wrapper,
+#                                  test setup, a Makefile's check-valgrind. Then real projects from Debian's sources:
+#                                  libyaml, libxkbcommon, libxcrypt (HEAPWRIGHT_QUICK: one)
 #
 #   HEAPWRIGHT_COMMAND  the command (default: built from this checkout)
 set -euo pipefail

@@ -1,41 +1,28 @@
 #!/usr/bin/env bash
 # Runs the compiler's tools on the source.
 #
-#   ci/lint.sh                     fmt, clippy and doc: to be run before a commit
-#   ci/lint.sh fmt [--record]      formatting: rustfmt of both workspaces (the second is bench/). No
-#                                  part has more lines of Rust or Markdown over 100 columns than
-#                                  ci/wide.txt allows; tables, links and blocks of code in Markdown do
-#                                  not count. --record writes the numbers that fell
-#   ci/lint.sh clippy              every warning is an error: the workspace with its tests, the
-#                                  library with its features and with none, and the benchmarks. Then
-#                                  each crate alone, and the library with each feature alone: this
-#                                  finds names that only another feature or crate brings.
-#                                  HEAPWRIGHT_QUICK leaves out this second part
-#   ci/lint.sh doc                 the documentation builds without a warning: broken links, missing
-#                                  pages, bad HTML. The library's pages are built as docs.rs does:
-#                                  with the features of its manifest, and with badges for features
-#   ci/lint.sh deps                dependencies: the core and the C library depend only on libc (and
-#                                  our own crates). The default build contains no peer, and none of
-#                                  the tools that race peers. The workloads and the launcher, which
-#                                  the command carries for its race, need at most libc. The shipped
-#                                  library needs only the C library, and calls none of its
-#                                  allocation functions by their own names
-#   ci/lint.sh msrv                the workspace and the C library alone compile with the minimum
-#                                  supported Rust version, read from Cargo.toml
-#   ci/lint.sh lines [--record]    no part of the repository has more lines than ci/lines.txt allows;
-#                                  --record writes the numbers that fell. A commit that needs more
-#                                  raises the number there and says what a user gets for it
-#   ci/lint.sh header [--write]    include/heapwright.h is what cbindgen 0.29 makes of
-#                                  the sources; --write replaces it. Both headers are C from C89 to
-#                                  C23 and C++ from C++11 to C++23, by themselves, without a warning
-#   ci/lint.sh messages [NAME...]  the compiler's errors about a type that a realm cannot hold tell the fix. Each
-#                                  of ci/messages is a program that does not compile, and its first lines are
-#                                  the expected errors; one compiles, and runs
-#   ci/lint.sh workflows           the workflows are valid, and the nightly one has each part of ci/deep.sh
-#   ci/lint.sh semver [BASELINE]   the crate heapwright keeps what the last release promised
-#                                  (UPGRADING.md), by cargo-semver-checks; BASELINE is a tag or commit,
-#                                  by default the newest tag v*, or API_BASELINE if there is no tag. Not
-#                                  part of .ci/run: building the tool takes longer than all other parts
+#   ci/lint.sh                    fmt, clippy and doc: to be run before a commit
+#   ci/lint.sh fmt [--record]     rustfmt of both workspaces (the second is bench/). No part has more lines over 100
+#                                 columns than ci/wide.txt allows; tables, links and blocks of code in Markdown do not
+#                                 count. --record writes the numbers that fell
+#   ci/lint.sh clippy             every warning is an error. Then each crate alone, and the library with each feature
+#                                 alone: this finds names that only another feature or crate brings. HEAPWRIGHT_QUICK
+#                                 leaves out this second part
+#   ci/lint.sh doc                the documentation builds without a warning; the library's pages as docs.rs builds them
+#   ci/lint.sh deps               the core and the C library depend only on libc and our crates. The default build has
+#                                 no peer and no tool of the race. The shipped library needs only the C library, and
+#                                 calls none of its allocation functions by their names
+#   ci/lint.sh msrv               the workspace and the library compile with the oldest Rust that Cargo.toml permits
+#   ci/lint.sh lines [--record]   no part of the repository has more lines than ci/lines.txt allows; --record writes the
+#                                 numbers that fell. A commit that needs more raises the number there, with a reason
+#   ci/lint.sh header [--write]   include/heapwright.h is what cbindgen makes of the sources; --write replaces it. Both
+#                                 headers are C from C89 to C23 and C++ from C++11 to C++23, without a warning
+#   ci/lint.sh messages [NAME...] the compiler's errors about a type that a realm cannot hold tell the fix. The programs
+#                                 of ci/messages do not compile, and their first lines are the expected errors
+#   ci/lint.sh workflows          the workflows are valid, and the nightly one has each part of ci/deep.sh
+#   ci/lint.sh semver [BASELINE]  heapwright keeps the last release's promises (UPGRADING.md), by cargo-semver-checks.
+#                                 BASELINE is a tag or commit (default: the newest tag v*, or API_BASELINE). Not part of
+#                                 .ci/run: building the tool takes longer than all other parts
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup lint

@@ -2,12 +2,10 @@
 # Runs the lock-free parts in orders of threads that a machine does not show. Then proves that these checks can fail:
 # each of the design's fences and orderings is removed in turn, and a check must fail without it.
 #
-#   ci/loom.sh [TEST...]           loom on remote, leases, the registry's thread indices, shared, common,
-#                                  and the collected heap's world, gang and pages: every interleaving of
-#                                  two or three threads, within a bound on preemptions, with every
-#                                  value the memory model allows
-#   ci/loom.sh shuttle [NUMBER]    the registries on NUMBER (3000) long random schedules of each
-#                                  kind (bench/policies/src/schedules), which are too long for loom
+#   ci/loom.sh [TEST...]           loom: every interleaving of two or three threads, within a bound on preemptions, with
+#                                  every value the memory model allows
+#   ci/loom.sh shuttle [NUMBER]    the registries on NUMBER (3000) long random schedules of each kind
+#                                  (bench/policies/src/schedules), which are too long for loom
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 

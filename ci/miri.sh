@@ -2,13 +2,11 @@
 # Miri on the core finds mistakes that no run on real memory shows: undefined behaviour, references that may not
 # coexist, pointers without provenance, uninitialised memory and data races. It runs on os/portable.rs, whose
 # reservations are allocations that Miri watches. The tests with threads run several times, with other schedules and
-# other weak-memory choices each time.
+# other weak-memory choices each time. Tests of files that forbid unsafe code and share nothing between threads are left
+# out: Miri can find no fault in them.
 #
-#   ci/miri.sh [FILTER...]     all, or the library's tests with such names; HEAPWRIGHT_QUICK
-#                              takes each eighth test, and one seed for threads
-#
-# Tests of files that forbid unsafe code and share nothing between threads are left out: Miri can
-# find no fault in them.
+#   ci/miri.sh [FILTER...]     all, or the library's tests with such names; HEAPWRIGHT_QUICK takes each eighth test, and
+#                              one seed for threads
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup miri

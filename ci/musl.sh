@@ -5,20 +5,15 @@
 # with programs for musl. Programs must print the same as with musl's own malloc.
 #
 #   ci/musl.sh                    all of this
-#   ci/musl.sh figures [ROUNDS]   heapwright beside musl's own malloc (mallocng), mimalloc and jemalloc in
-#                                 static Rust programs, on the loads of bench/musl: 9 rounds in turns, half a
-#                                 minute each. The table has medians: CPU time and peak memory of mallocng, and
-#                                 of the others the ratios to mallocng in the same round. Targets: a third of
-#                                 mallocng's time on tree, words, vectors, handover and boxes, and at most 1.5 of
-#                                 its peak on buffers and growing. docs/platforms.md says which figures an
-#                                 allocator can reach
-#   ci/musl.sh apk                the .apk of packaging/package.sh in a root with only musl. Verifies what
-#                                 apk-tools demands: each part's checksum (of the files, and each file's own),
-#                                 and permissions as octal numbers. In the root the command runs and checks a
-#                                 program, the libraries preload by their names, and a program is linked with
-#                                 the archive. After its removal the root is as before. Debian has no package
-#                                 of apk-tools: if there is a program (APK, default: on PATH), it installs and
-#                                 removes, else tar does
+#   ci/musl.sh figures [ROUNDS]   heapwright beside musl's own malloc (mallocng), mimalloc and jemalloc in static Rust
+#                                 programs, on the loads of bench/musl: 9 rounds in turns, half a minute each. The table
+#                                 has medians of CPU time and peak memory; those of peers are ratios to mallocng in the
+#                                 same round. docs/platforms.md has the targets
+#   ci/musl.sh apk                the .apk of packaging/package.sh in a root with only musl: each part's checksum, and
+#                                 permissions as octal numbers. In the root the command runs and checks a program, the
+#                                 libraries preload by their names, and a program is linked with the archive. After its
+#                                 removal the root is as before. Debian has no apk-tools: if there is a program (APK,
+#                                 default: on PATH), it installs and removes, else tar does
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup musl

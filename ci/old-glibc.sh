@@ -5,8 +5,7 @@
 # programs, which are compiled for it. (No archive of packages that can be reached from here has an older glibc.)
 #
 #   ci/old-glibc.sh [FILE]             leaves the library there
-#   HEAPWRIGHT_GLIBC_ROOTS="FOLDER..." also runs in these roots, in which other glibcs are installed, with headers,
-#                                      start files and libgcc_s
+#   HEAPWRIGHT_GLIBC_ROOTS="FOLDER..." also runs in these roots of other glibcs, with headers, start files and libgcc_s
 #
 # Newer symbols are weak, and bound without a version: the library uses them if they exist. Thread functions and dlsym
 # were in libpthread.so.0 and libdl.so.2 until 2.34. Newer systems still have these files, empty.

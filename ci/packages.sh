@@ -2,8 +2,6 @@
 # Tests the packages of packaging/package.sh. Two builds are equal. Each package is installed in a root of its own,
 # used, and removed.
 #
-#   ci/packages.sh
-#
 # - .deb: lintian reports nothing. In a bare Debian root dpkg installs it, the command runs a program, and a C program
 #   is built against it. After its removal the root is as before.
 # - .rpm, .pkg.tar.zst: the format's own tools read and unpack them, and their programs run.
@@ -11,8 +9,7 @@
 # - PKGBUILD installs its files from the archive of the sources; the formula is Ruby.
 # - The image (packaging/image.sh): at most 5 MB as a layer packed by zstd, and it runs by chroot.
 #
-# The packages contain the files that .ci/run has built, because speed is not tested, or the files in
-# HEAPWRIGHT_BUILT, as packaging/package.sh builds them.
+# The packages contain the files that .ci/run has built, or those in HEAPWRIGHT_BUILT: speed is not tested.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup packages

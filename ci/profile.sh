@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # Measures the heap profile: its cost on real programs, beside jemalloc's; and its accuracy, site by site, beside the
 # debug heap's exact counts (ci/profile.py). It must survive storms of threads that allocate, use pools and arenas,
-# free each other's blocks, fork, throw, open libraries and take signals (bench/profile/storm.cc). A storm has more
-# samples than a user needs.
+# free each other's blocks, fork, throw, open libraries and take signals (bench/profile/storm.cc).
 #
 #   ci/profile.sh [--rounds N] [--programs NAME,...]
 #   ci/profile.sh --accuracy RUNS     only its accuracy, in RUNS runs of each program
@@ -18,9 +17,9 @@
 #                                     --rounds and --programs; and the storm with every block guarded, with --storm or
 #                                     --quick
 #
-# A table of time and peak memory, as ratios to heapwright without a profile. For jemalloc, divide its two rows: with
-# its profile by without. Takes about five minutes on a quiet machine. HEAPWRIGHT_SO measures another library.
-# HEAPWRIGHT_MODELS=percpu:interrupts chooses the storms' cache models, and the actions of their signals.
+# The table has time and peak memory, as ratios to heapwright without a profile. For jemalloc, divide its two rows. It
+# takes five minutes on a quiet machine. HEAPWRIGHT_SO measures another library. HEAPWRIGHT_MODELS=percpu:interrupts
+# chooses the storms' cache models, and the actions of their signals.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup profile

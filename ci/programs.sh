@@ -2,8 +2,7 @@
 # Real programs (corpus/programs; its prelude says how to write one):
 #
 #   ci/programs.sh [-v] [--with OPTIONS] [NAME...]
-#                                 under the preload: the same output and the same exit status as without,
-#                                 side by side. -v shows what they printed
+#                                 under the preload: the same output and exit status as without. -v shows the output
 #   ci/programs.sh check [NAME...]  no false alarms: under `heapwright check` with its defaults no program has
 #                                 an error, and each prints and ends as without it. (Their leaks are their own.)
 #   ci/programs.sh more [NAME...]   the same for 34 more: compilers, interpreters, servers. They need packages

@@ -2,15 +2,12 @@
 # Every test of threads, many times, under load: a test that fails once in a thousand runs is a bug.
 #
 #   ci/repeat.sh [TIMES [WORD...]]     TIMES runs of each row (default: 20); only rows whose name has one of the words
+#   REPEAT_PATIENCE=900                the most seconds for one run of a row; a busy machine is ten times as slow
 #
-#   REPEAT_PATIENCE=900                the most seconds for one run of a row: many times the longest on a quiet
-#                                      machine, because a busy one may be ten times as slow
-#
-# The sources decide which tests those are. Files under tests/ count if they start threads, fork, or have a collected
-# heap, whose helpers are threads. Unit tests count if their module's files do so, and in heapwright-gc always. Of
-# malloc's suites the programs decide. These suites run in turns under each cache model, unless they name their models
-# themselves. Two busy processes run beside, so that threads are interrupted anywhere. The target folder's repeat/ keeps
-# the output of failed runs.
+# Files under tests/ count if they start threads, fork, or have a collected heap, whose helpers are threads. Unit tests
+# count if their module's files do so, and in heapwright-gc always. Of malloc's suites the programs decide. These suites
+# run in turns under each cache model, unless they name their models themselves. Two busy processes run beside, so that
+# threads are interrupted anywhere. The target folder's repeat/ keeps the output of failed runs.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup repeat

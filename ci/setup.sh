@@ -1,12 +1,10 @@
 #!/usr/bin/env bash
 # Installs what the checks need: Debian packages, parts of Rust, tools from crates.io. Prints what it installs. A
-# second run does nothing. No other script in ci/ installs anything.
+# second run does nothing. Without root, sudo or apt-get it names what is missing, and ends with 1.
 #
 #   ci/setup.sh             all that .ci/run and ci/deep.sh need
 #   ci/setup.sh GROUP...    what these scripts of ci/ need; each script calls this when it begins
 #   ci/setup.sh --list      the groups
-#
-# Without root, sudo or apt-get it names what is missing, and ends with 1.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target} DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8

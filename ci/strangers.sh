@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # Other projects' tests of malloc's public interface, on heapwright. Each test runs first on the plain system, then
 # preloaded in every mode. A test that passes on glibc and not on heapwright is a failure, unless
-# corpus/strangers/differences.txt has a line with the reason. This repository contains none of their files: sources are
-# Debian's source packages, fetched into target/strangers. docs/verification.md names the tests that run or are left
-# out.
+# corpus/strangers/differences.txt has a line with the reason. The sources are Debian's source packages, fetched into
+# target/strangers. docs/verification.md names the tests that run or are left out.
 #
 #   ci/strangers.sh                        all suites: an hour and a half, or less
 #   ci/strangers.sh glibc python           these suites
