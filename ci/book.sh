@@ -14,7 +14,6 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup book
-MDBOOK_VERSION=0.5.4
 
 findings() {
     local ACTION=make
@@ -23,7 +22,6 @@ findings() {
         --check | --measure) ACTION=${1#--} ;;
         *) die "unknown option $1" ;;
     esac
-
     if [ $ACTION = measure ]; then
         ci/corpus.sh -v >"$SCRATCH/corpus" || die "the corpus is not right: ci/corpus.sh"
         python3 docs/findings/make.py measure "$SCRATCH/corpus"
@@ -36,14 +34,10 @@ findings() {
 
 [ "${1:-}" != findings ] || { "$@"; exit; }
 
-
-preload_library
-hardened_library
-check_library
+all_libraries
 the_command
 export HEAPWRIGHT_COMMAND
 
-# Installs the command, as a reader has it.
 mkdir "$SCRATCH/built"
 cp "$HEAPWRIGHT_SO" "$HEAPWRIGHT_HARDENED_SO" "$HEAPWRIGHT_CHECK_SO" "$(dirname "$HEAPWRIGHT_SO")/libheapwright.a" "$SCRATCH/built/"
 cp "$(dirname "$HEAPWRIGHT_COMMAND")"/{heapwright,cargo-heapwright} "$SCRATCH/built/"
@@ -60,7 +54,7 @@ rm -rf "$site"
 # (A warning means that mdBook did not understand a page.)
 if grep -E 'WARN|ERROR' "$SCRATCH/said"; then die "mdBook complains"; fi
 python3 docs/book/preprocess.py links "$site"
-# Nothing is fetched when a page is read: fonts, styles, scripts and pictures are the site's own.
+# Fonts, styles, scripts and pictures are the site's own.
 if grep -rnoE --include=*.html '(src|href)="(https?:)?//[^"]*\.(js|css|woff2?|png|svg)[^"]*"|<(script|img|iframe)[^>]* src="(https?:)?//[^"]*"' "$site" |
     grep -v '<a '; then
     die "a page asks another machine for something"

@@ -45,9 +45,7 @@ row() { # FIGURE ASKED UNIT MEASURED
 
 startup() {
     local copy own name with without best='' this
-    preload_library
-    hardened_library
-    check_library
+    all_libraries
     # The program reads its resident memory from the kernel's count of pages. `getrusage` and VmHWM leave out up to 128
     # KiB that CPUs have not added to the sum yet, so these figures depend on the CPUs on which the process ran.
     cc -O2 -Wall -Wextra -o "$SCRATCH/resident" -x c - <<'C'

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The misuse corpus (corpus/README.md). Debug mode must report every bad program, under the right heading and in the
-# right words. It must report neither the program's twin, which differs in one line, nor the difficult correct programs of
+# right words. It must report neither the program's twin, which differs in one line, nor the correct programs of
 # corpus/right. The programs of corpus/functions and corpus/reads run on the library of `heapwright check`. Of the reads
 # in loops, the default must find nine in ten, and guard=all must find all.
 #

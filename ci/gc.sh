@@ -18,13 +18,11 @@
 #   ci/gc.sh grown [ROUNDS]           generations, compaction, the safe interface and the Scheme: 7 rounds take an hour
 #
 # The programs run in turns, each variant once a round, and want a quiet machine. The target folder's gc/ keeps the
-# results. Ends with 1 if a figure is missed or a run of ours fails. A peer that runs out of memory under a limit lacks that
-# round, and the report says so. --quick fails only if a program does not end well, or if a load computes another result
-# through another interface. HEAPWRIGHT_SO measures another library.
+# results. Ends with 1 if a figure is missed or a run of ours fails. A peer that runs out of memory under a limit lacks
+# that round. --quick fails only if a program does not end well, or if a load computes another result through another
+# interface. HEAPWRIGHT_SO measures another library.
 #
-# One run of realm alone, for a profiler (in the target folder, after a build):
-#
-#   perf record bench/release/realm splay heapwright size=8000
+# For a profiler, in the target folder after a build: perf record bench/release/realm splay heapwright size=8000
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup gc
@@ -34,7 +32,7 @@ realm() {
     . bench/realm/plan.sh
     SECTIONS=(binary-trees gcbench splay)
     figures_begin realm '' bench/realm/figures.txt "$@"
-    # Built alone: with other packages Cargo would unite heapwright's features, and measure another library.
+    # Built alone: with other packages Cargo would unite heapwright's features.
     bench build -p realm
     prepare_launcher
     figures_end
@@ -87,13 +85,9 @@ SAID
     say "ok   it serves"
     if [ "${1:-}" = serve ]; then
         "$scheme" --incremental --serve "${2:-600}" "$programs/server.scm" | tee "$SCRATCH/served"
-        # Flat: the resident memory of the last half exceeds the maximum of the second quarter by at most a twentieth.
         # The pauses are by the clock, so other work of the machine counts, too.
         awk '
-            /^serve / {
-                split($4, has, "="); n++
-                resident[n] = has[2]
-            }
+            /^serve / { split($4, has, "="); resident[++n] = has[2] }
             /^pauses / { for (i = 1; i < NF; i++) if ($i == "p99.9") pause = $(i + 1) }
             END {
                 for (i = 1; i <= n; i++) {

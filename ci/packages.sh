@@ -15,9 +15,7 @@ set -euo pipefail
 setup packages
 
 if [ -z "${HEAPWRIGHT_BUILT:-}" ]; then
-    preload_library
-    hardened_library
-    check_library
+    all_libraries
     cargo build --quiet --release --locked -p heapwright-cli
     HEAPWRIGHT_BUILT=$SCRATCH/built
     mkdir "$HEAPWRIGHT_BUILT"

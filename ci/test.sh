@@ -11,9 +11,7 @@ setup test
 
 # Tests of limits want this variable. In CI they may change how the machine accounts memory, for seconds.
 [ -z "${CI:-}" ] || export HEAPWRIGHT_TEST_OVERCOMMIT=1
-preload_library
-hardened_library
-check_library
+all_libraries
 # The tests use this library and do not build it again, and the command carries it.
 HEAPWRIGHT_TEST_LIBRARY=$(dirname "$HEAPWRIGHT_SO")
 export HEAPWRIGHT_TEST_LIBRARY
