@@ -28,7 +28,6 @@ findings() {
     fi
     preload_library
     the_command
-    export HEAPWRIGHT_COMMAND
     python3 docs/findings/make.py "$ACTION" "$SCRATCH"
 }
 
@@ -36,7 +35,6 @@ findings() {
 
 all_libraries
 the_command
-export HEAPWRIGHT_COMMAND
 
 mkdir "$SCRATCH/built"
 cp "$HEAPWRIGHT_SO" "$HEAPWRIGHT_HARDENED_SO" "$HEAPWRIGHT_CHECK_SO" "$(dirname "$HEAPWRIGHT_SO")/libheapwright.a" "$SCRATCH/built/"

@@ -89,11 +89,11 @@ hardened_library() { shipped heapwright-hardened libheapwright_hardened.so HEAPW
 check_library() { shipped heapwright-check libheapwright_check.so HEAPWRIGHT_CHECK_SO; }
 all_libraries() { preload_library; hardened_library; check_library; }
 
-# the_command: sets HEAPWRIGHT_COMMAND, built from this checkout if the caller's environment has none.
+# the_command: exports HEAPWRIGHT_COMMAND, built from this checkout if the caller's environment has none.
 the_command() {
     [ -z "${HEAPWRIGHT_COMMAND:-}" ] || return 0
     cargo build --quiet --release --locked -p heapwright-cli
-    HEAPWRIGHT_COMMAND=$CARGO_TARGET_DIR/release/heapwright
+    export HEAPWRIGHT_COMMAND=$CARGO_TARGET_DIR/release/heapwright
 }
 
 # bench COMMAND WORDS...: cargo COMMAND in the workspace of the benchmarks, optimised. MADE has the built files.

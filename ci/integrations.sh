@@ -244,6 +244,6 @@ with_autotools() {
 }
 
 case ${1:-} in
-    action | pytest | listeners | valgrind) the_command; HEAPWRIGHT_COMMAND=$(realpath "$HEAPWRIGHT_COMMAND"); export HEAPWRIGHT_COMMAND; "$@" ;;
+    action | pytest | listeners | valgrind) the_command; HEAPWRIGHT_COMMAND=$(realpath "$HEAPWRIGHT_COMMAND"); "$@" ;;
     *) die "usage: ci/integrations.sh action|pytest|listeners|valgrind" ;;
 esac

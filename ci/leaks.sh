@@ -12,8 +12,5 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup leaks
-case " $* " in
-    *' --by valgrind '* | *' --by lsan '*) ;;
-    *) the_command; export HEAPWRIGHT_COMMAND ;;
-esac
+case " $* " in *' --by valgrind '* | *' --by lsan '*) ;; *) the_command ;; esac
 SCRATCH=$SCRATCH python3 corpus/leaks/judge.py corpus "$@"
