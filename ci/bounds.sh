@@ -46,15 +46,12 @@ row() { # FIGURE ASKED UNIT MEASURED
 startup() {
     local copy own name with without best='' this
     all_libraries
-    # The program reads its resident memory from the kernel's count of pages. `getrusage` and VmHWM leave out up to 128
-    # KiB that CPUs have not added to the sum yet, so these figures depend on the CPUs on which the process ran.
+    # The kernel counts a process's pages here. `getrusage` and VmHWM leave out up to 128 KiB that CPUs have not added yet.
     cc -O2 -Wall -Wextra -o "$SCRATCH/resident" -x c - <<'C'
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
-
 static char text[4096];
-
 int main(void)
 {
     int rollup = open("/proc/self/smaps_rollup", O_RDONLY);
@@ -65,12 +62,10 @@ int main(void)
     return !end || write(1, line + 1, end - line) < 0;
 }
 C
-    # The kernel maps the pages around a touched one, up to a border of 64 KiB. Each start places the library elsewhere,
-    # so one start, or a median of a few, may have 100 KiB more than the next. A mean of many does not. A library that
-    # was just written lies in the page cache in large pieces, and a fault maps more of these at once: 100 KiB more than
-    # for an installed library. So the script measures a copy of its own, because pages that another process maps stay
-    # in the cache. The copy bypasses the cache if the file system can do that, and is dropped from the cache. If the
-    # kernel keeps pages all the same, the extra memory is not the library's, so the best of three copies counts.
+    # The kernel maps the pages around a touched one, up to a border of 64 KiB. Each start places the library elsewhere, so
+    # a mean of many starts counts. A library that was just written lies in the page cache in large pieces, of which a
+    # fault maps 100 KiB more. So the script measures a copy of its own, past the cache if the file system can do that.
+    # The kernel may keep pages all the same, so the best of three copies counts.
     mean() { awk '{ sum += $2 } END { printf "%d\n", sum / NR }'; }
     for copy in 1 2 3; do
         own=$SCRATCH/startup.$copy.so
@@ -106,8 +101,7 @@ large() {
     cargo build --quiet --locked "${flags[@]}" -p heapwright-record --example records --example heap_dumps
     MADE=$CARGO_TARGET_DIR/$PROFILE
 }
-# measured WHAT SECONDS CODE ARGUMENTS...: runs the command under the launcher. Prints its time and memory (at most 1
-# GiB).
+# measured WHAT SECONDS CODE ARGUMENTS...: runs the command under the launcher. Prints its time and memory.
 measured() {
     local user system peak code
     "$MADE/heapwright-launcher" 3 0 $$ "$MADE/heapwright" "${@:4}" 3>"$SCRATCH/cost" >"$SCRATCH/said"
@@ -122,9 +116,7 @@ report() {
     for different in $findings $((findings / 1000)); do
         "$MADE/examples/records" "$SCRATCH/record" $findings $((PERCENT < 100 ? 10 : 1024)) $different
         for format in text json; do
-            # (The exit code is 1: the report has findings.)
             measured "$format, $different different" 30 1 report --format $format -o "$SCRATCH/told" "$SCRATCH/record"
-            # The report was written, and counts all findings.
             grep -qE "^==1== ERROR SUMMARY: [0-9,]+ errors from|^    \"errors\": $findings,$" "$SCRATCH/told" || die "$format: the sums are not there"
         done
     done
@@ -166,8 +158,7 @@ limit() {
     library=$(realpath "$HEAPWRIGHT_SO")
     for program in load grow pressure; do cc -O2 -Wall -Wextra -fno-builtin -pthread -o "$SCRATCH/$program" "bench/limit/$program.c"; done
 
-    # within BYTES PRELOAD OPTIONS COMMAND...: the subshell moves itself into the group. The shell's messages about
-    # signals are dropped.
+    # within BYTES PRELOAD OPTIONS COMMAND...: the subshell moves itself into the group.
     within() {
         echo "$1" >"$limit"
         (echo "$BASHPID" >"$group/cgroup.procs"; HEAPWRIGHT=$3 LD_PRELOAD=$2 exec timeout 60 "${@:4}")
@@ -196,7 +187,7 @@ limit() {
     done
 
     for way in 0 1 2 3 4 5 6 7 8 9; do
-        # Tries twice if no profile was left: on a busy machine the kernel may end the program before its profile is written.
+        # Tries twice: on a busy machine the kernel may end the program before its profile is written.
         for _ in 1 2; do
             rm -f "$SCRATCH"/profile.*
             within 256M "$library" "sample=512k,profile=$SCRATCH/profile" "$SCRATCH/grow" $way >/dev/null 2>&1 || true
@@ -228,10 +219,7 @@ case ${1:-} in
 esac
 
 usage() { die "$1; usage: ci/bounds.sh [describe | startup | report | heap | limit | --cache MODEL] [--with NAME=PATH | --with glibc]... [--only flat,orphans,giveback,idle,crowd,periodic]"; }
-names=(heapwright)
-preloads=('')
-only=
-model=auto
+names=(heapwright) preloads=('') only='' model=auto
 while [ $# -gt 0 ]; do
     [ $# -ge 2 ] || usage "$1 needs a value"
     case $1 in
@@ -255,8 +243,7 @@ for program in flat orphans giveback idle crowd periodic; do
     cc -O2 -Wall -Wextra -pthread -o "$SCRATCH/$program" bench/bounds/$program.c
 done
 
-# Whether PRELOAD (with settings before it, or none) takes effect.
-check() { # NAME PRELOAD
+check() { # NAME PRELOAD: whether PRELOAD (with settings before it, or none) takes effect
     local path=${2##* }
     [ -z "$path" ] && return
     [ -f "$path" ] || die "$1: there is no library at '$path'"

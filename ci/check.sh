@@ -30,8 +30,6 @@ mkdir -p "$WORK"
 PEERS=$(cc --version 2>/dev/null | sed -n '1s/ (.*) / /p')
 ! command -v valgrind >/dev/null || PEERS+=", $(valgrind --version)"
 
-# --- the contenders ----------------------------------------------------------------
-
 # Leaks are counted apart from errors.
 VALGRIND=(--leak-check=full --errors-for-leak-kinds=none --num-callers=16 --trace-children=yes
     '--trace-children-skip=*redis-cli,*redis-benchmark')
@@ -50,7 +48,7 @@ prepare_command() {
     prepare_launcher
     # shellcheck disable=SC2206
     CHECK=("$COMMAND" check ${CHECK_OPTIONS:-})
-    # Check must run, find a leak and report nothing else. Otherwise the figures would mislead.
+    # Check must find a leak and nothing else. Otherwise the figures would mislead.
     local status=0
     printf '#include <stdlib.h>\nchar *volatile p;\nint main(void) { p = malloc(123); p = 0; return 0; }\n' >"$SCRATCH/leaks.c"
     cc -O0 -o "$SCRATCH/leaks" "$SCRATCH/leaks.c"
@@ -61,8 +59,6 @@ prepare_command() {
     fi
 }
 
-# --- the sections -----------------------------------------------------------------
-
 section_programs() {
     prepare_command
     real_programs
@@ -71,7 +67,7 @@ section_programs() {
         IFS=$'\t' read -ra words <<<"$line"
         name=${words[0]}
         planned programs "$name" glibc 0 "${words[@]:1}"
-        # Such a program's leaks are its own, and are reported. The program must have no errors.
+        # Such a program may have leaks, but no errors.
         planned_behind "${CHECK[@]}" --fail-on errors -- :: programs "$name" heapwright 0 "${words[@]:1}"
         planned_behind "${CHECK[@]}" --fail-on errors --guard never -- :: programs "$name" 'heapwright guard=never' 0 "${words[@]:1}"
         valgrind_planned programs "$name" valgrind 1 "${words[@]:1}"
@@ -107,7 +103,7 @@ section_asan() {
     tools
 }
 
-# Programs of corpus/, one of a kind; in leaks/ the bug is a leak. The program must use a wrongly read value: memcheck
+# Programs of corpus/, one of a kind; in leaks/ the bug is a leak. They use the value that they read wrongly: memcheck
 # ignores a read that no result depends on.
 TOOLS=(buffer-overflow-by-one.c buffer-overflow-read-by-one.c buffer-underflow-by-one.c double-free-list.c
     interior-free-moved-cursor.c invalid-free-stack.c allocator-mismatch-new-array-delete.cc write-after-free-middle.c
@@ -133,10 +129,10 @@ says() { # TOOL error|leak PROGRAM ARGUMENTS...: 1 if the tool finds one, else 0
         asan) set -- env "ASAN_OPTIONS=exitcode=99:detect_leaks=$([ "$leak" = leak ] && echo 1 || echo 0)" "$@" ;;
     esac
     (ulimit -c 0 && exec timeout -k 1 60 "$@") >"$SCRATCH/out" 2>"$SCRATCH/err" </dev/null || status=$?
-    # If a checker stopped at the error that it reported, the status is 99, too. A plain program shows its bug by a signal.
+    # A plain program shows its bug by a signal.
     case $tool in
-        glibc) if [ $status -gt 128 ]; then echo 1; else echo 0; fi ;;
-        *) if [ $status -eq 99 ]; then echo 1; else echo 0; fi ;;
+        glibc) echo $((status > 128)) ;;
+        *) echo $((status == 99)) ;;
     esac
 }
 
@@ -184,8 +180,7 @@ section_snapshot() {
     record=$(echo "$SCRATCH"/record.*)
     for check in 1 2 3; do
         "$COMMAND" report --format json --at $check -o "$SCRATCH/told" "$record" || [ $? -eq 1 ]
-        # Prints for a check: the stop, the time until its result, all blocks, and whether it reports more than the one
-        # leak of 123 bytes.
+        # The one right finding is the leak of 123 bytes.
         python3 - "$SCRATCH/told" $check >"$SCRATCH/check" <<'PYTHON'
 import json, sys
 told = json.load(open(sys.argv[1]))

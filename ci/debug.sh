@@ -29,19 +29,16 @@ OPTIONS=${DEBUG_OPTIONS:-mode=debug}
 WORK=$CARGO_TARGET_DIR/debug-work
 mkdir -p "$WORK"
 
-# --- the contenders ----------------------------------------------------------------
-
 VALGRIND=(--quiet --leak-check=no --num-callers=16 --trace-children=yes
     '--trace-children-skip=*redis-cli,*redis-benchmark')
-MALLOC_DEBUG=
-ZIG=
+MALLOC_DEBUG='' ZIG=''
 
 prepare_library() {
     [ -z "${OURS:-}" ] || return 0
     preload_library
     prepare_launcher
     OURS=("LD_PRELOAD=$HEAPWRIGHT_SO")
-    # The mode must exist, and the preload take effect. Otherwise the figures would mislead.
+    # The mode must exist, and the preload take effect.
     local said
     said=$(env "${OURS[@]}" "HEAPWRIGHT=$OPTIONS,traces=16" /bin/true 2>&1) || die "$OPTIONS,traces=16 does not run: $said"
     [ -z "$said" ] || { say "warning: no figure has a verdict: $OPTIONS,traces=16 says '$said'"; without_mode=1; }
@@ -52,7 +49,6 @@ prepare_library() {
     cc -O2 -Wall -Wextra -fomit-frame-pointer -fno-optimize-sibling-calls -fno-builtin bench/debug/rounds.c -o "$WORK/rounds"
 }
 
-# Three builds of Zig's program.
 prepare_zig() {
     [ -z "$ZIG" ] || return 0
     local mode
@@ -66,8 +62,6 @@ prepare_zig() {
 
 zig_planned() { [ "$ZIG" = none ] || planned "$@"; }
 check_planned() { [ -z "$MALLOC_DEBUG" ] || planned "${@:1:5}" "${CHECK[@]}" "${@:6}"; }
-
-# --- the sections -----------------------------------------------------------------
 
 section_pr() {
     prepare_library
@@ -117,7 +111,7 @@ section_flat() {
     run_plan 5
     last=${sizes[-1]}
     for config in "${configs[@]}"; do
-        # Measures the pinned memory, from statistics at exit, with the survivors kept. Reads one line with words NAME=NUMBER.
+        # The pinned memory, from statistics at exit, with the survivors kept: words NAME=NUMBER.
         env "${OURS[@]}" "HEAPWRIGHT=$OPTIONS,$config,stats=exit" "$WORK/rounds" "$last" keep 2>"$SCRATCH/stats" >/dev/null || true
         for pair in $(grep -oE '\b(buckets|bucket_bytes)=[0-9]+' "$SCRATCH/stats" | sort -u -t= -k1,1); do
             note flat "$last" "$config" "${pair%=*}" "${pair#*=}"
@@ -134,8 +128,7 @@ section_flat() {
     done
 }
 
-# The library measures itself: lines `figure NAME NUMBER`, of which walk_16_ns and
-# memo_16_ns have targets. The report shows them all.
+# The library measures itself: lines `figure NAME NUMBER`.
 section_captures() {
     local status=0 name value
     note captures - heapwright asked 1

@@ -49,8 +49,6 @@ library=$(realpath "$HEAPWRIGHT_SO")
 
 jemalloc=/usr/lib/$(uname -m)-linux-gnu/libjemalloc.so.2
 
-# --- storms ---------------------------------------------------------------------
-
 storms() {
     c++ -O1 -Wall -Wextra -fno-builtin -pthread -o "$SCRATCH/storm" bench/profile/storm.cc -ldl
     # If threads share caches, a signal handler may interrupt any code of theirs (docs/limits.md).
@@ -86,8 +84,6 @@ storms_beside() {
     done
 }
 
-# --- processes that are watched, and profiled while they run -----------------------
-
 live() {
     local load alone watched unpublished program pid began status=0
     cargo build --quiet --release --locked -p heapwright-cli
@@ -111,8 +107,8 @@ live() {
     alone=$(median <"$SCRATCH/alone") watched=$(median <"$SCRATCH/watched") unpublished=$(median <"$SCRATCH/unpublished")
     printf 'published: %s ns a replacement, %s with publish=no: %s\n' "$alone" "$unpublished" "$(ratio "$unpublished" "$alone")"
     printf 'watched:   %s ns a replacement: %s of alone\n' "$watched" "$(ratio "$alone" "$watched")"
-    # The load's time is too noisy to show the cost. So the cost is calculated: the time of one report, ten times a
-    # second while a command watches, but at most a two-hundredth of the time.
+    # The load's time is too noisy to show the cost. A command that watches requests ten reports a second, but at most a
+    # two-hundredth of the time.
     median <"$SCRATCH/report" | awk '{ share = $1 / 1e8; printf "           a report takes %d us: %.3f %% of the time\n", $1 / 1000, 100 * (share < 0.005 ? share : 0.005) }'
 
     seen() { # PID
@@ -150,8 +146,6 @@ while 1:
     return $status
 }
 
-# --- accuracy --------------------------------------------------------------------
-
 accuracy() {
     programs_and_command
     c++ -O1 -Wall -Wextra -fno-builtin -o "$SCRATCH/sites" bench/profile/sites.cc
@@ -170,8 +164,7 @@ if [ -n "$live" ]; then live; exit; fi
 if [ -z "$guards" ] || [ -n "$only_storm" ]; then storms; fi
 [ -z "$only_storm" ] || exit 0
 
-# --- cost ------------------------------------------------------------------------
-
+# The cost.
 programs_and_command
 only=heapwright,sample-512k,sample-64k,jemalloc,jemalloc-prof
 if [ -n "$guards" ]; then
