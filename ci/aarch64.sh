@@ -18,10 +18,7 @@ say "compile for $TARGET"
 as_shipped cargo build --quiet --locked --release -p heapwright-malloc --target $TARGET
 built=$CARGO_TARGET_DIR/$TARGET/release
 as_shipped cargo build --quiet --locked --release -p heapwright-launcher --target $TARGET
-for package in heapwright-hardened heapwright-check; do
-    as_shipped cargo build --quiet --locked --release -p $package --target $TARGET
-done
-# The command carries these files.
+for package in heapwright-hardened heapwright-check; do as_shipped cargo build --quiet --locked --release -p $package --target $TARGET; done
 HEAPWRIGHT_EMBED_LIBRARY=$built/libheapwright.so HEAPWRIGHT_EMBED_LAUNCHER=$built/heapwright-launcher \
     HEAPWRIGHT_EMBED_CHECK_LIBRARY=$built/libheapwright_check.so cargo check --quiet --locked -p heapwright-cli --target $TARGET
 
@@ -38,8 +35,7 @@ unit_tests heapwright-record heapwright-substrate heapwright-stacks heapwright-g
 
 say "programs under the preload"
 failures=0
-# row NAME COMMAND...: the command ends well.
-row() {
+row() { # NAME COMMAND...: the command ends well
     if "${@:2}" >"$SCRATCH/out" 2>&1 </dev/null; then say "ok   $1"; return; fi
     say "FAIL $1"
     tail -n 12 "$SCRATCH/out" | sed 's/^/     /'
@@ -62,7 +58,6 @@ for pages in 4096 16384 65536; do
         row "pages of $pages, mode=$options" malloc_suites $options,$SMALL_WINDOW -p $pages
     done
     row "pages of $pages: workloads" workloads $pages
-    # The libraries with bounds in the C library's functions.
     for library in hardened check; do
         row "pages of $pages, libheapwright-$library.so" timeout 1200 env HEAPWRIGHT=$SMALL_WINDOW $QEMU -p $pages \
             -E LD_PRELOAD="$built/libheapwright_$library.so" "$SCRATCH/thread_keys"
@@ -92,7 +87,6 @@ in_system "handing over" cache=auto "caches_hand_over 3 shares"
 system_run
 grep -Eq 'rseq commits +[1-9]' "$SYSTEM_LOG" || { say "FAIL no sequence was committed"; failures=$((failures + 1)); }
 
-# The library itself must answer; otherwise the rows prove nothing.
 [[ $($QEMU -E LD_PRELOAD="$built/libheapwright.so" -E LD_TRACE_LOADED_OBJECTS=1 "$SCRATCH/tight") == *"$built/libheapwright.so"* ]] ||
     { say "FAIL the preload did not take effect under qemu"; failures=$((failures + 1)); }
 [ $failures -eq 0 ] || die "$failures rows failed"

@@ -52,8 +52,7 @@ golden() {
     done
 }
 
-# take SECTION COMMAND...: runs the command, or the function of the section's name, and stores its output. A
-# command that ends with 1 and names no missed figure has failed.
+# take SECTION COMMAND...: runs the command, or the function of the section's name, and stores its output.
 take() {
     local status=0 run=("${@:2}")
     ! declare -F "$1" >/dev/null || run=("$1")
@@ -65,7 +64,7 @@ take() {
 }
 
 quiet_machine
-# The libraries are built here and not by each script, so that all scripts measure one library.
+# All scripts measure one library.
 preload_library
 bench build -p peers -p figures
 for chosen; do

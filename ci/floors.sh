@@ -29,8 +29,8 @@ while read -r most words; do
     if [ "$most" = '#' ]; then say "# $words"; else part "$most" $words || status=1; fi
 done <ci/circles.txt >"$SCRATCH/circles"
 
-# Proves that both checks can fail. In copies a module of the lowest floor names the highest floor, in each way to name
-# it, or a module lies in the wrong crate. In one copy three files import each other.
+# Proves that both checks can fail. A module of the lowest floor names the highest floor in each way, or lies in the wrong
+# crate; three files import each other.
 wrong() { # CRATE FILE TEXT: the picture refuses a file of the crate with this text
     mkdir -p "$SCRATCH/src/${2%/*}"
     printf '%s\n' "$3" >"$SCRATCH/src/$2"

@@ -11,8 +11,8 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-# fuzz PROGRAM SECONDS FLAGS...: returns 1 if it finds something. The corpus (the folder with PROGRAM's name) lives
-# for this run only. The log has a crash, with its input. A deadlock is a finding.
+# fuzz PROGRAM SECONDS FLAGS...: returns 1 if it finds something; the log has a crash, with its input. A deadlock is a
+# finding. The corpus (the folder with PROGRAM's name) lives for this run only.
 fuzz() {
     local name=${1##*/}
     mkdir -p "$SCRATCH/$name.corpus"
@@ -42,8 +42,8 @@ fuzz_targets() {
     done
 }
 
-# The program uses the sanitizer's malloc, and the library's own malloc is unused. The library clears memory that it
-# hands out again with the C library's memset: that is no access of the program's.
+# The program uses the sanitizer's malloc. The library clears memory with the C library's memset, which is no access of
+# the program's.
 fuzz_gc() {
     local folder seed name
     setup fuzz-gc
@@ -53,7 +53,6 @@ fuzz_gc() {
     for name in gc gc-without-barrier; do
         clang -g -O1 -fsanitize=fuzzer,address -pthread -Wall -Wextra -Iinclude $([ $name = gc ] || echo -DWITHOUT_BARRIER) \
             -o "$SCRATCH/$name" fuzz/gc.c -L"$folder" -lheapwright -Wl,-rpath,"$folder"
-        # Long inputs from the start, because the effects of few calls are soon tried.
         mkdir "$SCRATCH/$name.corpus"
         for seed in 1 2 3 4 5 6 7 8; do head -c 2048 /dev/urandom >"$SCRATCH/$name.corpus/$seed"; done
     done

@@ -42,7 +42,7 @@ bounds() {
     printf '%-10s %-10s %-8s %10s %8s\n' mode function place "plain ns" "more ns"
     [ $# -gt 0 ] || set -- hardened check
     for mode in "$@"; do
-        # The first block of a small program stands between guards, and its end takes longer to find.
+        # (The end of a block between guards takes longer to find.)
         library=$HEAPWRIGHT_HARDENED_SO options=mode=$mode
         [ "$mode" != hardened ] || options=mode=hardened,guard=never
         [ "$mode" != check ] || library=$HEAPWRIGHT_CHECK_SO options=mode=debug
@@ -66,8 +66,8 @@ preload_library
 WORK=$CARGO_TARGET_DIR/hardened
 mkdir -p "$WORK/attacks"
 
-# compiled COMPILER OUT FLAGS... -- SOURCE...: compiles if the sources, the flags or the compiler have changed.
-# Without optimisation, which could remove the misuse.
+# compiled COMPILER OUT FLAGS... -- SOURCE...: compiles if the sources, the flags or the compiler have changed, without
+# optimisation, which could remove the misuse.
 compiled() {
     local compiler=$1 out=$2 flags=(-O0 -g -w -fno-builtin -pthread) hash
     shift 2

@@ -44,20 +44,14 @@ wide() {
 }
 count_wide() { git ls-files -s -- "$1" | sed -n 's/^100.*\t//p' | grep -E '\.(rs|md)$' | (mapfile -t files; wide "${files[@]}") | wc -l; }
 
-# ratchet NAME WHAT [--record]: no part has a larger count_NAME than ci/NAME.txt allows. (A line has a number, the
-# part, and the user's gain from the last raise.)
+# ratchet NAME WHAT [--record]: no part has a larger count_NAME than ci/NAME.txt allows: lines NUMBER PART REASON.
 ratchet() {
     local most part reason count status=0
     while read -r most part reason; do
         [ -n "$most" ] && [ "$most" != '#' ] || { say "$most $part $reason" >>"$SCRATCH/$1"; continue; }
         count=$("count_$1" "$part")
-        if [ "$count" -gt "$most" ]; then
-            say "FAIL $part has $count $2; ci/$1.txt allows $most"
-            status=1
-        else
-            say "ok   $part: $count of $most $2"
-            most=$count
-        fi
+        if [ "$count" -gt "$most" ]; then say "FAIL $part has $count $2; ci/$1.txt allows $most"; status=1
+        else say "ok   $part: $count of $most $2"; most=$count; fi
         printf '%6d %s%s\n' "$most" "$part" "${reason:+  $reason}" >>"$SCRATCH/$1"
     done <"ci/$1.txt"
     [ "${3:-}" != --record ] || [ $status -ne 0 ] || cp "$SCRATCH/$1" "ci/$1.txt"
@@ -103,14 +97,13 @@ lint_doc() {
     say "doc heapwright"
     features=$(sed -n '/^\[package.metadata.docs.rs\]/,/^$/s/^features = \[\(.*\)\]$/\1/p' crates/heapwright/Cargo.toml | tr -d '" ')
     [ -n "$features" ] || die "the library's manifest names no features for docs.rs"
-    # docs.rs uses a nightly compiler: this build may use features of nightly, too.
+    # (docs.rs uses a nightly compiler.)
     RUSTC_BOOTSTRAP=1 RUSTDOCFLAGS="$RUSTDOCFLAGS --cfg docsrs" \
         cargo doc --quiet --locked --no-deps -p heapwright --features "$features" --target-dir "$CARGO_TARGET_DIR/docsrs"
     grep -q 'Available on <strong>crate features\? <code>debug' "$CARGO_TARGET_DIR/docsrs/doc/heapwright/debug/index.html" ||
         die "the page of the debug heap does not say which feature it needs"
     say "doc heapwright-cli"
-    # (The command and the library share a name: these pages replace the library's. They are built to
-    # be checked, not to be kept.)
+    # (The command and the library share a name: these pages replace the library's.)
     cargo doc --quiet --locked --no-deps -p heapwright-cli --document-private-items
 }
 
@@ -174,8 +167,7 @@ lint_header() {
     setup header
     cbindgen=$(tool cbindgen)
     "$cbindgen" --quiet --config crates/heapwright-malloc/cbindgen.toml --output "$made" crates/heapwright-malloc
-    # Renames Rust's heading for a caller's duties. C89 knows neither comments to the end of a line nor a comma behind
-    # an enum's last name.
+    # C89 knows neither comments to the end of a line nor a comma behind an enum's last name.
     sed -i -E "s/^ \* # Safety\$/ * The program's duties:/; s,^(#endif|\}) +// (.*)$,\1 /* \2 */," "$made"
     perl -0777 -pi -e 's/,(\n\})/$1/g' "$made"
     # (GCC up to 13 knows the last two standards by their drafts' names.)
@@ -192,8 +184,7 @@ lint_header() {
     say "the headers match the sources"
 }
 
-# The search treats all white space as one space, because compilers wrap lines. It compares only the sentences that
-# this library writes, and the names of traits.
+# The search treats all white space as one space, because compilers wrap lines.
 lint_messages() {
     local case name sentence command features count=0 failed=0
     mkdir -p "$SCRATCH/src"
@@ -205,7 +196,6 @@ lint_messages() {
         count=$((count + 1)) command=check features='"derive", "std"'
         ! grep -q '^//! features: none$' "$case" || features=
         ! grep -q '^//! compiles' "$case" || command=run
-        # Each case is a package of its own, with our lock file.
         printf '[package]\nname = "messages"\nversion = "0.0.0"\nedition = "2024"\n[workspace]\n[dependencies]\n%s\n' \
             "heapwright = { path = \"$ROOT/crates/heapwright\", default-features = false, features = [$features] }" >"$SCRATCH/Cargo.toml"
         cp "$case" "$SCRATCH/src/main.rs"
@@ -225,7 +215,7 @@ lint_messages() {
     say "$count programs: the compiler says what to do"
 }
 
-# The commit whose public items are promised while there is no release. A change that breaks them on purpose moves it.
+# The commit with the promised public items, until there is a release. A change that breaks them on purpose moves it.
 API_BASELINE=f65f73fb77fe6fd5cdfcd05c5fc59460493ec8bf
 lint_semver() {
     local baseline

@@ -39,10 +39,9 @@ done
 (cd "$out" && sha256sum --quiet -c SHA256SUMS)
 say "ok   made twice, the packages are equal"
 
-# The library of a package must serve a program, as its statistics show.
 cp packaging/tests/owns.c "$SCRATCH/"
 
-# (If CI built the libraries, debug files have only symbols.)
+# (CI's debug files have only symbols.)
 lintian --allow-root --fail-on error,warning --suppress-tags debug-file-with-no-debug-symbols "$out"/*.deb || die "lintian complains"
 say "ok   lintian"
 base=$CARGO_TARGET_DIR/tools/debian-root.tar
@@ -82,7 +81,6 @@ mkdir "$SCRATCH/arch"
 tar --zstd -xf "$out"/heapwright-[0-9]*.pkg.tar.zst -C "$SCRATCH/arch"
 grep -q '^pkgname = heapwright$' "$SCRATCH/arch/.PKGINFO" && [ -s "$SCRATCH/arch/.MTREE" ] || die "the Arch package has no description"
 HOME=$SCRATCH "$SCRATCH/arch/usr/bin/heapwright" run --stats -- true 2>&1 | grep -q rounding || die "no statistics by the Arch package's command"
-# The recipe's last step, with the built files.
 mkdir -p "$SCRATCH/src" "$SCRATCH/pkg"
 (
     . "$out/PKGBUILD"
@@ -132,7 +130,7 @@ packaging/image.sh "$SCRATCH/moved" "$SCRATCH/image.tar.zst"
 mkdir "$SCRATCH/image"
 tar --zstd -xf "$SCRATCH/image.tar.zst" -C "$SCRATCH/image"
 size=$(stat -c %s "$SCRATCH/image.tar.zst")
-# CI builds the command without link-time optimisation, which makes it a megabyte larger.
+# (Without link-time optimisation, as in CI, the command is a megabyte larger.)
 most=5242880
 [ "${CARGO_PROFILE_RELEASE_LTO:-fat}" != off ] || most=6291456
 [ "$size" -le $most ] || die "the image has $size bytes, more than $most"

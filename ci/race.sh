@@ -18,7 +18,7 @@ setup race
 [ -z "${HEAPWRIGHT_SO:-}" ] || export HEAPWRIGHT_LIBRARY=$HEAPWRIGHT_SO
 
 tools() {
-    # (Built without optimisation.)
+    # (Without optimisation.)
     bench() { cargo "$1" --quiet --locked --manifest-path bench/Cargo.toml --target-dir "$CARGO_TARGET_DIR/bench" "${@:2}"; }
     bench test -p figures -p peers
     bench test -p realm
@@ -37,13 +37,11 @@ tools() {
 if [ "${1:-}" = tools ]; then tools; exit; fi
 
 WORK=$CARGO_TARGET_DIR/race
-json=${RACE_JSON:-$WORK/race.json}
-html=${RACE_HTML:-$WORK/race.html}
+json=${RACE_JSON:-$WORK/race.json} html=${RACE_HTML:-$WORK/race.html}
 mkdir -p "$WORK"
 
 cargo build --quiet --release --locked -p heapwright-cli
 bench build -p peers -p figures
-
 "$MADE/peers" --work "$WORK/peers" >"$WORK/peers.txt"
 with=()
 while IFS= read -r line; do with+=(--with "$line"); done <"$WORK/peers.txt"
@@ -51,7 +49,7 @@ bench/programs/prepare.sh "$WORK/programs" >/dev/null
 
 quiet_machine
 
-# An allocator that fails gets a row with the failure. The figures are still shown.
+# An allocator that fails gets a row with the failure.
 status=0
 rm -f "$json"
 "$CARGO_TARGET_DIR/release/heapwright" bench --suite "$WORK/programs/suite.toml" "${with[@]}" \

@@ -15,9 +15,8 @@ LIMIT=12000000
 cargo metadata --no-deps --locked --format-version 1 | grep -q '"default_run":"heapwright"' ||
     die "cargo run -p heapwright-cli does not know which binary is meant"
 
-# The install below builds the command from its package. Packages of an earlier version are not ours.
+# Cargo keeps packages of an earlier version, and files that it unpacked for an earlier dry run.
 rm -rf "$CARGO_TARGET_DIR/registry/package"
-# (Cargo keeps files that it unpacked for an earlier dry run of the same version.)
 rm -rf "${CARGO_HOME:-$HOME/.cargo}"/registry/src/-*/heapwright*
 cargo publish --dry-run --quiet --locked --allow-dirty --workspace --exclude heapwright-cli --target-dir "$CARGO_TARGET_DIR/registry"
 say "ok   each crate is built from its package alone"

@@ -60,7 +60,7 @@ declare -A NEEDS=(
     [workflows]="python3:python3 pypi:check-jsonschema"
     [toy-vm]="$C python3:python3 pkg-config:pkgconf"
 )
-# The groups of the steps of .ci/run.
+# --fixed: the groups of the steps of .ci/run.
 FIXED=(bounds caches check corpus debug floors fuzz fuzz-gc gc golden hardened html integrations leaks lint miri pools profile programs ruby sweep test workflows)
 
 # The files of real programs name the packages that they need.
@@ -106,10 +106,8 @@ for group in "${groups[@]}"; do
     done
 done
 
-# install_packages PACKAGE...: installs with the present lists, or else with new ones.
-install_packages() {
-    local log status=0
-    local root=()
+install_packages() { # PACKAGE...: with the present lists, or else with new ones
+    local log status=0 root=()
     [ "$(id -u)" -eq 0 ] || root=(sudo -n)
     command -v apt-get >/dev/null && "${root[@]}" true 2>/dev/null || return 1
     log=$(mktemp)
@@ -146,10 +144,7 @@ if [ ${#rust[@]} -gt 0 ]; then
             target:*) [[ $targets == *"$name"* ]] || { echo "installing $name"; rustup target add "$name"; } ;;
             toolchain:*)
                 IFS=+ read -ra parts <<<"$name"
-                if [[ $toolchains != *"${parts[0]}"* ]]; then
-                    echo "installing $name"
-                    rustup toolchain install "${parts[0]}" --profile minimal
-                fi
+                [[ $toolchains == *"${parts[0]}"* ]] || { echo "installing $name"; rustup toolchain install "${parts[0]}" --profile minimal; }
                 installed=$(rustup component list --installed --toolchain "${parts[0]}")
                 for part in "${parts[@]:1}"; do
                     [[ $installed == *"$part"* ]] || { echo "installing $part"; rustup component add "$part" --toolchain "${parts[0]}"; }
