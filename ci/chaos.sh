@@ -30,7 +30,7 @@ SOURCES=crates/heapwright-malloc/tests/chaos
 printf '%50000s\n' '' | tr ' ' x >"$SCRATCH/line"
 
 failures=0
-# start OPTIONS WORDS...: runs the program. (If functions were bound late, the loader would save registers on a small stack.)
+# start OPTIONS WORDS...: runs the program. (Late binding would save the machine's registers on a small stack.)
 start() {
     local options=$1
     shift
