@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# aarch64: everything compiles for it. The core's unit tests, the race's workloads in miniature and the tests' programs run
-# on it, under the preload library and qemu-user. They run with 4, 16 and 64 KiB pages and with an address space of 39 bits.
+# aarch64: everything compiles for it. The core's unit tests, the race's workloads in miniature and the tests' programs
+# run under the preload library and qemu-user, with 4, 16 and 64 KiB pages and with an address space of 39 bits.
 #
-# qemu-user has no restartable sequences. So the sequences of per-CPU caches run in a small system under qemu-system
-# (ci/common.sh). qemu-user keeps 24 bytes for each page that a guest reserves: 6 GiB for a window of 1 TiB. So the
-# window is small. One run keeps the default window, which 39 bits of addresses cut down.
+# qemu-user has no restartable sequences: those of per-CPU caches run in a small system (ci/common.sh). It keeps 24
+# bytes for each page that a guest reserves: 6 GiB for a window of 1 TiB. So the window is small, but for one run.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup aarch64
@@ -19,10 +18,7 @@ say "compile for $TARGET"
 as_shipped cargo build --quiet --locked --release -p heapwright-malloc --target $TARGET
 built=$CARGO_TARGET_DIR/$TARGET/release
 as_shipped cargo build --quiet --locked --release -p heapwright-launcher --target $TARGET
-for package in heapwright-hardened heapwright-check; do
-    as_shipped cargo build --quiet --locked --release -p $package --target $TARGET
-done
-# The command carries these files.
+for package in heapwright-hardened heapwright-check; do as_shipped cargo build --quiet --locked --release -p $package --target $TARGET; done
 HEAPWRIGHT_EMBED_LIBRARY=$built/libheapwright.so HEAPWRIGHT_EMBED_LAUNCHER=$built/heapwright-launcher \
     HEAPWRIGHT_EMBED_CHECK_LIBRARY=$built/libheapwright_check.so cargo check --quiet --locked -p heapwright-cli --target $TARGET
 
@@ -39,8 +35,7 @@ unit_tests heapwright-record heapwright-substrate heapwright-stacks heapwright-g
 
 say "programs under the preload"
 failures=0
-# row NAME COMMAND...: the command ends well.
-row() {
+row() { # NAME COMMAND...: the command ends well
     if "${@:2}" >"$SCRATCH/out" 2>&1 </dev/null; then say "ok   $1"; return; fi
     say "FAIL $1"
     tail -n 12 "$SCRATCH/out" | sed 's/^/     /'
@@ -63,7 +58,6 @@ for pages in 4096 16384 65536; do
         row "pages of $pages, mode=$options" malloc_suites $options,$SMALL_WINDOW -p $pages
     done
     row "pages of $pages: workloads" workloads $pages
-    # The libraries with bounds in the C library's functions.
     for library in hardened check; do
         row "pages of $pages, libheapwright-$library.so" timeout 1200 env HEAPWRIGHT=$SMALL_WINDOW $QEMU -p $pages \
             -E LD_PRELOAD="$built/libheapwright_$library.so" "$SCRATCH/thread_keys"
@@ -93,7 +87,6 @@ in_system "handing over" cache=auto "caches_hand_over 3 shares"
 system_run
 grep -Eq 'rseq commits +[1-9]' "$SYSTEM_LOG" || { say "FAIL no sequence was committed"; failures=$((failures + 1)); }
 
-# The library itself must answer; otherwise the rows prove nothing.
 [[ $($QEMU -E LD_PRELOAD="$built/libheapwright.so" -E LD_TRACE_LOADED_OBJECTS=1 "$SCRATCH/tight") == *"$built/libheapwright.so"* ]] ||
     { say "FAIL the preload did not take effect under qemu"; failures=$((failures + 1)); }
 [ $failures -eq 0 ] || die "$failures rows failed"

@@ -1,12 +1,10 @@
 #!/usr/bin/env bash
-# Measures the pages' figures again: runs the command of each section of docs/figures.json, and
-# renders the pages and README's table (bench/figures).
+# Measures the pages' figures again: runs the command of each section of docs/figures.json, and renders the pages and
+# README's table (bench/figures). Needs a quiet machine, and warns on a busy one. It stores missed figures, too.
 #
 #   ci/benchmarks.sh SECTION...    these sections; without a section, prints the list with the commands
 #   ci/benchmarks.sh all           all of them: most of a day
 #   ci/benchmarks.sh tables        the race's section again, from the results of the last race
-#
-# Needs a quiet machine, and warns on a busy one. Missed figures are stored like met ones.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup race
@@ -54,8 +52,7 @@ golden() {
     done
 }
 
-# take SECTION COMMAND...: runs the command, or the function of the section's name, and stores its output. A
-# command that ends with 1 and names no missed figure has failed.
+# take SECTION COMMAND...: runs the command, or the function of the section's name, and stores its output.
 take() {
     local status=0 run=("${@:2}")
     ! declare -F "$1" >/dev/null || run=("$1")
@@ -67,7 +64,7 @@ take() {
 }
 
 quiet_machine
-# The libraries are built here and not by each script, so that all scripts measure one library.
+# All scripts measure one library.
 preload_library
 bench build -p peers -p figures
 for chosen; do

@@ -1,28 +1,19 @@
 #!/usr/bin/env bash
-# The book (docs/book, docs/SUMMARY.md): runs each command of its pages, compares outputs, and builds the site.
+# The book (docs/book, docs/SUMMARY.md): runs each command of its pages, compares outputs, and builds the site. The
+# build also finds links that lead nowhere (docs/book/preprocess.py).
 #
-#   ci/book.sh                 runs the commands, and builds target/book (docs/book/run.py says how outputs are
-#                              compared)
+#   ci/book.sh                 runs the commands, and builds target/book (docs/book/run.py compares the outputs)
 #   ci/book.sh PAGE...         runs the commands of these pages only
-#
 #   ci/book.sh findings [--check | --measure]
-#                              docs/findings, a page for each kind of finding: compiles and runs the
-#                              pages' examples, and writes their reports, the corpus's figures and
-#                              the table of all findings into the pages. Addresses, build-ids and
-#                              the callers of main are left out. --check only says whether the pages
-#                              are current. --measure runs the corpus first (ci/corpus.sh), and
+#                              docs/findings, a page for each kind of finding: runs the pages' examples, and writes
+#                              reports, the corpus's figures and the table of all findings into the pages. --check only
+#                              says whether the pages are current. --measure runs the corpus first (ci/corpus.sh), and
 #                              keeps its figures in docs/findings/measured.tsv
 #
-# A page shows a command's whole output; docs/book/run.py lists the parts that may differ from run to run. The build
-# also finds links that lead nowhere (docs/book/preprocess.py). mdBook is built once, which takes a minute. If PATH
-# has the version of MDBOOK_VERSION, nothing is installed.
-#
-# Environment:
 #   HEAPWRIGHT_COMMAND  the command (default: built from this checkout)
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup book
-MDBOOK_VERSION=0.5.4
 
 findings() {
     local ACTION=make
@@ -31,27 +22,20 @@ findings() {
         --check | --measure) ACTION=${1#--} ;;
         *) die "unknown option $1" ;;
     esac
-
     if [ $ACTION = measure ]; then
         ci/corpus.sh -v >"$SCRATCH/corpus" || die "the corpus is not right: ci/corpus.sh"
         python3 docs/findings/make.py measure "$SCRATCH/corpus"
     fi
     preload_library
     the_command
-    export HEAPWRIGHT_COMMAND
     python3 docs/findings/make.py "$ACTION" "$SCRATCH"
 }
 
 [ "${1:-}" != findings ] || { "$@"; exit; }
 
-
-preload_library
-hardened_library
-check_library
+all_libraries
 the_command
-export HEAPWRIGHT_COMMAND
 
-# Installs the command, as a reader has it.
 mkdir "$SCRATCH/built"
 cp "$HEAPWRIGHT_SO" "$HEAPWRIGHT_HARDENED_SO" "$HEAPWRIGHT_CHECK_SO" "$(dirname "$HEAPWRIGHT_SO")/libheapwright.a" "$SCRATCH/built/"
 cp "$(dirname "$HEAPWRIGHT_COMMAND")"/{heapwright,cargo-heapwright} "$SCRATCH/built/"
@@ -68,7 +52,7 @@ rm -rf "$site"
 # (A warning means that mdBook did not understand a page.)
 if grep -E 'WARN|ERROR' "$SCRATCH/said"; then die "mdBook complains"; fi
 python3 docs/book/preprocess.py links "$site"
-# Nothing is fetched when a page is read: fonts, styles, scripts and pictures are the site's own.
+# Fonts, styles, scripts and pictures are the site's own.
 if grep -rnoE --include=*.html '(src|href)="(https?:)?//[^"]*\.(js|css|woff2?|png|svg)[^"]*"|<(script|img|iframe)[^>]* src="(https?:)?//[^"]*"' "$site" |
     grep -v '<a '; then
     die "a page asks another machine for something"

@@ -1,36 +1,28 @@
 #!/usr/bin/env bash
-# Measures heapwright's promises about memory and time.
+# Measures heapwright's promises about memory and time. Prints each figure: target, measured value, verdict. Ends with 1
+# if heapwright misses a target.
 #
 #   ci/bounds.sh [--cache MODEL] [--with NAME=['VAR=VALUE ...]PATH']... [--with glibc] [--only PROGRAM,...]
-#                                the memory that stays resident in each of these cases: other threads free; owners
-#                                have ended or are idle; large blocks were freed; threads allocated once; many
-#                                threads allocate a little. Also the cost of pauses (bench/bounds, a program for each
-#                                promise). --cache sets heapwright's cache model. --with adds another preload
-#                                library, with a ! at each figure above the target. (For give-back the target
-#                                depends on the pages in which the allocator's blocks lie.) Takes about five
-#                                minutes, and again for each --with; needs 2 GiB
-#   ci/bounds.sh describe [NS]   the cost of hw_describe: at most 30 nanoseconds (NS) a call on a warm address
-#                                of every kind (a block, inside one, foreign, unmapped), and never a fault
-#   ci/bounds.sh startup         the cost of the preload for a program that does nothing: at most 300,000
-#                                instructions more for /bin/true, by callgrind, dynamic linking included; at
-#                                most 120 KiB more resident when main returns, a mean of 300 runs. Each
-#                                library file may have 2.5 MB
-#   ci/bounds.sh report [--quick]   two records of a million findings and a gigabyte are reported within 30
-#                                seconds of processor time and 1 GiB of memory. One has a million different findings;
-#                                the other has a thousand that repeat. Needs 2.1 GiB of disk
-#   ci/bounds.sh heap [--quick]  dumps of ten million objects with thirty million references, of any form, are
-#                                summarised within a minute of processor time and 1 GiB of memory. Each of three dumps
-#                                takes at most 140 MB of disk. --quick does a hundredth of the work, with the debug build
+#                                the memory that stays resident, and the cost of pauses (bench/bounds, a program for
+#                                each promise). --cache sets heapwright's cache model. --with adds another preload
+#                                library, with a ! at each figure above the target. (For give-back the target depends
+#                                on the pages in which the allocator's blocks lie.) Takes five minutes, and again for
+#                                each --with; needs 2 GiB
+#   ci/bounds.sh describe [NS]   the cost of hw_describe: at most 30 nanoseconds (NS) a call on a warm address of every
+#                                kind (a block, inside one, foreign, unmapped), and never a fault
+#   ci/bounds.sh startup         the cost of the preload for a program that does nothing: instructions of /bin/true, by
+#                                callgrind; resident memory when main returns, a mean of 300 runs; each library's file
+#   ci/bounds.sh report [--quick]   two records of a million findings and a gigabyte, one with a million different
+#                                findings and one with a thousand that repeat. Needs 2.1 GiB of disk
+#   ci/bounds.sh heap [--quick]  summaries of dumps of ten million objects with thirty million references, of three
+#                                forms. --quick does a hundredth of the work, with the debug build
 #   ci/bounds.sh limit [--rounds N | --quick]
-#                                three programs and a control group with a memory limit. The first program holds 350
-#                                MB live in 384 MB: does it end, and how fast beside a run without a limit? The
-#                                second program grows in ten ways until the kernel ends it: is its heap profile on
-#                                disk? The third program is outside of the group, has freed 100 MB, and pauses while
-#                                a program in the group lacks memory. Does the third program give the memory back
-#                                sooner than `purge` says? (bench/limit.) --quick: two rounds, heapwright alone.
-#                                Skips if no control group can be made
-#
-# Prints each figure: target, measured value, verdict. Ends with 1 if heapwright misses a target.
+#                                three programs and a control group with a memory limit (bench/limit). One holds 350 MB
+#                                live in 384 MB: does it end, and how fast beside a run without a limit? One grows in
+#                                ten ways until the kernel ends it: is its heap profile on disk? One is outside of the
+#                                group, has freed 100 MB, and pauses while a program in the group lacks memory: does it
+#                                give memory back sooner than `purge` says? --quick: two rounds, heapwright alone. Skips
+#                                if no control group can be made
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup bounds
@@ -53,18 +45,13 @@ row() { # FIGURE ASKED UNIT MEASURED
 
 startup() {
     local copy own name with without best='' this
-    preload_library
-    hardened_library
-    check_library
-    # The program reads its resident memory from the kernel's count of pages. `getrusage` and VmHWM leave out up to 128
-    # KiB that CPUs have not added to the sum yet, so these figures depend on the CPUs on which the process ran.
+    all_libraries
+    # The kernel counts a process's pages here. `getrusage` and VmHWM leave out up to 128 KiB that CPUs have not added yet.
     cc -O2 -Wall -Wextra -o "$SCRATCH/resident" -x c - <<'C'
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
-
 static char text[4096];
-
 int main(void)
 {
     int rollup = open("/proc/self/smaps_rollup", O_RDONLY);
@@ -75,12 +62,10 @@ int main(void)
     return !end || write(1, line + 1, end - line) < 0;
 }
 C
-    # The kernel maps the pages around a touched one, up to a border of 64 KiB. Each start places the library elsewhere,
-    # so one start, or a median of a few, may have 100 KiB more than the next. A mean of many does not. A library that
-    # was just written lies in the page cache in large pieces, and a fault maps more of these at once: 100 KiB more than
-    # for an installed library. So the script measures a copy of its own, because pages that another process maps stay
-    # in the cache. The copy bypasses the cache if the file system can do that, and is dropped from the cache. If the
-    # kernel keeps pages all the same, the extra memory is not the library's, so the best of three copies counts.
+    # The kernel maps the pages around a touched one, up to a border of 64 KiB. Each start places the library elsewhere, so
+    # a mean of many starts counts. A library that was just written lies in the page cache in large pieces, of which a
+    # fault maps 100 KiB more. So the script measures a copy of its own, past the cache if the file system can do that.
+    # The kernel may keep pages all the same, so the best of three copies counts.
     mean() { awk '{ sum += $2 } END { printf "%d\n", sum / NR }'; }
     for copy in 1 2 3; do
         own=$SCRATCH/startup.$copy.so
@@ -116,8 +101,7 @@ large() {
     cargo build --quiet --locked "${flags[@]}" -p heapwright-record --example records --example heap_dumps
     MADE=$CARGO_TARGET_DIR/$PROFILE
 }
-# measured WHAT SECONDS CODE ARGUMENTS...: runs the command under the launcher. Prints its time and memory (at most 1
-# GiB).
+# measured WHAT SECONDS CODE ARGUMENTS...: runs the command under the launcher. Prints its time and memory.
 measured() {
     local user system peak code
     "$MADE/heapwright-launcher" 3 0 $$ "$MADE/heapwright" "${@:4}" 3>"$SCRATCH/cost" >"$SCRATCH/said"
@@ -132,9 +116,7 @@ report() {
     for different in $findings $((findings / 1000)); do
         "$MADE/examples/records" "$SCRATCH/record" $findings $((PERCENT < 100 ? 10 : 1024)) $different
         for format in text json; do
-            # (The exit code is 1: the report has findings.)
             measured "$format, $different different" 30 1 report --format $format -o "$SCRATCH/told" "$SCRATCH/record"
-            # The report was written, and counts all findings.
             grep -qE "^==1== ERROR SUMMARY: [0-9,]+ errors from|^    \"errors\": $findings,$" "$SCRATCH/told" || die "$format: the sums are not there"
         done
     done
@@ -176,8 +158,7 @@ limit() {
     library=$(realpath "$HEAPWRIGHT_SO")
     for program in load grow pressure; do cc -O2 -Wall -Wextra -fno-builtin -pthread -o "$SCRATCH/$program" "bench/limit/$program.c"; done
 
-    # within BYTES PRELOAD OPTIONS COMMAND...: the subshell moves itself into the group. The shell's messages about
-    # signals are dropped.
+    # within BYTES PRELOAD OPTIONS COMMAND...: the subshell moves itself into the group.
     within() {
         echo "$1" >"$limit"
         (echo "$BASHPID" >"$group/cgroup.procs"; HEAPWRIGHT=$3 LD_PRELOAD=$2 exec timeout 60 "${@:4}")
@@ -206,7 +187,7 @@ limit() {
     done
 
     for way in 0 1 2 3 4 5 6 7 8 9; do
-        # Tries twice if no profile was left: on a busy machine the kernel may end the program before its profile is written.
+        # Tries twice: on a busy machine the kernel may end the program before its profile is written.
         for _ in 1 2; do
             rm -f "$SCRATCH"/profile.*
             within 256M "$library" "sample=512k,profile=$SCRATCH/profile" "$SCRATCH/grow" $way >/dev/null 2>&1 || true
@@ -238,10 +219,7 @@ case ${1:-} in
 esac
 
 usage() { die "$1; usage: ci/bounds.sh [describe | startup | report | heap | limit | --cache MODEL] [--with NAME=PATH | --with glibc]... [--only flat,orphans,giveback,idle,crowd,periodic]"; }
-names=(heapwright)
-preloads=('')
-only=
-model=auto
+names=(heapwright) preloads=('') only='' model=auto
 while [ $# -gt 0 ]; do
     [ $# -ge 2 ] || usage "$1 needs a value"
     case $1 in
@@ -265,8 +243,7 @@ for program in flat orphans giveback idle crowd periodic; do
     cc -O2 -Wall -Wextra -pthread -o "$SCRATCH/$program" bench/bounds/$program.c
 done
 
-# Whether PRELOAD (with settings before it, or none) takes effect.
-check() { # NAME PRELOAD
+check() { # NAME PRELOAD: whether PRELOAD (with settings before it, or none) takes effect
     local path=${2##* }
     [ -z "$path" ] && return
     [ -f "$path" ] || die "$1: there is no library at '$path'"

@@ -9,17 +9,12 @@
 #   --percent 100       of the work
 #   --only NAME,...     only these settings and peers;  --with NAME=[VAR=VALUE ...]PATH  another library
 #   --rounds 10         the rounds; intervals need 6
-#   --quick             seconds: verifies only that all programs run
+#   --quick             seconds: miniatures under each cache model and glibc
 #
-# The programs run in turns, each setting once a round; 10 rounds of all take about an hour and a half and want a
-# quiet machine. Results are kept in the target folder's caches/ (each number, tables.md). Ends with 1 if a figure is
-# missed or a run of ours fails.
-#
-# --quick runs miniatures under each cache model and glibc, and measures nothing worth reading. It fails if a model is
-# refused, if a program prints a wrong result, or if a block has lost its contents. It also fails if the programs do
-# not notice an allocator that hands memory out twice.
-#
-# HEAPWRIGHT_SO measures another library.
+# The programs run in turns, each setting once a round; 10 rounds of all take an hour and a half of a quiet machine. The
+# target folder's caches/ keeps each number, and tables.md. Ends with 1 if a figure is missed or a run of ours fails.
+# --quick fails if a model is refused, if a program prints a wrong result, or if a block has lost its contents. It also
+# fails if the programs do not notice an allocator that hands memory out twice. HEAPWRIGHT_SO measures another library.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup caches

@@ -7,9 +7,8 @@
 #   ci/chaos.sh [SECONDS]              seconds for each mode (default: 20)
 #
 #   CHAOS_MODES="mode=debug"           only these options of the library (separated by spaces)
-#   CHAOS_SEED=17                      the first seed; each further round of a mode adds 1. A failed round prints
-#                                      its seed. The kernel decides the order of threads, so a seed repeats the
-#                                      mix, not the exact run: run a seed several times
+#   CHAOS_SEED=17                      the first seed; each further round of a mode adds 1. A failed round prints its
+#                                      seed. The kernel decides the order of threads: run a seed several times
 #   CHAOS_WITHOUT="-stdio -limits"     leaves parts out: see chaos.c
 #   CHAOS_PATIENCE=20000               milliseconds without progress that are a failure
 set -euo pipefail
@@ -20,7 +19,6 @@ SECONDS_A_MODE=${1:-20}
 read -r -a MODES <<<"${CHAOS_MODES:-cache=auto cache=shared:2 cache=percpu guard=sample:1,cache=percpu mode=debug}"
 read -r -a WITHOUT <<<"${CHAOS_WITHOUT:-}"
 SEED=${CHAOS_SEED:-$((RANDOM * 32768 + RANDOM))}
-# Long enough for memory to come, go and come again; short enough for many mixes.
 ROUND=15
 
 preload_library
@@ -32,8 +30,7 @@ SOURCES=crates/heapwright-malloc/tests/chaos
 printf '%50000s\n' '' | tr ' ' x >"$SCRATCH/line"
 
 failures=0
-# start OPTIONS WORDS...: runs the program, with its output in $SCRATCH/out and $SCRATCH/err.
-# (Functions are bound first: else the loader saves the machine's registers on a small stack.)
+# start OPTIONS WORDS...: runs the program. (Late binding would save the machine's registers on a small stack.)
 start() {
     local options=$1
     shift
@@ -50,8 +47,7 @@ failed() {
     grep -vE '^(\[New LWP|warning:|Using host|\[Inferior)' "$SCRATCH/err" | sed 's/^/     /'
 }
 
-# in_surroundings NAME OPTIONS...: runs the program in these surroundings. The library may write
-# that a limit is near, that a file cannot be made, and statistics. FILE is a file that it may make.
+# in_surroundings NAME OPTIONS...: runs the program in these surroundings. FILE is a file that it may make.
 in_surroundings() {
     local name=$1 first=$((SEED / 4 * 4)) options seed stack ended=0
     shift
@@ -70,7 +66,6 @@ in_surroundings() {
                 cat "$SCRATCH"/in/own-* >>"$SCRATCH/err" 2>/dev/null || true
                 failed "$options, in surroundings: $name, seed $seed"
             fi
-            # The profile near a limit has a name of its own.
             sed -n 's/.*the heap profile is saved in //p' "$SCRATCH/err" | xargs -r rm -f
         done
     done
@@ -92,14 +87,9 @@ for options in "${MODES[@]}"; do
     run "$options" start 1000000 only || { failed "$options: the start"; continue; }
     calls=$(awk '{ print $1 }' "$SCRATCH/out")
     started=0
-    # The start itself has few calls; later calls are alike.
     for number in $(seq 0 $((calls < 60 ? calls : 60))); do
         for which in only after; do
-            if run "$options" start "$number" $which; then
-                started=$((started + 1))
-            else
-                failed "$options: call $number refused ($which)"
-            fi
+            if run "$options" start "$number" $which; then started=$((started + 1)); else failed "$options: call $number refused ($which)"; fi
         done
     done
     printf '%-16s %4d starts, of which each lacks a call, or all from one on\n' "$options" $started

@@ -2,9 +2,8 @@
 # Measures `heapwright check` beside valgrind's memcheck and AddressSanitizer: its cost, the findings of each, and how
 # long a leak check stops a program. Prints tables of medians, and the targets with the measured figures (bench/check).
 #
-#   ci/check.sh [--quick [--valgrind] | --no-valgrind] [--rounds N] [SECTION...]
-#   ci/check.sh report       the tables of docs/check-figures.md again, from the results of the last
-#                            runs
+#   ci/check.sh [--quick [--valgrind] | --no-valgrind] [--rounds N] [SECTION...]    (without a section, all)
+#   ci/check.sh report       the tables of docs/check-figures.md again, from the results of the last runs
 #
 #   programs  real programs: plain, checked, checked without guards, under memcheck
 #   short     1,000 short processes: a build (make -j2) and a shell script, plain and checked
@@ -12,12 +11,8 @@
 #             and the findings of each tool in some programs of corpus/
 #   snapshot  a leak check, requested by a signal, of a program with 1 GiB of live blocks
 #
-# Without a section, runs all sections. Each run is a process of its own, and each round runs all, in an order that
-# turns from round to round. There are 5 rounds, but valgrind runs once. The results are kept in the target folder's
-# check-figures/ (results-check-*.tsv has each single number, tables.md the tables). Ends with 1 if a figure is missed
-# or a run of ours fails. Takes half an hour, and wants a quiet machine. --quick runs all once and small, without
-# valgrind and without files that would have to be fetched. It fails only if a program does not run or prints
-# something else, or if a tool reports a mistake that does not exist.
+# ci/debug.sh explains rounds, results and --quick. There are 5 rounds. The target folder's check-figures/ keeps the
+# results. --quick also leaves out files that would have to be fetched.
 #
 #   HEAPWRIGHT     the command to measure (default: built from this checkout)
 #   CHECK_OPTIONS  words between `check` and `--`, if any
@@ -34,8 +29,6 @@ mkdir -p "$WORK"
 
 PEERS=$(cc --version 2>/dev/null | sed -n '1s/ (.*) / /p')
 ! command -v valgrind >/dev/null || PEERS+=", $(valgrind --version)"
-
-# --- the contenders ----------------------------------------------------------------
 
 # Leaks are counted apart from errors.
 VALGRIND=(--leak-check=full --errors-for-leak-kinds=none --num-callers=16 --trace-children=yes
@@ -55,7 +48,7 @@ prepare_command() {
     prepare_launcher
     # shellcheck disable=SC2206
     CHECK=("$COMMAND" check ${CHECK_OPTIONS:-})
-    # Check must run, find a leak and report nothing else. Otherwise the figures would mislead.
+    # Check must find a leak and nothing else. Otherwise the figures would mislead.
     local status=0
     printf '#include <stdlib.h>\nchar *volatile p;\nint main(void) { p = malloc(123); p = 0; return 0; }\n' >"$SCRATCH/leaks.c"
     cc -O0 -o "$SCRATCH/leaks" "$SCRATCH/leaks.c"
@@ -66,8 +59,6 @@ prepare_command() {
     fi
 }
 
-# --- the sections -----------------------------------------------------------------
-
 section_programs() {
     prepare_command
     real_programs
@@ -76,7 +67,7 @@ section_programs() {
         IFS=$'\t' read -ra words <<<"$line"
         name=${words[0]}
         planned programs "$name" glibc 0 "${words[@]:1}"
-        # Such a program's leaks are its own, and are reported. The program must have no errors.
+        # Such a program may have leaks, but no errors.
         planned_behind "${CHECK[@]}" --fail-on errors -- :: programs "$name" heapwright 0 "${words[@]:1}"
         planned_behind "${CHECK[@]}" --fail-on errors --guard never -- :: programs "$name" 'heapwright guard=never' 0 "${words[@]:1}"
         valgrind_planned programs "$name" valgrind 1 "${words[@]:1}"
@@ -112,7 +103,7 @@ section_asan() {
     tools
 }
 
-# Programs of corpus/, one of a kind; in leaks/ the bug is a leak. The program must use a wrongly read value: memcheck
+# Programs of corpus/, one of a kind; in leaks/ the bug is a leak. They use the value that they read wrongly: memcheck
 # ignores a read that no result depends on.
 TOOLS=(buffer-overflow-by-one.c buffer-overflow-read-by-one.c buffer-underflow-by-one.c double-free-list.c
     interior-free-moved-cursor.c invalid-free-stack.c allocator-mismatch-new-array-delete.cc write-after-free-middle.c
@@ -138,10 +129,10 @@ says() { # TOOL error|leak PROGRAM ARGUMENTS...: 1 if the tool finds one, else 0
         asan) set -- env "ASAN_OPTIONS=exitcode=99:detect_leaks=$([ "$leak" = leak ] && echo 1 || echo 0)" "$@" ;;
     esac
     (ulimit -c 0 && exec timeout -k 1 60 "$@") >"$SCRATCH/out" 2>"$SCRATCH/err" </dev/null || status=$?
-    # If a checker stopped at the error that it reported, the status is 99, too. A plain program shows its bug by a signal.
+    # A plain program shows its bug by a signal.
     case $tool in
-        glibc) if [ $status -gt 128 ]; then echo 1; else echo 0; fi ;;
-        *) if [ $status -eq 99 ]; then echo 1; else echo 0; fi ;;
+        glibc) echo $((status > 128)) ;;
+        *) echo $((status == 99)) ;;
     esac
 }
 
@@ -189,8 +180,7 @@ section_snapshot() {
     record=$(echo "$SCRATCH"/record.*)
     for check in 1 2 3; do
         "$COMMAND" report --format json --at $check -o "$SCRATCH/told" "$record" || [ $? -eq 1 ]
-        # Prints for a check: the stop, the time until its result, all blocks, and whether it reports more than the one
-        # leak of 123 bytes.
+        # The one right finding is the leak of 123 bytes.
         python3 - "$SCRATCH/told" $check >"$SCRATCH/check" <<'PYTHON'
 import json, sys
 told = json.load(open(sys.argv[1]))

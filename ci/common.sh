@@ -1,7 +1,4 @@
-# The common part of the scripts under ci/: the repository's root, the target folder, tools to install, the preload
-# library. Scripts source this file.
-#
-# Settings of the user:
+# The common part of the scripts under ci/, which source this file. Settings of the user:
 #   CARGO_TARGET_DIR    where builds go (default: target/ of the repository)
 #   HEAPWRIGHT_SO       test this library instead of building ours
 #   HEAPWRIGHT_QUICK    1: leave out the parts for ci/deep.sh
@@ -69,17 +66,13 @@ unpack_source() { # NAME [SUITE VERSION]
     mv unpacked "$SOURCES/$1"
 }
 
-# Whether this run leaves out the parts for ci/deep.sh, as .ci/run does.
 is_quick() { [ -n "${HEAPWRIGHT_QUICK:-}" ]; }
 
 # The library's packages for Cargo: some of its floors are crates of their own.
 LIBRARY=(-p heapwright -p heapwright-gc -p heapwright-realm -p heapwright-stacks -p heapwright-substrate)
 
-# as_shipped COMMAND...: with the release profile as Cargo.toml has it. (.ci/run builds tools
-# without link-time optimisation.)
-as_shipped() {
-    env -u CARGO_PROFILE_RELEASE_LTO -u CARGO_PROFILE_RELEASE_CODEGEN_UNITS -u CARGO_PROFILE_RELEASE_DEBUG "$@"
-}
+# as_shipped COMMAND...: with the release profile of Cargo.toml. (.ci/run builds tools without link-time optimisation.)
+as_shipped() { env -u CARGO_PROFILE_RELEASE_LTO -u CARGO_PROFILE_RELEASE_CODEGEN_UNITS -u CARGO_PROFILE_RELEASE_DEBUG "$@"; }
 
 # shipped PACKAGE FILE VARIABLE: stores the path of a library, as it is shipped, in a variable that is not set. Builds
 # the library alone: Cargo would unite the features of several packages, and std could slip in.
@@ -91,16 +84,16 @@ shipped() {
     [ -f "${!3}" ] || die "no library at ${!3}"
     export "${3?}"
 }
-# The preload library, the library that checks the C library's writers, and the library of `heapwright check`.
 preload_library() { shipped heapwright-malloc libheapwright.so HEAPWRIGHT_SO; }
 hardened_library() { shipped heapwright-hardened libheapwright_hardened.so HEAPWRIGHT_HARDENED_SO; }
 check_library() { shipped heapwright-check libheapwright_check.so HEAPWRIGHT_CHECK_SO; }
+all_libraries() { preload_library; hardened_library; check_library; }
 
-# the_command: sets HEAPWRIGHT_COMMAND, built from this checkout if the caller's environment has none.
+# the_command: exports HEAPWRIGHT_COMMAND, built from this checkout if the caller's environment has none.
 the_command() {
     [ -z "${HEAPWRIGHT_COMMAND:-}" ] || return 0
     cargo build --quiet --release --locked -p heapwright-cli
-    HEAPWRIGHT_COMMAND=$CARGO_TARGET_DIR/release/heapwright
+    export HEAPWRIGHT_COMMAND=$CARGO_TARGET_DIR/release/heapwright
 }
 
 # bench COMMAND WORDS...: cargo COMMAND in the workspace of the benchmarks, optimised. MADE has the built files.
@@ -114,12 +107,8 @@ prepare_launcher() {
     LAUNCHER=$CARGO_TARGET_DIR/release/heapwright-launcher
 }
 
-# peers FOLDER NAMES: prints the available libraries of other allocators (bench/peers), each a line NAME=[VAR=VALUE
-# ...]PATH.
-peers() {
-    bench build -p peers
-    "$MADE/peers" --work "$1" --only "$2"
-}
+# peers FOLDER NAMES: prints the available libraries of other allocators, each a line NAME=[VAR=VALUE ...]PATH.
+peers() { bench build -p peers; "$MADE/peers" --work "$1" --only "$2"; }
 
 # Warns if other work on the machine will distort the figures.
 quiet_machine() {
@@ -137,7 +126,7 @@ refuses() {
 }
 
 # zig WORDS...: Zig 0.17, from PyPI, in a folder of its own, which zig_here makes. zig_program MODE SOURCE OUT builds
-# a program for the same processor as Rust's programs. (Zig's default is the processor it runs on.)
+# a program for the processor of Rust's programs.
 zig() { "$CARGO_TARGET_DIR/zig/bin/python" -m ziglang "$@"; }
 zig_here() {
     local folder=$CARGO_TARGET_DIR/zig
@@ -151,17 +140,15 @@ zig_program() {
         --global-cache-dir "$CARGO_TARGET_DIR/zig/cache"
 }
 
-# The median of the numbers on stdin, one a line; a dash if there are none.
+# The median of the numbers on stdin; a dash if there are none.
 median() { sort -n | awk '{ v[NR] = $1 } END { print NR ? v[int((NR + 1) / 2)] : "-" }'; }
 
 # A small aarch64 system under qemu-system: Debian's kernel and busybox. It has features that qemu-user lacks:
 # restartable sequences, the kernel's own answers, preemption. It starts in four seconds.
-#
-#   system_begin                             fetches the kernel and busybox once; begins an empty system
-#   system_file FILE PATH                    puts a file there
-#   system_row NAME VARIABLES COMMAND        a command to run there, which must end well (words without quotes)
-#   system_run                               runs it; prints a verdict for each; the output stays in SYSTEM_LOG
-
+#   system_begin                        fetches the kernel and busybox once; begins an empty system
+#   system_file FILE PATH               puts a file there
+#   system_row NAME VARIABLES COMMAND   a command to run there, which must end well (words without quotes)
+#   system_run                          runs it; prints a verdict for each; the output stays in SYSTEM_LOG
 system_begin() {
     SYSTEM_KERNEL=$CARGO_TARGET_DIR/aarch64-system
     fetched "$SYSTEM_KERNEL" fetch_system "$SYSTEM_KERNEL" || die "cannot fetch a kernel for aarch64"
@@ -205,12 +192,7 @@ system_run() {
     sed -i 's/\r$//' "$SYSTEM_LOG"
     while IFS='|' read -r name _; do
         status=$(sed -nE "s/^row ([0-9]+) (.*)/\1 \2/p" "$SYSTEM_LOG" | awk -v name="$name" 'substr($0, length($1) + 2) == name { print $1 }')
-        if [ "$status" = 0 ]; then
-            printf 'ok   %s\n' "$name"
-        else
-            printf 'FAIL %s (status %s)\n' "$name" "${status:-none}"
-            missing=$((missing + 1))
-        fi
+        if [ "$status" = 0 ]; then say "ok   $name"; else say "FAIL $name (status ${status:-none})"; missing=$((missing + 1)); fi
     done <"$SYSTEM/rows"
     [ $missing -eq 0 ] || tail -n 20 "$SYSTEM_LOG" | sed 's/^/     /'
     failures=$((failures + missing))

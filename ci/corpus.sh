@@ -1,10 +1,8 @@
 #!/usr/bin/env bash
-# The misuse corpus (corpus/). Debug mode must report every bad program, under the right heading and in the right words.
-# It must not report the program's twin, which differs in one line. Nor may it report the difficult correct programs of
-# corpus/right, which behave as without the preload. The programs of corpus/functions pass wrong memory to a function of
-# the C library. They run on the library of `heapwright check`, which must find the mistakes without a guard. The
-# programs of corpus/reads run on this library, too: their bug is a read, by a function of the C library or in a loop of
-# the program. Of the reads in loops, the default must find nine in ten, and guard=all must find all.
+# The misuse corpus (corpus/README.md). Debug mode must report every bad program, under the right heading and in the
+# right words. It must report neither the program's twin, which differs in one line, nor the correct programs of
+# corpus/right. The programs of corpus/functions and corpus/reads run on the library of `heapwright check`. Of the reads
+# in loops, the default must find nine in ten, and guard=all must find all.
 #
 #   ci/corpus.sh [NAME...]             two passes: guard=all, and the default; the right programs also under
 #                                      harder options. The default must find what guard=all finds
@@ -17,8 +15,7 @@
 #   ci/corpus.sh --asan                check the corpus itself, with the compiler's AddressSanitizer
 #   ci/corpus.sh --list                the headings, with the number of programs of each
 #
-# NAME is a program's name or a pattern of names. JOBS (2) run at once. Programs
-# are built once, into $CARGO_TARGET_DIR/corpus.
+# NAME is a name or a pattern. JOBS (2) run at once. Programs are built once, into $CARGO_TARGET_DIR/corpus.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup corpus

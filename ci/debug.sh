@@ -1,26 +1,23 @@
 #!/usr/bin/env bash
-# Measures the debug mode beside Zig's DebugAllocator, valgrind's memcheck and glibc: tables of
-# medians, and targets with verdicts (bench/debug).
+# Measures the debug mode beside Zig's DebugAllocator, valgrind's memcheck and glibc: tables of medians, and targets
+# with verdicts (bench/debug).
 #
-#   ci/debug.sh [--quick [--valgrind] | --no-valgrind] [--rounds N] [SECTION...]
+#   ci/debug.sh [--quick [--valgrind] | --no-valgrind] [--rounds N] [SECTION...]    (without a section, all)
 #   ci/debug.sh report       the tables again, from the results of the last runs
 #
-#   pr        the program of Zig's PR #17383: one survivor in each bucket, every
-#             call through 16 frames; and the same with stacks off
-#   flat      the same with 5,000 to 160,000 survivors: instructions a round, and
-#             the memory that a survivor pins
+#   pr        the program of Zig's PR #17383: one survivor in each bucket, every call through 16 frames; and the same
+#             with stacks off
+#   flat      the same with 5,000 to 160,000 survivors: instructions a round, and the memory that a survivor pins
 #   captures  one capture of a stack, by the library's own measurement
 #   programs  real programs, stacks of 16 frames on
 #
-# Without a section, runs all sections. Each run is a process of its own, and each round runs all, in an order that
-# turns from round to round. There are 9 rounds of pr, and 5 of the other sections; valgrind runs once. The results
-# are kept in the target folder's debug-figures/ (results-*.tsv has each single number, tables.md the tables). Ends
-# with 1 if a figure is missed or a run of ours fails. Takes half an hour, and wants a quiet machine. --quick runs all
-# once and small, without valgrind. It fails only if a program does not run or prints something else, or if a tool
-# reports a mistake that does not exist. --valgrind puts valgrind back.
+# Each run is a process of its own, and each round runs all, in an order that turns from round to round. There are 9
+# rounds of pr, and 5 of the other sections; valgrind runs once. The target folder's debug-figures/ keeps results-*.tsv
+# with each single number, and tables.md. Ends with 1 if a figure is missed or a run of ours fails. Takes half an hour,
+# and wants a quiet machine. --quick runs all once and small, without valgrind (--valgrind puts it back). It fails only
+# if a program does not run or prints something else, or if a tool reports a mistake that does not exist.
 #
-# HEAPWRIGHT_SO measures another library; DEBUG_OPTIONS (default mode=debug) are the options of all
-# runs of heapwright, before traces=.
+# HEAPWRIGHT_SO measures another library; DEBUG_OPTIONS (default mode=debug) are all runs' options, before traces=.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup debug
@@ -32,19 +29,16 @@ OPTIONS=${DEBUG_OPTIONS:-mode=debug}
 WORK=$CARGO_TARGET_DIR/debug-work
 mkdir -p "$WORK"
 
-# --- the contenders ----------------------------------------------------------------
-
 VALGRIND=(--quiet --leak-check=no --num-callers=16 --trace-children=yes
     '--trace-children-skip=*redis-cli,*redis-benchmark')
-MALLOC_DEBUG=
-ZIG=
+MALLOC_DEBUG='' ZIG=''
 
 prepare_library() {
     [ -z "${OURS:-}" ] || return 0
     preload_library
     prepare_launcher
     OURS=("LD_PRELOAD=$HEAPWRIGHT_SO")
-    # The mode must exist, and the preload take effect. Otherwise the figures would mislead.
+    # The mode must exist, and the preload take effect.
     local said
     said=$(env "${OURS[@]}" "HEAPWRIGHT=$OPTIONS,traces=16" /bin/true 2>&1) || die "$OPTIONS,traces=16 does not run: $said"
     [ -z "$said" ] || { say "warning: no figure has a verdict: $OPTIONS,traces=16 says '$said'"; without_mode=1; }
@@ -55,7 +49,6 @@ prepare_library() {
     cc -O2 -Wall -Wextra -fomit-frame-pointer -fno-optimize-sibling-calls -fno-builtin bench/debug/rounds.c -o "$WORK/rounds"
 }
 
-# Three builds of Zig's program.
 prepare_zig() {
     [ -z "$ZIG" ] || return 0
     local mode
@@ -69,8 +62,6 @@ prepare_zig() {
 
 zig_planned() { [ "$ZIG" = none ] || planned "$@"; }
 check_planned() { [ -z "$MALLOC_DEBUG" ] || planned "${@:1:5}" "${CHECK[@]}" "${@:6}"; }
-
-# --- the sections -----------------------------------------------------------------
 
 section_pr() {
     prepare_library
@@ -120,7 +111,7 @@ section_flat() {
     run_plan 5
     last=${sizes[-1]}
     for config in "${configs[@]}"; do
-        # Measures the pinned memory, from statistics at exit, with the survivors kept. Reads one line with words NAME=NUMBER.
+        # The pinned memory, from statistics at exit, with the survivors kept: words NAME=NUMBER.
         env "${OURS[@]}" "HEAPWRIGHT=$OPTIONS,$config,stats=exit" "$WORK/rounds" "$last" keep 2>"$SCRATCH/stats" >/dev/null || true
         for pair in $(grep -oE '\b(buckets|bucket_bytes)=[0-9]+' "$SCRATCH/stats" | sort -u -t= -k1,1); do
             note flat "$last" "$config" "${pair%=*}" "${pair#*=}"
@@ -137,8 +128,7 @@ section_flat() {
     done
 }
 
-# The library measures itself: lines `figure NAME NUMBER`, of which walk_16_ns and
-# memo_16_ns have targets. The report shows them all.
+# The library measures itself: lines `figure NAME NUMBER`.
 section_captures() {
     local status=0 name value
     note captures - heapwright asked 1

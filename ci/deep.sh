@@ -8,7 +8,7 @@
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
-# Steps of .ci/run with nothing left out, two at a time.
+# Steps of .ci/run with nothing left out.
 steps() { HEAPWRIGHT_QUICK='' STEP_LIMIT=4800 bash .ci/run "$@"; }
 
 # Each crate and feature by itself; the crates as a registry has them; all documentation.
@@ -16,7 +16,6 @@ part_builds() { steps clippy doc msrv header registry book gc-docs; }
 # Other processors, C libraries, page sizes and systems; the packages.
 part_systems() { steps aarch64 musl apk old-glibc portable packages && ci/portable.sh --run; }
 part_miri() { steps miri; }
-# Loom and shuttle with all mutants.
 part_models() { steps loom shuttle; }
 part_fuzz() { FUZZ_SECONDS=${FUZZ_SECONDS:-300} GC_FUZZ_SECONDS=${GC_FUZZ_SECONDS:-600} steps fuzz gc-fuzz; }
 # The real programs that need 700 MB of packages, and other projects' build systems.
@@ -32,7 +31,6 @@ part_storms() {
 }
 part_repeat() { ci/repeat.sh "${REPEAT_TIMES:-100}"; }
 part_strangers() { ci/strangers.sh; }
-# Lua on the collected heap, with its suite.
 part_lua() { runtimes/lua/check.sh; }
 # Ruby, with the core of its suite, and a day's life in ten minutes.
 part_ruby() { runtimes/ruby/check.sh suite && runtimes/ruby/check.sh life; }

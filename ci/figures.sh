@@ -1,20 +1,16 @@
 # The common part of the scripts that measure with bench/figures: the command line, the plan that runs in turns, and
-# the report by a file of figures (bench/figures/src/asked.rs). Scripts source it behind common.sh.
+# the report by a file of figures (bench/figures/src/asked.rs). Scripts source it behind common.sh. The script sets
+# SECTIONS, defines section_NAME for each of them and calls
 #
-# The script sets SECTIONS, defines section_NAME for each of them and calls
-#
-#   figures_begin FOLDER PREFIX ASKED "$@"   reads the command line; results go to the target folder's
-#                                            FOLDER, as results-PREFIX...SECTION.tsv
+#   figures_begin FOLDER PREFIX ASKED "$@"   reads the command line; results go to FOLDER/results-PREFIX...SECTION.tsv
 #   figures_end                              runs the sections of the command line, and reports
 #
 # SETTINGS names options with a value (--NAME VALUE, in the variable given_NAME); --with NAME=[VAR=VALUE ...]PATH may be
 # given several times. PEERS, if set, names the other allocators that run. A section calls planned and its kin, then
 # run_plan. In plans and results a section's name follows PREFIX. figures_more, if defined, prints text behind the tables.
 
-# Variables of run_plan and of the sections.
 quick='' slow='' fast='' given_rounds='' chosen=() given_with=() failed=0
-# Set if the library did not know the options.
-without_mode=
+without_mode='' # set if the library did not know the options
 
 figures_begin() {
     local folder=$1 name usage
@@ -59,23 +55,20 @@ numbers() {
     echo "${1//,/ }"
 }
 
-# real_programs: the lines of bench/debug/prepare.sh, in $SCRATCH/programs. Installs the programs
-# that Debian has.
+# real_programs: the lines of bench/debug/prepare.sh, in $SCRATCH/programs.
 real_programs() {
     # Debian starts a server when it installs one.
     [ ! -d /run/systemd/system ] || systemctl stop redis-server 2>/dev/null || true
     bench/debug/prepare.sh "$CARGO_TARGET_DIR/debug-work/inputs" "$(sized full quick)" >"$SCRATCH/programs"
 }
 
-# planned SECTION ROW COLUMN OF_ROUNDS STDIN [NAME=VALUE...] COMMAND...: a line of
-# the plan, which plan.rs explains. The command is a path.
+# planned SECTION ROW COLUMN OF_ROUNDS STDIN [NAME=VALUE...] COMMAND...: a line of the plan (plan.rs). COMMAND is a path.
 planned() {
     local IFS=$'\t'
     printf '%s\n' "$PREFIX$*" >>"$SCRATCH/plan"
 }
 
-# planned_behind WRAPPER... :: the arguments of planned: another program runs the command, and
-# the settings are for both.
+# planned_behind WRAPPER... :: the arguments of planned: another program runs the command. The settings are for both.
 planned_behind() {
     local wrapper=() head words
     while [ "$1" != :: ]; do wrapper+=("$1"); shift; done
@@ -91,8 +84,7 @@ valgrind_planned() {
     planned_behind "$(command -v valgrind)" "${VALGRIND[@]}" :: "${@:1:3}" 1 "${@:5}"
 }
 
-# allocators OURS... [-- PEER,...]: sets ALLOCATORS to those that --only names: ours, glibc, the peers, and the
-# allocators of --with. Each is NAME=[VAR=VALUE ...]PATH.
+# allocators OURS... [-- PEER,...]: sets ALLOCATORS to those that --only names, each NAME=[VAR=VALUE ...]PATH.
 allocators() {
     local all=() one name only=,${given_only:-},
     while [ $# -gt 0 ] && [ "$1" != -- ]; do all+=("$1"); shift; done
@@ -145,7 +137,6 @@ figures_end() {
         "section_$section"
     done
 
-    # Reports only the requested sections; for `report`, all results.
     for section in "${SECTIONS[@]}"; do
         [[ " ${chosen[*]} " == *" report "* || " ${chosen[*]} " == *" $section "* ]] || continue
         [ ! -s "$OUT/results-$PREFIX$section.tsv" ] || files+=("$OUT/results-$PREFIX$section.tsv")

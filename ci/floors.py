@@ -1,11 +1,10 @@
-"""Who imports whom, of the modules of a crate: called by ci/floors.sh, which says what is asked.
+"""The imports of the modules of a crate, for ci/floors.sh.
 
     floors.py floors PICTURE CRATE SOURCES    names each import that points upward
     floors.py circle SOURCES [MODULE]         the largest circle of files: its size, and then the files
 
-A module is a file. It imports what a path in it leads to: `crate::`, `super::`, `self::`, the name of a
-module that it declares, or a name that another module passes on (`use`). Paths count in `use` trees and in
-code. What is compiled for tests or for loom alone is left out.
+A module is a file. It imports the items of its paths, in `use` trees and in code: `crate::`, `super::`, `self::`, the
+name of a module that it declares, or a name that another module passes on (`use`). Code for tests or loom does not count.
 """
 
 import re

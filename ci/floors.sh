@@ -1,10 +1,7 @@
 #!/usr/bin/env bash
 # Imports point downward only. Each module of heapwright and of its substrate may name only modules below its own line
-# in ARCHITECTURE.md's picture of the floors, and lies in the crate of its floor. (heapwright-realm, heapwright-gc and
-# heapwright-stacks are one floor each, and Cargo keeps them apart from the floors above.)
-#
-# Inside a module files may import each other. The largest circle of files of a part may not grow:
-# ci/circles.txt has the numbers.
+# in ARCHITECTURE.md's picture of the floors, and lies in the crate of its floor. (Cargo keeps the other crates apart.)
+# Inside a module files may import each other, but a part's largest circle of files may not grow (ci/circles.txt).
 #
 #   ci/floors.sh             verifies both; ci/floors.py says what an import is
 #   ci/floors.sh --record    writes the numbers that fell
@@ -32,8 +29,8 @@ while read -r most words; do
     if [ "$most" = '#' ]; then say "# $words"; else part "$most" $words || status=1; fi
 done <ci/circles.txt >"$SCRATCH/circles"
 
-# Proves that both checks can fail. In copies a module of the lowest floor names the highest floor, in each way to name
-# it, or a module lies in the wrong crate. In one copy three files import each other.
+# Proves that both checks can fail. A module of the lowest floor names the highest floor in each way, or lies in the wrong
+# crate; three files import each other.
 wrong() { # CRATE FILE TEXT: the picture refuses a file of the crate with this text
     mkdir -p "$SCRATCH/src/${2%/*}"
     printf '%s\n' "$3" >"$SCRATCH/src/$2"

@@ -1,21 +1,18 @@
 #!/usr/bin/env bash
 # Fuzzing, for a bounded time for each target.
 #
-#   ci/fuzz.sh      fuzz/fuzz_targets, with a nightly compiler: sequences of operations against a model;
-#                   right and wrong sequences on debug heaps; any bytes as a stats file, a debug record, a
-#                   trace or a heap dump, with bombs among them. A target gets FUZZ_SECONDS (40; with
-#                   HEAPWRIGHT_QUICK 10)
-#   ci/fuzz.sh gc   fuzz/gc.c, with clang: calls of the collected heap's C interface under
-#                   AddressSanitizer, for GC_FUZZ_SECONDS (120; 40). Then the proof that it can fail: without
-#                   the write barrier it must find something
+#   ci/fuzz.sh      fuzz/fuzz_targets, with a nightly compiler: sequences of operations against a model; right and wrong
+#                   sequences on debug heaps; any bytes as a stats file, a debug record, a trace or a heap dump, with
+#                   bombs among them. A target gets FUZZ_SECONDS (40; with HEAPWRIGHT_QUICK 10)
+#   ci/fuzz.sh gc   fuzz/gc.c, with clang: calls of the collected heap's C interface under AddressSanitizer, for
+#                   GC_FUZZ_SECONDS (120; 40). Without the write barrier it must find something
 #
-# The flags are those that `cargo fuzz` gives the compiler (without a sanitizer): coverage counters, and the compared
-# values. So only the compilers must be installed.
+# The flags are those that `cargo fuzz` gives the compiler, so only the compilers must be installed.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-# fuzz PROGRAM SECONDS FLAGS...: returns 1 if it finds something. The corpus (the folder with PROGRAM's name) lives
-# for this run only. The log has a crash, with its input. A deadlock is a finding.
+# fuzz PROGRAM SECONDS FLAGS...: returns 1 if it finds something; the log has a crash, with its input. A deadlock is a
+# finding. The corpus (the folder with PROGRAM's name) lives for this run only.
 fuzz() {
     local name=${1##*/}
     mkdir -p "$SCRATCH/$name.corpus"
@@ -45,8 +42,8 @@ fuzz_targets() {
     done
 }
 
-# The program uses the sanitizer's malloc, and the library's own malloc is unused. The library clears memory that it
-# hands out again with the C library's memset: that is no access of the program's.
+# The program uses the sanitizer's malloc. The library clears memory with the C library's memset, which is no access of
+# the program's.
 fuzz_gc() {
     local folder seed name
     setup fuzz-gc
@@ -56,7 +53,6 @@ fuzz_gc() {
     for name in gc gc-without-barrier; do
         clang -g -O1 -fsanitize=fuzzer,address -pthread -Wall -Wextra -Iinclude $([ $name = gc ] || echo -DWITHOUT_BARRIER) \
             -o "$SCRATCH/$name" fuzz/gc.c -L"$folder" -lheapwright -Wl,-rpath,"$folder"
-        # Long inputs from the start, because the effects of few calls are soon tried.
         mkdir "$SCRATCH/$name.corpus"
         for seed in 1 2 3 4 5 6 7 8; do head -c 2048 /dev/urandom >"$SCRATCH/$name.corpus/$seed"; done
     done

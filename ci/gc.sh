@@ -2,38 +2,27 @@
 # Measures the collected heap on the loads of bench/gc: against bdwgc under equal limits, and alone.
 # docs/gc-figures.md explains the output.
 #
-#   ci/gc.sh [--rounds N] [--quick] [gcbench | splay | strings | pauses | scaling | compact | fillers |
-#             quads | garbage | ephemerons | finalizers | report]...
-#                              without one of these words, all. --quick: a minute, only that all runs
+#   ci/gc.sh [--rounds N] [--quick] [gcbench | splay | strings | pauses | scaling | compact | fillers | quads |
+#             garbage | ephemerons | finalizers | report]...
+#                                     without one of these words, all: 7 rounds take an hour. --quick: a minute
 #   ci/gc.sh realm [--rounds N] [--quick] [binary-trees | gcbench | splay | report]...
-#                              the safe interface (heapwright::gc::Realm) beside gc-arena, gc, dumpster and
-#                              Rc; 5 rounds take about four minutes. --quick only verifies that all run and
-#                              compute the same
-#   ci/gc.sh scheme            the Scheme in crates/heapwright-realm/examples/scheme, a client of the safe
-#                              interface. Its suite and programs give the right results, with every way to
-#                              collect. The suite also runs with a verified collection after each operation,
-#                              and with all objects moved after every fourth. Each error names its place
-#   ci/gc.sh scheme table [ROUNDS]
-#                              the same, and the programs beside Debian's guile and gambit: time,
-#                              peak memory, the collector's share
-#   ci/gc.sh scheme serve [SECONDS]
-#                              the same, and a server for ten minutes, or SECONDS: its memory
-#                              meanwhile, and how long requests wait for the collector
-#   ci/gc.sh grown [ROUNDS]    generations, compaction, the safe interface and the Scheme, in turns
-#                              with their peers: 7 rounds take an hour of a quiet machine
+#                                     the safe interface (heapwright::gc::Realm) beside gc-arena, gc, dumpster and Rc;
+#                                     5 rounds take four minutes
+#   ci/gc.sh scheme                   the Scheme in crates/heapwright-realm/examples/scheme: its suite and programs give
+#                                     the right results, with every way to collect. The suite also runs with a verified
+#                                     collection after each operation. Each error names its place
+#   ci/gc.sh scheme table [ROUNDS]    the same, and the programs beside Debian's guile and gambit: time, peak memory,
+#                                     the collector's share
+#   ci/gc.sh scheme serve [SECONDS]   the same, and a server for ten minutes, or SECONDS: its memory, and how long
+#                                     requests wait for the collector
+#   ci/gc.sh grown [ROUNDS]           generations, compaction, the safe interface and the Scheme: 7 rounds take an hour
 #
-# The programs run in turns, each variant once a round. 7 rounds of all take about an hour and want a quiet machine.
-# Results are kept in the target folder's gc/. Ends with 1 if a figure is missed or a run of ours fails. A peer that
-# runs out of memory under a limit lacks that round, and the report says so.
+# The programs run in turns, each variant once a round, and want a quiet machine. The target folder's gc/ keeps the
+# results. Ends with 1 if a figure is missed or a run of ours fails. A peer that runs out of memory under a limit lacks
+# that round. --quick fails only if a program does not end well, or if a load computes another result through another
+# interface. HEAPWRIGHT_SO measures another library.
 #
-# --quick measures nothing worth reading. It fails if a program does not end well, or if a load computes another
-# result through another interface.
-#
-# HEAPWRIGHT_SO measures another library.
-#
-# One run of realm alone, for a profiler (in the target folder, after a build):
-#
-#   perf record bench/release/realm splay heapwright size=8000
+# For a profiler, in the target folder after a build: perf record bench/release/realm splay heapwright size=8000
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup gc
@@ -43,7 +32,7 @@ realm() {
     . bench/realm/plan.sh
     SECTIONS=(binary-trees gcbench splay)
     figures_begin realm '' bench/realm/figures.txt "$@"
-    # Built alone: with other packages Cargo would unite heapwright's features, and measure another library.
+    # Built alone: with other packages Cargo would unite heapwright's features.
     bench build -p realm
     prepare_launcher
     figures_end
@@ -96,13 +85,9 @@ SAID
     say "ok   it serves"
     if [ "${1:-}" = serve ]; then
         "$scheme" --incremental --serve "${2:-600}" "$programs/server.scm" | tee "$SCRATCH/served"
-        # Flat: the resident memory of the last half exceeds the maximum of the second quarter by at most a twentieth.
         # The pauses are by the clock, so other work of the machine counts, too.
         awk '
-            /^serve / {
-                split($4, has, "="); n++
-                resident[n] = has[2]
-            }
+            /^serve / { split($4, has, "="); resident[++n] = has[2] }
             /^pauses / { for (i = 1; i < NF; i++) if ($i == "p99.9") pause = $(i + 1) }
             END {
                 for (i = 1; i <= n; i++) {

@@ -1,11 +1,6 @@
-// golden-gc: calls the inline functions of heapwright_gc.h. Each caller does nothing else, so that
-// callgrind's call edges name the functions. For ci/golden.sh gc, callgrind writes its counts at
-// each call of `part`, so the program is cut into parts:
-//
-//   warm-up | 40 single rounds, a part each | 20,000 rounds in one part
-//
-// A round allocates 8 objects whose size is a constant and 8 whose size is not. It stores 8 times, calls each barrier
-// without a store 8 times, and polls 8 times.
+// golden-gc: as golden.c, for the inline functions of heapwright_gc.h and ci/golden.sh gc. A round allocates 8 objects
+// whose size is a constant and 8 whose size is not. It stores 8 times, calls each barrier without a store 8 times, and
+// polls 8 times.
 
 #include <heapwright_gc.h>
 #include <stdlib.h>

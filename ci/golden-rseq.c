@@ -1,6 +1,6 @@
-// This file defines the C library's words about restartable sequences in the program itself. Valgrind has no such
-// sequences, and a program's symbols come before its libraries'. The area is a thread-local variable that says "CPU 0"
-// for ever. So the sequences of per-CPU caches run without interruptions, and can be counted. For one thread only.
+// The program itself defines the C library's words about restartable sequences, which valgrind lacks: a program's symbols
+// come before its libraries'. The area is a thread-local variable that says "CPU 0" for ever. So the sequences of per-CPU
+// caches run without interruptions, and can be counted. For one thread only.
 #include <stddef.h>
 
 struct area {

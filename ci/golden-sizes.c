@@ -1,17 +1,12 @@
-// golden-sizes: entry points at sizes, each in steady states, for ci/golden.sh sizes, which
-// has callgrind write its counts at each call of `part`. For each entry point, state and size:
-//
-//   warm-up | part | 64 pairs | part | ... | 64 pairs | part        (PARTS times)
+// golden-sizes: entry points at sizes, each in steady states, for ci/golden.sh sizes. Callgrind writes its counts at each
+// call of `part`. For each entry point, state and size: warm-up | part | 64 pairs | part | ... | 64 pairs | part
 //
 // A pair is an allocation and its free: one at once after the other (`alone`), or 8 allocations and then their 8 frees
 // (`eight`). `after` is `alone` of malloc, after the frees of 8 blocks of 1,000,000 bytes, which fill the thread's
-// stash. The calls out of call_get and call_put are counted, so that they are named in spite of the library's aliases.
-// For `realloc` a pair is the call that gives a byte back, and the free; the allocation is not counted.
+// stash. For `realloc` a pair is the call that gives a byte back, and the free. Prints a line `ENTRY-STATE-SIZE` for each.
 //
 // The program has a clock of its own, which moves between cells only. So a heap's work at each tick falls into the
 // warm-up, and no count depends on the machine's speed.
-//
-// Prints a line `ENTRY-STATE-SIZE` for each in turn.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -53,7 +48,6 @@ __attribute__((noinline)) void call_put(enum entry entry, void *block, size_t si
         free(block);
 }
 
-// Makes several pairs, `at_a_time` blocks at once.
 static void pairs(enum entry entry, size_t size, int at_a_time) {
     void *blocks[8] = {NULL};
     for (int done = 0; done < PAIRS; done += at_a_time) {

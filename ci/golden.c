@@ -1,12 +1,8 @@
-// golden: calls malloc, free and the sized operator delete. Each caller does nothing else, so
-// callgrind's call edges name the functions, however the library aliases its symbols. For
-// ci/golden.sh, callgrind writes its counts at each call of `part`, so the program is cut into parts:
-//
-//   warm-up | 40 single rounds, a part each | 20,000 rounds in one part
-//
-// once for malloc and free, once for malloc and sized delete, once for malloc and a free by another thread. A round
-// makes 8 blocks of different small sizes and frees them: a warm thread cache serves these without its slow path.
-// With a number as its argument, all blocks have that size.
+// golden: calls malloc, free and the sized operator delete. Each caller does nothing else, so callgrind's call edges name
+// the functions, however the library aliases its symbols. For ci/golden.sh, callgrind writes its counts at each call of
+// `part`: warm-up | 40 single rounds, a part each | 20,000 rounds in one part. This happens for malloc and free, for
+// malloc and sized delete, and for malloc and a free by another thread. A round makes 8 blocks of different small sizes
+// and frees them: a warm thread cache serves these without its slow path. An argument sets the size of all blocks.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -27,7 +23,6 @@ __attribute__((noinline)) void call_malloc(int i) { blocks[i] = malloc(sizes[i])
 __attribute__((noinline)) void call_new(int i) { blocks[i] = new_plain(sizes[i]); }
 __attribute__((noinline)) void call_free(int i) { free(blocks[i]); }
 __attribute__((noinline)) void call_delete(int i) { delete_sized(blocks[i], sizes[i]); }
-
 __attribute__((noinline)) void call_remote(int i) { free(blocks[i]); }
 
 static sem_t given, freed;

@@ -1,28 +1,21 @@
 #!/usr/bin/env bash
 # Tests the lengths of paths: callgrind counts instructions, with the ret, against golden numbers.
 #
-#   ci/golden.sh [calls]   a call of malloc (small), free (local), sized delete, and a free of
-#                          another thread's block; the path of a malloc whose list is empty to the
-#                          refill and back, without the refill. A pair with shared caches
-#                          (cache=shared) may be at most 25 instructions longer than with exclusive
-#                          caches, a pair with CPUs' caches (cache=percpu) at most 14. Valgrind has no
-#                          restartable sequences: for these the program itself names its area
-#                          (golden-rseq.c). The hardened heap clears and verifies each block.
-#   ci/golden.sh sizes     a pair of allocation and free, of the entry points at sizes from 16 bytes to
-#                          1,000,000 (golden-sizes.c). A path may be longer than its golden number by
-#                          3 instructions or 2 %, whichever is more. memset itself is not counted.
-#   ci/golden.sh gc        the inline functions of heapwright_gc.h: an allocation of a constant size,
-#                          an allocation of another size, a store of a reference, the barrier without
-#                          the store (for the reference; the object; the slot), a poll. (Callgrind
-#                          counts each byte that `rep stosb` clears.)
+#   ci/golden.sh [calls]   a call of malloc (small), free (local), sized delete, and a free of another thread's block;
+#                          a malloc's way to the refill and back when its list is empty. A pair with shared caches may
+#                          be at most 25 instructions longer than with exclusive caches, a pair with CPUs' caches at
+#                          most 14. The hardened heap clears and verifies each block.
+#   ci/golden.sh sizes     a pair of allocation and free, of the entry points at sizes from 16 bytes to 1,000,000
+#                          (golden-sizes.c). A path may be longer than its golden number by 3 instructions or 2 %,
+#                          whichever is more. memset itself is not counted.
+#   ci/golden.sh gc        the inline functions of heapwright_gc.h. Callgrind counts each byte that `rep stosb` clears.
 #   ci/golden.sh pools     calls of pools and arenas (bench/pools)
 #
 #   ... --bless            write the measured numbers to ci/golden.txt, ci/golden-sizes.txt ...
 #   ... --print            only print (for other libraries: HEAPWRIGHT_SO=...)
 #
 # `path` is the shortest call (of a part of 8 calls that all stayed on the fast path). `mean` is over many calls, with
-# the slow paths of some. A mean far from the path means that calls seldom take the fast path. For sizes the shortest
-# part of 64 pairs counts.
+# the slow paths of some. For sizes the shortest part of 64 pairs counts.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup golden
@@ -39,7 +32,7 @@ BRANCHES=
 [ "$(uname -m)" = x86_64 ] || { say "skip: the golden numbers are x86-64's"; exit 0; }
 [ $what = pools ] || preload_library
 
-# callgrind MARK PROGRAM...: leaves dumps of counts in $SCRATCH/part.*, a new dump at each call of MARK.
+# callgrind MARK PROGRAM...: leaves dumps in $SCRATCH/part.*, each with the counts since the previous call of MARK.
 callgrind() {
     rm -f "$SCRATCH"/part*
     valgrind --tool=callgrind --callgrind-out-file="$SCRATCH/part" --dump-before="$1" $BRANCHES \
@@ -48,11 +41,9 @@ callgrind() {
 }
 
 # counted_calls fn|cfn PATTERN MANY: prints a line `name path branches mean`, in no order, for each function call_NAME
-# that matches. It reads callgrind's dumps $SCRATCH/part.*, each of which holds the counts since the previous dump. With
-# fn the functions are the callers: the functions that they call are counted, callees included. With cfn the functions
-# are the called functions themselves. `path` is the shortest of the parts with 8 calls. `mean` is the mean of the
-# shortest of the parts with MANY calls or more; a longer part is the warm-up. `branches` are the conditional branches
-# of the path, with --branch-sim=yes. Callgrind leaves out trailing zeros of a line of costs.
+# that matches, from callgrind's dumps. With fn it counts the functions that these call, callees included; with cfn these
+# themselves. `path` is the shortest of the parts with 8 calls. `mean` is of the shortest of the parts with MANY calls or
+# more. `branches` are the path's conditional branches. Callgrind leaves out trailing zeros of a line of costs.
 counted_calls() {
     awk -v edge="$1=" -v pattern="$2" -v many="$3" '
         FNR == 1  { close_part() }
@@ -78,17 +69,14 @@ counted_calls() {
 # above A B: whether A exceeds B by more than rounding.
 above() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a > b + 0.05) }'; }
 
-# bless: makes the measured numbers the golden ones.
 bless() {
     echo "# Instructions with the ret, x86-64, written by $BLESS: of a call, or of a pair of each size."
     if [ $what = sizes ]; then show_sizes; else cut -d' ' -f1,2 "$SCRATCH/measured"; fi
 }
 
-# golden_number NAME: prints the number, or nothing if there is none.
 golden_number() { awk -v n="$1" '$1 == n { print $2 }' "$GOLDEN" 2>/dev/null || true; }
 
-# judge NAME PATH LIMIT: reports a path that is longer than its golden number or its limit (-: none), or that has no
-# number. Returns 1 then.
+# judge NAME PATH LIMIT: reports a path that has no golden number, or exceeds it or its limit (-: none). Returns 1 then.
 judge() {
     local status=0 number
     number=$(golden_number "$1")
@@ -99,9 +87,7 @@ judge() {
     elif above "$number" "$2"; then
         say "note: $1 got shorter: please lower its golden number to $2 ($BLESS)"
     fi
-    if [ "$3" != - ] && above "$2" "$3"; then
-        say "FAIL $1 takes $2 instructions; the limit is $3"; status=1
-    fi
+    if [ "$3" != - ] && above "$2" "$3"; then say "FAIL $1 takes $2 instructions; the limit is $3"; status=1; fi
     return $status
 }
 
@@ -113,9 +99,8 @@ measure() {
     local program=$SCRATCH/golden size=
     [ "$1" != cache=percpu ] || program=$SCRATCH/golden-percpu
     [[ $1 != mode=* ]] || size=48
-    # The work at each tick of the clock belongs to no call, and a slow machine has more ticks.
+    # (The work at each tick of the clock belongs to no call.)
     HEAPWRIGHT=$1,purge=never LD_PRELOAD=$HEAPWRIGHT_SO callgrind part "$program" $size
-    # The cost of the callers' calls; MANY is 160,000 here.
     {
         counted_calls fn '^call_(malloc|free|delete)$' 100000
         # With other models a block of another thread is like any other block.
@@ -123,8 +108,8 @@ measure() {
     } | sed 's/^malloc /malloc_small /; s/^free /free_local /; s/^delete /sized_delete /; s/^remote /remote_free /' |
         sort | sed "s/^/$2/"
 }
-# The cost of malloc's misses without the refill: the mean, rounded up, in the form of counted_calls. (Once a tick of
-# the clock a miss reads the clock instead of calling the refill: about half an instruction for each miss.)
+# The mean cost of malloc's misses without the refill, rounded up, in the form of counted_calls. (Once a tick a miss reads
+# the clock instead: about half an instruction for each miss.)
 way_of_a_miss() {
     awk '/^fn=/ { is_ours = /heap::own::malloc$/ }
          /^cfn=/ { callee = substr($0, 5) }
@@ -151,7 +136,7 @@ measure_gc() {
     counted_calls cfn '^call_gc_' 100000 | sort
 }
 
-# Counts the calls with a golden number, and with --print the calls of others, too. MANY is 16,000 here.
+# Counts the calls with a golden number, and with --print the calls of others, too.
 measure_pools() {
     # By the profile of bench/Cargo.toml, also in .ci/run: without link-time optimisation some calls are not inlined.
     (unset CARGO_PROFILE_RELEASE_LTO CARGO_PROFILE_RELEASE_CODEGEN_UNITS && bench build -p pools --bin pools)
@@ -163,14 +148,10 @@ measure_sizes() {
     cc "${PLAIN[@]}" -Wall -Wextra -o "$SCRATCH/golden-sizes" ci/golden-sizes.c -ldl
     LD_PRELOAD=$HEAPWRIGHT_SO callgrind part "$SCRATCH/golden-sizes"
     cp "$SCRATCH/said" "$SCRATCH/cells"
-    # Prints a line `ENTRY-STATE-SIZE count` for each cell. A cell has 5 parts, the first its warm-up. A part holds
-    # the counts since the previous part.
+    # Prints a line `ENTRY-STATE-SIZE count` for each cell. A cell has 5 parts, the first its warm-up.
     awk '
         FILENAME ~ /cells$/ { cell[cells++] = $1; next }
-        FNR == 1 {
-            close_part()
-            number = FILENAME; sub(/.*\./, "", number); number--
-        }
+        FNR == 1 { close_part(); number = FILENAME; sub(/.*\./, "", number); number-- }
         /^fn=/  { ours = $0 ~ /^fn=call_(get|put)$/ }
         /^cfn=/ { callee = substr($0, 5) }
         /^calls=/ { getline; if (ours) sum += $2; else if (callee ~ /memset/) sum -= $2 }
@@ -183,8 +164,8 @@ measure_sizes() {
     ' "$SCRATCH/cells" "$SCRATCH"/part.*
 }
 
+# A row for each entry point and state, a column for each size.
 show_sizes() {
-    # A row for each entry point and state, a column for each size.
     awk '
         { last = match($1, /-[0-9]+$/); row = substr($1, 1, last - 1); size = substr($1, last + 1)
           if (!(row in seen)) { seen[row] = 1; rows[++count] = row }
@@ -245,7 +226,7 @@ limit() {
 # The instructions by which a call's mean may exceed its path. Nothing: any number.
 slack() {
     case $1 in
-    # Each 32nd free of other threads' blocks sends a batch: a mean of some 8 more (8.1 on one machine).
+    # Each 32nd free of other threads' blocks sends a batch: a mean of some 8 more.
     remote_free) echo 9 ;;
     # The block arrives zeroed.
     gc_new | arena_* | pool_*) ;;
@@ -255,10 +236,7 @@ slack() {
 }
 path_of() { awk -v n="$1" '$1 == n { print $2 }' "$SCRATCH/measured"; }
 
-if [ "$mode" = --print ]; then
-    awk '{ print $1, $2, $4, $3 }' "$SCRATCH/measured"
-    exit
-fi
+if [ "$mode" = --print ]; then awk '{ print $1, $2, $4, $3 }' "$SCRATCH/measured"; exit; fi
 status=0
 printf '%-20s %6s %6s %8s %7s %6s\n' call path mean branches golden limit
 while read -r name path branches mean; do
@@ -275,8 +253,7 @@ case $what in calls) calls=17 ;; gc) calls=7 ;; pools) calls=11 ;; esac
     { say "FAIL not all calls were seen: is a symbol missing from the library?"; status=1; }
 [ $what = calls ] || exit $status
 
-# The cost of a pair with a model, less the cost with an exclusive cache.
-price() { # MODEL MOST BACK
+price() { # MODEL MOST BACK: the cost of a pair with a model, less the cost with an exclusive cache
     local more
     more=$(awk -v a="$(path_of "$1-malloc_small")" -v b="$(path_of "$1-$3")" \
         -v c="$(path_of malloc_small)" -v d="$(path_of "$3")" 'BEGIN { print a + b - c - d }')

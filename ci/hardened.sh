@@ -8,14 +8,12 @@
 #   ci/hardened.sh --all       the same, and cold and warm, and fast and debug mode beside
 #   ci/hardened.sh --peers     with --all: hardened_malloc, scudo, mimalloc secure, snmalloc checked, glibc
 #   ci/hardened.sh --missed    also a line for each variant that was missed
-#   ci/hardened.sh --groups overflow,underflow
-#                              only these groups, and no attacks
+#   ci/hardened.sh --groups overflow,underflow    only these groups, and no attacks
 #   ci/hardened.sh --bounds [MODE]...
 #                              instead: the cost of the checks of bounds for a call of a copying function, beside the C
-#                              library's own (bench/hardened/copies.c). MODE is hardened (libheapwright-hardened.so),
-#                              check (libheapwright-check.so) or fast; default: hardened and check. Targets for memcpy
-#                              of 16 bytes: at most 2 ns more outside of the heap, 3 ns more into a block of
-#                              mode=hardened, 5 ns more into a block of the library of `check`
+#                              library's own (bench/hardened/copies.c), with targets. MODE is hardened
+#                              (libheapwright-hardened.so), check (libheapwright-check.so) or fast; default: hardened
+#                              and check
 #
 # HARDENED_MALLOC names a checkout of github.com/GrapheneOS/hardened_malloc; without it that peer is left
 # out. corpus/hardened/README.md defines the words. JOBS (2) programs run at once.
@@ -44,7 +42,7 @@ bounds() {
     printf '%-10s %-10s %-8s %10s %8s\n' mode function place "plain ns" "more ns"
     [ $# -gt 0 ] || set -- hardened check
     for mode in "$@"; do
-        # The first block of a small program stands between guards, and its end takes longer to find.
+        # (The end of a block between guards takes longer to find.)
         library=$HEAPWRIGHT_HARDENED_SO options=mode=$mode
         [ "$mode" != hardened ] || options=mode=hardened,guard=never
         [ "$mode" != check ] || library=$HEAPWRIGHT_CHECK_SO options=mode=debug
@@ -68,8 +66,8 @@ preload_library
 WORK=$CARGO_TARGET_DIR/hardened
 mkdir -p "$WORK/attacks"
 
-# compiled COMPILER OUT FLAGS... -- SOURCE...: compiles if the sources, the flags or the compiler have changed.
-# Without optimisation, which could remove the misuse.
+# compiled COMPILER OUT FLAGS... -- SOURCE...: compiles if the sources, the flags or the compiler have changed, without
+# optimisation, which could remove the misuse.
 compiled() {
     local compiler=$1 out=$2 flags=(-O0 -g -w -fno-builtin -pthread) hash
     shift 2

@@ -1,17 +1,12 @@
 #!/usr/bin/env bash
 # Opens the pages of a report and of a heap profile in a browser: Chromium shows the pages of the tests' samples,
 # light and dark, with scripts and without. No script may fail, no page may use a network, and the filter, the flame
-# graphs, the charts and the tabs must work.
-#
-#   ci/html.sh           pages and pictures go to $CARGO_TARGET_DIR/html
+# graphs, the charts and the tabs must work. Pages and pictures go to $CARGO_TARGET_DIR/html.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup html
 
-if ! command -v chromium >/dev/null; then
-    say "skipped: there is no Chromium, and it cannot be installed"
-    exit 0
-fi
+command -v chromium >/dev/null || { say "skipped: there is no Chromium, and it cannot be installed"; exit 0; }
 
 pages=$CARGO_TARGET_DIR/html
 rm -rf "$pages"
@@ -22,9 +17,7 @@ HEAPWRIGHT_SAMPLES=$pages cargo test --quiet --locked -p heapwright-cli --bin he
 
 status=0
 check() { # WHAT COMMAND...
-    local what=$1
-    shift
-    if "$@"; then say "ok   $what"; else say "FAIL $what"; status=1; fi
+    if "${@:2}"; then say "ok   $1"; else say "FAIL $1"; status=1; fi
 }
 lacks() { ! grep -qE "$1" "${@:2}"; }
 
@@ -42,7 +35,6 @@ browser() {
 page=$pages/report.html
 profile=$pages/profile.html
 for one in "$page" "$profile"; do
-    # The page's only URLs are names of formats, in attributes that load nothing.
     check "the ${one##*/} page refers to nothing outside of it" \
         lacks '(src|href|action|data|poster)="?(https?:|//)|@import|url\(' "$one"
     check "what the program is called is text in ${one##*/}" \
@@ -61,7 +53,7 @@ done
 used() {
     { cat "$1"; cat; } >"$SCRATCH/used.html"
     browser --dump-dom "${@:2}" "$SCRATCH/used.html" >"$SCRATCH/used"
-    # The page's own title is the first: boxes of a graph have titles, too.
+    # (Boxes of a graph have titles, too.)
     said=$(grep -o '<title>{.*}</title>' "$SCRATCH/used" | head -n 1 || true)
     say "     $said"
 }
@@ -110,7 +102,7 @@ for part in '"cards":11' '"filtered":2' '"hits":1' '"none":0' '"lost":8' '"close
     check "used, it says $part" grep -qE "$part" <<<"$said"
 done
 
-# The profile's page, used by another script: one tab at a time, by mouse and by keys.
+# The profile's page: one tab at a time, by mouse and by keys.
 used "$profile" --virtual-time-budget=2000 <<'END'
 <script>
 addEventListener("load", () => {
@@ -161,11 +153,9 @@ done
 printf '<!doctype html><title>empty</title>' >"$SCRATCH/empty.html"
 browser --screenshot="$SCRATCH/empty.png" "$SCRATCH/empty.html"
 empty=$(stat -c %s "$SCRATCH/empty.png")
-# The page must be readable without scripts, too.
 sed '/^<script>$/,/^<\/script>$/d' "$page" >"$pages/plain.html"
 sed '/^<script>$/,/^<\/script>$/d' "$profile" >"$pages/plain-profile.html"
 check "the plain pages have no script" lacks '<script' "$pages/plain.html" "$pages/plain-profile.html"
-# Without scripts, only the scripts' controls are hidden.
 check "without scripts all figures are shown" lacks 'class="panel[^>]*hidden' "$pages/plain-profile.html"
 picture() { # LOOK PAGE FLAGS...
     browser "${@:3}" --screenshot="$pages/$1.png" "$2"

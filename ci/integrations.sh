@@ -1,21 +1,15 @@
 #!/usr/bin/env bash
-# The integrations with other tools, each on programs with a mistake and their twins without. The programs
-# lie beside the integrations, below integrations/.
+# The integrations with other tools, each on programs with a mistake and their twins without (integrations/).
 #
-#   ci/integrations.sh action      the GitHub action, as a dry run: its shell steps on a program that loses
-#                                  a block and on one that does not, with the variables and files of a
-#                                  runner (dry_run.py). `gh` is a file that records its arguments
-#   ci/integrations.sh pytest      the pytest plugin, installed from its folder, on an extension in C. Each
-#                                  wrong test has a correct twin. The wrong tests fail, under their names
-#                                  and with the function at fault
-#   ci/integrations.sh listeners   the listeners for GoogleTest and Catch2, and Go's package if Go is
-#                                  installed: the tests that lose a block fail, under their names, and the
-#                                  commands in their failures show the functions at fault
-#   ci/integrations.sh valgrind    programs that call valgrind get heapwright: CTest's memcheck step, meson's
-#                                  wrapper and test setup, and a Makefile's check-valgrind see the test
-#                                  that loses a block, and pass the correct test. Then real projects,
-#                                  unmodified: libyaml, libxkbcommon, libxcrypt, from Debian's sources
-#                                  (HEAPWRIGHT_QUICK: one)
+#   ci/integrations.sh action      the GitHub action, as a dry run: its shell steps on a program that loses a block and
+#                                  on one that does not, with a runner's variables and files (dry_run.py)
+#   ci/integrations.sh pytest      the pytest plugin, installed from its folder, on an extension in C. The wrong tests
+#                                  fail, under their names and with the function at fault
+#   ci/integrations.sh listeners   the listeners for GoogleTest and Catch2, and Go's package if Go is installed. Tests
+#                                  that lose a block fail, and the commands in the failures show the functions at fault
+#   ci/integrations.sh valgrind    programs that call valgrind get heapwright: CTest's memcheck step, meson's wrapper,
+#                                  test setup, a Makefile's check-valgrind. Then real projects from Debian's sources:
+#                                  libyaml, libxkbcommon, libxcrypt (HEAPWRIGHT_QUICK: one)
 #
 #   HEAPWRIGHT_COMMAND  the command (default: built from this checkout)
 set -euo pipefail
@@ -28,10 +22,10 @@ logged() {
     "${@:3}" >"$2" 2>&1 </dev/null || status=$?
     if [ "$1" = ! ]; then [ $status -ne 0 ]; else [ $status -eq "$1" ]; fi || { tail -n 60 "$2"; die "$(basename "$2"): ${*:3} ends with $status, not $1"; }
 }
-# says LOG TEXT...: the log contains each of the patterns. says_not: it contains none of them.
-says() { local text; for text in "${@:2}"; do grep -q -- "$text" "$1" || { cat "$1"; die "$1: nothing says '$text'"; }; done; }
 # line FILE TEXT: the number of the first line of a source that has the text.
 line() { grep -nF -m1 -- "$2" "$1" | cut -d: -f1; }
+# says LOG TEXT...: the log contains each of the patterns. says_not: it contains none of them.
+says() { local text; for text in "${@:2}"; do grep -q -- "$text" "$1" || { cat "$1"; die "$1: nothing says '$text'"; }; done; }
 says_not() { local text; for text in "${@:2}"; do ! grep -q -- "$text" "$1" || { cat "$1"; die "$1: something says '$text'"; }; done; }
 # same WHAT WANTED GOT LOG
 same() { [ "$2" = "$3" ] || { cat "$4"; die "$1: wanted '$2', got '$3'"; }; }
@@ -41,7 +35,6 @@ action() {
     # The folder from which the action installs the command (ci/registry.sh tests the installation).
     source=$(sed -n 's|.*--path "$GITHUB_ACTION_PATH/\(.*\)"|\1|p' "$here/action.yml")
     [ -f "$here/$source/Cargo.toml" ] || die "the action installs from '$source', which does not exist"
-
     cd "$SCRATCH"
     mkdir bin
     ln -s "$HEAPWRIGHT_COMMAND" bin/heapwright
@@ -205,8 +198,7 @@ valgrind() {
     says project/wrong.log 'definitely lost'
     say "make check-valgrind: the wrong test fails, the right one passes"
 
-    # Real projects. If a source cannot be fetched, a line says so. Calls of valgrind are counted, because a project
-    # that finds no valgrind passes, too.
+    # Real projects. The script counts calls of valgrind, because a project that finds no valgrind passes, too.
     mkdir noted
     printf '#!/bin/sh\necho "$*" >>"%s/calls"\nexec "%s/bin/valgrind" "$@"\n' "$SCRATCH" "$SCRATCH" >noted/valgrind
     chmod +x noted/valgrind
@@ -252,6 +244,6 @@ with_autotools() {
 }
 
 case ${1:-} in
-    action | pytest | listeners | valgrind) the_command; HEAPWRIGHT_COMMAND=$(realpath "$HEAPWRIGHT_COMMAND"); export HEAPWRIGHT_COMMAND; "$@" ;;
+    action | pytest | listeners | valgrind) the_command; HEAPWRIGHT_COMMAND=$(realpath "$HEAPWRIGHT_COMMAND"); "$@" ;;
     *) die "usage: ci/integrations.sh action|pytest|listeners|valgrind" ;;
 esac

@@ -1,41 +1,28 @@
 #!/usr/bin/env bash
 # Runs the compiler's tools on the source.
 #
-#   ci/lint.sh                     fmt, clippy and doc: to be run before a commit
-#   ci/lint.sh fmt [--record]      formatting: rustfmt of both workspaces (the second is bench/). No
-#                                  part has more lines of Rust or Markdown over 100 columns than
-#                                  ci/wide.txt allows; tables, links and blocks of code in Markdown do
-#                                  not count. --record writes the numbers that fell
-#   ci/lint.sh clippy              every warning is an error: the workspace with its tests, the
-#                                  library with its features and with none, and the benchmarks. Then
-#                                  each crate alone, and the library with each feature alone: this
-#                                  finds names that only another feature or crate brings.
-#                                  HEAPWRIGHT_QUICK leaves out this second part
-#   ci/lint.sh doc                 the documentation builds without a warning: broken links, missing
-#                                  pages, bad HTML. The library's pages are built as docs.rs does:
-#                                  with the features of its manifest, and with badges for features
-#   ci/lint.sh deps                dependencies: the core and the C library depend only on libc (and
-#                                  our own crates). The default build contains no peer, and none of
-#                                  the tools that race peers. The workloads and the launcher, which
-#                                  the command carries for its race, need at most libc. The shipped
-#                                  library needs only the C library, and calls none of its
-#                                  allocation functions by their own names
-#   ci/lint.sh msrv                the workspace and the C library alone compile with the minimum
-#                                  supported Rust version, read from Cargo.toml
-#   ci/lint.sh lines [--record]    no part of the repository has more lines than ci/lines.txt allows;
-#                                  --record writes the numbers that fell. A commit that needs more
-#                                  raises the number there and says what a user gets for it
-#   ci/lint.sh header [--write]    include/heapwright.h is what cbindgen 0.29 makes of
-#                                  the sources; --write replaces it. Both headers are C from C89 to
-#                                  C23 and C++ from C++11 to C++23, by themselves, without a warning
-#   ci/lint.sh messages [NAME...]  the compiler's errors about a type that a realm cannot hold tell the fix. Each
-#                                  of ci/messages is a program that does not compile, and its first lines are
-#                                  the expected errors; one compiles, and runs
-#   ci/lint.sh workflows           the workflows are valid, and the nightly one has each part of ci/deep.sh
-#   ci/lint.sh semver [BASELINE]   the crate heapwright keeps what the last release promised
-#                                  (UPGRADING.md), by cargo-semver-checks; BASELINE is a tag or commit,
-#                                  by default the newest tag v*, or API_BASELINE if there is no tag. Not
-#                                  part of .ci/run: building the tool takes longer than all other parts
+#   ci/lint.sh                    fmt, clippy and doc: to be run before a commit
+#   ci/lint.sh fmt [--record]     rustfmt of both workspaces (the second is bench/). No part has more lines over 100
+#                                 columns than ci/wide.txt allows; tables, links and blocks of code in Markdown do not
+#                                 count. --record writes the numbers that fell
+#   ci/lint.sh clippy             every warning is an error. Then each crate alone, and the library with each feature
+#                                 alone: this finds names that only another feature or crate brings. HEAPWRIGHT_QUICK
+#                                 leaves out this second part
+#   ci/lint.sh doc                the documentation builds without a warning; the library's pages as docs.rs builds them
+#   ci/lint.sh deps               the core and the C library depend only on libc and our crates. The default build has
+#                                 no peer and no tool of the race. The shipped library needs only the C library, and
+#                                 calls none of its allocation functions by their names
+#   ci/lint.sh msrv               the workspace and the library compile with the oldest Rust that Cargo.toml permits
+#   ci/lint.sh lines [--record]   no part of the repository has more lines than ci/lines.txt allows; --record writes the
+#                                 numbers that fell. A commit that needs more raises the number there, with a reason
+#   ci/lint.sh header [--write]   include/heapwright.h is what cbindgen makes of the sources; --write replaces it. Both
+#                                 headers are C from C89 to C23 and C++ from C++11 to C++23, without a warning
+#   ci/lint.sh messages [NAME...] the compiler's errors about a type that a realm cannot hold tell the fix. The programs
+#                                 of ci/messages do not compile, and their first lines are the expected errors
+#   ci/lint.sh workflows          the workflows are valid, and the nightly one has each part of ci/deep.sh
+#   ci/lint.sh semver [BASELINE]  heapwright keeps the last release's promises (UPGRADING.md), by cargo-semver-checks.
+#                                 BASELINE is a tag or commit (default: the newest tag v*, or API_BASELINE). Not part of
+#                                 .ci/run: building the tool takes longer than all other parts
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup lint
@@ -57,20 +44,14 @@ wide() {
 }
 count_wide() { git ls-files -s -- "$1" | sed -n 's/^100.*\t//p' | grep -E '\.(rs|md)$' | (mapfile -t files; wide "${files[@]}") | wc -l; }
 
-# ratchet NAME WHAT [--record]: no part has a larger count_NAME than ci/NAME.txt allows. (A line has a number, the
-# part, and the user's gain from the last raise.)
+# ratchet NAME WHAT [--record]: no part has a larger count_NAME than ci/NAME.txt allows: lines NUMBER PART REASON.
 ratchet() {
     local most part reason count status=0
     while read -r most part reason; do
         [ -n "$most" ] && [ "$most" != '#' ] || { say "$most $part $reason" >>"$SCRATCH/$1"; continue; }
         count=$("count_$1" "$part")
-        if [ "$count" -gt "$most" ]; then
-            say "FAIL $part has $count $2; ci/$1.txt allows $most"
-            status=1
-        else
-            say "ok   $part: $count of $most $2"
-            most=$count
-        fi
+        if [ "$count" -gt "$most" ]; then say "FAIL $part has $count $2; ci/$1.txt allows $most"; status=1
+        else say "ok   $part: $count of $most $2"; most=$count; fi
         printf '%6d %s%s\n' "$most" "$part" "${reason:+  $reason}" >>"$SCRATCH/$1"
     done <"ci/$1.txt"
     [ "${3:-}" != --record ] || [ $status -ne 0 ] || cp "$SCRATCH/$1" "ci/$1.txt"
@@ -116,14 +97,13 @@ lint_doc() {
     say "doc heapwright"
     features=$(sed -n '/^\[package.metadata.docs.rs\]/,/^$/s/^features = \[\(.*\)\]$/\1/p' crates/heapwright/Cargo.toml | tr -d '" ')
     [ -n "$features" ] || die "the library's manifest names no features for docs.rs"
-    # docs.rs uses a nightly compiler: this build may use features of nightly, too.
+    # (docs.rs uses a nightly compiler.)
     RUSTC_BOOTSTRAP=1 RUSTDOCFLAGS="$RUSTDOCFLAGS --cfg docsrs" \
         cargo doc --quiet --locked --no-deps -p heapwright --features "$features" --target-dir "$CARGO_TARGET_DIR/docsrs"
     grep -q 'Available on <strong>crate features\? <code>debug' "$CARGO_TARGET_DIR/docsrs/doc/heapwright/debug/index.html" ||
         die "the page of the debug heap does not say which feature it needs"
     say "doc heapwright-cli"
-    # (The command and the library share a name: these pages replace the library's. They are built to
-    # be checked, not to be kept.)
+    # (The command and the library share a name: these pages replace the library's.)
     cargo doc --quiet --locked --no-deps -p heapwright-cli --document-private-items
 }
 
@@ -187,8 +167,7 @@ lint_header() {
     setup header
     cbindgen=$(tool cbindgen)
     "$cbindgen" --quiet --config crates/heapwright-malloc/cbindgen.toml --output "$made" crates/heapwright-malloc
-    # Renames Rust's heading for a caller's duties. C89 knows neither comments to the end of a line nor a comma behind
-    # an enum's last name.
+    # C89 knows neither comments to the end of a line nor a comma behind an enum's last name.
     sed -i -E "s/^ \* # Safety\$/ * The program's duties:/; s,^(#endif|\}) +// (.*)$,\1 /* \2 */," "$made"
     perl -0777 -pi -e 's/,(\n\})/$1/g' "$made"
     # (GCC up to 13 knows the last two standards by their drafts' names.)
@@ -205,8 +184,7 @@ lint_header() {
     say "the headers match the sources"
 }
 
-# The search treats all white space as one space, because compilers wrap lines. It compares only the sentences that
-# this library writes, and the names of traits.
+# The search treats all white space as one space, because compilers wrap lines.
 lint_messages() {
     local case name sentence command features count=0 failed=0
     mkdir -p "$SCRATCH/src"
@@ -218,7 +196,6 @@ lint_messages() {
         count=$((count + 1)) command=check features='"derive", "std"'
         ! grep -q '^//! features: none$' "$case" || features=
         ! grep -q '^//! compiles' "$case" || command=run
-        # Each case is a package of its own, with our lock file.
         printf '[package]\nname = "messages"\nversion = "0.0.0"\nedition = "2024"\n[workspace]\n[dependencies]\n%s\n' \
             "heapwright = { path = \"$ROOT/crates/heapwright\", default-features = false, features = [$features] }" >"$SCRATCH/Cargo.toml"
         cp "$case" "$SCRATCH/src/main.rs"
@@ -238,7 +215,7 @@ lint_messages() {
     say "$count programs: the compiler says what to do"
 }
 
-# The commit whose public items are promised while there is no release. A change that breaks them on purpose moves it.
+# The commit with the promised public items, until there is a release. A change that breaks them on purpose moves it.
 API_BASELINE=f65f73fb77fe6fd5cdfcd05c5fc59460493ec8bf
 lint_semver() {
     local baseline

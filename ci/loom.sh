@@ -2,26 +2,22 @@
 # Runs the lock-free parts in orders of threads that a machine does not show. Then proves that these checks can fail:
 # each of the design's fences and orderings is removed in turn, and a check must fail without it.
 #
-#   ci/loom.sh [TEST...]           loom on remote, leases, the registry's thread indices, shared, common,
-#                                  and the collected heap's world, gang and pages: every interleaving of
-#                                  two or three threads, within a bound on preemptions, with every
-#                                  value the memory model allows
-#   ci/loom.sh shuttle [NUMBER]    the registries on NUMBER (3000) long random schedules of each
-#                                  kind (bench/policies/src/schedules), which are too long for loom
+#   ci/loom.sh [TEST...]           loom: every interleaving of two or three threads, within a bound on preemptions, with
+#                                  every value the memory model allows
+#   ci/loom.sh shuttle [NUMBER]    the registries on NUMBER (3000) long random schedules of each kind
+#                                  (bench/policies/src/schedules), which are too long for loom
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-# Mutants. `run_mutant` runs the check in $SCRATCH/mutant, a copy of the tree. `is_noticed FILE` says whether its output
-# shows the expected failure, and no other failure. With HEAPWRIGHT_QUICK no mutant runs, but the source must still have
-# the lines that mutants change.
+# `run_mutant` runs the check in $SCRATCH/mutant, a copy of the tree. `is_noticed FILE`: its output shows the expected
+# failure. With HEAPWRIGHT_QUICK no mutant runs, but the source must still have the lines that mutants change.
 failures=0 mutants=0 mutants_run=0
 copy_tree() {
     mkdir "$SCRATCH/mutant"
     tar cf - --exclude=./target --exclude=./.git --exclude='./*/target' . | tar xf - -C "$SCRATCH/mutant"
 }
-# mutant FILE NAME PATTERN REPLACEMENT: replaces the first match in FILE, a source of heapwright or
-# its substrate. gc/FILE and stacks/FILE are sources of heapwright-gc and heapwright-stacks. A pattern
-# matches code alone: lines of comments are removed first.
+# mutant FILE NAME PATTERN REPLACEMENT: replaces the first match in the code of FILE, a source of heapwright or its
+# substrate. gc/FILE and stacks/FILE are sources of heapwright-gc and heapwright-stacks.
 mutant() {
     local source=crates/heapwright/src/$1 name=$2 pattern=$3 replacement=$4
     [ -f "$source" ] || source=crates/heapwright-substrate/src/$1
@@ -72,12 +68,10 @@ if [ "${1:-}" = shuttle ]; then
     exit
 fi
 
-# A target folder of its own: the flag would rebuild everything in the usual folder.
 export RUSTFLAGS="${RUSTFLAGS:-} --cfg loom"
 export CARGO_TARGET_DIR=$CARGO_TARGET_DIR/loom
 export LOOM_MAX_PREEMPTIONS=${LOOM_MAX_PREEMPTIONS:-3}
-# Optimised, because there are many orders; but the release profile's link-time
-# optimisation takes longer than the tests.
+# Optimised, because there are many orders; but link-time optimisation takes longer than the tests.
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
 # With debug assertions an unexpected null is a failure, and does not end the test program.
 export CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true

@@ -2,13 +2,11 @@
 # Miri on the core finds mistakes that no run on real memory shows: undefined behaviour, references that may not
 # coexist, pointers without provenance, uninitialised memory and data races. It runs on os/portable.rs, whose
 # reservations are allocations that Miri watches. The tests with threads run several times, with other schedules and
-# other weak-memory choices each time.
+# other weak-memory choices each time. Tests of files that forbid unsafe code and share nothing between threads are left
+# out: Miri can find no fault in them.
 #
-#   ci/miri.sh [FILTER...]     all, or the library's tests with such names; HEAPWRIGHT_QUICK
-#                              takes each eighth test, and one seed for threads
-#
-# Tests of files that forbid unsafe code and share nothing between threads are left out: Miri can
-# find no fault in them.
+#   ci/miri.sh [FILTER...]     all, or the library's tests with such names; HEAPWRIGHT_QUICK takes each eighth test, and
+#                              one seed for threads
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup miri
@@ -17,13 +15,11 @@ MIRI_TOOLCHAIN=${MIRI_TOOLCHAIN:-nightly}
 rustup run "$MIRI_TOOLCHAIN" cargo miri --version
 export CARGO_TARGET_DIR=$CARGO_TARGET_DIR/miri
 
-# Strict provenance: every pointer derives from its reservation's pointer. Miri ignores leaks: the heap's memory lives
-# as long as the process, by design.
+# Every pointer derives from its reservation's pointer. The heap's memory lives as long as the process, by design.
 STRICT="-Zmiri-strict-provenance -Zmiri-ignore-leaks"
-# A reference to a mutator or a collected heap covers some thousand cells, and Miri notes each cell again each time.
-# So the tests with such references run without the model of aliasing, which takes ten times as long. Their parts
-# (arrays, local marks, tracers, bits) run with it. A cache is as large. So the tests with threads and seeds run without
-# the model, too; the full set runs them once more with it.
+# A reference to a mutator, a collected heap or a cache covers some thousand cells, and Miri notes each cell each time. So
+# tests of these and of threads run without the model of aliasing, which takes ten times as long. Their parts (arrays,
+# local marks, tracers, bits) run with it.
 UNALIASED="-Zmiri-disable-stacked-borrows"
 miri() { # SECONDS FLAGS ARGUMENTS...
     local limit=$1 flags=$2
@@ -32,12 +28,10 @@ miri() { # SECONDS FLAGS ARGUMENTS...
         rustup run "$MIRI_TOOLCHAIN" cargo miri test --quiet --locked "$@" | tee "$SCRATCH/out"
     grep -q 'test result: ok. [1-9]' "$SCRATCH/out" || die "no test ran"
 }
-# Lists the unit tests with these features, of the library's crates without the collector, or of the collector alone.
-# Leaves out tests of files that have no unsafe code. Keeps the tests that match the pattern.
 OTHERS=(-p heapwright -p heapwright-substrate) COLLECTED=(-p heapwright-gc -p heapwright-realm) unit=("${OTHERS[@]}")
 PURE=$(grep -rl 'forbid(unsafe_code)' crates/heapwright{,-gc,-substrate}/src | xargs grep -L 'sync::atomic' |
     sed -E 's,^crates/[a-z-]*/src/,,; s,(/mod)?\.rs$,,; s,/,::,g' | paste -sd '|')
-names() { # FEATURES PATTERN
+names() { # FEATURES PATTERN: lists unit tests that match, but those of files without unsafe code
     rustup run "$MIRI_TOOLCHAIN" cargo miri test --quiet --locked "${unit[@]}" ${1:+--features $1} --lib -- --list 2>/dev/null |
         sed -n 's/: test$//p' | { grep -vE "^($PURE)::tests::" || true; } | { grep -E "$2" || true; } | sort >"$SCRATCH/names"
     [ -s "$SCRATCH/names" ] || die "there is no test like $2"
@@ -66,7 +60,7 @@ say "miri: their parts"
 names "" '::tests::'
 chosen 3600 "" ""
 unit=("${OTHERS[@]}")
-# The debug heap's use of pointers: spans, side memory, the table of checked blocks. There are no guards and stacks here.
+# (There are no guards and stacks here.)
 say "miri: the debug heap"
 names debug '^debug::'
 chosen 1800 "" debug
@@ -78,7 +72,6 @@ if ! is_quick; then
     say "miri: pools whose magazines threads share"
     miri 600 "-Zmiri-env-set=HEAPWRIGHT=cache=shared:2" "${OTHERS[@]}" --lib -- pool::models registry::tests \
         a_shared_pool threads_share objects_made_here
-    # Threads that use different tables of the depot.
     say "miri: the depot of stacks"
     miri 900 "-Zmiri-many-seeds=1..3 -Zmiri-preemption-rate=0.05" -p heapwright-stacks --lib -- depot
 fi

@@ -5,20 +5,15 @@
 # with programs for musl. Programs must print the same as with musl's own malloc.
 #
 #   ci/musl.sh                    all of this
-#   ci/musl.sh figures [ROUNDS]   heapwright beside musl's own malloc (mallocng), mimalloc and jemalloc in
-#                                 static Rust programs, on the loads of bench/musl: 9 rounds in turns, half a
-#                                 minute each. The table has medians: CPU time and peak memory of mallocng, and
-#                                 of the others the ratios to mallocng in the same round. Targets: a third of
-#                                 mallocng's time on tree, words, vectors, handover and boxes, and at most 1.5 of
-#                                 its peak on buffers and growing. docs/platforms.md says which figures an
-#                                 allocator can reach
-#   ci/musl.sh apk                the .apk of packaging/package.sh in a root with only musl. Verifies what
-#                                 apk-tools demands: each part's checksum (of the files, and each file's own),
-#                                 and permissions as octal numbers. In the root the command runs and checks a
-#                                 program, the libraries preload by their names, and a program is linked with
-#                                 the archive. After its removal the root is as before. Debian has no package
-#                                 of apk-tools: if there is a program (APK, default: on PATH), it installs and
-#                                 removes, else tar does
+#   ci/musl.sh figures [ROUNDS]   heapwright beside musl's own malloc (mallocng), mimalloc and jemalloc in static Rust
+#                                 programs, on the loads of bench/musl: 9 rounds in turns, half a minute each. The table
+#                                 has medians of CPU time and peak memory; those of peers are ratios to mallocng in the
+#                                 same round. docs/platforms.md has the targets
+#   ci/musl.sh apk                the .apk of packaging/package.sh in a root with only musl: each part's checksum, and
+#                                 permissions as octal numbers. In the root the command runs and checks a program, the
+#                                 libraries preload by their names, and a program is linked with the archive. After its
+#                                 removal the root is as before. Debian has no apk-tools: if there is a program (APK,
+#                                 default: on PATH), it installs and removes, else tar does
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup musl
@@ -35,8 +30,8 @@ musl_targets() {
     for target in $MUSL $MUSL_AARCH64; do [[ $installed == *$target* ]] || rustup target add $target; done
 }
 
-# musl_compiler FILE COMMAND FOLDER...: writes a compiler of C programs for musl to a file. The folders have the
-# kernel's headers, which musl lacks. The compiler requests the table for unwinders, as compilers of musl systems do.
+# musl_compiler FILE COMMAND FOLDER...: writes a compiler of C programs for musl, which requests the table for unwinders.
+# The folders have the kernel's headers, which musl lacks.
 musl_compiler() {
     printf '#!/bin/sh\nexec %s "$@" -Wl,--eh-frame-hdr%s\n' "$2" "$(printf ' -idirafter %s' "${@:3}")" >"$1"
     chmod +x "$1"
@@ -44,8 +39,7 @@ musl_compiler() {
 KERNELS=(/usr/include "/usr/include/$(uname -m)-linux-gnu")
 
 # musl_libraries TARGET LINKER PACKAGE...: builds the shared libraries and the archive as they are shipped, in
-# MUSL_LIBRARIES. The compiler's own start files are for static programs; the linker knows the others. The libraries
-# have a folder of their own, because the flags differ.
+# MUSL_LIBRARIES. The compiler's own start files are for static programs; the linker knows the others.
 musl_libraries() {
     local name
     name=CARGO_TARGET_$(tr 'a-z-' 'A-Z_' <<<"$1")_LINKER
@@ -55,9 +49,7 @@ musl_libraries() {
 }
 LIBRARIES=(-p heapwright-malloc -p heapwright-hardened -p heapwright-check)
 
-# musl's files for aarch64, from Debian's packages. The libraries are in one folder, as in installed systems: the
-# compiler looks below usr.
-fetch_musl() { # FOLDER
+fetch_musl() { # FOLDER: musl's files for aarch64, from Debian's packages. The compiler looks below usr
     local package
     cd "$1"
     apt_at "$1" deb '' arm64
@@ -69,8 +61,7 @@ fetch_musl() { # FOLDER
     sed "s#/usr/#$1/root/usr/#g" root/usr/lib/aarch64-linux-musl/musl-gcc.specs >specs
 }
 
-# A busybox that loads musl, from Debian's source.
-make_busybox() { # FOLDER
+make_busybox() { # FOLDER: a busybox that loads musl, from Debian's source
     local option source=$WORK/sources/busybox
     make -s -C "$source" allnoconfig
     for option in SH_IS_ASH ASH ASH_ECHO ASH_PRINTF ASH_TEST FEATURE_SH_MATH AWK SED GREP SORT FIND FEATURE_FIND_PRUNE \
@@ -101,8 +92,7 @@ figures() {
         done
     done >"$SCRATCH/runs"
     [ "$(awk '{ print $1, $6 }' "$SCRATCH/runs" | sort -u | wc -l)" -eq ${#loads[@]} ] || die "the allocators' programs compute different sums"
-    # of LOAD PEER COLUMN: the median of a column (3: CPU time, 5: peak memory); of a peer, as a ratio to mallocng's
-    # in the same round.
+    # of LOAD PEER COLUMN: the median of a column (3: CPU time, 5: peak memory); for peers, of ratios to mallocng's.
     of() {
         awk -v load="$1" -v peer="$2" -v c="$3" '$1 == load && $2 == "mallocng" { base = $c }
             $1 == load && $2 == peer { print peer == "mallocng" ? $c : $c / (base ? base : 1) }' "$SCRATCH/runs" | median
@@ -122,8 +112,7 @@ apk_package() {
     musl_targets
     APK=${APK:-$(type -P apk || true)}
 
-    # packaging/package.sh packs these builds (HEAPWRIGHT_BUILT). The command is a debug build, which takes a sixth of
-    # the time: this tests its files, not its speed.
+    # packaging/package.sh packs these builds (HEAPWRIGHT_BUILT). The command is a debug build: speed is not tested.
     musl_libraries $MUSL musl-gcc "${LIBRARIES[@]}"
     RUSTFLAGS="-C link-self-contained=no" cargo build --quiet --release --locked -p heapwright-launcher --target $MUSL \
         --target-dir "$CARGO_TARGET_DIR/musl-shared"
@@ -194,18 +183,15 @@ C
     musl_compiler "$COMPILER" musl-gcc "${KERNELS[@]}"
     "$COMPILER" -g -O1 -fno-builtin -fno-optimize-sibling-calls -o "$root/bin/program" "$SCRATCH/program.c"
     files() { (cd "$root" && find . ! -type d ! -path './tmp/*' ! -path './lib/apk/*' ! -path './etc/apk/*' ! -path './var/cache/*' -printf '%y %m %s %p %l\n' | sort); }
-    # A root's own /proc, in a name space that ends with the command.
-    inside() {
+    inside() { # with the root's own /proc, in a name space that ends with the command
         # shellcheck disable=SC2016 # for the other shell
         unshare --mount sh -c 'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"' "$root" \
             /bin/env -i PATH=/usr/bin:/bin HOME=/tmp "$@"
     }
     apk() { "$APK" --root "$root" --arch x86_64 --allow-untrusted --no-network --repositories-file /dev/null "$@"; }
 
-    if [ -n "$APK" ]; then
-        # The root's musl, as a package.
-        apk add --initdb --virtual musl >"$SCRATCH/said" 2>&1 || { cat "$SCRATCH/said"; die "apk-tools makes no root"; }
-    fi
+    # The root's musl, as a package.
+    [ -z "$APK" ] || apk add --initdb --virtual musl >"$SCRATCH/said" 2>&1 || { cat "$SCRATCH/said"; die "apk-tools makes no root"; }
     files >"$SCRATCH/before"
     if [ -n "$APK" ]; then
         apk add "$package" >"$SCRATCH/said" 2>&1 || { cat "$SCRATCH/said"; die "apk-tools does not install it"; }
@@ -278,8 +264,7 @@ suite() {
         HEAPWRIGHT_CHECK_SO=$MUSL_LIBRARIES/libheapwright_check.so cargo test --quiet --locked "${@:2}" >"$SCRATCH/out" 2>&1 || status=1
     verdict "$1" $status "$SCRATCH/out"
 }
-# malloc_suites NAME [WINDOW]: the tests of malloc for which musl's headers and its own malloc suffice: with every way
-# of linking, and in the modes preloaded and static.
+# malloc_suites NAME [WINDOW]: the tests of malloc for which musl's headers and its own malloc suffice.
 malloc_suites() {
     local options
     for options in MODE=fast MODE=debug MODE=hardened CACHE=percpu; do
@@ -307,8 +292,7 @@ x86_64() {
     say "the tests of the libraries"
     malloc_suites "x86-64"
     static_pie "static-pie" env HEAPWRIGHT=mode=debug
-    # musl does not register restartable sequences. If the kernel refuses them, the programs use locks. Tests of
-    # glibc's own features, and of C++, which has no compiler here, are left out.
+    # Tests of glibc's own features, and of C++, which has no compiler here, are left out.
     suite "caches that are handed over" -p heapwright-malloc --test caches -- threads_that_hand_blocks_over
     suite "kernels that lack calls" -p heapwright-malloc --test limits -- --ignored kernels
     suite "libheapwright-hardened.so" -p heapwright-hardened --test bounds -- --skip the_names_are_those_that_are_tested \
@@ -334,7 +318,7 @@ seq 20000 | sort -r | gzip | gunzip | sha256sum
 tar cf - bin | tar tf - | wc -l
 find / -path /proc -prune -o -print | grep -c bin
 WORK
-    # Variables are set inside the root, because the host's own programs must not see them.
+    # The host's own programs must not see these variables.
     IN_ROOT=(env -i "$(command -v chroot)" "$root" /bin/env PATH=/bin)
     wanted=$("${IN_ROOT[@]}" sh /bin/work)
     for options in mode=fast mode=debug mode=hardened cache=percpu cache=shared:2; do
@@ -343,7 +327,6 @@ WORK
     for library in hardened check; do
         same "busybox: libheapwright-$library.so" "$wanted" "${IN_ROOT[@]}" LD_PRELOAD=/lib/libheapwright_$library.so sh /bin/work
     done
-    # The library itself must answer; otherwise the rows prove nothing.
     says "the preload takes effect" "live blocks" -- "${IN_ROOT[@]}" LD_PRELOAD=/lib/libheapwright.so HEAPWRIGHT=stats=exit seq 3
 
     say "the command, with a program for musl; stack traces"
@@ -372,7 +355,6 @@ C
     "$CC" "${TRACED[@]}" -o "$SCRATCH/twice" "$SCRATCH/twice.c"
     "$CC" "${TRACED[@]}" -static -o "$SCRATCH/twice-static" "$SCRATCH/twice.c" "$MUSL_LIBRARIES/libheapwright.a"
     HEAPWRIGHT=mode=debug "$SCRATCH/twice-static" >"$SCRATCH/said" 2>&1 </dev/null || true
-    # The trace contains each function of the program, which has no frame pointers, by the address of a call in it.
     # shellcheck disable=SC2046 # addresses are words
     says "stack traces of a static program" make_it end_it work -- \
         addr2line -f -e "$SCRATCH/twice-static" $(sed -nE "s|.*\+(0x[0-9a-f]+)\).*|\1|p" "$SCRATCH/said")
@@ -419,7 +401,6 @@ aarch64() {
     CC_aarch64_unknown_linux_musl=$CC musl_libraries $MUSL_AARCH64 "$CC" "${LIBRARIES[@]}"
     MUSL_START=$root/usr/lib/aarch64-linux-musl
     qemu="qemu-aarch64 -L $root"
-    # (The emulator keeps some 300 KiB for each thread that ever ran, and 24 bytes for each page of the window.)
     EMULATOR_KIB=$((64 << 10)) HEAPWRIGHT_TEST_RUNNER=$qemu malloc_suites aarch64 window=1g
     # shellcheck disable=SC2086 # words
     static_pie "aarch64: static-pie" env HEAPWRIGHT=window=1g EMULATOR_KIB=$((64 << 10)) $qemu

@@ -5,8 +5,7 @@
 # programs, which are compiled for it. (No archive of packages that can be reached from here has an older glibc.)
 #
 #   ci/old-glibc.sh [FILE]             leaves the library there
-#   HEAPWRIGHT_GLIBC_ROOTS="FOLDER..." also runs in these roots, in which other glibcs are installed, with headers,
-#                                      start files and libgcc_s
+#   HEAPWRIGHT_GLIBC_ROOTS="FOLDER..." also runs in these roots of other glibcs, with headers, start files and libgcc_s
 #
 # Newer symbols are weak, and bound without a version: the library uses them if they exist. Thread functions and dlsym
 # were in libpthread.so.0 and libdl.so.2 until 2.34. Newer systems still have these files, empty.
@@ -21,10 +20,7 @@ ARCHIVE=$(dirname "$HEAPWRIGHT_SO")/libheapwright.a
 BASE=GLIBC_2.2.5 # the first glibc of x86-64
 
 # needed LIBRARY: prints the name, the version and the binding of each symbol that a library needs of glibc.
-needed() {
-    objdump -T "$1" | sed -nE 's/^[0-9a-f]+ .(.).* \*UND\*\t[0-9a-f]+ +\(?(GLIBC_[0-9.]+)\)? +(\w+)$/\3 \2 \1/p'
-}
-# is_old VERSION: 2.17 or before.
+needed() { objdump -T "$1" | sed -nE 's/^[0-9a-f]+ .(.).* \*UND\*\t[0-9a-f]+ +\(?(GLIBC_[0-9.]+)\)? +(\w+)$/\3 \2 \1/p'; }
 is_old() { [ "$(printf '%s\n' "${1#GLIBC_}" 2.17 | sort -V | tail -n 1)" = 2.17 ]; }
 
 # The files of glibc 2.17 that have the symbols: FILE VERSION NAME.
@@ -33,13 +29,7 @@ needed "$HEAPWRIGHT_SO" | while read -r name version binding; do
         # A part that this system links statically into a library.
         pthread_*) echo "libpthread.so.0 $BASE $name" ;;
         dlsym | dlerror) echo "libdl.so.2 $BASE $name" ;;
-        *)
-            if is_old "$version"; then
-                echo "libc.so.6 $version $name"
-            else
-                [ "$binding" = w ] || die "$name needs $version"
-            fi
-            ;;
+        *) if is_old "$version"; then echo "libc.so.6 $version $name"; else [ "$binding" = w ] || die "$name needs $version"; fi ;;
     esac
 done >"$SCRATCH/symbols"
 grep -q __register_atfork "$SCRATCH/symbols" || echo "libc.so.6 GLIBC_2.3.2 __register_atfork" >>"$SCRATCH/symbols"
@@ -57,7 +47,6 @@ for file in libc.so.6 libpthread.so.0 libdl.so.2; do
     stubs+=("$SCRATCH/stubs/$file")
 done
 
-# The exports of the library itself.
 { echo "{ global:"; objdump -T "$HEAPWRIGHT_SO" | awk '$4 != "*UND*" && NF >= 6 && $4 ~ /^\./ { print "  " $NF ";" }'; echo "local: *; };"; } >"$SCRATCH/exports"
 OLD=$SCRATCH/libheapwright.so
 # (The flags are those of crates/heapwright-malloc/link.rs.)
@@ -78,13 +67,10 @@ answers() {
     for options in mode=fast mode=debug mode=hardened cache=shared:2 cache=percpu; do
         code=0
         HEAPWRIGHT=$options timeout 60 "$@" >"$SCRATCH/out" 2>"$SCRATCH/err" </dev/null || code=$?
-        if [ $code -eq 0 ] && [ "$(cat "$SCRATCH/out")" = "$WANTED" ] && [ ! -s "$SCRATCH/err" ]; then
-            printf 'ok   %s, %s\n' "$name" $options
-        else
-            printf 'FAIL %s, %s (status %d)\n' "$name" $options $code
-            tail -n 5 "$SCRATCH/err" | sed 's/^/     /'
-            failures=$((failures + 1))
-        fi
+        if [ $code -eq 0 ] && [ "$(cat "$SCRATCH/out")" = "$WANTED" ] && [ ! -s "$SCRATCH/err" ]; then say "ok   $name, $options"; continue; fi
+        say "FAIL $name, $options (status $code)"
+        tail -n 5 "$SCRATCH/err" | sed 's/^/     /'
+        failures=$((failures + 1))
     done
     [[ $(HEAPWRIGHT=stats=exit "$@" 2>&1 >/dev/null) == *'live blocks'* ]] || die "$name: the library does not answer"
 }
@@ -92,9 +78,8 @@ WORK='my %h; push @{$h{$_ % 97}}, "x" x ($_ % 300) for 1 .. 20000; my $n = 0; fo
 WANTED=$(perl -e "$WORK")
 answers "this system's glibc, perl" env LD_PRELOAD="$OLD" perl -e "$WORK"
 
-# (The archive has releases without support, whose lists are out of date.)
 AT=$CARGO_TARGET_DIR/old-glibc
-fetch_bullseye() {
+fetch_bullseye() { # (The archive's lists of releases without support are out of date.)
     local package
     cd "$AT"
     apt_at "$AT" deb bullseye '' || apt_at "$AT" deb bullseye '' archive.debian.org/debian -o Acquire::Check-Valid-Until=false
@@ -107,7 +92,6 @@ FILES=$AT/root/lib/x86_64-linux-gnu
 [[ $("$FILES"/ld-2.31.so --library-path "$FILES" "$FILES/libc.so.6") == *'version 2.31'* ]] || die "this is not glibc 2.31"
 ON_OLD=("$FILES/ld-2.31.so" --library-path "$FILES" --preload "$OLD" "$AT/root/usr/bin/perl" -e "$WORK")
 answers "glibc 2.31, perl" "${ON_OLD[@]}"
-# in_root ROOT NAME: the C library's file of that name in a root.
 in_root() { find -L "$1" -name "$2" ! -path '*/libx32/*' ! -path '*/lib32/*' -print -quit; }
 # programs_on ROOT: the tests' programs, compiled for the glibc there.
 programs_on() {

@@ -2,8 +2,6 @@
 # Tests the packages of packaging/package.sh. Two builds are equal. Each package is installed in a root of its own,
 # used, and removed.
 #
-#   ci/packages.sh
-#
 # - .deb: lintian reports nothing. In a bare Debian root dpkg installs it, the command runs a program, and a C program
 #   is built against it. After its removal the root is as before.
 # - .rpm, .pkg.tar.zst: the format's own tools read and unpack them, and their programs run.
@@ -11,16 +9,13 @@
 # - PKGBUILD installs its files from the archive of the sources; the formula is Ruby.
 # - The image (packaging/image.sh): at most 5 MB as a layer packed by zstd, and it runs by chroot.
 #
-# The packages contain the files that .ci/run has built, because speed is not tested, or the files in
-# HEAPWRIGHT_BUILT, as packaging/package.sh builds them.
+# The packages contain the files that .ci/run has built, or those in HEAPWRIGHT_BUILT: speed is not tested.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup packages
 
 if [ -z "${HEAPWRIGHT_BUILT:-}" ]; then
-    preload_library
-    hardened_library
-    check_library
+    all_libraries
     cargo build --quiet --release --locked -p heapwright-cli
     HEAPWRIGHT_BUILT=$SCRATCH/built
     mkdir "$HEAPWRIGHT_BUILT"
@@ -44,10 +39,9 @@ done
 (cd "$out" && sha256sum --quiet -c SHA256SUMS)
 say "ok   made twice, the packages are equal"
 
-# The library of a package must serve a program, as its statistics show.
 cp packaging/tests/owns.c "$SCRATCH/"
 
-# (If CI built the libraries, debug files have only symbols.)
+# (CI's debug files have only symbols.)
 lintian --allow-root --fail-on error,warning --suppress-tags debug-file-with-no-debug-symbols "$out"/*.deb || die "lintian complains"
 say "ok   lintian"
 base=$CARGO_TARGET_DIR/tools/debian-root.tar
@@ -87,7 +81,6 @@ mkdir "$SCRATCH/arch"
 tar --zstd -xf "$out"/heapwright-[0-9]*.pkg.tar.zst -C "$SCRATCH/arch"
 grep -q '^pkgname = heapwright$' "$SCRATCH/arch/.PKGINFO" && [ -s "$SCRATCH/arch/.MTREE" ] || die "the Arch package has no description"
 HOME=$SCRATCH "$SCRATCH/arch/usr/bin/heapwright" run --stats -- true 2>&1 | grep -q rounding || die "no statistics by the Arch package's command"
-# The recipe's last step, with the built files.
 mkdir -p "$SCRATCH/src" "$SCRATCH/pkg"
 (
     . "$out/PKGBUILD"
@@ -137,7 +130,7 @@ packaging/image.sh "$SCRATCH/moved" "$SCRATCH/image.tar.zst"
 mkdir "$SCRATCH/image"
 tar --zstd -xf "$SCRATCH/image.tar.zst" -C "$SCRATCH/image"
 size=$(stat -c %s "$SCRATCH/image.tar.zst")
-# CI builds the command without link-time optimisation, which makes it a megabyte larger.
+# (Without link-time optimisation, as in CI, the command is a megabyte larger.)
 most=5242880
 [ "${CARGO_PROFILE_RELEASE_LTO:-fat}" != off ] || most=6291456
 [ "$size" -le $most ] || die "the image has $size bytes, more than $most"

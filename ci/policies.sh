@@ -1,11 +1,9 @@
 #!/usr/bin/env bash
 # Shared caches simulated on machines with many CPUs (bench/policies), by the library's own policy.
-# Each table of simulated figures names them as simulated.
 #
 #   ci/policies.sh simulate [OPTION...]  tables of time and of the threads' work: minutes;
 #                                        --cpus 16,64,192 --seeds 9 --ms 40 ...
-#   ci/policies.sh calibrate [FILE]      measures this machine's costs; the default place is the file
-#                                        that is committed, bench/policies/calibration.toml
+#   ci/policies.sh calibrate [FILE]      measures this machine's costs (default: bench/policies/calibration.toml)
 #   ci/policies.sh --quick               verifies only that every policy works
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"

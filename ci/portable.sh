@@ -2,12 +2,9 @@
 # Systems without a back end of our own (macOS, Windows, FreeBSD): the Rust crate compiles for them without a warning,
 # with every feature of stable Rust. Pools, arenas, realms and the debug wrappers use os/portable there.
 #
-#   ci/portable.sh            compiles (a minute)
-#   ci/portable.sh --run      also runs the tests: for Windows under wine, on Linux for RISC-V under qemu-user (which
-#                             has the Unix pages); minutes. On such a system itself: cargo test as in
-#                             .github/workflows/portable.yml
-#
-# Linking takes a system's own tools; compiling does not.
+#   ci/portable.sh            compiles (a minute); only linking would take a system's own tools
+#   ci/portable.sh --run      also runs the tests, for minutes: for Windows under wine, for RISC-V under qemu-user. On
+#                             such a system itself: cargo test as in .github/workflows/portable.yml
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 

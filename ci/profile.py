@@ -1,14 +1,12 @@
-"""What ci/profile.sh --accuracy asks of Python: how far a heap profile's estimates are from the truth, site by site.
+"""ci/profile.sh --accuracy: the distance of a heap profile's estimates from the truth, site by site.
 
-The truth is the debug heap's, which knows every block: what is live, stack by stack, when a program ends. The profile
-is that of the same program at the same moment. Both are read from what `heapwright report --format json` says, and
-sites meet by the places of their stacks in files.
+The debug heap knows the truth: the live blocks of each stack when a program ends. The profile is of the same program at
+the same moment. `heapwright report --format json` reads both. Sites meet by the places of their stacks in files.
 
     profile.py COMMAND LIBRARY SUITE SITES SCRATCH SEEDS
 
-Programs of SUITE that keep memory until they end, and SITES, a load of as much memory as it is told. Each is run twice for the
-truth, and SEEDS times for each distance of samples. A site with another amount in the second run (a program's hash tables may
-differ) has no truth, and is left out.
+Programs of SUITE that keep memory until they end, and SITES, a load of any size, run twice for the truth, and SEEDS times
+for each distance of samples. A site with another amount in the second run (as of hash tables) does not count.
 """
 
 import glob
@@ -21,20 +19,17 @@ import sys
 import tomllib
 import types
 
-# The programs of the suite that keep memory until they end, or can be made to do so, with the same blocks in each run.
-# Then the sizes of the load, in mebibytes. (ruby's blocks differ from run to run; sqlite3, jq, json-tree free theirs.)
+# Programs with the same blocks in each run, and sizes of the load, in mebibytes. (sqlite3, jq, json-tree free theirs.)
 PROGRAMS = ["git-log", "python3-malloc", "perl"]
 LOADS = [64, 1024]
 PERIODS = [512, 64]  # KiB
-# Sites with less than this share of the live bytes are left out.
-LEAST = 0.01
+LEAST = 0.01  # a site's share of the live bytes
 # Python frees everything before it ends, unless it ends so.
 KEEP = """import ctypes, runpy, sys
 kept = runpy.run_path(sys.argv[1])
 sys.stdout.flush()
 ctypes.CDLL(None).exit(0)"""
-# A site's truth in two runs may differ by this share.
-SAME = 0.01
+SAME = 0.01  # a site's truth in two runs may differ by this share
 # Estimates are grouped by the expected number of samples.
 EDGES = [0, 10, 30, 100, 300, 1000, math.inf]
 

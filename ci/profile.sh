@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # Measures the heap profile: its cost on real programs, beside jemalloc's; and its accuracy, site by site, beside the
 # debug heap's exact counts (ci/profile.py). It must survive storms of threads that allocate, use pools and arenas,
-# free each other's blocks, fork, throw, open libraries and take signals (bench/profile/storm.cc). A storm has more
-# samples than a user needs.
+# free each other's blocks, fork, throw, open libraries and take signals (bench/profile/storm.cc).
 #
 #   ci/profile.sh [--rounds N] [--programs NAME,...]
 #   ci/profile.sh --accuracy RUNS     only its accuracy, in RUNS runs of each program
@@ -18,9 +17,9 @@
 #                                     --rounds and --programs; and the storm with every block guarded, with --storm or
 #                                     --quick
 #
-# A table of time and peak memory, as ratios to heapwright without a profile. For jemalloc, divide its two rows: with
-# its profile by without. Takes about five minutes on a quiet machine. HEAPWRIGHT_SO measures another library.
-# HEAPWRIGHT_MODELS=percpu:interrupts chooses the storms' cache models, and the actions of their signals.
+# The table has time and peak memory, as ratios to heapwright without a profile. For jemalloc, divide its two rows. It
+# takes five minutes on a quiet machine. HEAPWRIGHT_SO measures another library. HEAPWRIGHT_MODELS=percpu:interrupts
+# chooses the storms' cache models, and the actions of their signals.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup profile
@@ -49,8 +48,6 @@ preload_library
 library=$(realpath "$HEAPWRIGHT_SO")
 
 jemalloc=/usr/lib/$(uname -m)-linux-gnu/libjemalloc.so.2
-
-# --- storms ---------------------------------------------------------------------
 
 storms() {
     c++ -O1 -Wall -Wextra -fno-builtin -pthread -o "$SCRATCH/storm" bench/profile/storm.cc -ldl
@@ -87,8 +84,6 @@ storms_beside() {
     done
 }
 
-# --- processes that are watched, and profiled while they run -----------------------
-
 live() {
     local load alone watched unpublished program pid began status=0
     cargo build --quiet --release --locked -p heapwright-cli
@@ -112,8 +107,8 @@ live() {
     alone=$(median <"$SCRATCH/alone") watched=$(median <"$SCRATCH/watched") unpublished=$(median <"$SCRATCH/unpublished")
     printf 'published: %s ns a replacement, %s with publish=no: %s\n' "$alone" "$unpublished" "$(ratio "$unpublished" "$alone")"
     printf 'watched:   %s ns a replacement: %s of alone\n' "$watched" "$(ratio "$alone" "$watched")"
-    # The load's time is too noisy to show the cost. So the cost is calculated: the time of one report, ten times a
-    # second while a command watches, but at most a two-hundredth of the time.
+    # The load's time is too noisy to show the cost. A command that watches requests ten reports a second, but at most a
+    # two-hundredth of the time.
     median <"$SCRATCH/report" | awk '{ share = $1 / 1e8; printf "           a report takes %d us: %.3f %% of the time\n", $1 / 1000, 100 * (share < 0.005 ? share : 0.005) }'
 
     seen() { # PID
@@ -151,8 +146,6 @@ while 1:
     return $status
 }
 
-# --- accuracy --------------------------------------------------------------------
-
 accuracy() {
     programs_and_command
     c++ -O1 -Wall -Wextra -fno-builtin -o "$SCRATCH/sites" bench/profile/sites.cc
@@ -171,8 +164,7 @@ if [ -n "$live" ]; then live; exit; fi
 if [ -z "$guards" ] || [ -n "$only_storm" ]; then storms; fi
 [ -z "$only_storm" ] || exit 0
 
-# --- cost ------------------------------------------------------------------------
-
+# The cost.
 programs_and_command
 only=heapwright,sample-512k,sample-64k,jemalloc,jemalloc-prof
 if [ -n "$guards" ]; then

@@ -2,8 +2,7 @@
 # Real programs (corpus/programs; its prelude says how to write one):
 #
 #   ci/programs.sh [-v] [--with OPTIONS] [NAME...]
-#                                 under the preload: the same output and the same exit status as without,
-#                                 side by side. -v shows what they printed
+#                                 under the preload: the same output and exit status as without. -v shows the output
 #   ci/programs.sh check [NAME...]  no false alarms: under `heapwright check` with its defaults no program has
 #                                 an error, and each prints and ends as without it. (Their leaks are their own.)
 #   ci/programs.sh more [NAME...]   the same for 34 more: compilers, interpreters, servers. They need packages
@@ -30,12 +29,9 @@ done
 if [ ${#names[@]} -eq 0 ]; then
     for file in "$FOLDER"/*.sh; do
         name=$(basename "$file" .sh)
-        ways=" $(told "$name" ways) "
-        [[ $ways == *" $way "* ]] || continue
-        names+=("$name")
+        [[ " $(told "$name" ways) " != *" $way "* ]] || names+=("$name")
     done
 fi
-
 setup "$([ "$way" = more ] && echo more || echo programs)"
 
 # An interpreter that has its own test suite: PATH's, or Debian's.
@@ -61,7 +57,7 @@ side() {
             bash -c '. "$ROOT/corpus/programs/prelude"; . "$0"' "$FOLDER/$name.sh"
     ) >"$folder/stdout" 2>"$folder/stderr" </dev/null || code=$?
     echo "exit status $code" >"$folder/status"
-    # These parts of the output may differ: folders, ports, addresses, and the text that the program's `blank` removes.
+    # Folders, ports and addresses may differ, and the text that the program's `blank` removes.
     sed -E -i -e "s#$folder#FOLDER#g; s/\b($PORT|$((PORT + 1)))\b/PORT/g; s/0x[0-9a-f]{6,}/ADDRESS/g" -e "$(told "$name" blank)" "$folder"/std{out,err}
 }
 same() { # NAME SIDE OTHER PART...: the parts of both are equal, or the difference is shown
@@ -85,7 +81,7 @@ by_preload() {
     [ -z "$verbose" ] || cat "$SCRATCH/$name.with"/std{out,err}
     [ -s "$SCRATCH/$name.without/stdout" ] && same "$name" without with status stdout stderr
 }
-# Runs the program without the user's settings, which git above all would read.
+# Without the user's settings, which git above all would read.
 apart() { mkdir -p "$SCRATCH/$1.reports" "$SCRATCH/$1.home"; side "$@" REPORTS="$SCRATCH/$1.reports" HOME="$SCRATCH/$1.home" GIT_CONFIG_NOSYSTEM=1; }
 by_check() {
     local reports=$SCRATCH/$1.reports

@@ -2,17 +2,14 @@
 # The race: heapwright against every other available allocator, on the built-in workloads and on real programs; then
 # the project's own targets, with measured values. docs/benchmarks.md explains them.
 #
-#   ci/race.sh                             everything, 15 rounds (7 of the long)
+#   ci/race.sh                             everything, 15 rounds (7 of the long): an hour or more of a quiet machine
 #   ci/race.sh --rounds 2 --workloads none only the real programs, quickly
 #   ci/race.sh --only glibc,heapwright,snmalloc
-#   ci/race.sh tools                       instead: the race's own tools work. The tests of bench's
-#                                          workspace, and a race so small that it measures nothing, from
-#                                          the command to the table of figures
+#   ci/race.sh tools                       instead: the tests of bench's workspace, and a race so small that it measures
+#                                          nothing, from the command to the table of figures
 #
-# Options go to `heapwright bench` (see heapwright bench --help). Every run is
-# kept in race.json and shown in race.html, under the target folder's race/,
-# unless RACE_JSON and RACE_HTML name other files. Not part of .ci/run: it wants a
-# quiet machine and takes an hour or more.
+# Options go to `heapwright bench` (see heapwright bench --help). Every run is kept in race.json and shown in race.html,
+# under the target folder's race/, unless RACE_JSON and RACE_HTML name other files.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup race
@@ -21,7 +18,7 @@ setup race
 [ -z "${HEAPWRIGHT_SO:-}" ] || export HEAPWRIGHT_LIBRARY=$HEAPWRIGHT_SO
 
 tools() {
-    # (Built without optimisation.)
+    # (Without optimisation.)
     bench() { cargo "$1" --quiet --locked --manifest-path bench/Cargo.toml --target-dir "$CARGO_TARGET_DIR/bench" "${@:2}"; }
     bench test -p figures -p peers
     bench test -p realm
@@ -40,13 +37,11 @@ tools() {
 if [ "${1:-}" = tools ]; then tools; exit; fi
 
 WORK=$CARGO_TARGET_DIR/race
-json=${RACE_JSON:-$WORK/race.json}
-html=${RACE_HTML:-$WORK/race.html}
+json=${RACE_JSON:-$WORK/race.json} html=${RACE_HTML:-$WORK/race.html}
 mkdir -p "$WORK"
 
 cargo build --quiet --release --locked -p heapwright-cli
 bench build -p peers -p figures
-
 "$MADE/peers" --work "$WORK/peers" >"$WORK/peers.txt"
 with=()
 while IFS= read -r line; do with+=(--with "$line"); done <"$WORK/peers.txt"
@@ -54,7 +49,7 @@ bench/programs/prepare.sh "$WORK/programs" >/dev/null
 
 quiet_machine
 
-# An allocator that fails gets a row with the failure. The figures are still shown.
+# An allocator that fails gets a row with the failure.
 status=0
 rm -f "$json"
 "$CARGO_TARGET_DIR/release/heapwright" bench --suite "$WORK/programs/suite.toml" "${with[@]}" \

@@ -1,14 +1,10 @@
 #!/usr/bin/env bash
-# The crates as a registry has them.
-#
-#   ci/registry.sh
+# The crates as a registry has them, without the profile that .ci/run sets: what a user gets.
 #
 # 1. A dry run of publishing, in order: each crate is built from its package alone.
 # 2. The command is installed from a registry made of the packages and of the other packages that they need: by name,
 #    without a network, in an empty environment, beside no checkout. It runs a program, names a mistake with a stack
 #    in which no frame is ours, and is no larger than 12 MB.
-#
-# This tests the command that a user gets, without the profile that .ci/run sets.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 # .ci/run embeds the files that it built; a user's Cargo has no such variables.
@@ -19,9 +15,8 @@ LIMIT=12000000
 cargo metadata --no-deps --locked --format-version 1 | grep -q '"default_run":"heapwright"' ||
     die "cargo run -p heapwright-cli does not know which binary is meant"
 
-# The install below builds the command from its package. Packages of an earlier version are not ours.
+# Cargo keeps packages of an earlier version, and files that it unpacked for an earlier dry run.
 rm -rf "$CARGO_TARGET_DIR/registry/package"
-# (Cargo keeps files that it unpacked for an earlier dry run of the same version.)
 rm -rf "${CARGO_HOME:-$HOME/.cargo}"/registry/src/-*/heapwright*
 cargo publish --dry-run --quiet --locked --allow-dirty --workspace --exclude heapwright-cli --target-dir "$CARGO_TARGET_DIR/registry"
 say "ok   each crate is built from its package alone"

@@ -2,15 +2,12 @@
 # Every test of threads, many times, under load: a test that fails once in a thousand runs is a bug.
 #
 #   ci/repeat.sh [TIMES [WORD...]]     TIMES runs of each row (default: 20); only rows whose name has one of the words
+#   REPEAT_PATIENCE=900                the most seconds for one run of a row; a busy machine is ten times as slow
 #
-#   REPEAT_PATIENCE=900                the most seconds for one run of a row: many times the longest on a quiet
-#                                      machine, because a busy one may be ten times as slow
-#
-# The sources decide which tests those are. Files under tests/ count if they start threads, fork, or have a collected
-# heap, whose helpers are threads. Unit tests count if their module's files do so, and in heapwright-gc always. Of
-# malloc's suites the programs decide. These suites run in turns under each cache model, unless they name their models
-# themselves. Two busy processes run beside, so that threads are interrupted anywhere. The target folder's repeat/ keeps
-# the output of failed runs.
+# Files under tests/ count if they start threads, fork, or have a collected heap, whose helpers are threads. Unit tests
+# count if their module's files do so, and in heapwright-gc always. Of malloc's suites the programs decide. These suites
+# run in turns under each cache model, unless they name their models themselves. Two busy processes run beside, so that
+# threads are interrupted anywhere. The target folder's repeat/ keeps the output of failed runs.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup repeat
@@ -31,8 +28,8 @@ declare -A FEATURES=([heapwright]=debug,derive,std,allocator-api2-02,allocator-a
     [heapwright-substrate]=debug [heapwright-gc]=std [heapwright-realm]=derive,std [heapwright-stacks]='' [heapwright-malloc]='')
 THREADS='thread::(spawn|scope|Builder)|pthread_create|std::thread|\bfork\('
 
-# words_of PACKAGE NAME: prints the words that select a program's tests of threads (nothing: all its tests). Returns 1
-# if there are none. NAME is `lib`, or a file's name under tests/.
+# words_of PACKAGE NAME: prints the words that select a program's tests of threads (nothing: all). Returns 1 if there
+# are none. NAME is `lib`, or a file's name under tests/.
 words_of() {
     local folder=crates/$1 file=crates/$1/tests/$2.rs
     if [ "$2" = lib ]; then
@@ -63,12 +60,11 @@ for line in sys.stdin:
 done
 [ ${#names[@]} -gt 0 ] || die "no such row"
 
-# run ROW: one run, with its output in $SCRATCH/out.
-run() {
+run() { # ROW
     # shellcheck disable=SC2086 # words
     (cd "${folders[$1]}" && exec timeout --kill-after=5 "${REPEAT_PATIENCE:-900}" "${programs[$1]}" --quiet ${words[$1]}) >"$SCRATCH/out" 2>&1 </dev/null
 }
-# The tests' programs are compiled before the load starts, and before time counts.
+# This compiles the tests' programs before the load starts, and before time counts.
 for row in "${!names[@]}"; do [[ ${names[$row]} != heapwright-malloc* ]] || run "$row" || true; done
 
 declare -A runs failed seconds

@@ -1,9 +1,7 @@
 #!/usr/bin/env bash
 # A SAFETY comment states its own invariant. A comment that points elsewhere ("as above", "as `len`", "the same
 # contract", "see the module") becomes untrue without notice when that place changes. Clippy demands a comment; this
-# script tests its text.
-#
-#   ci/safety.sh     looks at the sources, tests and benchmarks of all crates
+# script tests its text, in the sources, tests and benchmarks of all crates.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 

@@ -1,12 +1,10 @@
 #!/usr/bin/env bash
 # Installs what the checks need: Debian packages, parts of Rust, tools from crates.io. Prints what it installs. A
-# second run does nothing. No other script in ci/ installs anything.
+# second run does nothing. Without root, sudo or apt-get it names what is missing, and ends with 1.
 #
 #   ci/setup.sh             all that .ci/run and ci/deep.sh need
 #   ci/setup.sh GROUP...    what these scripts of ci/ need; each script calls this when it begins
 #   ci/setup.sh --list      the groups
-#
-# Without root, sudo or apt-get it names what is missing, and ends with 1.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target} DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8
@@ -62,7 +60,7 @@ declare -A NEEDS=(
     [workflows]="python3:python3 pypi:check-jsonschema"
     [toy-vm]="$C python3:python3 pkg-config:pkgconf"
 )
-# The groups of the steps of .ci/run.
+# --fixed: the groups of the steps of .ci/run.
 FIXED=(bounds caches check corpus debug floors fuzz fuzz-gc gc golden hardened html integrations leaks lint miri pools profile programs ruby sweep test workflows)
 
 # The files of real programs name the packages that they need.
@@ -108,10 +106,8 @@ for group in "${groups[@]}"; do
     done
 done
 
-# install_packages PACKAGE...: installs with the present lists, or else with new ones.
-install_packages() {
-    local log status=0
-    local root=()
+install_packages() { # PACKAGE...: with the present lists, or else with new ones
+    local log status=0 root=()
     [ "$(id -u)" -eq 0 ] || root=(sudo -n)
     command -v apt-get >/dev/null && "${root[@]}" true 2>/dev/null || return 1
     log=$(mktemp)
@@ -148,10 +144,7 @@ if [ ${#rust[@]} -gt 0 ]; then
             target:*) [[ $targets == *"$name"* ]] || { echo "installing $name"; rustup target add "$name"; } ;;
             toolchain:*)
                 IFS=+ read -ra parts <<<"$name"
-                if [[ $toolchains != *"${parts[0]}"* ]]; then
-                    echo "installing $name"
-                    rustup toolchain install "${parts[0]}" --profile minimal
-                fi
+                [[ $toolchains == *"${parts[0]}"* ]] || { echo "installing $name"; rustup toolchain install "${parts[0]}" --profile minimal; }
                 installed=$(rustup component list --installed --toolchain "${parts[0]}")
                 for part in "${parts[@]:1}"; do
                     [[ $installed == *"$part"* ]] || { echo "installing $part"; rustup component add "$part" --toolchain "${parts[0]}"; }

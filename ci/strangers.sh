@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # Other projects' tests of malloc's public interface, on heapwright. Each test runs first on the plain system, then
 # preloaded in every mode. A test that passes on glibc and not on heapwright is a failure, unless
-# corpus/strangers/differences.txt has a line with the reason. This repository contains none of their files: sources are
-# Debian's source packages, fetched into target/strangers. docs/verification.md names the tests that run or are left
-# out.
+# corpus/strangers/differences.txt has a line with the reason. The sources are Debian's source packages, fetched into
+# target/strangers. docs/verification.md names the tests that run or are left out.
 #
 #   ci/strangers.sh                        all suites: an hour and a half, or less
 #   ci/strangers.sh glibc python           these suites
@@ -23,20 +22,16 @@ SUITES=(glibc jemalloc mimalloc libgc stress-ng python perl ruby)
 MODES=(exclusive shared percpu debug)
 declare -A OPTIONS=([exclusive]= [shared]=cache=shared:2 [percpu]=cache=percpu [debug]=mode=debug)
 JOBS=2 # at a time
-DATA=$ROOT/corpus/strangers
-TABLE=$ROOT/corpus/strangers/differences.txt
+DATA=$ROOT/corpus/strangers TABLE=$ROOT/corpus/strangers/differences.txt
 WORK=$CARGO_TARGET_DIR/strangers # sources, what is built of them, logs
-SOURCES=$WORK/sources
-LOGS=$WORK/logs
+SOURCES=$WORK/sources LOGS=$WORK/logs
 export TIMEOUTFACTOR=100 # glibc's tests would end themselves, without stacks, after 20 s
 
 # --- what suites use ---------------------------------------------------------
-
 NAMES=() SECONDS_OF=() COMMANDS=() SUITE_OF=()
 add() { SUITE_OF+=("$SUITE"); NAMES+=("$1"); SECONDS_OF+=("$2"); COMMANDS+=("$3"); }
 
 # --- one run -----------------------------------------------------------------
-
 # stacks SESSION: prints the stacks of every thread of every process in the session.
 stacks() {
     local process
@@ -47,7 +42,6 @@ stacks() {
     done
 }
 
-# end SESSION: ends every process that the run left.
 end() { pgrep -s "$1" | xargs -r kill -KILL 2>/dev/null || true; }
 
 # run INDEX MODE: prints the verdict: pass, fail N, hang or finding. The mode "system" is without heapwright.
@@ -60,7 +54,7 @@ run() {
     (cd "$folder"; exec setsid env --default-signal TMPDIR="$folder" "${preload[@]}" bash -c "${COMMANDS[$index]}") >"$log" 2>&1 </dev/null &
     session=$!
     (
-        # Looks five times a second. A longer sleep would have to be killed, and might not have begun yet.
+        # (A longer sleep would have to be killed, and might not have begun yet.)
         for ((fifths = 5 * SECONDS_OF[index]; fifths > 0; fifths--)); do
             [ ! -e "$folder.over" ] || exit 0
             sleep 0.2
@@ -113,7 +107,6 @@ judge() {
 }
 
 # --- all of them -------------------------------------------------------------
-
 list=
 [ "${1:-}" = -l ] && { list=yes; shift; }
 WANTED=("$@")

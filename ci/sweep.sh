@@ -9,10 +9,9 @@
 #   ci/sweep.sh --with heapwright-before=/tmp/before.so     another build: a column, but no peer
 #   ci/sweep.sh --quick                    an instant a cell, without peers: verifies only that all runs
 #
-# Prints the targets with the measured figures, the worst cells, and tables; the target folder's sweep/ gets the
-# results, every cell with its rounds. With several threads there are three times as many rounds, because other work
-# on the machine disturbs these more. Ends with 1 if a figure is missed. Wants a quiet machine, so only --quick is for
-# every day. HEAPWRIGHT_SO measures another library.
+# Prints the targets with the measured figures, the worst cells, and tables; the target folder's sweep/ gets every cell
+# with its rounds. Several threads get three times as many rounds, because other work disturbs these more.
+# Ends with 1 if a figure is missed. Wants a quiet machine. HEAPWRIGHT_SO measures another library.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup sweep

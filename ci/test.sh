@@ -9,12 +9,9 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup test
 
-# Tests of limits want this variable. In CI they may change how the machine accounts memory, for seconds.
+# In CI tests of limits may change how the machine accounts memory, for seconds.
 [ -z "${CI:-}" ] || export HEAPWRIGHT_TEST_OVERCOMMIT=1
-preload_library
-hardened_library
-check_library
-# The tests use this library and do not build it again, and the command carries it.
+all_libraries
 HEAPWRIGHT_TEST_LIBRARY=$(dirname "$HEAPWRIGHT_SO")
 export HEAPWRIGHT_TEST_LIBRARY
 if [ -z "${HEAPWRIGHT_EMBED_LIBRARY:-}" ]; then
@@ -26,8 +23,7 @@ fi
 
 status=0
 run() { say "test $*"; cargo test --locked --no-fail-fast "$@"; }
-# The tests of malloc's suite that depend on the cache model, with caches that threads share. (Two caches: fewer than
-# threads, so that threads meet; tests/caches.rs tries other numbers.)
+# The tests of malloc's suite that depend on the cache model. (Threads meet in two caches; tests/caches.rs tries others.)
 under() { # MODEL
     local status=0
     export HEAPWRIGHT_TEST_CACHE=$1
@@ -42,21 +38,19 @@ if [ "$*" = models ]; then
     exit $status
 fi
 
-# The library with the feature `observe`, built without link-time optimisation, which takes longer than the tests.
+# (Link-time optimisation takes longer than the tests.)
 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_DEBUG=0 \
     cargo build --quiet --release --locked -p heapwright-malloc --features observe --target-dir "$CARGO_TARGET_DIR/observe"
 export HEAPWRIGHT_TEST_OBSERVING_LIBRARY=$CARGO_TARGET_DIR/observe/release
 
-# Runs all tests, even after a failure: the list of failures is worth more than the first failure. `both A B` runs two
-# parts at once, because many tests wait. The output of A comes when B has ended.
+# `both A B` runs two parts at once, because many tests wait. The output of A comes when B has ended.
 both() {
     "$1" >"$SCRATCH/first" 2>&1 &
     "$2" || status=$?
     wait $! || status=$?
     cat "$SCRATCH/first"
 }
-# The library is built once with all features that add something: a build for each would take longer than all tests.
-# (ci/lint.sh clippy compiles it with each feature alone.)
+# A build for each feature would take longer than all tests. (ci/lint.sh clippy compiles each feature alone.)
 ALL=(--features "debug,derive,std,symbols,allocator-api2-02,allocator-api2-03,allocator-api2-04")
 OTHERS=(--workspace --exclude heapwright --exclude heapwright-gc --exclude heapwright-realm --exclude heapwright-stacks --exclude heapwright-substrate)
 # `checked` changes the work of pools, so it is built apart.

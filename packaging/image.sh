@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# The root of a container image with the command, the library, and the C library that both need: for programs that are
-# copied into it, and to copy from.
+# The root of a container image with the command, the library, and the C library that both need.
 #
 #   packaging/image.sh FOLDER OUT.tar.xz      (or OUT.tar, OUT.tar.gz, OUT.tar.zst)
 #       FOLDER: the binary archive of packaging/package.sh, unpacked
@@ -30,6 +29,6 @@ ldd "$from/bin/heapwright" | grep -o '/[^ ]*' | while read -r library; do
     mkdir -p "$root$(dirname "$library")"
     cp -L "$library" "$root$library"
 done
-# The library first: what the command has of it again then costs nothing.
+# The library comes first, so the copy in the command costs nothing.
 tar -C "$root" --sort=name --mtime="@${SOURCE_DATE_EPOCH:-0}" --owner=0 --group=0 --numeric-owner --format=gnu -c \
     usr/lib usr/bin etc tmp $(cd "$root" && ls | grep -vxE 'usr|etc|tmp') | pack >"$out"

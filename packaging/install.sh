@@ -42,11 +42,9 @@ version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# The archive. cargo's holds our one object and the compiler's support library,
-# and shows every symbol of both. A program should see the names that the shared
-# library exports, and may define operators of its own: those of C++ become weak,
-# as they are in every C++ runtime. dlopen and dlclose stay out: a static program
-# has none, a dynamic one finds the C library's.
+# The archive. A program should see only the names that the shared library exports, and may define operators of its own:
+# those of C++ become weak, as in every C++ runtime. dlopen and dlclose stay out: a static program has none, a dynamic
+# one finds the C library's.
 nm -D --defined-only "$shared" | awk '{ print $3 }' | grep -v -E '^(dlopen|dlclose)$' > "$work/exports"
 grep '^_Z' "$work/exports" > "$work/weak"
 sed 's/^/-u /' "$work/exports" > "$work/undefined"
@@ -65,8 +63,8 @@ for file in heapwright.pc heapwright-config.cmake heapwright-config-version.cmak
 done
 
 mkdir -p "$root/$libdir/pkgconfig" "$root/$libdir/cmake/heapwright" "$root/include"
-# install_library FROM TO: without debug information. By it a debugger would take functions of ours
-# for the C library's. Symbols stay: reports leave frames of the libraries out by their names.
+# install_library FROM TO: without debug information, by which a debugger would take functions of ours for the C
+# library's. Symbols stay: reports leave frames of the libraries out by their names.
 install_library() {
     "${STRIP:-strip}" --strip-debug -o "$work/library" "$1"
     install -m 755 "$work/library" "$root/$libdir/$2"

@@ -3,12 +3,11 @@
 
     packaging/man3.py VERSION DATE FOLDER HEADER...
 
-Each function of the headers has a page, with its comment as the description; heapwright(3) has what the first header
-says of all of them, each function with a sentence, and each type. What the comments say is what the pages say: there is
-nothing to keep up to date. (The book's page of the functions is made by `read`, too: docs/book/preprocess.py.)
+Each function of the headers has a page, with its comment as the description. heapwright(3) has the first header's
+introduction, each function with a sentence, and each type. docs/book/preprocess.py uses `read`, too.
 
-The headers are of a known shape (ci/lint.sh header): a comment ends in the line before what it describes, a prototype begins
-in a line's first column and ends with a semicolon, an inline function ends its head with a brace.
+The headers have a known shape (ci/lint.sh header): a comment ends in the line before its item. A prototype begins in a
+line's first column and ends with a semicolon. An inline function ends its head with a brace.
 """
 
 import re

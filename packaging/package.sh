@@ -11,8 +11,7 @@
 #   OUT/PKGBUILD, heapwright.rb, heapwright.wrap        for Arch, Homebrew and Meson, with the archives' checksums
 #   OUT/SHA256SUMS
 #
-# Nothing that goes in depends on the clock, the user or the folder: what is built from one commit twice is equal (--prove
-# does so, in two folders, and compares).
+# Nothing depends on the clock, the user or the folder: two builds of one commit are equal (--prove compares them).
 #
 # Environment:
 #   HEAPWRIGHT_BUILT        a folder with heapwright, cargo-heapwright, libheapwright.so, libheapwright.a,
@@ -20,8 +19,7 @@
 #   CARGO_BUILD_TARGET      what to build for (default: this machine)
 #   SOURCE_DATE_EPOCH       the time that files are given (default: HEAD's)
 #   HEAPWRIGHT_RELEASE_URL  where the archives will be found, for PKGBUILD, heapwright.rb and heapwright.wrap (default: OUT)
-#   HEAPWRIGHT_MAINTAINER   "Name <address>", whom users of the packages write to. Default: the developers, at an address that
-#                           cannot exist (RFC 2606): good enough for oneself. ci/release.sh asks for one
+#   HEAPWRIGHT_MAINTAINER   "Name <address>", for users of the packages (default: an address that cannot exist)
 #   NFPM                    the program (default: on PATH, else it is built from Go's module proxy, which takes a minute)
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../ci/common.sh"
@@ -205,9 +203,8 @@ nfpm_package() {
             { print }' >"$specification"
     # The debug package has no library for the loader's cache.
     [ "$section" = devel ] || sed -i -e '/^  triggers:/,/- ldconfig/d' -e '/^overrides:/,/postremove:/d' "$specification"
-    # nfpm writes a tree's folders into an .apk with Go's bit for folders among the permissions, and
-    # apk-tools refuses the file. Each file is therefore named, and the folders follow from the
-    # files.
+    # nfpm writes a tree's folders into an .apk with Go's bit for folders among the permissions, and apk-tools refuses the
+    # file. So each file is named.
     if [ "$format" = apk ]; then
         sed -i '/^contents:/,/type: tree/d' "$specification"
         (cd "$folder" && echo contents: &&

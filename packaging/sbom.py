@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The bill of materials of the command and the libraries, as CycloneDX 1.5: what `cargo metadata` resolves, nothing guessed.
+"""The bill of materials of the command and the libraries, as CycloneDX 1.5, from `cargo metadata`.
 
     packaging/sbom.py TARGET > heapwright.cdx.json
 
-Only what is linked in for TARGET or builds it: no crate that only tests need. The same commit gives the same bytes.
+It leaves out crates that only tests need. The same commit gives the same bytes.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Runs a command and says what it took: for the compare.py of each runtime."""
+"""Runs a command and measures its cost: for the compare.py of each runtime."""
 
 import os
 import shlex
@@ -7,8 +7,8 @@ import tempfile
 
 
 def run(command, environment, limit=None):
-    """CPU seconds (user and system, all threads), peak KiB, and what it printed: standard output, and errors. None if it takes more than `limit`
-    seconds by the clock. Ends the script if it fails."""
+    """CPU seconds (user and system, all threads), peak KiB, standard output, and errors. None if it takes more than
+    `limit` seconds by the clock. Ends the script if it fails."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors, tempfile.NamedTemporaryFile("r") as peak:
         # A process begins with the peak of the process that forked it. GNU time's peak is small.
         timed = ["/usr/bin/time", "-q", "-f", "%M", "-o", peak.name, *(["timeout", "--foreground", str(limit)] if limit else []), *command]

@@ -6,10 +6,8 @@
 #   churn    1, 4             100,000, this many at a time      none          at most 3
 #   idle     1, 10, 100, 1000 this many, 4,000 bursts           none          at most 6
 #
-# Speed and memory come from runs without timed calls. Other runs time all calls of a thread, or
-# one in 61 (programs/inside.h), with half the work, in separate sections. A load does the same
-# work with each number of threads. Long loads measure memory, which does not depend on luck, so
-# fewer rounds suffice.
+# Speed and memory come from runs without timed calls. Other runs time all calls of a thread, or one in 61
+# (programs/inside.h), with half the work. Long loads measure memory, which varies little, so fewer rounds suffice.
 
 # The compiler must not know malloc's meaning: it would remove calls.
 PLAIN=(-O2 -Wall -Wextra -pthread -fno-builtin-malloc -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free)

@@ -1,12 +1,10 @@
 #!/usr/bin/env bash
-# prepare.sh WORK full|quick: builds the programs for the comparison of heapwright's check, a
-# sanitizer and memcheck, each plain and with AddressSanitizer. Prints a line for each, with tabs
-# between the words: NAME PLAIN SANITIZED [ARGUMENT...].
+# prepare.sh WORK full|quick: builds the programs for the comparison of heapwright's check, a sanitizer and memcheck, each
+# plain and with AddressSanitizer. Prints a line for each, with tabs: NAME PLAIN SANITIZED [ARGUMENT...]. A program that
+# does not build gets a line on stderr.
 #
-# Three programs are our own. Three are well-known programs, from sources in crates that Cargo.toml
-# pins and `cargo vendor` fetches into WORK. With quick, the well-known ones are used only if they
-# were built before. Both builds have the same flags, except for the sanitizer's. A program that
-# does not build is left out with a line on stderr.
+# Three programs are well-known, from sources in crates that Cargo.toml pins and `cargo vendor` fetches into WORK. With
+# quick, these run only if they were built before.
 set -euo pipefail
 
 [ $# -eq 2 ] || { echo "usage: prepare.sh WORK full|quick" >&2; exit 2; }

@@ -1,12 +1,9 @@
 #!/usr/bin/env bash
-# tree.sh WORK COUNT: writes inputs with many short processes, in WORK. Prints a line for each,
-# with tabs between the words: NAME COMMAND [ARGUMENT...].
+# tree.sh WORK COUNT: writes inputs with many short processes, in WORK. Prints a line for each, with tabs:
+# NAME COMMAND [ARGUMENT...]. The output of each is the same in all runs.
 #
-#   make -j2      a tree of COUNT small C files, compiled anew by each run: a compiler's driver, a
-#                 compiler and an assembler for each file
+#   make -j2      a tree of COUNT small C files, compiled anew by each run
 #   shell script  like a configure script: 3 * COUNT runs of small programs, one after the other
-#
-# The output of each is the same in all runs.
 set -euo pipefail
 
 [ $# -eq 2 ] || { echo "usage: tree.sh WORK COUNT" >&2; exit 2; }

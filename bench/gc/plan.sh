@@ -3,12 +3,10 @@
 #   smallest heap of each collector ---- the larger one, times 1.5, 2 and 3: the limit of all
 #   heapwright | with generations | bdwgc that marks with one thread | bdwgc        in turns
 #
-# bdwgc marks with as many threads as there are processors. In one column it marks with one thread.
-# bdwgc has its best setup: the smallest heap of all ways to grow (WAYS), and at each limit the
-# fastest way.
+# In its second column bdwgc marks with as many threads as there are processors. It has its best setup: the smallest heap
+# of all ways to grow (WAYS), and at each limit the fastest way.
 
-# The ways in which bdwgc's heap grows: its share of the limit at the start, and the allocation
-# between two collections (GC_free_space_divisor). The first and the last are the extremes.
+# The ways in which bdwgc's heap grows: its share of the limit at the start, and GC_free_space_divisor.
 WAYS=(begin=100 begin=50 begin=0 'begin=0 divisor=10')
 
 # Builds the loads; HAS_BDWGC says whether the peer is there.
@@ -35,8 +33,7 @@ gc_begin() {
 }
 
 smallest() { "$MADE/figures" smallest $quick "$LAUNCHER" "$@"; }
-# The way in which bdwgc is fastest: the better of two runs counts. A way with two runs that end
-# well is better than a way with a run that exhausts its memory.
+# The way in which bdwgc is fastest: the better of two runs counts, but a run that exhausts its memory comes last.
 fastest_way() { # COMMAND...
     local way wall
     for way in "${WAYS[@]}"; do
@@ -101,8 +98,8 @@ section_fillers() {
     each fillers '1 2 8' '' depth=11
 }
 
-# Dropped objects, in a heap of 128 MiB, in each collector's fastest setup. Ours collects when
-# all of it is used, or each 4 MiB, as by default. Early collections keep the memory in the caches.
+# Dropped objects, in a heap of 128 MiB, in each collector's fastest setup. Ours collects when all of it is used, or each
+# 4 MiB, as by default: this keeps the memory in the caches.
 section_garbage() {
     local kind size row words
     for kind in traced leaf; do

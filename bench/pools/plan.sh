@@ -1,6 +1,5 @@
-# The plan of ci/pools.sh, sourced: each run measures one contender in one pattern. The runs of a
-# row are compared, so they follow each other closely. A contender: its column, its program (pools
-# or pools-mimalloc) and its name there.
+# The plan of ci/pools.sh, sourced: each run measures one contender in one pattern. The runs of a row follow each other.
+# A contender: its column, its program (pools or pools-mimalloc) and its name there.
 
 PAIRS=(
     'owning: heapwright Pool|pools|pool-owning' 'owning: heapwright SharedPool|pools|shared-owning'
@@ -85,8 +84,7 @@ section_resident() {
 }
 
 counted() { valgrind --tool=callgrind --callgrind-out-file=/dev/null "$@" 2>&1 | sed -n 's/.*Collected : *//p'; }
-# Instructions. For a pair: the difference of two runs, divided by the difference of their pairs.
-# For a call: as in ci/golden.sh.
+# Instructions of a pair: the difference of two runs, divided by the difference of their pairs. Of a call: ci/golden.sh.
 section_instructions() {
     local contender column program name few many path branches mean
     [ "$(uname -m)" = x86_64 ] || { say "skip: instructions are counted on x86-64"; return; }

@@ -1,5 +1,4 @@
-# The common part of the scripts that make inputs of real programs; sourced, not run. `inputs_in
-# FOLDER` sets WORK. Every machine makes the same inputs.
+# The common part of the scripts that make inputs of real programs; sourced. `inputs_in FOLDER` sets WORK.
 
 INPUTS=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 unset LD_PRELOAD

@@ -1,15 +1,9 @@
 #!/usr/bin/env bash
-# prepare.sh WORK: makes the inputs of the real programs in the race, the same on every machine,
-# and writes WORK/suite.toml for `heapwright bench --suite`.
-#
-# A program that is not installed is left out with a line on stderr; ci/race.sh installs them
-# first. Rules for a program here:
-#   - it allocates much by malloc (a program with an allocator of its own in its
-#     executable would race only that allocator);
-#   - its output does not depend on the clock, on the folder or on addresses, as
-#     the race compares it between allocators;
-#   - it takes about half a second to two seconds under glibc; above one, it is
-#     marked long and gets fewer rounds.
+# prepare.sh WORK: makes the inputs of the real programs in the race, the same on every machine, and writes
+# WORK/suite.toml for `heapwright bench --suite`. A program that is not installed gets a line on stderr. Rules:
+#   - it allocates much by malloc, and not by an allocator in its executable;
+#   - its output does not depend on the clock, on the folder or on addresses, as the race compares it between allocators;
+#   - it takes half a second to two seconds under glibc; above one, it is marked long and gets fewer rounds.
 set -euo pipefail
 
 [ $# -eq 1 ] || { echo "usage: prepare.sh WORK" >&2; exit 2; }
@@ -22,8 +16,7 @@ inputs_in "$1"
 
 quoted() { local text=${1//\\/\\\\}; printf '"%s"' "${text//\"/\\\"}"; }
 
-# program NAME STANDS_FOR [FIELD...] -- COMMAND...: one entry; a field is a line
-# of TOML.
+# program NAME STANDS_FOR [FIELD...] -- COMMAND...: one entry; a field is a line of TOML.
 program() {
     local name=$1 stands_for=$2 field word list=
     shift 2
@@ -66,8 +59,8 @@ add_cc1() {
         'long = true' -- "$cc1" -quiet -O2 "$WORK/generated.c" -o -
 }
 
-# rustc's executable contains a jemalloc, so it would race only that allocator. But its compiler is
-# a library: a main function of one line calls the same entry point and leaves malloc to the system.
+# rustc's executable contains a jemalloc. But its compiler is a library: a main function of one line calls the same entry
+# point and leaves malloc to the system.
 add_rustc() {
     local root symbol library
     root=$(rustc --print sysroot 2>/dev/null) || { missing rustc "no rustc"; return; }

@@ -1,19 +1,14 @@
 #!/bin/sh
-# redis.sh COMMANDS [REQUESTS]: one redis server gets a fixed list of commands through a socket. For
-# the debug mode it then gets REQUESTS commands of redis-benchmark, 16 at a time. Then it shuts
-# down.
+# redis.sh COMMANDS [REQUESTS]: one redis server gets a fixed list of commands through a socket. For the debug mode it then
+# gets REQUESTS commands of redis-benchmark, 16 at a time. Then it shuts down.
 #
-# Without REQUESTS this script becomes the server (exec), so the measurements are the server's:
-# wall time, CPU time, peak memory. The client runs beside it without the preload (in debug mode:
-# with the library in fast mode). The wall time includes the client's, which only copies the
-# prepared file into the socket.
+# Without REQUESTS this script becomes the server (exec), so the measurements are the server's. The client runs beside it
+# without the preload (in debug mode: with the library in fast mode). It only copies the prepared file into the socket.
+# With REQUESTS the script waits for the server and the clients, so that the CPU time always includes all of them:
+# `heapwright check` adopts leftover processes, and would count the clients where a plain run does not.
 #
-# With REQUESTS the script waits for the server and the clients, so that the CPU time always
-# includes all of them: `heapwright check` adopts leftover processes, and would count the clients
-# where a plain run does not.
-#
-# Debian's redis is linked with jemalloc, which a run without a preload would measure as "glibc".
-# So the C library itself is then preloaded: its malloc precedes jemalloc's, as any preload's does.
+# Debian's redis is linked with jemalloc, which a run without a preload would measure as "glibc". So the script then
+# preloads the C library itself: its malloc precedes jemalloc's.
 #
 # redis-benchmark writes random data to a separate database. Only the other database is shown.
 commands=$1 requests=${2:-}

@@ -1,6 +1,5 @@
-# The plan of `ci/gc.sh realm`, sourced. heapwright runs twice: by default, and with a limit
-# (`heapwright-limited`). The limit is the memory of the leanest tracing peer, less a process's
-# initial memory. If the load cannot run in that memory, the run is left out, with a line.
+# The plan of `ci/gc.sh realm`, sourced. heapwright runs twice: by default, and with a limit (`heapwright-limited`): the
+# memory of the leanest tracing peer, less a process's initial memory. A load that cannot run there gets a line instead.
 realm_loads() { # LOAD ROW WORD...
     local load=$1 row=$2 peer most
     shift 2

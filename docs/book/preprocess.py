@@ -1,18 +1,17 @@
-"""mdBook's preprocessor for docs/book: what the book has of the project's other files, and where its links lead.
+"""mdBook's preprocessor for docs/book (docs/book/book.toml): texts from other files, and links.
 
-mdBook runs it (docs/book/book.toml). Nothing is written twice: a page of the reference is a line that names where its
-text lies.
+A page of the reference is a line that names the place of its text.
 
     {{#page PATH}}            another document of the project, from the root (ARCHITECTURE.md)
-    {{#part PATH NAME}}       of a document, what lies between <!-- ANCHOR: NAME --> and <!-- ANCHOR_END: NAME -->
-    {{#help SUBCOMMAND}}      what the command says of a subcommand with --help ($HEAPWRIGHT_COMMAND)
+    {{#part PATH NAME}}       the part of a document between <!-- ANCHOR: NAME --> and <!-- ANCHOR_END: NAME -->
+    {{#help SUBCOMMAND}}      a subcommand's --help ($HEAPWRIGHT_COMMAND)
     {{#commands}}             the same of all subcommands, with a heading each
     {{#functions}}            the C functions and types, from the headers
     {{#crate PATH}}           a crate's description, without rustdoc's links
 
-A link to a document that the book has leads to its page; one to another file of the project has no page to lead to and
-becomes its words, with the file's name. One to a file that is not there is an error; `docs/book/preprocess.py links SITE` looks for
-links to headings that a page does not have, once the site is built. Pictures that are SVG become part of the page, so that their colours follow the chosen theme.
+A link to a document of the book leads to its page. A link to another file of the project becomes its words, with the
+file's name. A link to a missing file is an error. `docs/book/preprocess.py links SITE` finds links to missing headings
+in the built site. SVG pictures become part of the page, so that their colours follow the chosen theme.
 """
 
 import json

@@ -1,26 +1,25 @@
-"""Runs the commands of the book's pages, and compares what they print with what the pages say. Called by ci/book.sh.
+"""Runs the commands of the book's pages, and compares the outputs with the pages' text. Called by ci/book.sh.
 
-    docs/book/run.py PREFIX SCRATCH [PAGE...]       PREFIX: what packaging/install.sh and packaging/install-command.sh have installed
+    docs/book/run.py PREFIX SCRATCH [PAGE...]       PREFIX: the folder of packaging/install.sh and install-command.sh
 
-The pages are README.md and those that docs/SUMMARY.md names. Each is run from its top to its end, in an empty folder and by one shell,
-so that variables, background jobs and files last to the end of the page. Of a page there are run:
+The pages are README.md and those that docs/SUMMARY.md names. One shell runs a page from its top to its end, in an empty
+folder. So variables, background jobs and files last to the end of the page. These parts count:
 
-    <!-- file: leak.c -->          the block of code behind it is written to that file
-    <!-- file: PATH as NAME -->    a file of docs/book is copied; the block behind it is a part of it
-    <!-- patch -->                 the block of code behind it, a unified diff, is applied with patch -p0
+    <!-- file: leak.c -->          writes the block of code behind it to that file
+    <!-- file: PATH as NAME -->    copies a file of docs/book; the block behind it is a part of it
+    <!-- patch -->                 applies the unified diff behind it with patch -p0
     <!-- before: COMMAND -->       the command runs before the block behind it; $ROOT is this checkout
     <!-- cargo: FEATURES -->       the page's Cargo finds the crate heapwright in this checkout
-    ```console                     lines that begin with `$ ` are commands (a `\\` at the end: the next line, too); what
-                                   follows one is all that it prints, to standard output and to standard error
+    ```console                     lines that begin with `$ ` are commands (a `\\` at the end: the next line, too). The whole
+                                   output of a command follows it: standard output and standard error
 
-A command ends with 0, unless the next one is `echo $?`. What is printed has to be equal to what the page says, except that
+A command ends with 0, unless the next one is `echo $?`. These parts of an output may differ from the page:
 
-    ...            as a line of its own stands for any lines, or none; at the end of a line or within it for any text of that
-                   line
-    ==4242==       the number of a process may be any
-    0x7f31c0       an address may be any
-    1.5 ms, 0.02s  a time may be any, in any unit from ns to min
-    spaces         a run of them is as long as any other; at a line's end they do not count
+    ...            stands for any lines, or none, if it is a line; else for any text of its line
+    ==4242==       the number of a process
+    0x7f31c0       an address
+    1.5 ms, 0.02s  a time, in any unit from ns to min
+    spaces         a run of them has any length; at a line's end they do not count
     /home/you      the folder of the page
 
 and, for the one block behind such a comment,
@@ -28,9 +27,9 @@ and, for the one block behind such a comment,
     <!-- numbers: within 20 % -->  a number, with its unit, may be as far from the page's
     <!-- numbers: any -->          a number may be any; its unit may not
 
-In README and docs/book every block of a shell's commands is of this kind. One that CI runs in another way is ```sh and has the
-comment <!-- run by: ci/packages.sh --> before it; the checker looks whether that script is there. The documents beside
-docs/book also have ```sh for calls with a reader's programs: of those the subcommands and options have to be there.
+In README and docs/book every block of a shell's commands is of this kind. A block ```sh behind <!-- run by:
+ci/packages.sh --> runs in CI in another way; the script must exist. The documents beside docs/book also have ```sh for
+calls with a reader's programs: their subcommands and options must exist.
 """
 
 import functools

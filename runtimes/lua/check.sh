@@ -1,17 +1,12 @@
 #!/usr/bin/env bash
-# Tests Lua 5.4 on the collected heap (runtimes/lua). Debian's source is fetched and built twice,
-# with Lua's own collector and with heapwright's. The port's test must pass in every way to collect.
-# Lua's own suite must pass on both builds, all of it. The benchmarks must print the same on both.
+# Tests Lua 5.4 on the collected heap (runtimes/lua). Debian's source is fetched and built twice, with Lua's own collector
+# and with heapwright's. The port's test must pass in every way to collect. Lua's own suite must pass on both builds. The
+# benchmarks must print the same on both. If Lua's source is not available, the script says so and passes.
 #
 #   runtimes/lua/check.sh                             these tests
-#   runtimes/lua/check.sh bench [ROUNDS] [NAME...]    also the benchmarks' times at equal peak memory,
-#                                                     as a table (compare.py)
-#   LUA_TESTS=FOLDER runtimes/lua/check.sh            with this suite: testes of github.com/lua/lua,
-#                                                     tag v5.4.4; or, as is the default,
-#                                                     lua-5.4.4-tests of lua.org
-#
-# This repository keeps no file of Lua's. If Lua's source is not available, the script says so and
-# passes.
+#   runtimes/lua/check.sh bench [ROUNDS] [NAME...]    also the benchmarks' times at equal peak memory, as a table
+#   LUA_TESTS=FOLDER runtimes/lua/check.sh            with this suite: testes of github.com/lua/lua, tag v5.4.4
+#                                                     (default: lua-5.4.4-tests of lua.org)
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../../ci/common.sh"
 setup lua

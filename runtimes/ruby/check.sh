@@ -1,33 +1,25 @@
 #!/usr/bin/env bash
-# Tests Ruby on the collected heap (runtimes/ruby). Debian's source of 3.4.5 is fetched and
-# configured. The collector must compile against it without a warning, and also against 4.0.1 if
-# RUBY40_SOURCE names a folder of its source.
+# Tests Ruby on the collected heap (runtimes/ruby). Debian's source of 3.4.5 is fetched and configured. The collector must
+# compile against it without a warning, and also against 4.0.1 if RUBY40_SOURCE names a folder of its source. If Ruby's
+# source is not available, the script says so and passes.
 #
 #   runtimes/ruby/check.sh                           this test alone; all others also build Ruby
-#   runtimes/ruby/check.sh suite                     runs Ruby's bootstrap tests, specifications and
-#                                                    the core of its suite, some under GC.stress,
-#                                                    some verified; all must pass
-#   runtimes/ruby/check.sh bench [ROUNDS] [NAME...]  a table of the benchmarks beside Ruby's own
-#                                                    collector (compare.py and its options)
-#   runtimes/ruby/check.sh pause [MIB SECONDS ROWS]  the longest pause of a large heap
-#                                                    (bench/pause.rb), under both collectors
-#   runtimes/ruby/check.sh compact                   the memory that GC.compact gives back
-#                                                    (bench/compact.rb), under both collectors
-#   runtimes/ruby/check.sh picture OUT.svg           draws memory and times of a load of requests
-#                                                    under the collectors (matplotlib)
-#   runtimes/ruby/check.sh life [SECONDS]            a server with threads, sockets and forked
-#                                                    workers under load: its memory must not grow
+#   runtimes/ruby/check.sh suite                     runs Ruby's bootstrap tests, specifications and the core of its
+#                                                    suite, some under GC.stress, some verified; all must pass
+#   runtimes/ruby/check.sh bench [ROUNDS] [NAME...]  a table of the benchmarks beside Ruby's own collector (compare.py)
+#   runtimes/ruby/check.sh pause [MIB SECONDS ROWS]  the longest pause of a large heap, under both collectors
+#   runtimes/ruby/check.sh compact                   the memory that GC.compact gives back, under both collectors
+#   runtimes/ruby/check.sh picture OUT.svg           draws memory and times of a load of requests (matplotlib)
+#   runtimes/ruby/check.sh life [SECONDS]            a server with threads, sockets and forked workers under load: its
+#                                                    memory must not grow
 #
-# With RUBY40_SOURCE (a release, or a checkout after ./autogen.sh), all parts build and run 4.0.1 instead. Debian has no source of it.
+# With RUBY40_SOURCE (a release, or a checkout after ./autogen.sh), all parts build and run 4.0.1 instead.
 #
-# Two variables add columns to bench and lines to picture. RUBY_COLLECTORS has files
-# librubygc.NAME.so of other collectors, built against this Ruby. JEMALLOC is a libjemalloc.so.2,
-# which is preloaded under Ruby's own collector (Debian's package libjemalloc2).
+# Two variables add columns to bench and lines to picture. RUBY_COLLECTORS has files librubygc.NAME.so of other
+# collectors, built against this Ruby. JEMALLOC is a libjemalloc.so.2, preloaded under Ruby's own collector.
 #
-# OPTCARROT is a folder of github.com/mame/optcarrot, for bench. RUBY_BUILD is the folder where Ruby
-# is built. A build takes a quarter of an hour, so the folder is kept from run to run. This
-# repository keeps no file of Ruby's. If Ruby's source is not available, the script says so and
-# passes.
+# OPTCARROT is a folder of github.com/mame/optcarrot, for bench. RUBY_BUILD is the folder where Ruby is built. A build
+# takes a quarter of an hour, so the script keeps the folder.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../../ci/common.sh"
 setup ruby
@@ -58,8 +50,7 @@ touch -r "$SOURCES/ruby3.4/configure.ac" "$SOURCES/ruby3.4/configure"
 source=$SOURCES/ruby3.4 build=${RUBY_BUILD:-$CARGO_TARGET_DIR/ruby/build} collectors=${RUBY_BUILD:-$CARGO_TARGET_DIR/ruby}.collectors
 compile 3.4.5 --disable-rjit
 
-# A proposal has a change to Ruby's source and a change to the port's. They must apply, and the port
-# must compile with both.
+# A proposal has a change to Ruby's source and a change to the port's. The port must compile with both.
 for proposal in runtimes/ruby/patches/*.port.patch; do
     name=$(basename "$proposal" .port.patch) folder=$SCRATCH/proposal
     mkdir -p "$folder/runtimes/ruby" "$folder/ruby"
@@ -102,8 +93,7 @@ case $1 in
 suite)
     RUBY_GC_LIBRARY=heapwright make -C "$build" btest-ruby >"$SCRATCH/btest" 2>&1 || { tail -n 30 "$SCRATCH/btest" >&2; die "bootstrap tests fail"; }
     say "ok   bootstrap tests: $(grep -ao 'PASS all [0-9]*' "$SCRATCH/btest")"
-    # Some specifications fail with Ruby's own collector, too, because the network or the kernel
-    # lacks something.
+    # Some specifications fail with Ruby's own collector, too.
     specifications() { # [COLLECTOR]: what fails of them
         env ${1:+RUBY_GC_LIBRARY="$1"} make -C "$build" test-spec MSPECOPT=-fd >"$SCRATCH/specified" 2>&1 || true
         grep -aq '^[0-9]* files, [0-9]* examples' "$SCRATCH/specified" || { tail -n 20 "$SCRATCH/specified" >&2; die "the specifications did not end"; }

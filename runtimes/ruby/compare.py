@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Programs under Ruby's own collector and heapwright's, in turns: processor time and peak memory, medians of ratios with their intervals.
+"""Programs under Ruby's own collector and heapwright's, in turns: medians of ratios of processor time and peak memory.
 
     compare.py RUBY [--rounds N] [--stdlib FOLDER] [--optcarrot FOLDER] [--with NAME=VAR=VALUE,...] [--limit SECONDS] [PROGRAM...]
 
-RUBY is a command (its first words may be an interpreter's and options). PROGRAMs are names in bench/; none: all. --with adds a
-column: --with jemalloc=LD_PRELOAD=/usr/lib/x86_64-linux-gnu/libjemalloc.so.2, or --with immix=RUBY_GC_LIBRARY=mmtk,MMTK_PLAN=Immix. A column's program
-that takes longer than --limit, or fails, is left out of that column's mean.
+RUBY is a command (its first words may be an interpreter's and options). PROGRAMs are names in bench/; none: all. --with
+adds a column: --with jemalloc=LD_PRELOAD=/usr/lib/x86_64-linux-gnu/libjemalloc.so.2, or --with
+immix=RUBY_GC_LIBRARY=mmtk,MMTK_PLAN=Immix. A column's mean leaves out programs that fail or take longer than --limit.
 """
 import argparse
 import os

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""A picture of the same load of requests under several collectors: the memory of the process, and how long requests took, over time.
+"""A picture of the same load of requests under several collectors: the process's memory and the requests' times.
 
     picture.py RUBY OUT.svg [--count N] [--with NAME=VAR=VALUE,...]
 
-RUBY is a command. Ruby's own collector and heapwright's are drawn; --with adds one (--with mmtk=RUBY_GC_LIBRARY=mmtk). matplotlib draws
-(pip install matplotlib). With --with, the axis is the number of requests served, because a slow collector would press the others into a
-corner. The total time is beside each name. Only requests that took more than twice the median are drawn.
+RUBY is a command. matplotlib draws Ruby's own collector and heapwright's; --with adds one (--with
+mmtk=RUBY_GC_LIBRARY=mmtk). With --with, the axis is the number of requests served, because a slow collector would press
+the others into a corner. The total time is beside each name. Only requests of more than twice the median are drawn.
 """
 import argparse
 import array

@@ -1,8 +1,7 @@
-"""The outer process: runs pytest again under `heapwright check`, and looks at what is left.
+"""The outer process: runs pytest again under `heapwright check`, and prints the findings outside of any test.
 
-Findings outside of any test (at the interpreter's end, in a process that outlived its test) are nobody's failure, so
-they are printed here, and the run fails. The exit code is pytest's, 1 where it would be 0 in spite of such a finding,
-and 125 where something was not seen to its end.
+Such a finding (at the interpreter's end, in a process that outlived its test) makes the exit code 1 instead of 0. The
+exit code is 125 if a process was not checked to its end. Otherwise it is pytest's.
 """
 
 import json

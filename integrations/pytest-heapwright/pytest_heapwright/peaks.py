@@ -1,11 +1,10 @@
 """The most bytes that each test with a limit of memory held at once: a run of its own, in which the library counts.
 
-The debug heap has no exact peak to ask for, and quarantined blocks, guards and checks do not belong into a limit. So
-the checked process runs pytest once more, not in debug mode and with these tests alone.
+The debug heap has no exact peak, because of its quarantined blocks, guards and checks. So the checked process runs
+pytest once more, not in debug mode and with these tests alone.
 
-The library keeps one peak, the process's, and never sets it back. So before a test a block is made that is large
-enough to lift what is live above the old peak: from there on each byte that the test holds in addition is a new peak.
-Nobody touches the block, so it takes addresses and no memory.
+The library keeps one peak, the process's, and never sets it back. So before a test a block lifts the live bytes above
+the old peak: then each further byte is a new peak. Nobody touches the block, so it takes addresses and no memory.
 """
 
 import json

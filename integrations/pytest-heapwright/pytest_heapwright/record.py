@@ -1,8 +1,7 @@
 """How many findings and leak checks a process's record has so far.
 
-The record is only ever appended to, an entry at a time, and its entries can be skipped without being understood (see
-crates/heapwright-record/src/debug): a tag, a length, that many bytes, a checksum. So a look costs what was written
-since the last one, and the command is run for tests of which something was found, only.
+A record grows by whole entries (crates/heapwright-record/src/debug): a tag, a length, that many bytes, a checksum. So
+this reads only the entries since the last look. The command runs only for tests with findings.
 """
 
 import os

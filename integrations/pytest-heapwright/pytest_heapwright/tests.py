@@ -1,4 +1,4 @@
-"""The checked process: looks after each test, and fails those of which something was found.
+"""The checked process: looks for findings after each test, and fails tests with findings.
 
     setup, call, teardown   pytest's; the reports are held back
     errors                  are there new findings in the records?         (reads what was appended)
@@ -6,8 +6,8 @@
     memory                  was the peak above the limit?                  (measured before, in a process of its own)
     reports                 the one of the call fails if something was found; all are given to pytest
 
-A look comes behind the teardown, so that what a fixture frees is no leak. What stands before a test is what was found
-behind the one before it: a test costs one leak check.
+A look comes behind the teardown, because a fixture may free blocks there. It is also the look before the next test: a
+test costs one leak check.
 """
 
 import json
