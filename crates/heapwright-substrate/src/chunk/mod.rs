@@ -144,6 +144,7 @@ impl<O: Memory + Copy> Chunk<O> {
         }
     }
 
+    /// Opens the window: at most `most` bytes.
     #[cfg(test)]
     pub fn open(&mut self, most: usize) -> bool {
         self.open_as(most, false)

@@ -56,27 +56,33 @@ impl Fake {
         })))
     }
 
+    /// Lets `calls` more calls succeed and refuses all later ones.
     pub fn refuse_after(&self, calls: u64) {
         *self.0.refused.lock().unwrap() = self.calls() + calls..u64::MAX;
     }
 
+    /// Lets `calls` more calls succeed, refuses the next, and none after it.
     pub fn refuse_only(&self, calls: u64) {
         let number = self.calls() + calls;
         *self.0.refused.lock().unwrap() = number..number + 1;
     }
 
+    /// Refuses nothing from now on.
     pub fn refuse_nothing(&self) {
         *self.0.refused.lock().unwrap() = 0..0;
     }
 
+    /// Sets whether releases that would split a reservation are refused.
     pub fn keep_whole(&self, keep: bool) {
         self.0.keeps_whole.store(keep, Ordering::Relaxed);
     }
 
+    /// Calls made so far.
     pub fn calls(&self) -> u64 {
         *self.0.calls.lock().unwrap()
     }
 
+    /// Bytes reserved now.
     pub fn reserved_bytes(&self) -> usize {
         self.0.reserved.lock().unwrap().iter().map(|&(_, size)| size).sum()
     }
@@ -94,11 +100,13 @@ impl Fake {
         self.0.committed.lock().unwrap().clear();
     }
 
+    /// Whether the byte at `address` is reserved.
     pub fn is_reserved(&self, address: usize) -> bool {
         let reserved = self.0.reserved.lock().unwrap();
         reserved.iter().any(|&(at, size)| (at..at + size).contains(&address))
     }
 
+    /// Whether all of the range is committed.
     pub fn is_committed(&self, at: *const u8, size: usize) -> bool {
         let committed = self.0.committed.lock().unwrap();
         let first = at.addr() / self.0.page;
