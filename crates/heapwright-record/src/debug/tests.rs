@@ -1,4 +1,4 @@
-//! The format as a whole: version 1's bytes, and cut, changed, older or newer files.
+//! The format as a whole: version 2's bytes, and cut, changed, older or newer files.
 
 extern crate std;
 
@@ -204,10 +204,10 @@ fn after_header(entries: &[&[u8]]) -> Vec<u8> {
 }
 
 #[test]
-fn version_1_is_these_bytes() {
+fn version_2_is_these_bytes() {
     let entries = encoded();
     let hex = damage::hex([&HEADER[..]].into_iter().chain(entries.iter().map(Vec::as_slice)));
-    assert_eq!(hex, include_str!("version_1.hex"), "the format of version 1 must not change");
+    assert_eq!(hex, include_str!("version_2.hex"), "the format of version 2 must not change");
 }
 
 #[test]
@@ -308,7 +308,8 @@ fn unknown_numbers_are_unknown() {
     let mut payload = encode(&Finding::default().into());
     payload.truncate(payload.len() - 4);
     payload[8..14].copy_from_slice(&[0xff; 6]);
-    payload[16..24].fill(1);
+    payload[15..17].fill(0xff);
+    payload[17..25].fill(1);
     let bytes = after_header(&[&frame_of(6, &payload[8..])]);
     let expected = Finding { pointer: 0x0101_0101_0101_0101, ..Finding::default() };
     assert!(Reader::new(&bytes).unwrap().eq([Entry::Finding(expected)]));
@@ -363,5 +364,5 @@ fn the_smallest_buffer_holds_every_kind_of_entry() {
         }
     }
     let finding = encode(&Finding::default().into());
-    assert_eq!(finding.len(), 8 + 144 + 4);
+    assert_eq!(finding.len(), 8 + 145 + 4);
 }

@@ -390,7 +390,7 @@ fn look(
 ) {
     // SAFETY: the bytes belong to the block's shape, which the other allocator returned.
     if let Some(damage) = unsafe { bytes::check(from, length) } {
-        // SAFETY: the damaged bytes belong to the block's shape, as above.
+        // SAFETY: the damaged bytes belong to the block's shape, and no thread uses them.
         unsafe { bytes::fill(from.wrapping_add(damage.first), damage.length) };
         let first = from.addr().wrapping_add(damage.first);
         found(entry, (first.wrapping_sub(entry.block().addr()).cast_signed(), damage));
