@@ -223,6 +223,7 @@ lint_semver() {
     baseline=${baseline:-$API_BASELINE}
     cargo semver-checks --version >/dev/null 2>&1 ||
         { say "NOT ASKED: cargo-semver-checks is not installed (cargo install --locked cargo-semver-checks --version ^0.51)"; exit 0; }
+    git cat-file -e "$baseline^{commit}" || die "this clone does not have the commit $baseline (a shallow clone?)"
     cargo semver-checks --package heapwright --baseline-rev "$baseline" --only-explicit-features \
         --features allocator-api2-02,allocator-api2-03,allocator-api2-04,checked,debug,derive,std
 }

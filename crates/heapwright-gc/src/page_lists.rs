@@ -64,8 +64,8 @@ pub(super) struct PageLists {
     pub(super) empty_pages: usize,
     /// The fewest empty pages since the last decay.
     pub(super) empty_low: usize,
-    /// The empty pages at the last decay or sweep.
-    pub(super) empty_then: usize,
+    /// Whether the heap took an empty page into use since the last decay or sweep.
+    pub(super) took_empty: bool,
     pub(super) empty_since: u32,
     pub(super) in_use: usize,
     /// Bytes of large objects, in whole system pages.
@@ -110,7 +110,7 @@ impl PageLists {
             empty: 0,
             empty_pages: 0,
             empty_low: 0,
-            empty_then: 0,
+            took_empty: false,
             empty_since: 0,
             in_use: 0,
             large: 0,
@@ -129,8 +129,8 @@ impl PageLists {
         const FRESH: PageLists = PageLists::new();
         self.page_list.copy_from_slice(&FRESH.page_list);
         self.pool.copy_from_slice(&FRESH.pool);
-        (self.empty, self.empty_pages, self.empty_low, self.empty_then) = (0, 0, 0, 0);
-        self.empty_since = 0;
+        (self.empty, self.empty_pages, self.empty_low, self.empty_since) = (0, 0, 0, 0);
+        self.took_empty = false;
         (self.in_use, self.large, self.unswept, self.debt, self.turn) = (0, 0, 0, 0, 0);
         self.free_large = FreeLarge::NONE;
         self.to_sweep.fill(0);
@@ -300,12 +300,12 @@ impl PageLists {
 
     pub(super) fn note_look(&mut self, now: u32) {
         self.empty_low = self.empty_pages;
-        self.empty_then = self.empty_pages;
+        self.took_empty = false;
         self.empty_since = now;
     }
 
     pub(super) fn forget_empty(&mut self) {
-        (self.empty, self.empty_pages, self.empty_low, self.empty_then) = (0, 0, 0, 0);
+        (self.empty, self.empty_pages, self.empty_low) = (0, 0, 0);
         self.free_large = FreeLarge::NONE;
     }
 

@@ -51,8 +51,7 @@ const TOUCHED_WHOLE: usize = 4 << 10;
 /// at once.
 const DECAYS: usize = 128;
 const LOOKS: usize = 32;
-/// A decay gives back this many times more pages if the heap needed none of its empty pages since
-/// the last decay.
+/// A decay gives back this many times more pages if the heap has taken none since the last decay.
 const IDLE: usize = 8;
 /// Pages that are given to the kernel under one lock.
 const PURGED_AT_A_TIME: usize = 32;
@@ -262,6 +261,7 @@ impl Space {
     pub(super) fn take_empty(&self, wanted: Wanted) -> Option<&Page> {
         let mut lists = self.lists.lock();
         let page = lists.take_empty(&self.pages)?;
+        lists.took_empty = true;
         MAP.set_entries(page.unit.get(), 1, wanted.entry());
         page.assign(wanted.page_list, wanted.slot, wanted.cycle);
         lists.add(&self.pages, page);
@@ -348,10 +348,9 @@ impl Space {
         if waited < delay {
             return;
         }
-        // Gives more pages if the last decay was long ago, or if the heap needed none of its empty
-        // pages since.
+        // Gives more pages if the last decay was long ago, or if the heap took no page since.
         let looks = usize::try_from(waited / delay.max(1)).unwrap_or(1).clamp(1, LOOKS);
-        let idle = if lists.empty_low == lists.empty_then { IDLE } else { 1 };
+        let idle = if lists.took_empty { 1 } else { IDLE };
         let most = DECAYS * looks.max(idle);
         self.give_unneeded(&mut lists, most);
         for _ in 0..lists.empty_low.min(most) {

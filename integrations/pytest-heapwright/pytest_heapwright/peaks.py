@@ -1,7 +1,7 @@
 """The most bytes that each test with a limit of memory held at once: a run of its own, in which the library counts.
 
-The debug heap has no exact peak, because of its quarantined blocks, guards and checks. So the checked process runs
-pytest once more, not in debug mode and with these tests alone.
+The debug heap has no exact peak, and its quarantined blocks, guards and checks do not count for a limit. So the checked
+process runs pytest once more, not in debug mode and with these tests alone.
 
 The library keeps one peak, the process's, and never sets it back. So before a test a block lifts the live bytes above
 the old peak: then each further byte is a new peak. Nobody touches the block, so it takes addresses and no memory.
