@@ -832,7 +832,7 @@ fn what_is_no_record_is_one_line() {
         (heapwright_record::Stats::zero().encode().to_vec(), "not a debug record of heapwright"),
         (Vec::new(), "the debug record ends within its header"),
         (HEADER[..10].to_vec(), "the debug record ends within its header"),
-        (header(8, 2), "debug record of version 2; this command reads 1"),
+        (header(8, 3), "debug record of version 3; this command reads 2"),
         (header(15, 1), "debug record with flags 0x1000000, which this command does not know"),
     ] {
         let record = folder.file("record", content);

@@ -62,7 +62,9 @@ const NUMBER_OF_SEMAPHORES: usize = if cfg!(target_arch = "x86_64") { 10 } else 
 const MESSAGES: usize = size_of::<libc::msqid_ds>();
 const SEMAPHORES: usize = if cfg!(target_arch = "x86_64") { 104 } else { 88 };
 const SEGMENT: usize = size_of::<libc::shmid_ds>();
-const PAGE: usize = 4096;
+/// Bytes of `struct mq_attr`.
+const QUEUE: usize = 64;
+const EVENT: usize = size_of::<epoll_event>();
 
 functions! { CALLS:
     // Files that are open.
@@ -97,7 +99,7 @@ functions! { CALLS:
     fstatvfs64(file: c_int, to: *mut StatVfs) -> c_int { fills(to) }
     futimens(file: c_int, times: Times) -> c_int { takes(times) }
     futimes(file: c_int, times: OldTimes) -> c_int { takes(times) }
-    fgetxattr(file: c_int, name: ConstText, to: To, n: usize) -> ssize_t { names(name), writes(to, n) }
+    fgetxattr(file: c_int, name: ConstText, to: To, n: usize) -> ssize_t { fills_up_to(to, n, Filled::Bytes), names(name) }
     fsetxattr(file: c_int, name: ConstText, from: From, n: usize, flags: c_int) -> c_int { names(name), reads(from, n) }
     flistxattr(file: c_int, to: To, n: usize) -> ssize_t { fills_up_to(to, n, Filled::Bytes) }
     fremovexattr(file: c_int, name: ConstText) -> c_int { names(name) }
@@ -175,12 +177,12 @@ functions! { CALLS:
     lutimes(path: ConstText, times: OldTimes) -> c_int { names(path), takes(times) }
     futimesat(folder: Word, path: ConstText, times: OldTimes) -> c_int { names(path), takes(times) }
     utimensat(folder: Word, path: ConstText, times: Times, flags: Word) -> c_int { names(path), takes(times) }
-    getxattr(path: ConstText, name: ConstText, to: To, n: usize) -> ssize_t { names(path), names(name), writes(to, n) }
-    lgetxattr(path: ConstText, name: ConstText, to: To, n: usize) -> ssize_t { names(path), names(name), writes(to, n) }
+    getxattr(path: ConstText, name: ConstText, to: To, n: usize) -> ssize_t { fills_up_to(to, n, Filled::Bytes), names(path), names(name) }
+    lgetxattr(path: ConstText, name: ConstText, to: To, n: usize) -> ssize_t { fills_up_to(to, n, Filled::Bytes), names(path), names(name) }
     setxattr(path: ConstText, name: ConstText, from: From, n: usize, flags: Word) -> c_int { names(path), names(name), reads(from, n) }
     lsetxattr(path: ConstText, name: ConstText, from: From, n: usize, flags: Word) -> c_int { names(path), names(name), reads(from, n) }
-    listxattr(path: ConstText, to: To, n: usize) -> ssize_t { names(path), writes(to, n) }
-    llistxattr(path: ConstText, to: To, n: usize) -> ssize_t { names(path), writes(to, n) }
+    listxattr(path: ConstText, to: To, n: usize) -> ssize_t { fills_up_to(to, n, Filled::Bytes), names(path) }
+    llistxattr(path: ConstText, to: To, n: usize) -> ssize_t { fills_up_to(to, n, Filled::Bytes), names(path) }
     removexattr(path: ConstText, name: ConstText) -> c_int { names(path), names(name) }
     lremovexattr(path: ConstText, name: ConstText) -> c_int { names(path), names(name) }
     inotify_add_watch(file: Word, path: ConstText, mask: Word) -> c_int { names(path) }
@@ -255,15 +257,15 @@ functions! { CALLS:
     select(count: c_int, read: To, write: To, other: To, limit: *mut timeval) -> c_int { fills_bytes(read, set_of(count)), fills_bytes(write, set_of(count)), fills_bytes(other, set_of(count)), fills(limit) }
     pselect(count: c_int, read: To, write: To, other: To, limit: *const timespec, signals: Signals) -> c_int { fills_bytes(read, set_of(count)), fills_bytes(write, set_of(count)), fills_bytes(other, set_of(count)), takes(limit), takes(signals) }
     epoll_ctl(poll: c_int, what: c_int, file: c_int, event: *const epoll_event) -> c_int { takes(if what == libc::EPOLL_CTL_DEL { core::ptr::null() } else { event }) }
-    epoll_wait(poll: c_int, events: *mut epoll_event, most: c_int, limit: c_int) -> c_int { fills_list(events, counted(most)) }
-    epoll_pwait(poll: c_int, events: *mut epoll_event, most: c_int, limit: c_int, signals: Signals) -> c_int { fills_list(events, counted(most)), takes(signals) }
-    epoll_pwait2(poll: c_int, events: *mut epoll_event, most: c_int, limit: *const timespec, signals: Signals) -> c_int { fills_list(events, counted(most)), takes(limit), takes(signals) }
+    epoll_wait(poll: c_int, events: *mut epoll_event, most: c_int, limit: c_int) -> c_int { fills_up_to(events, product(counted(most), EVENT), Filled::Items(EVENT)) }
+    epoll_pwait(poll: c_int, events: *mut epoll_event, most: c_int, limit: c_int, signals: Signals) -> c_int { fills_up_to(events, product(counted(most), EVENT), Filled::Items(EVENT)), takes(signals) }
+    epoll_pwait2(poll: c_int, events: *mut epoll_event, most: c_int, limit: *const timespec, signals: Signals) -> c_int { fills_up_to(events, product(counted(most), EVENT), Filled::Items(EVENT)), takes(limit), takes(signals) }
 
     // Time.
     clock_gettime(clock: c_int, to: *mut timespec) -> c_int { fills(to) }
     clock_getres(clock: c_int, to: *mut timespec) -> c_int { fills(to) }
     clock_settime(clock: c_int, from: *const timespec) -> c_int { takes(from) }
-    clock_nanosleep(clock: c_int, flags: c_int, time: *const timespec, left: *mut timespec) -> c_int { takes(time), fills(left) }
+    clock_nanosleep(clock: c_int, flags: c_int, time: *const timespec, left: *mut timespec) -> c_int { takes(time), fills_bytes(left, if flags & libc::TIMER_ABSTIME == 0 { size_of::<timespec>() } else { 0 }) }
     clock_adjtime(clock: c_int, how: *mut timex) -> c_int { fills(how) }
     adjtimex(how: *mut timex) -> c_int { fills(how) }
     adjtime(from: *const timeval, left: *mut timeval) -> c_int { takes(from), fills(left) }
@@ -299,14 +301,14 @@ functions! { CALLS:
     sethostname(from: ConstText, n: usize) -> c_int { reads(from, n) }
     setdomainname(from: ConstText, n: usize) -> c_int { reads(from, n) }
     sysinfo(to: *mut SysInfo) -> c_int { fills(to) }
-    klogctl(kind: c_int, to: Text, n: c_int) -> c_int { writes(to, counted(n)) }
+    klogctl(kind: c_int, to: Text, n: c_int) -> c_int { fills_up_to(to, if matches!(kind, 2..=4) { counted(n) } else { 0 }, Filled::Bytes) }
     getrandom(to: To, n: usize, flags: c_uint) -> ssize_t { fills_up_to(to, n, Filled::Bytes) }
     getentropy(to: To, n: usize) -> c_int { writes(to, n) }
     getrlimit(resource: c_int, to: *mut rlimit) -> c_int { fills(to) }
     getrlimit64(resource: c_int, to: *mut rlimit) -> c_int { fills(to) }
     getrusage(who: c_int, to: *mut rusage) -> c_int { fills(to) }
-    getgroups(n: c_int, to: Id) -> c_int { fills_list(to, counted(n)) }
-    __getgroups_chk(n: c_int, to: Id, limit: usize) -> c_int { fills_list(to, counted(n)) }
+    getgroups(n: c_int, to: Id) -> c_int { fills_up_to(to, product(counted(n), 4), Filled::Items(4)) }
+    __getgroups_chk(n: c_int, to: Id, limit: usize) -> c_int { fills_up_to(to, product(counted(n), 4), Filled::Items(4)) }
     setgroups(n: usize, from: *const c_uint) -> c_int { takes_list(from, n) }
     getresuid(real: Id, effective: Id, saved: Id) -> c_int { fills(real), fills(effective), fills(saved) }
     getresgid(real: Id, effective: Id, saved: Id) -> c_int { fills(real), fills(effective), fills(saved) }
@@ -314,7 +316,7 @@ functions! { CALLS:
     sched_setaffinity(process: c_int, n: usize, from: From) -> c_int { takes_bytes(from, n) }
     pthread_getname_np(thread: Word, to: Text, n: usize) -> c_int { writes(to, n) }
     pthread_setname_np(thread: Word, name: ConstText) -> c_int { names(name) }
-    mincore(at: Word, n: usize, to: To) -> c_int { fills_bytes(to, n.div_ceil(PAGE)) }
+    mincore(at: Word, n: usize, to: To) -> c_int { fills_bytes(to, n.div_ceil(page())) }
     pthread_getaffinity_np(thread: Word, n: usize, to: To) -> c_int { writes(to, n) }
     pthread_setaffinity_np(thread: Word, n: usize, from: From) -> c_int { takes_bytes(from, n) }
     sched_getparam(process: c_int, to: *mut c_int) -> c_int { fills(to) }
@@ -339,7 +341,7 @@ functions! { CALLS:
     msgrcv(queue: c_int, to: To, n: usize, kind: c_long, flags: c_int) -> ssize_t { writes(to, n.saturating_add(size_of::<c_long>())) }
     semop(set: c_int, what: From, count: usize) -> c_int { takes_bytes(what, product(count, SEMAPHORE)) }
     semtimedop(set: c_int, what: From, count: usize, limit: *const timespec) -> c_int { takes_bytes(what, product(count, SEMAPHORE)), takes(limit) }
-    mq_open(name: ConstText, flags: Word, mode: Word, how: Word) -> c_int { names(name) }
+    mq_open(name: ConstText, flags: c_int, mode: Word, how: From) -> c_int { names(name), takes_bytes(how, if flags & libc::O_CREAT == 0 { 0 } else { QUEUE }) }
     mq_unlink(name: ConstText) -> c_int { names(name) }
     mq_send(queue: c_int, from: ConstText, n: usize, urgency: c_uint) -> c_int { reads(from, n) }
     mq_timedsend(queue: c_int, from: ConstText, n: usize, urgency: c_uint, limit: *const timespec) -> c_int { reads(from, n), takes(limit) }
@@ -365,6 +367,12 @@ pub(super) const SINCE: &[(u32, &[&str])] = &[
     (34, &["execveat", "timer_gettime", "timer_settime"]),
     (35, &["epoll_pwait2"]),
 ];
+
+/// The size of the kernel's pages.
+fn page() -> usize {
+    // SAFETY: the call takes no memory.
+    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
+}
 
 /// Bytes of a set of `count` files. The kernel accesses whole words of it.
 fn set_of(count: c_int) -> usize {

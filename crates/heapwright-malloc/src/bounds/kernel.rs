@@ -133,7 +133,8 @@ impl Room {
         let (at, most) = (to.cast_const(), bytes);
         let count = usize::try_from(word).unwrap_or(0);
         let wrote = match filled {
-            Filled::Bytes => count,
+            // (With `MSG_TRUNC` the result may be larger than the limit.)
+            Filled::Bytes => count.min(bytes),
             Filled::Items(size) => count.saturating_mul(size),
             Filled::Text | Filled::Wide if word == 0 || word == -1 => 0,
             Filled::Text => super::text::length(at.cast::<c_char>(), most).saturating_add(1),
@@ -213,7 +214,9 @@ impl Room {
         let is_it = |copy: &Copied| {
             copy.bytes > 0 && copy.from.addr() == address && (is_read || !copy.is_text)
         };
-        let copy = self.copied.iter().map(Cell::get).find(is_it)?;
+        let copies = || self.copied.iter().map(Cell::get).filter(is_it);
+        // If the call reads and writes the memory, both arguments get the copy that is copied back.
+        let copy = copies().find(|copy| copy.written > 0).or_else(|| copies().next())?;
         Some(self.bytes[copy.start].as_ptr())
     }
 }
@@ -230,8 +233,8 @@ impl<const READS: bool> super::Glance<READS> {
     }
 
     #[inline(always)]
-    pub(super) fn fills_said<T>(self, to: *mut T, length: *mut libc::socklen_t) -> bool {
-        !READS || to.is_null() && length.is_null()
+    pub(super) fn fills_said<T>(self, to: *mut T, _length: *mut libc::socklen_t) -> bool {
+        !READS || to.is_null()
     }
 }
 
@@ -274,8 +277,12 @@ impl<const READS: bool> super::Check<'_, READS> {
     pub(super) fn fills_said<T>(self, to: *mut T, length: *mut libc::socklen_t) {
         #[cfg(heapwright_reads)]
         if READS {
+            // (Without memory for the answer, the kernel ignores the length.)
+            if to.is_null() {
+                return;
+            }
             self.fills_bytes(length, size_of::<libc::socklen_t>());
-            if !to.is_null() && is_there(length, size_of::<libc::socklen_t>()) {
+            if is_there(length, size_of::<libc::socklen_t>()) {
                 // SAFETY: the length can be read, and the kernel reads it next.
                 self.fills_bytes(to, unsafe { length.read_unaligned() } as usize);
             }
@@ -301,7 +308,9 @@ mod lists {
     use libc::{c_int, c_long, c_uint, c_ulong, c_void, iovec, mmsghdr, msghdr};
 
     const MOST_PARTS: usize = 1024;
-    const MOST_WORDS: usize = 256;
+    /// Words of `execl` that lie in a small frame, and in a large one.
+    const FEW_WORDS: usize = 256;
+    const MOST_WORDS: usize = 4096;
     const PAGE: usize = 4096;
     /// Bytes above a function's own frame that belong to the frames of its callers.
     const CALLERS: usize = 64 << 10;
@@ -519,7 +528,9 @@ mod lists {
             }
             // SAFETY: the message can be read, and the kernel reads it next.
             let message = unsafe { message.read_unaligned() };
-            self.accesses(access, message.msg_name, message.msg_namelen as usize);
+            // (The kernel cuts a longer name.)
+            let name = (message.msg_namelen as usize).min(size_of::<libc::sockaddr_storage>());
+            self.accesses(access, message.msg_name, name);
             #[allow(clippy::unnecessary_cast, reason = "musl's are 32 bits wide")]
             let (count, control) = (message.msg_iovlen as usize, message.msg_controllen as usize);
             self.accesses(access, message.msg_control, control);
@@ -580,6 +591,10 @@ mod lists {
                 // F_SETOWN_EX, F_GETOWN_EX: a kind and a number.
                 15 => self.takes_bytes(what, 2 * size_of::<c_int>()),
                 16 => self.fills_bytes(what, 2 * size_of::<c_int>()),
+                // F_GETOWNER_UIDS; F_GET_RW_HINT, F_GET_FILE_RW_HINT; F_SET_*.
+                17 => self.fills_bytes(what, 2 * size_of::<c_uint>()),
+                1035 | 1037 => self.fills_bytes(what, size_of::<u64>()),
+                1036 | 1038 => self.takes_bytes(what, size_of::<u64>()),
                 _ => (),
             }
         }
@@ -587,6 +602,10 @@ mod lists {
         /// `ioctl`.
         #[inline(never)]
         pub(crate) fn requests(self, request: c_ulong, what: *mut c_void) {
+            // PERF_EVENT_IOC_SET_FILTER, UI_SET_PHYS, DMA_BUF_SET_NAME: a string.
+            if matches!(request, 0x4008_2406 | 0x4008_556c | 0x4008_6201) {
+                return self.reads_text(what.cast::<c_char>(), usize::MAX);
+            }
             match accessed_by(request) {
                 (reads, 0) => self.takes_bytes(what, reads),
                 (reads, writes) => self.fills_bytes(what, reads.max(writes)),
@@ -620,24 +639,47 @@ mod lists {
         const TERMINAL: usize = 36;
         const WINDOW: usize = 8;
         const INTERFACE: usize = 40;
+        /// The kernel's `struct termio`, and `struct in6_ifreq` or three words.
+        const OLD_TERMINAL: usize = 18;
+        const INTERFACE_OF_IP6: usize = 24;
         let size = (request >> 16 & 0x3fff) as usize;
         match request as u32 {
             // TCGETS; TCSETS, TCSETSW, TCSETSF.
             0x5401 => (0, TERMINAL),
             0x5402..=0x5404 => (TERMINAL, 0),
-            // TIOCGPGRP, TIOCOUTQ, TIOCMGET, FIONREAD, TIOCGSID; TIOCSPGRP, FIONBIO, FIOASYNC.
-            0x540f | 0x5411 | 0x5415 | 0x541b | 0x5429 => (0, INT),
-            0x5410 | 0x5421 | 0x5452 => (INT, 0),
+            // TCGETA; TCSETA, TCSETAW, TCSETAF.
+            0x5405 => (0, OLD_TERMINAL),
+            0x5406..=0x5408 => (OLD_TERMINAL, 0),
+            // TIOCGPGRP, TIOCOUTQ, TIOCMGET, FIONREAD, TIOCGETD, TIOCGSID; TIOCSPGRP, TIOCMBIS,
+            // TIOCMBIC, TIOCMSET, TIOCPKT, FIONBIO, TIOCSETD, FIOASYNC; TIOCSTI, a character.
+            0x540f | 0x5411 | 0x5415 | 0x541b | 0x5424 | 0x5429 => (0, INT),
+            0x5410 | 0x5416..=0x5418 | 0x5420 | 0x5421 | 0x5423 | 0x5452 => (INT, 0),
+            0x5412 => (1, 0),
+            // FIBMAP, FIGETBSZ; BLKROSET, BLKROGET, BLKGETSIZE, BLKSSZGET.
+            1 => (INT, INT),
+            2 | 0x125e | 0x1268 => (0, INT),
+            0x125d => (INT, 0),
+            0x1260 => (0, size_of::<c_ulong>()),
             // TIOCGWINSZ, TIOCSWINSZ.
             0x5413 => (0, WINDOW),
             0x5414 => (WINDOW, 0),
-            // SIOCGIFCONF takes a length and a pointer; the other SIOC* take one interface.
+            // FIOSETOWN, SIOCSPGRP; FIOGETOWN, SIOCGPGRP, SIOCATMARK.
+            0x8901 | 0x8902 => (INT, 0),
+            0x8903..=0x8905 => (0, INT),
+            // SIOCGIFCONF takes a length and a pointer. Addresses of IPv6 and bridges take less than
+            // an interface, which the other SIOC*, TUNSETIFF and TUNGETIFF take.
             0x8912 => (0, 16),
-            0x8910..=0x8942 => (0, INTERFACE),
-            // FS_IOC_GETFLAGS, FS_IOC_GETVERSION, BLKBSZGET; _SETFLAGS, _SETVERSION, BLKBSZSET:
-            // the numbers state a `long`, but the kernel accesses an int.
-            0x8008_6601 | 0x8008_7601 | 0x8008_1270 => (0, INT),
-            0x4008_6602 | 0x4008_7602 | 0x4008_1271 => (INT, 0),
+            0x8916 | 0x8918 | 0x8936 | 0x8940 | 0x8941 => (0, INTERFACE_OF_IP6),
+            0x8910..=0x8949 | 0x4004_54ca | 0x8004_54d2 => (0, INTERFACE),
+            // FS_IOC_GETFLAGS, FS_IOC_GETVERSION, BLKBSZGET; _SETFLAGS, _SETVERSION, BLKBSZSET;
+            // ext4's versions, reservations and groups; PPS_GETCAP: the numbers state a `long`, but
+            // the kernel accesses an int.
+            0x8008_6601 | 0x8008_6603 | 0x8008_6605 | 0x8008_7601 | 0x8008_1270 | 0x8008_70a3 => {
+                (0, INT)
+            }
+            0x4008_6602 | 0x4008_6604 | 0x4008_6606 | 0x4008_6607 | 0x4008_7602 | 0x4008_1271 => {
+                (INT, 0)
+            }
             request => match request >> 30 {
                 1 => (size, 0),
                 2 => (0, size),
@@ -694,7 +736,8 @@ mod lists {
         const NAME: usize = 16;
         let at = core::ptr::with_exposed_provenance_mut::<c_void>(second as usize);
         let look = |check: Check<'_, true>| match option {
-            libc::PR_SET_NAME => check.reads_text(at.cast::<c_char>(), NAME),
+            // (The kernel cuts a longer name.)
+            libc::PR_SET_NAME => check.reads_text(at.cast::<c_char>(), NAME - 1),
             libc::PR_GET_NAME => check.fills_bytes(at, NAME),
             libc::PR_GET_TID_ADDRESS => check.fills_bytes(at, size_of::<usize>()),
             libc::PR_GET_PDEATHSIG
@@ -765,24 +808,43 @@ mod lists {
         list: *mut c_void,
         has_variables: bool,
     ) -> c_int {
+        // SAFETY: as the caller promises.
+        unsafe { execute_few::<FEW_WORDS>(slot, path, list, has_variables) }
+            // SAFETY: as the caller promises.
+            .or_else(|| unsafe { execute_few::<MOST_WORDS>(slot, path, list, has_variables) })
+            .unwrap_or_else(|| {
+                errno::set(libc::E2BIG);
+                -1
+            })
+    }
+
+    /// [`execute`] with fewer than `MOST` words. `None`: there are more.
+    ///
+    /// # Safety
+    ///
+    /// As [`execute`].
+    #[inline(never)]
+    unsafe fn execute_few<const MOST: usize>(
+        slot: &Slot,
+        path: *const c_char,
+        list: *mut c_void,
+        has_variables: bool,
+    ) -> Option<c_int> {
         // SAFETY: the list is a `va_list`, as the caller promises.
         let mut arguments = unsafe { list.cast::<Arguments>().read() };
         // SAFETY: the list has pointers up to the null, and the variables behind it.
         let mut next = || unsafe { arguments.word().cast::<*const c_char>().read() };
-        let mut words = [core::ptr::null(); MOST_WORDS];
-        let Some(_) = words.iter_mut().find_map(|word| {
+        let mut words = [core::ptr::null(); MOST];
+        words.iter_mut().find_map(|word| {
             *word = next();
             word.is_null().then_some(())
-        }) else {
-            errno::set(libc::E2BIG);
-            return -1;
-        };
+        })?;
         let variables = if has_variables { next().cast() } else { core::ptr::null() };
         let function = slot.entry.load(Ordering::Relaxed);
         // SAFETY: the slot's function takes these arguments, or the first two of them.
         let function = unsafe { core::mem::transmute::<*mut c_void, Execve>(function) };
         // SAFETY: as the caller promises.
-        unsafe { function(path, words.as_ptr(), variables) }
+        Some(unsafe { function(path, words.as_ptr(), variables) })
     }
 
     type Syscall = unsafe extern "C" fn(c_long, usize, usize, usize, usize, usize, usize) -> c_long;

@@ -1,10 +1,11 @@
 //! `*printf` to memory, and `gets`: their length is known only after they have written.
 //!
 //! So the real function with a limit gets the block's room as its limit. It writes as much as fits,
-//! and returns the full length. Nothing is formatted twice or written out of bounds. A program may
-//! state more room than the block has, if the text fits. (For wide characters the C library does
+//! and returns the full length. Nothing is written out of bounds. A program may state more room than
+//! the block has, if the text fits. (For wide characters the C library does
 //! not return the full length: there the stated size counts.)
 
+use super::format::Arguments;
 use super::{Access, Check, SLOTS, bounded};
 use core::mem::transmute;
 use core::sync::atomic::Ordering;
@@ -65,6 +66,20 @@ pub(super) unsafe fn sprintf<const READS: bool>(
         // SAFETY: as the caller promises.
         return unsafe { real(to, format, list) };
     };
+    // glibc's `vsprintf` does not clear the first byte before it formats, and programs print a text
+    // into itself. `vsnprintf` clears it. So a text that fits is left to the real function.
+    // SAFETY: the block has `room` bytes.
+    if room > 0 && unsafe { to.read() } != 0 {
+        // SAFETY: the list is a `va_list`. The copy is read instead of the list.
+        let mut copy = unsafe { list.cast::<Arguments>().read() };
+        let copy = (&raw mut copy).cast();
+        // SAFETY: nothing is written without room; the rest is as the caller promises.
+        let length = unsafe { real_vsnprintf()(core::ptr::null_mut(), 0, format, copy) };
+        if usize::try_from(length).is_ok_and(|length| length < room) {
+            // SAFETY: as the caller promises.
+            return unsafe { real(to, format, list) };
+        }
+    }
     // SAFETY: the block has `room` bytes; the rest is as the caller promises.
     let length = unsafe { real_vsnprintf()(to, room.min(MOST), format, list) };
     check.printed(to, room, length, usize::MAX);

@@ -542,6 +542,7 @@ numbers! {
         Vmsplice = 325 "vmsplice",
         Wait3 = 326 "wait3",
         Waitid = 327 "waitid",
+        Prctl = 328 "prctl",
     }
 
     /// The reason for a leak check.
