@@ -6,7 +6,7 @@ use heapwright_substrate::sync::atomic::{AtomicUsize, Ordering};
 
 use super::cell::Num;
 
-/// The number of forks so far. Facts about threads and processes hold until it changes.
+/// The number of forks that led to this process. Facts about threads and processes hold until then.
 static FORKS: AtomicUsize = AtomicUsize::new(0);
 
 /// Returns how many forks led to this process. Any thread may call this.
@@ -21,7 +21,8 @@ pub(super) fn note() {
 
 pub(super) struct ForkPart {
     pub(super) part: Num,
-    /// Whether the heap was copied while a mutator was at work. Then nothing is collected any more.
+    /// Whether a mutator was still running when a fork copied the heap. Then the heap never
+    /// collects again.
     pub(super) poisoned: Num,
 }
 

@@ -80,7 +80,8 @@ impl References {
         NonNull::new(place)
     }
 
-    /// Gives all memory back. Every page's list was dropped before.
+    /// Gives all memory back. Lists of pages that stayed may dangle. Before a page's list is used
+    /// again, [`Incoming::forget`] empties it.
     pub(super) fn end(&self) {
         let mut blocks = self.blocks.lock();
         while !blocks.0.is_null() {
@@ -98,7 +99,7 @@ impl References {
 }
 
 impl Room {
-    /// Forgets the memory. The room belongs to no tracer any more, or to a tracer of another heap.
+    /// Forgets the memory, because the tracer is no longer used, or is used for another heap.
     pub(super) fn forget(&self) {
         self.next.set(ptr::null_mut());
         self.end.set(ptr::null_mut());
