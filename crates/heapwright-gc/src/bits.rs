@@ -170,8 +170,7 @@ impl Starts {
     fn of(size: usize, word: usize) -> Option<Self> {
         let pairs = !size.is_multiple_of(GRANULE);
         let step = if pairs { size / (GRANULE / 2) } else { size / GRANULE };
-        // (`step` is at least 64 from 1024 bytes on, or from 512 bytes on for pairs. If a page has
-        // few slots, they are larger.)
+        // (`step` is at least 64 from 1024 bytes on, 512 for pairs. A page's few slots are larger.)
         if step >= 64 || !size.is_multiple_of(GRANULE / 2) {
             return None;
         }

@@ -42,8 +42,7 @@ impl Node {
 pub(super) trait Linked: Copy {
     fn node(&mut self) -> &mut Node;
 
-    /// Replaces the address of each further object of the entry (one that the node does not have)
-    /// by the result of `with`.
+    /// Replaces each object of the entry, except the node's object, by the result of `with`.
     fn change(&mut self, _with: &dyn Fn(*mut u8) -> *mut u8) {}
 }
 

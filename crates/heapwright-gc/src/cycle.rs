@@ -38,8 +38,7 @@ use super::tracer::{Budget, Tracer};
 pub(super) const STEP: usize = 128 << 10;
 
 impl Heap {
-    /// Returns whether this thread may begin or continue a collection. A thread that runs the
-    /// program's own fork handlers may not, because it holds every lock.
+    /// Also returns false in the program's own fork handlers, where the thread holds every lock.
     fn may_collect(&self) -> bool {
         !self.fork.is_poisoned() && !self.space.cycle.is_held() && !sync::holds_all()
     }

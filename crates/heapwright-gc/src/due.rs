@@ -5,10 +5,9 @@
 //!                                                      sets a flag, wakes a thread
 //! ```
 //!
-//! The thread that collected calls the function, at most once for a collection, after the other
-//! threads have resumed. So the function may take a lock that a mutator holds. It may not allocate
-//! or collect.
-//! Noted by `settling`, told by `cycle`.
+//! The collecting thread calls the function, at most once for a collection, after the other threads
+//! have resumed. So the function may take a lock that a mutator holds. It may not allocate or
+//! collect. Noted by `settling`, told by `cycle`.
 
 use core::ffi::c_void;
 

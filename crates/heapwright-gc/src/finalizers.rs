@@ -43,8 +43,7 @@ pub(super) struct Entry {
     node: Node,
     pub(super) run: Finalizer,
     pub(super) context: *mut c_void,
-    /// The lowest byte has the priority and `TRACED`. The other bytes have the order of
-    /// registration.
+    /// The lowest byte has the priority and `TRACED`. The others have the order of registration.
     serial: u64,
 }
 

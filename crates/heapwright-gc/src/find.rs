@@ -45,14 +45,12 @@ impl Space {
         self.pages.at_unit(self.head_of(address)?)
     }
 
-    /// Returns the object at an address. Does not find objects that were allocated in a region
-    /// since `Mutator::settle`.
+    /// Does not find objects that were allocated in a region since `Mutator::settle`.
     pub(super) fn find(&self, address: *const u8) -> Option<*mut u8> {
         self.find_if(address, |page, start| self.holds(page, start))
     }
 
-    /// As [`Space::find`], but also finds objects in regions. `is_fresh` says whether a region has
-    /// handed out a slot.
+    /// Also finds objects in regions. `is_fresh` says whether a region has handed out a slot.
     pub(super) fn find_or(
         &self,
         address: *const u8,
@@ -106,8 +104,7 @@ impl Space {
         page.slot_of(address.checked_sub(MAP.address_of(head).addr())?)
     }
 
-    /// Returns whether a slot holds an object that the coming sweep does not free. Any thread may
-    /// call this, even while another thread sweeps the page.
+    /// An object that the coming sweep frees does not count. May run during the page's sweep.
     pub(super) fn holds(&self, page: &Page, offset: usize) -> bool {
         page.held.holds(page.marks(), self.cycle.counter(), offset)
     }

@@ -6,7 +6,7 @@ use heapwright_substrate::sync::atomic::{AtomicUsize, Ordering};
 
 use super::cell::Num;
 
-/// The number of forks that led to this process. Facts about threads and processes hold until then.
+/// The number of forks so far. If it has changed, noted facts about threads and processes are old.
 static FORKS: AtomicUsize = AtomicUsize::new(0);
 
 /// Returns how many forks led to this process. Any thread may call this.
@@ -21,8 +21,7 @@ pub(super) fn note() {
 
 pub(super) struct ForkPart {
     pub(super) part: Num,
-    /// Whether a mutator was still running when a fork copied the heap. Then the heap never
-    /// collects again.
+    /// Whether a fork copied the heap while a mutator ran. Then the heap never collects again.
     pub(super) poisoned: Num,
 }
 

@@ -137,8 +137,7 @@ pub(crate) struct Gang {
     open: AtomicU32,
     /// Whether a worker's time is up.
     stop: AtomicU32,
-    /// Changes when there is work, when all is done, and when a worker leaves. Idle workers sleep
-    /// on it.
+    /// Changes when there is work, all is done, or a worker leaves. Idle workers sleep on it.
     work_signal: AtomicU32,
 }
 

@@ -178,8 +178,7 @@ impl Held {
         self.cursor.get()
     }
 
-    /// The bits of objects that were here at the last sweep, that were moved here, or that are in
-    /// the page when a step begins to move them.
+    /// The bits of objects that the last sweep found, that moved here, or that are about to move.
     pub(super) fn taken(&self) -> &Bits {
         &self.taken
     }

@@ -38,8 +38,7 @@ pub(super) enum Evacuation {
     No = 0,
     /// Its objects are to be moved elsewhere.
     Candidate = 1,
-    /// Its objects were moved. The first word of each slot that is not taken has the new address,
-    /// or 0.
+    /// Its objects were moved. The first word of a slot that is not taken is the new address, or 0.
     Evacuated = 2,
 }
 

@@ -43,8 +43,7 @@ pub(super) struct Pool {
     free: usize,
     /// Pages that this cycle's sweep found wholly free.
     freed: usize,
-    /// Pages that mutators took since marking last ended. `taken_before`: between the two ends of
-    /// marking before that.
+    /// Pages that mutators took since marking last ended. `taken_before`: in the cycle before.
     pub(super) taken: usize,
     taken_before: usize,
     /// Pages that the pool may take beyond the goal.

@@ -58,8 +58,7 @@ impl Cycle {
         self.phase.store(phase as u32, Relaxed);
     }
 
-    /// Ends the sweep. Call this after every page was claimed for the sweep. Returns whether this
-    /// call ended the sweep.
+    /// Ends the sweep, after every page was claimed for it. Returns whether this call ended it.
     pub(super) fn end_sweep(&self) -> bool {
         let (sweeping, idle) = (Phase::Sweeping as u32, Phase::Idle as u32);
         self.phase.compare_exchange(sweeping, idle, Relaxed, Relaxed).is_ok()

@@ -80,8 +80,7 @@ impl References {
         NonNull::new(place)
     }
 
-    /// Gives all memory back. Lists of pages that stayed may dangle. Before a page's list is used
-    /// again, [`Incoming::forget`] empties it.
+    /// Gives all memory back. Lists of pages that stayed dangle until [`Incoming::forget`].
     pub(super) fn end(&self) {
         let mut blocks = self.blocks.lock();
         while !blocks.0.is_null() {

@@ -57,8 +57,8 @@ pub struct Runtime {
     /// of `malloc`, or to another heap. The runtime may mark its own data there, and report the
     /// references in it, by value or by slot. Any marking thread calls this, once for each such
     /// reference, not once for each target. There is no call for null or for a value that is no
-    /// multiple of 8. All calls are within a [`Span::Trace`](super::Span::Trace). A minor collection
-    /// calls this for the references of young objects and roots.
+    /// multiple of 8. All calls are within a [`Span::Trace`](super::Span::Trace). In a minor
+    /// collection, the references are those of young objects and roots.
     pub outside:
         Option<unsafe extern "C" fn(tracer: &Tracer, reference: *mut c_void, data: *mut c_void)>,
     /// There is no memory for an object, or none within the limit, even after a collection. True:

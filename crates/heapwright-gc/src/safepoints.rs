@@ -21,8 +21,7 @@ use super::world::{self, Handshake, Stop, World};
 
 const LONG: u64 = 1_000_000_000;
 
-/// The mutator's thread attached the mutator, or called `enter` itself. Not set while `join` alone
-/// has made the mutator.
+/// The mutator's thread attached the mutator, or entered with it by itself.
 const CAME: usize = 1;
 /// The thread attached the mutator, so the thread's end detaches it.
 pub(super) const ATTACHED: usize = 2;
@@ -37,15 +36,14 @@ impl Heap {
         }
     }
 
-    /// As [`Heap::at_safepoint`], for a thread that may not have called the heap for a long time.
-    /// Also gives back pages that have waited long enough.
+    /// As `at_safepoint`, for a thread that may call rarely. Also gives back pages that waited.
     pub(super) fn at_rare_safepoint(&self, me: &Mutator) {
         self.at_safepoint(me);
         self.tend();
     }
 
-    /// As [`Heap::at_safepoint`], for a caller that has seen that the world is to stop. Does nothing
-    /// in the program's own fork handlers, because there the world is stopped for this thread.
+    /// As [`Heap::at_safepoint`], for a caller that has seen that the world is to stop. In the
+    /// program's own fork handlers, does nothing, because the world is stopped for this thread.
     #[cold]
     pub(super) fn rest(&self, me: &Mutator) {
         if sync::holds_all() {
@@ -188,8 +186,7 @@ impl Mutator {
         os::watch_this_thread(Exit::Mutators, ptr::without_provenance_mut(1));
     }
 
-    /// Returns whether the mutator's thread has ended without leaving, and no other thread has
-    /// entered since.
+    /// Returns whether the mutator's thread ended without leaving, and no other entered since.
     pub(super) fn is_forgotten(&self) -> bool {
         self.handshake.is_in() && self.how.get() & ENDED != 0
     }

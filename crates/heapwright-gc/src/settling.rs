@@ -59,8 +59,7 @@ pub(super) enum Settled {
 }
 
 impl Trace {
-    /// Settles until the budget is spent, or an object was marked, or all is settled. The runtime's
-    /// weak passes run at most once in a step. `passed`: whether they have run.
+    /// Settles, within the budget. `passed`: whether the runtime's weak passes ran in this step.
     pub(super) fn settle(
         &self,
         tracer: &Tracer,

@@ -135,8 +135,7 @@ impl Sizing {
             return;
         }
         let now = os::now_ns() as usize;
-        // The rest of this step counts for the next cycle. `end_step` will add the whole step, so
-        // the part until now is subtracted here.
+        // The next sum begins negative, because `end_step` will add the whole step to it.
         let marking = self.marking.replace(step.wrapping_neg()).wrapping_add(step);
         let collector = marking + (swept - self.swept.replace(swept).min(swept));
         let mutator = now.saturating_sub(self.ended.replace(now)).saturating_sub(collector);

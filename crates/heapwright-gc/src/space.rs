@@ -11,8 +11,8 @@
 //! (`pacing`, `sizing`), and the phase of collections (`phase`). Records and lists change under the
 //! lock of the lists. The thread that has claimed a page may also change its record.
 //!
-//! This is the lowest part of a heap. It knows no other part, and all others call it. `find` and
-//! `marks` map addresses to objects. `placement` says which objects move. `large` has large objects.
+//! This is the lowest part of a heap. It knows no other part, and others call it. `find` and
+//! `marks` map addresses to objects, `placement` says which move, `large` serves large objects.
 
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;

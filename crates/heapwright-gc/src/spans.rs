@@ -12,9 +12,8 @@
 //!   large object    |======================= - - -            from its allocation to its death
 //! ```
 //!
-//! Each line of the picture is a span, and an event is one of a span's two ends. Without a listener,
-//! an event costs a load and a test. An allocation from a region, a report of a reference and a
-//! store have no event.
+//! Each line of the picture is a span. An event is one end of a span. Without a listener, it costs
+//! a load and a test. Allocations from a region, reports of references and stores have no events.
 //!
 //! A listener is called while the thread holds no lock of the heap's, and outside of the runtime's
 //! other callbacks. It may call nothing that could collect: see
@@ -125,7 +124,7 @@ impl Heap {
         self.large(BEGINS, 0, Some(me), page);
     }
 
-    /// As [`Heap::large_begins`], for an object that was moved to `page`. The world must be stopped.
+    /// As [`Heap::large_begins`], for an object that moved to `page`. The world must be stopped.
     pub(super) fn large_was_moved(&self, me: &Mutator, page: &Page) {
         self.large(BEGINS, STOPPED, Some(me), page);
     }

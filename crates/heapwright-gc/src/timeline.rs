@@ -34,8 +34,7 @@ pub(super) struct Timeline {
 struct Kept {
     bytes: [u8; KEPT * record::EVENT_BYTES],
     length: usize,
-    /// The process of the events, as a number of forks (see `forks`). `prefix`: the beginning of
-    /// its file's name.
+    /// The process of the events, as a number of forks. `prefix`: the beginning of the file's name.
     process: usize,
     prefix: Prefix,
 }
@@ -85,7 +84,7 @@ impl Timeline {
         kept.bytes[from..from + encoded.len()].copy_from_slice(&encoded);
     }
 
-    /// Writes the kept events. Called while the world runs. (`note` writes them if there is no room.)
+    /// Writes the kept events. Called while the world runs. (`note` writes a full buffer itself.)
     pub(super) fn flush(&self) {
         if self.wanted.get() != 0 {
             self.kept.lock().write();

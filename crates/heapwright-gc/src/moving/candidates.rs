@@ -6,8 +6,7 @@
 //! ```
 //!
 //! The choice itself is arithmetic, in `plan`. Pages with a pinned object are never chosen. Other
-//! pages with a resized object always are. Called by `cycle` before marking begins, and by `sweep`
-//! at its end.
+//! pages with a resized object always are. Called by `cycle` before marking, by `sweep` at its end.
 
 use heapwright_substrate::chunk::Side;
 use heapwright_substrate::os;

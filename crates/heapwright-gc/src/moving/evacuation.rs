@@ -141,9 +141,8 @@ impl<A: Around> Step<'_, A> {
         if !self.trace.runtime().updates() {
             self.tracer.looking_at(Slots::Plain, report, &mut keep);
         }
-        // The look above shows no weak slots. Objects that only weak slots lead to need no pins,
-        // because weak slots are changed. Stores into these objects were not reported, so all their
-        // slots are noted here.
+        // The look above shows no weak slots. They need no pins, because the heap changes them.
+        // Stores into these objects were not reported, so all their slots are noted here.
         self.tracer.looking_at(Slots::Note, report, &mut keep);
     }
 
@@ -250,7 +249,7 @@ impl<A: Around> Step<'_, A> {
         }
     }
 
-    /// Returns where a slot is now. `None` if its object moved to a place without room for the slot.
+    /// Returns where a slot is now. `None` if its object moved to a place too small for the slot.
     fn slot_now(&self, slot: *mut *mut u8) -> Option<*mut *mut u8> {
         let head = self.space.head_of(slot.addr())?;
         let (page, start) = self.space.slot_in(head, slot.addr())?;

@@ -23,9 +23,9 @@ impl Mutator {
     /// As [`Mutator::finalize`], with a priority and a context. The priority is a number below
     /// [`PRIORITIES`](super::super::PRIORITIES). 0 is the highest. The context is an object of the
     /// heap, or null. The heap keeps the context while the object lives or the finalizer is due. A
-    /// context that leads to the object does not keep the object. While a finalizer is due, its
-    /// object keeps objects from becoming due with a lower priority, if it leads to them. Returns
-    /// false if there is no memory, or if the priority is too large.
+    /// context that leads to the object does not keep the object. If the object of a due finalizer
+    /// leads to another object, finalizers of a lower priority for that object are not due yet.
+    /// Returns false if there is no memory, or no such priority.
     ///
     /// # Safety
     ///
