@@ -156,7 +156,7 @@ const EVERY: [u64; 64] = {
 struct Starts {
     /// Granules after which the pattern repeats.
     step: usize,
-    /// Granules from the first slot of a pair to the second; 0: there are no pairs.
+    /// Granules from the first slot of a pair to the second, or 0 if there are no pairs.
     half: usize,
     /// The first bit of the next word at which a pair begins, or a slot if there are no pairs.
     phase: usize,

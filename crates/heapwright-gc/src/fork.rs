@@ -6,7 +6,7 @@
 //!
 //! A fork in the midst of a sweep would copy a half swept page. So the forking thread first makes
 //! all other mutators stop at their safepoints, as a collector does. It holds no lock until they
-//! have stopped, because a mutator on its way to a safepoint may wait for any lock. If a collector
+//! have stopped, because a mutator may wait for any lock before its next safepoint. If a collector
 //! or another fork was first, the forking thread stops no heap, and waits (`world::stop_all`).
 //!
 //! If a mutator blocks without leaving the heap, it may not stop within a second. Then the heap is

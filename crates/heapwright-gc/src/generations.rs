@@ -43,7 +43,7 @@ pub(super) struct Generations {
     /// Open scopes within which cycles are minor. `has_scopes`: whether there ever was a scope.
     scopes: Num,
     has_scopes: Num,
-    /// The number of the next page whose sticky marks are to be cleared; 0: none.
+    /// The number of the next page whose sticky marks are to be cleared, or 0.
     pub(super) clearing: Num,
     /// Bytes that the last major cycle found live, at most the bytes that are live now. `young`:
     /// bytes that the last cycle marked, at most the bytes allocated before that cycle.

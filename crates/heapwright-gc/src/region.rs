@@ -27,10 +27,10 @@ use super::cell::{Ptr, Small};
 pub(super) struct Region {
     pub(super) next: Ptr<u8>,
     pub(super) end: Ptr<u8>,
-    /// The next stretch; null if there is none.
+    /// The next stretch, or null.
     pub(super) hole: Ptr<Hole>,
     pub(super) slot: Small,
-    /// The number of its page; 0: none.
+    /// The number of the region's page, or 0.
     pub(super) page: Small,
 }
 

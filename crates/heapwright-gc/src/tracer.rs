@@ -102,8 +102,8 @@ pub struct Tracer {
     /// The depth of nested owned values, and the values that wait (see [`Tracer::owned`]).
     depth: Num,
     waiting: Ptr<Array<Waiting>>,
-    /// The beginning of the traced part in its object; 0: the object's start. `next_part`: the
-    /// beginning of the next part, for a closure that looks; 0: there is none.
+    /// The beginning of the traced part in its object. `next_part`: the beginning of the next part,
+    /// for a closure that looks, or 0 if there is none.
     from: Num,
     next_part: Num,
     /// Bytes of the objects that were marked.
@@ -159,7 +159,7 @@ pub(super) enum Slots {
 /// The limits at which a drain ends before its work is done.
 #[derive(Clone, Copy)]
 pub(super) struct Budget {
-    /// Nanoseconds of the clock; 0: no deadline.
+    /// Nanoseconds of the clock, or 0 for no deadline.
     pub(super) deadline: u64,
     /// Bytes of work (see [`Tracer`]).
     pub(super) bytes: usize,
