@@ -147,7 +147,7 @@ impl Incoming {
         self.count.set(0);
     }
 
-    /// Calls `with` for each slot and the granule of its object. No thread may note slots meanwhile.
+    /// Calls `with` for each slot and the granule of its object. No thread may note slots now.
     pub(super) fn each(&self, mut with: impl FnMut(*mut *mut u8, usize)) {
         let mut at = self.first.load(Ordering::Acquire);
         // SAFETY: the pointer is null, or leads to a reference in a block that exists until
