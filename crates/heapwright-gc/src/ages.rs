@@ -16,7 +16,7 @@ use super::page::Page;
 use super::phase::Phase;
 
 impl Heap {
-    /// Gives remembered objects their marks while `with` runs. The world is stopped.
+    /// Gives remembered objects their marks while `with` runs. The world must be stopped.
     pub(super) fn with_marks_of_remembered<R>(&self, with: impl FnOnce() -> R) -> R {
         let generations = &self.trace.generations;
         if !generations.has_ages() {
@@ -27,7 +27,7 @@ impl Heap {
     }
 
     /// Returns whether the next collection, if it is a minor one, takes the object for live. Stops
-    /// the world for a survivor without a mark: it is young, or something was stored into it.
+    /// the world for a survivor without a mark, because it may be young, or remembered.
     pub(super) fn is_old(&self, me: &Mutator, object: *mut u8) -> bool {
         let Some(page) = self.space.page_of(object.addr()) else { return false };
         let offset = object.addr() - page.base().addr();

@@ -22,7 +22,7 @@ use super::phase::Phase;
 
 /// Collections before an allocation is refused: other mutators may take the freed memory.
 pub(super) const ATTEMPTS: usize = 4;
-/// A mutator pays for external bytes once it owes this many.
+/// A mutator pays for external bytes as soon as it owes this many.
 const OWES: usize = 256 << 10;
 
 impl Mutator {
@@ -133,7 +133,7 @@ impl Mutator {
             if let Some(page) = self.find_page(page_list) {
                 return Some(page);
             }
-            // During the sweep, tries freed pages first, and then a new page. Does not collect: a
+            // During the sweep, tries freed pages, and then a new page, before any collection. A
             // collection would have to finish the sweep.
             if attempt == 0 && heap.space.cycle.phase() == Phase::Sweeping {
                 heap.sweep_more();

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Without memory, [`Array::push`] returns false, and the array keeps its items. [`Array::end`]
-//! gives the memory back. Dropping does not. All-zero bytes are an empty array.
+//! gives the memory back. Dropping the array does not. All-zero bytes are an empty array.
 
 use core::ops::{Deref, DerefMut};
 use core::ptr::{self, NonNull};

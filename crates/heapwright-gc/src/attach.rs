@@ -26,11 +26,11 @@ const ROUNDS: usize = 4;
 /// Runs at the end of a thread that has mutators, in the last round of destructors. The program's
 /// destructors may use a mutator in earlier rounds.
 ///
-/// - If the thread attached a mutator and is still at work with it, detaches the mutator.
-///   Otherwise all collections would wait for it.
-/// - If the thread entered a mutator and is still at work with it, keeps the mutator, because
-///   another thread must detach it. A collector that waits for the mutator reports that the thread
-///   has ended.
+/// - If the thread attached a mutator and has not left it, detaches the mutator. Otherwise all
+///   collections would wait for it.
+/// - If the thread only entered a mutator and has not left it, keeps the mutator, because another
+///   thread must detach it. A collector that waits for the mutator reports that the thread has
+///   ended.
 /// - If the thread has left a mutator, the mutator no longer belongs to the thread.
 pub(super) unsafe extern "C" fn thread_ends(round: *mut core::ffi::c_void) {
     if round.addr() < ROUNDS && os::watch_this_thread(Exit::Mutators, round.wrapping_byte_add(1)) {
@@ -41,8 +41,8 @@ pub(super) unsafe extern "C" fn thread_ends(round: *mut core::ffi::c_void) {
         loop {
             let mut forgotten = None;
             heap.each_mutator(|mutator: &'static Mutator| {
-                // `is_in` is read first. So if another thread is at work with the mutator, `thread`
-                // is that thread.
+                // `is_in` is read first. So if another thread has entered with the mutator,
+                // `thread` is that thread.
                 let (is_in, is_mine) = (mutator.handshake.is_in(), mutator.thread.get() == me);
                 if is_in && is_mine && mutator.how.get() & ATTACHED != 0 {
                     forgotten = Some(mutator);
@@ -72,8 +72,8 @@ impl Mutator {
     }
 
     /// Makes a mutator that is away, and belongs to no thread. The next thread that enters with it
-    /// gets it. Does not wait: a collector may be waiting for the calling thread, at work with
-    /// another mutator. Returns `None` without memory.
+    /// gets it. Never waits, because a collector may wait for another mutator of the calling
+    /// thread. Returns `None` without memory.
     pub(super) fn join(heap: &'static Heap) -> Option<&'static Slot<Self>> {
         // SAFETY: all-zero bytes are an unused mutator.
         let slot = unsafe { MUTATORS.take_zeroed() }?;

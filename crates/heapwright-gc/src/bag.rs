@@ -7,9 +7,9 @@
 //!   bag, the heap's       chunk --> chunk --> chunk    a lock for each chunk
 //! ```
 //!
-//! A collection notes weak slots, ephemerons, and old objects that were stored into, in chunks like
-//! the mark stack's items, in no order. Without memory for a chunk, [`Buffer::push`] returns false,
-//! and the caller copes without the note. Used by `remembered`, `dirty_slots` and `weak`.
+//! A collection notes weak slots, ephemerons, and old objects that were stored into. The notes lie
+//! in chunks, as the mark stack's items do, and have no order. Without memory for a chunk,
+//! [`Buffer::push`] returns false. Used by `remembered`, `dirty_slots` and `weak`.
 
 use core::ptr;
 
@@ -30,7 +30,7 @@ struct Stack(Chunks);
 // SAFETY: chunks are memory of the heap, and are used under the lock.
 unsafe impl Send for Stack {}
 
-/// Words that one tracer has added, and not given to the heap yet. All-zero bytes: no words.
+/// Words that one tracer has added, but not yet given to the heap. All-zero bytes: no words.
 pub(super) struct Buffer {
     chunk: Ptr<Chunk>,
     count: Num,
@@ -94,8 +94,8 @@ struct Known {
 
 impl Recent {
     /// Returns whether an entry with this address and `kind` was added recently. If not, the caller
-    /// adds it now. A kind may be any number. It distinguishes an object, its first slot, and a
-    /// place of no size, which share an address.
+    /// adds it now. A kind may be any number. Kinds distinguish entries that share an address: an
+    /// object, its first slot, and a place of no size.
     pub(super) fn has(&self, address: usize, kind: usize) -> bool {
         let known = &self.known[address / 16 % KNOWN];
         let same_kind = known.kind.replace(kind) == kind;
@@ -142,7 +142,7 @@ impl Bag {
         self.chunks.lock().0.pop()
     }
 
-    /// Takes all chunks of another bag. This bag is empty before.
+    /// Takes all chunks of another bag. This bag must be empty.
     pub(super) fn take_all(&self, other: &Self) {
         let all = core::mem::replace(&mut other.chunks.lock().0, Chunks::none());
         self.chunks.lock().0 = all;

@@ -6,8 +6,8 @@
 //!   bits     1    0    1    0    0    1    0    1            where slots begin
 //! ```
 //!
-//! The place of an object's bit is a shift of its address, whatever the size of its slot: marking
-//! needs no division. [`start`] leads from a bit back to its slot, by one division.
+//! A shift of an object's address is the place of its bit, whatever the size of its slot. Marking
+//! needs no division. [`start`] leads from a bit back to its slot, with at most one division.
 //!
 //! A page has two bitmaps. *Marks*, in the address map's side bitmap, belong to the collection.
 //! *Taken*, beside the page's record, is the result of the last sweep (see `page`). Words are
@@ -27,7 +27,7 @@ pub(super) const GRANULE: usize = 16;
 /// Words of a page's bitmap.
 #[cfg(not(loom))]
 pub(super) const WORDS: usize = UNIT / GRANULE / 64;
-/// One word under loom. All words behave alike, and loom tries every order of the accesses to it.
+/// Under loom, a bitmap has one word. All words behave alike.
 #[cfg(loom)]
 pub(super) const WORDS: usize = 1;
 
@@ -50,7 +50,7 @@ pub(super) struct Words {
 impl Words {
     pub(super) const ALL: Self = Self { step: WORD_BYTES, count: WORDS };
 
-    /// The words for slots of `size` bytes: as many as fit in the page, or part of one larger slot.
+    /// The words for slots of `size` bytes. If slots are few, one word for each, and at least one.
     pub(super) fn of(size: usize) -> Self {
         if are_few(size) {
             Self { step: size, count: (PAGE_BYTES / size).max(1) }
@@ -156,7 +156,7 @@ const EVERY: [u64; 64] = {
 struct Starts {
     /// Granules after which the pattern repeats.
     step: usize,
-    /// Granules from the first slot of a pair to the second; 0: there are no pairs.
+    /// Granules from the first slot of a pair to the second, or 0 if there are no pairs.
     half: usize,
     /// The first bit of the next word at which a pair begins, or a slot if there are no pairs.
     phase: usize,
@@ -165,12 +165,12 @@ struct Starts {
 }
 
 impl Starts {
-    /// Begins at a word. `None` if few slots begin in a word, or if `size` is no multiple of 8 (a
-    /// large object). The caller then checks each slot by itself.
+    /// Begins at a word. Returns `None` if only one or two slots can begin in a word, or if `size`
+    /// is no multiple of 8 (a large object). Then the caller checks each slot.
     fn of(size: usize, word: usize) -> Option<Self> {
         let pairs = !size.is_multiple_of(GRANULE);
         let step = if pairs { size / (GRANULE / 2) } else { size / GRANULE };
-        // (`step` is at least 64 from 1024 bytes on, 512 for pairs. Few slots are always larger.)
+        // (`step` is at least 64 from 1024 bytes on, 512 for pairs. A page's few slots are larger.)
         if step >= 64 || !size.is_multiple_of(GRANULE / 2) {
             return None;
         }
@@ -189,7 +189,7 @@ impl Starts {
     }
 }
 
-/// Returns the start of the slot that has the lowest bit of a word. `middle`: the bits of slots
+/// Returns the start of the slot that has the lowest bit of a word. `middle` has the bits of slots
 /// that begin in the middle of their granule.
 fn first_of(word: usize, bits: u64, middle: u64) -> usize {
     let bit = bits.trailing_zeros() as usize;
@@ -205,8 +205,8 @@ fn each_of(word: usize, (mut bits, middle): (u64, u64), mut with: impl FnMut(usi
     }
 }
 
-/// Returns the first slot without a bit, at or behind byte `from`, where a slot begins. The last
-/// slot ends at byte `end`.
+/// Returns the first slot without a bit, from the slot that begins at byte `from` on. The last slot
+/// ends at byte `end`.
 fn first_clear(bits: &Bits, from: usize, size: usize, end: usize) -> Option<usize> {
     let granule = from / GRANULE;
     let mut word = granule / 64;
@@ -227,9 +227,9 @@ fn first_clear(bits: &Bits, from: usize, size: usize, end: usize) -> Option<usiz
     None
 }
 
-/// Calls `with` for each slot of `size` bytes, up to `end`, that is taken and has no mark. If
-/// several slots can begin in a word, first calls `soon` for the slot, to prefetch it. Slots below
-/// byte `cursor` count as taken.
+/// Calls `with` for each slot of `size` bytes, up to `end`, that is taken and has no mark. Slots
+/// below byte `cursor` count as taken. If several slots can begin in a word, calls `soon` for each
+/// slot some time before `with`, to prefetch the slot.
 pub(super) fn each_dead(
     (taken, cursor): (&Bits, usize),
     marks: &Bits,
@@ -256,9 +256,9 @@ pub(super) fn each_dead(
     each_of(WORDS - 1, before, with);
 }
 
-/// Returns the bounds of the first stretch of slots without a bit, at or behind byte `from`, where
-/// a slot begins. The last slot ends at byte `end`. The stretch has at most `most` bytes, or is one
-/// slot.
+/// Returns the bounds of the first stretch of slots without a bit, from the slot that begins at
+/// byte `from` on. The last slot ends at byte `end`. The stretch has at most `most` bytes, or is
+/// one slot.
 pub(super) fn next_clear(
     bits: &Bits,
     from: usize,
@@ -301,8 +301,8 @@ pub(super) fn reset(bits: &Bits, offset: usize) {
     bits[word].store(bits[word].load(Ordering::Relaxed) & !mask, Ordering::Relaxed);
 }
 
-/// Copies the bits of `from` to `to`, in `words`. Stores in `both` the bits that `from` and `to`
-/// had in common. Returns how many bits were copied, and how many are in `both`.
+/// Copies the bits of `from` to `to`, in `words`. Stores in `both` the bits that both had before.
+/// Returns how many bits were copied, and how many are in `both`.
 pub(super) fn copy_and_compare(
     from: &Bits,
     to: &Bits,

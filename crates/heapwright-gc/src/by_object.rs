@@ -20,7 +20,7 @@ use super::array::Array;
 /// Places of the first table.
 const FIRST: usize = 1024;
 
-/// The object and links of an entry. A free entry has no object, and `next` is the next free one.
+/// The object and links of an entry. A free entry has no object. Its `next` is the next free entry.
 #[derive(Clone, Copy)]
 pub(super) struct Node {
     object: *mut u8,
@@ -42,7 +42,7 @@ impl Node {
 pub(super) trait Linked: Copy {
     fn node(&mut self) -> &mut Node;
 
-    /// Changes the address of each other object of the entry to the result of `with`.
+    /// Replaces each object of the entry, except the node's object, by the result of `with`.
     fn change(&mut self, _with: &dyn Fn(*mut u8) -> *mut u8) {}
 }
 
@@ -167,7 +167,7 @@ impl<T: Linked> ByObject<T> {
         Some(item)
     }
 
-    /// Returns the number of the first entry of an object; 0: the object has none.
+    /// Returns the number of the first entry of an object, or 0 if the object has none.
     pub(super) fn first(&mut self, object: *mut u8) -> u32 {
         if self.mask == 0 {
             return 0;
@@ -177,7 +177,7 @@ impl<T: Linked> ByObject<T> {
         self.of_object(object, number)
     }
 
-    /// Returns the number of the next entry of the same object; 0: there is none.
+    /// Returns the number of the next entry of the same object, or 0 if there is none.
     pub(super) fn behind(&mut self, number: u32) -> u32 {
         match self.node(number) {
             Some(&mut Node { object, next, .. }) => self.of_object(object, next),
@@ -209,8 +209,8 @@ impl<T: Linked> ByObject<T> {
         self.set_young(number, false);
     }
 
-    /// Returns the number of the first entry behind `number` that a collection visits. A minor one
-    /// visits only young entries. Takes constant time for each 64 entries that are passed over.
+    /// Returns the number of the first entry behind `number` that a collection visits. A minor
+    /// collection visits only young entries, and passes over 64 old entries in constant time.
     pub(super) fn next(&mut self, number: u32, minor: bool) -> Option<u32> {
         let mut place = number as usize;
         while place < self.items.len() {

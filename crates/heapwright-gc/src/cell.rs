@@ -26,7 +26,7 @@ impl Num {
         self.0.store(value, Ordering::Relaxed);
     }
 
-    /// The reader sees everything that was done before [`Num::set_released`].
+    /// Reads the number. The reader sees all that was done before [`Num::set_released`] stored it.
     #[inline]
     pub(crate) fn get_acquired(&self) -> usize {
         self.0.load(Ordering::Acquire)

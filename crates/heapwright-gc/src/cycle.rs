@@ -9,14 +9,14 @@
 //!
 //! **Marking** is tri-colour. White objects have no mark. Grey ones are marked and in some chunk.
 //! Black ones are marked, and their references were reported. Marking runs only while the world is
-//! stopped: all stopped mutators and helpers mark together. Between steps mutators run. New objects
-//! are white: they need no report, and are not kept if they die before marking ends. A store into a
+//! stopped. All stopped mutators and helpers mark together. Between steps mutators run. New objects
+//! are white. They need no report, and are not kept if they die before marking ends. A store into a
 //! black object shades the stored object (Dijkstra, Lamport, Martin, Scholten, Steffens:
-//! "On-the-fly garbage collection", 1978). Roots are never black: they are reported again when
+//! "On-the-fly garbage collection", 1978). Roots are never black. They are reported again when
 //! nothing else is left, until a report finds nothing new. A step ends when its budget is spent.
 //!
-//! If a runtime does not report stores, one step does all marking. The thread that stops the world
-//! is the collector. The cycle needs no other lock.
+//! If a runtime does not report stores, one step does all marking. If objects are to move, that
+//! happens between marking and sweeping. The collector is the thread that stops the world.
 
 use heapwright_substrate::os;
 use heapwright_substrate::sync;
@@ -38,7 +38,7 @@ use super::tracer::{Budget, Tracer};
 pub(super) const STEP: usize = 128 << 10;
 
 impl Heap {
-    /// None may in the program's own fork handlers, because there the thread holds every lock.
+    /// Also returns false in the program's own fork handlers, where the thread holds every lock.
     fn may_collect(&self) -> bool {
         !self.fork.is_poisoned() && !self.space.cycle.is_held() && !sync::holds_all()
     }
@@ -134,8 +134,8 @@ impl Heap {
             return;
         }
         let began = Began::now(asked);
-        // Another mutator may have advanced the cycle meanwhile. Or an object could not be
-        // remembered since `ready` checked the sticky marks. Then these must be cleared first.
+        // Another mutator may have advanced the cycle meanwhile. Or, since `ready` checked the
+        // sticky marks, there was no memory to remember an object. Then they must be cleared first.
         let lost = self.space.cycle.phase() == Phase::Idle
             && self.trace.generations.sticky_marks() != StickyMarks::Nothing
             && self.trace.generations.remembered.has_lost();
@@ -278,9 +278,9 @@ impl Heap {
         }
     }
 
-    /// Clears sticky marks, a few pages at a time, until `deadline` (0: no limit), if the next
-    /// cycle is to be a major one. Returns whether nothing is left to clear. No cycle is marking,
-    /// and every page has been claimed for the sweep.
+    /// Clears sticky marks, a few pages at a time, until `deadline` (0: no limit). Does so if the
+    /// next cycle is to be a major one. Returns whether nothing is left to clear. Call this only
+    /// while no cycle is marking and every page has been claimed for the sweep.
     fn clear_sticky_marks(&self, me: &Mutator, deadline: u64) -> bool {
         let generations = &self.trace.generations;
         if generations.sticky_marks() == StickyMarks::Nothing {
@@ -359,9 +359,9 @@ impl Heap {
         os::now_ns().saturating_add(self.space.options().step())
     }
 
-    /// Returns the expected bytes still to be marked: a major cycle marks the bytes that the last
-    /// cycle found live, the first cycle the allocated bytes. A minor cycle marks as many as the
-    /// last cycle, but at most the bytes allocated before that cycle.
+    /// Returns the expected bytes still to be marked. A major cycle marks the bytes that the last
+    /// cycle found live. The first cycle marks the allocated bytes. A minor cycle marks as many as
+    /// the last cycle, but at most the bytes allocated before that cycle.
     pub(super) fn left(&self) -> usize {
         let expected = match self.space.cycle.number() {
             _ if self.trace.generations.is_minor() => self.trace.generations.young(),
@@ -388,8 +388,8 @@ impl Around for Stopped<'_> {
 
     fn scan_stacks(&self, tracer: &Tracer) {
         self.0.each_mutator(|mutator| {
-            // Each stack's references go into a chunk of their own. The objects of one mutator lie
-            // together. So marking threads rarely meet in the same cache lines of marks.
+            // Each stack's references go into separate chunks. The objects of one mutator lie
+            // together. So two marking threads rarely use the same cache line of marks.
             tracer.publish();
             mutator.stack.scan(tracer);
             tracer.publish_for(&mutator.tracer);

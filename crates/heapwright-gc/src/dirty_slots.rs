@@ -8,12 +8,12 @@
 //! ```
 //!
 //! If a store is reported with its value, the value is shaded at once (see `cycle`), or the slot is
-//! noted (see `moving`). If only the place is reported, before the store, the place is traced
-//! afterwards, while the world is stopped, but not the whole object, which may be a large array.
-//! Each mutator recognises the last few dozen places ([`Recent`](super::bag::Recent)).
+//! noted (see `moving`). If only the place is reported, before the store, it is traced later, while
+//! the world is stopped. The rest of the object, which may be a large array, is not traced again.
+//! Each mutator recognises up to 64 recent places ([`Recent`](super::bag::Recent)).
 //!
-//! The place's object was marked, or is new, so it lives until the sweep after next. Filled by
-//! `raw` and `stores`, emptied by `mark` and `moving`.
+//! The place's object was marked, or is new, so the coming sweep does not free it. Filled by `raw`
+//! and `stores`, emptied by `mark` and `moving`.
 
 use super::bag;
 use super::find;
@@ -43,8 +43,8 @@ pub(super) unsafe fn one(slot: *mut u8, tracer: &Tracer) {
 }
 
 impl Tracer {
-    /// Notes that something is stored in `place`, in the object `parent`, before the next
-    /// safepoint. If `place` was traced before, it is traced again. Called during marking, and
+    /// Notes that something will be stored in `place`, in the object `parent`, before the next
+    /// safepoint. If `place` was traced already, it is traced again. Called during marking, and
     /// while objects move.
     pub(super) fn note_dirty_slot(&self, parent: *mut u8, place: *mut u8, trace: TraceSlot) {
         let (space, of) = (self.space(), self.of());

@@ -5,9 +5,9 @@
 //!                                                      sets a flag, wakes a thread
 //! ```
 //!
-//! The thread that collected calls the function, once a collection, after the other threads have
-//! resumed. So the function may take a lock that a mutator holds. It may not allocate or collect.
-//! Noted by `settling`, told by `cycle`.
+//! The collecting thread calls the function, at most once for a collection, after the other threads
+//! have resumed. So the function may take a lock that a mutator holds. It may not allocate or
+//! collect. Noted by `settling`, told by `cycle`.
 
 use core::ffi::c_void;
 
@@ -46,7 +46,7 @@ impl Due {
         if self.noted.take() == 0 {
             return;
         }
-        // Locked during the call: when `choose` returns, the old function is not running any more.
+        // Locked during the call, so the old function no longer runs when `choose` returns.
         let asked = self.whom.lock();
         if let Whom(Some(whom), context) = *asked {
             // SAFETY: the runtime promised a valid function and context (`Heap::tell_when_due`).

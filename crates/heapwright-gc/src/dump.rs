@@ -31,7 +31,7 @@ use super::mutator::Mutator;
 use super::page::{Evacuation, Page};
 use super::tracer::Tracer;
 
-/// Types that can be distinguished.
+/// Places of the table of type names. At most about three quarters are used.
 const TYPES: usize = UNIT / size_of::<usize>();
 
 /// The names written so far: an open hash table of their addresses.
@@ -41,7 +41,7 @@ struct Names<'a> {
 }
 
 impl Names<'_> {
-    /// Returns the number of a name, and whether it is new. 0: no name, or no room.
+    /// Returns the number of a name, or 0 without a name or room. Also returns whether it is new.
     fn number(&mut self, name: *const c_char) -> (u32, bool) {
         if name.is_null() || self.count * 4 > self.table.len() * 3 {
             return (0, false);

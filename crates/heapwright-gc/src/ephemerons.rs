@@ -1,4 +1,4 @@
-//! Ephemerons whose keys have no mark yet: where they wait, and how a key finds them.
+//! Ephemerons whose keys have no mark yet: where they wait, and how a marked key finds them.
 //!
 //! ```text
 //!   word 0   the key's slot
@@ -9,12 +9,12 @@
 //! ```
 //!
 //! Tracers put ephemerons into chunks ([`bag`](super::bag)), which then hold the waiting
-//! ephemerons. During marking, an ephemeron costs 16 bytes, and 4 to 8 more if the table is needed.
-//! Afterwards the chunks go back (see `mark_chunks`).
+//! ephemerons. During marking, an ephemeron costs 16 bytes, and up to 16 more if the table is
+//! needed. Afterwards the chunks go back (see `mark_chunks`).
 //!
-//! A chain of ephemerons takes time in proportion to its length, in any order of reports (Hayes,
-//! "Ephemerons: a new finalization mechanism", 1997). The table is as in Racket CS and V8. Without
-//! memory for it, all ephemerons are visited again and again. Part of `weak`.
+//! In a chain, the value of each ephemeron is the key of the next. A chain takes time in proportion
+//! to its length, whatever the order of reports (Hayes, "Ephemerons: a new finalization mechanism",
+//! 1997). The table is as in Racket CS and V8. Without it, each round visits all. Part of `weak`.
 
 use heapwright_substrate::chunk::Side;
 
@@ -36,7 +36,7 @@ pub(super) struct Noted {
 const _: () = assert!(size_of::<Noted>() == 2 * size_of::<usize>());
 
 impl Noted {
-    /// An ephemeron by its slots. `None` if they lie too far apart (16 GiB).
+    /// Makes an ephemeron of its slots. Returns `None` if they lie 16 GiB or more apart.
     pub(super) fn new(key: *mut *mut u8, value: *mut *mut u8) -> Option<Self> {
         let apart = value.addr().wrapping_sub(key.addr()).cast_signed() / WORD;
         i32::try_from(apart).ok().map(|value| Self { key, value, next: 0 })
@@ -61,7 +61,7 @@ impl Noted {
         unsafe { self.value_slot().read() }
     }
 
-    /// The number of the next ephemeron with the same hash, from 1; 0: there is none.
+    /// The number of the next ephemeron with the same hash, from 1, or 0 if there is none.
     pub(super) fn next(self) -> u32 {
         self.next
     }
@@ -78,7 +78,7 @@ pub(super) struct Waiting {
     chunks: Array<*mut Chunk>,
     count: usize,
     indexed: usize,
-    /// Ephemerons that were visited when nothing was left to mark. `dying`: those with dead keys.
+    /// How many ephemerons `find_dying` has visited. `dying`: the numbers of those with dead keys.
     visited: usize,
     dying: Array<u32>,
     /// For each hash of a key: the number of the first ephemeron, from 1.
@@ -123,8 +123,8 @@ impl Waiting {
     }
 
     /// Takes over the ephemerons of a chunk for which `waits` returns true. The chunk was taken
-    /// from a bag. Returns whether the chunk stays here. Calls `refused` for each ephemeron that
-    /// there is no memory for.
+    /// from a bag. Returns whether the chunk stays here. Without memory for an ephemeron, calls
+    /// `refused`.
     pub(super) fn add(
         &mut self,
         chunk: *mut Chunk,
@@ -218,7 +218,7 @@ impl Waiting {
         self.indexed == self.count
     }
 
-    /// The number of the first ephemeron with the hash of this key, from 1; 0: there is none.
+    /// The number of the first ephemeron with the hash of this key, from 1, or 0 if there is none.
     pub(super) fn first(&self, key: *mut u8) -> u32 {
         if self.heads.at().is_null() {
             return 0;
@@ -232,7 +232,7 @@ impl Waiting {
         (number < self.count).then(|| self.get(number))
     }
 
-    /// The chunks were given back, or go with the heap's memory.
+    /// Frees the lists and the table. The caller frees the chunks.
     pub(super) fn end(&mut self) {
         self.chunks.end();
         self.dying.end();

@@ -11,12 +11,12 @@
 //! marked. A mutator runs finalizers on request ([`run`](super::raw::Mutator::run_finalizers)),
 //! never during an allocation. A finalizer does not run before the marking that made it due has
 //! ended. Until that end, weak slots of objects that the finalizer keeps may still lead to the
-//! object (see `weak`). After the finalizer, the object is like any other. If the finalizer stored
-//! the object somewhere, the object lives on, without a finalizer.
+//! object (see `weak`). After the finalizer has run, the object is like any other. If the finalizer
+//! stored the object somewhere, the object lives on, without a finalizer.
 //!
-//! **The context** is an address that the heap does not look at, or an object of the heap. Such an
-//! object is kept as an ephemeron's value is: for as long as the finalizer's object lives, or the
-//! finalizer is due. So a context that leads to the object does not keep the object.
+//! **The context** is an address that the heap does not read, or an object of the heap. Such a
+//! context is kept while the finalizer's object lives or the finalizer is due, as the value of an
+//! ephemeron. So a context that leads to the object does not keep the object.
 //!
 //! **Priorities.** The highest priority, 0, is judged first. All objects that its due objects lead
 //! to are marked before the next priority is judged. So an object is not due yet if a due object of
@@ -43,15 +43,15 @@ pub(super) struct Entry {
     node: Node,
     pub(super) run: Finalizer,
     pub(super) context: *mut c_void,
-    /// Above the lowest byte: the order of registration.
+    /// The lowest byte has the priority and `TRACED`. The others have the order of registration.
     serial: u64,
 }
 
-/// A bit in the lowest byte of a serial, above the priority: the context is an object of the heap.
+/// A bit in the lowest byte of a serial, above the priority. If set, the context is an object.
 const TRACED: u64 = 128;
 
 impl Entry {
-    /// Makes a finalizer. `traced`: its context is an object of the heap.
+    /// Makes a finalizer. `traced` says whether its context is an object of the heap.
     pub(super) fn new(
         object: *mut u8,
         run: Finalizer,
@@ -106,8 +106,8 @@ impl Level {
         &self.due[self.taken..]
     }
 
-    /// A due finalizer is no root while it is still to be marked. Otherwise the finalizers of
-    /// objects that its object leads to would not become due with it.
+    /// Returns the due finalizers whose objects are roots. The object of a newly due finalizer is
+    /// no root before `mark_due` marks it. So finalizers of objects that it leads to become due.
     fn roots(&self) -> &[Entry] {
         &self.due[self.taken..self.ready.max(self.marked)]
     }
@@ -204,8 +204,8 @@ impl Finalizers {
         }
     }
 
-    /// Sorts the newly due finalizers of this priority by their order of registration. All
-    /// finalizers of this priority were judged before. Returns whether any became due.
+    /// Sorts the newly due finalizers of this priority by their order of registration. Call this
+    /// after all finalizers of this priority were judged. Returns whether any became due.
     pub(super) fn end_priority(&mut self, priority: usize) -> bool {
         let level = &mut self.levels[priority];
         let fresh = &mut level.due[level.ready..];

@@ -45,12 +45,12 @@ impl Space {
         self.pages.at_unit(self.head_of(address)?)
     }
 
-    /// Objects that were allocated in a region since `Mutator::settle` are not found.
+    /// Does not find objects that were allocated in a region since `Mutator::settle`.
     pub(super) fn find(&self, address: *const u8) -> Option<*mut u8> {
         self.find_if(address, |page, start| self.holds(page, start))
     }
 
-    /// Also finds objects in regions: `is_fresh` says whether a region has handed out a slot.
+    /// Also finds objects in regions. `is_fresh` says whether a region has handed out a slot.
     pub(super) fn find_or(
         &self,
         address: *const u8,
@@ -88,8 +88,8 @@ impl Space {
         page.held.is_still(seen).then_some(found)
     }
 
-    /// Returns the page that begins at unit `head`, and the start of that slot of the page that an
-    /// address lies in. The world is stopped.
+    /// Returns the page that begins at unit `head`, and the start of the slot that an address lies
+    /// in. The world must be stopped.
     pub(super) fn slot_in(&self, head: usize, address: usize) -> Option<(&Page, usize)> {
         let page = self.pages.at_unit(head)?;
         page.held.look()?;
@@ -104,7 +104,7 @@ impl Space {
         page.slot_of(address.checked_sub(MAP.address_of(head).addr())?)
     }
 
-    /// Objects that a sweep has yet to free do not count. May run during the sweep of the page.
+    /// An object that the coming sweep frees does not count. May run during the page's sweep.
     pub(super) fn holds(&self, page: &Page, offset: usize) -> bool {
         page.held.holds(page.marks(), self.cycle.counter(), offset)
     }

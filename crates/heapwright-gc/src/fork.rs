@@ -6,12 +6,12 @@
 //!
 //! A fork in the midst of a sweep would copy a half swept page. So the forking thread first makes
 //! all other mutators stop at their safepoints, as a collector does. It holds no lock until they
-//! have stopped, because a mutator on its way to a safepoint may wait for any lock. If a collector
+//! have stopped, because a mutator may wait for any lock before its next safepoint. If a collector
 //! or another fork was first, the forking thread stops no heap, and waits (`world::stop_all`).
 //!
-//! A mutator that blocks without leaving the heap may not stop within a second. Then the heap is
-//! *poisoned* in the child: nothing of it is collected any more, and it allocates from fresh pages
-//! only. A heap that was made during the fork is poisoned, too.
+//! If a mutator blocks without leaving the heap, it may not stop within a second. Then the heap is
+//! *poisoned* in the child: it never collects again, and allocates from fresh pages only. A heap
+//! that was made during the fork is poisoned, too.
 //!
 //! In the child there are no other mutators. The next sweep finds the free slots of their pages.
 
@@ -52,8 +52,8 @@ fn own_handshake(heap: &Heap) -> Option<&'static Handshake> {
     Mutator::of_this_thread(heap).map(|mutator| &mutator.handshake)
 }
 
-/// Calls `with` for the world of each heap, with the calling thread's handshake in this world,
-/// until `with` returns false.
+/// Calls `with` for each heap's world, and for the calling thread's handshake in it, until `with`
+/// returns false.
 fn each_world(with: WithWorld<'_, 'static>) {
     for heap in heap::all().filter(|heap| heap.is_open()) {
         let own = Mutator::of_this_thread(heap);
@@ -101,7 +101,7 @@ unsafe fn unlock() {
         // SAFETY: this thread, or its original, stopped the world before the fork.
         unsafe { heap.world.after_fork() };
     }
-    // (The world of a heap that has ended since must go on, too.)
+    // (If a heap has ended since its world was stopped, its world must go on, too.)
     heap::all().for_each(|heap| heap.world.let_go(os::thread_token()));
     // SAFETY: this thread, or its original, took the list's lock before the fork.
     unsafe { mutator::after_fork() };

@@ -6,7 +6,7 @@ use heapwright_substrate::sync::atomic::{AtomicUsize, Ordering};
 
 use super::cell::Num;
 
-/// The number of forks so far. Facts about threads and processes hold until it changes.
+/// The number of forks so far. If it has changed, noted facts about threads and processes are old.
 static FORKS: AtomicUsize = AtomicUsize::new(0);
 
 /// Returns how many forks led to this process. Any thread may call this.
@@ -21,7 +21,7 @@ pub(super) fn note() {
 
 pub(super) struct ForkPart {
     pub(super) part: Num,
-    /// Whether the heap was copied while a mutator was at work. Then nothing is collected any more.
+    /// Whether a fork copied the heap while a mutator ran. Then the heap never collects again.
     pub(super) poisoned: Num,
 }
 

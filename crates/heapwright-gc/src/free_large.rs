@@ -18,7 +18,7 @@ const GRAIN: usize = 4 << 10;
 pub(super) const GRAINS: usize = UNIT / GRAIN;
 /// Grains of the largest page that waits: 256 KiB.
 pub(super) const MOST: usize = 64;
-/// A page may have more memory than its object needs, by one part in this many.
+/// A page may have up to one part in this many more memory than its object needs.
 pub(super) const WASTE: usize = 8;
 
 pub(super) struct FreeLarge {
@@ -84,8 +84,8 @@ impl FreeLarge {
         Some(page)
     }
 
-    /// Takes a page of `units` units for an object that needs `bytes` bytes. Prefers a page with up
-    /// to an eighth more memory. If there is none, the page has less memory.
+    /// Takes a page of `units` units for an object that needs `bytes` bytes. Prefers a page with at
+    /// least `bytes` bytes of memory, and at most an eighth more. Otherwise takes one with less.
     pub(super) fn take_for<'a>(
         &mut self,
         pages: &'a Pages,

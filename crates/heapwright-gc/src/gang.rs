@@ -36,9 +36,9 @@ pub(crate) const ITEMS: usize = if cfg!(loom) { 2 } else { 1021 };
 #[repr(C)]
 pub(crate) struct Chunk {
     pub(crate) next: *mut Chunk,
-    /// Number of items; valid while the chunk is no worker's newest.
+    /// The number of items. A worker's newest chunk has its number in the worker instead.
     pub(crate) count: usize,
-    /// The mutator whose stack led to the items; 0: none.
+    /// The mutator whose stack led to the items, or 0.
     pub(crate) home: usize,
     pub(crate) items: [usize; ITEMS],
 }
@@ -137,7 +137,7 @@ pub(crate) struct Gang {
     open: AtomicU32,
     /// Whether a worker's time is up.
     stop: AtomicU32,
-    /// Changes when there is work, or all is done. Idle workers sleep on it.
+    /// Changes when there is work, all is done, or a worker leaves. Idle workers sleep on it.
     work_signal: AtomicU32,
 }
 

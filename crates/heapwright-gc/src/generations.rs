@@ -40,13 +40,13 @@ pub(super) struct Generations {
     sticky: Num,
     /// Whether the next cycle is to be a major one, although marks stayed.
     pub(super) wants_major: Num,
-    /// Scopes within which cycles are minor. `has_scopes`: whether there ever was one.
+    /// Open scopes within which cycles are minor. `has_scopes`: whether there ever was a scope.
     scopes: Num,
     has_scopes: Num,
-    /// The number of the next page whose sticky marks are to be cleared; 0: none.
+    /// The number of the next page whose sticky marks are to be cleared, or 0.
     pub(super) clearing: Num,
-    /// Bytes that the last major cycle found live. `young`: bytes that the last cycle marked, but
-    /// at most the bytes allocated before it.
+    /// Bytes that the last major cycle found live, at most the bytes that are live now. `young`:
+    /// bytes that the last cycle marked, at most the bytes allocated before that cycle.
     live_at_major: Num,
     young: Num,
     allocated_last: Num,
@@ -136,10 +136,10 @@ impl Generations {
         known
     }
 
-    /// Notes a cycle that marked `marked` bytes, after `allocated` bytes. `young`: bytes for which
-    /// the cycle before was the first collection that they survived, as its sweep counted. `first`:
-    /// there was no cycle before. Returns the last known survival. After a major cycle this is the
-    /// survival of the cycle before. Only the coming sweep tells the survival of the major cycle.
+    /// Notes a cycle that marked `marked` bytes, after `allocated` bytes. `young` bytes survived
+    /// their first collection in the cycle before, as its sweep counted. `first`: there was no
+    /// cycle before. Returns the last known survival. After a major cycle, that is the survival of
+    /// the cycle before, because only the coming sweep tells the survival of the major cycle.
     pub(super) fn end_marking(
         &self,
         first: bool,
@@ -202,7 +202,7 @@ impl Generations {
     }
 
     /// Clears sticky marks, a few pages at a time, until `deadline` (0: no limit). Returns whether
-    /// none is left. No cycle is marking, and every page has been claimed for the sweep.
+    /// none is left. No cycle may be marking, and every page must be claimed for the sweep.
     pub(super) fn clear_some(&self, space: &Space, deadline: u64) -> bool {
         loop {
             // Under the lock no page comes or goes. Another mutator that clears continues here.

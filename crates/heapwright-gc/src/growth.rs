@@ -16,15 +16,15 @@
 //! As in Ruby's Feature #18045, each pool is judged when its sweep has ended:
 //!
 //! ```text
-//!   free slots >= 20 %                  enough
-//!   nothing allocated since the last    stable: may stay full (classes, made at boot)
-//!   else                                grows to 40 % free, at most to 1.8 times its pages
+//!   nobody took or freed a page         stable: may stay full (classes, made at boot)
+//!   free slots >= 7/8 of 20 %           enough
+//!   otherwise                           grows to 40 % free, at most to 1.8 times its pages
 //! ```
 //!
 //! A pool may take the pages that it is granted even if the heap's pages have reached the goal.
 //! Otherwise a pool whose objects all survive would cause one collection after the other. Many
 //! pools that each lack a little would grow the heap together. So a pool grows only below 7/8 of
-//! the 20 %, and all grants together stay within the allowance.
+//! 20 %, and no grant exceeds the allowance.
 #![forbid(unsafe_code)]
 
 use heapwright_substrate::size_class::UNIT;
@@ -80,18 +80,18 @@ pub(super) struct Outcome {
     pub(super) live: usize,
     pub(super) live_at_major: usize,
     pub(super) goal: usize,
-    /// Bytes allocated between two cycles. `survived`: how many of them the second cycle found
-    /// live. These are the last two cycles for which that is known.
+    /// Bytes allocated between two cycles, the last two for which the survivors are known.
+    /// `survived`: how many of these bytes the second cycle found live.
     pub(super) allocated: usize,
     pub(super) survived: usize,
 }
 
 const MEASURABLE: usize = 64 << 10;
 
-/// Returns whether the next cycle of a heap with generations is to be a major one: if old garbage
-/// may have taken half of the allowance, or if minor cycles do not pay. A minor cycle marks the
-/// young survivors to free the other young objects. A major cycle marks all live objects to free
-/// all dead ones. (The estimate is for the long run, in which as many bytes die old as become old.)
+/// Returns whether the next cycle of a heap with generations is to be a major one. This is so if
+/// old garbage may have taken half of the allowance, or if minor cycles do not pay. A minor cycle
+/// marks the young survivors to free the other young objects. A major cycle marks all live objects
+/// to free all dead ones. (The estimate assumes that as many bytes die old as become old.)
 pub(super) fn is_major_due(outcome: Outcome) -> bool {
     let Outcome { live, live_at_major, goal, allocated, survived } = outcome;
     let room = goal.saturating_sub(live_at_major);
@@ -112,7 +112,7 @@ pub enum Decision {
     None = 0,
     /// Enough of the pool's slots are free.
     Enough = 1,
-    /// The pool is full, and nobody allocates from it. It stays as it is.
+    /// No page of the pool was taken or freed lately. The pool stays as it is, even if it is full.
     Stable = 2,
     /// The pool is too full, and may take more pages.
     Grows = 3,
@@ -146,21 +146,21 @@ pub(super) fn judge(pool: Swept) -> (Decision, usize) {
     (Decision::Grows, (wanted - pool.slots).div_ceil(pool.in_page.max(1)))
 }
 
-/// Returns how many pages may be borrowed at once. A pool whose sweep has not ended and has freed
-/// nothing may *borrow* pages, up to an eighth of the allowance. The pages that the sweep frees
+/// Returns how many pages may be borrowed at once: an eighth of the allowance, and at least four.
+/// While a pool's sweep is under way, the pool may *borrow* pages. The pages that the sweep frees
 /// repay them. So an allocation never has to finish a sweep.
 pub(super) fn credit(allowance: usize) -> usize {
     (allowance / 8 / UNIT).max(4)
 }
 
-/// Returns by which factor the bytes of a step on the allocation path grow, when `used` bytes of
-/// the allowance are used. Without this factor, short steps would let a heap grow without end.
+/// Returns the factor by which a step on the allocation path is enlarged when `used` bytes of the
+/// allowance are used. Without this factor, short steps would let a heap grow without end.
 pub(super) fn step_factor(used: usize, allowance: usize) -> u64 {
     let over = used.saturating_sub(allowance);
     1 + (over.saturating_mul(16) / allowance.max(1)).min(31) as u64
 }
 
-/// Returns the pages to sweep for `bytes` allocated bytes: at least four for each allocated page.
+/// Returns the pages to sweep for `bytes` allocated bytes, at least four for each allocated page.
 /// At this rate, `unswept` pages are swept before three eighths of the allowance are used.
 pub(super) fn sweep_share(unswept: usize, bytes: usize, allowance: usize, used: usize) -> usize {
     let room = (allowance / 8 * 3).saturating_sub(used).max(allowance / 16).max(UNIT);

@@ -15,10 +15,10 @@
 //! is retrieved as often. Another object, its *representative*, may be retrieved in its stead. The
 //! representative is kept as an ephemeron's value is, so the object itself can go.
 //!
-//! A retrieved object was never dead: weak references to it stay, and so do ephemerons with this
-//! key. Finalizers differ: they are judged afterwards. If two objects became inaccessible together,
-//! both are retrieved, even if one leads to the other. An inaccessible guardian goes, and retrieves
-//! nothing any more. A guardian lives on if a retrieved object leads to it.
+//! A retrieved object was never dead. Weak references to it stay, and so do ephemerons with this
+//! key. Finalizers are judged after guardians. If two registered objects became inaccessible
+//! together, both are retrieved, even if one leads to the other. An inaccessible guardian goes, and
+//! retrieves nothing any more. A guardian lives on if a retrieved object leads to it.
 //!
 //! The runtime chooses any object to be the guardian, and stores the guardian's number in it. The
 //! number leads in constant time to the list of retrievable objects. The heap forgets the number
@@ -56,7 +56,7 @@ pub(super) struct Inner {
     pending: usize,
     /// For each guardian that was marked late: its first registration that is still to be visited.
     late: Array<u32>,
-    /// Registrations to be judged. `judged`: how many of them were judged. `dead`: those of them
+    /// Registrations to be judged. `judged`: how many of these were judged. `dead`: the judged ones
     /// whose objects are dead.
     queue: Array<u32>,
     judged: usize,
@@ -294,8 +294,8 @@ impl Inner {
         false
     }
 
-    /// Visits an object that was marked. Marks the representatives that are kept with it, and, if
-    /// it is a guardian, its retrievable objects. Notes its registrations for a visit.
+    /// Visits an object that was marked. Marks the representatives that are kept with it. If the
+    /// object is a guardian, marks its retrievable objects, and notes its registrations.
     pub(super) fn marked<U: Fn(*mut u8) -> bool, M: FnMut(*mut u8)>(
         &mut self,
         object: *mut u8,
@@ -501,7 +501,7 @@ impl Inner {
 }
 
 impl Guardians {
-    /// Makes an object a guardian. Returns its number; `None` without memory.
+    /// Makes an object a guardian. Returns the guardian's number, or `None` without memory.
     pub(super) fn make(&self, object: *mut u8) -> Option<u32> {
         self.inner.lock().make(object)
     }

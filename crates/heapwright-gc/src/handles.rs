@@ -174,7 +174,7 @@ impl Handles {
         }
     }
 
-    /// Gives all cells back. Nobody uses a cell any more.
+    /// Gives all cells back. No thread may use a cell afterwards.
     pub(super) fn end(&self) {
         self.cells.end();
         let mut inner = self.inner.lock();

@@ -78,7 +78,7 @@ pub(super) fn before_fork() {
 ///
 /// # Safety
 ///
-/// Follows [`before_fork`] in the forking thread or its copy.
+/// The forking thread called [`before_fork`]. This thread is the forking thread or its copy.
 pub(super) unsafe fn after_fork() {
     // SAFETY: this thread, or its original in the parent, took the locks before the fork.
     unsafe { HEAPS.after_fork() };

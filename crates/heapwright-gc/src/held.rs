@@ -59,7 +59,7 @@ const STATE: usize = 3;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Seen(usize);
 
-/// Live objects, those that had survived before, and those whose marks stayed.
+/// The numbers of live objects, of those that had survived before, and of those with marks left.
 pub(super) struct Counts {
     pub(super) live: usize,
     pub(super) survivors: usize,
@@ -111,8 +111,8 @@ impl Held {
         fence(Ordering::Release);
     }
 
-    /// Opens the page, without objects. It counts as swept in `cycle`. Its bits are in `words`, its
-    /// marks in `marks`. `set` stores the other values of the record.
+    /// Opens the page, without objects. The page then counts as swept in `cycle`. `words` are the
+    /// words of its bitmaps. `set` stores the other values of the record.
     pub(super) fn open(&self, marks: &Bits, words: Words, cycle: usize, set: impl FnOnce()) {
         // Another thread may have closed the page.
         fence(Ordering::Release);
@@ -127,8 +127,8 @@ impl Held {
 
 /// The objects in the slots.
 impl Held {
-    /// Returns whether the slot at byte `offset` holds an object, by the page's own records.
-    /// Objects that a sweep has yet to free do not count. `cycles`: the number of ended cycles.
+    /// Returns whether the slot at byte `offset` holds an object, by the page's own records. An
+    /// object that the coming sweep will free does not count. `cycles` is the number of cycles.
     pub(super) fn holds(&self, marks: &Bits, cycles: &Num, offset: usize) -> bool {
         let swept = self.swept();
         // The page awaits the sweep of this cycle.
@@ -178,7 +178,7 @@ impl Held {
         self.cursor.get()
     }
 
-    /// The bits of objects that were here at the last sweep, were moved here, or are about to move.
+    /// The bits of objects that the last sweep found, that moved here, or that are about to move.
     pub(super) fn taken(&self) -> &Bits {
         &self.taken
     }

@@ -18,8 +18,8 @@ use super::waiting::{Then, WaitLimit, wait};
 
 /// The most threads that mark, if the options do not say. More threads would wait for memory.
 const MARKERS: usize = 4;
-/// Helpers are called for at least this many expected bytes of marking, a few milliseconds' work.
-/// With fewer, one thread is soon done, and a helper takes a processor from other work.
+/// Helpers are called if at least this many bytes are to be marked, the work of a few milliseconds.
+/// With fewer bytes, one thread is soon done, and a helper takes a processor from other work.
 const WORTH: usize = 8 << 20;
 const A_SECOND: WaitLimit = WaitLimit { looks: 0, then: Then::SleepFor(1_000_000_000) };
 extern "C" fn run(trace: *mut c_void) -> *mut c_void {
@@ -62,7 +62,7 @@ impl Trace {
         }
     }
 
-    /// Calls helpers. The gang is open.
+    /// Calls helpers. The gang must be open.
     pub(super) fn call_helpers(&self, wanted: usize) {
         if wanted > 0 {
             let of = ptr::from_ref(self).cast_mut().cast();

@@ -1,4 +1,4 @@
-//! Objects that guardians keep, or finalizers keep as contexts, without a reference from an object.
+//! Objects that guardians keep, or that finalizers keep as contexts. No object refers to them.
 //!
 //! ```text
 //!   retrievable  the guardian's object --> each retrievable object   while the guardian lives
@@ -14,7 +14,7 @@ use super::array::Array;
 #[derive(Clone, Copy)]
 pub(super) struct Kept {
     pub(super) by: *mut u8,
-    /// The guardian's object; null if there is none.
+    /// The guardian's object, or null if `by` alone keeps the object.
     pub(super) and: *mut u8,
     pub(super) object: *mut u8,
 }

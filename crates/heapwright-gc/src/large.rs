@@ -14,10 +14,10 @@
 //! that the chunk used before may have memory everywhere. The memory behind the object goes back at
 //! once if it is at least an eighth of the object, or if the limit leaves no room.
 //!
-//! When the object of a page of up to `MOST` grains has died, the page waits in a list by
-//! footprint. A new object takes a page whose footprint is at most an eighth larger than needed.
-//! Otherwise it takes a page with less memory and the same number of units, or else a new run. If
-//! the limit does not let the heap grow, it takes any larger page with that number of units.
+//! When a large object dies, its page waits in a list by footprint, if it has at most four units. A
+//! new object takes a page whose footprint is at most an eighth larger than needed. Otherwise it
+//! takes a page with less memory and the same number of units. If there is none, it takes a new
+//! run. If the limit forbids that, it takes any page with enough memory and that number of units.
 //! Waiting pages count like empty pages, and are given back to make room for pages of small
 //! objects. (Segregated fits, Wilson et al., 1995, by memory instead of addresses.) Part of `space`
 //! and `page_lists`.
@@ -202,7 +202,7 @@ impl Space {
         true
     }
 
-    /// Gives the kernel up to `most` pages, which nobody needed since the last call.
+    /// Gives the kernel up to `most` pages that nobody has needed since the last call.
     pub(super) fn give_unneeded(&self, lists: &mut PageLists, most: usize) {
         let keep = lists.free_large.bytes() - lists.free_large.unneeded();
         for _ in 0..most {

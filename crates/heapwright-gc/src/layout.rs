@@ -12,8 +12,8 @@
 //! The table makes the choice one load for any layout. An entry is a place in a mutator (see
 //! `mutator`) instead of a pool's number, which saves an allocation two shifts. The table covers
 //! all sizes up to 32 KiB. Sizes too large for a layout lead to the regions of large objects. These
-//! are always empty, so no comparison comes first. A large object gets a page of one slot (see
-//! `large`).
+//! regions are always empty, so the C interface needs no comparison to find a large object. A large
+//! object gets a page of one slot (see `large`).
 //!
 //! A pool and a kind (traced or leaf, to be freed or not, and a bit of the runtime's) together are
 //! a *page list*. So neither marking nor sweeping reads an object's type.

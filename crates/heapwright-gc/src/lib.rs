@@ -279,10 +279,10 @@ fn describe_slot(head: usize, address: *const u8) -> Description {
     found
 }
 
-/// A thread's words, for the unit tests. Elsewhere the crate above defines them.
+/// A thread's words, for the unit tests. In other builds, the crate above defines them.
 #[cfg(all(test, not(loom)))]
 mod words {
-    /// The target of a thread's fast word, which nothing here reads.
+    /// The target of a thread's fast word. The tests never read the target.
     #[allow(dead_code, reason = "the words of `os::portable` begin without it")]
     static NOWHERE: usize = 0;
 

@@ -47,7 +47,7 @@ pub(super) struct LocalMarks {
 }
 
 impl LocalMarks {
-    /// Makes sure that there is a local bitmap for all units. Nobody marks meanwhile.
+    /// Makes sure that there is a local bitmap for all units. No thread may mark meanwhile.
     fn prepare(&self) -> bool {
         let units = MAP.limit();
         if units <= self.units.get() {

@@ -4,9 +4,9 @@
 //!   mark    loop: drain | pages that overflowed | remembered set | roots, once a step | values of
 //!           ephemerons; until none of these finds anything new: then weak references are cleared
 //!
-//!   drain   alone                    with a budget, or with no other thread to mark
-//!           two, local bitmaps       little to mark (see `local_marks`)
-//!           several, locked marks    much to mark: helpers are called (see `helpers`)
+//!   drain   alone                    no other thread is stopped or called
+//!           two, local bitmaps       little to mark, and no budget (see `local_marks`)
+//!           several, locked marks    otherwise; much to mark: helpers are called (see `helpers`)
 //!
 //!   counts  tracer.marked --leaves, or marking ends--> Marking.counted --finish--> live, by list
 //! ```
@@ -25,7 +25,7 @@ use super::tracer::{Budget, Marks, Tracer};
 
 /// Bytes of work that a step may do past its deadline, once all roots are reported.
 const LITTLE: usize = 32 << 10;
-/// After this many steps that report all roots but do not end the cycle, later steps may do more.
+/// After this many steps that report all roots without ending the cycle, later steps may do more.
 const ATTEMPTS: usize = 4;
 
 impl Trace {
@@ -35,9 +35,9 @@ impl Trace {
         tracer.mark_as(Marks::Alone);
         tracer.trace_dirty_slots();
         loop {
-            // Roots are reported again in each step that gets here. If they lead to little work,
-            // the step continues past its deadline. Otherwise, if steps were too short for the
-            // roots, no step would ever be the last.
+            // Each step that gets here reports the roots again. If they lead to little work, the
+            // step continues past its deadline. If it always ended there, and steps were too short
+            // for the roots, no step would ever be the last.
             if !(self.drain(tracer, budget, around)
                 || reported && self.drain(tracer, Budget::of(self.little(roots)), around))
             {

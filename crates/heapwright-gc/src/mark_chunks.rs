@@ -26,7 +26,7 @@ pub(super) struct MarkChunks {
     /// The chunk for use when there is no memory.
     reserve: AtomicPtr<Chunk>,
     runs: Lock<Runs>,
-    /// Bytes of all runs. `peak`: the most that they ever were.
+    /// Bytes of all runs. `peak`: the most bytes that runs ever had.
     bytes: Num,
     peak: Num,
     /// For tests: whether to act as if there were no memory.
@@ -66,8 +66,8 @@ impl MarkChunks {
     }
 
     /// Returns a chunk for a tracer that has none, when there is no memory: the reserve, or a chunk
-    /// of the gang with its items. The world is stopped. So every tracer with a chunk finishes, and
-    /// gives the chunk back before it waits.
+    /// of the gang with its items. The world must be stopped. Then every tracer with a chunk
+    /// finishes, and gives the chunk back before it waits.
     pub(super) fn last_resort(&self, gang: &Gang) -> *mut Chunk {
         loop {
             let chunk = self.reserve.swap(ptr::null_mut(), Ordering::AcqRel);
@@ -110,7 +110,7 @@ impl MarkChunks {
     }
 
     /// Gives back runs whose chunks are all empty. Keeps `KEPT` bytes, or a part of the `heap`'s
-    /// bytes if that is more. Takes time linear in the number of chunks. Nobody marks meanwhile.
+    /// bytes if that is more. Takes time linear in the number of chunks. No thread may mark.
     pub(super) fn trim(&self, gang: &Gang, heap: usize) {
         let most = KEPT.max(heap / 256);
         if self.bytes.get() <= most {

@@ -58,7 +58,7 @@ impl Marking {
         self.deadline.set(deadline as usize);
     }
 
-    /// Gives back chunks that a heap of `heap` bytes is not likely to need. Nobody marks meanwhile.
+    /// Gives back chunks that a heap of `heap` bytes is not likely to need. No thread may mark.
     pub(super) fn trim(&self, heap: usize) {
         self.chunks.trim(&self.gang, heap);
     }
@@ -98,7 +98,7 @@ impl Marking {
         unsafe { self.gang.give_empty(chunk) };
     }
 
-    /// Subtracts `twice` objects of a page, because two tracers counted them.
+    /// Subtracts `twice` objects of a page from the counts, because two tracers counted them.
     pub(super) fn uncount(&self, page: &Page, twice: usize) {
         self.counted[page.page_list.get()].add(twice.wrapping_neg());
         self.counted_bytes.add((twice * page.footprint()).wrapping_neg());

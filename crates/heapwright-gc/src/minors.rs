@@ -9,9 +9,9 @@
 //!
 //! In a heap with hardly more memory than its live bytes, a minor collection frees scattered slots.
 //! Other pools cannot use them. Then a major collection follows at once, and the minor one was
-//! useless. The number of freed bytes does not show that. The bytes allocated before the next major
-//! collection do. A collection's work is the bytes that it marks, plus a part of the live bytes for
-//! the sweep and the stop of the world.
+//! useless. The number of freed bytes does not show that, but the number of bytes allocated before
+//! the next major collection does. A collection's work is the bytes that it marks, plus a part of
+//! the live bytes for the sweep and the stop of the world.
 //!
 //! Sums are judged, not single intervals. Each judgement halves the sums first. Each rest is twice
 //! as long as the rest before, up to [`LONGEST_REST`]. Part of `generations`.
@@ -41,8 +41,8 @@ pub(super) struct Minors {
 }
 
 impl Minors {
-    /// Notes a collection that marked `marked` bytes, after `allocated` bytes. `live` bytes live,
-    /// as far as is known.
+    /// Notes a collection that marked `marked` bytes, after `allocated` bytes. `live` are the bytes
+    /// that are known to live.
     pub(super) fn note(&self, minor: bool, allocated: usize, marked: usize, live: usize) {
         if self.count.get() == 0 {
             self.first.set(allocated);
@@ -70,8 +70,8 @@ impl Minors {
         }
     }
 
-    /// Returns whether minor collections pay: major ones with the same work would have made less
-    /// room. `major`: the work of one major collection.
+    /// Returns whether minor collections pay. They do unless major ones with the same work would
+    /// have made more room. `major`: the work of one major collection.
     fn do_pay(&self, major: usize) -> bool {
         let (first, gained) = (self.sum_first.get(), self.sum_gained.get());
         gained as f64 * major as f64 >= first as f64 * self.sum_work.get() as f64

@@ -10,8 +10,8 @@
 //! ```
 //!
 //! **No barrier for reads.** Mutators run between two steps. An object and all references to it
-//! change in one step, so mutators never see an old address. So all references to a page must be
-//! known before the step that evacuates it:
+//! change in one step, so mutators never see an old address. Therefore all references to a page
+//! must be known before the step that evacuates the page:
 //!
 //! - *slots in objects* were noted while marking. The write barrier (`stores`) reports slots that
 //!   were stored to since. The next step scans newer objects, a page at a time
@@ -21,8 +21,8 @@
 //!   Cells and slots are updated when the step's objects have moved.
 //! - *pinned* objects stay, and so do objects that a slot outside the heap leads to.
 //!
-//! All callbacks of the runtime except `free` run while the world is stopped: they take no lock
-//! that a mutator may hold. [`raw`](super::raw) lists the runtime's duties.
+//! The callbacks that trace, move or update objects run while the world is stopped. They may take
+//! no lock that a mutator may hold. [`raw`](super::raw) lists the runtime's duties.
 //!
 //! `candidates` chooses the pages, `evacuation` moves in steps, `placement` knows pinned objects,
 //! and `tracer` notes slots. Called by `cycle` and `sweep`.
@@ -46,18 +46,18 @@ mod evacuation;
 const DUE: usize = 1;
 /// The next major collection compacts, and begins soon: a caller requested it.
 const URGENT: usize = 2;
-/// A caller requested a compaction. First a major collection must find where objects live. It is
-/// still to begin (`ASKED`), or has begun (`COUNTED`).
+/// A caller requested a compaction. First a major collection must find where objects live. That
+/// collection has not begun (`ASKED`), or it has (`COUNTED`).
 const ASKED: usize = 3;
 const COUNTED: usize = 4;
-/// As `URGENT`, but all pages that may go are evacuated.
+/// As `URGENT`, but all pages without pinned objects are evacuated.
 const ALL: usize = 5;
 
 const NO_PLAN: usize = 0;
 const COUNTING: usize = 1;
 const CHOOSING: usize = 2;
 const READY: usize = 3;
-/// All pages of the plan are done. The sweep has passed some of them over.
+/// All objects have moved. Pages of the plan that a sweep passed over are still to be swept.
 const SETTLING: usize = 4;
 
 /// The moving state of a heap. All-zero bytes: nothing moves. Moving uses `space` and `trace`, and
@@ -71,7 +71,7 @@ const SETTLING: usize = 4;
 /// **Across pools.** The runtime may return a new size for an object
 /// ([`wanted`](super::raw::Runtime#structfield.wanted)). The object then moves to the pool that
 /// fits, and the heap tells the runtime ([`moved`](super::raw::Runtime#structfield.moved)). A page
-/// with a resized object is always in the plan.
+/// with a resized object is always in the plan, unless an object of the page is pinned.
 ///
 /// **With generations** only major collections move. All their live objects are old, and stay old.
 ///
@@ -156,7 +156,7 @@ impl Moving {
         let _noted = self.larges.lock().0.push(page.number.get() as u32);
     }
 
-    /// Takes the number of a noted page. The caller tells the runtime next.
+    /// Takes the number of a noted page. The caller then tells the runtime.
     pub(super) fn next_large(&self) -> Option<u32> {
         self.larges.lock().0.pop()
     }
@@ -174,8 +174,8 @@ impl Moving {
         self.wanted.get() > DUE
     }
 
-    /// Makes the next collection a major one that compacts: all pages that may go if `all`, else
-    /// sparse pages.
+    /// Makes the next collection a major one that compacts. It evacuates all pages that may go if
+    /// `all`, or only sparse pages.
     pub(super) fn ask_now(&self, all: bool) {
         self.wanted.set(if all { ALL } else { URGENT });
     }

@@ -10,11 +10,11 @@
 //! the runtime may have dropped references. The heap recovers when mutators can allocate more than
 //! hardly anything between two cycles again.
 //!
-//! The measure is the bytes that mutators got between two cycles. The bytes that a cycle found free
-//! may be unusable. A measure of time would make a program behave differently in each run.
+//! The measure is the number of bytes that mutators got between two cycles. Bytes that a cycle
+//! found free may be unusable. A measure of time would make a program differ from run to run.
 //!
-//! Minor cycles do not count, because they do not mark all live objects. Requested cycles do not
-//! count either. Part of `pacing`.
+//! Minor cycles do not count, because they do not mark all live objects. A requested collection
+//! resets the account. Part of `pacing`.
 
 use super::cell::Num;
 

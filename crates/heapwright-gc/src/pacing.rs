@@ -10,10 +10,9 @@
 //! ```
 //!
 //! A heap of `live` bytes may grow to its goal. Once marking has begun, each allocated byte is paid
-//! for with enough bytes of marking to finish at the goal. The debt is paid in steps, because
-//! stopping the world has a price of its own, and not all at once, because a step delays the
-//! mutator. A mutator pays whenever it needs another stretch of free slots. In a page that was in
-//! use, that happens many times.
+//! for with enough bytes of marking to finish at the goal. The debt is paid in steps, because each
+//! stop of the world costs time. A step is limited, because it delays the mutator. A mutator pays
+//! whenever it needs another stretch of free slots. A page that was in use has many stretches.
 //!
 //! External bytes are malloc blocks that the runtime holds for objects of the heap. They count like
 //! bytes of slots. Only the end of the sweep tells how many of them belong to dead objects.
@@ -93,8 +92,8 @@ impl Pacing {
         self.allowance.get()
     }
 
-    /// At least 0. (The sum is negative if the runtime has freed more bytes than it reported, by
-    /// mistake or because one thread is ahead of another.)
+    /// Returns the external bytes, at least 0. (The sum is negative if the runtime has freed more
+    /// bytes than it reported, by mistake or because one thread is ahead of another.)
     pub(super) fn external(&self) -> usize {
         self.external.get().cast_signed().max(0).cast_unsigned()
     }
@@ -191,7 +190,7 @@ impl Pacing {
     }
 
     /// Notes a cycle that has found the live objects. `unused` bytes count as allocated, but are
-    /// not used. Called before the counts are reset.
+    /// not used. Call this before the counts are reset.
     pub(super) fn note_cycle(&self, target: &Target, unused: usize, minor: bool) {
         let allocated = self.used().saturating_sub(unused);
         self.overhead.note_cycle(target.most, allocated, self.live.get(), minor);
@@ -221,9 +220,9 @@ impl Pacing {
     }
 
     /// Estimates the live external bytes, if `slots` bytes of slots are live and `allocated` bytes
-    /// were allocated. Returns all live bytes. External bytes from before shrink in the same ratio
-    /// as the live bytes of slots. Of those added since, the same share is live as of the allocated
-    /// bytes.
+    /// were allocated. Returns all live bytes. Older external bytes shrink in the same ratio as the
+    /// older bytes of slots. External bytes added since the last cycle survive in the same ratio as
+    /// allocated bytes.
     pub(super) fn estimate_live(&self, slots: usize, allocated: usize) -> usize {
         let (was, external) = (self.live_slots(), self.external());
         let added = self.external_added.get().min(external);

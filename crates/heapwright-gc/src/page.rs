@@ -19,8 +19,8 @@
 //! KiB, makes no free list, and touches no object unless the runtime must free it.
 //!
 //! Any thread may query which objects a page holds (see `held`). Two threads may change a record:
-//! the thread that took the page from its lists, under the heap's lock, and the collector, while
-//! the world is stopped.
+//! the thread that claimed the page (under the heap's lock), and the collector while the world is
+//! stopped.
 
 use heapwright_substrate::address_map::{Kind, MAP};
 use heapwright_substrate::os;
@@ -38,7 +38,7 @@ pub(super) enum Evacuation {
     No = 0,
     /// Its objects are to be moved elsewhere.
     Candidate = 1,
-    /// Its objects were moved. The first word of each slot without a mark has the new address.
+    /// Its objects were moved. The first word of a slot that is not taken is the new address, or 0.
     Evacuated = 2,
 }
 
@@ -74,8 +74,8 @@ pub(super) struct Page {
     pub(super) prev: Num,
     /// The next page of its page list that has free slots.
     pub(super) next_available: Num,
-    /// Not 0 if some of its objects were marked but not traced, for want of memory. For a large
-    /// object: 1 plus the place where its next part begins.
+    /// Not 0 if some of its objects were marked but not traced, because memory was short. For a
+    /// large object, 1 plus the place where its next part begins.
     pub(super) overflowed: Num,
     /// Bytes from its start to the end of its last slot.
     end: Num,
@@ -251,7 +251,7 @@ impl Page {
         (0..self.slots()).map(move |n| n * slot).filter(|&offset| self.held.is_taken(offset))
     }
 
-    /// Calls `with` for each object that died. Called before [`Page::sweep`].
+    /// Calls `with` for each object that died. Call this before [`Page::sweep`].
     pub(super) fn each_dead(&self, mut with: impl FnMut(*mut u8)) {
         let held = (self.held.taken(), self.held.cursor());
         let slots = (self.slot.get(), self.end());
@@ -301,8 +301,8 @@ impl Page {
         bits::reset(self.held.taken(), offset);
     }
 
-    /// Returns the new address of an object that was marked at byte `offset`, if it has moved. The
-    /// page is evacuated, or about to be.
+    /// Returns the new address of an object that was marked at byte `offset`, if it has moved. Call
+    /// this only after [`Page::begin_moving`].
     pub(super) fn moved_to(&self, offset: usize) -> Option<*mut u8> {
         let first = self.base().wrapping_add(offset).cast::<*mut u8>();
         if bits::is_set(self.held.taken(), offset) {
@@ -355,8 +355,8 @@ impl Page {
         bits::is_set(self.marks(), offset)
     }
 
-    /// Makes exactly the marked slots taken, and leaves the marks that stay. The page has been
-    /// through the sweep of `cycle`, and takes no part in moving any more.
+    /// Makes exactly the marked slots taken, and leaves the marks that stay. Afterwards the page
+    /// counts as swept in `cycle`, and takes no part in moving.
     pub(super) fn sweep(&self, cycle: usize, sticky: StickyMarks) -> Found {
         let found = self.held.sweep(self.marks(), self.words(), cycle, sticky);
         self.scanned_to.set(0);

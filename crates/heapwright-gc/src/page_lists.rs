@@ -12,8 +12,8 @@
 //! A *claimed* page, which a mutator allocates from or sweeps, is on its page list and in no other
 //! list. Only that mutator changes the page's record.
 //!
-//! When a cycle ends, every list of available pages is dropped, and every cursor is set to its page
-//! list's start. That changes 512 words, however large the heap. New pages go in front of the
+//! When marking ends, every list of available pages is dropped, and every cursor is set to its page
+//! list's start. The time for that does not depend on the heap's size. New pages go in front of the
 //! cursor. Part of `space`. Called by `page_search`, `regions`, `cycle` and `sweep`.
 
 use heapwright_substrate::size_class::UNIT;
@@ -43,12 +43,12 @@ pub(super) struct Pool {
     free: usize,
     /// Pages that this cycle's sweep found wholly free.
     freed: usize,
-    /// Pages that mutators took since the last cycle. `taken_before`: in the cycle before.
+    /// Pages that mutators took since marking last ended. `taken_before`: in the cycle before.
     pub(super) taken: usize,
     taken_before: usize,
     /// Pages that the pool may take beyond the goal.
     pub(super) granted: usize,
-    /// Pages that the pool has ever taken as a grant. `borrowed`: on credit.
+    /// Pages that the pool has ever taken as a grant. `borrowed`: pages ever taken on credit.
     pub(super) grown: usize,
     pub(super) borrowed: usize,
     pub(super) decision: Decision,
@@ -78,7 +78,7 @@ pub(super) struct PageLists {
     /// Old objects on each page list, and their bytes.
     pub(super) old: [usize; PAGE_LISTS],
     pub(super) old_bytes: usize,
-    /// Bytes of objects for which the last cycle was the first that they survived.
+    /// Bytes of objects that survived their first cycle in the last one, as far as it is swept.
     pub(super) young_bytes: usize,
     /// Pages that were taken on credit, and are not repaid yet.
     pub(super) debt: usize,
@@ -313,7 +313,7 @@ impl PageLists {
         self.page_list[page_list].first
     }
 
-    /// Every page is to be swept. `live`: the objects of each page list.
+    /// Begins a sweep of all pages. `live` are the numbers of live objects by page list.
     pub(super) fn begin_sweep(&mut self, live: &[usize; PAGE_LISTS]) {
         self.unswept = 0;
         for (pool, live) in self.pool.iter_mut().zip(live.chunks(KINDS)) {

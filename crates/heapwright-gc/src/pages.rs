@@ -68,7 +68,7 @@ impl Pages {
         self.made.get()
     }
 
-    /// Gives all records back. Nobody reads them any more.
+    /// Gives all records back. No thread may use a record afterwards.
     pub(super) fn end(&self) {
         self.records.end();
         self.made.set(0);

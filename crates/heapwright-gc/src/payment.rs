@@ -116,7 +116,7 @@ impl Heap {
         pacing.debt.sub_shared(me.tracer.work.get().saturating_sub(worked));
     }
 
-    /// Pays for bytes that were allocated while collections were held off (`Mutator::held`).
+    /// Pays for bytes that were allocated while no collection was allowed (`Mutator::held`).
     pub(super) fn pay_rest(&self, me: &Mutator) {
         if self.space.is_stressed() {
             self.stress(me);

@@ -53,12 +53,12 @@ impl Cycle {
         }
     }
 
-    /// Enters a phase. The world is stopped.
+    /// Enters a phase. The world must be stopped.
     pub(super) fn enter(&self, phase: Phase) {
         self.phase.store(phase as u32, Relaxed);
     }
 
-    /// Ends the sweep: every page has been claimed for it. Returns whether this call ended it.
+    /// Ends the sweep, after every page was claimed for it. Returns whether this call ended it.
     pub(super) fn end_sweep(&self) -> bool {
         let (sweeping, idle) = (Phase::Sweeping as u32, Phase::Idle as u32);
         self.phase.compare_exchange(sweeping, idle, Relaxed, Relaxed).is_ok()

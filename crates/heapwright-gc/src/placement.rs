@@ -32,7 +32,7 @@ impl Space {
         }
     }
 
-    /// Returns where an object is now, if it has moved since it was marked.
+    /// Returns the new address of an object that has moved since it was marked.
     pub(super) fn forwarded(&self, object: *mut u8) -> Option<*mut u8> {
         let page = self.page_of(object.addr())?;
         let offset = object.addr() - page.base().addr();

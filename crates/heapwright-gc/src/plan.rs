@@ -7,15 +7,15 @@
 //!              and the others go              <----------------------------+
 //! ```
 //!
-//! Of a page list, only as many pages stay as its objects need: the fullest ones. So few objects
-//! move, and into pages that are there (two-finger compaction, after Saunders, 1974, by pages).
+//! Of a page list, only the fullest pages stay, as many as its objects need. So few objects move,
+//! and they move into existing pages (two-finger compaction, after Saunders, 1974, by pages).
 //! Nearly full pages and pages with pinned objects stay in any case. Arithmetic alone; used by
 //! `moving`.
 #![forbid(unsafe_code)]
 
 /// The number of levels of fullness, less one.
 const STEPS: usize = 32;
-/// Pages that are fuller than this stay.
+/// Pages of this level, or fuller ones, stay.
 const FULL: usize = STEPS - STEPS / 8;
 
 /// The pages of a page list by how full they are. All-zero bytes: no pages.

@@ -38,8 +38,8 @@
 //!
 //! **The heap's duties.** The heap never frees a reachable object, and moves objects only as above.
 //! It frees an unreachable object at the latest in the second collection that begins afterwards. A
-//! step ends with its budget, plus at most the time to trace or free one object. No callback runs
-//! under a lock that an allocation needs.
+//! step ends with its budget, plus the time to report the roots and to trace or free a few objects.
+//! No callback runs under a lock that an allocation needs.
 
 mod barriers;
 mod collecting;

@@ -80,7 +80,7 @@ impl References {
         NonNull::new(place)
     }
 
-    /// Gives all memory back. Every page's list was dropped before.
+    /// Gives all memory back. Lists of pages that stayed dangle until [`Incoming::forget`].
     pub(super) fn end(&self) {
         let mut blocks = self.blocks.lock();
         while !blocks.0.is_null() {
@@ -98,7 +98,7 @@ impl References {
 }
 
 impl Room {
-    /// Forgets the memory. The room belongs to no tracer any more, or to a tracer of another heap.
+    /// Forgets the memory, because the tracer is no longer used, or is used for another heap.
     pub(super) fn forget(&self) {
         self.next.set(ptr::null_mut());
         self.end.set(ptr::null_mut());
@@ -147,7 +147,7 @@ impl Incoming {
         self.count.set(0);
     }
 
-    /// Calls `with` for each slot and the granule of its object. Nobody notes meanwhile.
+    /// Calls `with` for each slot and the granule of its object. No thread may note slots now.
     pub(super) fn each(&self, mut with: impl FnMut(*mut *mut u8, usize)) {
         let mut at = self.first.load(Ordering::Acquire);
         // SAFETY: the pointer is null, or leads to a reference in a block that exists until

@@ -11,9 +11,9 @@
 //! hole's first two words are the end of its stretch and the next hole. So the step to the next
 //! stretch takes some instructions and no call. Stretches are linked when the region is opened, up
 //! to a number of bytes that fits the nearest cache. They are handed out in address order, so all
-//! slots of the page below `next` are taken. Before a region closes, its progress is written to its
-//! page (see `held`). (Holes that hold their links: Immix, Blackburn and McKinley, PLDI 2008;
-//! Whippet's Nofl, Wingo, 2025.) Part of `mutator` and of the C interface; loom-checked with
+//! slots of the page below `next` are taken. Before a region closes, `next` is written to its page
+//! (see `held`). (Immix also keeps links in holes: Blackburn, McKinley, PLDI 2008. So does
+//! Whippet's Nofl: Wingo, 2025.) Part of `mutator` and of the C interface; loom-checked with
 //! `held`.
 
 use core::ptr;
@@ -27,14 +27,14 @@ use super::cell::{Ptr, Small};
 pub(super) struct Region {
     pub(super) next: Ptr<u8>,
     pub(super) end: Ptr<u8>,
-    /// The next stretch; null if there is none.
+    /// The next stretch, or null.
     pub(super) hole: Ptr<Hole>,
     pub(super) slot: Small,
-    /// The number of its page; 0: none.
+    /// The number of the region's page, or 0.
     pub(super) page: Small,
 }
 
-/// The first two words of a free stretch, except of a region's first.
+/// The first two words of a free stretch. A region's first stretch does not have them.
 #[repr(C)]
 pub(super) struct Hole {
     pub(super) end: *mut u8,
@@ -85,7 +85,7 @@ impl Region {
         self.hole.set(ptr::null_mut());
     }
 
-    /// Closes the region. The page has its progress already.
+    /// Closes the region. The caller wrote `next` to the page before.
     pub(super) fn close(&self) {
         // A thread that sees the region closed, or reused, sees its last writes to its page.
         fence(Ordering::Release);
@@ -95,8 +95,8 @@ impl Region {
         self.page.set(0);
     }
 
-    /// Returns whether the region has handed out the slot at `start`, and not yet written that to
-    /// the page. The page has the number `page`, and ends at `end`. Any thread may call this.
+    /// Returns whether the region has handed out the slot at `start`, but may not have written that
+    /// to the page. The page has the number `page`, and ends at `end`. Any thread may call this.
     pub(super) fn has_handed_out(&self, page: usize, start: usize, end: usize) -> bool {
         if self.page.get() != page {
             return false;

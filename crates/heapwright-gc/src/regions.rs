@@ -16,7 +16,7 @@ use super::region::{Hole, Region};
 
 const REGION: usize = 8 << 10;
 
-/// Zeroes the free slots from `at` to `stop` of a claimed page, up to `dirty`.
+/// Zeroes the free slots from `at` to `stop` of a claimed page, but nothing from `dirty` on.
 #[inline]
 fn clean(base: *mut u8, at: usize, stop: usize, dirty: usize) {
     /// Up to this many bytes, a loop is faster than a call. (The compiler turns a plain loop into a
@@ -136,14 +136,14 @@ impl Mutator {
         used
     }
 
-    /// Writes the state of the mutator's regions to their pages. The mutator is stopped.
+    /// Writes the state of the mutator's regions to their pages. The mutator must be stopped.
     pub(super) fn settle(&self) {
         self.each_region(|_, region, page| {
             page.held.settle(region.next.get().addr() - page.base().addr());
         });
     }
 
-    /// Returns how many bytes the mutator has claimed and not allocated. The mutator is stopped.
+    /// Returns how many claimed bytes the mutator has not allocated. The mutator must be stopped.
     pub(super) fn unused(&self) -> usize {
         let mut bytes = 0;
         self.each_region(|_, region, page| {

@@ -18,8 +18,8 @@
 //! more than once, which only costs time.
 //!
 //! If a store into a large object names the *place*, only the place is remembered, and a minor
-//! collection looks at the place alone. The object keeps its mark. If places take an eighth of the
-//! object's bytes, the whole object is remembered instead.
+//! collection looks at the place alone. The object keeps its mark. If all remembered places of the
+//! heap take an eighth of the object's bytes, the whole object is remembered instead.
 //!
 //! Without memory to remember an object, the set is dropped, and the next collection is a major
 //! one. Called by `cycle` and `stores`; filled by `tracer`, and by stores.
@@ -45,13 +45,13 @@ struct Bags {
 pub(super) struct Remembered {
     next: Bags,
     now: Bags,
-    /// Places for the next minor collection: of new stores, and those that the last minor
-    /// collection got. `places_now`: places still to be reported to the collection under way.
+    /// Places for the next minor collection: those of new stores, and those that the last minor
+    /// collection got first. `places_now`: places for the collection under way.
     places: [Bag; 2],
     places_now: [Bag; 2],
     /// How many places were remembered since the last collection began.
     place_count: Num,
-    /// Whether an object was not remembered, for want of memory.
+    /// Whether memory was too short to remember an object.
     lost: Num,
 }
 
@@ -74,8 +74,8 @@ impl Remembered {
         &self.places[0]
     }
 
-    /// Counts a place of an object of `size` bytes. Returns false if there are too many: places
-    /// take 16 bytes each, and together at most an eighth of the object's memory.
+    /// Counts a place of an object of `size` bytes. Returns false if there are too many places. All
+    /// places of the heap may take an eighth of the object's memory, with 16 bytes each.
     pub(super) fn counts_place(&self, size: usize) -> bool {
         let few = self.place_count.get() < size / (8 * PLACE);
         self.place_count.add_shared(usize::from(few));
@@ -115,19 +115,19 @@ impl Remembered {
         self.lost.get() != 0
     }
 
-    /// Changes each object's address. The world is stopped.
+    /// Changes each object's address. The world must be stopped.
     pub(super) fn change(&self, mut with: impl FnMut(usize) -> usize) {
         self.each_bag(|bag| bag.change(&mut with));
     }
 
-    /// Changes each place's address. The world is stopped.
+    /// Changes each place's address. The world must be stopped.
     pub(super) fn change_places(&self, mut with: impl FnMut(usize) -> usize) {
         let mut change = |[place, trace]: [usize; 2]| [with(place), trace];
         let all = self.places_now.iter().chain(&self.places);
         all.for_each(|bag| bag.change_each(&mut change));
     }
 
-    /// Gives remembered objects their marks while `with` runs. The world is stopped.
+    /// Gives remembered objects their marks while `with` runs. The world must be stopped.
     pub(super) fn with_marks<R>(&self, space: &Space, with: impl FnOnce() -> R) -> R {
         /// A bit in the address of an object that gets its mark back for a while.
         const GIVEN: usize = 1;

@@ -53,12 +53,12 @@ pub struct Runtime {
     pub trace_kind: Option<
         unsafe extern "C" fn(tracer: &Tracer, object: *mut c_void, kind: u32, data: *mut c_void),
     >,
-    /// Marking met a reference that leads to no object of the heap: to static data, to memory of
-    /// `malloc`, to another heap. The runtime may mark its own data there, and report the
-    /// references in it, by value or by slot. Called as `trace` is, by any thread, once for each
-    /// such reference and not once for each target. Not called for null and values that are no
-    /// multiple of 8. Called only within a [`Span::Trace`](super::Span::Trace). A minor collection
-    /// calls it for the references of young objects and roots.
+    /// Marking met a reference that leads to no object of the heap, but to static data, to memory
+    /// of `malloc`, or to another heap. The runtime may mark its own data there, and report the
+    /// references in it, by value or by slot. Any marking thread calls this, once for each such
+    /// reference, not once for each target. There is no call for null or for a value that is no
+    /// multiple of 8. All calls are within a [`Span::Trace`](super::Span::Trace). In a minor
+    /// collection, the references are those of young objects and roots.
     pub outside:
         Option<unsafe extern "C" fn(tracer: &Tracer, reference: *mut c_void, data: *mut c_void)>,
     /// There is no memory for an object, or none within the limit, even after a collection. True:

@@ -21,9 +21,9 @@ use super::world::{self, Handshake, Stop, World};
 
 const LONG: u64 = 1_000_000_000;
 
-/// The mutator's thread attached the mutator, or entered by itself. It is at work until it leaves.
+/// The mutator's thread attached the mutator, or entered with it by itself.
 const CAME: usize = 1;
-/// The thread attached the mutator, and detaches it.
+/// The thread attached the mutator, so the thread's end detaches it.
 pub(super) const ATTACHED: usize = 2;
 /// The thread has ended without leaving.
 pub(super) const ENDED: usize = 4;
@@ -36,14 +36,14 @@ impl Heap {
         }
     }
 
-    /// For a thread that may have done nothing for long. Also gives back pages that waited.
+    /// As `at_safepoint`, for a thread that may call rarely. Also gives back pages that waited.
     pub(super) fn at_rare_safepoint(&self, me: &Mutator) {
         self.at_safepoint(me);
         self.tend();
     }
 
-    /// As [`Heap::at_safepoint`], for a caller that knows that the world is stopped. Does nothing
-    /// in the program's own fork handlers, where the world is stopped for this thread.
+    /// As [`Heap::at_safepoint`], for a caller that has seen that the world is to stop. In the
+    /// program's own fork handlers, does nothing, because the world is stopped for this thread.
     #[cold]
     pub(super) fn rest(&self, me: &Mutator) {
         if sync::holds_all() {
@@ -121,8 +121,8 @@ impl Mutator {
         self.heap().world.try_enter(&self.handshake)
     }
 
-    /// The mutator of the calling thread in a heap. If the thread had several mutators in turns
-    /// (see `hw_gc_enter`), returns the one that it has not left.
+    /// The mutator of the calling thread in a heap. If the thread has entered with several mutators
+    /// in turn (see `hw_gc_enter`), returns the one that it has not left.
     pub(super) fn of_this_thread(heap: &Heap) -> Option<&'static Self> {
         let me = os::thread_token();
         let mut found: Option<&'static Self> = None;
@@ -168,7 +168,7 @@ impl Mutator {
         }
     }
 
-    /// The calling thread is about to enter, and has the mutator from now on.
+    /// Gives the mutator to the calling thread, which is about to enter.
     pub(super) fn note_coming(&self) {
         self.note_thread();
         if self.how.get() & (CAME | ENDED) != CAME {
@@ -180,13 +180,13 @@ impl Mutator {
         self.watch(CAME | ATTACHED);
     }
 
-    /// Requests that [`thread_ends`] runs at the thread's end.
+    /// Makes [`thread_ends`] run at the thread's end.
     fn watch(&self, how: usize) {
         self.how.set(how);
         os::watch_this_thread(Exit::Mutators, ptr::without_provenance_mut(1));
     }
 
-    /// Returns whether the mutator's thread has ended at work, and no other has entered since.
+    /// Returns whether the mutator's thread ended without leaving, and no other entered since.
     pub(super) fn is_forgotten(&self) -> bool {
         self.handshake.is_in() && self.how.get() & ENDED != 0
     }

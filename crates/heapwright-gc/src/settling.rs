@@ -14,8 +14,8 @@
 //! ```
 //!
 //! `weak` describes the order and its reasons. A stage visits a few entries at a time, and a step
-//! may end after any of them. Before a stage goes on, all roots were reported again and nothing is
-//! left to mark. No stage misses an object between two visits:
+//! may end after any of them. Before a stage continues, all roots are reported again, and all that
+//! they lead to is marked. No stage misses an object between two visits:
 //!
 //! - From the first stage on, each newly marked object is *looked up*: values of ephemerons,
 //!   contexts, representatives, registrations of guardians. So chains of these take time in
@@ -26,8 +26,8 @@
 //!   mutator reaches an object without a mark, except by an ephemeron. EMPTY ends this exception.
 //! - LAST clears weak references that were stored meanwhile, to objects that died young.
 //!
-//! Without memory, marks may be set without a lookup. Then the first stages are repeated. Objects
-//! without barriers are also visited here. Called by `mark`.
+//! If memory is short, marks may be set without a lookup. Then the first stages are repeated. This
+//! file also visits objects without barriers. Called by `mark`.
 
 use core::ptr;
 
@@ -59,7 +59,7 @@ pub(super) enum Settled {
 }
 
 impl Trace {
-    /// The runtime's weak passes run once in a step. `passed`: whether they have run.
+    /// Settles, within the budget. `passed`: whether the runtime's weak passes ran in this step.
     pub(super) fn settle(
         &self,
         tracer: &Tracer,
@@ -144,7 +144,7 @@ impl Trace {
             }
             waits
         };
-        // Without memory for a note, the ephemeron would not be emptied. So its key and value live.
+        // Without a note, nothing would clear the ephemeron. So its key and value are kept.
         let refused = |ephemeron: Noted| {
             keep(ephemeron.key());
             keep(ephemeron.value());
@@ -217,7 +217,7 @@ impl Trace {
     }
 
     /// Visits registrations of guardians that were marked late. When nothing is left to mark,
-    /// retrieves dead objects, or judges queued registrations. Returns whether anything was to do.
+    /// retrieves dead objects, or judges queued registrations. Returns whether there was work.
     fn follow_guardians(&self, tracer: &Tracer) -> bool {
         let mut judge =
             Judge { is_unmarked: self.is_unmarked(), mark: |object| tracer.edge(object) };
@@ -312,7 +312,7 @@ impl Trace {
         }
     }
 
-    /// Judges some finalizers of a priority: they become due if their objects are inaccessible. The
+    /// Judges some finalizers of a priority. They become due if their objects are inaccessible. The
     /// next priority follows when all objects that the due finalizers lead to are marked.
     fn judge_priority(&self, priority: usize, minor: bool) {
         let settling = &self.settling;
@@ -348,7 +348,7 @@ impl Trace {
         page.is_marked(offset) && (!self.generations.is_minor() || page.has_survived(offset))
     }
 
-    /// Runs the runtime's weak passes. The world is stopped.
+    /// Runs the runtime's weak passes. The world must be stopped.
     pub(super) fn run_weak_passes(&self, tracer: &Tracer) {
         self.weak_passes.each(|pass, context| {
             // SAFETY: the runtime promised a valid weak pass and context.
@@ -356,8 +356,8 @@ impl Trace {
         });
     }
 
-    /// Runs the weak passes, and makes weak references to dead objects null. All objects are
-    /// marked, except those that only finalizers keep.
+    /// Runs the weak passes, and makes weak references to dead objects null. Call this only after
+    /// all live objects were marked, except those that only finalizers keep.
     fn clear_weak(&self, tracer: &Tracer, passed: &mut bool) {
         if !core::mem::replace(passed, true) {
             self.run_weak_passes(tracer);
@@ -424,7 +424,7 @@ impl Trace {
         }
     }
 
-    /// Makes ephemerons with dead keys null. All live objects are marked.
+    /// Makes ephemerons with dead keys null. Call this only after all live objects were marked.
     fn clear_ephemerons(&self) {
         let space = self.space();
         let mut waiting = self.weak.waiting.lock();

@@ -13,10 +13,10 @@
 //! a byte moved from one heap to another costs more time than it saves. `balance` is in bytes. A
 //! heap with `balance` live bytes that allocates as fast as it is marked may double.
 //!
-//! Measurements go into sums that are halved at each collection. The collector's time is the
+//! Measurements go into sums that are halved at each major collection. The collector's time is the
 //! marking thread's CPU time plus the time of the sweep. All other time is the program's, by the
-//! clock, so an idle heap gives memory up at its next collection. Minor collections decide nothing
-//! here. Called by `cycle` when marking has ended. Whatever the answer, `least` and `most` hold.
+//! clock, so an idle heap gives memory up at its next collection. After a minor collection, only a
+//! policy decides anew. Called by `cycle` when marking has ended. `least` and `most` always hold.
 
 use core::ffi::c_void;
 
@@ -34,7 +34,7 @@ pub type Policy = unsafe extern "C" fn(outcome: *const Outcome, context: *mut c_
 
 pub(super) struct Sizing {
     policy: Lock<Asked>,
-    /// The only number of the square-root rule. 0: the factor decides.
+    /// The parameter of the square-root rule. 0: the factor decides.
     balance: Num,
     /// Bytes that may be allocated until the next collection ends, plus 1. 0: the factor decides.
     room: Num,
@@ -87,7 +87,7 @@ impl Sizing {
         self.room.set(0);
     }
 
-    /// From now on, sizes the heap by the square-root rule. 0: by the factor.
+    /// From now on, sizes the heap by the square-root rule, or by the factor if `bytes` is 0.
     pub(super) fn balance(&self, bytes: usize) {
         self.balance.set(bytes);
         self.room.set(0);
@@ -128,14 +128,14 @@ pub(super) struct Measured {
 impl Sizing {
     pub(super) fn size(&self, target: &Target, measured: &Measured) {
         let Measured { live, allocated, marked, step, swept, cycle, minor } = *measured;
-        // Locked during the call: when `choose` returns, the old policy is not running any more.
+        // Locked during the call, so the old policy no longer runs when `choose` returns.
         let asked = self.policy.lock();
         let Asked(policy, context) = *asked;
         if policy.is_none() && self.balance.get() == 0 {
             return;
         }
         let now = os::now_ns() as usize;
-        // This step's time from now on counts for the next cycle: `end_step` adds the whole step.
+        // The next sum begins negative, because `end_step` will add the whole step to it.
         let marking = self.marking.replace(step.wrapping_neg()).wrapping_add(step);
         let collector = marking + (swept - self.swept.replace(swept).min(swept));
         let mutator = now.saturating_sub(self.ended.replace(now)).saturating_sub(collector);

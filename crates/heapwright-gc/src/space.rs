@@ -11,8 +11,8 @@
 //! (`pacing`, `sizing`), and the phase of collections (`phase`). Records and lists change under the
 //! lock of the lists. The thread that has claimed a page may also change its record.
 //!
-//! The lowest part of a heap: it knows no other part, and all others call it. `find` and `marks`
-//! map addresses to objects, `placement` decides which objects move, `large` serves large objects.
+//! This is the lowest part of a heap. It knows no other part, and others call it. `find` and
+//! `marks` map addresses to objects, `placement` says which move, `large` serves large objects.
 
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
@@ -40,15 +40,15 @@ use super::pages::Pages;
 use super::phase::Cycle;
 use super::sizing::Sizing;
 
-/// If a pool has at least this many pages, new pages are populated in one call instead of by page
-/// faults. That saves a third of the cost, but parts of the last page may never be used.
+/// If a pool has at least this many pages, its new pages are populated in one call each, without
+/// page faults. That saves a third of the cost, but parts of the last page may never be used.
 const USED_WHOLE: usize = 64;
 
 /// Size of the largest object that a program probably touches as a whole.
 const TOUCHED_WHOLE: usize = 4 << 10;
 
-/// A decay gives back this many empty pages. `LOOKS`: the most missed decays that are made up for
-/// at once.
+/// A decay gives back up to this many empty pages. If decays were missed, it gives back more, but
+/// never more than `LOOKS` times as many.
 const DECAYS: usize = 128;
 const LOOKS: usize = 32;
 /// A decay gives back this many times more pages if the heap has taken none since the last decay.
@@ -124,7 +124,7 @@ impl Space {
         self.sizing.begin();
     }
 
-    /// Ends the use of the space. All pages have gone back, and nobody uses it any more.
+    /// Ends the use of the space. The caller has given all pages back. No thread may use the space.
     pub(super) fn end(&self) {
         self.pages.end();
         self.sizing.end();
@@ -192,7 +192,7 @@ impl Space {
         Wanted { heap: self.id(), page_list, slot, cycle, limit, zero: self.clears(page_list) }
     }
 
-    /// Calls `with` for every page in use, page list by page list. The world is stopped.
+    /// Calls `with` for every page in use, page list by page list. The world must be stopped.
     pub(super) fn each_page(&self, mut with: impl FnMut(&Page) -> bool) -> bool {
         for page_list in 0..PAGE_LISTS {
             let mut number = self.lists.lock().first(page_list);
@@ -210,15 +210,15 @@ impl Space {
         self.pacing.with_external(self.lists.lock().bytes())
     }
 
-    /// Notes that a page was claimed: its free slots count as allocated.
+    /// Notes that a page was claimed. Its free slots count as allocated.
     pub(super) fn note_claimed(&self, page: &Page) {
         self.pacing.add_allocated((page.slots() - page.live.get()) * page.slot.get());
-        // All slots count as live until the page is released or swept: it may hold objects that are
-        // not old.
+        // All slots count as live until the page is released or swept, because the page may get
+        // objects that are not old.
         page.live.set(page.slots());
     }
 
-    /// Notes that a claimed page is released: its slots from byte `from` on were not used.
+    /// Notes that a claimed page is released. Its free slots from byte `from` on were not used.
     pub(super) fn note_released(&self, page: &Page, from: usize) {
         let free = page.free_from(from);
         page.live.set(page.slots() - free / page.slot.get().max(1));
@@ -305,7 +305,7 @@ impl Space {
         true
     }
 
-    /// Gives a page to the kernel. The page has waited long enough, and is in no list any more.
+    /// Gives a page to the kernel. The page must be in no list any more.
     pub(super) fn purge(&self, page: &Page) {
         Self::close(page);
         // SAFETY: the page is this heap's, has no objects and is in no list. So nobody uses it.
@@ -360,7 +360,7 @@ impl Space {
         lists.note_look(now);
     }
 
-    /// Notes that the sweep is over: pages that are empty now count as not needed from now on.
+    /// Notes that the sweep is over. For pages that are empty now, the wait before a decay begins.
     pub(super) fn end_sweep(&self) {
         let mut lists = self.lists.lock();
         lists.note_look(os::coarse_ms());
@@ -374,8 +374,8 @@ impl Space {
         }
     }
 
-    /// Gives the kernel all empty pages, and the process's free runs, because these may have memory
-    /// of dead large objects. Returns the bytes of the heap's pages that the kernel took.
+    /// Gives the kernel all empty pages. Also gives it the process's free runs, which may have
+    /// memory of dead large objects. Returns the bytes of the heap's pages that the kernel took.
     pub(super) fn trim(&self) -> usize {
         let mut lists = self.lists.lock();
         let bytes = lists.empty_bytes();

@@ -12,8 +12,8 @@
 //!   large object    |======================= - - -            from its allocation to its death
 //! ```
 //!
-//! Everything is a span, and an event is one of its two ends. Without a listener, an event costs a
-//! load and a test. An allocation from a region, a report of a reference and a store have no event.
+//! Each line of the picture is a span. An event is one end of a span. Without a listener, it costs
+//! a load and a test. Allocations from a region, reports of references and stores have no events.
 //!
 //! A listener is called while the thread holds no lock of the heap's, and outside of the runtime's
 //! other callbacks. It may call nothing that could collect: see
@@ -55,7 +55,7 @@ impl Heap {
         self.events.heard.get() != 0
     }
 
-    /// Runs the phase that `span` describes. The world is stopped.
+    /// Runs `work`, the work of a span. The world must be stopped.
     #[inline]
     pub(super) fn during<T>(&self, span: Span, me: &Mutator, work: impl FnOnce() -> T) -> T {
         if !self.is_heard() {
@@ -103,14 +103,14 @@ impl Heap {
         }
     }
 
-    /// Reports that the sweep begins. The world is stopped.
+    /// Reports that the sweep begins. The world must be stopped.
     pub(super) fn sweep_begins(&self) {
         if self.is_heard() {
             self.tell(Span::Sweep, BEGINS, STOPPED, None, Said::now());
         }
     }
 
-    /// Reports that the sweep and the collection end: every page was claimed for the sweep.
+    /// Reports that the sweep and the collection end. Every page was claimed for the sweep before.
     pub(super) fn sweep_ends(&self) {
         if self.is_heard() {
             self.tell(Span::Sweep, ENDS, 0, None, Said::now());
@@ -124,7 +124,7 @@ impl Heap {
         self.large(BEGINS, 0, Some(me), page);
     }
 
-    /// As [`Heap::large_begins`], for an object that was moved there. The world is stopped.
+    /// As [`Heap::large_begins`], for an object that moved to `page`. The world must be stopped.
     pub(super) fn large_was_moved(&self, me: &Mutator, page: &Page) {
         self.large(BEGINS, STOPPED, Some(me), page);
     }

@@ -1,7 +1,7 @@
 //! The stages of settling: how far a collection has judged weak references, guardians and
 //! finalizers.
 //!
-//! Between two steps, a collection keeps nothing else of its visits. Part of `trace`; read by
+//! Between two steps, a collection remembers only this of its visits. Part of `trace`; read by
 //! `tracer`, which looks marked objects up, and by mutators.
 
 use super::cell::Num;
@@ -47,12 +47,12 @@ impl Settling {
         self.stage.get() != NOT_BEGUN
     }
 
-    /// Returns the lists in which marked objects are looked up, besides ephemerons.
+    /// Returns the lists in which marked objects are looked up. (Ephemerons have their own table.)
     pub(super) fn among(&self) -> usize {
         self.among.get()
     }
 
-    /// Notes that objects were marked without a lookup, for want of memory.
+    /// Notes that objects were marked without a lookup, because memory was short.
     pub(super) fn miss(&self) {
         self.missed.set(1);
     }

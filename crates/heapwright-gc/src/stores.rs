@@ -21,15 +21,15 @@ use super::phase::Phase;
 use super::remembered::PLACE;
 use super::tracer::{TraceSlot, Tracer};
 
-/// A place in a large object that was stored into, and the function that traces it. If the place is
-/// null, it counts no more.
+/// A place in a large object that was stored into, and the function that traces it. A null place is
+/// ignored.
 type Place = (*mut u8, TraceSlot);
 
 const _: () = assert!(size_of::<Place>() == PLACE);
 
 impl Tracer {
-    /// Notes a store of a reference to `child` into a slot of `parent`. `parent` has its mark, and
-    /// marks say which objects are old. The slot is null if it is not known.
+    /// Notes a store of a reference to `child` into a slot of `parent`. The slot is null if it is
+    /// not known. Call this only if `parent` is marked, and marks say which objects are old.
     pub(super) fn remember(&self, parent: *mut u8, slot: *mut *mut u8, child: *mut u8) {
         let space = self.space();
         let Some(head) = space.head_of(parent.addr()) else { return };
@@ -137,8 +137,8 @@ impl Tracer {
             // so it exists, and the place lies in it.
             unsafe { trace(place, self) };
         } else {
-            // The object was new at the store, so it is not known to be old. The next collection
-            // gets the place as well, so the object must live until then.
+            // The object was new at the store, so it may be young. The next collection gets the
+            // place as well, so the object must live until then.
             self.look_again(page.base().addr() + start);
         }
     }

@@ -80,7 +80,7 @@ impl Heap {
         true
     }
 
-    /// Ends the sweep: every page has been claimed for it.
+    /// Ends the sweep. Call this after every page was claimed for the sweep.
     fn end_sweep(&self) {
         if self.space.cycle.end_sweep() {
             self.know_external();
@@ -106,7 +106,7 @@ impl Heap {
         })
     }
 
-    /// Sweeps some pages beyond the share, for a mutator that found none.
+    /// Sweeps some pages beyond the share, for a mutator that found no page with free slots.
     pub(super) fn sweep_more(&self) {
         self.sweep_some(MORE, 0);
     }
@@ -123,7 +123,7 @@ impl Heap {
     }
 
     /// Sweeps until empty pages and freed large objects have `bytes`. Returns true only if this
-    /// call swept a page and any bytes are empty now: else the caller would try again for ever.
+    /// call swept a page and made bytes free. Otherwise the caller would try again for ever.
     pub(super) fn sweep_for(&self, bytes: usize) -> bool {
         let before = self.space.lists.lock().bytes();
         let found = || {

@@ -1,13 +1,13 @@
-//! A table of numbered entries, whose memory goes back at its end.
+//! A table of numbered entries. [`Table::end`] gives its memory back.
 //!
 //! ```text
 //!   FIRST = 64:   0..64  64..192  192..448  ...        numbers
 //!   segments      [ p0      p1       p2     null ... ]    each twice as long as the one before
 //! ```
 //!
-//! As [`heapwright_substrate::segments`], but in side memory. Entries never move while the table
-//! lives, and finding one takes no lock. Segments are made under the owner's lock. Used by `pages`
-//! and `handles`.
+//! As [`heapwright_substrate::segments`], but the segments lie in side memory. An entry never moves
+//! while the table lives, and a search for it takes no lock. The caller of [`Table::get_or_make`]
+//! holds its own lock. Used by `pages` and `handles`.
 
 use core::ptr;
 
@@ -32,8 +32,8 @@ impl<T: Zeroed, const FIRST: usize, const SEGMENTS: usize> Table<T, FIRST, SEGME
         Some(unsafe { &*at.wrapping_add(index) })
     }
 
-    /// Returns entry `number`: zero, if it is new. `None` without memory, or for an invalid number.
-    /// Only one thread at a time may call this.
+    /// Returns entry `number`. A new entry is zero. Returns `None` without memory, or if the number
+    /// is too large. Only one thread at a time may call this.
     pub(super) fn get_or_make(&self, number: usize) -> Option<&T> {
         let (segment, _) = segments::place(number, FIRST);
         let place = self.segments.get(segment)?;
@@ -44,7 +44,7 @@ impl<T: Zeroed, const FIRST: usize, const SEGMENTS: usize> Table<T, FIRST, SEGME
         self.get(number)
     }
 
-    /// Gives all memory back. Nobody reads any more.
+    /// Gives all memory back. No thread may use the table meanwhile.
     pub(super) fn end(&self) {
         for segment in &self.segments {
             Side::give_at(segment.swap(ptr::null_mut(), Ordering::Relaxed).cast());

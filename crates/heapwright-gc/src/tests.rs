@@ -225,7 +225,7 @@ impl Model<'_> {
         seen
     }
 
-    /// No reachable object is lost, and no unreachable one survives two collections.
+    /// Checks that no reachable object is lost, and no unreachable one survives two collections.
     fn check(&mut self) {
         for _ in 0..2 {
             collect(self.mutator);

@@ -34,7 +34,7 @@ pub(super) struct Timeline {
 struct Kept {
     bytes: [u8; KEPT * record::EVENT_BYTES],
     length: usize,
-    /// The process of the events, as a number of forks (see `forks`). `prefix`: of its file's name.
+    /// The process of the events, as a number of forks. `prefix`: the beginning of the file's name.
     process: usize,
     prefix: Prefix,
 }
@@ -84,7 +84,7 @@ impl Timeline {
         kept.bytes[from..from + encoded.len()].copy_from_slice(&encoded);
     }
 
-    /// Writes the kept events. Called while the world runs, or when the buffer is full.
+    /// Writes the kept events. Called while the world runs. (`note` writes a full buffer itself.)
     pub(super) fn flush(&self) {
         if self.wanted.get() != 0 {
             self.kept.lock().write();

@@ -77,7 +77,7 @@ pub struct Tracer {
     /// The newest chunk. `older`: the chunks behind it.
     chunk: Ptr<Chunk>,
     older: Ptr<Chunk>,
-    /// The closure that looks at references; null: none looks.
+    /// The closure that looks at references, or null.
     look: Ptr<Look<'static>>,
     /// How the tracer marks: a [`Marks`].
     marks: Num,
@@ -102,14 +102,14 @@ pub struct Tracer {
     /// The depth of nested owned values, and the values that wait (see [`Tracer::owned`]).
     depth: Num,
     waiting: Ptr<Array<Waiting>>,
-    /// The beginning of the traced part in its object; 0: the object's start. `next_part`: the
-    /// beginning of the next part, for a closure that looks; 0: there is none.
+    /// The beginning of the traced part in its object. `next_part`: the beginning of the next part,
+    /// for a closure that looks, or 0 if there is none.
     from: Num,
     next_part: Num,
     /// Bytes of the objects that were marked.
     pub(super) bytes: Num,
-    /// How many of these belong to large objects that are traced. `counted`: how many of the others
-    /// are part of the work already.
+    /// How many of these bytes belong to large objects that are traced. `counted`: how many of the
+    /// other bytes are part of the work already.
     large: Num,
     counted: Num,
     /// The work so far, in bytes. Each piece of work counts as the larger of two numbers. The first
@@ -159,7 +159,7 @@ pub(super) enum Slots {
 /// The limits at which a drain ends before its work is done.
 #[derive(Clone, Copy)]
 pub(super) struct Budget {
-    /// Nanoseconds of the clock; 0: no deadline.
+    /// Nanoseconds of the clock, or 0 for no deadline.
     pub(super) deadline: u64,
     /// Bytes of work (see [`Tracer`]).
     pub(super) bytes: usize,
@@ -240,8 +240,8 @@ impl Tracer {
         self.marks.get() != Marks::Alone as usize
     }
 
-    /// Marks an object, if it is in this heap. Returns whether the object must be traced: it was
-    /// not marked before, and may hold references. If so, calls `fetch` with the object's size.
+    /// Marks an object, if it is in this heap. Returns whether the object must be traced, because
+    /// it was not marked before and may hold references. If so, calls `fetch` with its size.
     #[inline(always)]
     fn set_mark(&self, object: *mut u8, fetch: impl FnOnce(usize)) -> bool {
         let space = self.space();
@@ -311,7 +311,7 @@ impl Tracer {
         size
     }
 
-    /// Adds to the work: `edges` were looked at since the last call.
+    /// Adds to the work. `edges` edges were looked at since the last call.
     fn count_work(&self, edges: usize) {
         let marked = self.bytes.get().wrapping_sub(self.large.get());
         let fresh = marked.wrapping_sub(self.counted.replace(marked));
@@ -364,7 +364,7 @@ impl Tracer {
     }
 
     /// If an old object has no mark, marks the object again, and keeps it to be traced once more.
-    /// Nobody else marks meanwhile.
+    /// No other thread may mark meanwhile.
     pub(super) fn look_again(&self, address: usize) {
         let object = MAP.base().with_addr(address);
         let unit = MAP.unit_of(address);
@@ -387,7 +387,7 @@ impl Tracer {
         self.notes.set(self.notes.get() & !KEYS);
         let is_key = watching && self.space().is_unmarked(object);
         if self.set_mark(object, |_| {}) || is_key {
-            // Other mutators are at work, so a tracer must not wait for a chunk here.
+            // Other mutators may run now, so a tracer must not wait for a chunk here.
             if self.next.get() == self.end.get() && !self.has_made_room() {
                 if watching {
                     self.of().settling.miss();
@@ -431,7 +431,7 @@ impl Tracer {
         }
     }
 
-    /// Called when the mutator or helper leaves, or the cycle ends.
+    /// Gives the counts to the heap. Called when the mutator or helper leaves, or marking ends.
     pub(super) fn give_counts(&self) {
         self.large.set(0);
         self.counted.set(0);

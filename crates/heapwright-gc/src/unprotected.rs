@@ -36,7 +36,7 @@ impl Unprotected {
         self.objects.lock().0.iter().copied().for_each(with);
     }
 
-    /// Keeps the objects for which `keep` is true: the others are dead.
+    /// Keeps the objects for which `keep` is true. The others are dead.
     pub(super) fn retain(&self, keep: impl FnMut(*mut u8) -> bool) {
         self.objects.lock().0.retain(keep);
     }

@@ -37,7 +37,7 @@ use super::locks::With;
 const GROUP: usize = 64;
 const CELLS: usize = 112 * GROUP;
 const BATCH: usize = 64;
-/// If there are at most this many cells, a collection looks at all of them.
+/// If there are at most this many cells, each collection looks at all cells.
 const FEW: usize = if cfg!(test) { 512 } else { 64 << 10 };
 
 #[repr(C)]
@@ -154,7 +154,7 @@ impl WeakCells {
 
     /// Visits up to `most` cells from number `at` on, in a major collection, and advances `at`.
     /// From now on the collection looks at cells whose object has no mark, and not at the others.
-    /// Visits whole groups. Returns whether no cell is left. The world is stopped.
+    /// Visits whole groups. Returns whether no cell is left. The world must be stopped.
     pub(super) fn visit(
         &self,
         at: &mut u32,
@@ -184,7 +184,7 @@ impl WeakCells {
 
     /// Calls `with` for each cell with an object that this collection looks at. `with` may change
     /// the cell. From now on, collections look at the cell only if `with` returns true, or if the
-    /// cell holds no object. The world is stopped.
+    /// cell holds no object. The world must be stopped.
     pub(super) fn each_looked_at(&self, mut with: impl FnMut(&Cell) -> bool) {
         let inner = self.inner.lock();
         let few = self.count() <= FEW;
@@ -220,7 +220,7 @@ impl WeakCells {
         }
     }
 
-    /// Calls `with` for each cell that collections pass over. The world is stopped.
+    /// Calls `with` for each cell that collections pass over. The world must be stopped.
     pub(super) fn each_passed_over(&self, mut with: impl FnMut(&Cell)) {
         self.each_cell(|cell| {
             let (block, number) = place(ptr::from_ref(cell).cast_mut());
@@ -230,7 +230,7 @@ impl WeakCells {
         });
     }
 
-    /// Calls `with` for each cell that holds an object. No other thread writes cells meanwhile.
+    /// Calls `with` for each cell that holds an object. No other thread may write cells meanwhile.
     pub(super) fn each_cell(&self, mut with: impl FnMut(&Cell)) {
         let inner = self.inner.lock();
         for number in 0..self.count() {
@@ -243,7 +243,7 @@ impl WeakCells {
         }
     }
 
-    /// Gives all cells back. Nobody uses a cell any more.
+    /// Gives all cells back. No thread may use a cell afterwards.
     pub(super) fn end(&self) {
         let mut inner = self.inner.lock();
         inner.blocks.iter().for_each(|&block| Side::give_at(block.cast()));

@@ -20,7 +20,7 @@
 //!
 //! The collector is a mutator. The mutators that it stopped mark with it (see `gang`), and so do
 //! helpers, which have no handshake. Mutators that are `OUT` may join and part while the world is
-//! stopped: under the list's lock, which the collector holds while it walks the list.
+//! stopped. They take the list's lock, which the collector holds while it walks the list.
 //!
 //! *Several worlds.* A thread may have a mutator in each world. While the thread waits in one
 //! world, its mutators in all other worlds are [`ELSEWHERE`]. So no collector waits for a thread
@@ -82,7 +82,7 @@ impl Handshake {
         self.state.load(Ordering::Acquire) == IN
     }
 
-    /// Returns whether the mutator is at work, or will be when its thread stops waiting.
+    /// Returns whether the mutator is `IN`, or will be when its thread stops waiting.
     pub(crate) fn is_present(&self) -> bool {
         self.is_in() || self.is_elsewhere()
     }
@@ -123,10 +123,10 @@ impl Drop for Visit<'_> {
 
 pub(crate) struct World {
     stop: AtomicU32,
-    /// Changes when a mutator stops. The collector sleeps on it.
+    /// Changes when a mutator stops or leaves. The collector sleeps on it.
     arrivals: AtomicU32,
-    /// The thread whose fork has stopped this world; 0: none. `moves_for`: the thread whose fork
-    /// has given up stopping it.
+    /// The thread whose fork has stopped this world, or 0. `moves_for`: the thread whose fork no
+    /// longer tries to stop it, or 0.
     forker: AtomicUsize,
     moves_for: AtomicUsize,
     members: Lock<Members>,
@@ -150,8 +150,8 @@ pub(crate) type WithWorld<'a, 'w> = &'a mut dyn FnMut(&'w World, Option<&'w Hand
 
 pub(crate) type Worlds<'a, 'w> = &'a dyn Fn(WithWorld<'_, 'w>);
 
-/// The calling thread is about to wait: makes its mutators that are at work leave, except `but`.
-/// Returns whether any left.
+/// Makes the calling thread's mutators leave, except `but`, because the thread is about to wait.
+/// Returns whether any mutator was `IN` and left.
 pub(crate) fn leave_all(seats: Seats<'_, '_>, but: Option<&Handshake>) -> bool {
     let mut any = false;
     seats(&mut |world, handshake| {
@@ -163,8 +163,8 @@ pub(crate) fn leave_all(seats: Seats<'_, '_>, but: Option<&Handshake>) -> bool {
     any
 }
 
-/// The calling thread has waited: makes its mutators that left come back. If a world is stopped,
-/// the thread waits for it, away from all worlds.
+/// Makes the calling thread's mutators come back that [`leave_all`] made leave. If a world is
+/// stopped, the thread leaves all worlds, and waits for that world.
 pub(crate) fn come_back(seats: Seats<'_, '_>) {
     loop {
         let mut closed = None;
@@ -226,7 +226,7 @@ pub(crate) fn stop_all<'w, P: FnMut() -> bool>(
             true
         });
         if !closed.goes_on_until(wait_limit()) {
-            // The fork need not wait for a world in which no mutator of this thread is at work.
+            // The fork need not wait for a world if no mutator of this thread must come back to it.
             worlds(&mut |world, me| {
                 if ptr::eq(world, closed) && !me.is_some_and(Handshake::is_elsewhere) {
                     world.moves_for.store(forker, Ordering::Relaxed);
@@ -255,7 +255,7 @@ impl World {
         }
     }
 
-    /// Adds a handshake, whose mutator, `owner`, is away.
+    /// Adds a handshake. Its mutator, `owner`, is then `OUT`.
     ///
     /// # Safety
     ///
@@ -272,7 +272,7 @@ impl World {
         members.0 = ptr::from_ref(handshake).cast_mut();
     }
 
-    /// Removes a handshake, whose mutator is away. Waits until visits of the handshake have ended.
+    /// Removes a handshake. Its mutator must be `OUT`. Waits until visits of it have ended.
     pub(crate) fn part(&self, handshake: &Handshake) {
         let mut members = self.members.lock();
         loop {
@@ -390,10 +390,10 @@ impl World {
         false
     }
 
-    /// Notes that the mutator is at work. The caller must read `stop` next: if it is set, the
-    /// mutator is not at work. (Except if the caller has stopped the world itself.)
+    /// Notes that the mutator is `IN`. The caller must read `stop` next. If `stop` is set, the
+    /// mutator must leave again, unless the caller has stopped the world itself.
     pub(crate) fn come_in(handshake: &Handshake) {
-        // Release: a thread that sees the mutator at work also sees its thread (see
+        // Release: a thread that sees that the mutator is `IN` also sees the mutator's thread (see
         // `Mutator::note_thread`).
         handshake.state.store(IN, Ordering::Release);
         fence(Ordering::SeqCst);
@@ -435,7 +435,7 @@ impl World {
         }
     }
 
-    /// Stops the world, except the caller, which is at work. Returns false if another collector was
+    /// Stops all mutators but the caller's, which is `IN`. Returns false if another collector was
     /// first. Then the caller must call [`World::rest`].
     #[cfg(loom)]
     pub(crate) fn stop(&self, me: &Handshake) -> bool {

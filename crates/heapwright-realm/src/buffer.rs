@@ -2,19 +2,19 @@
 //!
 //! ```text
 //!   object   | header | capacity | first | start | length | ring of `capacity` places ............ |
-//!                                  ^ number of the first value: how many were ever taken before it
+//!                                  ^ number of the first value: grows when that value is taken
 //!                                          ^ its place; value n lies at (start + n) mod capacity
 //! ```
 //!
-//! The collections are free of unsafe code because this file has it for them. Its promises:
+//! This file has the unsafe code of the collections, except their `Trace`. Its promises:
 //!
 //! - *values are copied in and out*, never lent, so no store changes a value during a read;
 //! - *removed values are not traced*: the collector traces `length` values from `start` on;
 //! - *every traced place holds a `T`*: a value is written before `length` counts it. Values are
 //!   `Copy`, so there is nothing to drop, and old bits are a valid `T` while their objects live;
-//! - *a store is reported before it is made, and made at once*: a dirty place is traced after the
-//!   mutation, and holds a live value by then. A report names the whole place of a value, whose
-//!   type no store changes (see `cells`).
+//! - *a store is reported before it is made, and made at once*: a reported place is traced after
+//!   the mutation, and holds a live value by then. A report names the whole place of a value. No
+//!   store changes the type of that value (see `cells`).
 //!
 //! `first` gives each value a number, which stays when values before it are taken. The index of a
 //! map holds such numbers.
@@ -294,7 +294,7 @@ impl<T: Copy + Trace> Buffer<'_, T> {
 }
 
 impl<'gc> Mutation<'gc> {
-    /// Never collects. Panics if there is no memory.
+    /// Makes an empty buffer. Never collects. Panics if there is no memory.
     pub(super) fn buffer<T: Copy + Trace + 'gc>(&self, capacity: usize) -> Buffer<'gc, T> {
         const { assert!(align_of::<T>() <= 8, "values of a realm are aligned to 8 bytes at most") };
         let size = size_of::<T>().checked_mul(capacity);
@@ -328,7 +328,7 @@ impl<'gc> Mutation<'gc> {
         made
     }
 
-    /// Not stable; O(n log n). Panics if there is no memory, or if `compare` panics.
+    /// Makes a sorted copy, not stably, in O(n log n). Panics without memory, or if `compare` does.
     pub(super) fn sorted<T: Copy + Trace + 'gc>(
         &self,
         from: Buffer<'gc, T>,

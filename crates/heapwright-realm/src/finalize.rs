@@ -7,9 +7,9 @@
 //!                 collection      that it leads to                     +-> stored: reachable again
 //! ```
 //!
-//! `Drop` of a value in a realm must use no reference: the objects that the value led to may be
-//! gone. A finalizer may use them: to update a table in the realm, to close in order, to return a
-//! resource to a pool. The rules:
+//! `Drop` of a value in a realm must use no reference, because the objects that the value led to
+//! may be gone. A finalizer may use these objects, for example to update a table in the realm, or
+//! to return a resource to a pool. The rules:
 //!
 //! - *When.* A collection that finds a value unreachable makes its finalizer due. (A minor
 //!   collection finds only young values.) Only [`Realm::run_finalizers`] calls finalizers, on the
@@ -26,12 +26,12 @@
 //!   it leads to. Weak references that were emptied stay empty.
 //! - *Threads.* In a [`SendRealm`](super::send::SendRealm) any thread may call the finalizer, so
 //!   only types that are `Send` ([`Trace::SENDS`]) may be registered.
-//! - *Panics* go to the caller of [`Realm::run_finalizers`]. That finalizer is done; the others are
-//!   still due.
+//! - *Panics* go to the caller of [`Realm::run_finalizers`]. The finalizer that panicked is not
+//!   called again. The others are still due.
 //!
-//! Why it is sound: a mutation that registers a finalizer for a `Gc<'gc, T>` works for every
-//! lifetime `'gc`. So the finalizer is valid for the lifetime of a later mutation, too. So is
-//! `Trace`.
+//! Why this is sound: a mutation that registers a finalizer for a `Gc<'gc, T>` works for every
+//! lifetime `'gc`. So the finalizer is valid for the lifetime of a later mutation, too. The same
+//! holds for the type's `Trace`.
 
 use core::marker::PhantomData;
 use core::ptr;

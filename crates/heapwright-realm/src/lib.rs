@@ -22,8 +22,8 @@
 //!
 //! **Why objects can be moved.** A move changes every reference to the object. A Rust reference to
 //! the object (`&T`, which a `Gc` derefs to) lives as long as `'gc`, so none is left when `mutate`
-//! has returned. A `Gc` in another object is a word of that object, and `Trace` reports its address
-//! by lending itself. The collector changes that word through its own pointer to the heap, while no
+//! has returned. A `Gc` in another object is a word of that object. The `trace` of the `Gc` reports
+//! the word's address. The collector changes the word by its own pointer to the heap, while no
 //! reference to the object exists. It must not change a `Gc` in a `Box`, a `Vec` or a map, because
 //! `Trace` lends such a `Gc` as shared. Such a `Gc` pins its object, and so does [`Mutation::pin`].
 //!
@@ -177,7 +177,7 @@
 //! - `cells`: interior mutability with a write barrier
 //! - `slice`: arrays and strings in a slot of their own; `text`: how strings are built
 //! - `buffer`: room for values; `growing`: room that grows; `collections`: vector, deque, map and
-//!   set, built on these two without unsafe code
+//!   set, built on these two (unsafe code only for `Trace`)
 //! - `trace`: the trait; `standard`: the types of core and std that implement it
 //! - `weak`: references that keep no object alive; `finalize`: functions for unreachable values
 //! - `send`: realms that move between threads
@@ -240,7 +240,7 @@ pub use text::StrBuilder;
 pub use trace::Trace;
 pub use weak::{Ephemeron, Weak};
 
-/// The words of a thread, for the unit tests. Elsewhere the crate above defines them.
+/// The words of a thread, for the unit tests. In other builds, the crate above defines them.
 #[cfg(test)]
 mod words {
     #[allow(dead_code, reason = "the words of `os::portable` begin without it")]

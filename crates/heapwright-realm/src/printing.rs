@@ -5,16 +5,16 @@
 //! ```
 //!
 //! A value's `Debug` prints the objects that the value leads to. For an object that is already
-//! being printed, `print` prints the address. It does so, too, at great depth and after very many
-//! objects, because a graph of few objects may have very many paths. The `Debug` of references and
-//! collections calls `print`.
+//! being printed, `print` prints only the address. At great depth, and after very many objects,
+//! `print` also prints only addresses, because a graph of few objects may have very many paths. The
+//! `Debug` of references and collections calls `print`.
 
 use core::fmt;
 
 use heapwright_substrate::os;
 use heapwright_substrate::sync::Lock;
 
-/// The most objects that a thread prints within each other, and in one call.
+/// The most objects that a thread prints within each other. `OBJECTS`: the most in one call.
 const DEPTH: usize = 128;
 const OBJECTS: usize = 10_000;
 

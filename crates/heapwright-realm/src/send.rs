@@ -8,24 +8,24 @@
 //! A realm moves to another thread with all its values, so all of them must be [`Send`]. References
 //! are exempt, because they move with their objects. Four rules ensure this:
 //!
-//! - *Values that stay* from one [`mutate`](Realm::mutate) to the next are reachable from the root,
-//!   whose type names their types. A `Gc<'static, T>` is `Send` if `T` is; no program ever has one.
-//!   So with `'static` for its lifetime, the root's type is `Send` exactly if all reachable types
-//!   are. That is the bound of [`SendRealm`]. A `dyn` type hides nothing: it must name `Send`, and
-//!   then it holds no `Gc` of another lifetime.
-//! - *Values that do not stay*, garbage of the mutation that made them, may be of any type. The
-//!   thread that sweeps drops them. So a type that needs a drop is allowed only if any thread may
-//!   drop its values ([`Trace::DROPS_ANYWHERE`]). The first value of another type panics. (The root
-//!   itself is `Send`: it may be a `Static<Vec<u8>>` or an `Arc`.)
-//! - *Values that only their finalizers keep* may be of any type, and any thread may call the
-//!   finalizers. So a type may have finalizers only if it is `Send` with `'static` for its lifetime
-//!   ([`Trace::SENDS`]). Then all that its values lead to is `Send`.
+//! - *Values that stay* from one [`mutate`](Realm::mutate) to the next are reachable from the root.
+//!   The root's type names their types. A `Gc<'static, T>` is `Send` if `T` is. (No program ever
+//!   has one.) So with `'static` for its lifetime, the root's type is `Send` exactly if all
+//!   reachable types are. [`SendRealm`] requires that. A `dyn` type must name `Send`, and then it
+//!   holds no `Gc` of another lifetime.
+//! - *Values that do not stay* are garbage after the mutation that made them. The thread that
+//!   sweeps drops them. So a type that needs a drop is allowed only if any thread may drop its
+//!   values ([`Trace::DROPS_ANYWHERE`]). The first value of another such type panics. (The root is
+//!   exempt, because it is `Send`. It may be a `Static<Vec<u8>>` or an `Arc`.)
+//! - *Values that only their finalizers keep* are not reachable from the root, and any thread may
+//!   call the finalizers. So a type may have finalizers only if it is `Send` with `'static` for its
+//!   lifetime ([`Trace::SENDS`]). Then all that its values lead to is `Send`.
 //! - *In a mutation* no reference changes threads: a `Gc<'gc, T>` is neither `Send` nor `Sync`.
 //!
-//! **Async.** A future that holds a [`SendRealm`] across an `.await` is `Send`; one with a
-//! [`OneThread`] realm needs an executor that polls on its thread. A mutation cannot be held across
-//! an `.await`: the future of an `async` block would name the mutation's lifetime. So a task reads,
-//! waits, and mutates. While it waits, it can call [`step`](Realm::step).
+//! **Async.** A future that holds a [`SendRealm`] across an `.await` can be `Send`. A future that
+//! holds a [`OneThread`] realm must always be polled on one thread. A mutation cannot be held
+//! across an `.await`, because the future of an `async` block would name the mutation's lifetime.
+//! So a task reads, waits, and mutates. Before it waits, it can call [`step`](Realm::step).
 //!
 //! ```
 //! use heapwright::Rootable;
@@ -37,7 +37,7 @@
 //!
 //! type Scores = SendRealm<Rootable!['gc => Map<'gc, Str<'gc>, u64>]>;
 //!
-//! /// What takes its time: it is not ready when it is asked first.
+//! /// A slow request: the first poll finds it not ready.
 //! async fn fetch(score: u64) -> u64 {
 //!     let mut asked = false;
 //!     std::future::poll_fn(|_| if std::mem::replace(&mut asked, true) { Poll::Ready(()) } else { Poll::Pending }).await;
@@ -46,7 +46,7 @@
 //!
 //! async fn serve(mut scores: Scores, names: &'static [&'static str]) -> u64 {
 //!     for (name, n) in names.iter().zip(1..) {
-//!         let score = fetch(n * 10).await; // the realm waits, too
+//!         let score = fetch(n * 10).await; // the future holds the realm
 //!         scores.mutate(|mc, all| {
 //!             let before = all.get(*name).unwrap_or(0);
 //!             all.insert(mc, mc.alloc_str(name), before + score);
@@ -56,7 +56,7 @@
 //!     scores.mutate(|_, all| all.get("ada").unwrap_or(0))
 //! }
 //!
-//! // An executor that has each poll on another thread.
+//! // An executor that polls on a new thread each time.
 //! let mut task: Pin<Box<dyn Future<Output = u64> + Send>> =
 //!     Box::pin(serve(Scores::sendable(|mc| Map::new(mc)), &["ada", "bob", "ada"]));
 //! let answer = loop {
@@ -75,7 +75,7 @@
 //! # use heapwright::{Rootable, gc::SendRealm};
 //! # async fn fetch() {}
 //! # let mut realm = SendRealm::<Rootable!['gc => u32]>::sendable(|_| 7);
-//! // The future would have the mutation's references.
+//! // The future would hold references of the mutation.
 //! let future = realm.mutate(|_, root| async move { fetch().await; **root });
 //! ```
 //!
@@ -249,7 +249,7 @@ impl Mutation<'_> {
 #[cold]
 #[inline(never)]
 fn refuse(name: &str, what: &str) -> ! {
-    // For a `Static`: the type of its value.
+    // If the type is a `Static`, names the type of its value.
     let inner = name.strip_prefix(STATIC).and_then(|name| name.strip_suffix('>')).unwrap_or(name);
     panic!(
         "this realm may go to another thread, but nothing says that a {name} may be {what}. Put \

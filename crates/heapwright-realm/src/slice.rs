@@ -27,7 +27,7 @@ struct Head {
     length: usize,
 }
 
-/// A reference to an array in a realm. Its length stays; elements that change are
+/// A reference to an array in a realm. The length never changes. Elements that are to change are
 /// [`Cell`](super::Cell)s.
 ///
 /// ```
@@ -118,12 +118,12 @@ impl<T: Trace> Slice<'_, T> {
 }
 
 impl<'gc> Mutation<'gc> {
-    /// Creates an array of `length` values; `value` makes each from its position.
+    /// Creates an array of `length` values. `value` makes each value from its position.
     ///
     /// # Panics
     ///
-    /// If there is no memory, or if `value` panics. The values made before are not dropped then. In
-    /// a [`SendRealm`](super::SendRealm), if the type is not [`Trace::DROPS_ANYWHERE`].
+    /// If there is no memory. If `value` panics: then the values made before are not dropped. In a
+    /// [`SendRealm`](super::SendRealm), if the type is not [`Trace::DROPS_ANYWHERE`].
     pub fn alloc_slice<T: Trace + 'gc>(
         &self,
         length: usize,

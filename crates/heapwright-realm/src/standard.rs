@@ -273,7 +273,7 @@ unsafe impl<T: Trace> Trace for core::task::Poll<T> {
 }
 
 /// Pointers to functions hold no reference. A pointer whose arguments are references of any
-/// lifetime is `'static`: [`Static`] takes it, if it names no realm's type.
+/// lifetime is `'static`. [`Static`] takes such a pointer, if its type names no realm's lifetime.
 macro_rules! function {
     ($($name:ident),*) => {
         // SAFETY: code holds no reference.

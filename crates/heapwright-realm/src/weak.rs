@@ -5,8 +5,8 @@
 //!   Ephemeron --> | header | key | value |
 //! ```
 //!
-//! Because of the box a `Weak` may lie anywhere, in a `Vec` or an enum. When the object has died,
-//! the collector writes into the box. The box lives as long as it is reachable.
+//! Because of the box, a `Weak` may lie anywhere, even in a `Vec` or an enum. When the object has
+//! died, the collector writes null into the box. The box lives as long as it is reachable.
 
 use core::cell::UnsafeCell;
 use core::fmt;
@@ -59,7 +59,7 @@ unsafe impl Trace for Box<2> {
 /// realm.collect();
 /// realm.mutate(|mc, root| {
 ///     assert_eq!(*root.1.get().unwrap(), 7);
-///     // What was in the root's first cell is nobody's from now on.
+///     // From now on only the weak reference leads to the value.
 ///     root.as_ref().0.set(mc, root, None);
 /// });
 /// realm.collect();

@@ -5,8 +5,8 @@
 //!                       <------- some pages at a time, until the deadline ------->
 //! ```
 //!
-//! The choice itself is arithmetic, in `plan`. Pages with a resized object are always chosen, those
-//! with a pinned object never. Called by `cycle` before marking begins, and by `sweep` at its end.
+//! The choice itself is arithmetic, in `plan`. Pages with a pinned object are never chosen. Other
+//! pages with a resized object always are. Called by `cycle` before marking, by `sweep` at its end.
 
 use heapwright_substrate::chunk::Side;
 use heapwright_substrate::os;
@@ -43,7 +43,7 @@ impl Moving {
     }
 
     /// Chooses the pages, if the heap is to compact, a few at a time, until `deadline` (0: no
-    /// limit). Returns whether nothing is left to choose. No cycle is marking.
+    /// limit). Returns whether nothing is left to choose. No cycle may be marking.
     pub(crate) fn plan(&self, trace: &Trace, deadline: u64) -> bool {
         let (moving, space) = (self, trace.space());
         let wanted = moving.is_wanted() || moving.is_begun();

@@ -33,8 +33,8 @@ const POPULAR: usize = 4096;
 const LONG: usize = 1 << 20;
 
 impl Moving {
-    /// Moves objects until `deadline`; 0: until all have moved. Returns whether all have moved. The
-    /// world is stopped, and mutators are settled.
+    /// Moves objects until `deadline` (0: no limit). Returns whether all have moved. The world must
+    /// be stopped, and mutators must be settled.
     pub(crate) fn step(&self, tracer: &Tracer, deadline: u64, around: &impl Around) -> bool {
         let is_over = || deadline != 0 && os::now_ns() >= deadline;
         let step = Step { moving: self, space: tracer.space(), trace: tracer.of(), tracer, around };
@@ -141,8 +141,8 @@ impl<A: Around> Step<'_, A> {
         if !self.trace.runtime().updates() {
             self.tracer.looking_at(Slots::Plain, report, &mut keep);
         }
-        // The first look shows no weak slots. They need no pins, because they follow their objects.
-        // Nobody else has noted stores into these objects, so their slots are noted here.
+        // The look above shows no weak slots. They need no pins, because the heap changes them.
+        // Stores into these objects were not reported, so all their slots are noted here.
         self.tracer.looking_at(Slots::Note, report, &mut keep);
     }
 
@@ -249,7 +249,7 @@ impl<A: Around> Step<'_, A> {
         }
     }
 
-    /// Returns where a slot is now. `None` if its object moved and became too small for the slot.
+    /// Returns where a slot is now. `None` if its object moved to a place too small for the slot.
     fn slot_now(&self, slot: *mut *mut u8) -> Option<*mut *mut u8> {
         let head = self.space.head_of(slot.addr())?;
         let (page, start) = self.space.slot_in(head, slot.addr())?;
@@ -282,7 +282,7 @@ impl<A: Around> Step<'_, A> {
     }
 }
 
-/// Old objects that were put on a page list, to be added to its sum.
+/// Counts old objects that were put on one page list, until `flush` adds them to the lists' sums.
 struct Old<'a> {
     space: &'a Space,
     page_list: usize,

@@ -69,8 +69,8 @@ impl Mutator {
         }
         if barrier & MARKING != 0 {
             if heap.runtime().hears_of_outside() && !heap.space.is_object(child) {
-                // The runtime must not be called here, while other threads are at work. So the
-                // parent is traced again instead.
+                // The runtime must not be called while other threads may use objects. So the parent
+                // is traced again instead.
                 inner.tracer.note_dirty_slot(parent, parent, dirty_slots::whole);
             } else {
                 inner.tracer.shade(child);

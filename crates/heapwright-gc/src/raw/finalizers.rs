@@ -9,23 +9,23 @@ use super::super::finalizers::{Entry, Finalizer, PRIORITIES};
 use super::Mutator;
 
 impl Mutator {
-    /// Registers `run`, which becomes due when the object is unreachable. Returns false if there is
-    /// no memory.
+    /// Registers `run`, which becomes due when a collection finds the object unreachable. Returns
+    /// false if there is no memory.
     ///
     /// # Safety
     ///
-    /// `object` is of this heap. The duties of the [module](super) hold for `run`, but it may
-    /// allocate.
+    /// `object` is of this heap. The duties of the [module](super) hold for `run`, except that it
+    /// may allocate.
     pub unsafe fn finalize(&self, object: *mut u8, run: Finalizer, context: *mut c_void) -> bool {
         self.register(Entry::new(object, run, context, false, 0))
     }
 
-    /// As [`Mutator::finalize`], with a priority and a context. The priority is from 0 (the
-    /// highest) to [`PRIORITIES`](super::super::PRIORITIES) - 1. The context is an object of the
+    /// As [`Mutator::finalize`], with a priority and a context. The priority is a number below
+    /// [`PRIORITIES`](super::super::PRIORITIES). 0 is the highest. The context is an object of the
     /// heap, or null. The heap keeps the context while the object lives or the finalizer is due. A
-    /// context that leads to the object does not keep the object. A finalizer is not due while the
-    /// object of another due finalizer, of a higher priority, leads to its object. Returns false if
-    /// there is no memory, or no such priority.
+    /// context that leads to the object does not keep the object. If the object of a due finalizer
+    /// leads to another object, finalizers of a lower priority for that object are not due yet.
+    /// Returns false if there is no memory, or no such priority.
     ///
     /// # Safety
     ///

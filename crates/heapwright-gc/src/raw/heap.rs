@@ -76,7 +76,7 @@ impl Heap {
     }
 
     /// Attaches the calling thread, which must not be attached. Waits while the world is stopped.
-    /// `None` if there is no memory. A thread that ends at work detaches its mutator.
+    /// `None` if there is no memory. If the thread ends in the heap, its mutator is detached.
     #[must_use]
     pub fn attach(&self) -> Option<Mutator> {
         let mutator = self.attach_unwatched()?;
@@ -91,16 +91,16 @@ impl Heap {
         attached::Mutator::attach(self.inner()).map(Mutator::new)
     }
 
-    /// Makes a mutator without a thread, in the state after [`Mutator::leave`]. A thread takes it
-    /// by [`Mutator::enter`]. The call does not wait while the world is stopped, so the calling
-    /// thread may be at work with its own mutator. `None` if there is no memory.
+    /// Makes a mutator without a thread, in the state after [`Mutator::leave`]. A thread calls
+    /// [`Mutator::enter`] to use it. This call does not wait while the world is stopped. So the
+    /// calling thread may also have entered with another mutator. `None` if there is no memory.
     ///
     /// ```
     /// # use heapwright::gc::raw::{Heap, Options, Runtime};
     /// let heap = Heap::new(Options::new(), Runtime::new()).expect("memory");
     /// let main = heap.attach().expect("memory");
     /// let away = heap.attach_away().expect("memory");
-    /// // SAFETY: nobody waits for a mutator that is away; this thread leaves before it takes it.
+    /// // SAFETY: nobody waits for `away`; this thread detaches `main` before it enters by `away`.
     /// unsafe {
     ///     main.collect();
     ///     main.detach();
@@ -127,8 +127,8 @@ impl Heap {
         self.inner().space.pacing.add_external(bytes);
     }
 
-    /// Returns the object that contains `address`, which may be any address. Takes constant time;
-    /// for a just allocated object, the time is linear in the number of mutators.
+    /// Returns the object that contains `address`, which may be any address. Takes constant time,
+    /// but for a newly allocated object, time linear in the number of mutators.
     #[must_use]
     pub fn find(&self, address: *const u8) -> Option<*mut u8> {
         self.inner().find_fresh(address)
@@ -183,8 +183,8 @@ impl Heap {
         self.inner().space.sizing.choose(policy, context);
     }
 
-    /// Makes the heap grow by the square root of live bytes, allocation rate and slowness of
-    /// marking, not by a factor (MemBalancer's rule: Kirisame, Shenoy, Panchekha, OOPSLA 2022).
+    /// Makes the heap grow by a square root, not by a factor: the root of live bytes times
+    /// allocation rate by marking rate (MemBalancer: Kirisame, Shenoy, Panchekha, OOPSLA 2022).
     /// Among heaps with the same `bytes`, a heap gets more memory if memory saves it more time. A
     /// heap with `bytes` live bytes that allocates as fast as it is marked may double. 0 restores
     /// the factor. Any thread may call this.
@@ -218,8 +218,8 @@ impl Heap {
     }
 
     /// Sets a function for due finalizers, and for guardians that have objects to retrieve. The
-    /// thread that collected calls it at most once a collection, after the world goes on. The
-    /// function does not call the heap. `None` removes the function.
+    /// thread that collected calls it at most once for a collection, after the world has resumed.
+    /// The function does not call the heap. `None` removes the function.
     ///
     /// # Safety
     ///

@@ -108,7 +108,7 @@ fn fill(mutator: &Mutator, each: usize, content: Content) -> *mut u8 {
 #[test]
 fn a_step_looks_at_few_slots_whatever_they_hold_and_however_they_are_reported() {
     let each_content = [Content::Null, Content::Numbers, Content::One, Content::Two, Content::Many];
-    // (Short, because one step traces a whole vector that reports all slots one by one.)
+    // (Vectors that report slots one by one are short, because one step traces a whole vector.)
     let ways = [(By::Range, SLOTS), (By::Parts, SLOTS), (By::Slot, 500)];
     for generations in [false, true] {
         for (by, each) in ways {

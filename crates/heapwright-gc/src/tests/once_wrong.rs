@@ -79,7 +79,7 @@ fn a_range_and_its_count_stay_together_where_a_chunk_ends() {
     }
 }
 
-/// An object in front of the list leads to leaves, and to the old first object.
+/// Puts an object in front of the list. The object leads to leaves, and to the old first object.
 fn link(mutator: &Mutator, root: *mut *mut u8, width: usize) {
     let at = alloc(mutator, size_of::<Head>() + 8 * width, TRACED);
     // SAFETY: an owner may read and write its root.
@@ -288,7 +288,7 @@ fn steps_too_short_for_all_roots_come_to_an_end() {
 fn a_heap_does_not_wait_for_a_mutator_of_who_had_it_before() {
     for _ in 0..4 {
         let heap = Heap::new(Options::new(), Runtime::new()).unwrap();
-        // The mutator is never detached, and is at work when the heap ends.
+        // The mutator is never detached, and has not left the heap when the heap ends.
         let _left = heap.attach().unwrap();
     }
     let heaps: Vec<_> =

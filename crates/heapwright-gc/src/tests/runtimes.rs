@@ -179,7 +179,7 @@ fn references_to_outside_are_reported_and_what_is_there_leads_back() {
     }
 }
 
-/// Traces an object of a number `n` and references: `n` of them one by one, then a range.
+/// Traces an object with a number `n` and references. Reports `n` one by one, and then a range.
 unsafe extern "C" fn trace_some_by_one(tracer: &Tracer, object: *mut c_void, _: *mut c_void) {
     // SAFETY: every traced object of the test begins with a number.
     let count = unsafe { object.cast::<usize>().read() };

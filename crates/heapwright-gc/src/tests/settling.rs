@@ -96,7 +96,7 @@ fn a_chain_takes_time_in_its_length_and_in_steps() {
             let (retrievable, _) = heap.guarded();
             let due = mutator.finalizers_due();
             match what {
-                // All guardians are retrieved, each by the guardian before.
+                // Each guardian in the chain has retrieved the next one.
                 Chain::Guardians => assert_eq!((retrievable, due), (LINKS, 0), "{case:?}"),
                 Chain::Finalized => assert_eq!((retrievable, due), (0, LINKS), "{case:?}"),
                 _ => {
@@ -141,12 +141,12 @@ fn a_minor_collection_looks_at_what_is_young_alone() {
         assert!(mutator.collect_young());
         let seen = visited() - before;
         assert!(seen < 200, "{seen} of {LINKS}");
-        // A minor collection finds a dead young object, but no dead old one.
+        // An old and a young object become unreachable. A minor collection finds the young one.
         objects[1].write(ptr::null_mut());
         young[1].write(ptr::null_mut());
         assert!(mutator.collect_young());
         assert_eq!((mutator.finalizers_due(), heap.guarded().0), (0, 1));
-        // (A retrievable object never died, so weak cells still lead to it.)
+        // (Weak cells still lead to both, because neither object counts as dead.)
         assert!(!kept[LINKS + 1].read().is_null() && !kept[1].read().is_null());
         mutator.resume_majors();
         collect(&mutator);

@@ -127,7 +127,7 @@ fn check(options: Options, edges: &[Vec<Edge>], kept: &[Vec<usize>], in_steps: b
             // SAFETY: roots lead to all objects in use.
             while !unsafe { mutator.step(1) } {}
         }
-        // Objects that were marked before the stores, or before roots went, die in the second.
+        // Objects that were marked before the stores or before roots went die in the second one.
         collect(&mutator);
         collect(&mutator);
         let live = living(&kept, &words);

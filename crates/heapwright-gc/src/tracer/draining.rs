@@ -5,8 +5,8 @@
 //! ```
 //!
 //! A marked object waits in a *ring* while the lines that its callback needs are fetched. The mark
-//! of an edge is fetched some pops ahead (`stack`). The time of marking is the time of its cache
-//! misses (Cher, Hosking, Vitek: "Software prefetching for mark-sweep garbage collection", 2004).
+//! of an edge is fetched some pops ahead (`stack`). Marking spends most of its time on cache misses
+//! (Cher, Hosking, Vitek: "Software prefetching for mark-sweep garbage collection", 2004).
 //!
 //! Called by `mark` and `help`. `moving`, `dirty_slots`, `dump` and `verify` call `trace`.
 
@@ -23,7 +23,7 @@ use super::{Budget, KEYS, MARKED, MOVABLE, RANGE, REST, Slots, TAGS, Tracer, fet
 const RING: usize = 16;
 /// Slots of a range that are traced in one go.
 const SLICE: usize = 256;
-/// An object counts as one edge more for each of this many bytes, because its slots are looked at.
+/// For each of this many bytes, an object counts as one more edge, because its slots are read.
 const SLOTS_AN_EDGE: usize = 512;
 /// Edges, or slots of a range, between two checks of the clock.
 const CHECK: usize = 64;
@@ -208,12 +208,12 @@ impl Tracer {
         now
     }
 
-    /// Makes room without memory for another chunk. Marks the items of the newest chunk, and notes
-    /// their pages, to be looked through later.
+    /// Makes room when there is no memory for another chunk. Marks the items of the newest chunk,
+    /// and notes their pages, to be looked through later.
     ///
     /// A page is noted only for objects that become marked here, and for objects that a barrier had
     /// marked. So looking through pages comes to an end. Ranges are traced here, however long they
-    /// are: if their object were noted, it would report them again, and again find no room.
+    /// are. If their object were noted instead, it would report them again, and find no room again.
     #[cold]
     pub(super) fn overflow(&self) {
         // Objects that are kept with objects marked here are found when all are visited again.
@@ -257,7 +257,7 @@ impl Tracer {
         self.notes.set(notes);
     }
 
-    /// Some marked objects of the page were not traced before, for want of memory.
+    /// Traces the marked objects of a page, because some were not traced while memory was short.
     pub(crate) fn look_through(&self, page: &page::Page) {
         // The tracing of a large object goes on where it stopped.
         let from = page.overflowed.take() - 1;

@@ -9,8 +9,8 @@
 //!   mark_maybe, scan     words that may be anything
 //! ```
 //!
-//! The two ways differ only while objects are to be moved (see `moving`). A *slot* can be noted and
-//! changed. An object that is reported by value stays where it is.
+//! Reports by value and by slot differ only while objects are to be moved (see `moving`). A *slot*
+//! can be noted and changed. An object that is reported by value stays where it is.
 //!
 //! A tracer may also *look*: then it hands each reported reference to a closure (heap dumps,
 //! verifiers, walks) and marks nothing.
@@ -30,7 +30,7 @@ use super::{Look, MOVABLE, Slots, TAGS, TraceSlot, Tracer, Waiting};
 /// References that are collected before they are handed to the closure that looks.
 const LOOK: usize = 256;
 
-/// The most values, each owned by the one before, that are traced by recursion.
+/// The greatest depth of owned values at which a value is traced by recursion.
 const DEEPEST: usize = 32;
 
 impl Tracer {
@@ -377,8 +377,8 @@ impl Tracer {
         }
     }
 
-    /// Calls `look` for each reference that `trace` reports, by the runtime or otherwise. Marks
-    /// nothing. The tracer is empty meanwhile.
+    /// Calls `look` for each reference that `trace`, or a callback of the runtime, reports. Marks
+    /// nothing. The tracer must have no items.
     pub(crate) fn looking(&self, trace: impl FnOnce(&Self), look: Look<'_>) {
         self.looking_at(Slots::Plain, trace, look);
     }

@@ -39,7 +39,7 @@ impl Tracer {
         self.push_pair(slots.cast(), RANGE, count);
     }
 
-    /// Keeps an object of which a part was traced, for the part that begins at `from`.
+    /// Keeps an object that was traced up to `from`. The next part begins there.
     pub(super) fn push_rest(&self, object: *mut u8, from: usize) {
         self.push_pair(object, REST, from);
     }
@@ -75,7 +75,7 @@ impl Tracer {
         }
     }
 
-    /// False: the tracer has no chunk, and there is no memory for one.
+    /// Makes room for an item. Returns false if the tracer has no chunk, and there is no memory.
     pub(super) fn has_made_room(&self) -> bool {
         let chunk = self.chunk.get();
         let Some(fresh) = self.of().marking.take_chunk() else {

@@ -18,7 +18,7 @@ use loom::thread;
 
 use super::*;
 
-/// A mutator's place, and the canary that only it touches while it is at work.
+/// A mutator's place, and a canary that no other thread touches while the mutator is at work.
 struct Place {
     handshake: Handshake,
     poll: AtomicU32,

@@ -2,7 +2,7 @@
 //! in one.
 //!
 //! ```text
-//!   read      text to data, with places            value      what memory is made of
+//!   read      text to data, with places            value      the program's values
 //!   expand    data to a tree of known variables    print      values to text
 //!   compile   a tree to code                       primitives procedures in Rust
 //!   machine   runs code, a piece at a time

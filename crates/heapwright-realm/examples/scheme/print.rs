@@ -20,7 +20,7 @@ pub(crate) fn displayed(value: Value<'_>) -> String {
 
 /// The deepest nesting that is printed; three dots stand for deeper values.
 const DEEP: usize = 200;
-/// The most text of a list: it may be a ring.
+/// The most bytes of text. A list may be a ring, so its text may have no end.
 const LONG: usize = 100_000;
 
 fn print(text: &mut String, value: Value<'_>, quote: bool, depth: usize) {

@@ -1,4 +1,4 @@
-//! The reader: text to data; each pair has the place where it was read.
+//! The reader: text to data. Each pair has the place where it was read.
 
 use heapwright::gc::{Cell, Gc, Mutation};
 

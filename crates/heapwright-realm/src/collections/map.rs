@@ -12,12 +12,12 @@
 //! from their own place (Robin Hood hashing: Celis, Larson, Munro 1985). So a search for an absent
 //! key ends at the first word that is nearer to its own place. A removal shifts the following words
 //! back by one, so there are no tombstones. A word has enough of the hash for its place in a larger
-//! index, so no key is hashed again.
+//! index. So no key is hashed again when a map without holes grows.
 //!
 //! *The entries* are dense, as in CPython's and Ruby's hash tables: iteration reads only the
 //! entries, in the order of insertion. A removal leaves a hole. Holes at either end go at once.
 //! (`first` counts holes at the front, so numbers stay.) Other holes stay until the buffer is full.
-//! Then entries move together if at least a quarter are holes; otherwise the room doubles.
+//! Then the entries move together if at least a quarter are holes. Otherwise the room doubles.
 //!
 //! *A small map* has no index: up to eight entries are compared one by one, and no key is hashed.
 //!
@@ -62,8 +62,8 @@ pub(crate) struct Body<'gc, K, V, S> {
 /// Keys and values are copied in and out. Look-up, insertion and removal take amortised constant
 /// time on average, and linear time if all hashes collide. Iteration follows the order in which
 /// keys were inserted first. It takes time linear in the number of keys and of holes, which removed
-/// keys leave. The index takes one to two words per place for an entry. When the places are full,
-/// their number at most doubles.
+/// keys leave. The index takes about one to two words for each place of an entry. When the places
+/// are full, their number at most doubles.
 ///
 /// A key is found by its borrowed form: a [`Str`](super::super::Str) by a `&str`. A [`Gc`] hashes
 /// and compares as its value. Its address is no key, because values move. A change of a key
@@ -373,7 +373,7 @@ where
         body.live.put(0);
     }
 
-    /// Keeps the keys that `keep` wants, in their order. Linear.
+    /// Keeps the keys for which `keep` returns true, in their order. Linear.
     pub fn retain(self, mc: &Mutation<'gc>, mut keep: impl FnMut(K, V) -> bool) {
         for (key, value) in self.iter() {
             if !keep(key, value) {
