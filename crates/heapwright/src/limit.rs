@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   a tick   ->  how near is the limit?  (`memory_limit`: the purge delay, free runs, huge pages and stashes depend on it)
-//!                at the limit: each reading gives free memory back; the first one
+//!                at the limit: readings give free memory back; the first one
 //!                prints a line, and saves the heap profile if there is one
 //! ```
 //!
@@ -26,7 +26,7 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::text::Line;
 use crate::ticks::{self, Kept, Whose};
 
-/// At the limit, releases take at most a `SHARE`th of the time.
+/// At the limit, releases take at most one part in `SHARE` of the time.
 const SHARE: u64 = 10;
 
 #[derive(Clone, Copy)]
@@ -53,7 +53,7 @@ static STATE: Kept<State> = Kept::new(State {
     distance_ns: SOONEST_NS,
 });
 
-/// The limit set for the process alone, in bytes; 0: none.
+/// The limit set for the process alone, in bytes, or 0.
 static SET: AtomicUsize = AtomicUsize::new(0);
 
 /// Makes the heap respect the process's memory limit, as the option `limit` says (`auto`: the limit

@@ -1,4 +1,4 @@
-//! `check`: makes a test fail that misuses the heap or leaks blocks.
+//! `check` makes a test fail that misuses the heap or leaks blocks.
 //!
 //! ```text
 //!   begin   a scope for this thread and those it starts (see `scope`)
@@ -24,7 +24,7 @@ use super::HEAPS;
 use super::reach::Suspects;
 use super::scope::{Entered, MOST};
 
-/// The longest wait for threads to end, in ms. Scoped threads free their last blocks late.
+/// The longest wait for threads to end, in milliseconds. Scoped threads free their last blocks late.
 const PATIENCE: usize = 2000;
 /// The longest wait for an outside thread to free a block it received, in milliseconds.
 const HURRY: usize = 100;

@@ -79,7 +79,8 @@ impl Heap {
         common.is_some_and(|state| state.is_of(mine))
     }
 
-    /// Enters the calling thread's state, or the common one. `None`: there is no memory for one.
+    /// Enters the calling thread's state, or the common one. Returns `None` without memory, or in a
+    /// signal handler that waits for the common state in vain.
     #[inline]
     pub(crate) fn enter(&'static self) -> Option<EnteredState> {
         let index = thread_index::mine();
@@ -101,7 +102,7 @@ impl Heap {
         if let Some(index) = index {
             let Some(state) = self.state_of(index) else {
                 let state = Self::make_state()?;
-                // Before the state: a child forked in between must not have an uncounted state.
+                // This comes first, because a child forked in between must not have an uncounted state.
                 self.indices_used.fetch_max(index + 1, Ordering::Release);
                 self.states[index].store(state, Ordering::Release);
                 return self.enter();

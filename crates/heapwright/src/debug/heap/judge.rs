@@ -118,7 +118,7 @@ impl Heap {
         }
     }
 
-    /// Checks the bytes before a bucket's first slot, or before a large block.
+    /// Checks the bytes before a bucket's first block.
     #[inline(never)]
     fn judge_lead(&'static self, entered: &mut EnteredState, place: Place, word: Word, here: Here) {
         let near = place.near();

@@ -5,7 +5,7 @@
 //!     place       a request: a slot of the current bucket, or a place between guards
 //!     deallocate   free, realloc, size: the slot of an address, and its record
 //!       judge     the right call? the bytes around it as they were?
-//!     sweep       the same without a free: one bucket at a time, all at exit
+//!     sweep       looks for damage without a free: one bucket at a time, all at exit
 //!     walk        every live block
 //!       bounds    arguments of the C library's functions, and the live blocks that hold them
 //!       fresh     the uninitialised bytes of a block
@@ -76,16 +76,16 @@ pub(crate) struct Heap {
     store: Lock<Store>,
     units: Units,
     states: [AtomicPtr<ThreadState>; MOST_THREADS],
-    /// Indices from here on have no state.
+    /// Threads with this index or a higher one have no state.
     indices_used: AtomicUsize,
     common: AtomicPtr<ThreadState>,
     common_order: Lock<()>,
     sequence: AtomicU32,
-    /// Open sampled pages, and open bytes, as the store last wrote them.
+    /// The numbers of open sampled pages and open bytes, as the store last wrote them.
     pages: AtomicUsize,
     open_bytes: AtomicUsize,
     peak_live: AtomicU64,
-    /// When the process was forked; 0: it was not.
+    /// The time of the fork that made this process; 0 without a fork.
     forked_at: AtomicU64,
     /// The parent process, and its operations before the fork.
     forked_from: AtomicU32,
@@ -121,7 +121,7 @@ const GUARD_SAMPLE: u32 = 1;
 const GUARD_ALL: u32 = 2;
 
 impl Heap {
-    /// The threads' states, which are null before the heap begins.
+    /// The bytes of `states`, which are null pointers before the heap begins.
     pub(in crate::debug) const STATES: Range<usize> = {
         let start = mem::offset_of!(Self, states);
         start..start + size_of::<[AtomicPtr<ThreadState>; MOST_THREADS]>()
@@ -235,7 +235,7 @@ impl Heap {
         self.store.lock_soon()
     }
 
-    /// The caller holds none of the heap's locks.
+    /// The caller must hold none of the heap's locks.
     pub(in crate::debug) fn lock_store(&self) -> sync::Guard<'_, Store> {
         self.store.lock()
     }
