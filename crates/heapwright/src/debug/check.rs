@@ -24,7 +24,7 @@ use super::HEAPS;
 use super::reach::Suspects;
 use super::scope::{Entered, MOST};
 
-/// The longest wait for threads to end, in milliseconds. Scoped threads free their last blocks late.
+/// The longest wait, in milliseconds, for threads to end. Scoped threads free some blocks late.
 const PATIENCE: usize = 2000;
 /// The longest wait for an outside thread to free a block it received, in milliseconds.
 const HURRY: usize = 100;

@@ -99,8 +99,8 @@ pub(crate) fn guarded_range(bucket: BucketRef) -> (*mut u8, usize) {
     }
 }
 
-/// Prepares an emptied bucket for the history. Guards the bucket if `guard` is set and the kernel
-/// agrees. Otherwise releases the pages of a large block above [`FILLED_MOST`], or fills the bucket.
+/// Prepares an emptied bucket for the history. Guards it if `guard` is set and the kernel can.
+/// Otherwise releases the pages of a large block above [`FILLED_MOST`], or fills the bucket.
 ///
 /// # Safety
 ///

@@ -58,7 +58,7 @@ impl SparseBuckets {
     }
 
     /// Reopens freed slots of a bucket of the class: they become its only `UNUSED` slots. `now` is
-    /// the sequence number. `fills`: freed slots hold the pattern.
+    /// the sequence number. `fills` tells whether freed slots hold the pattern.
     pub(super) fn reopen(
         &mut self,
         (heap, units): (u32, &Units),
@@ -119,7 +119,7 @@ fn is_sparse(bucket: BucketRef, heap: u32) -> bool {
         && live * 2 <= bucket.span.slots_a_bucket()
 }
 
-/// Makes `UNUSED` the slots that were freed long enough ago. False: there are none.
+/// Makes those slots `UNUSED` that were freed long enough ago. Returns false if they are too few.
 fn open_freed(bucket: BucketRef, now: u32, fills: bool, found: Verify<'_>) -> bool {
     // The word is read first, because a free writes its sequence number before the word.
     let is_old = |record: &Slot| {
@@ -161,7 +161,7 @@ fn open_freed(bucket: BucketRef, now: u32, fills: bool, found: Verify<'_>) -> bo
     true
 }
 
-/// Verifies a freed slot, repairs it and records its damage, if there is room for that.
+/// Verifies a freed slot. Records damage and repairs it, or returns false without room for that.
 fn is_verified(place: Place, found: Verify<'_>) -> bool {
     let (bucket, at) = (place.bucket, place.slot_start());
     let slot_bytes = bucket.span.slot_bytes();

@@ -117,7 +117,8 @@ impl Place {
         unsafe { SYSTEM.commit(self.at(), self.usable) }
     }
 
-    /// Makes the run of a freed block cold, and drops its pages. Returns false if the kernel refused.
+    /// Makes the run of a freed block cold, and drops its pages. Returns false if the kernel
+    /// refused.
     pub(super) fn cool(self) -> bool {
         BYTES.fetch_sub(self.usable, Ordering::Relaxed);
         // If the kernel refuses, the block stays accessible and reads as zero.

@@ -102,7 +102,7 @@ impl Heap {
         if let Some(index) = index {
             let Some(state) = self.state_of(index) else {
                 let state = Self::make_state()?;
-                // This comes first, because a child forked in between must not have an uncounted state.
+                // First, so that no child forked in between has an uncounted state.
                 self.indices_used.fetch_max(index + 1, Ordering::Release);
                 self.states[index].store(state, Ordering::Release);
                 return self.enter();

@@ -346,7 +346,7 @@ impl Heap {
         self.place_in_room(entered, request, stack, Side::Into(into), (into, spare))
     }
 
-    /// Places a block in its own span, with `before` more bytes of room and `spare` bytes behind it.
+    /// Places a block in its own span. The room has `before` more bytes, and can grow by `spare`.
     fn place_in_room(
         &'static self,
         entered: &mut EnteredState,

@@ -40,8 +40,8 @@ use super::poison::clear_poison;
 const LARGE: usize = 512 << 10;
 
 impl Heap {
-    /// Resizes a block. Returns null without memory, and the old block is unchanged. If no live block
-    /// begins at `address`, reports that and returns a new block.
+    /// Resizes a block. Returns null without memory, and the old block is unchanged. If no live
+    /// block begins at `address`, reports that and returns a new block.
     ///
     /// # Safety
     ///
@@ -145,7 +145,7 @@ impl Heap {
         ptr::null_mut()
     }
 
-    /// Moves the end of a large block, and the guard behind it. Returns false if the block must move.
+    /// Moves the end of a large block and the guard behind it, or returns false.
     fn resize_in_place(
         &'static self,
         entered: &mut EnteredState,
@@ -184,7 +184,7 @@ impl Heap {
         true
     }
 
-    /// Moves the end of a small block within its slot. Returns false if the block must move.
+    /// Moves the end of a small block within its slot, or returns false.
     fn resize_in_slot(
         &'static self,
         entered: &mut EnteredState,
@@ -216,14 +216,15 @@ impl Heap {
         true
     }
 
-    /// Returns whether the block has the alignment, and changes by less than half, within the limit.
+    /// Returns whether the block has the alignment, and changes by less than half, and the limit
+    /// allows that.
     fn may_stay(&self, place: Place, had: usize, request: Request) -> bool {
         had.min(request.size) > had.max(request.size) / 2
             && !self.is_over_limit(request.size.saturating_sub(had))
             && place.block().addr().is_multiple_of(request.align.max(1))
     }
 
-    /// Claims a block. Returns false if another thread changes the block (`deallocate` reports that).
+    /// Claims a block. Returns false if another thread frees the block (`deallocate` reports that).
     fn begin_resize(
         &'static self,
         entered: &mut EnteredState,
