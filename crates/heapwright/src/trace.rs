@@ -61,7 +61,7 @@ const ONE: usize = 8;
 static ON: AtomicBool = AtomicBool::new(false);
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
 static IS_LOST: AtomicBool = AtomicBool::new(false);
-/// The token of the thread that forks and holds the recorder's lock, or is about to. 0: none.
+/// The token of the thread that forks and holds the recorder's lock, or will soon hold it; or 0.
 static FORKER: AtomicUsize = AtomicUsize::new(0);
 static RECORDER: Lock<Recorder> = Lock::new(Recorder::new());
 

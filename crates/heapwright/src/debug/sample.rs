@@ -3,10 +3,10 @@
 //! ```text
 //!   site (a stack)   | end | waits | blocks to go until the next one is due 22 | were due so far 8 |
 //!
-//!   due       the first two of every stack, then after 16, 64, 256, ... more
-//!   besides   while the budget lasts (see `budget`): first all blocks of the process; later in the
-//!             pause of 16 each block, of 64 every second, of 256 every fourth, and so on:
-//!             about the square root of a site's blocks
+//!   due       the first two blocks of every stack, then one after 16 more, after 64 more, ...
+//!   not due   while the budget lasts (see `budget`): first all blocks of the process; later all
+//!             in the pause of 16, every second in that of 64, every fourth in that of 256, ...:
+//!             a number that grows like the square root of the number of a site's blocks
 //! ```
 //!
 //! So a small program's blocks are guarded, and a bug at a site that runs once is seen the first

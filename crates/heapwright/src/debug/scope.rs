@@ -72,8 +72,8 @@ pub(super) fn is_within(mut id: u32, outer: u32) -> bool {
     true
 }
 
-/// Counts a finding for a scope and its outer scopes, and returns the scope, or 0. It is the failing
-/// thread's scope. For damage, or without such a scope, it is that of the thread that made the block.
+/// Counts a finding for the failing thread's scope. If it has none, and for damage, counts for the
+/// scope of the thread that made the block. Outer scopes count, too. Returns the scope, or 0.
 pub(super) fn note(finding: &Finding, threads: &Threads) -> u32 {
     let owner = threads.scope_of(finding.allocated.thread);
     let finder = threads.scope_of(finding.here.thread);

@@ -8,8 +8,8 @@
 //! A bucket consists of whole pages, because pages go back to the kernel or get guards. One live
 //! block pins its bucket, so buckets are small. At most a sixteenth of the touched pages is waste,
 //! or a third if slots are larger than 1 KiB. The *lead* is heapwright's memory before the first
-//! slot, so that a write before that slot is seen. Its size is the largest power of two that
-//! divides the slot's, up to 1 KiB, so slots stay aligned.
+//! slot, so that a write before that slot is seen. To keep slots aligned, the lead's size is the
+//! largest power of two, up to 1 KiB, that divides the slot's size.
 #![forbid(unsafe_code)]
 
 use crate::size_class::{self, CLASSES, UNIT};

@@ -1,9 +1,9 @@
 //! The store: it chooses the next bucket, and retires emptied buckets to the history.
 //!
 //! ```text
-//!   open      a free bucket of the class, the lowest in its span; else, if much is idle,
-//!             a sparse bucket; else one of a new span. No other bucket is searched:
-//!             only current buckets have slots to hand out.
+//!   open      a free bucket of the class, the lowest in its span; without one, a sparse
+//!             bucket if much is idle; without that, a bucket of a new span. No other
+//!             bucket is searched, because only current buckets have slots to hand out.
 //!
 //!   retire    all slots freed --> filled or guarded --> history (see there), newest
 //!             the history's oldest --> verified --> can be used again

@@ -550,7 +550,7 @@ impl Cache {
         let first = if is_before { head.wrapping_sub(drawn * PLACE) } else { tail };
         let place = |at: u32| ring.place(first.wrapping_add(at * PLACE));
         random.shuffle(drawn, |at, other| place(at).change_with(place(other)));
-        // (0: a signal handler has forked, and the child must shuffle the entries.)
+        // (The batch is 0 if a signal handler has forked. The child must shuffle the entries.)
         if ring.batch.load(Ordering::Relaxed) != 0 {
             let most = most_drawn(class, Shape::of_process()) as u16;
             ring.batch.store((batch * 2).min(most), Ordering::Relaxed);

@@ -7,9 +7,9 @@
 //!                         freed: cleared, inaccessible            (os::shut)
 //! ```
 //!
-//! Dropping pages and faulting them in again costs more than all else in `malloc` and `free` of
-//! such a block. Clearing is far cheaper, and changing the protection of a whole mapping splits
-//! nothing. Without the read-only guards, the kernel would merge the run with a neighbour of equal
+//! To drop pages and to fault them in again costs more than the rest of `malloc` and `free` of such
+//! a block. Clearing is far cheaper. A change of a whole mapping's protection splits no mapping.
+//! Without the read-only guards, the kernel would merge the run with a neighbour of equal
 //! protection.
 //!
 //! A run becomes warm at its second free, so blocks used once cost nothing. Beyond [`MOST_BYTES`]

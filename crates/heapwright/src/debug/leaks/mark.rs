@@ -62,8 +62,8 @@ pub(super) struct Marks<'a> {
     roots: &'a Roots,
     heuristics: Heuristics,
     reach: ZeroedArray<u8>,
-    /// The address of the first word that led to the block. If the block is lost with another block,
-    /// the other block's number plus 1.
+    /// The address of the first word that led to the block. If the block is lost with another
+    /// block: that block's number plus 1.
     via: ZeroedArray<usize>,
     queue: ZeroedArray<usize>,
     next: usize,
