@@ -122,8 +122,8 @@ mod with_stacks {
         is_sampling() && BY.load(Ordering::Relaxed) == by as u8
     }
 
-    /// Calls [`begin`] and returns true, if `is_possible` does. Returns false for a tracer if the
-    /// program decides, and for all but the program while forks do not know the samples' lock.
+    /// Calls [`begin`] if `is_possible`, and returns whether it did. A tracer must not if the
+    /// program decides. Only the program may before forks know the samples' lock.
     pub(crate) fn begin_if(is_possible: impl FnOnce() -> bool, period: usize, by: By) -> bool {
         match by {
             By::Program => PROGRAM_DECIDES.store(true, Ordering::Relaxed),
@@ -322,8 +322,7 @@ mod with_stacks {
         }
     }
 
-    /// Notes that a block of `owner`, which may be a first-class or the samples' heap, was resized
-    /// in place.
+    /// Notes the resize in place of a block of `owner`, a first-class heap or the samples' heap.
     #[inline]
     pub(crate) fn note_resized(owner: u32, block: *mut u8, size: usize) {
         let is_heap = || CACHES.get(owner).is_some_and(Cache::is_heap);
@@ -398,9 +397,8 @@ mod with_stacks {
         block
     }
 
-    /// Returns a block between guards. Returns `None` if too many are live, the request is too
-    /// large, the caller must not wait, or the stack must be new and is not; also without memory
-    /// and in a sandbox.
+    /// Returns a block between guards. Returns `None` without memory, if too many are live, if the
+    /// request is too large, if the stack must be new and is not, or if the caller must not wait.
     pub(crate) fn make_guarded(request: Request, draw: Draw) -> Option<NonNull<u8>> {
         if sync::is_interrupted() || sync::holds_all() || memory_limit::is_in_sandbox() {
             return None;

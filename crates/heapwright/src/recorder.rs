@@ -17,7 +17,7 @@
 //! beginning, the stacks and the findings, for a command that finds no file. A module's number
 //! derives from its address, so two concurrent writers give it the same number.
 //!
-//! The user of a recorder holds its lock. Called by `debug` (`report`, `leaks`) and `samples`.
+//! A user of a recorder must hold its lock. Called by `debug` (`report`, `leaks`) and `samples`.
 
 use core::ops::Range;
 

@@ -118,8 +118,7 @@ pub(crate) fn freed(block: *mut u8) {
     }
 }
 
-/// Writes the start of a resize. Returns true for a call of the program; the caller must then call
-/// [`realloc_ends`].
+/// Writes the start of a resize. If this returns true, [`realloc_ends`] must follow.
 #[inline(always)]
 pub(crate) fn realloc_begins(block: *mut u8) -> bool {
     is_on() && write_realloc(block)

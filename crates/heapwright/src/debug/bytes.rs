@@ -1,4 +1,4 @@
-//! Bytes that must not change: the canary around a block, the fill of a freed one.
+//! Bytes that must not change: the canary around a block, and the fill of a freed block.
 //!
 //! ```text
 //!   | lead ..... | block ............. | slack | next block ....

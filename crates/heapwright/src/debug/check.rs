@@ -38,9 +38,9 @@ const HURRY: usize = 100;
 ///
 /// # Complexity
 ///
-/// The closure's time, plus time in proportion to the heap for a sweep. If blocks are left, `check`
-/// also reads the whole heap. Then it waits at most two seconds for threads of the closure, and a
-/// tenth of a second for other threads, which may have received a block.
+/// Takes the closure's time, plus time in proportion to the heap for a sweep. If blocks are left,
+/// `check` also reads the whole heap. Then it waits at most two seconds for threads of the closure,
+/// and a tenth of a second for other threads, which may have received a block.
 ///
 /// # Limits of the search
 ///
@@ -50,7 +50,7 @@ const HURRY: usize = 100;
 ///
 /// # Panics
 ///
-/// Panics if it found a mistake or a leak, after a report on standard error (unless the
+/// Panics if `check` found a mistake or a leak, after a report on standard error (unless the
 /// configuration is `quiet`). With the feature `symbols`, `check` reports again, with functions and
 /// lines. Also panics if no debug heap is in use, or if more than 127 checks run at a time. A panic
 /// of the closure passes through.
@@ -184,7 +184,7 @@ fn left(entered: &Entered, stack: usize) -> (usize, usize) {
             return (0, 0);
         }
     }
-    // Searches again: a thread may have stored its blocks in reach.
+    // The search is repeated, because a thread may have stored its blocks in reach.
     let Some(mut suspects) = found() else { return (0, 0) };
     let (mut blocks, mut bytes) = (0, 0);
     for suspect in suspects.unreached() {

@@ -1,4 +1,4 @@
-//! `Checked`: checks the blocks of any other allocator.
+//! `Checked` checks the blocks of any other allocator.
 //!
 //! ```text
 //!   the other's block    | front: 32, or the alignment | user's bytes | back: 32 to 47 |
@@ -285,7 +285,7 @@ impl<A: GlobalAlloc> Checked<A> {
         true
     }
 
-    /// Returns the oldest quarantined blocks to the other allocator down to the budget.
+    /// Returns the oldest quarantined blocks to the other allocator until the rest fits the budget.
     fn give_oldest(&self, heap: &'static Heap, by: Moment) {
         let config = self.heap.config();
         loop {

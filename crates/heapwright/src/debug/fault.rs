@@ -82,7 +82,7 @@ fn nearest(span: &'static Span, address: usize) -> Option<Place> {
     }
 }
 
-/// Finds the block on either side of a guard: the live one, or the nearer one of two equals.
+/// Finds the block on either side of a guard: the live one, or the nearer one if both are alike.
 fn beside(bucket: BucketRef, address: usize) -> Option<Place> {
     let used = |place: &Place| place.record().word().state() != State::Unused;
     let live = |place: &Place| place.record().word().state() == State::Live;

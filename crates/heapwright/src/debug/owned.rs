@@ -42,7 +42,7 @@ impl Owner {
 }
 
 /// Makes a block for an owner: `size` bytes at a multiple of `align`, zeroed if `zero`. Returns
-/// `None` without memory, or if the mode is not `debug`. Makes a bounded number of system calls.
+/// `None` without memory, or if the mode is not `debug`. Takes constant time, plus system calls.
 ///
 /// ```
 /// use heapwright::debug::{Owner, allocate_owned};
@@ -58,7 +58,7 @@ pub fn allocate_owned(owner: Owner, size: usize, align: usize, zero: bool) -> Op
     NonNull::new(process::allocate(request)?)
 }
 
-/// Frees a block of an owner, or reports that no such block begins at the address.
+/// Frees a block of an owner, or reports that no such block begins there. Takes constant time.
 ///
 /// # Safety
 ///
@@ -78,7 +78,7 @@ pub unsafe fn free_owned(owner: Owner, block: *mut u8) {
     }
 }
 
-/// Reports that an owner was given another owner's block. The block stays as it is.
+/// Reports that an owner was given another owner's block, which does not change. Takes constant time.
 ///
 /// ```
 /// use heapwright::debug::{Owner, refuse_owned};

@@ -193,8 +193,7 @@ pub(crate) fn usable_size(block: *const u8, what: Return) -> Option<usize> {
     report_if_foreign(address, what).then_some(0)
 }
 
-/// Reports a pointer that is in no live span, unless it is in a block of another allocator. Returns
-/// whether it reported.
+/// Reports a pointer that is in no live span, or returns false for another allocator's block.
 #[cold]
 fn report_if_foreign(address: usize, what: Return) -> bool {
     let Some(heap) = heap() else { return false };

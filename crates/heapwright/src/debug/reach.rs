@@ -1,4 +1,4 @@
-//! Reach: finds the live blocks of a check (*suspects*) to which other memory still refers.
+//! Finds the live blocks of a check (*suspects*) to which other memory still refers.
 //!
 //! ```text
 //!   roots    all modules' data | the thread's own words | its callers' stack frames

@@ -60,8 +60,7 @@ pub(crate) enum Ends {
 }
 
 struct State {
-    /// The keys of reported findings, and the number of times that each was found. The first
-    /// `reported_count` of both are valid.
+    /// For each of the first `reported_count` findings, its key and how often it was found.
     reported: [u64; MOST_REPORTED],
     times: [u64; MOST_REPORTED],
     reported_count: usize,

@@ -67,8 +67,7 @@ impl Shape {
         (end + watched).div_ceil(PAGE) * PAGE - first * PAGE
     }
 
-    /// Returns whether little is wasted. Larger slots may waste more, because in a larger bucket
-    /// one live block would pin more memory.
+    /// Larger slots may waste more. In a larger bucket, one live block would pin more memory.
     const fn spills_little(&self) -> bool {
         let slot = self.slot as usize;
         let used = self.slots as usize * slot;

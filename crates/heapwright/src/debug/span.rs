@@ -546,8 +546,7 @@ impl Bucket {
         self.live.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
-    /// Counts freed slots as live again. Returns false if the count is zero, because another thread
-    /// retires the bucket.
+    /// Counts freed slots as live again, or returns false if the bucket is being retired.
     pub(super) fn count_again(&self, slots: usize) -> bool {
         let more = |live: u16| (live > 0).then(|| live + slots as u16);
         self.live.fetch_update(Ordering::AcqRel, Ordering::Relaxed, more).is_ok()

@@ -32,8 +32,8 @@ use super::slot::Word;
 use super::span::{BucketRef, Form, Memory, Span, Stage};
 use super::sparse::{self, SparseBuckets};
 
-/// Lists of spans that have a bucket to open. Small spans have a list for each class, sampled spans
-/// one list, and large spans a list for each number of units.
+/// Spans with a bucket to open have a list for each class, one for [`SAMPLED`], and one for each
+/// number of units of [`LARGE`] spans.
 const SAMPLED: usize = CLASSES;
 const LARGE: usize = CLASSES + 1;
 /// Large spans up to this many units are reused whole.
@@ -131,8 +131,8 @@ pub(crate) struct Opened {
     pub(crate) zero: bool,
 }
 
-/// Receives a write after free in a bucket. Returns false without room for it; then a later check
-/// must find the write again, or it is lost.
+/// Receives a write after free in a bucket. Returns false without room for it. Then a later check
+/// must find the write again.
 pub(crate) type Verify<'a> = &'a mut dyn FnMut(BucketRef, bytes::Damage) -> bool;
 
 impl Store {
@@ -330,8 +330,7 @@ impl Store {
         Some(opened)
     }
 
-    /// Returns whether a block may be resized in place. False if each block's end must stand at a
-    /// guard, or if no address is reused.
+    /// Returns whether a block may be resized in place.
     fn may_stay(&self) -> bool {
         self.limits.guard != Guard::All && !self.limits.retain
     }
@@ -555,8 +554,7 @@ impl Store {
     }
 
     /// Takes a bucket with only freed slots out of use. Returns whether to guard the bucket instead
-    /// of filling it. Some buckets of each list are always guarded. Others are guarded if there is
-    /// time: a small bucket with a generous budget, a large one unless the budget is deep in debt.
+    /// of filling it. Some buckets of each list are always guarded, and others if there is time.
     pub(crate) fn empty(&mut self, bucket: BucketRef, allowance: Allowance) -> bool {
         bucket.record().set_stage(Stage::Emptied);
         let span = bucket.span;

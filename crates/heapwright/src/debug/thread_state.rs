@@ -137,7 +137,7 @@ impl ThreadState {
         }
     }
 
-    /// Returns the part that only the thread uses.
+    /// Returns the part that only the state's thread uses.
     ///
     /// # Safety
     ///

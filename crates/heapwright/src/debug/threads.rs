@@ -40,8 +40,7 @@ impl Threads {
         self.entries.get(number as usize)
     }
 
-    /// Assigns the next number to the calling thread. `system` is the system's number for it, and
-    /// `scope` its check.
+    /// Assigns the next number to the calling thread, with the system's number and the check.
     pub(crate) fn number_of(&self, system: u32, scope: u32) -> u16 {
         let next = |n: u32| (n < LAST).then_some(n + 1);
         let number = match self.count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next) {

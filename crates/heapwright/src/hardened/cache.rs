@@ -272,8 +272,7 @@ unsafe impl Send for Area {}
 const AREA: usize = 8 << 30;
 const FULL_AREA: usize = 32 << 30;
 const LIMITED_AREA: usize = 8 << 20;
-/// If twice this many threads have a cache, the limit of waiting slots is halved. Each further
-/// doubling halves it again.
+/// Twice this many caches in use, and each further doubling, halve the limit of waiting slots.
 const MANY: usize = 16;
 /// The most caches that have no thread, but slots that wait for the next thread.
 const MOST_FILLED: usize = 4;
@@ -390,8 +389,8 @@ impl Cache {
         IN_USE.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Gives the oldest slots back, and leaves `leave`. Does nothing in a handler that cannot wait
-    /// for the class's lock. The ring must be shut.
+    /// Gives the oldest entries back down to `leave`, unless a handler would wait for the class's
+    /// lock. The ring must be shut.
     fn give_back(class: usize, ring: &Ring, ready: &mut u32, leave: i32) {
         let count = ring.count();
         if count <= leave {
@@ -429,8 +428,7 @@ impl Cache {
         })
     }
 
-    /// Runs `run`, which no other slow path of the thread may interrupt. Returns `None` in a signal
-    /// handler that interrupted a slow path.
+    /// Runs `run`, or returns `None` in a signal handler that interrupted a slow path.
     fn busily<T>(&self, run: impl FnOnce() -> T) -> Option<T> {
         // (A handler that interrupts here ends before this call continues.)
         if self.is_busy.load(Ordering::Relaxed) {
@@ -444,8 +442,7 @@ impl Cache {
         Some(done)
     }
 
-    /// Makes those slots ready that waited long enough. Returns false if too few wait, or if
-    /// `slowly` refused.
+    /// Makes those slots ready that waited long enough. Returns whether some are ready.
     #[inline]
     pub(super) fn renew(&self, class: usize) -> bool {
         let ring = &self.rings[class];
@@ -506,8 +503,7 @@ impl Cache {
         *ready = head;
     }
 
-    /// Draws slots into a ring, so that some are ready. Returns false without memory, or if
-    /// `slowly` refused.
+    /// Draws slots into a ring. Returns whether some are ready.
     pub(super) fn refill(&self, class: usize) -> bool {
         self.slowly(class, |ring, ready| self.refill_slowly(class, ring, ready)).unwrap_or(false)
     }
@@ -1107,8 +1103,7 @@ pub(super) unsafe fn after_fork() {
     unsafe { CACHES.release() };
 }
 
-/// Makes each ring shuffle its entries later. (The forking thread may be a signal handler that
-/// interrupted a call.)
+/// Makes each ring shuffle its entries later, because a signal handler may have forked in a call.
 pub(super) fn choose_anew() {
     all().flat_map(|cache| &cache.rings).for_each(Ring::forget_order);
 }

@@ -70,8 +70,7 @@ pub(crate) struct Extent {
     pub(crate) is_live: bool,
 }
 
-/// Makes a guarded block if the request is chosen. The number says how many slots the next refill
-/// draws.
+/// Makes a guarded block if the request is chosen, before a refill draws this number of slots.
 pub(crate) type Guards = fn(Request, usize) -> Option<NonNull<u8>>;
 
 /// Starts the heap if the options select it. Call this after the window was opened, and before any
@@ -402,8 +401,7 @@ fn zeroed(block: *mut u8, request: Request) -> *mut u8 {
     block
 }
 
-/// Compares the claims of a call with a live block. `made_align` is the block's alignment, if
-/// known. (Slots do not keep it.)
+/// Compares a call's claims with a live block. Slots do not keep their block's `made_align`.
 fn compare(
     made: u16,
     made_align: Option<usize>,

@@ -30,7 +30,7 @@ pub(super) fn choose_anew() {
 const WORDS: usize = 16;
 const ROUNDS: usize = 8;
 pub(super) const MOST_SHUFFLED: u32 = 4096;
-/// 64 random bits make [`CHOICES`] among up to [`FEW`] things, or [`CHOICES_AMONG_MANY`].
+/// 64 random bits make [`CHOICES`] choices among up to [`FEW`] things, and fewer among more.
 const FEW: u32 = 128;
 const CHOICES: u32 = 6;
 const CHOICES_AMONG_MANY: u32 = 3;

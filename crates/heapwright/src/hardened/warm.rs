@@ -109,16 +109,14 @@ impl Place {
         false
     }
 
-    /// Makes the freed block of a warm run accessible. The block reads as zero. Returns false if
-    /// the kernel refused.
+    /// Makes the freed block of a warm run accessible, or returns false. The block reads as zero.
     pub(super) fn reuse(self) -> bool {
         BYTES.fetch_sub(self.usable, Ordering::Relaxed);
         // SAFETY: the pages are the block's, and the heap committed them.
         unsafe { SYSTEM.commit(self.at(), self.usable) }
     }
 
-    /// Makes the run of a freed block cold, and drops its pages. Returns false if the kernel
-    /// refused.
+    /// Makes the run of a freed block cold, and drops its pages, or returns false.
     pub(super) fn cool(self) -> bool {
         BYTES.fetch_sub(self.usable, Ordering::Relaxed);
         // If the kernel refuses, the block stays accessible and reads as zero.

@@ -6,8 +6,8 @@
 //!
 //! *Growth* counts from an earlier moment. Each stack's bytes are copied 67 ms after the start, and
 //! whenever the time since the start has doubled. Growth counts from the older one of the last two
-//! copies, so it covers the last half to three quarters of the time. A copy may be made late, just
-//! before the first change after its moment. Called by the other files of `samples`, under its lock.
+//! copies, so it covers the last half to three quarters of the time. A copy may be made late, but
+//! before the next change. Called by the other files of `samples`, under its lock.
 
 use heapwright_record::debug::Memory;
 

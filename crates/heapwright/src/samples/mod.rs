@@ -48,8 +48,7 @@ static HAS_JOINED: AtomicBool = AtomicBool::new(false);
 static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
 static SAMPLES: Lock<Samples> = Lock::new(Samples::new());
 
-/// Forgets past allocations, except live samples. From now on, the mean distance between samples is
-/// `period` bytes.
+/// Forgets past allocations, but no live samples. From now on samples come each `period` bytes.
 pub(crate) fn begin(period: usize) {
     join();
     HAS_BEGUN.store(true, Ordering::Relaxed);

@@ -185,8 +185,7 @@ impl Samples {
         self.recorder.put(&Entry::from(*entry));
     }
 
-    /// Removes runs that were released while the lock was held for very long. The units' records
-    /// tell which.
+    /// Removes the runs that, by their units' records, were released while the lock was not free.
     fn forget_runs(&mut self) {
         let is_gone = |sample: &&Sample| {
             let is_block = sample.site >> MEMORY_BIT == Memory::Block as u64;

@@ -1,4 +1,4 @@
-//! Bounds: checks that a live block holds the memory passed to a function of the C library.
+//! Checks that a live block holds the memory passed to a function of the C library.
 //!
 //! ```text
 //!   memcpy(to, from, n)
@@ -37,8 +37,7 @@ pub(crate) struct Asked {
     pub(crate) is_limit: bool,
 }
 
-/// Returns the bytes from an address in a span to the end of its live block, or to the next
-/// poisoned byte. Returns 0 without a live block.
+/// Returns the bytes from an address to the end of its live block or next poisoned byte, or 0.
 pub(in crate::debug) fn room(span: &'static Span, address: usize) -> usize {
     let left = left(span, address);
     if span.has_poison() { poisoned::clean_bytes(address, left) } else { left }

@@ -1,4 +1,4 @@
-//! Entering: finds the state of the calling thread, or the common one.
+//! Finds the state of the calling thread, or the common state.
 //!
 //! ```text
 //!   thread index --> its state is free: enter it              two loads and a store
@@ -34,7 +34,7 @@ impl Drop for EnteredState {
 impl EnteredState {
     #[inline]
     fn enter(state: &'static ThreadState) -> Option<Self> {
-        // Not by `then_some`: dropping its unused value would leave the state.
+        // `then_some` would drop an unused value, and so leave the state.
         if state.enter() { Some(Self { state }) } else { None }
     }
 
@@ -67,7 +67,7 @@ impl Heap {
         states.filter_map(|state| unsafe { state.as_ref() })
     }
 
-    /// Returns whether the calling thread is inside a call, so that the caller is a signal handler.
+    /// Returns whether the caller is a signal handler that interrupted a call in its own thread.
     pub(in crate::debug) fn is_entered_here(&self) -> bool {
         self.state_of(thread_index::mine()).is_some_and(ThreadState::is_entered)
     }
@@ -79,8 +79,7 @@ impl Heap {
         common.is_some_and(|state| state.is_of(mine))
     }
 
-    /// Enters the calling thread's state, or the common one. Returns `None` without memory, or in a
-    /// signal handler that waits for the common state in vain.
+    /// Enters the calling thread's or the common state. Returns `None` without memory or free lock.
     #[inline]
     pub(crate) fn enter(&'static self) -> Option<EnteredState> {
         let index = thread_index::mine();

@@ -1,5 +1,5 @@
-//! Fresh blocks: fills uninitialised bytes (option `fill`), so that a program behaves differently
-//! from run to run if it reads them.
+//! Fills the uninitialised bytes of fresh blocks (option `fill`), so that a program that reads them
+//! behaves differently from run to run.
 //!
 //! ```text
 //!   malloc   | undefined ......................... |     calloc: none

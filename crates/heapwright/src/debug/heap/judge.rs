@@ -1,4 +1,4 @@
-//! Judging: checks the arguments of a free, and the bytes around the block.
+//! Checks the arguments of a free, and the bytes around the block.
 //!
 //! ```text
 //!   neighbour | its slack | block ......... | slack | next block

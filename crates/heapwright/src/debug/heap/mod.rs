@@ -3,7 +3,8 @@
 //! ```text
 //!   this file     a heap and its start
 //!     place       a request: a slot of the current bucket, or a place between guards
-//!     deallocate   free, realloc, size: the slot of an address, and its record
+//!     deallocate  free, size: the slot of an address, and its record
+//!     resize      realloc: in place, or to a new block
 //!       judge     the right call? the bytes around it as they were?
 //!     sweep       looks for damage without a free: one bucket at a time, all at exit
 //!     walk        every live block
@@ -87,7 +88,7 @@ pub(crate) struct Heap {
     peak_live: AtomicU64,
     /// The time of the fork that made this process; 0 without a fork.
     forked_at: AtomicU64,
-    /// The parent process, and its operations before the fork.
+    /// The parent process, and the sequence number at the fork.
     forked_from: AtomicU32,
     forked_sequence: AtomicU32,
     sites: Sites,
@@ -191,7 +192,6 @@ impl Heap {
         self.rules.size.store(detect.size, Ordering::Relaxed);
         let limit = if config.limit == 0 { usize::MAX } else { config.limit };
         self.rules.limit.store(limit, Ordering::Relaxed);
-        // Stacks have a budget, too; few programs reach it.
         crate::stacks::limit(config.memory.max(STACKS_LEAST));
         *self.config.lock() = *config;
         self.reporter.begin(config);

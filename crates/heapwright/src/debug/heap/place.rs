@@ -1,4 +1,4 @@
-//! Placement: chooses the place of a new block.
+//! Chooses the place of a new block.
 //!
 //! ```text
 //!   stack --> is due, or there is time? --> a page between guards

@@ -40,8 +40,7 @@ use super::poison::clear_poison;
 const LARGE: usize = 512 << 10;
 
 impl Heap {
-    /// Resizes a block. Returns null without memory, and the old block is unchanged. If no live
-    /// block begins at `address`, reports that and returns a new block.
+    /// Resizes a block, or returns null. Makes a new block for a wrong pointer, after a report.
     ///
     /// # Safety
     ///
@@ -216,8 +215,7 @@ impl Heap {
         true
     }
 
-    /// Returns whether the block has the alignment, and changes by less than half, and the limit
-    /// allows that.
+    /// Returns whether the block is aligned, changes by less than half, and stays in the limit.
     fn may_stay(&self, place: Place, had: usize, request: Request) -> bool {
         had.min(request.size) > had.max(request.size) / 2
             && !self.is_over_limit(request.size.saturating_sub(had))

@@ -56,8 +56,7 @@ impl Heap {
         }
     }
 
-    /// Visits every live block with its address, size and thread number, also blocks in another
-    /// allocator's memory.
+    /// Visits the address, size and thread number of every live block, also of `Checked` blocks.
     pub(in crate::debug) fn each_block(&'static self, visit: &mut dyn FnMut(usize, usize, u32)) {
         self.each_live(|place, word, _| {
             visit(place.block().addr(), place.size(word), u32::from(word.made_by()));

@@ -6,7 +6,7 @@
 //!     | hold: each thread publishes its registers              count: live blocks by stack
 //!     | copy of the process; the program goes on               |
 //!     v                                                        v
-//!   index    a number for each slot                          groups, fullness, timeline
+//!   index    a number for each slot                          groups
 //!   roots    the program's pointers                            |
 //!   mark     the blocks that pointers lead to                  |
 //!   groups   blocks of one stack and one result                |
@@ -64,8 +64,7 @@ pub(super) use request::{prepare, tick};
 
 /// The longest wait for a copy, in milliseconds.
 const WAIT: u64 = 60_000;
-/// A forked child checks for leaks at exit if that costs at most this part of its life, or at most
-/// this many nanoseconds.
+/// A forked child's check at exit may cost this part of its life, or this many nanoseconds.
 const CHILD_SHARE: u64 = 4;
 const CHILD_LEAST: u64 = 5_000_000;
 
@@ -120,14 +119,12 @@ fn own_module() -> Option<Range<usize>> {
     (start < end).then_some(start..end)
 }
 
-/// Checks the process's heap and waits. Returns `None` if no check is possible now, or if the check
-/// did not finish.
+/// Checks the process's heap and waits. Returns `None` if the check was not possible or failed.
 pub(in crate::debug) fn check(heap: &'static Heap, occasion: Occasion) -> Option<LeakCheck> {
     run(heap, occasion).ok()?
 }
 
-/// Runs the check at exit. Reports why no check was possible, because an unchecked program is not
-/// clean.
+/// Runs the check at exit, or reports why not, because an unchecked program is not clean.
 pub(in crate::debug) fn check_at_exit(heap: &'static Heap) {
     let why = match run(heap, Occasion::Exit) {
         Ok(Some(_)) | Err("") => return,

@@ -30,7 +30,7 @@ use super::{Assignment, Caller, NUMBER, ONE, THREAD_LOCAL, TIMELINE};
 /// The time of the first count, and at first the time between two counts, in nanoseconds.
 const FIRST: u64 = 100_000_000;
 const BEFORE_DOUBLING: u32 = 24;
-/// A count may take this part of the time.
+/// Counts take at most 1/`SHARE` of the time.
 const SHARE: u64 = 100;
 /// If more blocks than these are live, a copy of the process counts.
 const MANY: u64 = 400_000;
@@ -86,8 +86,7 @@ pub(super) fn in_child() {
     }
 }
 
-/// Runs a check or a count that is due. Enters no state, because the caller may hold the common
-/// state's lock.
+/// Runs what is due. Enters no state, because the caller may hold the common state's lock.
 #[inline]
 pub(in crate::debug) fn tick(heap: &'static Heap) {
     if WANTED.load(Ordering::Relaxed) && heap.is_process_heap() {
