@@ -19,8 +19,8 @@
 //! process, but with `on_misuse=report` only a fault does.
 //!
 //! **Cost.** Live blocks take at most half of `memory` in addresses. Blocks up to an eighth of
-//! `memory` are guarded. Metadata adds about 28 KiB for each thread that had a guarded block, 1 KiB
-//! for seven blocks, and up to [`STACKS`] for stacks. Called by `drawn`, `stats` and `walk`.
+//! `memory` are guarded. Metadata adds 24 KiB for each thread that had a guarded block, 1 KiB for
+//! seven blocks, and up to [`STACKS`] for stacks. Called by `drawn`, `stats` and `walk`.
 
 use core::ptr::{self, NonNull};
 

@@ -78,7 +78,7 @@ pub unsafe fn free_owned(owner: Owner, block: *mut u8) {
     }
 }
 
-/// Reports that an owner was given another owner's block, which does not change. Takes constant time.
+/// Reports that an owner was given another owner's block, which stays. Takes constant time.
 ///
 /// ```
 /// use heapwright::debug::{Owner, refuse_owned};

@@ -57,7 +57,7 @@ pub(crate) enum Stage {
     Open = 1,
     /// All slots are freed. The bucket is filled, and verified when it leaves the history.
     Filled = 2,
-    /// All slots are freed. The pages hold nothing, and are guarded unless the kernel refused.
+    /// All slots are freed. The pages hold nothing, and may be guarded.
     Guarded = 3,
     /// Out of the history.
     Reusable = 4,

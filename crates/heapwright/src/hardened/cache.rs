@@ -114,7 +114,7 @@ const SHUT: i32 = -2;
 const QUICK: u32 = 1024;
 /// Slots of at least this length are verified whole, also with `hardened:light`.
 pub(super) const LONG: usize = 1 << 10;
-/// The longest slots that the fast path hands out. Only their rings have pending calls of `malloc`.
+/// The longest slots that the fast path hands out. `malloc` calls pend only in rings of these.
 const SHORT: usize = size_class::size(size_class::of(LINEAR_MAX + CANARY));
 /// The word of a block of `malloc` without slack.
 const LEAST_LIVE: u32 = word::live(word::maker(Origin::Malloc, false), 0) as u32;

@@ -518,7 +518,7 @@ pub(crate) unsafe fn give_back(
     true
 }
 
-/// Reports a pointer into this heap that is not a block's start. Returns false for other pointers.
+/// Reports a pointer into this heap that is no live block. Returns false for other pointers.
 fn is_misplaced(address: usize, unit: usize, entry: Entry, what: Return) -> bool {
     let call = what.call.word();
     if let Some(found) = large::find(address) {
