@@ -8,9 +8,9 @@
 //! ```
 //!
 //! The kernel ends a process whose control group has used up its memory, even if some of that
-//! memory is free. So a preloaded library reads the group's use now and then, once the process has
-//! 16 MiB and a sixteenth of the limit: each 100 ms, each 8 ms near the limit, or when the heap has
-//! grown by a quarter of the bytes left.
+//! memory is free. So a preloaded library reads the group's use, as soon as the heap has 16 MiB and
+//! a sixteenth of the limit. It reads each 100 ms, each 8 ms near the limit, and whenever the heap
+//! has grown by a quarter of the bytes left.
 //!
 //! The option `limit=BYTES`, or [`set`], sets a soft limit for the process alone.
 
