@@ -13,13 +13,13 @@
 //! The entry of a block's unit tells whether the block is drawn. Each `free` of a drawn block takes
 //! the slow path of remote frees, so other frees look nothing up.
 //!
-//! A signal handler that interrupted its thread in a slow operation draws no block, nor does a fork
-//! that holds all locks. If such a handler frees a drawn block, the free is *put off* until the
-//! next drawn block is made or freed.
+//! A signal handler that interrupted its thread in a slow operation draws no block, nor does a
+//! thread that holds all locks for a fork. If such a handler frees a drawn block, the free is *put
+//! off* until the next drawn block is made or freed.
 //!
-//! The hardened heap asks for guarded blocks when it refills a thread's ring. In a build without
-//! the feature `debug` there are no stacks, and nothing is ever drawn. Called by `heap`, where
-//! `modes` decides which call gets a drawn block.
+//! The hardened heap asks for guarded blocks when it refills a thread's ring, or serves a grouped
+//! request. In a build without the feature `debug` there are no stacks, and nothing is ever drawn.
+//! Called by `heap`, where `modes` decides which call gets a drawn block.
 
 #[cfg(feature = "debug")]
 pub(crate) use with_stacks::*;
@@ -73,7 +73,7 @@ mod with_stacks {
 
     pub(crate) static COUNTED: Shared = Shared::new();
 
-    /// Starts guards as the options say. The heap is starting, and no thread has a cache yet.
+    /// Starts guards as the options say. Call this before any thread has a cache.
     #[cold]
     pub(crate) fn start(options: &Options) {
         if options.guards != 0 {
@@ -115,15 +115,15 @@ mod with_stacks {
     }
 
     static BY: AtomicU8 = AtomicU8::new(0);
-    /// The program began or ended a profile by a call, which no tracer may discard.
+    /// Whether the program began or ended a profile by a call. No tracer may then change that.
     static PROGRAM_DECIDES: AtomicBool = AtomicBool::new(false);
 
     pub(crate) fn samples_by(by: By) -> bool {
         is_sampling() && BY.load(Ordering::Relaxed) == by as u8
     }
 
-    /// Calls [`begin`] if the heap can be started and serves `malloc`. False: not so, or the
-    /// program decides, or forks do not know the samples' lock yet.
+    /// Calls [`begin`] if `is_possible`, and returns whether it did. A tracer must not if the
+    /// program decides. Only the program may before forks know the samples' lock.
     pub(crate) fn begin_if(is_possible: impl FnOnce() -> bool, period: usize, by: By) -> bool {
         match by {
             By::Program => PROGRAM_DECIDES.store(true, Ordering::Relaxed),
@@ -140,7 +140,7 @@ mod with_stacks {
         false
     }
 
-    /// Samples a block every `period` bytes, on average, from now on. The heap has started.
+    /// Samples a block every `period` bytes, on average, from now on. The heap must have started.
     fn begin(period: usize) {
         // No sample is made meanwhile, because a sample would count by the new period.
         magazines::sample_every(0);
@@ -178,7 +178,7 @@ mod with_stacks {
         }
     }
 
-    /// Counts `bytes` for a call of the calling thread. True: the call's block is to be a sample.
+    /// Counts `bytes` for a call of the calling thread. Returns whether its block must be a sample.
     pub(crate) fn counts_out(bytes: usize) -> bool {
         COUNTED.counts_out_here(bytes, draw::period())
     }
@@ -187,7 +187,7 @@ mod with_stacks {
         request.class().map_or(request.size, size_class::size)
     }
 
-    /// Returns a sample for a request. `None`: none is possible now.
+    /// Returns a sample for a request, or `None` if none is possible now.
     pub(crate) fn sample(request: Request) -> Option<*mut u8> {
         if sync::is_interrupted() || sync::holds_all() {
             return None;
@@ -253,7 +253,7 @@ mod with_stacks {
         }
     }
 
-    /// Frees the large block at `unit`, a sample. False: another thread freed it first.
+    /// Frees the large block at `unit`, a sample. Returns false if another thread freed it first.
     #[cold]
     pub(crate) fn free_large(unit: usize, heap: &Cache) -> bool {
         if sync::is_interrupted() {
@@ -299,7 +299,7 @@ mod with_stacks {
         }
     }
 
-    /// Notes a new block of a first-class heap; null: there was no memory.
+    /// Notes a new block of a first-class heap, or null.
     #[inline]
     pub(crate) fn note_made(block: *mut u8, request: Request) {
         if is_sampling()
@@ -322,7 +322,7 @@ mod with_stacks {
         }
     }
 
-    /// Notes that a block of `owner`, a first-class heap or the samples', was resized in place.
+    /// Notes the resize in place of a block of `owner`, a first-class heap or the samples' heap.
     #[inline]
     pub(crate) fn note_resized(owner: u32, block: *mut u8, size: usize) {
         let is_heap = || CACHES.get(owner).is_some_and(Cache::is_heap);
@@ -397,8 +397,8 @@ mod with_stacks {
         block
     }
 
-    /// Returns a block between guards. `None`: too many are live, the request is too large, there
-    /// is no memory, the caller must not wait, or the stack must be new and is not.
+    /// Returns a block between guards. Returns `None` without memory, if too many are live, if the
+    /// request is too large, if the stack must be new and is not, or if the caller must not wait.
     pub(crate) fn make_guarded(request: Request, draw: Draw) -> Option<NonNull<u8>> {
         if sync::is_interrupted() || sync::holds_all() || memory_limit::is_in_sandbox() {
             return None;

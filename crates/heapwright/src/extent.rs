@@ -32,8 +32,8 @@ use crate::unit_record::Record;
 pub const UNBOUNDED: usize = usize::MAX;
 
 /// Returns the bytes from `address` to its block's end or next [poisoned](crate::heap::poison)
-/// byte. 0: the block was freed, or no block is there. [`UNBOUNDED`]: the memory is not the heap's,
-/// or its blocks are not known one by one (arenas). Takes constant time.
+/// byte. Returns 0 if the block was freed or no block is there. Returns [`UNBOUNDED`] if the memory
+/// is not the heap's, or is an arena's, whose blocks are not known. Takes constant time.
 ///
 /// ```
 /// use heapwright::heap;
@@ -99,7 +99,7 @@ fn room_in_slab(unit: usize, entry: Entry, class: usize, address: usize) -> usiz
     }
 }
 
-/// Returns the room in a slot of a slab; 0 behind the last slot.
+/// Returns the room in a slot of a slab, or 0 behind the last slot.
 #[inline(always)]
 fn room_in_slot(class: usize, address: usize) -> usize {
     let offset = address & (UNIT - 1);
@@ -128,7 +128,7 @@ fn room_elsewhere(unit: usize, entry: Entry, address: usize) -> usize {
     }
 }
 
-/// Returns the room in the large block that begins at a unit; 0 if it was freed.
+/// Returns the room in the large block that begins at a unit, or 0 if it was freed.
 #[inline(always)]
 fn room_in_large(head: usize, address: usize) -> usize {
     let record = MAP.record(head);
@@ -142,13 +142,13 @@ fn room_in_large(head: usize, address: usize) -> usize {
     (MAP.address_of(head).addr() + size).saturating_sub(address)
 }
 
-/// Returns whether functions of the C library are checked: false with `detect=-bounds`.
+/// Returns whether functions of the C library are checked (not with `detect=-bounds`).
 #[must_use]
 pub fn checks_bounds() -> bool {
     options::get().detect.bounds
 }
 
-/// Returns whether a limit beyond a block's end is reported: false with `detect=-limit`.
+/// Returns whether a limit beyond a block's end is reported (not with `detect=-limit`).
 #[must_use]
 pub fn checks_limits() -> bool {
     options::get().detect.limit

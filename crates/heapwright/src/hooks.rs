@@ -12,10 +12,9 @@
 //!
 //! While the process debugs, threads' fast words lead to a front (`heap::modes`), so every call
 //! reaches the front's table, which calls these hooks first. After "not mine" the call continues as
-//! in fast mode: the block is older than the options, or another allocator's. While the process
-//! does not debug, no hook is called. Without the feature `debug` the flag is never set, and every
-//! answer is "not mine". Tests observe the calls through `observe`, which is compiled only for
-//! them.
+//! in fast mode: the block was made before the options were read, or by another allocator. While
+//! the process does not debug, `heap` calls no hook. Without the feature `debug`, every answer is
+//! "not mine". Tests observe the calls through `observe`, which is compiled only for tests.
 
 use core::ffi::c_void;
 
@@ -76,7 +75,7 @@ pub(crate) fn start() {
     }
 }
 
-/// Serves a request. `None`: the debug heap does not serve this process. Null: there is no memory.
+/// Serves a request. Returns null without memory, and `None` if this process does not debug.
 #[inline(always)]
 pub(crate) fn allocate(request: Request) -> Option<*mut u8> {
     #[cfg(any(test, feature = "observe"))]
@@ -90,7 +89,7 @@ pub(crate) fn allocate(request: Request) -> Option<*mut u8> {
     }
 }
 
-/// Frees a block, which is not null. False: the block is not the debug heap's.
+/// Frees a block, which must not be null. Returns false if the block is not the debug heap's.
 ///
 /// # Safety
 ///
@@ -109,8 +108,8 @@ pub(crate) unsafe fn free(block: *mut u8, what: Return) -> bool {
     }
 }
 
-/// Resizes a block, which is not null. `None`: the block is not the debug heap's. Null: there is no
-/// memory, and the old block is unchanged.
+/// Resizes a block, which must not be null. Returns `None` if the block is not the debug heap's.
+/// Returns null without memory, and the old block is unchanged.
 ///
 /// # Safety
 ///
@@ -137,7 +136,7 @@ fn resized(what: Return, size: usize) -> Request {
     Request { size, align: what.align.unwrap_or(1), zero: false, origin }
 }
 
-/// Returns the usable bytes of a block. `None`: the block is not the debug heap's.
+/// Returns the usable bytes of a block, or `None` if the block is not the debug heap's.
 #[cold]
 pub(crate) fn usable_size(block: *const u8) -> Option<usize> {
     #[cfg(feature = "debug")]
@@ -197,8 +196,8 @@ pub fn poison(address: usize, bytes: usize, poisons: bool) {
     let _ = (address, bytes, poisons);
 }
 
-/// Returns the number of successive [poisoned](poison) bytes from `address` on, at most `most`.
-/// `None`: the memory is not the debug heap's.
+/// Returns the number of successive [poisoned](poison) bytes from `address` on, at most `most`, or
+/// `None` if the memory is not the debug heap's.
 #[must_use]
 pub fn poisoned_bytes(address: usize, most: usize) -> Option<usize> {
     #[cfg(feature = "debug")]
@@ -210,8 +209,8 @@ pub fn poisoned_bytes(address: usize, most: usize) -> Option<usize> {
 }
 
 /// Returns the call that made, or freed, the block at `address`: the thread's number, from 1, and
-/// the stack's return addresses, innermost first. `None`: the process does not debug, or there is
-/// no such block.
+/// the stack's return addresses, innermost first. Returns `None` if the process does not debug, or
+/// if there is no such block.
 #[must_use]
 pub fn block_history(address: usize, was_freed: bool) -> Option<(u32, &'static [usize])> {
     #[cfg(feature = "debug")]
@@ -222,8 +221,8 @@ pub fn block_history(address: usize, was_freed: bool) -> Option<(u32, &'static [
     None
 }
 
-/// Reports that a function of the C library got memory that no live block holds. False: the debug
-/// heap does not serve this process.
+/// Reports that a function of the C library got memory that no live block holds. Returns false if
+/// this process does not debug.
 #[cold]
 pub(crate) fn out_of_bounds(function: &str, access: Access, address: usize, bytes: usize) -> bool {
     #[cfg(feature = "debug")]
@@ -244,8 +243,8 @@ pub(crate) fn out_of_bounds(function: &str, access: Access, address: usize, byte
     false
 }
 
-/// Judges a fault at an address, for a C layer that catches the signal. The caller is a signal
-/// handler with all signals blocked. `is_write` is `None` if the machine does not tell; `context`
+/// Judges a fault at an address, for a C layer that catches the signal. The caller must be a signal
+/// handler with all signals blocked. `is_write` is `None` if the machine does not tell. `context`
 /// is the `ucontext_t` of the instruction.
 #[doc(hidden)]
 #[must_use]
@@ -270,8 +269,8 @@ pub fn put_guard_back(address: usize) {
     let _ = address;
 }
 
-/// Removes the debug heap's guards in a range for one call of the kernel. Returns false if there
-/// are none, or they stay.
+/// Removes the debug heap's guards in a range for one call of the kernel. Returns false if the
+/// range has no guards, or if they stay.
 #[must_use]
 pub fn lift_guards(address: usize, bytes: usize) -> bool {
     #[cfg(feature = "debug")]
@@ -324,14 +323,14 @@ pub fn keep_new(kept: bool) {
 }
 
 /// Records the loaded libraries before one may be unloaded, because stacks refer to them. The
-/// caller holds no lock. Only a C layer that interposes `dlclose` calls this, while [`debugging`].
+/// caller must hold no lock. A C layer that interposes `dlclose` calls this, while [`debugging`].
 pub fn remember_code() {
     #[cfg(feature = "debug")]
     crate::debug::remember_code();
 }
 
-/// Forgets the code of a library that the calling thread has unloaded. The caller holds no lock.
-/// Only a C layer that interposes `dlclose` calls this, while [`debugging`].
+/// Forgets the code of a library that the calling thread has unloaded. The caller must hold no
+/// lock. A C layer that interposes `dlclose` calls this, while [`debugging`].
 pub fn forget_code() {
     #[cfg(any(test, feature = "observe"))]
     observe::forget();
@@ -347,10 +346,10 @@ pub fn debug_prepare() {
     crate::debug::prepare();
 }
 
-/// Runs the debug heap's checks at the end of the process, for a C layer that sees the end, only
-/// while [`debugging`] or [`guarding`]. The thread that ends the process calls this once, if
-/// possible after the program's own handlers and destructors. Other threads may still run and
-/// allocate. `signal` is the signal that ends the process, or 0.
+/// Runs the debug heap's checks at the end of the process. A C layer that sees the end calls this
+/// while [`debugging`] or [`guarding`]: once, in the thread that ends the process, and if possible
+/// after the program's own handlers and destructors. Other threads may still run and allocate.
+/// `signal` is the signal that ends the process, or 0.
 #[cfg_attr(not(feature = "debug"), allow(unused_variables, reason = "there is no debug heap"))]
 pub fn debug_at_exit(signal: u32) {
     #[cfg(any(test, feature = "observe"))]
@@ -372,8 +371,8 @@ pub fn debug_looks_at_end() -> bool {
     false
 }
 
-/// Returns whether the caller's stack, at an address, has room for the checks at exit. True if the
-/// mappings do not tell.
+/// Returns whether the caller's stack has room for the checks at exit below the address `at`.
+/// Returns true if the mappings do not tell.
 #[must_use]
 pub fn debug_has_stack(at: usize) -> bool {
     const LEAST: usize = 64 << 10;

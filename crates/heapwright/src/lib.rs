@@ -3,7 +3,7 @@
 #![cfg_attr(feature = "nightly", feature(allocator_api))]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(docsrs, doc(auto_cfg(hide(loom))))]
-// The lock-free parts for loom are in the crates below.
+// loom tests the lock-free parts, which are in other crates.
 #![cfg(not(loom))]
 #![cfg_attr(
     not(all(
@@ -94,7 +94,7 @@ mod walk;
 pub use adapters::testing;
 
 pub mod options {
-    //! Options: one string, read once, at the first allocation or earlier.
+    //! The options are one string, which is read once, at the first allocation or earlier.
     //!
     //! ```text
     //! HEAPWRIGHT="stats=exit,purge=100"
@@ -109,7 +109,7 @@ pub mod options {
     //! | `stats_file` | a path | write these figures to `PATH.<pid>`, for the command to read |
     //! | `trace` | a path | write every call to `PATH.<pid>` for `heapwright replay` |
     //! | `timeline` | a path | write the collections of collected heaps to `PATH.<pid>` for `heapwright run --timeline` and `heapwright heap --timeline` |
-    //! | `purge` | milliseconds, `MIN..MAX`, `never` | how long free pages wait before they go back; between two bounds, longer if the program soon touches many of them again |
+    //! | `purge` | milliseconds, `MIN..MAX`, `never` | how long free pages wait before they go back to the kernel; between two bounds, the wait grows if the program soon touches many of these pages again |
     //! | `huge_pages` | `dense`, `never` | huge pages under slabs that will be filled, or nowhere |
     //! | `window` | bytes, with `k`, `m`, `g`, `t` | the most address space to reserve |
     //! | `sample` | bytes from `1k` to `1g`, `off` | sample one block per so many bytes, for the heap profile (feature `debug`) |
@@ -119,7 +119,7 @@ pub mod options {
     //! | `record` | a path | debug: write findings to `PATH.<pid>`, too |
     //! | `sites` | a path | debug: guard the sites with findings in an earlier run's record |
     //! | `traces` | 0 to 64 | debug: frames of each stack |
-    //! | `guard` | `sample`, `sample:N` | a few blocks stand between guard pages: at a pace, or one of `N` (the preloaded library); with it also `record`, `sites`, `traces` and `memory` |
+    //! | `guard` | `sample`, `sample:N` | a few blocks stand between guard pages: at a pace, or one of `N` (the preloaded library); the options `record`, `sites`, `traces` and `memory` then also have an effect |
     //! | `guard` | `never`, `sample`, `all` | debug: which blocks stand between guard pages |
     //! | `memory` | bytes | debug: the most that freed blocks and their records may cost |
     //! | `stop` | `first`, `never` | debug: end the process at the first finding |
@@ -198,8 +198,8 @@ pub mod process {
         crate::os::write_all(file, bytes)
     }
 
-    /// Returns the process's id. In a sandbox this is the id that was read earlier. A forked child
-    /// has its own id.
+    /// Returns the process's id. In a sandbox this is the id that was read earlier; a forked child
+    /// has its own id. (In a sandbox, a child of `vfork` gets its parent's id.)
     #[must_use]
     pub fn id() -> u32 {
         crate::os::process_id()
@@ -224,9 +224,9 @@ pub mod process {
     }
 
     /// Notes in the record that a program starts without heapwright, because it gets other
-    /// environment variables. The report then names the program. `process`: 0 if it is not known
-    /// yet. Does nothing without a record (option `record`). The function takes no lock and keeps
-    /// `errno`: a child of `vfork` may call it.
+    /// environment variables. The report then names the program. `process` is 0 if its id is not
+    /// known yet. Does nothing without a record (option `record`). A child of `vfork` may call
+    /// this, because the function takes no lock and keeps `errno`.
     ///
     /// ```
     /// heapwright::process::note_unchecked(77, b"/usr/bin/env");
@@ -247,8 +247,8 @@ pub mod process {
     }
 
     /// Makes or replaces a file that only this user can access. The path ends with a zero byte.
-    /// Readers never see a partial file, and no link is followed. Returns false if the file is
-    /// unchanged.
+    /// Readers never see a partial file, and no link is followed. Returns false if the file was not
+    /// written.
     ///
     /// ```
     /// assert!(!heapwright::process::save_file(b"/no/such/folder/file\0", b"text"));
@@ -258,8 +258,8 @@ pub mod process {
         crate::os::save_file(path, |file| crate::os::write_all(file, bytes))
     }
 
-    /// Returns whether the caller runs in the process that the heap was started in: false in a
-    /// child of `vfork`, which borrows its parent's memory.
+    /// Returns whether the memory is the calling process's own. False in a child of `vfork`, which
+    /// borrows its parent's memory.
     #[must_use]
     pub fn is_original_process() -> bool {
         crate::substrate::is_original_process()

@@ -21,7 +21,7 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 /// The most blocks that are listed. Others are refused, like unknown addresses.
 const MOST: usize = 512;
 
-/// Addresses of the listed blocks. 0: none, or a block that was passed on.
+/// Addresses of the listed blocks. A block that was passed on becomes 0.
 static BLOCKS: [AtomicUsize; MOST] = [const { AtomicUsize::new(0) }; MOST];
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
@@ -31,7 +31,7 @@ const MAPPED: usize = 2;
 /// The most pages of all mappings that are searched for mapped chunks.
 const MOST_PAGES: usize = 1 << 16;
 
-/// The constructor calls this once, while the process has one thread.
+/// Makes the list. The constructor calls this once, while the process has one thread.
 pub(crate) fn record() {
     let Some(heap) = os::libc_heap() else { return };
     record_heap(heap.start, heap.end);

@@ -3,14 +3,14 @@
 //!
 //! ```text
 //!   a tick   ->  how near is the limit?  (`memory_limit`: the purge delay, free runs, huge pages and stashes depend on it)
-//!                at the limit: each reading gives free memory back; the first one
+//!                at the limit: readings give free memory back; the first one
 //!                prints a line, and saves the heap profile if there is one
 //! ```
 //!
 //! The kernel ends a process whose control group has used up its memory, even if some of that
-//! memory is free. So a preloaded library reads the group's use now and then, once the process has
-//! 16 MiB and a sixteenth of the limit: each 100 ms, each 8 ms near the limit, or when the heap has
-//! grown by a quarter of the bytes left.
+//! memory is free. So a preloaded library reads the group's use, as soon as the heap has 16 MiB and
+//! a sixteenth of the limit. It reads each 100 ms, each 8 ms near the limit, and whenever the heap
+//! has grown by a quarter of the bytes left.
 //!
 //! The option `limit=BYTES`, or [`set`], sets a soft limit for the process alone.
 
@@ -26,7 +26,7 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::text::Line;
 use crate::ticks::{self, Kept, Whose};
 
-/// At the limit, releases take at most a `SHARE`th of the time.
+/// At the limit, releases take at most one part in `SHARE` of the time.
 const SHARE: u64 = 10;
 
 #[derive(Clone, Copy)]
@@ -53,7 +53,7 @@ static STATE: Kept<State> = Kept::new(State {
     distance_ns: SOONEST_NS,
 });
 
-/// The limit set for the process alone, in bytes; 0: none.
+/// The limit set for the process alone, in bytes, or 0.
 static SET: AtomicUsize = AtomicUsize::new(0);
 
 /// Makes the heap respect the process's memory limit, as the option `limit` says (`auto`: the limit

@@ -21,7 +21,7 @@ const FIRST: usize = if cfg!(miri) { 16 } else { 256 };
 ///
 /// All-zero bytes are a valid value with key 0, and the type needs no drop.
 pub(crate) unsafe trait Keyed: Copy {
-    /// 0: the slot is vacant.
+    /// Returns the key, which is 0 in a vacant slot.
     fn key(&self) -> u64;
 }
 
@@ -68,7 +68,7 @@ impl<T: Keyed> Table<T> {
         (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20) as usize & (self.capacity - 1)
     }
 
-    /// Returns the slot of a key, or the vacant slot for it. The table has slots.
+    /// Returns the slot of a key, or the vacant slot for it. The table must have slots.
     fn find(&self, key: u64) -> usize {
         let slots = self.slots();
         let mut at = self.home(key);
@@ -78,7 +78,7 @@ impl<T: Keyed> Table<T> {
         at
     }
 
-    /// The key is not 0.
+    /// The key must not be 0.
     pub(crate) fn get_mut(&mut self, key: u64) -> Option<&mut T> {
         if self.capacity == 0 {
             return None;
@@ -87,7 +87,7 @@ impl<T: Keyed> Table<T> {
         self.slots_mut().get_mut(at).filter(|slot| slot.key() == key)
     }
 
-    /// Returns the element with the key of `new`, or adds `new`. `None`: there is no memory.
+    /// Returns the element with the key of `new`, or adds `new`. Returns `None` without memory.
     pub(crate) fn get_or_put(&mut self, new: T) -> Option<&mut T> {
         if (self.count + 1) * 4 > self.capacity * 3 && !self.grow() {
             return None;
@@ -141,7 +141,7 @@ impl<T: Keyed> Table<T> {
         keys.filter(|&(_, key)| key != 0).find(|&(_, key)| is_wanted(key))
     }
 
-    /// Doubles the table. False: there is no memory, and the table is unchanged.
+    /// Doubles the table. Returns false without memory, and the table is unchanged.
     fn grow(&mut self) -> bool {
         let mut larger =
             Self { at: ptr::null_mut(), capacity: (2 * self.capacity).max(FIRST), count: 0 };

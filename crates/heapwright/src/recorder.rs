@@ -17,7 +17,7 @@
 //! beginning, the stacks and the findings, for a command that finds no file. A module's number
 //! derives from its address, so two concurrent writers give it the same number.
 //!
-//! The user of a recorder holds its lock. Called by `debug` (`report`, `leaks`) and `samples`.
+//! A user of a recorder must hold its lock. Called by `debug` (`report`, `leaks`) and `samples`.
 
 use core::ops::Range;
 
@@ -36,12 +36,12 @@ const STACKS: usize = 2048;
 const PENDING: usize = 32 << 10;
 const FINDINGS: usize = 100;
 
-/// The last process that began a record in this memory; 0: none. A child that borrows or copies the
+/// The last process that began a record in this memory, or 0. A child that borrows or copies the
 /// memory adds its notes to that record.
 static OWNER: AtomicU32 = AtomicU32::new(0);
 
 pub(crate) struct Recorder {
-    /// The file's name without the process's id; empty: no record is wanted.
+    /// The file's name without the process's id. Empty if no file is wanted.
     path: Prefix,
     /// Whether the file is in the folder for a root process's new user.
     is_of_user: bool,
@@ -49,7 +49,7 @@ pub(crate) struct Recorder {
     /// Whether the record continues in the spill, and whether entries are repetitions.
     spills: bool,
     repeats: bool,
-    /// The start of the process in nanoseconds since 1970; 0: the start of its record counts.
+    /// The start of the process in nanoseconds since 1970. If 0, the start of its record counts.
     began: u64,
     process: u32,
     broken: bool,
@@ -115,7 +115,7 @@ impl Recorder {
         self.process == os::process_id()
     }
 
-    /// Begins the record, if one is wanted and this process has none. False: there is no record.
+    /// Begins the record, if one is wanted and this process has none. Returns whether it has one.
     pub(crate) fn begins(&mut self) -> bool {
         if self.is_wanted() && !self.has_begun() {
             self.process = os::process_id();
@@ -221,7 +221,7 @@ impl Recorder {
         }
     }
 
-    /// Repeats the file's stacks and findings in the spill. A note tells if the disk is full.
+    /// Repeats the file's stacks and findings in the spill. Adds a note if the disk is full.
     #[cold]
     fn repeat(&mut self, why: NotAppended) {
         self.repeats = true;

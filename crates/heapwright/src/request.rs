@@ -22,25 +22,25 @@ use crate::size_class;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Origin {
-    /// `malloc`, `calloc`, `realloc`; `free`.
+    /// Made by `malloc`, `calloc` or `realloc`, and freed by `free`.
     Malloc = 0,
-    /// `posix_memalign`, `aligned_alloc` and similar; also freed by `free`.
+    /// Made by `aligned_alloc` and similar, and freed by `free`.
     Aligned = 1,
-    /// C++'s `operator new`; `operator delete`.
+    /// Made by C++'s `operator new`, and freed by `operator delete`.
     New = 2,
-    /// C++'s `operator new[]`; `operator delete[]`.
+    /// Made by C++'s `operator new[]`, and freed by `operator delete[]`.
     NewArray = 3,
-    /// Rust's `GlobalAlloc` and `Allocator`, both ways.
+    /// Made and freed by Rust's `GlobalAlloc` or `Allocator`.
     Rust = 4,
-    /// `posix_memalign`; also freed by `free`.
+    /// Made by `posix_memalign`, and freed by `free`.
     PosixMemalign = 5,
-    /// `realloc` of a block, in a debug heap; also freed by `free`.
+    /// Made by `realloc` of a block in a debug heap, and freed by `free`.
     Realloc = 6,
-    /// A pool of C in debug mode.
+    /// Made and freed by a pool of C in debug mode.
     Pool = 7,
-    /// An arena of C in debug mode.
+    /// Made and freed by an arena of C in debug mode.
     Arena = 8,
-    /// A first-class heap of C in debug mode; also freed by `free`.
+    /// Made by a first-class heap of C in debug mode, and also freed by `free`.
     Heap = 9,
 }
 
@@ -133,7 +133,7 @@ impl Origin {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Request {
-    /// The bytes requested; may be 0, or impossibly many.
+    /// The bytes requested: any number, also 0.
     pub(crate) size: usize,
     /// The alignment requested, a power of two; 1 if the call has none.
     pub(crate) align: usize,
@@ -157,7 +157,7 @@ impl Request {
         self.size <= isize::MAX as usize && self.align <= isize::MAX as usize
     }
 
-    /// `None`: a large block.
+    /// Returns the size class, or `None` for a large block.
     #[inline]
     pub(crate) fn class(self) -> Option<usize> {
         if self.align <= size_class::MIN_ALIGN {

@@ -29,7 +29,7 @@ fn head(place: *mut u8, block: u64) -> &'static AtomicU64 {
     unsafe { &*head }
 }
 
-/// Adds bytes of a process's record. False: there is no spill, or no room.
+/// Adds bytes of a process's record. Returns false without a spill, or without room in it.
 pub(crate) fn append(process: u32, bytes: &[u8], kind: Kind) -> bool {
     let place = PLACE.load(Ordering::Acquire);
     if place.is_null() {

@@ -135,8 +135,8 @@ fn shared_caches(stats: &mut Stats) -> (u64, u64) {
 /// Fills `stats` with the present use of the process's memory, in bytes and blocks.
 ///
 /// For reports, not for loops: takes time in proportion to the address space in use, with a system
-/// call for each mebibyte. Returns false, and fills nothing in, if the heap stays locked: the
-/// caller may be a signal handler that interrupted the heap.
+/// call for each unit of 64 KiB (large blocks: 1 MiB). Returns false, and fills nothing in, if the
+/// heap stays locked: the caller may be a signal handler that interrupted the heap.
 ///
 /// ```
 /// let mut stats = heapwright::Stats::zero();
@@ -182,7 +182,7 @@ pub fn estimate(stats: &mut Stats) -> bool {
     true
 }
 
-/// Fills `stats` like [`estimate`], for slow paths of a program in a sandbox.
+/// Fills `stats` like [`estimate`], and `classes`. A tick calls this, also in a sandbox.
 pub(crate) fn reckon(stats: &mut Stats, classes: &mut [Class; CLASSES], usage: &Usage) {
     for told in classes.iter_mut() {
         *told = Class::default();
@@ -197,8 +197,8 @@ pub(crate) fn reckon(stats: &mut Stats, classes: &mut [Class; CLASSES], usage: &
     }
 }
 
-/// Calls `slab` for each slab: with its class, the resident bytes of the slots that it handed out,
-/// and those of its other slots.
+/// Fills `stats`. Calls `slab` for each slab, with its class, the resident bytes of the slots that
+/// it handed out, and the resident bytes of its other slots.
 fn measure(
     stats: &mut Stats,
     usage: &Usage,

@@ -12,13 +12,13 @@
 //! `heapwright_record::status` for the memory. No thread, signal or ptrace is needed.
 //!
 //! After the start, ticks make no system call, because the program may be in a sandbox by then.
-//! Only an order to write a file or to sample leads to system calls. A forked child takes a slot of
-//! its own at its first tick. A process whose slot was taken by another process takes a new slot. A
-//! hardened process shows no address, and follows no order, because other processes can write into
-//! a slot.
+//! Only a tracer, or an order to write a file or to sample, leads to system calls. A forked child
+//! takes a slot of its own at its first tick. A process whose slot was taken by another process
+//! takes a new slot. A hardened process shows no address, and follows no order, because other
+//! processes can write into a slot.
 //!
-//! A process that no command watches reports rarely: at once, then after each eighth of its age,
-//! and finally once a second. Reports take at most a thousandth of the time. While a command
+//! A process that no command watches reports rarely: at once, then whenever its slot is an eighth
+//! older, and finally once a second. Reports take at most a thousandth of the time. While a command
 //! watches, or while the heap changes by eighths, they take at most a two-hundredth. The idea of a
 //! page shared between a process and its observers comes from the JVM's `hsperfdata`.
 //!
@@ -52,7 +52,7 @@ const OFTEN_SHARE: u64 = 200;
 /// A report counts as at most this long, because a longer one was interrupted, or was the first.
 const LONGEST_NS: u64 = 20_000;
 const LONGEST_OF_UNIT_NS: u64 = 50;
-/// These shares of the process's age, or of the bytes in use, make a report due.
+/// A report is due after this share of the slot's age, or a change of this share of bytes in use.
 const AGE_SHARE: u64 = 8;
 const CHANGED_SHARE: usize = 8;
 
@@ -60,12 +60,12 @@ static STATUS: AtomicPtr<Status> = AtomicPtr::new(ptr::null_mut());
 static NAMESPACE: AtomicU32 = AtomicU32::new(0);
 static OWNER: AtomicU32 = AtomicU32::new(0);
 static SLOT: AtomicUsize = AtomicUsize::new(0);
-/// When the slot was taken, and when the last report was made; the report's duration.
+/// The times when the slot was taken and when the last report was made, and its duration.
 static BEGAN_NS: AtomicU64 = AtomicU64::new(0);
 static REPORTED_NS: AtomicU64 = AtomicU64::new(0);
 static TOOK_NS: AtomicU64 = AtomicU64::new(0);
 static REPORTED_BYTES: AtomicUsize = AtomicUsize::new(0);
-/// The folder for ordered profiles: from the environment, else `PROFILE_FOLDER`.
+/// The folder for ordered profiles, from the environment or `PROFILE_FOLDER`.
 struct Folder(UnsafeCell<Path>);
 
 // SAFETY: written before `STATUS` is stored, and only read after that.
@@ -75,16 +75,16 @@ static FOLDER: Folder = Folder(UnsafeCell::new(Path::none()));
 
 const NAME: usize = 64;
 
-/// When ordered samples end, also a forked child's; 0: there are none.
+/// The time when ordered samples end, also in a forked child; 0 without ordered samples.
 static SAMPLES_UNTIL_NS: AtomicU64 = AtomicU64::new(0);
 
 /// Shows this process to the same user's `heapwright top` and `heapwright profile PID`, in System V
-/// shared memory, as soon as the heap has started. A preloaded library does this by itself; a
-/// program that links heapwright may. The caller holds no lock.
+/// shared memory, as soon as the heap has started. A preloaded library calls this by itself. A
+/// program that links heapwright may call it. The caller must hold no lock.
 ///
-/// Takes some microseconds, for six system calls. A process is not shown if it is set-uid or has
-/// the option `publish=no`, nor if the kernel gives no shared memory or the system has a thousand
-/// segments.
+/// Takes some microseconds, for six system calls. A process is not shown if it is set-uid, if it
+/// has the option `publish=no`, if the kernel gives no shared memory, or if the system has a
+/// thousand segments.
 ///
 /// ```
 /// heapwright::status::publish();
@@ -119,7 +119,7 @@ fn begin(now: u32) -> u32 {
     tick(now)
 }
 
-/// Makes the memory, and takes a slot in it. `None`: the kernel gives no memory.
+/// Makes the memory, and takes a slot in it. Returns `None` if the kernel gives no memory.
 #[inline(never)] // Its paths are off the stack before the first tick reports.
 fn open() -> Option<()> {
     let at: *mut Status = os::shared_memory(BYTES)?.cast();
@@ -333,14 +333,14 @@ fn follow(order: Order, until: u64) -> Answer {
             let write = |folder| crate::samples::write_to(profile_in(folder).as_bytes());
             write(folder) || write(common)
         }
-        // The slow path executes this order.
+        // `tick` handles this order.
         Order::Trim => false,
     };
     if is_done { Answer::Done } else { Answer::Failed }
 }
 
-/// Samples while a tracer is attached to the probes, unless another user of samples is active. Not
-/// in a sandbox, because a sample makes system calls.
+/// Samples while a tracer is attached to the probes, unless another user of samples is active. Does
+/// not sample in a sandbox, because a sample makes system calls.
 #[cfg(feature = "debug")]
 fn follow_tracer() {
     use crate::cache::draw::period;
@@ -359,7 +359,7 @@ fn follow_tracer() {
 #[cfg(not(feature = "debug"))]
 fn follow_tracer() {}
 
-/// Called when no later tick will end them.
+/// Ends samples that no later tick will end.
 #[cfg(feature = "debug")]
 fn end_samples() {
     use crate::drawn::{self, By};

@@ -12,9 +12,9 @@
 //! ```
 //!
 //! A block counts with its requested size. An older block, or another thread's block, counts with
-//! the size that the heap knows. In `mode=debug` and `mode=hardened` that is the requested size,
-//! else the usable size. Another thread may free a counted block unnoticed, and its address may be
-//! reused. So the heap's size is stored, too: if the heap later reports another size, that size
+//! the size that the heap knows: the requested size in `mode=debug` and `mode=hardened`, and the
+//! usable size in fast mode. Another thread may free a counted block unnoticed, and its address may
+//! be reused. So the heap's size is stored, too. If the heap later reports another size, that size
 //! counts.
 //!
 //! A thread's counter lies at the thread's index, and belongs to the holder that began the count.
@@ -50,7 +50,7 @@ pub enum CannotCount {
     NoMemory,
     /// Another copy of the library, or another allocator, serves the process.
     NotServing,
-    /// Sixteen counts are open in the thread already.
+    /// Sixteen counts are open in the thread already, or the call interrupted a call of a count.
     TooDeep,
 }
 
@@ -104,7 +104,7 @@ struct Counter {
     scratch: Scratch,
     /// Whether a block is being resized; the heap's own calls do not count.
     is_resizing: bool,
-    /// The size of the block that is being resized. `None`: the block does not count.
+    /// The size of the block that is being resized, or `None` if the block does not count.
     resized: Option<usize>,
     has_lost: bool,
 }
@@ -175,8 +175,8 @@ impl Level {
     }
 }
 
-/// Returns the size of a block as the heap knows it. `None`: a `free` does not count, because no
-/// block is there, or it is a first-class heap's.
+/// Returns the size of a block as the heap knows it. Returns `None` if a free does not count: no
+/// block is there, or the block belongs to a first-class heap, a pool or an arena.
 fn size_of_block(address: usize) -> Option<usize> {
     let found = describe::describe(ptr::without_provenance(address));
     match found.kind {
@@ -202,7 +202,7 @@ fn place() -> Option<&'static Place> {
 }
 
 impl Place {
-    /// Runs `what` on the counter. `None`: the caller is a handler that interrupted a run.
+    /// Runs `what` on the counter. Returns `None` in a handler that interrupted such a run.
     fn with<T>(&self, what: impl FnOnce(&mut Counter) -> T) -> Option<T> {
         if self.is_busy.swap(true, Ordering::Acquire) {
             return None;
@@ -281,7 +281,7 @@ pub(crate) fn counts_here() -> bool {
 
 #[cold]
 fn counts_here_slowly() -> bool {
-    // `None`: this signal handler interrupted the counter, so the thread counts.
+    // A signal handler that interrupted the counter gets `None`. Then the thread counts.
     place().is_some_and(|place| place.with(|counter| counter.depth > 0).unwrap_or(true))
 }
 
@@ -300,8 +300,8 @@ pub(crate) fn begin(keeps_sites: bool) -> Result<(), CannotCount> {
     begun.unwrap_or(Err(CannotCount::TooDeep))
 }
 
-/// Ends the innermost count. Returns its sums, whether no memory ran out, and whether the thread
-/// still counts. `None`: the thread counts nothing.
+/// Ends the innermost count. Returns its sums, whether memory sufficed for it, and whether the
+/// thread still counts. Returns `None` if the thread counts nothing.
 pub(crate) fn end() -> Option<(Allocations, bool, bool)> {
     place()?.with(|counter| {
         let depth = counter.depth.checked_sub(1)?;
@@ -328,8 +328,8 @@ pub(crate) fn end() -> Option<(Allocations, bool, bool)> {
 
 /// Visits the stacks of the calling thread's innermost count, those with the most bytes first,
 /// until `visit` returns false. `visit` gets the return addresses (innermost first), the
-/// allocations and the bytes. Its own allocations do not count. Returns the number of stacks; 0 if
-/// stacks are not kept.
+/// allocations and the bytes. The allocations of `visit` do not count. Returns the number of
+/// stacks, or 0 if stacks are not kept.
 pub fn count_sites(visit: &mut dyn FnMut(&'static [usize], u64, u64) -> bool) -> usize {
     let shown = place().and_then(|place| {
         place.with(|counter| {
@@ -385,7 +385,7 @@ fn count_freed(address: usize) {
     }
 }
 
-/// Notes the coming resize of a block. True: it is counted, and [`realloc_ends`] must follow.
+/// Notes the coming resize of a block. Returns whether it counts; then call [`realloc_ends`].
 #[inline(always)]
 pub(crate) fn realloc_begins(block: *mut u8) -> bool {
     is_on() && count_realloc(block.addr())
@@ -405,7 +405,7 @@ fn count_realloc(address: usize) -> bool {
     begun.flatten().is_some()
 }
 
-/// `new` is null if the resize failed and the block is unchanged.
+/// Counts the end of a resize. `new` is null if the resize failed and the block is unchanged.
 #[cold]
 #[inline(never)]
 pub(crate) fn realloc_ends(old: *mut u8, new: *mut u8, size: usize) {
@@ -437,7 +437,7 @@ mod tests {
     use std::sync::Barrier;
     use std::thread;
 
-    /// Returns a child process's count. `None`: no code handles forks here.
+    /// Returns a child process's count, or `None` if no code handles forks here.
     #[cfg(all(
         target_os = "linux",
         not(miri),

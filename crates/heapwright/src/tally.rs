@@ -6,7 +6,7 @@
 //!   peak        the highest value in between                      ^
 //! ```
 //!
-//! Two counts are joined as if one piece of code had followed the other. Called by `heap` (a
+//! Two counts are joined as if one piece of code had followed the other. Called by `tallies` (a
 //! thread's calls) and by `testing` (the calls of a global allocator).
 
 /// The allocations of a piece of code on its thread. Sizes are in bytes, as requested.

@@ -61,7 +61,7 @@ const ONE: usize = 8;
 static ON: AtomicBool = AtomicBool::new(false);
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
 static IS_LOST: AtomicBool = AtomicBool::new(false);
-/// The token of the thread that forks and holds the recorder's lock, or is about to. 0: none.
+/// The token of the thread that forks and holds the recorder's lock, or will soon hold it; or 0.
 static FORKER: AtomicUsize = AtomicUsize::new(0);
 static RECORDER: Lock<Recorder> = Lock::new(Recorder::new());
 
@@ -118,7 +118,7 @@ pub(crate) fn freed(block: *mut u8) {
     }
 }
 
-/// Writes the start of a resize. True: the program's own call, so [`realloc_ends`] must follow.
+/// Writes the start of a resize. If this returns true, [`realloc_ends`] must follow.
 #[inline(always)]
 pub(crate) fn realloc_begins(block: *mut u8) -> bool {
     is_on() && write_realloc(block)
@@ -136,7 +136,7 @@ fn write_realloc(block: *mut u8) -> bool {
     true
 }
 
-/// Writes the end of a resize. Null: the block is unchanged.
+/// Writes the end of a resize. A null `block` means that the old block is unchanged.
 #[cold]
 #[inline(never)]
 pub(crate) fn realloc_ends(block: *mut u8, size: usize) {
@@ -149,7 +149,7 @@ pub(crate) fn realloc_ends(block: *mut u8, size: usize) {
 }
 
 /// Writes the operations in the buffer and the trace's end, before the process ends. Later
-/// operations of other threads are not written. Only a C layer that sees the end calls this, once.
+/// operations of other threads are not written. A C layer that sees the end must call this once.
 ///
 /// ```
 /// heapwright::heap::trace_at_exit();
@@ -185,8 +185,8 @@ fn write(operation: Operation) {
 }
 
 fn record(word: usize, with: impl FnOnce(&mut Recorder)) {
-    // A signal handler that interrupted the writing in its own thread cannot wait for its end. No
-    // handler interrupts a thread that forks while it holds all locks.
+    // A signal handler must not wait for the operation that it interrupted in its own thread. (A
+    // thread that holds all locks for a fork has blocked all signals.)
     let is_forking = FORKER.load(Ordering::Relaxed) == os::thread_token();
     if (word & BUSY != 0 || is_forking) && !sync::holds_all() {
         return IS_LOST.store(true, Ordering::Relaxed);
@@ -207,7 +207,7 @@ fn set_word(word: usize) {
     os::watch_this_thread(Exit::Trace, ptr::without_provenance_mut(word));
 }
 
-/// The thread that is getting its word now, and the word.
+/// The thread that now gets its word (0: none), and the word.
 static GIVEN_TO: AtomicUsize = AtomicUsize::new(0);
 static GIVEN: AtomicUsize = AtomicUsize::new(0);
 
@@ -238,9 +238,9 @@ unsafe extern "C" fn thread_ends(token: *mut c_void) {
     }
 }
 
-/// The forking thread holds the lock across the fork. The child's own file begins with its first
-/// operation, without the allocations of inherited blocks. A child of `vfork` shares its parent's
-/// memory and trace.
+/// The forking thread holds the lock across the fork. The child's first operation begins the
+/// child's own file, which does not list the inherited blocks. A child of `vfork` shares its
+/// parent's memory and trace.
 static HANDLERS: fork::Handlers = fork::Handlers { before: before_fork, unlock, in_child };
 
 fn before_fork() {
@@ -272,20 +272,20 @@ unsafe extern "C" fn nothing() {}
 
 struct Recorder {
     prefix: Prefix,
-    /// The process of the file; 0: there is none yet.
+    /// The process that the file belongs to; 0 before there is a file.
     process: u32,
     forked: bool,
     /// Whether nothing more is written, after a failure or at the end.
     over: bool,
-    /// The start times of the process and this chunk, and the time of the last operation.
+    /// The start times of this trace and of this chunk, and the time of the last operation.
     began_ms: u32,
     chunk_ms: u32,
     last_ms: u32,
     operations: u64,
-    /// The thread of the last operation; 0: none in this chunk.
+    /// The thread of the last operation; 0 if this chunk has none.
     thread: u64,
     coder: Coder,
-    /// Bytes in the chunk; 0: it has not begun.
+    /// Bytes in the chunk; 0 before the chunk's first operation.
     payload: usize,
     chunk: [u8; CHUNK],
 }
@@ -354,7 +354,7 @@ impl Recorder {
         }
     }
 
-    /// Ends the trace at a missing operation, because later ones would not fit without it.
+    /// Ends the trace if an operation is missing, because later operations may depend on it.
     fn notice_loss(&mut self) {
         if IS_LOST.load(Ordering::Relaxed) && self.process != 0 && !self.over {
             self.flush();
@@ -396,7 +396,7 @@ impl Recorder {
         }
     }
 
-    /// Encodes an operation; the chunk has [`ROOM`] for it.
+    /// Encodes an operation. The chunk must have room for it.
     fn add(&mut self, operation: Operation) {
         let place = self.chunk.get_mut(BEFORE + self.payload..).unwrap_or_default();
         self.payload += self.coder.put(operation, place);

@@ -13,17 +13,17 @@ use crate::sync::atomic::Ordering;
 pub struct Block {
     /// The address of the first byte.
     pub address: usize,
-    /// The usable bytes.
+    /// The bytes requested if the heap knows them, or the usable bytes.
     pub size: usize,
     /// The id of the block's cache or heap; 0 for large blocks of the process's heap.
     pub owner: u32,
-    /// Whether the block is handed out, to the program or to a thread's cache, which the walk does
-    /// not read.
+    /// Whether the block is handed out: to the program or, except in the hardened heap, to a
+    /// thread's cache, which the walk does not read.
     pub in_use: bool,
 }
 
-/// Calls `visit` with every block, until a call returns false. Returns true if the walk reached the
-/// end.
+/// Calls `visit` with every block, except those of `mode=debug`, until a call returns false.
+/// Returns true if the walk reached the end.
 ///
 /// Other threads may allocate and free meanwhile; each block is reported as at some moment of the
 /// walk. `visit` may allocate. Takes time in proportion to the heap.

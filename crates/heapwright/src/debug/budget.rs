@@ -15,14 +15,14 @@
 //!
 //! In a program with few or slow allocations all blocks are guarded, except emptied buckets of
 //! small blocks once 4 MiB are open. In a program that only allocates, only due blocks are guarded.
-//! The budget pays for these, too, and they wait while the debt is large.
+//! Their guards also cost time of the budget, and these blocks wait while the debt is large.
 //!
 //! **The advance is a count**, so a small program's reports on live blocks do not depend on the
 //! machine. After the advance, the process's CPU time decides, so a busy machine guards as much as
-//! a quiet one. The cost of a guard is measured: the thread's CPU clock times one guarded block in
-//! [`TIMED`]. A guard takes two system calls and a fault. If a bucket or large block could have
-//! been filled instead, its guard also costs its pages, which fault at the next use. Called by
-//! `heap`, one budget a heap.
+//! a quiet one. The thread's CPU clock measures the cost of one guarded block in [`TIMED`]. A guard
+//! takes two system calls and a fault. If a bucket or large block could have been filled instead,
+//! its guard also costs its pages, which fault at the next use. Called by `heap`; each heap has one
+//! budget.
 
 use crate::memory_limit;
 use crate::os;
@@ -34,7 +34,7 @@ const FIRST: u32 = 256;
 const SHARE: u64 = 3;
 /// The most time that a heap saves up, for a program that allocates in bursts.
 const MOST_NS: i64 = 5_000_000;
-/// Above this debt even due blocks wait, except those that `module_advance` allows.
+/// The largest debt. Even due blocks then wait, except those that `module_advance` allows.
 const DEBT_MOST_NS: i64 = 2_500_000;
 /// Milliseconds between two readings of the process's CPU time.
 const STEP_MS: u32 = 8;
@@ -43,7 +43,7 @@ const TIMED: u32 = 16;
 const FAULT_NS: i64 = 2_000;
 /// The cost of a call before the first one is timed.
 const COST_NS: u32 = 3_000;
-/// A longer call was interrupted, and counts as this long.
+/// A longer call was probably interrupted, and counts as this long.
 const COST_MOST_NS: u64 = 200_000;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,12 +61,12 @@ impl Allowance {
     }
 }
 
-/// The time that a heap may spend on guards. The zero value has no time, and nothing is charged to
-/// it. A forked child continues with the time that its parent had left. In a sandbox that forbids
-/// the clocks' system calls no time is earned.
+/// The time that a heap may spend on guards. Before [`GuardBudget::begin`] there is none. A forked
+/// child continues with the time that its parent had left. In a sandbox no time is earned, because
+/// the sandbox may forbid the clocks' system calls.
 pub(super) struct GuardBudget {
     first: AtomicU32,
-    /// The time left in nanoseconds; negative until the advance is paid.
+    /// The time left in nanoseconds. A debt is negative.
     left: AtomicI64,
     ran: AtomicU64,
     looked: AtomicU32,

@@ -1,4 +1,4 @@
-//! Bytes that must not change: the canary around a block, the fill of a freed one.
+//! Bytes that must not change: the canary around a block, and the fill of a freed block.
 //!
 //! ```text
 //!   | lead ..... | block ............. | slack | next block ....
@@ -35,8 +35,8 @@ pub(crate) unsafe fn fill(at: *mut u8, size: usize) {
     unsafe { at.write_bytes(PATTERN, size) };
 }
 
-/// Compares `[at, at + size)` with the pattern. `None`: nothing is changed. The reads are volatile,
-/// because the program may write meanwhile.
+/// Compares `[at, at + size)` with the pattern. Returns `None` if no byte is changed. The reads are
+/// volatile, because the program may write meanwhile.
 ///
 /// # Safety
 ///
@@ -101,7 +101,7 @@ unsafe fn read(at: *const u8) -> u64 {
 unsafe fn damage(at: *const u8, size: usize) -> Option<Damage> {
     // SAFETY: the byte is in the range, which the caller may read.
     let byte = |i: usize| unsafe { at.wrapping_add(i).read_volatile() };
-    // `None`: another thread restored the bytes meanwhile.
+    // Another thread may have restored the bytes meanwhile.
     let first = (0..size).find(|&i| byte(i) != PATTERN)?;
     let last = (first..size).rev().find(|&i| byte(i) != PATTERN).unwrap_or(first);
     Some(Damage { first, length: last - first + 1, value: byte(first) })

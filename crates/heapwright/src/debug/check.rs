@@ -1,4 +1,4 @@
-//! `check`: makes a test fail that misuses the heap or leaks blocks.
+//! `check` makes a test fail that misuses the heap or leaks blocks.
 //!
 //! ```text
 //!   begin   a scope for this thread and those it starts (see `scope`)
@@ -24,7 +24,7 @@ use super::HEAPS;
 use super::reach::Suspects;
 use super::scope::{Entered, MOST};
 
-/// The longest wait for threads to end, in ms. Scoped threads free their last blocks late.
+/// The longest wait, in milliseconds, for threads to end. Scoped threads free some blocks late.
 const PATIENCE: usize = 2000;
 /// The longest wait for an outside thread to free a block it received, in milliseconds.
 const HURRY: usize = 100;
@@ -38,9 +38,9 @@ const HURRY: usize = 100;
 ///
 /// # Complexity
 ///
-/// The closure's time, plus time in proportion to the heap for a sweep. If blocks are left, `check`
-/// also reads the whole heap. Then it waits at most two seconds for threads of the closure, and a
-/// tenth of a second for other threads, which may have received a block.
+/// Takes the closure's time, plus time in proportion to the heap for a sweep. If blocks are left,
+/// `check` also reads the whole heap. Then it waits at most two seconds for threads of the closure,
+/// and a tenth of a second for other threads, which may have received a block.
 ///
 /// # Limits of the search
 ///
@@ -50,7 +50,7 @@ const HURRY: usize = 100;
 ///
 /// # Panics
 ///
-/// Panics if it found a mistake or a leak, after a report on standard error (unless the
+/// Panics if `check` found a mistake or a leak, after a report on standard error (unless the
 /// configuration is `quiet`). With the feature `symbols`, `check` reports again, with functions and
 /// lines. Also panics if no debug heap is in use, or if more than 127 checks run at a time. A panic
 /// of the closure passes through.
@@ -184,7 +184,7 @@ fn left(entered: &Entered, stack: usize) -> (usize, usize) {
             return (0, 0);
         }
     }
-    // Searches again: a thread may have stored its blocks in reach.
+    // The search is repeated, because a thread may have stored its blocks in reach.
     let Some(mut suspects) = found() else { return (0, 0) };
     let (mut blocks, mut bytes) = (0, 0);
     for suspect in suspects.unreached() {

@@ -1,4 +1,4 @@
-//! `Checked`: checks the blocks of any other allocator.
+//! `Checked` checks the blocks of any other allocator.
 //!
 //! ```text
 //!   the other's block    | front: 32, or the alignment | user's bytes | back: 32 to 47 |
@@ -11,9 +11,9 @@
 //! Pointers are looked up and not followed, so a pointer that no allocation returned is not
 //! touched.
 //!
-//! A freed block is filled and quarantined. The oldest block leaves when the quarantine costs more
-//! than the configuration's `memory`. It is verified once more before it is returned. There are no
-//! guard pages, because the pages belong to the other allocator.
+//! A freed block is filled and quarantined. When the quarantine costs more than the configuration's
+//! `memory`, the oldest block is verified once more, and goes back to the other allocator. There
+//! are no guard pages, because the pages belong to the other allocator.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::ptr;
@@ -32,14 +32,14 @@ const FRONT: usize = 32;
 const BACK: usize = 32;
 const NEAR: usize = 64;
 const QUARANTINE_LEAST: usize = 2 << 20;
-/// The cost of a quarantined block besides its memory, in bytes.
+/// The cost of a quarantined block in addition to its memory, in bytes.
 const ENTRY_COST: usize = 64;
 
 /// An allocator that checks the blocks of another one.
 ///
-/// Each block costs 64 to 80 bytes of the other allocator's memory, or twice the block's alignment
-/// if that is more, and 52 bytes of records. Each operation takes constant time and one lock. Freed
-/// memory is quarantined before it goes back to the other allocator.
+/// Each block costs 64 to 79 bytes of the other allocator's memory, and 52 bytes of records. (A
+/// block with an alignment above 32 costs its alignment and 32 to 47 bytes.) Each operation takes
+/// constant time. Freed memory is quarantined before it goes back to the other allocator.
 ///
 /// `Checked` is a `GlobalAlloc`, so it can be the `#[global_allocator]`. A reference to it is an
 /// `Allocator` if a feature for that is enabled.
@@ -233,7 +233,7 @@ impl<A: GlobalAlloc> Checked<A> {
         ptr::null_mut()
     }
 
-    /// Takes a block back, or reports a finding. False: no live block begins there.
+    /// Takes a block back. Reports a finding and returns false if no live block begins there.
     ///
     /// # Safety
     ///
@@ -285,7 +285,7 @@ impl<A: GlobalAlloc> Checked<A> {
         true
     }
 
-    /// Returns the oldest quarantined blocks to the other allocator down to the budget.
+    /// Returns the oldest quarantined blocks to the other allocator until the rest fits the budget.
     fn give_oldest(&self, heap: &'static Heap, by: Moment) {
         let config = self.heap.config();
         loop {

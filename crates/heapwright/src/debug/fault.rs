@@ -7,8 +7,8 @@
 //! ```
 //!
 //! The C layer's signal handler calls [`judge`] in the thread that made the access. If the heap
-//! itself made the access, its thread state is busy. Then [`judge`] uses the common state without
-//! waiting, and the process ends.
+//! itself made the access, the thread's state is busy. Then [`judge`] uses the common state, and
+//! the process ends.
 
 use core::ffi::c_void;
 
@@ -82,7 +82,7 @@ fn nearest(span: &'static Span, address: usize) -> Option<Place> {
     }
 }
 
-/// Finds the used block on either side of a guard. A live block is preferred, then the nearer one.
+/// Finds the block on either side of a guard: the live one, or the nearer one if both are alike.
 fn beside(bucket: BucketRef, address: usize) -> Option<Place> {
     let used = |place: &Place| place.record().word().state() != State::Unused;
     let live = |place: &Place| place.record().word().state() == State::Live;

@@ -18,7 +18,7 @@ use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::sample::Side;
 
-/// The most keys; further sites of a record are ignored.
+/// The most keys. Further sites of a record are ignored.
 const KEYS: usize = 512;
 
 pub(crate) struct FlaggedSites {
@@ -31,7 +31,7 @@ impl FlaggedSites {
         Self { keys: [const { AtomicU64::new(0) }; KEYS], count: AtomicUsize::new(0) }
     }
 
-    /// Reads the sites of an earlier run's record. False: there is no such record.
+    /// Reads the sites of an earlier run's record. Returns false without such a record.
     pub(crate) fn read(&self, path: &core::ffi::CStr) -> bool {
         let Some(bytes) = os::map_file(path) else { return false };
         let Ok(reader) = Reader::new(bytes) else { return false };
@@ -72,7 +72,7 @@ pub(crate) fn end_for(kind: FindingKind) -> Side {
     if kind == FindingKind::Underflow { Side::Left } else { Side::Right }
 }
 
-/// The key is equal in every run.
+/// Returns the key of a stack, which is equal in every run.
 pub(crate) fn key(stack: u32) -> u64 {
     let mix =
         |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31);

@@ -9,18 +9,18 @@
 //!                          half: freed blocks that are remembered, each without a page, behind a guard
 //! ```
 //!
-//! This is a debug heap beside the fast heap. The process is not in debug mode, so only calls on
-//! guarded blocks arrive here. Findings use the debug heap's texts and record.
+//! A debug heap holds these blocks, next to the fast heap. The process is not in debug mode, so
+//! only calls on guarded blocks arrive here. Findings use the debug heap's texts and record.
 //!
 //! **Ends of the process.** An invalid free, or an access to a guard, ends the process after a full
 //! report. After a report of changed bytes beside a block, the program continues, because fast mode
 //! without guards would not notice these bytes. Fast mode does not judge the call that made a block
-//! or the size given to a free. Hardened mode judges both ([`made`]), and every finding ends the
-//! process. With `on_misuse=report` only a fault ends the process.
+//! or the size given to a free. Hardened mode judges both ([`made`]). There every finding ends the
+//! process, but with `on_misuse=report` only a fault does.
 //!
 //! **Cost.** Live blocks take at most half of `memory` in addresses. Blocks up to an eighth of
 //! `memory` are guarded. Metadata adds 24 KiB for each thread that had a guarded block, 1 KiB for
-//! seven blocks, and up to [`STACKS`] for stacks. Called by `drawn`, and by `stats`.
+//! seven blocks, and up to [`STACKS`] for stacks. Called by `drawn`, `stats` and `walk`.
 
 use core::ptr::{self, NonNull};
 
@@ -63,7 +63,7 @@ pub(crate) fn start(options: &Options) {
     MOST.store(memory / 2, Ordering::Relaxed);
 }
 
-/// Waits until no thread makes the heap: the lock would stay held in the child.
+/// Waits until no thread makes the heap. Otherwise the lock would stay held in the child.
 pub(super) fn before_fork() {
     MAKING.acquire();
 }
@@ -76,8 +76,8 @@ pub(super) unsafe fn after_fork() {
     unsafe { MAKING.release() };
 }
 
-/// Makes the heap when the first block is drawn, because it costs some 100 page faults. `None`:
-/// there is no memory, or another thread makes the heap.
+/// Makes the heap when the first block is drawn, because it costs some 100 page faults. Returns
+/// `None` without memory, or if another thread makes the heap.
 #[cold]
 #[inline(never)]
 fn make() -> Option<&'static Heap> {
@@ -117,8 +117,8 @@ fn make() -> Option<&'static Heap> {
     Some(heap)
 }
 
-/// Returns a guarded block. `None`: none is available now, or the stack must be new and is not. The
-/// caller has not interrupted the heap and holds none of its locks.
+/// Returns a guarded block, or `None` if none is available now, or if the stack must be new and is
+/// not. The caller must not have interrupted the heap, and must hold none of its locks.
 pub(crate) fn sample(request: Request, draw: Draw) -> Option<NonNull<u8>> {
     let most = MOST.load(Ordering::Relaxed);
     if request.size > most / 4 || request.align > most / 4 {
@@ -174,7 +174,7 @@ pub(crate) fn made(address: usize) -> Option<Made> {
     Some(Made { origin, align: word.align(), size: place.size(word) })
 }
 
-/// Returns a block's requested bytes. Reports a pointer to no block in use ([`Ends`]).
+/// Returns a block's requested bytes, or reports that no block in use begins there ([`Ends`]).
 pub(crate) fn size(block: *const u8, what: Return) -> usize {
     let size = span(block.addr()).and_then(|(heap, span)| heap.size_of(span, block.addr(), what));
     size.unwrap_or(0)
@@ -206,7 +206,7 @@ pub(crate) fn counts() -> (u64, u64, u64) {
     heap().map_or((0, 0, 0), |heap| (heap.made(), heap.freed(), heap.made_bytes()))
 }
 
-/// Checks the bytes beside blocks that were never freed, once a process.
+/// Checks the bytes beside all blocks at the process's end, once.
 pub(crate) fn at_exit() {
     let Some(heap) = heap() else { return };
     let process = os::process_id();

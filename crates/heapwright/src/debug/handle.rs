@@ -30,9 +30,9 @@ pub struct Leaks {
 
 /// A heap that reports misuse of its blocks.
 ///
-/// The idea comes from Zig's `DebugAllocator`. Every operation takes constant time, besides system
-/// calls. A heap takes about 100 KiB, and each block a record of 24 bytes. Mistakes are counted,
-/// and reported on standard error as they happen.
+/// The idea comes from Zig's `DebugAllocator`. Every operation takes constant time, without its
+/// system calls, fills and copies. A heap takes about 100 KiB, and each block a record of 24 bytes.
+/// Mistakes are counted, and reported on standard error as they happen.
 ///
 /// ```
 /// use heapwright::debug::{Config, DebugHeap, FindingKind};
@@ -125,8 +125,8 @@ impl DebugHeap {
         leaks
     }
 
-    /// Returns the most bytes in use at once, as requested. It may miss one current bucket of each
-    /// thread, because it is updated when a bucket is opened or a large block is made.
+    /// Returns the most bytes in use at once, as requested. The number may miss one current bucket
+    /// of each thread, because it changes when a bucket is opened or a large block is made.
     ///
     /// ```
     /// use heapwright::debug::{Config, DebugHeap};

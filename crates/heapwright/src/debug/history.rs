@@ -8,13 +8,13 @@
 //! ```
 //!
 //! The pages of a *guarded* bucket go back to the kernel. A guard costs two system calls and
-//! faults, several times as much as a fill and its later check. By default the heap guards large
-//! blocks, the first buckets of each class, and then one in 64. Large blocks up to 256 KiB are
-//! guarded only if the budget's debt is small. `guard=all` guards all.
+//! faults, several times as much as a fill and its later check. By default the heap guards all
+//! blocks above 256 KiB, the first buckets of each list, and then one in 64. Others are guarded
+//! while the budget allows that (see `store`). `guard=all` guards all.
 //!
 //! The slots' records stay with the bucket, so a late `free` of a block is reported with the block
 //! and the call that freed it. The budget is a sixteenth to a quarter of the open buckets' bytes
-//! (see `sparse`), or `memory=`.
+//! (see `sparse`), at least 2 MiB, or `memory=` without the records.
 //!
 //! [`History`] belongs to `store`, under the heap's lock. `heap` also calls the functions for one
 //! bucket, without the lock, because they make system calls and no other code uses the bucket.
@@ -31,7 +31,7 @@ use super::slot::Slot;
 use super::span::{BucketRef, Form, Memory, Span, Stage};
 
 const ENTRY_COST: usize = 64;
-/// The cost of a unit of a remembered span, in bytes.
+/// The cost of each unit of a remembered span, in bytes.
 const UNIT_COST: usize = 700;
 /// An unguarded large block up to this size stays filled.
 const FILLED_MOST: usize = u64::BITS as usize * PAGE;
@@ -99,8 +99,8 @@ pub(crate) fn guarded_range(bucket: BucketRef) -> (*mut u8, usize) {
     }
 }
 
-/// Prepares an emptied bucket for the history: guards it if `guard` is set and the kernel can, else
-/// releases the pages of a large block above [`FILLED_MOST`], or fills the bucket.
+/// Prepares an emptied bucket for the history. Guards it if `guard` is set and the kernel can.
+/// Otherwise releases the pages of a large block above [`FILLED_MOST`], or fills the bucket.
 ///
 /// # Safety
 ///
@@ -113,7 +113,7 @@ pub(crate) unsafe fn leave(bucket: BucketRef, guard: bool) -> Memory {
     }
     if bucket.span.form() != Form::Small {
         let (from, length) = extent(bucket);
-        // The whole span, because an earlier, longer block may have left the pattern. Guards stay.
+        // Release the whole span: an earlier, longer block may have left the pattern. Guards stay.
         let (start, all) = (bucket.start(), bucket.span.bucket_bytes());
         // SAFETY: the pages are the bucket's, and no code uses them.
         if !is_to_be_filled(bucket) && unsafe { SYSTEM.decommit(start, all) } {
@@ -135,7 +135,7 @@ pub(crate) unsafe fn leave(bucket: BucketRef, guard: bool) -> Memory {
     Memory::Pattern
 }
 
-/// Returns whether an unguarded emptied bucket is filled; otherwise its pages go back.
+/// Returns whether an unguarded emptied bucket is filled. If not, its pages go back.
 pub(super) fn is_to_be_filled(bucket: BucketRef) -> bool {
     bucket.span.form() == Form::Small || extent(bucket).1 <= FILLED_MOST
 }
@@ -194,7 +194,7 @@ pub(crate) unsafe fn repair(bucket: BucketRef, damage: bytes::Damage) {
     }
 }
 
-/// Returns the range of an emptied bucket whose (touched) pages hold the pattern when filled.
+/// Returns the range of an emptied bucket that a fill covers. (A large one: in touched pages.)
 pub(crate) fn extent(bucket: BucketRef) -> (*mut u8, usize) {
     let span = bucket.span;
     match span.form() {

@@ -8,10 +8,10 @@
 //!   many   it is one of a collection       current bucket of long lifetimes
 //! ```
 //!
-//! Slots are handed out forward only, so one long-lived block pins its whole bucket. The earlier
-//! blocks of a site predict the next one. So each class has two current buckets, and a block's
-//! bucket depends on the number of live blocks with its key. (The idea is from Barrett and Zorn,
-//! "Using Lifetime Predictors to Improve Memory Allocation Performance", 1993.)
+//! Slots are handed out forward only, so one long-lived block pins its whole bucket. Therefore each
+//! class has two current buckets. The number of live blocks with a block's key decides which of
+//! them the block gets. (The idea is from Barrett and Zorn, "Using Lifetime Predictors to Improve
+//! Memory Allocation Performance", 1993.)
 //!
 //! A wrong guess does little harm. So colliding keys share counters, and a free by another thread
 //! uses that thread's counters.
@@ -19,9 +19,9 @@
 //! Each thread has a predictor in its `thread_state`; `heap` calls it.
 #![forbid(unsafe_code)]
 
-/// Keys may collide.
+/// The number of counters, which keys share.
 const COUNTERS: usize = 4096;
-/// This many live blocks of one key are a collection.
+/// More live blocks of one key than these are a collection.
 const MANY: u8 = 64;
 
 /// Selects a block's current bucket.

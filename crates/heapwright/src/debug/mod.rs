@@ -1,4 +1,4 @@
-//! The debug heap: reports misuse of blocks, and does not slow down with age.
+//! The debug heap: it reports misuse of blocks, and does not slow down with age.
 //!
 //! ```text
 //!   entry      this file: a process's heap (mode=debug), DebugHeap for Rust
@@ -32,14 +32,14 @@
 //!
 //! The design follows Zig's `GeneralPurposeAllocator` and its pull request 17383. A bucket hands
 //! out its slots forward only. A new bucket replaces a full one, and no other bucket is searched.
-//! The address map finds a freed address's bucket in two loads, even after the bucket's memory went
-//! back. Only pattern bytes lie beside the program's bytes.
+//! Two loads lead from a freed address to its bucket, even after the bucket's memory went back to
+//! the kernel. Only pattern bytes lie beside the program's bytes.
 //!
 //! | mistake | found by |
 //! |---|---|
 //! | double free | the slot's state, for as long as the history remembers it |
-//! | free of a pointer to no block's start | the address map and arithmetic |
-//! | wrong call, size, alignment | kept with the slot, compared |
+//! | free of a pointer that is not a block's start | the address map and arithmetic |
+//! | wrong call, size, alignment | a comparison with the slot's record |
 //! | write beyond or before | the pattern in the slack: at free, in sweeps, at exit |
 //! | write after free | the pattern in the block: in sweeps, before its memory is used again |
 //! | any access to freed or neighbouring memory | guard pages, for a sample or for all |

@@ -91,7 +91,7 @@ fn is_readable(_at: *const u8, _count: usize) -> bool {
 struct World<S> {
     heap: S,
     live: Vec<Block>,
-    /// Freed blocks that the heap remembers for ever; empty without the option `retain`.
+    /// Freed blocks that the heap remembers for ever. Empty without the option `retain`.
     freed: Vec<Block>,
     remembers: bool,
     findings: u32,
@@ -154,7 +154,7 @@ impl<S: Subject> World<S> {
         unsafe { self.heap.realloc(at, layout, size) }
     }
 
-    /// False: the write would fault.
+    /// Damages bytes, or returns false if the write would fault.
     fn damage(at: *mut u8, length: usize) -> bool {
         let possible = is_readable(at, length);
         if possible {
@@ -358,7 +358,7 @@ impl<S: Subject> World<S> {
     }
 }
 
-/// Runs the operations in `bytes`; the first byte selects the heap.
+/// Runs the operations in `bytes`. The first byte selects the heap.
 pub(crate) fn run(bytes: &[u8]) {
     run_with(bytes, Config::DEFAULT);
 }

@@ -31,9 +31,9 @@ const LOOKUPS: u32 = 256;
 const VACANT: usize = 1;
 
 struct Module {
-    /// The range's start; 0: the place was never used.
+    /// The range's start. 0 in a place that was never used.
     start: AtomicUsize,
-    /// The range's end, written last; 0: the place is not valid.
+    /// The range's end, written last. 0 in a place that is not valid.
     end: AtomicUsize,
     left: AtomicU32,
 }
@@ -63,8 +63,8 @@ impl ModuleAdvances {
         }
     }
 
-    /// Returns whether a module's advance pays for a guarded block of a site with these calls, the
-    /// innermost first. `find` returns the range of an address's module.
+    /// Takes one guarded block from the advance of a module in `calls`, a site's calls, the
+    /// innermost first. Returns false if none is left. `find` returns an address's module's range.
     pub(super) fn advance(
         &self,
         calls: &[usize],
@@ -80,7 +80,7 @@ impl ModuleAdvances {
             && sync::take_one(&self.left).is_some()
     }
 
-    /// Frees the places of unmapped modules. Other modules may get their addresses.
+    /// Frees the places of unmapped modules, because other modules may get the same addresses.
     pub(super) fn forget(&self, find: impl Fn(usize) -> Option<Range<usize>>) {
         for module in self.used() {
             let range = module.start.load(Ordering::Relaxed)..module.end.load(Ordering::Acquire);

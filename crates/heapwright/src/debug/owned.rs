@@ -1,7 +1,7 @@
 //! Blocks that pools, arenas and first-class heaps of C hand out, in the process's debug heap.
 //!
-//! In `mode=debug` the C layer takes each object from here, so that it is checked as a block of
-//! `malloc` is. The record has the owner's kind: `free` of a pool's object is a mismatch.
+//! In `mode=debug` the C layer takes each object from here, so that each is checked like a block of
+//! `malloc`. The record has the owner's kind, so `free` of a pool's object is a mismatch.
 
 use core::ptr::NonNull;
 
@@ -11,7 +11,7 @@ use crate::request::{Origin, Request, Return};
 
 use super::process;
 
-/// The kind of thing that hands out a block.
+/// The kind of object that hands out a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Owner {
     /// A pool.
@@ -41,8 +41,8 @@ impl Owner {
     }
 }
 
-/// Makes a block for an owner: `size` bytes at a multiple of `align`, zeroed if `zero`. `None`: the
-/// mode is not `mode=debug`, or there is no memory. Constant time, besides system calls.
+/// Makes a block for an owner: `size` bytes at a multiple of `align`, zeroed if `zero`. Returns
+/// `None` without memory, or if the mode is not `debug`. Takes constant time, plus system calls.
 ///
 /// ```
 /// use heapwright::debug::{Owner, allocate_owned};
@@ -58,7 +58,7 @@ pub fn allocate_owned(owner: Owner, size: usize, align: usize, zero: bool) -> Op
     NonNull::new(process::allocate(request)?)
 }
 
-/// Frees a block of an owner, or reports that there is none at the address. Constant time.
+/// Frees a block of an owner, or reports that no such block begins there. Takes constant time.
 ///
 /// # Safety
 ///
@@ -78,7 +78,7 @@ pub unsafe fn free_owned(owner: Owner, block: *mut u8) {
     }
 }
 
-/// Reports that an owner was given another owner's block, which stays as it is. Constant time.
+/// Reports that an owner was given another owner's block, which stays. Takes constant time.
 ///
 /// ```
 /// use heapwright::debug::{Owner, refuse_owned};

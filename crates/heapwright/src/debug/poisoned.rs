@@ -7,9 +7,9 @@
 //!   side memory                                8 KiB: a bit for each byte of the unit
 //! ```
 //!
-//! A unit gets bits when its first byte is poisoned, and keeps them until its span ends. A span
-//! without poison costs one load ([`Span::has_poison`]). The summary lets a search skip 4 KiB
-//! without poison at once.
+//! A unit gets bits when one of its bytes is first poisoned, and keeps them until its span ends. A
+//! span without poison costs one load ([`Span::has_poison`]). With the summary, a search reads only
+//! words of bits that have ones.
 //!
 //! Bits of a live block are set under the store's lock. The free of a block clears its bits without
 //! the lock, and a neighbour may set a bit in a word that the free makes zero. So the word is read
@@ -89,7 +89,7 @@ impl Piece {
     }
 }
 
-/// Poisons bytes, if there is memory. The caller holds the lock of the store that owns `side`.
+/// Poisons bytes, if memory allows. The caller must hold the lock of the store that owns `side`.
 pub(crate) fn set(side: &mut Side, span: &Span, piece: Piece) {
     let row = row(piece.unit);
     if row.bits().is_none() {
@@ -107,12 +107,12 @@ pub(crate) fn set(side: &mut Side, span: &Span, piece: Piece) {
     span.set_poison(Poison::Some);
 }
 
-/// Unpoisons bytes. Their block is live, or the caller frees it.
+/// Unpoisons bytes. Their block must be live, or the caller must be freeing the block.
 #[cold]
 pub(crate) fn clear(piece: Piece) {
     let row = row(piece.unit);
     let Some(bits) = row.bits() else { return };
-    // The summary is not read: another thread may clear the word's summary bit for a moment.
+    // The summary is not read, because another thread may clear a word's bit there for a moment.
     for (word, mask) in words(piece) {
         if bits[word].load(Ordering::Relaxed) & mask == 0 {
             continue;
@@ -166,7 +166,7 @@ fn first(word: usize, ones: u64) -> Option<usize> {
     (ones != 0).then(|| word * 64 + ones.trailing_zeros() as usize)
 }
 
-/// Releases the bits of a span that ends. The caller holds the store's lock.
+/// Releases the bits of a span that ends. The caller must hold the store's lock.
 pub(crate) fn forget(side: &mut Side, span: &Span) {
     for unit in span.unit()..span.unit() + span.units() {
         let row = row(unit);

@@ -1,8 +1,8 @@
 //! The process's debug heap, which serves `malloc` with `mode=debug`.
 //!
 //! The debug heap's table (`heap::modes`) calls these functions first. They serve requests, free
-//! blocks in spans, and report pointers to no block. Other blocks (of the C library, of first-class
-//! heaps, from before) are left to `heap`.
+//! blocks in spans, and report pointers that lead to no block. `heap` handles all other blocks: of
+//! the C library, of first-class heaps, and those made before this heap.
 
 use core::ffi::c_void;
 use core::ptr;
@@ -46,14 +46,14 @@ fn heap() -> Option<&'static Heap> {
     unsafe { HEAP.load(Ordering::Acquire).as_ref() }.map(|slot| &slot.value)
 }
 
-/// Runs a leak check now over all blocks of `malloc`. Returns the sums. Leaks also go into the
-/// record (option `record`), and are printed with the findings.
+/// Runs a leak check now over all blocks of `malloc`. Returns the sums. The leaks are also written
+/// to the record (option `record`), and printed like findings.
 ///
 /// The program stops while its threads publish their registers and the kernel copies its page
 /// tables. Then a copy of the process works, and this call waits. Takes time in proportion to the
 /// live bytes.
 ///
-/// `None`: the mode is not `mode=debug`, another check runs, there is no `/proc`, or no memory.
+/// Returns `None` if the mode is not `debug`, if another check runs, or without `/proc` or memory.
 ///
 /// ```
 /// // Not in mode=debug:
@@ -72,20 +72,20 @@ pub(crate) fn prepare() {
     leaks::prepare();
 }
 
-/// A process that is killed later has a record, too.
+/// Begins the record now, so that a process that is killed later has a record, too.
 fn begin_record() {
     if let Some(heap) = heap() {
         heap.reporter.begun_recorder();
     }
 }
 
-/// False: the check must wait.
+/// Returns false if the check must wait.
 #[cfg_attr(miri, allow(dead_code, reason = "there are no leak checks"))]
 pub(super) fn check_at_signal() -> bool {
     heap().is_none_or(|heap| leaks::begin(heap, Occasion::Signal))
 }
 
-/// Makes the process's debug heap if the options want one. No other thread runs.
+/// Makes the process's debug heap if the options want one. Call this before other threads run.
 #[cold]
 #[inline(never)]
 pub(crate) fn start() -> bool {
@@ -114,7 +114,7 @@ pub(crate) fn start() -> bool {
     true
 }
 
-/// Called without a lock.
+/// The caller must hold no lock.
 pub(crate) fn begun() {
     join_forks();
 }
@@ -182,7 +182,7 @@ pub(crate) unsafe fn realloc(block: *mut u8, what: Return, request: Request) -> 
     Some(heap()?.allocate_for(what.call, request))
 }
 
-/// Returns a block's bytes. 0: the pointer was reported. `None`: another allocator's block.
+/// Returns a block's size, 0 if the pointer was reported, or `None` for another allocator's block.
 pub(crate) fn usable_size(block: *const u8, what: Return) -> Option<usize> {
     let address = block.addr();
     if let Some(span) = Span::of(address)
@@ -193,7 +193,7 @@ pub(crate) fn usable_size(block: *const u8, what: Return) -> Option<usize> {
     report_if_foreign(address, what).then_some(0)
 }
 
-/// Reports a pointer that is in no span and in no block of another allocator. True: reported.
+/// Reports a pointer that is in no live span, or returns false for another allocator's block.
 #[cold]
 fn report_if_foreign(address: usize, what: Return) -> bool {
     let Some(heap) = heap() else { return false };
@@ -421,7 +421,7 @@ pub(crate) fn is_interrupted() -> bool {
     sync::is_interrupted() || heap().is_some_and(Heap::is_entered_here)
 }
 
-/// Runs the check at exit, once a process: on a normal exit (0) or a signal.
+/// Runs the checks at the process's end, once. `signal` is 0 at a normal exit.
 pub(crate) fn at_exit(signal: u32) {
     let Some(heap) = heap() else { return };
     let process = os::process_id();

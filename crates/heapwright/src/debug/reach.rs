@@ -1,4 +1,4 @@
-//! Reach: finds the live blocks of a check (*suspects*) to which other memory still refers.
+//! Finds the live blocks of a check (*suspects*) to which other memory still refers.
 //!
 //! ```text
 //!   roots    all modules' data | the thread's own words | its callers' stack frames
@@ -9,8 +9,8 @@
 //! ```
 //!
 //! The search is conservative: a number that looks like an address counts as an address. The stack
-//! below the caller is not read: it holds the stale pointers of the closure. Called by `check`. The
-//! search reads live blocks under their heap's lock.
+//! below the caller is not read, because it holds the stale pointers of the closure. The search
+//! reads live blocks under their heap's lock. Called by `check`.
 
 use core::{ptr, slice};
 
@@ -168,7 +168,7 @@ impl Drop for Suspects {
     }
 }
 
-/// Visits every live block: the heap, the address, the size, and whether it is in the scope.
+/// Visits every live block, with its heap, address and size, and whether it is in the scope.
 fn each(scope: u32, visit: &mut dyn FnMut(&'static Heap, usize, usize, bool)) {
     for heap in HEAPS.all() {
         heap.each_block(&mut |start, size, thread| {

@@ -8,9 +8,9 @@
 //!     ...
 //! ```
 //!
-//! Each finding is one `write`. The buffer is not on the stack of the failing thread. Under the
-//! reporter's lock no memory is allocated and no lock of the loader is taken. Reports name exported
-//! functions only; `heapwright report` finds lines.
+//! One `write` prints a finding. The buffer is not on the stack of the failing thread. Under the
+//! reporter's lock no memory is allocated and no lock of the loader is taken. Reports name only
+//! exported functions. `heapwright report` finds lines.
 //!
 //! Findings of one kind, at one place, about blocks of one site, count as the same, and are
 //! reported once. After a hundred different findings, further ones are only counted.
@@ -54,13 +54,13 @@ pub(crate) struct Reporter {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ends {
     Never,
-    /// A free of a pointer to no block in use, as in fast mode.
+    /// A call with a pointer that is no block in use, as in fast mode.
     AtWrongPointers,
     Always,
 }
 
 struct State {
-    /// The keys of reported findings, of which `reported_count` are valid, and the count of each.
+    /// For each of the first `reported_count` findings, its key and how often it was found.
     reported: [u64; MOST_REPORTED],
     times: [u64; MOST_REPORTED],
     reported_count: usize,
@@ -99,7 +99,7 @@ impl Text {
         self.text("==");
     }
 
-    /// Adds the frames of a stack, a line each. `exact`: the first frame is no return address.
+    /// Adds a line for each frame of a stack. With `exact`, the first frame is no return address.
     fn stack(&mut self, stack: u32, exact: bool) {
         for (number, &pc) in stacks::frames(Stack(stack)).iter().enumerate() {
             self.text("    #");
@@ -153,7 +153,7 @@ impl Words for Text {
     }
 }
 
-/// Returns the key of a finding; findings of one mistake share it.
+/// Returns the key of a finding. Findings of one mistake have the same key.
 fn key(finding: &Finding) -> u64 {
     let parts = [
         finding.kind as u64,
@@ -228,7 +228,7 @@ impl Reporter {
         self.records.load(Ordering::Relaxed).then(|| RECORDER.lock_soon())?
     }
 
-    /// Returns the record, started, if this heap has one and the lock is free.
+    /// Begins the record if necessary, and returns it, if this heap has one and the lock is free.
     pub(in crate::debug) fn begun_recorder(&self) -> Option<Guard<'static, Recorder>> {
         let mut recorder = self.recorder()?;
         recorder.begins().then_some(recorder)
@@ -261,7 +261,7 @@ impl Reporter {
         self.state.lock().last
     }
 
-    /// Returns whether the last finding is about a function that this thread called and this block.
+    /// Returns whether the last finding is about this block, and a function called by this thread.
     #[cfg_attr(any(test, feature = "observe"), allow(dead_code, reason = "tests observe faults"))]
     pub(crate) fn has_told(&self, block: u64, thread: u32) -> bool {
         let state = self.state.lock_soon();
@@ -319,7 +319,7 @@ impl Reporter {
         }
     }
 
-    /// Prints and records the end of the process, by a signal or 0.
+    /// Prints and records the end of the process. `signal` is 0 at a normal exit.
     pub(crate) fn end(&self, signal: u32, made: u64, freed: u64, peak: u64) {
         let Some(mut state) = self.state.lock_soon() else { return };
         let found = self.found();
@@ -439,7 +439,7 @@ impl State {
 pub(in crate::debug) struct Output<'a> {
     state: Guard<'a, State>,
     recorder: Option<Guard<'static, Recorder>>,
-    /// The process that is reported on. A copy of it writes the output.
+    /// The process that is reported on. A copy of this process may write the output.
     process: u32,
 }
 
@@ -477,7 +477,7 @@ impl Output<'_> {
         text.emit();
     }
 
-    /// Prints the sums of a check. `more`: groups that were not printed.
+    /// Prints the sums of a check. `more` is the number of groups that were not printed.
     pub(in crate::debug) fn summary(&mut self, amounts: &[(u64, u64); 4], more: u64) {
         const WORDS: [&str; 4] =
             ["definitely lost: ", "indirectly lost: ", "possibly lost: ", "still reachable: "];
@@ -537,7 +537,7 @@ fn place(text: &mut Text, module: &Module, address: usize) {
     text.text(")");
 }
 
-/// Adds one frame: its function among exported names, its module and build.
+/// Adds one frame: its exported function, its module and build.
 fn frame(text: &mut Text, pc: usize, is_return: bool) {
     let at = if is_return { pc - 1 } else { pc };
     let named = stacks::symbol_of(at, |name, offset| {

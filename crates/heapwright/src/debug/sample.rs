@@ -1,12 +1,12 @@
-//! The sample: it chooses the blocks that stand alone between guard pages.
+//! Chooses the sample: the blocks that stand alone between guard pages.
 //!
 //! ```text
 //!   site (a stack)   | end | waits | blocks to go until the next one is due 22 | were due so far 8 |
 //!
-//!   due       the first two of every stack, then after 16, 64, 256, ... more
-//!   besides   while the budget lasts (see `budget`): first all blocks of the process; later in the
-//!             pause of 16 each block, of 64 every second, of 256 every fourth, and so on:
-//!             about the square root of a site's blocks
+//!   due       the first two blocks of every stack, then one after 16 more, after 64 more, ...
+//!   not due   while the budget lasts (see `budget`): first all blocks of the process; later all
+//!             in the pause of 16, every second in that of 64, every fourth in that of 256, ...:
+//!             a number that grows like the square root of the number of a site's blocks
 //! ```
 //!
 //! So a small program's blocks are guarded, and a bug at a site that runs once is seen the first
@@ -38,7 +38,7 @@ const NOTED: u32 = 1 << 8;
 const NOTED_LEFT: u32 = 1 << 9;
 /// The next guarded block stands at the start of its page.
 const TURN: u32 = 1 << 31;
-/// The site is due a block, but the budget is too deep in debt and no module's advance pays.
+/// A block of the site is due, but no time is left for it: neither budget nor advance allows it.
 const WAITS: u32 = 1 << 30;
 
 pub(crate) struct Sites {
@@ -100,9 +100,9 @@ impl Sites {
         self.words.get_or_make(stack as usize / 2)
     }
 
-    /// Decides whether a block of `stack` is guarded, and where. `has_advance`: whether a module
-    /// pays if the budget does not. `pages`: the number of guarded pages, and the bytes of open
-    /// buckets.
+    /// Decides whether a block of `stack` is guarded, and where. `has_advance` tells whether a
+    /// module's advance allows a guard that the budget does not. `pages` returns the number of
+    /// guarded pages and the bytes of open buckets.
     #[inline]
     pub(crate) fn draw(
         &self,
@@ -154,7 +154,7 @@ impl Sites {
         if before & TURN == 0 { Side::Right } else { Side::Left }
     }
 
-    /// Returns the end for the next block of `stack`, and makes the site no longer new.
+    /// Returns the side for the next block of `stack`. From now on the site is not new.
     pub(crate) fn take_turn(&self, stack: u32) -> Side {
         let Some(site) = self.site(stack) else { return Side::Right };
         let before = site.fetch_xor(TURN, Ordering::Relaxed);
@@ -180,7 +180,7 @@ impl Sites {
     pub(crate) fn flag_anew(&self, stack: u32, side: Side) -> bool {
         self.flag(stack, side);
         let noted = if side == Side::Left { NOTED_LEFT } else { NOTED };
-        // A concurrent draw may clear the bit; then the site is noted twice.
+        // If a concurrent draw clears the bit, the site is noted twice.
         self.site(stack).is_some_and(|site| site.fetch_or(noted, Ordering::Relaxed) & noted == 0)
     }
 }
@@ -247,7 +247,7 @@ mod tests {
             assert!(draw(Allowance::None, false, 0).is_none());
         }
         assert_eq!(asked.get(), 1);
-        // With time the site gets its due blocks: the first two.
+        // The budget allows the first due block, and an advance allows the second.
         assert_eq!(draw(Allowance::Due, false, 0), Some(Side::Right));
         assert_eq!(draw(Allowance::None, true, 0), Some(Side::Left));
         assert_eq!(asked.get(), 2);

@@ -1,4 +1,4 @@
-//! Scopes: assign threads, and so blocks and findings, to a check.
+//! Scopes assign threads, and so blocks and findings, to a check.
 //!
 //! ```text
 //!   check   takes a scope: 50,000 + its number becomes the thread's mark (its timer slack)
@@ -23,11 +23,11 @@ use super::threads::Threads;
 pub(super) const MOST: u32 = 128;
 /// The mark of scope 0 (no scope): the usual slack of timers in nanoseconds.
 const UNMARKED: u64 = 50_000;
-/// The uses of a place before its scopes' numbers repeat.
+/// Checks that begin before the numbers of scopes repeat.
 const ROUNDS: u32 = 400;
 
 pub(super) struct Scope {
-    /// 0: the place is free.
+    /// The scope's number, or 0 if the place is free.
     id: AtomicU32,
     parent: AtomicU32,
     findings: AtomicU32,
@@ -49,7 +49,7 @@ fn get(id: u32) -> Option<&'static Scope> {
     (id != 0 && scope.id.load(Ordering::Acquire) == id).then_some(scope)
 }
 
-/// Returns the calling thread's scope, by its mark; 0: none.
+/// Returns the scope in the calling thread's mark, or 0.
 pub(super) fn of_this_thread() -> u32 {
     match os::mark().checked_sub(UNMARKED) {
         Some(id @ 1..0x1_0000) if get(id as u32).is_some() => id as u32,
@@ -72,8 +72,8 @@ pub(super) fn is_within(mut id: u32, outer: u32) -> bool {
     true
 }
 
-/// Counts a finding for its scope and the outer scopes: the failing thread's scope, or else that of
-/// the thread that made the block. Damage always counts for the latter. Returns the scope; 0: none.
+/// Counts a finding for the failing thread's scope. If it has none, and for damage, counts for the
+/// scope of the thread that made the block. Outer scopes count, too. Returns the scope, or 0.
 pub(super) fn note(finding: &Finding, threads: &Threads) -> u32 {
     let owner = threads.scope_of(finding.allocated.thread);
     let finder = threads.scope_of(finding.here.thread);
@@ -100,7 +100,7 @@ pub(super) struct Entered {
 }
 
 impl Entered {
-    /// Begins a scope in the calling thread. `None`: too many checks run.
+    /// Begins a scope in the calling thread. Returns `None` if too many checks run.
     pub(super) fn begin() -> Option<Self> {
         let round = ROUND.fetch_add(1, Ordering::Relaxed) % ROUNDS;
         let (mark, parent) = (os::mark(), of_this_thread());

@@ -1,4 +1,4 @@
-//! Shapes: divide a span of one size class into buckets and slots.
+//! Shapes divide a span of one size class into buckets and slots.
 //!
 //! ```text
 //!   span     | bucket 0              | bucket 1              | ...            64 KiB
@@ -8,8 +8,8 @@
 //! A bucket consists of whole pages, because pages go back to the kernel or get guards. One live
 //! block pins its bucket, so buckets are small. At most a sixteenth of the touched pages is waste,
 //! or a third if slots are larger than 1 KiB. The *lead* is heapwright's memory before the first
-//! slot, so that a write before that slot is seen. Its size is the largest power of two that
-//! divides the slot's, up to 1 KiB, so slots stay aligned.
+//! slot, so that a write before that slot is seen. To keep slots aligned, the lead's size is the
+//! largest power of two, up to 1 KiB, that divides the slot's size.
 #![forbid(unsafe_code)]
 
 use crate::size_class::{self, CLASSES, UNIT};
@@ -39,7 +39,7 @@ impl Shape {
         1 << self.shift
     }
 
-    /// Returns the bucket of an offset into a span, and its slot; `None` in a lead or a tail.
+    /// Returns the bucket of an offset into a span, and the slot (none in a lead or a tail).
     #[inline]
     pub(crate) const fn locate(&self, offset: usize) -> (usize, Option<usize>) {
         let bucket = offset >> self.shift;
@@ -60,14 +60,14 @@ impl Shape {
         if lead < WATCHED { lead } else { WATCHED }
     }
 
-    /// The pages touched if all slots are in use. A lead and a tail may be longer.
+    /// Returns the bytes in pages that are touched if all slots are in use.
     const fn touched(&self) -> usize {
         let first = (self.lead as usize - self.lead_watched()) / PAGE;
         let (end, watched) = self.tail();
         (end + watched).div_ceil(PAGE) * PAGE - first * PAGE
     }
 
-    /// Larger slots may waste more, because one live block would pin more memory.
+    /// Larger slots may waste more. In a larger bucket, one live block would pin more memory.
     const fn spills_little(&self) -> bool {
         let slot = self.slot as usize;
         let used = self.slots as usize * slot;
@@ -90,7 +90,7 @@ impl Shape {
     }
 }
 
-/// Returns a class's shape with as many slots in a bucket as possible, up to `most`.
+/// Returns a class's shape: the smallest bucket with `most` slots, or else with little waste.
 pub(crate) const fn of(class: usize, most: usize) -> Shape {
     let slot = size_class::size(class);
     let lead = lead(slot);
@@ -134,7 +134,7 @@ const fn cut(class: usize, bucket: usize, lead: usize, most: usize) -> Shape {
     }
 }
 
-/// Returns the class for a request and a spare byte. `None`: the request needs its own span.
+/// Returns the class for a request and a spare byte, or `None` if the request needs its own span.
 #[inline]
 pub(crate) const fn class_for(size: usize, align: usize) -> Option<usize> {
     if size >= SLOT_MAX || align > ALIGN_MAX {

@@ -11,8 +11,8 @@
 //!
 //! The memory is not in the window, because a write far beyond a large block could reach it there.
 //! It is excluded from core dumps. A freed record keeps its pages, cleared, while such pages are at
-//! most 256 KiB, or a 32nd of the bytes in use. Other whole pages go back. Called by `span` and
-//! `store`, under the store's lock.
+//! most 256 KiB, or a 32nd of the bytes in use. Other whole pages go back. Called by `store` and
+//! `poisoned`, under the store's lock.
 
 use core::ptr;
 
@@ -22,7 +22,7 @@ use crate::os::{self, Memory};
 const SMALLEST: usize = 512;
 const ORDERS: usize = 9;
 pub(crate) const LARGEST: usize = SMALLEST << (ORDERS - 1);
-/// Address space reserved at a time; halved while it is refused.
+/// Address space reserved at a time. If the kernel refuses, half of it is tried next.
 const PIECE: usize = if cfg!(miri) { 1 << 20 } else { 64 << 20 };
 const LEAST: usize = 4 * LARGEST;
 /// A piece is at most this fraction of an address-space limit.
@@ -75,13 +75,13 @@ impl Side {
         self.used
     }
 
-    /// Returns zeroed memory for a record of `size` bytes, aligned to 512. Null: there is none.
+    /// Returns zeroed memory for a record of `size` bytes, aligned to 512, or null.
     pub(crate) fn take(&mut self, size: usize) -> *mut u8 {
         let order = order(size);
         if order >= ORDERS { ptr::null_mut() } else { self.take_from(order, SMALLEST << order) }
     }
 
-    /// Returns [`BITS`] zeroed bytes that were never a record. Null: there is no memory.
+    /// Returns [`BITS`] zeroed bytes that were never a record, or null.
     pub(crate) fn take_bits(&mut self) -> *mut u8 {
         self.take_from(OF_BITS, BITS)
     }

@@ -128,8 +128,8 @@ impl Slot {
         Word(self.word.load(Ordering::Acquire))
     }
 
-    /// Only the owner may: the thread that hands the slot out, won the exchange, or opens the
-    /// bucket.
+    /// Sets the word. Only the slot's owner may call this: the thread that hands the slot out, won
+    /// the exchange, or opens the bucket.
     #[inline]
     pub(crate) fn set(&self, word: Word) {
         self.word.store(word.0, Ordering::Release);
@@ -142,7 +142,7 @@ impl Slot {
         done.map(|_| ()).map_err(Word)
     }
 
-    /// Needs no locked instruction if there is a single thread.
+    /// Does [`Slot::exchange`]. If the process has one thread, uses no locked instruction.
     #[inline]
     pub(crate) fn exchange_as(&self, alone: bool, from: Word, to: Word) -> Result<(), Word> {
         if alone {
@@ -152,7 +152,7 @@ impl Slot {
         self.exchange(from, to)
     }
 
-    /// Hands the slot out. No other thread knows the slot yet.
+    /// Hands the slot out. No other thread may know the slot yet.
     #[inline]
     pub(crate) fn hand_out(&self, stack: u32, sequence: u32, word: Word) {
         self.made_at.store(stack, Ordering::Relaxed);

@@ -55,13 +55,13 @@ pub(crate) enum Stage {
     Unopened = 0,
     /// Some or all slots are handed out.
     Open = 1,
-    /// All freed; filled, to be verified when it leaves the history.
+    /// All slots are freed. The bucket is filled, and verified when it leaves the history.
     Filled = 2,
-    /// All freed; its pages hold nothing, and are guarded if they could be.
+    /// All slots are freed. The pages hold nothing, and may be guarded.
     Guarded = 3,
     /// Out of the history.
     Reusable = 4,
-    /// All freed; the thread that freed the last slot will fill or guard it.
+    /// All slots are freed. The thread that freed the last slot will fill or guard the bucket.
     Emptied = 5,
 }
 
@@ -80,11 +80,11 @@ pub(crate) enum Memory {
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Poison {
-    /// None, and no bits for it.
+    /// No byte is poisoned, and no bits are there for it.
     Never = 0,
-    /// Bits, some of which may be ones.
+    /// There are bits, and some may be ones.
     Some = 1,
-    /// Bits that are all zero.
+    /// There are bits, which are all zero.
     Gone = 2,
 }
 
@@ -127,8 +127,8 @@ pub(crate) struct Span {
     pub(crate) next: AtomicPtr<Span>,
     pub(crate) prev: AtomicPtr<Span>,
     pub(crate) buckets: [Bucket; BUCKETS],
-    /// For a filled large span in the history: a bit for each page with the pattern. All ones stand
-    /// for the whole room, however long.
+    /// In a filled large span of the history, a bit for each page with the pattern. All ones stand
+    /// for the whole room of any length.
     pub(crate) filled: AtomicU64,
     _rest: [AtomicU32; 10],
 }
@@ -201,7 +201,7 @@ impl Place {
         self.bucket.span.start().wrapping_add(shape.slot_at(self.bucket.index, self.slot))
     }
 
-    /// Returns the block's first byte; valid after the slot was handed out.
+    /// Returns the block's first byte. Call this only after the slot was handed out.
     #[inline]
     pub(crate) fn block(self) -> *mut u8 {
         match self.bucket.span.form() {
@@ -248,7 +248,7 @@ impl Place {
     }
 
     /// Returns the checked bytes before the block. A small block has such bytes only in its
-    /// bucket's first slot. Before other slots lies their neighbour's slack.
+    /// bucket's first slot. The bytes before another slot are its neighbour's slack.
     pub(crate) fn near(self) -> usize {
         let span = self.bucket.span;
         match span.form() {
@@ -314,7 +314,7 @@ impl Span {
         span
     }
 
-    /// Ends the span: the address map forgets it. The caller changes the units' entries next.
+    /// Ends the span: the address map forgets it. The caller must change the units' entries next.
     pub(crate) fn end(&self) {
         row(self.unit()).store(ptr::null_mut(), Ordering::Release);
         self.form.store(Form::Gone as u8, Ordering::Release);
@@ -340,7 +340,7 @@ impl Span {
         (span.unit() == head && span.form() != Form::Gone).then_some(span)
     }
 
-    /// Returns the span of the heap `heap` that begins at `unit`, which is below the map's limit.
+    /// Returns the span of `heap` that begins at `unit`. The unit must be below the map's limit.
     pub(crate) fn heading(unit: usize, heap: u32) -> Option<&'static Self> {
         let span = Self::of(MAP.address_of(unit).addr())?;
         (span.unit() == unit && span.heap.load(Ordering::Relaxed) == heap).then_some(span)
@@ -366,9 +366,9 @@ impl Span {
         Some(Place { bucket: BucketRef { span: self, index }, slot })
     }
 
-    /// Returns whether a live block without poison contains `bytes` bytes at `address`, in the span
-    /// that begins at unit `head`. `is_rest`: the entry is [`Entry::debug_rest`], else
-    /// [`Entry::DEBUG`]. False: the fast check cannot tell.
+    /// Returns whether a live block without poison certainly contains `bytes` bytes at `address`.
+    /// The span begins at unit `head`. `is_rest` tells whether the address's unit has the entry
+    /// [`Entry::debug_rest`] or [`Entry::DEBUG`]. False proves nothing.
     #[inline(always)]
     pub(crate) fn holds(head: usize, is_rest: bool, address: usize, bytes: usize) -> bool {
         // SAFETY: the pointer is null or a span, whose memory stays readable for ever.
@@ -468,7 +468,7 @@ impl Span {
         }
     }
 
-    /// The size class. Of large spans that are reused whole, the units; of others, 0.
+    /// Returns a small span's size class, or the units of a large span that is reused whole, or 0.
     pub(crate) fn class(&self) -> usize {
         self.class.load(Ordering::Relaxed) as usize
     }
@@ -505,7 +505,7 @@ impl Span {
 
     pub(crate) fn bucket_count(&self) -> usize {
         match self.form() {
-            // Bounded: during the span's end a reader may see the old form and a new shape.
+            // While the span ends, a reader may see the old form and a new shape, hence the bound.
             Form::Small => self.shape().buckets().min(BUCKETS),
             // The last pair is left out: no guard of the span would follow its page.
             Form::Sampled => BUCKETS / 2 - 1,
@@ -534,8 +534,8 @@ impl Span {
 static GONE: Slot = Slot::unused();
 
 impl Bucket {
-    /// Counts a slot as freed. True: it was the last. `alone`: the process has one thread. The
-    /// release order makes all records and fills visible to the thread that frees the last slot.
+    /// Counts a slot as freed. Returns whether it was the last. `alone` tells that the process has
+    /// one thread. The thread that frees the last slot sees all records and fills (release order).
     #[inline]
     pub(crate) fn free_one(&self, alone: bool) -> bool {
         if alone {
@@ -546,7 +546,7 @@ impl Bucket {
         self.live.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
-    /// Counts freed slots as live again. False if the count is zero: the bucket is being retired.
+    /// Counts freed slots as live again, or returns false if the bucket is being retired.
     pub(super) fn count_again(&self, slots: usize) -> bool {
         let more = |live: u16| (live > 0).then(|| live + slots as u16);
         self.live.fetch_update(Ordering::AcqRel, Ordering::Relaxed, more).is_ok()

@@ -8,10 +8,10 @@
 //! A bucket is retired when its last block is freed, so one live block keeps the memory of all its
 //! neighbours. A few such buckets are useful: their freed slots are checked and keep their history.
 //! But a program that makes long-lived and short-lived blocks by the same calls would keep several
-//! times its live bytes. So when the open bytes exceed [`spared`], the next bucket of a class is a
-//! sparse one, if there is one. At least half of its slots are freed, and at least a quarter for
-//! [`AGE`] operations or longer. The slots of this quarter are verified first. If there are too
-//! many findings to record, the other slots wait.
+//! times its live bytes. So when open buckets take more memory than [`spared`], the next bucket of
+//! a class is a sparse one, if there is one. At least half of its slots are freed, and at least a
+//! quarter for [`AGE`] operations or longer. These old slots are verified before they are reused.
+//! If there are too many findings to record, some slots wait.
 //!
 //! Invariants:
 //!
@@ -58,7 +58,7 @@ impl SparseBuckets {
     }
 
     /// Reopens freed slots of a bucket of the class: they become its only `UNUSED` slots. `now` is
-    /// the sequence number. `fills`: freed slots hold the pattern.
+    /// the sequence number. `fills` tells whether freed slots hold the pattern.
     pub(super) fn reopen(
         &mut self,
         (heap, units): (u32, &Units),
@@ -119,7 +119,7 @@ fn is_sparse(bucket: BucketRef, heap: u32) -> bool {
         && live * 2 <= bucket.span.slots_a_bucket()
 }
 
-/// Makes `UNUSED` the slots that were freed long enough ago. False: there are none.
+/// Makes those slots `UNUSED` that were freed long enough ago. Returns false if they are too few.
 fn open_freed(bucket: BucketRef, now: u32, fills: bool, found: Verify<'_>) -> bool {
     // The word is read first, because a free writes its sequence number before the word.
     let is_old = |record: &Slot| {
@@ -161,7 +161,7 @@ fn open_freed(bucket: BucketRef, now: u32, fills: bool, found: Verify<'_>) -> bo
     true
 }
 
-/// Verifies a freed slot, repairs it and records its damage, if there is room for that.
+/// Verifies a freed slot. Records damage and repairs it, or returns false without room for that.
 fn is_verified(place: Place, found: Verify<'_>) -> bool {
     let (bucket, at) = (place.bucket, place.slot_start());
     let slot_bytes = bucket.span.slot_bytes();

@@ -1,9 +1,9 @@
 //! The store: it chooses the next bucket, and retires emptied buckets to the history.
 //!
 //! ```text
-//!   open      a free bucket of the class, the lowest in its span; else, if much is idle,
-//!             a sparse bucket; else one of a new span. No other bucket is searched:
-//!             only current buckets have slots to hand out.
+//!   open      a free bucket of the class, the lowest in its span; without one, a sparse
+//!             bucket if much is idle; without that, a bucket of a new span. No other
+//!             bucket is searched, because only current buckets have slots to hand out.
 //!
 //!   retire    all slots freed --> filled or guarded --> history (see there), newest
 //!             the history's oldest --> verified --> can be used again
@@ -32,21 +32,22 @@ use super::slot::Word;
 use super::span::{BucketRef, Form, Memory, Span, Stage};
 use super::sparse::{self, SparseBuckets};
 
-/// Lists of spans with a bucket to open: by class, of sampled spans, of large spans by units.
+/// Spans with a bucket to open have a list for each class, one for [`SAMPLED`], and one for each
+/// number of units of [`LARGE`] spans.
 const SAMPLED: usize = CLASSES;
 const LARGE: usize = CLASSES + 1;
 /// Large spans up to this many units are reused whole.
 const REUSED_UNITS: usize = 16;
 const LISTS: usize = LARGE + REUSED_UNITS + 1;
-/// The history's default budget: `sparse::spared` minus the memory of open buckets, within these
-/// shares of the open bytes.
+/// The history's default budget is `sparse::spared` minus the memory of open buckets, clamped to
+/// these shares of the open bytes.
 const BUDGET_LEAST: usize = 2 << 20;
 const BUDGET_LEAST_SHARE: usize = 16;
 const BUDGET_MOST_SHARE: usize = 4;
-/// The first retired buckets of a class are guarded, and then one in [`GUARD_ONE_IN`].
+/// So many retired buckets of each list are guarded first, and then one in [`GUARD_ONE_IN`].
 const GUARD_FIRST: u32 = 4;
 const GUARD_ONE_IN: u32 = 64;
-/// Unused spans of a class that are kept.
+/// The most unused spans that each list keeps.
 const SPARE_SPANS: u32 = 1;
 
 #[derive(Clone, Copy)]
@@ -56,7 +57,7 @@ pub(crate) struct Limits {
     pub(crate) fills: bool,
     /// Whether large blocks have guards at their ends, independent of `guard`.
     pub(crate) ends: bool,
-    /// Bytes that the history may cost; 0: decided by the open and live bytes.
+    /// Bytes that the history and all records may cost; 0 if the open and live bytes decide.
     pub(crate) memory: usize,
     pub(crate) slots: usize,
     /// Whether emptied buckets are remembered for ever.
@@ -103,7 +104,7 @@ static NO_UNITS: Units = Units::new();
 
 pub(crate) struct Store {
     heap: u32,
-    /// None before the heap begins: a static's address would cost each process a page.
+    /// `None` before the heap begins, because a static's address would cost each process a page.
     units: Option<&'static Units>,
     pub(crate) limits: Limits,
     pub(crate) side: Side,
@@ -114,7 +115,7 @@ pub(crate) struct Store {
     sparse: SparseBuckets,
     pub(crate) open_bytes: usize,
     pub(crate) open_buckets: usize,
-    /// The part of `open_bytes` that is guards, or addresses to grow into.
+    /// The bytes of large spans in `open_bytes` that are guards, or addresses to grow into.
     spare_bytes: usize,
     pub(crate) live_bytes: u64,
     pub(crate) sampled_pages: usize,
@@ -130,8 +131,8 @@ pub(crate) struct Opened {
     pub(crate) zero: bool,
 }
 
-/// Receives a write after free in a bucket. False: there is no room, so the write must be found
-/// again, or is lost.
+/// Receives a write after free in a bucket. Returns false without room for it. Then a later check
+/// must find the write again.
 pub(crate) type Verify<'a> = &'a mut dyn FnMut(BucketRef, bytes::Damage) -> bool;
 
 impl Store {
@@ -174,7 +175,7 @@ impl Store {
         self.units.unwrap_or(&NO_UNITS)
     }
 
-    /// Opens a bucket of a class. `now`: the sequence number, or none to reopen no sparse bucket.
+    /// Opens a bucket of a class. Reopens a sparse bucket only with the sequence number `now`.
     pub(crate) fn open_small(
         &mut self,
         class: usize,
@@ -260,8 +261,8 @@ impl Store {
         Some(opened)
     }
 
-    /// Opens a span for one block: `room` bytes, whole pages, between two guards, and addresses for
-    /// `spare` more. `align` only matters above a unit.
+    /// Opens a span for one block: `room` bytes (whole pages) between two guards. The block can
+    /// later grow by `spare` bytes. `align` only matters if it is more than a unit.
     pub(crate) fn open_large(
         &mut self,
         (room, spare): (usize, usize),
@@ -285,7 +286,7 @@ impl Store {
         let part = (span.start().wrapping_add(PAGE), room);
         let (opened, is_bare) = match self.open_part(span, list, part) {
             Some(opened) => (opened, false),
-            // A kernel near its limit of mappings refuses a hole in a guard: the whole guard goes.
+            // A kernel near its limit of mappings refuses a hole in a guard. The whole guard goes.
             None => (self.open(span, list)?, true),
         };
         let record = opened.bucket.record();
@@ -329,7 +330,7 @@ impl Store {
         Some(opened)
     }
 
-    /// False if each end must stand at a guard, or if no address is reused.
+    /// Returns whether a block may be resized in place.
     fn may_stay(&self) -> bool {
         self.limits.guard != Guard::All && !self.limits.retain
     }
@@ -342,8 +343,8 @@ impl Store {
             && !os::is_more_than_there_is(room.saturating_sub(had))
     }
 
-    /// Changes the room of a large span's block to `room` bytes, if [`Store::has_room`] allows
-    /// them. The guard moves to the new end. False: the kernel refused.
+    /// Changes the room of a large span's block to `room` bytes, which [`Store::has_room`] must
+    /// allow. The guard moves to the new end. Returns false if the kernel refused.
     pub(crate) fn resize_large(&mut self, bucket: BucketRef, room: usize) -> bool {
         let span = bucket.span;
         let had = bucket.record().room.load(Ordering::Relaxed);
@@ -491,8 +492,8 @@ impl Store {
         }
     }
 
-    /// Opens the first free bucket of a span that has one. `None`: the kernel did not remove its
-    /// guard. The bucket is unchanged, and the sweep does not visit it.
+    /// Opens the first free bucket of a span, which must have one. Returns `None`, and changes
+    /// nothing, if the kernel did not remove the bucket's guard.
     fn open(&mut self, span: &'static Span, list: usize) -> Option<Opened> {
         self.open_part(span, list, guarded_range(first_free(span)))
     }
@@ -553,8 +554,7 @@ impl Store {
     }
 
     /// Takes a bucket with only freed slots out of use. Returns whether to guard the bucket instead
-    /// of filling it. Guards go to buckets if there is time, and to some buckets of each class. A
-    /// large bucket is also guarded unless the budget is deep in debt.
+    /// of filling it. Some buckets of each list are always guarded, and others if there is time.
     pub(crate) fn empty(&mut self, bucket: BucketRef, allowance: Allowance) -> bool {
         bucket.record().set_stage(Stage::Emptied);
         let span = bucket.span;
@@ -673,7 +673,7 @@ impl Store {
         unsafe { self.side.give(record, bytes) };
     }
 
-    /// Releases a span with any contents; the heap ends.
+    /// Releases a span with any contents, at the heap's end.
     pub(crate) fn release_whatever(&mut self, span: &'static Span) {
         for bucket in &span.buckets[..span.bucket_count()] {
             // The span's memory may hold anything.
@@ -684,7 +684,7 @@ impl Store {
         self.release(span);
     }
 
-    /// Forgets all spans, which were released. Side memory stays.
+    /// Forgets all spans. Call this after their release. Side memory stays.
     pub(crate) fn forget(&mut self) {
         self.available = [ptr::null_mut(); LISTS];
         self.spare = [0; LISTS];

@@ -33,14 +33,14 @@ const MOST: usize = 32;
 
 #[derive(Clone, Copy)]
 struct Note {
-    /// 0: the note is empty.
+    /// The scope's number, never 0.
     scope: u32,
     finding: Finding,
 }
 
 static NOTES: Lock<[Option<Note>; MOST]> = Lock::new([None; MOST]);
 
-/// Any thread may call this, even a signal handler.
+/// Notes a finding. Any thread may call this, even in a signal handler.
 #[cold]
 pub(super) fn note(scope: u32, finding: &Finding) {
     let Some(mut notes) = NOTES.lock_soon() else { return };
@@ -64,7 +64,7 @@ fn is_same(one: &Finding, other: &Finding) -> bool {
 
 pub(super) struct Taken([Option<Finding>; MOST]);
 
-/// Takes the findings of a scope that still runs. Then another check may reuse their places.
+/// Takes the findings of a scope, which must still run. Afterwards other checks reuse the places.
 #[cold]
 pub(super) fn take(scope: u32) -> Taken {
     let mut taken = [None; MOST];
@@ -76,7 +76,7 @@ pub(super) fn take(scope: u32) -> Taken {
     Taken(taken)
 }
 
-/// Prints the findings of an ended scope with functions and lines. The caller holds no lock.
+/// Prints the findings of an ended scope with functions and lines. The caller must hold no lock.
 #[cold]
 pub(super) fn tell(taken: &Taken) {
     let mut text = Text(String::new());

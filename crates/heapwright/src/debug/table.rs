@@ -13,8 +13,8 @@
 //!
 //! `GONE` blocks went back to their allocator, and are remembered so that a late double free is
 //! reported as a double free. The table stores the complement of a block's address, so that a
-//! search for pointers does not find it here. Called by `checked` and `check`, under the heap's
-//! lock on the table.
+//! search for pointers does not find the address here. Called by `checked` and `heap`, under the
+//! table's lock.
 
 use core::ptr;
 
@@ -24,7 +24,7 @@ use crate::os::SYSTEM;
 use crate::os::{self, Memory};
 use crate::segments;
 
-/// Records in the first segment; each further segment doubles the total.
+/// Records in the first segment. Each further segment is twice as long as the one before.
 const FIRST: usize = 256;
 const SEGMENTS: usize = 24;
 const NONE: u32 = u32::MAX;
@@ -41,7 +41,7 @@ pub(super) enum State {
     Leaving,
     /// The block's memory went back.
     Gone,
-    /// The address was handed out again; the record is still in a list.
+    /// The address was handed out again, but the record is still in a list.
     Stale,
 }
 
@@ -137,7 +137,7 @@ pub(super) struct Table {
 // SAFETY: only the table's holder uses the memory behind the pointers; blocks are not touched.
 unsafe impl Send for Table {}
 
-/// Returns zeroed memory between two guards. Null: there is none.
+/// Returns zeroed memory between two guards, or null.
 pub(super) fn room(bytes: usize) -> *mut u8 {
     let page = SYSTEM.page_size();
     let bytes = bytes.next_multiple_of(page);
@@ -187,7 +187,7 @@ impl Table {
         }
     }
 
-    /// All indices are below this number.
+    /// Returns the number of records made so far. All indices are below this number.
     pub(super) fn made(&self) -> u32 {
         self.made
     }
@@ -257,7 +257,7 @@ impl Table {
         }
     }
 
-    /// Doubles the chains, to at least one for each record. False: there are none.
+    /// Doubles the chains, to at least one for each record. Returns false if the table has none.
     fn grow(&mut self) -> bool {
         let bits = (self.chain_bits + 1).max(9);
         let chains: *mut u32 = room(size_of::<u32>() << bits).cast();
@@ -314,7 +314,7 @@ impl Table {
         self.unused = index;
     }
 
-    /// Adds a block that is handed out. False: there is no memory for its record.
+    /// Adds a block that is handed out. Returns false without memory for its record.
     pub(super) fn insert(&mut self, block: *mut u8, size: usize, align: usize, by: Moment) -> bool {
         if let Some(old) = self.find(block.addr()) {
             self.leave(old);

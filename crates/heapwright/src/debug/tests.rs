@@ -14,7 +14,7 @@ fn quiet(config: Config) -> DebugHeap {
     DebugHeap::new(Config { quiet: true, ..config })
 }
 
-/// A mistake must not end the test at a guard.
+/// Makes a heap without guards, so that a mistake does not end the test.
 fn unguarded() -> DebugHeap {
     quiet(Config { guard: Guard::Never, ..Config::DEFAULT })
 }
@@ -249,7 +249,7 @@ fn realloc_moves_and_copies_and_remembers_the_old_block() {
     assert_eq!(heap.deinit().blocks, 0);
 }
 
-/// Grows a block in steps, and shrinks it again. Its contents stay. Returns how often it moved.
+/// Grows a block in steps, and shrinks it again. Checks its contents. Returns how often it moved.
 fn moves_of_a_growing_block(heap: &DebugHeap, step: usize, steps: usize) -> usize {
     let mut block = alloc(heap, step, 16);
     let (mut size, mut moves) = (step, 0);
@@ -813,7 +813,7 @@ proptest::proptest! {
     }
 }
 
-/// The model notices that the finding is missing.
+/// The model notices a missing finding.
 #[test]
 #[cfg_attr(miri, ignore = "many operations")]
 fn a_detection_that_is_switched_off_is_missed_by_the_model() {

@@ -28,7 +28,7 @@ use super::span::{BucketRef, Found, Span};
 const SEQUENCE_STEP: u32 = 256;
 
 pub(crate) struct Current {
-    /// Undefined if no slot is left.
+    /// The next slot, or the end of the last slot if none is left.
     pub(crate) at: *mut u8,
     pub(crate) record: *const Slot,
     pub(crate) left: u32,
@@ -54,7 +54,7 @@ impl Current {
         self.has_more = slots.any(|place| place.is_unused());
     }
 
-    /// Continues with free slots of the bucket behind the used-up ones.
+    /// Continues with free slots behind the used ones. Returns false if the bucket has none.
     pub(crate) fn has_gone_on(&mut self) -> bool {
         if !self.has_more {
             return false;
@@ -102,7 +102,7 @@ impl ThreadState {
         self.owed.store(ptr::from_ref(lock).cast_mut(), Ordering::Relaxed);
     }
 
-    /// False: the caller is a signal handler that interrupted the state's thread in it.
+    /// Enters the state. Returns false in a signal handler that interrupted a use of the state.
     #[inline]
     pub(crate) fn enter(&self) -> bool {
         // Only one thread uses the state, so no exchange is needed.
@@ -137,7 +137,7 @@ impl ThreadState {
         }
     }
 
-    /// Returns the part that only the thread uses.
+    /// Returns the part that only the state's thread uses.
     ///
     /// # Safety
     ///
@@ -198,7 +198,7 @@ impl Mine {
         self.holder = holder;
         self.thread = thread;
         self.keeps = 0;
-        // Another thread's stack lies elsewhere.
+        // The scratch holds addresses of the previous thread's stack.
         self.scratch = Scratch::new();
     }
 

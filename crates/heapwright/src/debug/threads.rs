@@ -4,9 +4,9 @@
 //!   number (1, 2, 3, ...) --> system's number | check | name
 //! ```
 //!
-//! A block outlives its thread, and the system reuses thread numbers. So threads are numbered in
-//! order of arrival, with 16 bits; threads beyond 65534 share the last number. A thread's name is
-//! its name at its first allocation.
+//! A block may outlive its thread, and the system reuses thread numbers. So threads are numbered in
+//! order of arrival, with 16 bits. Threads beyond 65534 share the last number. The recorded name is
+//! the name that the thread had at its first allocation.
 
 use crate::os;
 use crate::recorder::Recorder;
@@ -40,7 +40,7 @@ impl Threads {
         self.entries.get(number as usize)
     }
 
-    /// Assigns the next number to the calling thread, which has this system's number and check.
+    /// Assigns the next number to the calling thread, with the system's number and the check.
     pub(crate) fn number_of(&self, system: u32, scope: u32) -> u16 {
         let next = |n: u32| (n < LAST).then_some(n + 1);
         let number = match self.count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next) {
@@ -67,7 +67,7 @@ impl Threads {
         u16::try_from(self.last_of(system, LATELY)?).ok()
     }
 
-    /// 0: there was none.
+    /// Returns the last number of the system's thread, or 0.
     #[cfg_attr(miri, allow(dead_code, reason = "for leak checks"))]
     pub(crate) fn number_of_system(&self, system: u32) -> u32 {
         self.last_of(system, LAST).unwrap_or(0)
@@ -88,7 +88,7 @@ impl Threads {
         }
     }
 
-    /// Returns the system's number of a thread and its name, which a zero ends.
+    /// Returns the system's number of a thread, and its name with a zero at the end.
     pub(crate) fn identity(&self, number: u32) -> Option<(u32, [u8; 16])> {
         if number == 0 {
             return None;
@@ -102,7 +102,7 @@ impl Threads {
         (system != 0).then_some((system, name))
     }
 
-    /// 0: none.
+    /// Returns the check of a thread, or 0.
     pub(super) fn scope_of(&self, number: u32) -> u32 {
         if number == 0 {
             return 0;
@@ -110,7 +110,7 @@ impl Threads {
         self.entry(number).map_or(0, |entry| entry.scope.load(Ordering::Relaxed))
     }
 
-    /// Visits the system's number of each thread of a check, and the place of its check.
+    /// Visits each thread of a check: the system's number, and the field that names the check.
     pub(super) fn each_of(&self, scope: u32, mut visit: impl FnMut(u32, &AtomicU32)) {
         for number in 1..=self.count() {
             if let Some(entry) = self.entry(number)

@@ -1,4 +1,4 @@
-//! Removes guards for one access, so that the program continues after the report.
+//! Removes guards for one access, so that the program continues after a report.
 //!
 //! ```text
 //!   fault --> unprotect(page) --> the C layer lets the instruction run once --> put_back(page)
@@ -25,10 +25,10 @@ use super::shape::PAGE;
 use super::span::{BucketRef, Form, Memory, Span};
 use super::store::Store;
 
-/// The most single accesses of a process: a loop over a large freed block takes seconds at most.
+/// The most single accesses of a process. So a loop over a large freed block ends in seconds.
 const MOST: u32 = 100_032;
 
-/// Removes the guard of an address's page. False: the page has none, or the guard stays.
+/// Removes the guard of an address's page. Returns false if the page has none, or it stays.
 pub(super) fn unprotect(heap: &'static Heap, span: &'static Span, address: usize) -> bool {
     /// One call in this many checks for a tracer.
     const LOOK: u32 = 64;
@@ -51,10 +51,10 @@ pub(super) fn put_back(heap: &'static Heap, address: usize) {
     put_range_back(heap, address, 1);
 }
 
-/// Guards beyond the first span are removed for calls of up to this many bytes.
+/// Only for calls of up to this many bytes are guards beyond the first span removed.
 const NEIGHBOURS: usize = 1 << 20;
 
-/// Removes the guards of a range's pages. False: the range has none, or they stay.
+/// Removes the guards of a range's pages. Returns false if the range has none, or they stay.
 pub(super) fn unprotect_range(heap: &'static Heap, address: usize, bytes: usize) -> bool {
     if sync::is_interrupted() || heap.is_entered_here() || os::kernel_page_size() != PAGE {
         return false;
@@ -85,7 +85,7 @@ pub(super) fn is_guarded(heap: &'static Heap, address: usize) -> bool {
     is
 }
 
-/// Calls `found` for the range's pages to guard, up to the first gap between spans.
+/// Calls `found` for the pages in a range that must be guarded, up to the first gap between spans.
 fn each_guard(
     heap: &Heap,
     store: &Store,
@@ -121,7 +121,7 @@ fn at(span: &Span, page: usize) -> *mut u8 {
     span.start().with_addr(page)
 }
 
-/// Returns whether a page must be guarded. The caller holds the store.
+/// Returns whether a page must be guarded. The caller must hold the store's lock.
 fn is_guard(store: &Store, span: &'static Span, page: usize) -> bool {
     let Some(offset) = page.checked_sub(span.start().addr()) else { return false };
     let index = match span.form() {

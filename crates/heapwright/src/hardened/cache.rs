@@ -57,7 +57,7 @@ struct Place {
 /// room. They count bytes: multiples of [`PLACE`].
 #[repr(C, align(64))]
 pub(super) struct Ring {
-    /// The places of the oldest entry and behind the newest entry.
+    /// The place of the oldest entry, and the place behind the newest entry.
     head: AtomicU32,
     tail: AtomicU32,
     /// The place behind the last ready entry; [`FAR`] before the oldest while the ring is shut.
@@ -74,7 +74,7 @@ pub(super) struct Ring {
     reciprocal: u64,
     /// Bytes of a slot without its canary.
     room: u32,
-    /// Slots that the next refill draws. 0: after a fork; the next slow path shuffles all entries.
+    /// Slots that the next refill draws; 0 after a fork, until a slow path shuffles all entries.
     batch: AtomicU16,
     /// The fewest entries that become ready at a time, and the most that need not wait.
     renewed: u8,
@@ -98,8 +98,8 @@ const PLACE: u32 = size_of::<Place>() as u32;
 /// - A slow path (a refill, or slots that go back) may run in a handler. It does not write to the
 ///   [`PENDING`] places before the oldest entry. At least [`LEAST_WAIT`] entries go on waiting.
 /// - A thread in a slow path makes its cache *busy* and the ring *shut*, so no entry is ready.
-///   Handlers do not use a shut ring, but go to the slabs directly (`mod`). `free` shuts the ring,
-///   too, while it writes a place, so no slow path moves that place.
+///   Handlers do not use a shut ring, but go to the slabs directly (`mod`). `free` also sets
+///   [`SHUT`] while it writes a place, so no slow path moves that place.
 const PENDING: i32 = 3;
 const LEAST_WAIT: i32 = 2 * PENDING + 1;
 const FAR: u32 = 1 << 30;
@@ -110,11 +110,11 @@ const REACH: i32 = 256;
 /// [`Ring::most`] if the slots are too long for the fast path, and while the ring is shut.
 const NONE_COMES: i32 = -1;
 const SHUT: i32 = -2;
-/// The longest slots that the fast path clears.
+/// The longest slots that the fast path takes back and clears.
 const QUICK: u32 = 1024;
 /// Slots of at least this length are verified whole, also with `hardened:light`.
 pub(super) const LONG: usize = 1 << 10;
-/// The longest slots that the fast path hands out or takes. Only their rings have pending calls.
+/// The longest slots that the fast path hands out. `malloc` calls pend only in rings of these.
 const SHORT: usize = size_class::size(size_class::of(LINEAR_MAX + CANARY));
 /// The word of a block of `malloc` without slack.
 const LEAST_LIVE: u32 = word::live(word::maker(Origin::Malloc, false), 0) as u32;
@@ -129,8 +129,8 @@ const RING_STEP: usize = size_of::<Ring>() / CLASS_STEP;
 const _: () = assert!(size_of::<Ring>() == 64);
 
 /// The cache of one thread. `malloc` hands out a slot only if its word says "in a ring" and its
-/// first 16 bytes are zero. `free` takes a slot only if its canary is intact and its word says
-/// "live", with a matching maker.
+/// first 16 bytes (full, or long slots: all bytes) are zero. `free` takes a slot only if its canary
+/// is intact and its word says "live", with a matching maker.
 #[repr(C, align(64))]
 pub(crate) struct Cache {
     /// The stub that the thread's fast word leads to.
@@ -268,14 +268,13 @@ struct Area {
 // SAFETY: the pointers lead to caches, which are never freed.
 unsafe impl Send for Area {}
 
-/// Address space for the caches of some 16,000 threads (limited: 150). Others have no cache.
+/// Address space for the caches of 20,000 threads (limited: 40) or more. Others have no cache.
 const AREA: usize = 8 << 30;
 const FULL_AREA: usize = 32 << 30;
 const LIMITED_AREA: usize = 8 << 20;
-/// Twice this many caches with threads, and each further doubling, halve the limit of waiting
-/// slots.
+/// Twice this many caches in use, and each further doubling, halve the limit of waiting slots.
 const MANY: usize = 16;
-/// The most caches without a thread in which slots wait for the next thread.
+/// The most caches that have no thread, but slots that wait for the next thread.
 const MOST_FILLED: usize = 4;
 
 static CACHES: Lock<Area> = Lock::new(Area {
@@ -290,14 +289,14 @@ static IN_USE: AtomicUsize = AtomicUsize::new(0);
 static NEWEST: AtomicPtr<Cache> = AtomicPtr::new(ptr::null_mut());
 
 impl Cache {
-    /// Returns the calling thread's cache, by its fast word, which leads to a hardened stub.
+    /// Returns the calling thread's cache. `hot` is the hardened stub that its fast word leads to.
     #[inline(always)]
     pub(super) fn of(hot: &Hot) -> &'static Self {
         // SAFETY: a hardened stub is the first field of a cache, and caches are never freed.
         unsafe { &*ptr::from_ref(hot).cast::<Self>() }
     }
 
-    /// Returns a cache for the calling thread: an ended thread's, or a new one, if there is memory.
+    /// Returns a cache for the calling thread: an ended thread's, or a new one if memory allows.
     pub(crate) fn adopt_or_make(serve: &'static Serve) -> Option<&'static Self> {
         let mut area = CACHES.lock();
         // SAFETY: the pointer is null or leads to a cache, which is never freed.
@@ -390,7 +389,8 @@ impl Cache {
         IN_USE.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Gives the oldest slots back down to `leave`, if the class's lock is free. The ring is shut.
+    /// Gives the oldest entries back down to `leave`, unless a handler would wait for the class's
+    /// lock. The ring must be shut.
     fn give_back(class: usize, ring: &Ring, ready: &mut u32, leave: i32) {
         let count = ring.count();
         if count <= leave {
@@ -414,7 +414,7 @@ impl Cache {
     }
 
     /// Runs a slow path with the ring of a class shut. `run` may move the place behind the last
-    /// ready entry. `None`: the caller is a signal handler that interrupted a slow path.
+    /// ready entry. Returns `None` in a signal handler that interrupted a slow path or a `free`.
     fn slowly<T>(&self, class: usize, run: impl FnOnce(&Ring, &mut u32) -> T) -> Option<T> {
         let ring = &self.rings[class];
         if ring.most.load(Ordering::Relaxed) == SHUT {
@@ -428,7 +428,7 @@ impl Cache {
         })
     }
 
-    /// Runs `run`, which no other slow path of the thread may interrupt. `None`: as for `slowly`.
+    /// Runs `run`, or returns `None` in a signal handler that interrupted a slow path.
     fn busily<T>(&self, run: impl FnOnce() -> T) -> Option<T> {
         // (A handler that interrupts here ends before this call continues.)
         if self.is_busy.load(Ordering::Relaxed) {
@@ -442,7 +442,7 @@ impl Cache {
         Some(done)
     }
 
-    /// Makes slots ready that waited long enough. False: too few wait, or `slowly` refused.
+    /// Makes those slots ready that waited long enough. Returns whether some are ready.
     #[inline]
     pub(super) fn renew(&self, class: usize) -> bool {
         let ring = &self.rings[class];
@@ -469,7 +469,7 @@ impl Cache {
         self.renewals.get().is_multiple_of(32)
     }
 
-    /// Raises the number of entries that wait in a ring. False: the number is at its limit.
+    /// Raises the number of entries that wait in a ring. Returns false if it is at its limit.
     fn grow(&self, class: usize, ring: &Ring) -> bool {
         let (shape, size, stays) = (Shape::of_process(), size_class::size(class), ring.stays.get());
         let share = (IN_USE.load(Ordering::Relaxed) / MANY).max(1).ilog2();
@@ -503,7 +503,7 @@ impl Cache {
         *ready = head;
     }
 
-    /// Draws slots into a ring, so that some are ready. False: no memory, or `slowly` refused.
+    /// Draws slots into a ring. Returns whether some are ready.
     pub(super) fn refill(&self, class: usize) -> bool {
         self.slowly(class, |ring, ready| self.refill_slowly(class, ring, ready)).unwrap_or(false)
     }
@@ -546,7 +546,7 @@ impl Cache {
         let first = if is_before { head.wrapping_sub(drawn * PLACE) } else { tail };
         let place = |at: u32| ring.place(first.wrapping_add(at * PLACE));
         random.shuffle(drawn, |at, other| place(at).change_with(place(other)));
-        // (0: a signal handler has forked, and the child must shuffle the entries.)
+        // (The batch is 0 if a signal handler has forked. The child must shuffle the entries.)
         if ring.batch.load(Ordering::Relaxed) != 0 {
             let most = most_drawn(class, Shape::of_process()) as u16;
             ring.batch.store((batch * 2).min(most), Ordering::Relaxed);
@@ -567,7 +567,7 @@ impl Cache {
         drawn > 0
     }
 
-    /// Takes a slot of any length like [`Cache::pop`]. `None`: as for `slowly`.
+    /// Takes a slot of any length like [`Cache::pop`]. Returns `None` if `busily` does.
     #[inline]
     pub(super) fn pop_busily(
         &self,
@@ -657,7 +657,7 @@ impl Cache {
     }
 
     /// Takes back a block of `unit` if its word and canary are right. `told` is the size that the
-    /// call names. False: the cold path decides.
+    /// call names. Returns false if a slower path must decide.
     ///
     /// # Safety
     ///
@@ -684,7 +684,7 @@ impl Cache {
     }
 
     /// Verifies the block that a call frees. Returns the ring of its class, its word and its
-    /// length. `None`: something is wrong.
+    /// length, or `None` if something is wrong.
     ///
     /// # Safety
     ///
@@ -785,13 +785,13 @@ impl Cache {
         }
     }
 
-    /// Takes back a slot that was just freed. False: there is no room, or `slowly` refused.
+    /// Takes back a slot that was just freed. Returns false without room, or if `slowly` refused.
     pub(super) fn keep(&self, class: usize, slot: Free) -> bool {
         self.slowly(class, |ring, ready| Self::take_in(class, ring, ready, slot)) == Some(true)
     }
 
-    /// Puts a slot that was just freed into the ring of its class, which is shut. A full ring gives
-    /// its oldest entries back first. False: the ring is still full.
+    /// Puts a slot that was just freed into the ring of its class, which must be shut. A full ring
+    /// first gives its oldest entries back. Returns false if the ring is still full.
     fn take_in(class: usize, ring: &Ring, ready: &mut u32, slot: Free) -> bool {
         let count = ring.count();
         if count > ring.full.get() {
@@ -838,7 +838,7 @@ impl Ring {
         unsafe { &*self.place_at(at) }
     }
 
-    /// Keeps signal handlers away. Returns the place behind the last ready entry.
+    /// Shuts the ring to signal handlers. Returns the place behind the last ready entry.
     fn shut(&self) -> u32 {
         let ready = self.ready.load(Ordering::Relaxed);
         self.ready.store(self.head.load(Ordering::Relaxed).wrapping_sub(FAR), Ordering::Relaxed);
@@ -847,8 +847,8 @@ impl Ring {
         ready
     }
 
-    /// Makes places for `stays` waiting entries (times [`PLACE`]). The ring is shut, so no pending
-    /// call still has to write a place that moves.
+    /// Makes places for `stays` waiting entries (times [`PLACE`]). The ring must be shut, so that
+    /// no pending call still has to write a place that moves.
     fn widen(&self, stays: i32) {
         let (pending, mask) = (PENDING as u32 * PLACE, self.mask.get());
         let needed = stays as u32 + u32::from(self.spare) * PLACE + PLACE + pending;
@@ -959,8 +959,8 @@ impl Ring {
         }
     }
 
-    /// Puts a free slot behind the newest entry. The ring has room. It is shut meanwhile, because a
-    /// handler's slow path could move the place before this call writes it.
+    /// Puts a free slot behind the newest entry. The ring must have room. [`SHUT`] keeps a
+    /// handler's slow path from moving the place before this call writes it.
     #[inline(always)]
     fn push<const FULL: bool>(&self, block: *mut u8, word: *const AtomicU16) {
         self.most.store(SHUT, Ordering::Relaxed);
@@ -975,8 +975,8 @@ impl Ring {
         self.most.store(self.full.get(), Ordering::Relaxed);
     }
 
-    /// Takes the place that the counter at an offset names, and advances the counter. One
-    /// instruction does both, so no signal handler can take the same place.
+    /// Returns the place that a counter names, and advances the counter. `COUNTER` is the counter's
+    /// offset. One instruction does both, so no signal handler can take the same place.
     #[inline(always)]
     fn step<const COUNTER: usize>(&self) -> u32 {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -1082,7 +1082,7 @@ fn all() -> impl Iterator<Item = &'static Cache> {
     core::iter::successors(first, |cache| unsafe { cache.older.as_ref() })
 }
 
-/// Returns whether a slot is in a ring. The process has one thread.
+/// Returns whether a slot is in a ring. Call this only while the process has one thread.
 pub(super) fn holds(block: *mut u8) -> bool {
     all().flat_map(|cache| &cache.rings).any(|ring| {
         let head = ring.head.load(Ordering::Relaxed);
@@ -1103,7 +1103,7 @@ pub(super) unsafe fn after_fork() {
     unsafe { CACHES.release() };
 }
 
-/// The rings are shuffled later, because the forking thread may be a signal handler in a call.
+/// Makes each ring shuffle its entries later, because a signal handler may have forked in a call.
 pub(super) fn choose_anew() {
     all().flat_map(|cache| &cache.rings).for_each(Ring::forget_order);
 }

@@ -25,11 +25,11 @@ pub(super) enum Wrong {
         given: u16,
     },
     Size(usize),
-    /// The call names another alignment, or another size.
+    /// The call names this other alignment.
     Alignment(usize),
 }
 
-/// Reports a mistake about a block, found by `call`. Returns only if the program continues.
+/// Reports a mistake about a block that `call` found. Returns only if the program continues.
 #[cold]
 #[inline(never)]
 pub(super) fn report(wrong: Wrong, call: &str, address: usize, size: usize) {

@@ -10,8 +10,8 @@
 //!
 //! A write past the page of the last byte hits the guard. A write within that page is found when
 //! the block is freed or resized. A freed block becomes inaccessible at once, and its pages go back
-//! to the kernel. Freed blocks wait in a queue. Its older half serves requests of the same number
-//! of units, in random order. A run that leaves the queue returns to the chunk.
+//! to the kernel (or see `warm`). Freed blocks wait in a queue. The queue's older half serves, in
+//! random order, requests of the same number of units. Runs that leave it return to the chunk.
 //!
 //! Invariants: the holder of a block owns its record. A free sets `requested` to [`Record::KEPT`]
 //! by an exchange. If two threads free a block, one of them fails. A thread takes the queue's lock
@@ -32,7 +32,7 @@ use crate::sync::atomic::{Ordering, fence};
 use crate::sync::{self, Lock};
 use crate::unit_record::Record;
 
-/// The most freed blocks that wait, and the most units of all of them together.
+/// The most freed blocks that wait, and the most units that they take together.
 const QUEUED: usize = 64;
 const QUEUED_UNITS: usize = (256 << 20) / UNIT;
 const MOST_GUARD: usize = 4;
@@ -72,7 +72,7 @@ impl Run {
     }
 
     /// Makes a run from the queue usable again for a block of `usable` bytes, which read as zero.
-    /// False: the kernel refused, and the addresses are lost.
+    /// Returns false if the kernel refused, and the addresses are lost.
     fn begin_again(self, usable: usize) -> bool {
         let place = self.place();
         if place.is_warm() {
@@ -164,7 +164,7 @@ impl Queue {
     }
 }
 
-/// The maker of a block, and the logarithm of its alignment.
+/// A field of the record holds the maker of a block, and the logarithm of its alignment.
 const ALIGN_SHIFT: u32 = 8;
 const MAKER: u16 = (1 << ALIGN_SHIFT) - 1;
 
@@ -189,7 +189,7 @@ pub(super) fn allocate(request: Request) -> *mut u8 {
 }
 
 /// Like [`allocate`], for a block that will probably grow again. The run has half as many units in
-/// addition, which stay guarded until then.
+/// addition. These stay guarded until the block grows.
 pub(super) fn allocate_to_grow(request: Request) -> *mut u8 {
     let room = request.size.div_ceil(UNIT) / 2;
     let block = allocate_with_room(request, room);
@@ -310,7 +310,7 @@ unsafe fn take_away(at: *mut u8, length: usize) {
     }
 }
 
-/// Frees a large block. False: the block is not this heap's.
+/// Frees a large block. Returns false if the block is not this heap's.
 pub(super) fn free(block: *mut u8, what: Return) -> bool {
     let Some(unit) = unit_of(block.addr()) else { return false };
     let record = MAP.record(unit);
@@ -377,7 +377,7 @@ pub(super) fn checked(address: usize, what: Return) -> Option<usize> {
 /// From this size on, a resize moves pages instead of copying bytes.
 pub(super) const MOVE_PAGES: usize = 1 << 20;
 
-/// Resizes a block in place to `size` bytes, more than a slot has. False: the block must move.
+/// Resizes a block in place to `size` bytes, more than a slot has, or returns false.
 pub(super) fn resize(block: *mut u8, size: usize) -> bool {
     let Some(unit) = unit_of(block.addr()) else { return false };
     let record = MAP.record(unit);

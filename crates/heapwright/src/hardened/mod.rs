@@ -24,8 +24,8 @@
 //! random order).
 //!
 //! Invariants: no metadata that the heap trusts lies in the window, or at a known distance from it.
-//! The settings are read-only. Called by `heap`: its tables for hardened stubs (`modes`), its start
-//! and its fork handlers.
+//! The settings are read-only. Called by `heap`: by its tables for hardened stubs (`modes`), its
+//! start and its fork handlers.
 
 mod cache;
 mod judge;
@@ -65,16 +65,16 @@ use word::{CANARY, IN_RING, MOST_SLACK};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Extent {
     pub(crate) block: usize,
-    /// The bytes requested. If the slot is free: the bytes of the slot.
+    /// The bytes requested for a live block, or the bytes of a free slot.
     pub(crate) size: usize,
     pub(crate) is_live: bool,
 }
 
-/// Makes a guarded block if the request is chosen. The number: slots that the next refill draws.
+/// Makes a guarded block if the request is chosen, before a refill draws this number of slots.
 pub(crate) type Guards = fn(Request, usize) -> Option<NonNull<u8>>;
 
-/// Starts the heap if the options select it. The caller has opened the window, and no thread
-/// allocates yet. `guards` makes the blocks between guard pages.
+/// Starts the heap if the options select it. Call this after the window was opened, and before any
+/// thread allocates. `guards` makes the blocks between guard pages.
 pub(crate) fn start(options: &Options, guards: Guards) {
     if options.hardening == Hardening::Off {
         return;
@@ -175,7 +175,7 @@ fn malloc_changed<const FROM: u8>(size: usize, hot: &Hot, changed: *mut u8) -> *
 }
 
 /// Frees a block of `unit` if all checks pass. `hot` is a hardened stub, and `told` the size that
-/// the call names. False: the slow path must decide.
+/// the call names. Returns false if the slow path must decide.
 ///
 /// # Safety
 ///
@@ -207,7 +207,7 @@ pub(crate) unsafe fn free_slowly<const FROM: u8>(
     unsafe { Cache::of(hot).free_slowly::<FROM>(block, unit, told) }
 }
 
-/// Returns the class for `size` bytes, not 0, and a canary. `None`: the block is large.
+/// Returns the class for `size` bytes and a canary, or `None` if the block must be large.
 fn class_of(size: usize, align: usize) -> Option<usize> {
     if align <= MIN_ALIGN {
         return (size <= SLAB_MAX - CANARY).then(|| size_class::of(size + CANARY));
@@ -216,7 +216,7 @@ fn class_of(size: usize, align: usize) -> Option<usize> {
     (size_class::size(class) - CANARY - size <= MOST_SLACK).then_some(class)
 }
 
-/// Serves a request. Null: there is no memory. `cache` is the calling thread's, if it has one.
+/// Serves a request, or returns null. `cache` is the calling thread's cache, if it has one.
 pub(crate) fn allocate(cache: Option<&'static Cache>, request: Request) -> *mut u8 {
     let Request { size, align, .. } = request;
     if size > isize::MAX as usize || align > isize::MAX as usize {
@@ -260,13 +260,14 @@ pub(crate) fn comes_into_a_group(block: *const u8, size: usize) -> bool {
     has_groups() && slabs::group_of(entry).is_none() && size != 0 && class_of(size, 1).is_some()
 }
 
-/// Serves a request with a token. Null: there is no memory. The process [has groups](has_groups).
+/// Serves a request with a token, or returns null. The process must [have groups](has_groups).
 pub(crate) fn allocate_grouped(request: Request, token: usize) -> *mut u8 {
     allocate_in(group(token), request)
 }
 
-/// Returns a token's group. Small tokens (`-falloc-token-max=4` or less) are group numbers. The
-/// upper two bits of other tokens are the group. The top bit tells whether the type has pointers.
+/// Returns a token's group. In a token below 2^32, which `-falloc-token-max=4` makes, the lower two
+/// bits are the group. In other tokens the upper two bits are: the top bit tells whether the type
+/// has pointers.
 fn group(token: usize) -> usize {
     const { assert!(HARDENED_GROUPS == 4) };
     if token >> 32 != 0 { token >> 62 } else { token & 3 }
@@ -302,7 +303,7 @@ fn allocate_in(group: usize, request: Request) -> *mut u8 {
     }
 }
 
-/// Makes slots of a class ready that waited long enough. False: too few slots wait.
+/// Makes those slots of a class ready that waited long enough. Returns false if too few wait.
 fn renew(cache: &Cache, class: usize) -> bool {
     let is_ready = cache.renew(class);
     if is_ready && cache.is_time_to_pass() {
@@ -400,8 +401,7 @@ fn zeroed(block: *mut u8, request: Request) -> *mut u8 {
     block
 }
 
-/// Compares the claims of a call with a live block. `made_align`: the block's alignment if known;
-/// slots do not keep it.
+/// Compares a call's claims with a live block. Slots do not keep their block's `made_align`.
 fn compare(
     made: u16,
     made_align: Option<usize>,
@@ -478,9 +478,9 @@ fn checked(slot: Slot, offset: usize, what: Return) -> Option<usize> {
     Some(asked)
 }
 
-/// Frees a block, which is not null. False: the block is not this heap's. Any thread frees blocks
-/// of this heap, because they have their own owner in the address map. Blocks made before the
-/// options were read, or by first-class heaps, are freed as in fast mode.
+/// Frees a block, which must not be null. Returns false if the block is not this heap's. Any thread
+/// frees blocks of this heap, because they have their own owner in the address map. Blocks made
+/// before the options were read, or by first-class heaps, are freed as in fast mode.
 ///
 /// # Safety
 ///
@@ -518,7 +518,7 @@ pub(crate) unsafe fn give_back(
     true
 }
 
-/// Reports a pointer into this heap, but not to a block. False: it leads elsewhere.
+/// Reports a pointer into this heap that is no live block. Returns false for other pointers.
 fn is_misplaced(address: usize, unit: usize, entry: Entry, what: Return) -> bool {
     let call = what.call.word();
     if let Some(found) = large::find(address) {
@@ -542,8 +542,8 @@ fn is_misplaced(address: usize, unit: usize, entry: Entry, what: Return) -> bool
     is_ours
 }
 
-/// Changes the size of a block, which is not null. `None`: the block is not this heap's. Null:
-/// there is no memory, and the old block is unchanged.
+/// Changes the size of a block, which must not be null. Returns `None` if the block is not this
+/// heap's. Returns null without memory, and the old block is unchanged.
 ///
 /// # Safety
 ///
@@ -614,13 +614,13 @@ pub(crate) unsafe fn realloc(
     Some(new)
 }
 
-/// Resizes a block in place. False: the block must move.
+/// Resizes a block in place. Returns false if the block must move.
 fn resize_slot(slot: Slot, asked: usize, request: Request) -> bool {
     let (room, size) = (size_class::size(slot.class) - CANARY, request.size);
     if slot.is_empty || size == 0 || size > room || room - size > MOST_SLACK {
         return false;
     }
-    // A block stays while at least half of it is used.
+    // A block moves to a smaller class if it uses less than half of its slot.
     if class_of(size, request.align) != Some(slot.class) && size < room / 2 {
         return false;
     }
@@ -631,7 +631,7 @@ fn resize_slot(slot: Slot, asked: usize, request: Request) -> bool {
     true
 }
 
-/// Returns the bytes requested for a block. `None`: the block is not this heap's.
+/// Returns the bytes requested for a block, or `None` if the block is not this heap's.
 #[cold]
 pub(crate) fn usable_size(block: *const u8, what: Return) -> Option<usize> {
     let address = block.addr();
@@ -641,8 +641,8 @@ pub(crate) fn usable_size(block: *const u8, what: Return) -> Option<usize> {
     }
 }
 
-/// Returns the bytes from an address in a slab of this heap to the end of its block. 0: the address
-/// is behind the block, or the block is free.
+/// Returns the bytes from an address in a slab of this heap to the end of its block, or 0 if the
+/// address is behind the block or the block is free.
 #[inline(always)]
 pub(crate) fn room(unit: usize, entry: Entry, class: usize, address: usize) -> usize {
     let offset = address & (UNIT - 1);
@@ -729,7 +729,7 @@ pub(crate) fn cached() -> (usize, usize) {
     if is_on() { Cache::held_by_all() } else { (0, 0) }
 }
 
-/// Releases free memory: of the calling thread's cache, of all slabs, of the queue of large blocks.
+/// Releases free memory of the calling thread's cache, all slabs, and the queue of large blocks.
 pub(crate) fn trim(cache: Option<&'static Cache>) -> usize {
     if let Some(cache) = cache {
         cache.trim();

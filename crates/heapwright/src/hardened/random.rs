@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Each thread (its cache) and each size class has a stream. The heap asks the kernel for the key
-//! when it starts. A forked child asks again. In a sandbox it does not, and the process's number
-//! makes its keys differ from the parent's. Called by the other files of `hardened`, which draw
+//! when it starts. A forked child asks again, but not in a sandbox. There the process's id makes
+//! the child's keys differ from the parent's. Called by the other files of `hardened`, which draw
 //! slots and place runs.
 #![forbid(unsafe_code)]
 
@@ -30,7 +30,7 @@ pub(super) fn choose_anew() {
 const WORDS: usize = 16;
 const ROUNDS: usize = 8;
 pub(super) const MOST_SHUFFLED: u32 = 4096;
-/// 64 random bits make this many choices among up to [`FEW`] things, and among more things.
+/// 64 random bits make [`CHOICES`] choices among up to [`FEW`] things, and fewer among more.
 const FEW: u32 = 128;
 const CHOICES: u32 = 6;
 const CHOICES_AMONG_MANY: u32 = 3;
@@ -65,15 +65,15 @@ impl Random {
         core::mem::take(&mut self.block[self.left])
     }
 
-    /// Returns a number below `bound`, which is not 0. (The bias is less than `bound` in 2^32.)
+    /// Returns a number below `bound`, which must not be 0. (The bias is below `bound` in 2^32.)
     pub(super) fn below(&mut self, bound: usize) -> usize {
         ((u64::from(self.next()) * bound as u64) >> 32) as usize
     }
 
     /// Puts `count` things, at most [`MOST_SHUFFLED`], into random order (Fisher and Yates). Passes
-    /// pairs of places to `change`, which exchanges them. 64 random bits are a fraction between 0
-    /// and 1. The integer part of its product with a bound is a choice, and the fractional part the
-    /// next fraction. The bias of a choice is at most 2^-22.
+    /// pairs of places to `change`, which must exchange them. 64 random bits are a fraction between
+    /// 0 and 1. The fraction times a bound has an integer part, which is a choice, and a fractional
+    /// part, which is the next fraction. The bias of a choice is at most 2^-22.
     #[inline]
     pub(super) fn shuffle(&mut self, count: u32, mut change: impl FnMut(u32, u32)) {
         debug_assert!(count <= MOST_SHUFFLED);
@@ -91,7 +91,7 @@ impl Random {
     }
 }
 
-/// The process's key, and the keys drawn from it.
+/// The process's key, and the number of keys drawn from it.
 static PROCESS_KEY: [AtomicU32; 8] = [const { AtomicU32::new(0) }; 8];
 static DRAWN: AtomicU32 = AtomicU32::new(0);
 

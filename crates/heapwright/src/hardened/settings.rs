@@ -1,4 +1,4 @@
-//! The hardened heap's settings: read-only after the start, and sealed if the kernel can.
+//! The hardened heap's settings. After the start they are read-only, and sealed if possible.
 //!
 //! ```text
 //!   one page of the library's data     | on, secret, table of slots, switches | nothing |
@@ -19,7 +19,7 @@ pub(super) struct Settings {
     /// The word of the first slot of unit 0: see `slots`.
     pub(super) words: *const AtomicU16,
     pub(super) guards: Option<super::Guards>,
-    /// With limited address space the words are reserved extent by extent.
+    /// Whether address space is limited. Then the words are reserved extent by extent.
     pub(super) is_limited: bool,
     pub(super) full: bool,
     pub(super) reports: bool,

@@ -10,7 +10,7 @@
 //!
 //! A slab's slots are *opened* a few pages at a time (light) or all at once (full), and drawn at
 //! random among the free slots. Free slots read as zero. With `hardened:full`, a freed slot waits
-//! among many: a new slab is made if fewer slots are free than an eighth of those that are out.
+//! among many: if fewer slots are free than an eighth of those that are out, a new slab is made.
 //!
 //! A slab gives its memory back to the kernel after it was unused for a while (`pass`). An eighth
 //! of the class's slabs keep their memory, so a program that frees and allocates in turns does not
@@ -73,7 +73,7 @@ pub(super) fn group_of(entry: Entry) -> Option<usize> {
 }
 const OPENED: usize = 8 << 10;
 const LEAST_OPENED: usize = 8;
-/// Units of a class's first extent, and of its longest.
+/// Units of a class's first and longest extents. `hardened:full` doubles them.
 const FIRST_EXTENT: usize = 4;
 const MOST_EXTENT: usize = 256;
 const MOST_GAP: usize = 16;
@@ -114,7 +114,7 @@ pub(super) struct Class {
     /// Free opened slots, and slots that are out.
     free: usize,
     out: usize,
-    /// Idle slabs (with memory, without a slot out), and their minimum since the last look.
+    /// Idle slabs (with memory, without a slot out), and the least number since the last look.
     idle: usize,
     spared: usize,
     random: Random,
@@ -131,13 +131,13 @@ const WAITING: usize = 32;
 
 static ALL: [Lock<Class>; ALL_CLASSES] = [const { Lock::new(Class::new()) }; ALL_CLASSES];
 
-/// Returns the locked class. `None`: a signal handler may have interrupted the holder.
+/// Returns the locked class, or `None` in a signal handler that may have interrupted the holder.
 fn lock(class: usize) -> Option<Guard<'static, Class>> {
     if sync::is_interrupted() { ALL[class].try_lock() } else { Some(ALL[class].lock()) }
 }
 
 /// Draws up to `most` slots of a class for `sink`, marks them as in a ring, and returns their
-/// number. 0: there is no memory, or a handler cannot wait for the lock.
+/// number. The number is 0 without memory, or in a handler that cannot wait for the lock.
 pub(super) fn draw(class: usize, most: usize, mut sink: impl FnMut(Slot)) -> usize {
     // A signal handler does not wait for the chunk's lock either.
     let may_grow = !sync::is_interrupted();
@@ -152,14 +152,14 @@ pub(super) fn draw(class: usize, most: usize, mut sink: impl FnMut(Slot)) -> usi
     drawn
 }
 
-/// Takes back slots from a ring. False: a handler cannot wait for the lock, and the slots stay.
+/// Takes back slots. Returns false, and takes none, in a handler that cannot wait for the lock.
 pub(super) fn put(class: usize, slots: impl Iterator<Item = Free>) -> bool {
     let Some(mut it) = lock(class) else { return false };
     it.put(class, slots);
     true
 }
 
-/// Takes a freed slot of a grouped class, which waits until [`WAITING`] others were freed.
+/// Takes a freed slot of a grouped class. The slot waits until [`WAITING`] more were freed.
 pub(super) fn put_to_wait(class: usize, slot: Slot) -> bool {
     let Some(mut it) = lock(class) else { return false };
     let at = it.waits;
@@ -171,7 +171,7 @@ pub(super) fn put_to_wait(class: usize, slot: Slot) -> bool {
     true
 }
 
-/// Releases up to [`MOST_PURGED`] idle slabs, if it is time. The caller holds no lock.
+/// Releases up to [`MOST_PURGED`] idle slabs, if it is time. The caller must hold no lock.
 pub(super) fn pass(now: u32) {
     let due = DUE.load(Ordering::Relaxed);
     let is_time = due != NEVER && now.wrapping_sub(due) < u32::MAX / 2;
@@ -353,7 +353,7 @@ impl Class {
     }
 
     /// Releases at most `most` slabs that were idle for a whole delay, except the kept slabs.
-    /// Subtracts their number from `most`. Returns whether more slabs than the kept ones are idle.
+    /// Subtracts their number from `most`. Returns whether more slabs are idle than are kept.
     fn purge_idle(&mut self, class: usize, most: &mut usize) -> bool {
         let mut goes = self.spared.saturating_sub(self.kept());
         let mut at = self.listed.first();

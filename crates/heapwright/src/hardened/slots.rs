@@ -45,7 +45,7 @@ static COMMITTED: AtomicUsize = AtomicUsize::new(0);
 /// Words are committed for this many units at a time.
 const STEP: usize = 64;
 
-/// Makes the words of `units` units readable and writable. False: there is no memory.
+/// Makes the words of `units` units readable and writable. Returns false without memory.
 pub(super) fn commit(first: usize, units: usize) -> bool {
     if settings::get().is_limited {
         return commit_range(first, first + units);
@@ -76,8 +76,8 @@ fn commit_range(first: usize, end: usize) -> bool {
     unsafe { SYSTEM.commit(from, length) }
 }
 
-/// Reserves the window's words. If address space is limited, each extent reserves its part later.
-/// Null: there is no place.
+/// Reserves the window's words, or returns null. If address space is limited, each extent later
+/// reserves its part, and this only chooses the place.
 pub(super) fn reserve(is_limited: bool) -> *mut AtomicU16 {
     let size = chunk::most_units() * A_UNIT * size_of::<u16>();
     let at = chunk::reserve_anywhere(size);
@@ -128,13 +128,13 @@ impl Slot {
         unsafe { &*self.word }.load(Ordering::Relaxed)
     }
 
-    /// Changes the slot's word. The caller holds the slot.
+    /// Changes the slot's word. The caller must hold the slot.
     pub(super) fn write(&self, word: u16) {
         // SAFETY: the words of a slab are committed, and only atomics write them.
         unsafe { &*self.word }.store(word, Ordering::Relaxed);
     }
 
-    /// Makes the slot, which the caller holds, a live block with room for a canary.
+    /// Makes the slot, which the caller must hold, a live block with a canary.
     pub(super) fn make_live(&self, maker: u16, asked: usize) {
         self.write(word::live(maker, self.size() - CANARY - asked));
         // SAFETY: the caller holds the slot.
@@ -147,7 +147,7 @@ impl Slot {
         unsafe { is_whole(self.block, asked, self.size()) }
     }
 
-    /// Returns whether a live block has its canary, which `malloc` writes after the word.
+    /// Returns whether some canary lies behind a live block. (`malloc` writes it after the word.)
     pub(super) fn has_end(&self, asked: usize) -> bool {
         // SAFETY: the slot has room for the requested bytes and the canary.
         unsafe { self.block.wrapping_add(asked).cast::<u64>().read_unaligned() != 0 }

@@ -7,9 +7,9 @@
 //!                         freed: cleared, inaccessible            (os::shut)
 //! ```
 //!
-//! Dropping pages and faulting them in again costs more than all else in `malloc` and `free` of
-//! such a block. Clearing is far cheaper, and changing the protection of a whole mapping splits
-//! nothing. Without the read-only guards, the kernel would merge the run with a neighbour of equal
+//! To drop pages and to fault them in again costs more than the rest of `malloc` and `free` of such
+//! a block. Clearing is far cheaper. A change of a whole mapping's protection splits no mapping.
+//! Without the read-only guards, the kernel would merge the run with a neighbour of equal
 //! protection.
 //!
 //! A run becomes warm at its second free, so blocks used once cost nothing. Beyond [`MOST_BYTES`]
@@ -28,7 +28,7 @@ use crate::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 const LONGEST: usize = 1 << 20;
 const MOST_BYTES: usize = 8 << 20;
-/// The most warm runs. Each is up to four mappings.
+/// The most warm runs. Each consists of up to four mappings.
 const MOST_RUNS: usize = 128;
 const MOST_HOLES: usize = 4;
 const LEAST_PAGE: usize = 4 << 10;
@@ -89,8 +89,8 @@ impl Place {
         self.note(REUSED);
     }
 
-    /// Clears the block, which its holder gives up, and makes it inaccessible. It keeps its pages.
-    /// False: the block is still accessible.
+    /// Clears the block, which its holder gives up, and makes it inaccessible. The block keeps its
+    /// pages. Returns false if the block is still accessible.
     pub(super) fn free(self) -> bool {
         if self.known() == FRESH || self.usable > LONGEST {
             return false;
@@ -109,14 +109,14 @@ impl Place {
         false
     }
 
-    /// Makes the freed block of a warm run accessible. It reads as zero. False: the kernel refused.
+    /// Makes the freed block of a warm run accessible, or returns false. The block reads as zero.
     pub(super) fn reuse(self) -> bool {
         BYTES.fetch_sub(self.usable, Ordering::Relaxed);
         // SAFETY: the pages are the block's, and the heap committed them.
         unsafe { SYSTEM.commit(self.at(), self.usable) }
     }
 
-    /// Makes the run of a freed block cold, and drops its pages. False: the kernel refused.
+    /// Makes the run of a freed block cold, and drops its pages, or returns false.
     pub(super) fn cool(self) -> bool {
         BYTES.fetch_sub(self.usable, Ordering::Relaxed);
         // If the kernel refuses, the block stays accessible and reads as zero.
@@ -125,8 +125,8 @@ impl Place {
         self.cool_live()
     }
 
-    /// Makes a warm run cold: restores its guards and access. Only the block's holder, if any, uses
-    /// the block. False: the kernel refused.
+    /// Makes a warm run cold: restores its guards and access. The caller must be the block's only
+    /// user. Returns false if the kernel refused.
     pub(super) fn cool_live(self) -> bool {
         if !self.is_warm() {
             return true;
@@ -141,7 +141,7 @@ impl Place {
         done
     }
 
-    /// Makes the run of a live block a mapping of its own.
+    /// Makes the block of a cold run a mapping of its own. Returns false if that fails.
     fn warm_up(self) -> bool {
         if !os::guards_are_light() || !take(&RUNS, 1, MOST_RUNS) {
             return false;
@@ -169,7 +169,7 @@ impl Place {
         if self.known() == FULL {
             return fill(0, self.usable);
         }
-        // The kernel reports pages of its own size. The option `page` may differ.
+        // The kernel reports pages of its own size, which may differ from `SYSTEM.page_size()`.
         let page = os::kernel_page_size();
         let mut resident = [0; LONGEST / LEAST_PAGE];
         let resident = &mut resident[..self.usable / page];
@@ -201,7 +201,7 @@ impl Place {
     }
 }
 
-/// Adds `more` to a counter, up to `most`. False: the sum would be larger.
+/// Adds `more` to a counter. Returns false, and adds nothing, if the sum would exceed `most`.
 fn take(counter: &AtomicUsize, more: usize, most: usize) -> bool {
     let sum = |now: usize| now.checked_add(more).filter(|&sum| sum <= most);
     counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum).is_ok()

@@ -18,7 +18,7 @@ use crate::request::Origin;
 pub(super) const CANARY: usize = 8;
 /// A slot in a thread's ring, or never drawn. `malloc` tests for 0.
 pub(super) const IN_RING: u16 = 0;
-/// In its slab, after a free.
+/// A freed slot in its slab.
 pub(super) const IN_SLAB: u16 = 1;
 
 const MAKER_SHIFT: u32 = 13;
@@ -59,7 +59,7 @@ pub(super) const fn live(maker: u16, slack: usize) -> u16 {
     maker << MAKER_SHIFT | slack as u16
 }
 
-/// 0: the slot is free.
+/// Returns a slot's maker, or 0 for a free slot.
 #[inline(always)]
 pub(super) const fn maker_of(word: u16) -> u16 {
     word >> MAKER_SHIFT

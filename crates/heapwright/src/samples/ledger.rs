@@ -1,13 +1,13 @@
-//! The ledger: adds up the samples as they come, change and go.
+//! The ledger adds up the samples as they come, change and go.
 //!
 //! The *peak* holds each stack's bytes when the live bytes were highest. These bytes are copied
 //! when the live bytes fall from a height that is more than 2 % above the last copied height. So
 //! the copies are few, and the peak is up to 2 % too low.
 //!
 //! *Growth* counts from an earlier moment. Each stack's bytes are copied 67 ms after the start, and
-//! each time the age has doubled. The last two copies are kept, and growth counts from the older
-//! one: it covers the last half to three quarters of the time. A copy may be made late, just before
-//! the first change after its moment. Called by the other files of `samples`, under its lock.
+//! whenever the time since the start has doubled. Growth counts from the older one of the last two
+//! copies, so it covers the last half to three quarters of the time. A copy may be made late, but
+//! before the next change. Called by the other files of `samples`, under its lock.
 
 use heapwright_record::debug::Memory;
 
@@ -23,9 +23,9 @@ use crate::stacks::Scratch;
 use crate::{memory_limit, os, poisson};
 
 const TEMPORARY_NS: u64 = 1_000_000;
-/// Live bytes must exceed the last peak by one in this many, 2 %, to be a new peak.
+/// Live bytes are a new peak if they exceed the last peak by one part in this many (2 %).
 const PEAK_STEP: f64 = 50.0;
-/// From the start to the first copy of each stack's bytes, in nanoseconds.
+/// Nanoseconds from the start to the first copy of each stack's bytes.
 const FIRST_COPY_NS: u64 = 1 << 26;
 
 #[derive(Clone, Copy)]
@@ -58,7 +58,7 @@ pub(super) struct Samples {
     pub(super) points: Points,
     pub(super) earlier: Earlier,
     pub(super) lost: u64,
-    /// The number that selects sampled runs (0: not drawn yet), and the process that drew it.
+    /// The number that selects sampled runs, or 0 before the draw, and the process that drew it.
     pub(super) random: u64,
     pub(super) drawn_in: u32,
     pub(super) scratch: Scratch,
@@ -71,7 +71,7 @@ pub(super) struct Samples {
 }
 
 impl Samples {
-    /// Equal to zeroed memory, which takes no room in the library's file.
+    /// Returns zeros, which take no room in the library's file.
     pub(super) const fn new() -> Self {
         Self {
             period: 0,
@@ -152,7 +152,7 @@ impl Samples {
         }
         self.live_bytes += sample.bytes();
         self.rises |= self.live_bytes > self.peak_bytes * (1.0 + 1.0 / PEAK_STEP);
-        // For other memory, the thread may hold a lock of a pool or a collected heap.
+        // A thread that samples other memory may hold a lock of a pool or a collected heap.
         if sample.site >> MEMORY_BIT == Memory::Block as u64 {
             self.save_sometimes(sample.born_ns);
         }
@@ -204,7 +204,7 @@ impl Samples {
     }
 
     pub(super) fn put_back(&mut self, before: Sample, address: usize, size: u64) {
-        // The sample's growth was counted, too, so its probability is that of its largest size.
+        // The growth was counted, too, so the largest size decides the sample's probability.
         let counted = before.counted.max(size);
         let weight = match counted == before.counted {
             true => before.weight,
@@ -265,7 +265,7 @@ impl Samples {
         now
     }
 
-    /// 0: no file is saved, or a sandbox forbids the reading of the kernel's file.
+    /// Returns the resident bytes, or 0 if no file is saved or a sandbox forbids the look.
     fn resident(&self) -> u64 {
         let may_ask = self.prefix.is_given() && !memory_limit::is_in_sandbox();
         if may_ask { os::resident_bytes().0 } else { 0 }

@@ -16,7 +16,7 @@
 //! One lock protects all records. A thread takes it when a sample is made, resized or freed. The
 //! callers ensure that no signal handler calls these functions after it interrupted the lock's
 //! holder. For runs of units see `runs`, for tracers of the whole machine `probes`. Called by
-//! `heap`, by the substrate's `runs`, and by `profile`.
+//! `drawn`, `profile`, `limit`, `status`, and the substrate's `runs`.
 
 mod estimate;
 mod ledger;
@@ -41,21 +41,21 @@ use ledger::Samples;
 use site::Site;
 
 const DEPTH: usize = 32;
-/// The longest wait at the process's end, in milliseconds.
+/// The longest wait for the lock in a caller that may have interrupted its holder, in milliseconds.
 const WAIT_MS: u64 = 1000;
 
 static HAS_JOINED: AtomicBool = AtomicBool::new(false);
 static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
 static SAMPLES: Lock<Samples> = Lock::new(Samples::new());
 
-/// Forgets past allocations, except live blocks. `period`: mean distance of later samples in bytes.
+/// Forgets past allocations, but no live samples. From now on samples come each `period` bytes.
 pub(crate) fn begin(period: usize) {
     join();
     HAS_BEGUN.store(true, Ordering::Relaxed);
     SAMPLES.lock().begin(period);
 }
 
-/// Registers for forks before the first use of the lock. The caller holds no lock.
+/// Registers for forks before the first use of the lock. The caller must hold no lock.
 pub(crate) fn join() {
     if !HAS_JOINED.load(Ordering::Acquire) {
         fork::join(Part::Samples, &HANDLERS);
@@ -148,8 +148,8 @@ pub(crate) fn write_in(file: i32) -> bool {
     SAMPLES.lock().write_in(file)
 }
 
-/// Writes the present profile to a new file at `path`, which ends with a zero byte, for this user
-/// alone. False: the write failed, or forks may not know the lock yet.
+/// Writes the present profile to a new file for this user alone. `path` ends with a zero byte.
+/// Returns false if the write failed, or if forks may not know the lock yet.
 pub(crate) fn write_to(path: &[u8]) -> bool {
     HAS_JOINED.load(Ordering::Acquire) && os::replace_private_file(path, write_in)
 }
@@ -168,5 +168,5 @@ unsafe fn unlock() {
     unsafe { SAMPLES.release() };
 }
 
-/// The recorder notices the new process by its id.
+/// Does nothing, because the recorder notices the new process by its id.
 fn in_child(_alone: bool) {}

@@ -14,14 +14,14 @@
 //! Called by the other files of `samples`, under its lock.
 
 const MOST: usize = 256;
-/// The first length of a cell in nanoseconds. The kernel is called once a cell.
+/// The first length of a cell in nanoseconds. Each cell takes at most one call of the kernel.
 const FIRST_STEP_NS: u64 = 1 << 23;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Point {
     pub(super) ns: u64,
     pub(super) live: f64,
-    /// 0: unknown.
+    /// The resident bytes, or 0 if unknown.
     pub(super) resident: u64,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Points {
 }
 
 impl Points {
-    /// Equal to zeroed memory.
+    /// Returns no points, as zeroed memory does.
     pub(super) const fn new() -> Self {
         let none = Point { ns: 0, live: 0.0, resident: 0 };
         Self { list: [none; MOST], count: 0, doublings: 0, cell_ns: 0 }

@@ -19,8 +19,8 @@
 
 use crate::sync::atomic::{AtomicU16, Ordering};
 
-/// The number of attached tracers, which find it in a section of this name and write it from
-/// outside.
+/// The number of attached tracers. They find the number in the section `.probes`, and change it
+/// from outside.
 #[unsafe(link_section = ".probes")]
 #[used]
 static SEMAPHORE: AtomicU16 = AtomicU16::new(0);

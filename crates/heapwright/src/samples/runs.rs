@@ -5,9 +5,9 @@
 //!   runs::give             --> gave --> no longer live
 //! ```
 //!
-//! Runs come and go under locks of pools and collected heaps. A thread with such a lock looks like
-//! a signal handler that interrupted the holder of the samples' lock. So the thread waits for that
-//! lock only for a limited time.
+//! A thread takes or gives a run while it holds a lock of a pool or a collected heap. Code cannot
+//! tell this thread from a signal handler that interrupted the holder of the samples' lock. So it
+//! waits for the samples' lock only for a limited time.
 
 use heapwright_record::debug::Memory;
 
@@ -21,7 +21,7 @@ use crate::sync::{self, Guard};
 use crate::{os, poisson, stacks, substrate};
 
 static SAMPLER: Sampler = Sampler { took, gave };
-/// Skipped runs, because the lock was held too long.
+/// The number of runs that were skipped because the lock was held too long.
 static MISSED: AtomicU64 = AtomicU64::new(0);
 
 pub(crate) fn sample_runs(are: bool) {
@@ -32,7 +32,7 @@ pub(super) fn missed() -> u64 {
     MISSED.load(Ordering::Relaxed)
 }
 
-/// Returns whether a new run is a sample.
+/// Makes a new run a sample if it is chosen. Returns whether it is.
 fn took(start: *mut u8, bytes: usize, kind: Kind) -> bool {
     // A foreign prefork handler, which runs with all locks held, makes no samples.
     if sync::holds_all() {
@@ -62,8 +62,8 @@ fn gave(start: *mut u8) {
     }
 }
 
-/// For a thread that may hold other locks. `None`: a signal handler interrupted the lock's holder,
-/// or the holder takes too long.
+/// Locks the samples for a thread that may hold other locks. Returns `None` if the lock is not free
+/// in time: the caller may be a signal handler that interrupted the holder.
 fn lock_under_others() -> Option<Guard<'static, Samples>> {
     match sync::is_interrupted() {
         true => SAMPLES.lock_within(WAIT_MS),

@@ -17,7 +17,7 @@ pub(super) struct Site {
     pub(super) live: Estimate,
     pub(super) allocated: Estimate,
     pub(super) temporary: Estimate,
-    /// At the peak, and at the moments of [`Earlier`](super::ledger::Earlier), the older first.
+    /// The live estimates at the peak and at the moments of [`Earlier`](super::ledger::Earlier).
     pub(super) peak: Copied,
     pub(super) earlier: [Copied; 2],
     /// The variance of the live bytes made after the older moment, while a profile is written.

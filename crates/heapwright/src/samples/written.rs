@@ -18,7 +18,7 @@ use crate::files::{self, Path};
 use crate::sync::atomic::Ordering;
 use crate::{memory_limit, os};
 
-/// The least nanoseconds between two saves, which take at most 1/`SAVE_SHARE` of the time.
+/// The least nanoseconds between two saves. Saves take at most 1/`SAVE_SHARE` of the time.
 pub(super) const SAVE_NS: u64 = 1_000_000_000;
 const SAVE_SHARE: u64 = 100;
 
@@ -185,7 +185,7 @@ impl Samples {
         self.recorder.put(&Entry::from(*entry));
     }
 
-    /// Removes runs that were released while the lock was held for very long. Their records tell.
+    /// Removes the runs that, by their units' records, were released while the lock was not free.
     fn forget_runs(&mut self) {
         let is_gone = |sample: &&Sample| {
             let is_block = sample.site >> MEMORY_BIT == Memory::Block as u64;

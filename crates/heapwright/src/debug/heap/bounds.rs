@@ -1,4 +1,4 @@
-//! Bounds: checks that a live block holds the memory passed to a function of the C library.
+//! Checks that a live block holds the memory passed to a function of the C library.
 //!
 //! ```text
 //!   memcpy(to, from, n)
@@ -33,12 +33,11 @@ pub(crate) struct Asked {
     pub(crate) access: Access,
     pub(crate) address: usize,
     pub(crate) bytes: usize,
-    /// Whether the function may write that many bytes, but has written fewer.
+    /// Whether the function may write up to `bytes` bytes, and wrote fewer.
     pub(crate) is_limit: bool,
 }
 
-/// Returns the bytes from an address in a span to the end of its live block, or to the next
-/// poisoned byte. 0: no live block is there.
+/// Returns the bytes from an address to the end of its live block or next poisoned byte, or 0.
 pub(in crate::debug) fn room(span: &'static Span, address: usize) -> usize {
     let left = left(span, address);
     if span.has_poison() { poisoned::clean_bytes(address, left) } else { left }
@@ -135,7 +134,8 @@ impl Heap {
         self.report_asked(kind, block, asked, asked.address);
     }
 
-    /// Reports an argument. `first` is the first invalid byte, but the block's end for an overflow.
+    /// Reports an argument. `first` is the first invalid byte. (An overflow that begins inside the
+    /// block is reported at the block's end.)
     fn report_asked(&'static self, kind: FindingKind, block: Finding, asked: Asked, first: usize) {
         let (address, end) = (asked.address as u64, block.block + block.size);
         let first = match kind {

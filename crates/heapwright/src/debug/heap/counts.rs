@@ -41,7 +41,7 @@ impl Heap {
         self.peak_live.load(Ordering::Relaxed)
     }
 
-    /// Counts also the sequence numbers that threads hold in reserve.
+    /// Returns the last sequence number, which some thread may still hold in reserve.
     pub(in crate::debug) fn sequence_now(&self) -> u32 {
         self.sequence.load(Ordering::Relaxed)
     }
@@ -58,7 +58,7 @@ impl Heap {
         self.sum(|state| state.freed.load(Ordering::Relaxed))
     }
 
-    /// The library's own block was made to prepare this thread.
+    /// Leaves out of the counts the library's own block, which was made to prepare this thread.
     pub(in crate::debug) fn leave_out_own_block(&'static self) {
         if let Some(entered) = self.enter() {
             entered.state().count_one_less();

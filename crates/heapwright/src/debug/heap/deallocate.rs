@@ -161,7 +161,7 @@ impl Heap {
         let spending = (wants && self.spends()).then(|| self.budget.begins());
         let fills = self.rules.fill.load(Ordering::Relaxed);
         if bucket.span.form() == Form::Small && fills && wants {
-            // The last check of the bytes, which the guard makes inaccessible.
+            // This is the last check, because the guard makes the bytes inaccessible.
             // SAFETY: all its slots were filled.
             if let Some(damage) = unsafe { history::verify(bucket) } {
                 late.push_in(bucket, damage);

@@ -1,4 +1,4 @@
-//! Entering: finds the state of the calling thread, or the common one.
+//! Finds the state of the calling thread, or the common state.
 //!
 //! ```text
 //!   thread index --> its state is free: enter it              two loads and a store
@@ -34,7 +34,7 @@ impl Drop for EnteredState {
 impl EnteredState {
     #[inline]
     fn enter(state: &'static ThreadState) -> Option<Self> {
-        // Not by `then_some`: dropping its unused value would leave the state.
+        // `then_some` would drop an unused value, and so leave the state.
         if state.enter() { Some(Self { state }) } else { None }
     }
 
@@ -67,7 +67,7 @@ impl Heap {
         states.filter_map(|state| unsafe { state.as_ref() })
     }
 
-    /// Returns whether the calling thread is inside a call, so that the caller is a signal handler.
+    /// Returns whether the caller is a signal handler that interrupted a call in its own thread.
     pub(in crate::debug) fn is_entered_here(&self) -> bool {
         self.state_of(thread_index::mine()).is_some_and(ThreadState::is_entered)
     }
@@ -79,7 +79,7 @@ impl Heap {
         common.is_some_and(|state| state.is_of(mine))
     }
 
-    /// Enters the calling thread's state, or the common one. `None`: there is no memory for one.
+    /// Enters the calling thread's or the common state. Returns `None` without memory or free lock.
     #[inline]
     pub(crate) fn enter(&'static self) -> Option<EnteredState> {
         let index = thread_index::mine();
@@ -101,7 +101,7 @@ impl Heap {
         if let Some(index) = index {
             let Some(state) = self.state_of(index) else {
                 let state = Self::make_state()?;
-                // Before the state: a child forked in between must not have an uncounted state.
+                // First, so that no child forked in between has an uncounted state.
                 self.indices_used.fetch_max(index + 1, Ordering::Release);
                 self.states[index].store(state, Ordering::Release);
                 return self.enter();

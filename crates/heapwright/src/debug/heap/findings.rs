@@ -117,8 +117,8 @@ impl Heap {
         }
     }
 
-    /// Flags the site of a block with a finding. Its blocks are guarded from now on, in this run
-    /// and, through the record, in the next. The report comes later, because it may end the
+    /// Flags the site of a block with a finding. The site's blocks are guarded from now on, in this
+    /// run and, through the record, in the next. Call this before the report, which may end the
     /// process.
     #[cold]
     pub(in crate::debug) fn flag(&self, stack: u32, kind: FindingKind) {
@@ -128,7 +128,7 @@ impl Heap {
     }
 
     /// Reports damage and flags the block's site, unless the responsible function of the C library
-    /// was reported. The store's lock is not held.
+    /// was reported. The caller must not hold the store's lock.
     #[cold]
     pub(super) fn report_damage(&'static self, finding: Finding) {
         if !self.told.has(&finding) {

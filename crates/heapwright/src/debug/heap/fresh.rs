@@ -1,5 +1,5 @@
-//! Fresh blocks: fills uninitialised bytes (option `fill`), so that a program behaves differently
-//! from run to run if it reads them.
+//! Fills the uninitialised bytes of fresh blocks (option `fill`), so that a program that reads them
+//! behaves differently from run to run.
 //!
 //! ```text
 //!   malloc   | undefined ......................... |     calloc: none
@@ -12,8 +12,8 @@
 //! its highest bit clear. The next seed inverts all bits. So a word is positive and odd, or
 //! negative and even: no word is an address, and no byte is zero.
 //!
-//! Only the first 16 MiB of a block are filled, because programs request more than they use. Called
-//! by `place` and `resize` if the process's heap has the option.
+//! At most 16 MiB of a block are filled, because programs request more than they use. Called by
+//! `place` and `resize`.
 
 use core::ptr;
 
@@ -35,9 +35,9 @@ const MOST_FILLED: usize = 16 << 20;
 
 pub(super) struct Fresh {
     is_on: AtomicBool,
-    /// By stack number; 0: not computed yet.
+    /// The sites' keys by stack number, or 0 before their computation.
     keys: Segments<AtomicU64, 4096, 21>,
-    /// The blocks so far: of all sites, of the site of `before`, and of the sites of `at`.
+    /// The numbers of blocks so far: of all sites, of the site of `before`, and of those of `at`.
     all: AtomicU64,
     before: AtomicU64,
     at: [AtomicU64; MOST_NAMED],
@@ -110,7 +110,7 @@ impl Heap {
         self.note_if_asked(block, site, fill);
     }
 
-    /// The key is equal in every run.
+    /// Returns a site's key, which is equal in every run.
     fn site_key(&self, stack: u32, fill: &Fill) -> u64 {
         // Stack numbers are at least two apart.
         let known = self.fresh.keys.get_or_make(stack as usize / 2);

@@ -1,4 +1,4 @@
-//! Judging: checks the arguments of a free, and the bytes around the block.
+//! Checks the arguments of a free, and the bytes around the block.
 //!
 //! ```text
 //!   neighbour | its slack | block ......... | slack | next block
@@ -118,7 +118,7 @@ impl Heap {
         }
     }
 
-    /// Checks the bytes before a bucket's first slot, or before a large block.
+    /// Checks the bytes before a bucket's first block.
     #[inline(never)]
     fn judge_lead(&'static self, entered: &mut EnteredState, place: Place, word: Word, here: Here) {
         let near = place.near();

@@ -9,7 +9,7 @@ use super::super::span::{Found, Span};
 use super::Heap;
 use super::enter::EnteredState;
 
-/// Keeps, or stops keeping, the live block at `address`. False: there is none.
+/// Keeps, or stops keeping, the live block at `address`. Returns false without such a block.
 #[cold]
 pub(in crate::debug) fn keep(address: usize, kept: bool) -> bool {
     let Some(span) = Span::of(address) else { return false };
@@ -20,7 +20,7 @@ pub(in crate::debug) fn keep(address: usize, kept: bool) -> bool {
         if word.state() != State::Live {
             return false;
         }
-        // The block may be freed meanwhile; then it is not kept.
+        // If another thread changed the word meanwhile, it is read again.
         if record.exchange(word, word.kept(kept)).is_ok() {
             return true;
         }

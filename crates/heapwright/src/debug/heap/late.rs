@@ -27,15 +27,15 @@ impl Late {
         Self { found: [const { MaybeUninit::uninit() }; 8], count: 0 }
     }
 
-    /// Adds damage in a bucket, counted from the start of its extent. False: there is no room, and
-    /// the damage must be found again. (That is impossible in buckets that leave the history, so at
-    /// most eight of them are reported at once.)
+    /// Adds damage in a bucket, counted from the start of its extent. Returns false without room.
+    /// Then a later check must find the damage again. (No check follows for buckets that leave the
+    /// history, so a ninth such damage is lost.)
     #[cold]
     pub(super) fn push_in(&mut self, bucket: BucketRef, damage: Damage) -> bool {
         self.push(bucket, history::extent(bucket).0.addr() + damage.first, damage)
     }
 
-    /// False: there is no room, and the damage must be found again.
+    /// Adds damage at an address. Returns false without room, like [`Late::push_in`].
     #[cold]
     pub(super) fn push(&mut self, bucket: BucketRef, address: usize, damage: Damage) -> bool {
         let Some(place) = self.found.get_mut(self.count) else { return false };

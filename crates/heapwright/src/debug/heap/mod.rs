@@ -3,9 +3,10 @@
 //! ```text
 //!   this file     a heap and its start
 //!     place       a request: a slot of the current bucket, or a place between guards
-//!     deallocate   free, realloc, size: the slot of an address, and its record
+//!     deallocate  free, size: the slot of an address, and its record
+//!     resize      realloc: in place, or to a new block
 //!       judge     the right call? the bytes around it as they were?
-//!     sweep       the same without a free: one bucket at a time, all at exit
+//!     sweep       looks for damage without a free: one bucket at a time, all at exit
 //!     walk        every live block
 //!       bounds    arguments of the C library's functions, and the live blocks that hold them
 //!       fresh     the uninitialised bytes of a block
@@ -76,18 +77,18 @@ pub(crate) struct Heap {
     store: Lock<Store>,
     units: Units,
     states: [AtomicPtr<ThreadState>; MOST_THREADS],
-    /// Indices from here on have no state.
+    /// Threads with this index or a higher one have no state.
     indices_used: AtomicUsize,
     common: AtomicPtr<ThreadState>,
     common_order: Lock<()>,
     sequence: AtomicU32,
-    /// Open sampled pages, and open bytes, as the store last wrote them.
+    /// The numbers of open sampled pages and open bytes, as the store last wrote them.
     pages: AtomicUsize,
     open_bytes: AtomicUsize,
     peak_live: AtomicU64,
-    /// When the process was forked; 0: it was not.
+    /// The time of the fork that made this process; 0 without a fork.
     forked_at: AtomicU64,
-    /// The parent process, and its operations before the fork.
+    /// The parent process, and the sequence number at the fork.
     forked_from: AtomicU32,
     forked_sequence: AtomicU32,
     sites: Sites,
@@ -121,7 +122,7 @@ const GUARD_SAMPLE: u32 = 1;
 const GUARD_ALL: u32 = 2;
 
 impl Heap {
-    /// The threads' states, which are null before the heap begins.
+    /// The bytes of `states`, which are null pointers before the heap begins.
     pub(in crate::debug) const STATES: Range<usize> = {
         let start = mem::offset_of!(Self, states);
         start..start + size_of::<[AtomicPtr<ThreadState>; MOST_THREADS]>()
@@ -191,7 +192,6 @@ impl Heap {
         self.rules.size.store(detect.size, Ordering::Relaxed);
         let limit = if config.limit == 0 { usize::MAX } else { config.limit };
         self.rules.limit.store(limit, Ordering::Relaxed);
-        // Stacks have a budget, too; few programs reach it.
         crate::stacks::limit(config.memory.max(STACKS_LEAST));
         *self.config.lock() = *config;
         self.reporter.begin(config);
@@ -235,7 +235,7 @@ impl Heap {
         self.store.lock_soon()
     }
 
-    /// The caller holds none of the heap's locks.
+    /// The caller must hold none of the heap's locks.
     pub(in crate::debug) fn lock_store(&self) -> sync::Guard<'_, Store> {
         self.store.lock()
     }

@@ -1,4 +1,4 @@
-//! Placement: chooses the place of a new block.
+//! Chooses the place of a new block.
 //!
 //! ```text
 //!   stack --> is due, or there is time? --> a page between guards
@@ -38,13 +38,13 @@ use super::late::Late;
 use super::{GUARD_ALL, GUARD_NEVER, GUARD_SAMPLE, Heap};
 
 impl Heap {
-    /// Serves a request. Null: there is no memory, or the limit is reached.
+    /// Serves a request. Returns null without memory, or at the limit.
     #[inline]
     pub(crate) fn allocate(&'static self, request: Request) -> *mut u8 {
         self.allocate_for(request.call(), request)
     }
 
-    /// For a call that does more than make a block, such as `realloc`.
+    /// Does [`Heap::allocate`] for a call that does more than make a block, such as `realloc`.
     #[inline]
     pub(crate) fn allocate_for(&'static self, call: Call, request: Request) -> *mut u8 {
         let Some(mut entered) = self.enter() else { return ptr::null_mut() };
@@ -110,8 +110,8 @@ impl Heap {
         }
     }
 
-    /// Serves a request with a guarded block. `None`: no guard is due or possible, the stack must
-    /// be new and is not, or open buckets would exceed `most` bytes of addresses.
+    /// Serves a request with a guarded block. Returns `None` if no guard is due or possible, if the
+    /// stack must be new and is not, or if open buckets would exceed `most` bytes of addresses.
     #[cold]
     #[inline(never)]
     pub(in crate::debug) fn allocate_guarded(
@@ -163,7 +163,7 @@ impl Heap {
         self.place_in_slot(entered, request, stack, class)
     }
 
-    /// If no guard is due, the block has `spare` bytes behind it to grow into.
+    /// Places a block that can later grow by `spare` bytes. If a guard is due, it cannot.
     pub(super) fn place_with_spare(
         &'static self,
         entered: &mut EnteredState,
@@ -247,7 +247,7 @@ impl Heap {
         current.left > 0
     }
 
-    /// Calls `open` under the store's lock. `thread` reports the damage found meanwhile.
+    /// Calls `open` under the store's lock. Reports damage that it finds, for `thread`.
     fn open_by(
         &'static self,
         thread: u16,
@@ -331,7 +331,7 @@ impl Heap {
         self.place_in_room(entered, request, stack, side, (before, 0))
     }
 
-    /// Places a large block `into` bytes into a page, with `spare` bytes of its span to grow into.
+    /// Places a large block at the offset `into` in a page. The block can later grow by `spare`.
     pub(super) fn place_like(
         &'static self,
         entered: &mut EnteredState,
@@ -346,7 +346,7 @@ impl Heap {
         self.place_in_room(entered, request, stack, Side::Into(into), (into, spare))
     }
 
-    /// Places a block in its own span: `before` more bytes of room, and `spare` bytes behind it.
+    /// Places a block in its own span. The room has `before` more bytes, and can grow by `spare`.
     fn place_in_room(
         &'static self,
         entered: &mut EnteredState,

@@ -25,10 +25,10 @@ impl Heap {
         if sync::is_interrupted() || !poisons && !span.has_poison() {
             return;
         }
-        // A unit at a time, so that the lock is not held long.
+        // Each round handles one unit, so that the lock is not held long.
         for mut piece in poisoned::pieces(address, bytes.min(bounds::left(span, address))) {
             let mut store = self.store.lock();
-            // Computed again, because no span ends under the lock.
+            // The size is computed again. Under the lock, no span ends.
             piece.bytes = piece.bytes.min(bounds::left(span, piece.address()));
             if piece.bytes == 0 {
                 return;

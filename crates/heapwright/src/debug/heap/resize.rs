@@ -15,8 +15,8 @@
 //! A block that grows in small steps would be copied each time. So a block that grows for the
 //! second time at one place gets room for half as much again. A large block gets such room when it
 //! first grows. Other resizes move the block, so a stale pointer leads to a freed block. With
-//! `guard=all`, or if freed blocks are kept for ever, every resize moves the block. Called by
-//! `debug`'s entry points.
+//! `guard=all` every resize moves the block. If freed blocks are kept for ever, every resize of a
+//! block in its own span does. Called by `debug`'s entry points.
 
 use core::ptr;
 
@@ -36,11 +36,11 @@ use super::enter::EnteredState;
 use super::findings::Here;
 use super::poison::clear_poison;
 
-/// Blocks above this size stay in place or move by pages. Smaller blocks are copied.
+/// A block above this size moves by pages if it must move. Smaller blocks are copied.
 const LARGE: usize = 512 << 10;
 
 impl Heap {
-    /// Resizes a block. Null: there is no memory and the old block is unchanged, or no such block.
+    /// Resizes a block, or returns null. Makes a new block for a wrong pointer, after a report.
     ///
     /// # Safety
     ///
@@ -99,7 +99,7 @@ impl Heap {
         new
     }
 
-    /// Copies the block at `place`, which stays live, to a new one. Null: there is no memory.
+    /// Copies the block at `place`, which stays live, to a new one. Returns null without memory.
     ///
     /// # Safety
     ///
@@ -144,7 +144,7 @@ impl Heap {
         ptr::null_mut()
     }
 
-    /// Moves the end of a large block, and the guard behind it. False: the block must move.
+    /// Moves the end of a large block and the guard behind it, or returns false.
     fn resize_in_place(
         &'static self,
         entered: &mut EnteredState,
@@ -183,7 +183,7 @@ impl Heap {
         true
     }
 
-    /// Moves the end of a small block within its slot. False: the block must move.
+    /// Moves the end of a small block within its slot, or returns false.
     fn resize_in_slot(
         &'static self,
         entered: &mut EnteredState,
@@ -215,14 +215,14 @@ impl Heap {
         true
     }
 
-    /// Whether the block has the alignment, and changes by less than half, within the limit.
+    /// Returns whether the block is aligned, changes by less than half, and stays in the limit.
     fn may_stay(&self, place: Place, had: usize, request: Request) -> bool {
         had.min(request.size) > had.max(request.size) / 2
             && !self.is_over_limit(request.size.saturating_sub(had))
             && place.block().addr().is_multiple_of(request.align.max(1))
     }
 
-    /// Claims a block. False: another thread is freeing it, which `deallocate` reports.
+    /// Claims a block. Returns false if another thread frees the block (`deallocate` reports that).
     fn begin_resize(
         &'static self,
         entered: &mut EnteredState,

@@ -22,9 +22,9 @@ use super::Heap;
 use super::late::Late;
 
 const SWEEP_UNITS: usize = 64;
-/// The most passes over one unit with more damage than a pass can record.
+/// The most passes over one unit, whose damage may be more than a pass can record.
 const PASSES: usize = 512;
-/// A forked child's last check of inherited blocks takes this many ns, plus this share of its life.
+/// Nanoseconds for a forked child's last check of inherited blocks, plus this share of its life.
 const CHILD_LEAST_NS: u64 = 200_000;
 const CHILD_SHARE: u64 = 4;
 
@@ -36,7 +36,7 @@ impl Heap {
         }
     }
 
-    /// The caller holds the store's lock, so no bucket is retired or guarded meanwhile.
+    /// The caller must hold the store's lock, so that no bucket is retired or guarded meanwhile.
     fn sweep_bucket(&'static self, bucket: BucketRef, late: &mut Late) {
         let canary = self.rules.canary.load(Ordering::Relaxed);
         let fill = self.rules.fill.load(Ordering::Relaxed);

@@ -27,7 +27,7 @@ impl Heap {
         buckets.filter(|bucket| bucket.record().stage() == Stage::Open)
     }
 
-    /// Visits the live block at `address`, which cannot be reused meanwhile. False: there is none.
+    /// Visits the live block at `address`, which cannot be reused meanwhile, or returns false.
     pub(in crate::debug) fn with_live(
         &'static self,
         address: usize,
@@ -56,7 +56,7 @@ impl Heap {
         }
     }
 
-    /// Visits the address, size and thread number, also of blocks in another allocator's memory.
+    /// Visits the address, size and thread number of every live block, also of `Checked` blocks.
     pub(in crate::debug) fn each_block(&'static self, visit: &mut dyn FnMut(usize, usize, u32)) {
         self.each_live(|place, word, _| {
             visit(place.block().addr(), place.size(word), u32::from(word.made_by()));
@@ -118,7 +118,7 @@ impl Heap {
     }
 
     /// For tests: counts the open buckets in small spans, those with free slots, and those with
-    /// free slots that are no state's current bucket. No other code uses the heap meanwhile.
+    /// free slots that are no state's current bucket. No other code may use the heap meanwhile.
     #[cfg(test)]
     pub(in crate::debug) fn open_buckets(&'static self) -> (usize, usize, usize) {
         let (mut open, mut with_slots, mut unknown) = (0, 0, 0);

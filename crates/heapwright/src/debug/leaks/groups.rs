@@ -90,7 +90,7 @@ impl Groups {
         Some(())
     }
 
-    /// The largest come first.
+    /// Returns the groups, the largest first.
     pub(super) fn sorted(mut self) -> Sorted {
         let mut kept = 0;
         for index in 0..self.table.len() {

@@ -24,7 +24,7 @@ use super::roots::Roots;
 const WORD: usize = size_of::<usize>();
 /// No vtable is below this address.
 const LEAST_VTABLE: usize = 4096;
-/// The words read of a vtable. The first two that are not zero lead to code.
+/// The most words read of a vtable. The first two that are not zero must lead to code.
 const VTABLE_WORDS: usize = 20;
 
 #[cold]

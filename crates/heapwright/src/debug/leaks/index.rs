@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   spans   | first number, span | first number, span | ...      by address
-//!   first   unit -> its span's first number plus 1; 0: no span begins there
+//!   first   unit -> its span's first number plus 1, or 0 if no span begins there
 //!
 //!   address --map--> span --arithmetic--> bucket, slot --> number = first + bucket * slots + slot
 //! ```
@@ -72,7 +72,7 @@ impl Index {
         Some(Self { heap: id, window, window_bytes, first, spans: numbered, slots })
     }
 
-    /// This test alone excludes most words.
+    /// Returns whether a word may be an address in a block. This test excludes most words.
     #[inline(always)]
     pub(super) fn may_hold(&self, word: usize) -> bool {
         word.wrapping_sub(self.window) < self.window_bytes
@@ -113,7 +113,7 @@ impl Index {
         self.live(Place { bucket, slot: within % slots })
     }
 
-    /// In the order of numbers, and so of addresses.
+    /// Returns the live blocks in the order of their numbers and addresses.
     pub(super) fn each(&self) -> impl Iterator<Item = Block> {
         let spans = self.spans.iter().filter_map(|numbered| numbered.span);
         let buckets = spans.flat_map(Span::all_buckets);
@@ -121,7 +121,7 @@ impl Index {
         open.flat_map(|bucket| bucket.slots()).filter_map(|place| self.live(place))
     }
 
-    /// Also tells whether the program keeps a block.
+    /// Adds up the live blocks. Also tells whether the program keeps one.
     pub(super) fn sum(&self) -> Live {
         let mut sum = Live::default();
         for block in self.each() {

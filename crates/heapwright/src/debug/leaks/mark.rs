@@ -62,8 +62,8 @@ pub(super) struct Marks<'a> {
     roots: &'a Roots,
     heuristics: Heuristics,
     reach: ZeroedArray<u8>,
-    /// The address of the first word that led to the block. For a block that is lost with another
-    /// block: the other block's number plus 1.
+    /// The address of the first word that led to the block. If the block is lost with another
+    /// block: that block's number plus 1.
     via: ZeroedArray<usize>,
     queue: ZeroedArray<usize>,
     next: usize,
@@ -159,7 +159,7 @@ impl<'a> Marks<'a> {
         self.via[block.number] = 0;
     }
 
-    /// Returns the address of the word that led to a reachable or possibly lost block; 0: unknown.
+    /// Returns the address of the word that led to a reachable or possibly lost block, or 0.
     pub(super) fn via(&self, block: &Block) -> usize {
         self.via[block.number]
     }

@@ -1,4 +1,4 @@
-//! Leak checks: find blocks that the program has lost, and the paths to the other blocks.
+//! Leak checks find blocks that the program has lost, and the paths to the other blocks.
 //!
 //! ```text
 //!   at exit, at a signal, at a call                          while it runs, now and then
@@ -6,7 +6,7 @@
 //!     | hold: each thread publishes its registers              count: live blocks by stack
 //!     | copy of the process; the program goes on               |
 //!     v                                                        v
-//!   index    a number for each slot                          groups, fullness, timeline
+//!   index    a number for each slot                          groups
 //!   roots    the program's pointers                            |
 //!   mark     the blocks that pointers lead to                  |
 //!   groups   blocks of one stack and one result                |
@@ -18,8 +18,8 @@
 //! rights. The program stops only while its threads answer and the kernel copies its page tables. A
 //! process of one thread is not copied at its end, because it no longer changes.
 //!
-//! A forked child reads its parent's blocks but does not report them. It reports its own blocks, or
-//! all blocks if the parent has ended.
+//! At its exit a forked child reads its parent's blocks, but does not report them. It reports its
+//! own blocks, or all blocks if the parent has ended.
 //!
 //! | reported as | but is | when |
 //! |---|---|---|
@@ -64,14 +64,14 @@ pub(super) use request::{prepare, tick};
 
 /// The longest wait for a copy, in milliseconds.
 const WAIT: u64 = 60_000;
-/// A forked child checks for leaks if that costs at most this part of its life, or this many ns.
+/// A forked child's check at exit may cost this part of its life, or this many nanoseconds.
 const CHILD_SHARE: u64 = 4;
 const CHILD_LEAST: u64 = 5_000_000;
 
 /// Bytes of the stack above a check that are searched for the frame of `exit`.
 const EXIT_NEAR: usize = 64 << 10;
 
-/// Only one check runs at a time. It uses this scratch, because it uses no state of the heap.
+/// Only one check runs at a time. A check uses this scratch instead of a state of the heap.
 static ONE: Lock<Walker> = Lock::new(Walker(stacks::Scratch::new()));
 
 struct Walker(stacks::Scratch);
@@ -80,7 +80,7 @@ struct Walker(stacks::Scratch);
 unsafe impl Send for Walker {}
 
 static NUMBER: AtomicU32 = AtomicU32::new(0);
-/// The number of the copy that still works; 0: none.
+/// The id of the copy that still works, or 0.
 static COPY: AtomicU32 = AtomicU32::new(0);
 static TIMELINE: Lock<Timeline> = Lock::new(Timeline::new());
 /// Bytes of thread-local variables below a thread's pointer and above it.
@@ -102,7 +102,7 @@ struct Assignment {
     answers: &'static [Answer],
     thread: u32,
     began: u64,
-    /// In a forked child: the first sequence number whose blocks are reported.
+    /// The first sequence number whose blocks a forked child reports.
     since: Option<u32>,
 }
 
@@ -119,12 +119,12 @@ fn own_module() -> Option<Range<usize>> {
     (start < end).then_some(start..end)
 }
 
-/// Checks the process's heap and waits. `None`: not possible now, or it did not finish.
+/// Checks the process's heap and waits. Returns `None` if the check was not possible or failed.
 pub(in crate::debug) fn check(heap: &'static Heap, occasion: Occasion) -> Option<LeakCheck> {
     run(heap, occasion).ok()?
 }
 
-/// Reports why a worthwhile check was not possible: an unchecked program is not clean.
+/// Runs the check at exit, or reports why not, because an unchecked program is not clean.
 pub(in crate::debug) fn check_at_exit(heap: &'static Heap) {
     let why = match run(heap, Occasion::Exit) {
         Ok(Some(_)) | Err("") => return,
@@ -143,12 +143,12 @@ pub(in crate::debug) fn check_at_exit(heap: &'static Heap) {
     }
 }
 
-/// Starts a check whose result goes into the record later. False: no check is possible now.
+/// Starts a check whose result goes into the record later, or returns false.
 pub(in crate::debug) fn begin(heap: &'static Heap, occasion: Occasion) -> bool {
     run(heap, occasion).is_ok()
 }
 
-/// Runs a check. `Err`: why no check ran; empty if a check is not worthwhile.
+/// Runs a check. The error tells why no check ran, and is empty if a check is not worthwhile.
 fn run(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakCheck>, &'static str> {
     os::without_cancellation(|| run_locked(heap, occasion))
 }
@@ -273,8 +273,8 @@ fn count_threads() -> Option<usize> {
     os::each_thread(&mut |_| count += 1).then_some(count)
 }
 
-/// Returns the first operation whose blocks a forked child reports; the inner `None`: all. `None`:
-/// a check is not worthwhile.
+/// Returns the first operation whose blocks a forked child reports, or `Some(None)` to report all
+/// blocks. Returns `None` if a check is not worthwhile.
 fn since(heap: &'static Heap, occasion: Occasion) -> Option<Option<u32>> {
     let Some((forked_at, parent, sequence)) = heap.fork_point() else { return Some(None) };
     if occasion != Occasion::Exit {
@@ -335,7 +335,7 @@ pub(in crate::debug) fn in_child() {
     request::in_child();
 }
 
-/// Finds leaks and reports them. `None`: there is no `/proc`, or no memory.
+/// Finds leaks and reports them. Returns `None` without `/proc` or memory.
 fn examine(
     heap: &'static Heap,
     work: &Assignment,

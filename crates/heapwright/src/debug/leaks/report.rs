@@ -7,9 +7,9 @@
 //! Lost blocks are reported in full. The largest groups of reachable blocks are reported, each with
 //! a path from a root to one of its blocks. Smaller groups are counted.
 //!
-//! A check is *brief* if it is the process's only one, under the option `reachable=none`. It leaves
-//! out live blocks by stack, size and time. Without losses it consists of two sums and a few
-//! blocks. Called by `leaks`, in the copy of the process.
+//! The check at exit is *brief* if no check came before it, with `reachable=none` and `growth=off`.
+//! It leaves out the live blocks by stack, by size and by time. Without losses, the report consists
+//! of two sums and a few blocks. Called by `leaks`, in the copy of the process.
 
 use heapwright_record::debug::{self as record, Entry, Occasion, Origin, Reach, Root};
 
@@ -32,12 +32,12 @@ use super::roots::Roots;
 use super::timeline::Timeline;
 use super::{Assignment, sum_of};
 
-/// The most groups of reachable blocks reported in full, and the most stacks with live blocks.
+/// The most groups of reachable blocks that are reported in full (`reachable=top`).
 const REACHABLE_REPORTED: usize = 100;
 const USAGE_TOLD: usize = 256;
 const SHOWN: usize = 8;
 const PRINTED: usize = 20;
-/// The reported steps of a path, next to the root, and the longest path that is followed.
+/// The most steps of a path that are reported, from the root on, and that are followed.
 const STEPS: usize = 24;
 const LONGEST: usize = 1 << 20;
 
@@ -74,7 +74,7 @@ pub(super) struct LeakReport<'a, 'v> {
 }
 
 impl<'a, 'v> LeakReport<'a, 'v> {
-    /// Starts the output. `None`: there is no memory.
+    /// Starts the output. Returns `None` without memory.
     pub(super) fn new(
         heap: &'static Heap,
         work: &'a Assignment,
@@ -117,7 +117,7 @@ impl<'a, 'v> LeakReport<'a, 'v> {
         });
     }
 
-    /// Counts the live blocks by stack and by size, without following pointers.
+    /// Counts the live blocks by stack, without following pointers.
     pub(super) fn count(mut self) -> Option<()> {
         self.report_check();
         let (mut blocks, mut bytes) = (0, 0);
@@ -331,7 +331,7 @@ impl<'a, 'v> LeakReport<'a, 'v> {
         });
     }
 
-    /// Adds a few reachable blocks, whose stacks tell the components of a program.
+    /// Adds a few reachable blocks, because their stacks show which components the program has.
     fn add_some(
         &self,
         index: &Index,

@@ -3,9 +3,9 @@
 //! ```text
 //!   leak_signal=NAME    the signal's handler: a check at once, or, if the interrupted code
 //!                       holds a lock of the heap, when the next bucket is opened
-//!   growth=on           a count of live blocks, now and then: after 100 ms, and never for
-//!                       more than one hundredth of the time; after each 24 counts the time
-//!                       between two doubles
+//!   growth=on           counts of live blocks: the first after 100 ms; together at most
+//!                       one hundredth of the time; after each 24 counts the time between
+//!                       two counts doubles
 //! ```
 //!
 //! A copy of the process counts a large heap. Called by `process`, and by `heap` when a bucket is
@@ -27,17 +27,17 @@ use super::super::process;
 use super::report::LeakReport;
 use super::{Assignment, Caller, NUMBER, ONE, THREAD_LOCAL, TIMELINE};
 
-/// The first count, and the first time between two, in nanoseconds.
+/// The time of the first count, and at first the time between two counts, in nanoseconds.
 const FIRST: u64 = 100_000_000;
 const BEFORE_DOUBLING: u32 = 24;
-/// A count may take this part of the time.
+/// Counts take at most 1/`SHARE` of the time.
 const SHARE: u64 = 100;
-/// From this many live blocks on a copy of the process counts.
+/// If more blocks than these are live, a copy of the process counts.
 const MANY: u64 = 400_000;
 
-/// A signal's check was not possible, and is still wanted.
+/// Whether a signal's check was not possible, and is still wanted.
 static WANTED: AtomicBool = AtomicBool::new(false);
-/// The time of the next count; 0: never; `u64::MAX`: a thread is counting.
+/// The time of the next count, 0 without counts, or `u64::MAX` while a thread counts.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 static STEP: AtomicU64 = AtomicU64::new(FIRST);
 static COUNTS: AtomicU32 = AtomicU32::new(0);
@@ -86,7 +86,7 @@ pub(super) fn in_child() {
     }
 }
 
-/// The caller may hold the common state's lock, so no state is entered.
+/// Runs what is due. Enters no state, because the caller may hold the common state's lock.
 #[inline]
 pub(in crate::debug) fn tick(heap: &'static Heap) {
     if WANTED.load(Ordering::Relaxed) && heap.is_process_heap() {

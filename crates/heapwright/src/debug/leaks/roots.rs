@@ -31,16 +31,16 @@ use crate::sync::atomic::Ordering;
 use super::super::span::Span;
 use super::zeroed::{Plain, ZeroedArray};
 
-/// The largest inaccessible mapping that is read, and the largest shared mapping of a file.
+/// The largest inaccessible mapping, and the largest shared mapping of a file, that is read.
 const HIDDEN_MOST: usize = 1 << 30;
 const SHARED_FILE_MOST: usize = 64 << 20;
 /// The distance of the C library's thread struct from the end of its stack.
 #[cfg(target_arch = "x86_64")]
 const THREAD_STRUCT: usize = 16 << 10;
-/// The least room for regions: most processes have fewer, and untouched room costs nothing.
+/// The least room for regions. Most processes have fewer. Untouched room costs nothing.
 const ROOM: usize = 8192;
 const STRUCT: usize = 4096;
-/// The place in the struct of the address of the loader's table of thread-local variables.
+/// The offset in the struct where the address of the loader's table of variables lies.
 const TABLE: usize = 8;
 
 #[derive(Clone, Copy)]
@@ -94,7 +94,7 @@ struct Running {
 }
 
 impl Roots {
-    /// Collects the roots. `None`: the mappings are not readable, or there is no memory.
+    /// Collects the roots. Returns `None` without readable mappings, or without memory.
     pub(super) fn new(
         heap: u32,
         proc_mem: &ProcMem,
@@ -292,7 +292,7 @@ impl Roots {
         }
     }
 
-    /// Adds the units of other heaps (also debug heaps), pools and arenas.
+    /// Adds the units of other heaps (also debug and collected heaps), pools and arenas.
     fn add_window(&mut self, heap: u32) {
         for unit in 0..MAP.limit() {
             let holds = matches!(
@@ -370,7 +370,7 @@ fn ours(address: usize) -> Option<usize> {
     if let Some(end) = os::is_own(address) {
         return Some(end);
     }
-    // Other owners have the units between the parts of a growing window.
+    // Foreign units, between the parts of a growing window, are not heapwright's.
     let (unit, entry) = MAP.lookup(address);
     if entry.kind() != Kind::Foreign {
         return Some(MAP.address_of(unit).addr() + UNIT);

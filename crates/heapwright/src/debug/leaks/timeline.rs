@@ -23,7 +23,7 @@ pub(super) struct Timeline {
 }
 
 impl Timeline {
-    /// Equal to zeroed memory.
+    /// Returns an empty timeline, which equals zeroed memory.
     pub(super) const fn new() -> Self {
         Self { samples: [NOTHING; LENGTH], count: 0, doublings: 0 }
     }
@@ -37,7 +37,7 @@ impl Timeline {
         self.samples().last().is_none_or(|last| ns >= last.ns + step)
     }
 
-    /// The moment is not before the last.
+    /// Adds a moment, which must not be before the last moment.
     pub(super) fn note(&mut self, sample: Sample) {
         if self.count == LENGTH {
             for index in 0..LENGTH / 2 {

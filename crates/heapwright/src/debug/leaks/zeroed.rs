@@ -22,15 +22,15 @@ const SHELF: usize = 1 << 20;
 const CUT_MOST: usize = SHELF / 4;
 const GRAIN: usize = 64;
 
-/// The piece of the running check; null: there is none.
+/// The piece of the running check, or null.
 static PIECE: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
 static CUT: AtomicUsize = AtomicUsize::new(0);
 
-/// Owns the piece during a check, and outlives the check's arrays, which one thread makes.
+/// Owns the piece during a check. One thread makes the check's arrays, which must end earlier.
 pub(super) struct Shelf(());
 
 impl Shelf {
-    /// The caller holds the lock of checks, or is the copy of the process that does the check.
+    /// The caller must hold the lock of checks, or be the copy of the process that does the check.
     pub(super) fn take() -> Self {
         CUT.store(0, Ordering::Relaxed);
         PIECE.store(room(SHELF), Ordering::Relaxed);

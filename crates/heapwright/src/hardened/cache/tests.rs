@@ -99,7 +99,7 @@ fn a_shuffled_ring_keeps_its_entries() {
     });
 }
 
-/// Then the oldest entries are ready.
+/// When enough entries wait, the oldest are ready.
 #[test]
 fn entries_wait_until_enough_others_do() {
     with_cache(false, |cache| {
@@ -195,7 +195,7 @@ fn a_forked_child_takes_another_order() {
     });
 }
 
-/// A freed slot is swapped only with one of these entries, after a slow path of any kind.
+/// No entry is lost when freed slots change places.
 #[test]
 fn a_forked_child_with_few_entries_keeps_them() {
     with_cache(true, |cache| {
