@@ -24,7 +24,7 @@
 //!
 //! `commands` uses everything. `output` formats its arguments, and uses only types and pure
 //! functions of other modules. `replay` uses `bench` and `trace`. `bench` uses `inspect`, `preload`
-//! and `process`, and `preload` uses `inspect`. `replay`, `bench` and `preload` do not use `report`.
+//! and `process`, and `preload` uses `inspect`. None of these three uses `report`.
 
 /// std's `eprintln!` without its panic: standard error may be closed or full.
 macro_rules! eprintln {

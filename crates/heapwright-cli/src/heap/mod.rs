@@ -7,8 +7,8 @@
 //!                          all of it --summary--> Summary --> output (text, JSON, HTML)
 //! ```
 //!
-//! The file is read twice: first for the objects, then for the references, so that each reference is
-//! stored as a 32-bit number at once. Objects stay in the order of the file: in our dumps, by
+//! The file is read twice: first for the objects, then for the references, so that each reference
+//! is stored as a 32-bit number at once. Objects stay in the order of the file: in our dumps, by
 //! address. Arrays hold 16 bytes for each object and 4 for each reference. The dominators take some
 //! 40 and 4 more. Nothing recurses: a list of ten million objects is one path. If a dump is cut or
 //! damaged, the summary has its readable part, and a note says so.

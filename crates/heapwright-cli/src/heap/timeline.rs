@@ -38,8 +38,8 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<(Timeline, Option<String>)> {
     Ok((Timeline { pid, name, events: all }, problem))
 }
 
-/// Reads the files `STEM.<pid>` of a run's processes, in the order of their first events, with notes
-/// on problems. `main` is the process that was started, and `name` its name.
+/// Reads the files `STEM.<pid>` of a run's processes, in the order of their first events, with
+/// notes on problems. `main` is the process that was started, and `name` its name.
 pub(crate) fn collect(
     folder: &Path,
     stem: &str,

@@ -2,8 +2,8 @@
 //! the process's resident memory, and the moments of its figures. The chart of a growth is a small
 //! line.
 //!
-//! The drawing is stretched to the page's width; its words are HTML, placed in percent. Many samples
-//! are reduced to the lowest and the highest of each stretch.
+//! The drawing is stretched to the page's width; its words are HTML, placed in percent. Many
+//! samples are reduced to the lowest and the highest of each stretch.
 
 use super::stack::clipped;
 use super::{sentences, units};
@@ -210,8 +210,7 @@ fn thinned(samples: &[Sample]) -> Vec<Sample> {
     out
 }
 
-/// Returns a step for two to six marks: 1/4, 1/2, or 1, 2 or 5 times 1, 10 or 100, of a power of
-/// 1024.
+/// Returns a step for two to six marks, such as 1/4, 1/2, 1, 2, 5 or 10 of a power of 1024.
 fn byte_step(highest: u64) -> u64 {
     let mut unit = 1;
     while highest / 1024 >= unit {

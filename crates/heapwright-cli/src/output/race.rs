@@ -285,8 +285,7 @@ pub(super) fn figures(results: &Results, program: &Program, page: bool) -> Table
     table
 }
 
-/// Returns failures: `larson under peer`, `crashed (...)`. If an allocator fails equally on all
-/// programs, these failures become one.
+/// Returns failures, such as `larson under peer`, `crashed (...)`; one if all programs fail alike.
 pub(super) fn failures(results: &Results) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for (at, allocator) in results.allocators.iter().enumerate() {

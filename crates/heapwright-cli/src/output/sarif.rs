@@ -10,8 +10,8 @@
 //!            (a notification states the amounts of these two)
 //! ```
 //!
-//! A result is located at the innermost call with a line of source under the current folder, else at
-//! the call of [`first_look`]. Without such a call, the location is the innermost file of code. An
+//! A result is located at the innermost call with a line of source under the current folder, else
+//! at the call of [`first_look`]. Without such a call, the location is the innermost file. An
 //! error that was found later is located where the block was freed or made. All stacks are in
 //! `stacks`, the moments of an error in `relatedLocations` and, by thread, in `codeFlows`.
 //!

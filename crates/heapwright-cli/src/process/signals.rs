@@ -16,9 +16,9 @@
 //! like a signal to this process alone, and a lost signal is worse.
 //!
 //! After the program's end, this process may wait for daemons that outlive the program ([`follow`]).
-//! A terminal's signals do not reach them, and they may ignore SIGINT and SIGHUP. So SIGINT, SIGHUP
-//! and SIGTERM reach them as SIGTERM; other signals are passed on unchanged. SIGTSTP has no handler:
-//! on Ctrl-Z we stop with the program, by the kernel's own rules (which ignore Ctrl-Z if no shell
+//! A terminal's signals do not reach them, and they may ignore SIGINT and SIGHUP. So they get a
+//! SIGTERM for SIGINT, SIGHUP and SIGTERM, and other signals unchanged. SIGTSTP has no handler: on
+//! Ctrl-Z we stop with the program, by the kernel's own rules (which ignore Ctrl-Z if no shell
 //! could continue us), and `fg` continues both.
 //!
 //! A signal that was ignored at our start (`nohup`) is passed on like others; the program ignores

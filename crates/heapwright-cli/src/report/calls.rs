@@ -121,7 +121,7 @@ impl<'a> Call<'a> {
         self.frame.place.is_some() && !self.is_of_system() && !self.source().is_some_and(is_foreign)
     }
 
-    /// Returns whether the code is in a system library, in a mapping like `[vdso]`, or in heapwright.
+    /// Returns whether the code is in a system library, a mapping like `[vdso]`, or heapwright.
     fn is_of_system(&self) -> bool {
         let Some(place) = &self.frame.place else { return false };
         let below = place.path.strip_prefix(b"/usr").unwrap_or(&place.path);

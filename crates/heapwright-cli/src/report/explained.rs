@@ -3,7 +3,7 @@
 //! ```text
 //! a profile -> live blocks   all stacks that have some
 //!              kept          all are from the first half of the run: they are never replaced
-//!              mixed         most bytes are freed within a millisecond, but one from that half stays
+//!              mixed         most bytes are freed within a millisecond; a block of that half stays
 //!              grown         more is live than earlier, by more than two standard deviations
 //!              temporary     blocks freed within a millisecond
 //! ```

@@ -1,6 +1,6 @@
-//! The calls with which memcheck's stacks begin: its own `malloc` or `free`. Our stacks begin in the
-//! caller. Suppressions name these calls in their first lines. So the calls are put in front of our
-//! stacks before a comparison, and into suppressions that are generated.
+//! The calls with which memcheck's stacks begin: its own `malloc` or `free`. Our stacks begin in
+//! the caller. Suppressions name these calls in their first lines. So the calls are put in front of
+//! our stacks before a comparison, and into suppressions that are generated.
 //!
 //! ```text
 //!   memcheck's    malloc    strdup  load  main        memalign  posix_memalign  load  main

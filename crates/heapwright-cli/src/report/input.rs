@@ -1,7 +1,7 @@
 //! Reads a record's file from beginning to end, in pieces.
 //!
-//! A record may be as large as the disk, but little of it is kept: its entries pass through a buffer
-//! of a megabyte. [`Fetch`] reads the stacks of the report again later, from their places.
+//! A record may be as large as the disk, but little of it is kept: its entries pass through a
+//! buffer of a megabyte. [`Fetch`] reads the report's stacks again later, from their places.
 //!
 //! A record counts as written by the owner of its file. If a process of root became another user,
 //! that user's records lie in `STEM.users/UID/`, and only files of that user count there.

@@ -1,7 +1,7 @@
 //! Keeps every distinct stack once, by the places of its frames in files.
 //!
-//! A stack costs about 100 bytes at most: a hash of its places, a number, and its place in a record,
-//! where `naming` reads the few reported stacks. Hashes of 128 bits practically never collide.
+//! A stack costs about 100 bytes: a hash of its places, a number, and its place in a record, where
+//! `naming` reads the few reported stacks. Hashes of 128 bits practically never collide.
 
 use super::modules::Modules;
 use heapwright_record::debug::Frames;

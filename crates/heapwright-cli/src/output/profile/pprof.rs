@@ -134,7 +134,7 @@ impl<'a> Tables<'a> {
         Message::of(&[(1, self.text(kind)), (2, self.text(unit))])
     }
 
-    /// Returns a frame's number. A report has each frame once, so its address in memory identifies it.
+    /// Returns a frame's number. A report has each frame once, so its address in memory is its key.
     fn location(&mut self, frame: &'a Frame) -> u64 {
         if let Some(place) = &frame.place {
             let file = self.file(place);
