@@ -2,7 +2,7 @@
 //!
 //! The library of each process writes `PREFIX.<pid>` when the process ends. PREFIX lies in a folder
 //! of the run, which is removed after the run's report. Processes that end later are not reported.
-//! Only the run's user may enter the folder, with one exception:
+//! Only the run's user may enter the folder, with one exception.
 //!
 //! A server that root starts becomes another user before it serves requests. From then on that user
 //! writes its records. The user may pass through the folder of records ([`Folder::for_records`]),

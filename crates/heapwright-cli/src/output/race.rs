@@ -285,7 +285,7 @@ pub(super) fn figures(results: &Results, program: &Program, page: bool) -> Table
     table
 }
 
-/// Returns failures, such as `larson under peer`, `crashed (...)`; one if all programs fail alike.
+/// Returns failures: `larson under peer`, `crashed (...)`. Equal ones on all programs become one.
 pub(super) fn failures(results: &Results) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for (at, allocator) in results.allocators.iter().enumerate() {

@@ -15,8 +15,8 @@
 //! from a process to the whole group (`kill -TERM -PGID`) reaches the program twice: here it looks
 //! like a signal to this process alone, and a lost signal is worse.
 //!
-//! After the program's end, this process may wait for daemons that outlive the program ([`follow`]).
-//! A terminal's signals do not reach them, and they may ignore SIGINT and SIGHUP. So they get a
+//! After the program's end, this process may wait for daemons that outlive it ([`follow`]). A
+//! terminal's signals do not reach the daemons, and they may ignore SIGINT and SIGHUP. So they get
 //! SIGTERM for SIGINT, SIGHUP and SIGTERM, and other signals unchanged. SIGTSTP has no handler: on
 //! Ctrl-Z we stop with the program, by the kernel's own rules (which ignore Ctrl-Z if no shell
 //! could continue us), and `fg` continues both.

@@ -26,7 +26,7 @@ const CALLS: usize = 4;
 
 #[derive(Default)]
 pub(super) struct Sites {
-    /// The process on the screen, and the right to give it orders when acquired.
+    /// The process on the screen, and the right to give orders to it, which is acquired at a look.
     process: Option<u32>,
     orders: Option<Orders>,
     /// Whether the process samples by this command's order.

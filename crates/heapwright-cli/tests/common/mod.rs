@@ -68,7 +68,7 @@ pub(crate) fn bytes(entries: &[Entry<'_>]) -> Vec<u8> {
     bytes
 }
 
-/// A test's own folder, removed at the end. It is not in /tmp, which may be nosuid or noexec.
+/// A test's own folder, removed at the end. `new` avoids /tmp, which may be nosuid or noexec.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
