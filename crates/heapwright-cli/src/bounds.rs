@@ -9,7 +9,7 @@
 //! A few kilobytes of gzip or zstd can stand for gigabytes. Traces, dumps and debug information
 //! shrink to a twentieth at best. A file that expands further is refused; its owner can unpack it.
 //!
-//! Called by all modules that read files: `trace`, `heap`, `symbols`, `report`, `bench`.
+//! Called by `trace`, `heap`, `symbols`, `report` and `bench`.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};

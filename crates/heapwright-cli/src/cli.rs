@@ -1,9 +1,9 @@
 //! The command line: its subcommands, and reports of mistakes in it.
 //!
 //! A mistake is reported in one line on stderr: the problem, and where to find help. A wrong
-//! command line ends every subcommand with exit code 2. If `run`, `check`, `profile`, `record`,
-//! `replay` or `bench` itself fails, the code is 125, as in `env` and `timeout`. The table is in
-//! docs/command.md.
+//! command line ends every subcommand with exit code 2. If a subcommand that runs programs fails
+//! itself (`run`, `check`, `bench`, ...), the code is 125, as in `env` and `timeout`. The table is
+//! in docs/command.md.
 
 use crate::commands::{
     bench, cargo, check, checked, diff, docs, doctor, explain, findings, heap, library, profile,

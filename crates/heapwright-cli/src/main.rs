@@ -22,9 +22,9 @@
 //! The command has no allocator code. It gives the library options through the environment
 //! (`LD_PRELOAD`, `HEAPWRIGHT`), and reads the files that the library writes (`heapwright-record`).
 //!
-//! Floors: `commands` uses everything. `output` formats its arguments; of other modules it uses
-//! types and pure functions. `replay` uses `bench` and `trace`. `bench` uses `inspect`, `preload`
-//! and `process`, and `preload` uses `inspect`. None of these uses `report`.
+//! `commands` uses everything. `output` formats its arguments, and uses only types and pure
+//! functions of other modules. `replay` uses `bench` and `trace`. `bench` uses `inspect`, `preload`
+//! and `process`, and `preload` uses `inspect`. None of these three uses `report`.
 
 /// std's `eprintln!` without its panic: standard error may be closed or full.
 macro_rules! eprintln {

@@ -1,8 +1,8 @@
 //! The private folder in which a run's processes leave their statistics and debug records.
 //!
 //! The library of each process writes `PREFIX.<pid>` when the process ends. PREFIX lies in a folder
-//! for one run, which only its user may enter, and which is removed after the run's report.
-//! Processes that outlive the run find it gone and are not reported.
+//! of the run, which is removed after the run's report. Processes that end later are not reported.
+//! Only the run's user may enter the folder, with one exception.
 //!
 //! A server that root starts becomes another user before it serves requests. From then on that user
 //! writes its records. The user may pass through the folder of records ([`Folder::for_records`]),
@@ -31,7 +31,7 @@ const LONGEST: u64 = 1 << 20;
 /// The folder whose files are memory.
 const IN_MEMORY: &str = "/dev/shm";
 
-/// The attempts avoid collisions; the folder's mode makes it safe.
+/// The most attempts to find an unused name. Safety comes from the folder's mode, not its name.
 const ATTEMPTS: u32 = 100;
 
 /// A folder that is removed on drop.
@@ -96,7 +96,7 @@ impl Folder {
         Self::new_in(&std::env::temp_dir()).or_else(|_| Self::new_in(Path::new("/tmp")))
     }
 
-    /// Makes a folder in memory, or elsewhere than in the full folder of temporary files.
+    /// Makes a folder in memory or on another disk, for a full folder of temporary files.
     pub(crate) fn in_memory() -> std::io::Result<Self> {
         let bases = [IN_MEMORY, "/tmp", "/var/tmp"];
         let full = std::env::temp_dir();
@@ -161,7 +161,7 @@ impl Drop for Folder {
     }
 }
 
-/// Lets the other users that processes of root's run become reach their own files through a folder.
+/// If this is root, lets other users pass through a folder to their own files.
 pub(crate) fn for_records(folder: &Path) -> std::io::Result<()> {
     match user() {
         0 => fs::set_permissions(folder, fs::Permissions::from_mode(0o711)),
@@ -169,8 +169,8 @@ pub(crate) fn for_records(folder: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Returns whether an option can name the folder. Options end at a comma or a semicolon and have a
-/// limited length, and the program may change its own folder.
+/// Returns whether an option can name the folder. Options end at a comma or a semicolon, and have a
+/// limited length. The name must be absolute, because the program may change its working folder.
 pub(crate) fn fits_option(folder: &Path) -> bool {
     let name = folder.as_os_str().as_bytes();
     folder.is_absolute() && name.len() <= LONGEST_NAME && !name.iter().any(|b| b",;".contains(b))

@@ -471,7 +471,7 @@ fn long_race(folder: &Folder) -> (Child, std::path::PathBuf) {
     let script = format!("echo $$ >>'{}'; sleep 0.1", text(&pids));
     let mut command = on_script(&["--rounds", "1000"], &script);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("started");
-    // These are two warm-up runs, one to compare outputs, and four full rounds.
+    // These are two warm-up runs, one to compare outputs, and four rounds of two runs.
     for _ in 0..1000 {
         let runs = fs::read_to_string(&pids).map(|text| text.lines().count());
         if runs.unwrap_or_default() > 11 {

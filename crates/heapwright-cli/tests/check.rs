@@ -170,7 +170,7 @@ fn what_cannot_be_checked_is_not_clean() {
     let output = check(&["--anyway"], &[text(&fixed)]);
     assert_eq!(output.status.code(), Some(125));
     assert!(stderr(&output).contains("itself was not checked"), "{}", stderr(&output));
-    // The program that cannot be checked starts a program that can be.
+    // The program that cannot be checked becomes one that can be.
     let program = program(&folder);
     let source = format!(
         "#include <unistd.h>\nint main(void) {{ return execl(\"{0}\", \"{0}\", \"once\", \"9\", 0); }}",
@@ -790,8 +790,8 @@ int main(int count, char **words) {
     }
 }
 
-/// Writes beyond a block before and after a step that takes its record's file away: a `chroot`,
-/// another user, a limit of file sizes, or removal.
+/// Writes beyond a block, and frees one twice after steps that take its record's file away: a
+/// `chroot`, another user, a user namespace, a limit of file sizes, or removal.
 const CUT_OFF: &str = "
 #define _GNU_SOURCE
 #include <sched.h>
@@ -906,7 +906,7 @@ fn findings_survive_a_full_disk() {
     assert!(stderr(&output).contains("the disk of its record is full"), "{}", stderr(&output));
 }
 
-/// Such a program lacks the variables that lead the library into it.
+/// These programs start without the variables that lead the library into them.
 #[test]
 fn what_starts_without_the_library_is_named_and_is_not_clean() {
     let folder = Folder::new();
@@ -975,7 +975,7 @@ int main(int count, char **words) {
         let output = check(&[], &[program, how]);
         assert_eq!(output.status.code(), Some(0), "{how}: {}", stderr(&output));
     }
-    // A program that starts often is one line, and one that starts in another mode is none.
+    // A program that starts often has one line, and one that starts in another mode has none.
     let starts = |words: &str| {
         check(&[], &["sh", "-c", &format!("for n in 1 2 3; do {words} {program}; done; exit 0")])
     };

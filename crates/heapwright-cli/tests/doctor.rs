@@ -357,7 +357,7 @@ fn what_hardened_mode_would_have_is_said() {
     assert_eq!(said(&answer), None);
 }
 
-/// Each kind of program counts once. A script and a link do not count.
+/// Each program file counts once, in its kind. A script, and a link to a program, do not count.
 #[test]
 fn a_whole_machine_is_counted_by_what_becomes_of_its_programs() {
     let folder = Folder::new();
@@ -370,7 +370,7 @@ fn a_whole_machine_is_counted_by_what_becomes_of_its_programs() {
     let (code, answer) = ask(heapwright()
         .args(["doctor", "--system", "--format", "json"])
         .env("PATH", folder.path("")));
-    // Only /etc/ld.so.preload of this machine decides.
+    // The exit code depends only on this machine's /etc/ld.so.preload.
     let wrong =
         answer["preload"].as_array().expect("is a list").iter().any(|of| of["wrong"] == true);
     assert_eq!(code, i32::from(wrong), "{answer:#}");

@@ -1,4 +1,4 @@
-//! `heapwright heap`: dumps from the library's writer as text, JSON and a page; and no dumps.
+//! `heapwright heap`: dumps as text, as JSON and as a page, and files that are no dumps.
 
 mod common;
 
@@ -56,9 +56,9 @@ fn dump_of(heap: &Heap, pools: &[u64], write: impl FnOnce(&mut Writer<'_, Sink<'
 /// Returns a dump of these objects:
 ///
 /// ```text
-/// handle #1 -> Table 0 (64) -> Array 1 (32) -> String 2 (32)
+/// handle #1 -> Table 0 (64) -> Array 1 (32) -> String 2 (32) <- Array 4 (32) <- nothing
 ///                          `-> String 3 (32) <- Array 5 (32) <- stack #1
-/// nothing -> Array 4 (32);   callback #1 -> String, large (40,000)
+/// callback #1 -> String, large (40,000)
 /// ```
 fn sample() -> Vec<u8> {
     let small = |number: u64| 0x7f00_0002_0000 + 32 * number;
@@ -109,8 +109,8 @@ fn sample() -> Vec<u8> {
 }
 
 /// Returns a dump of three pages of a heap with generations, after a compaction. The first has
-/// old objects that were moved there. The second is pinned, with a young object. The third is a
-/// candidate.
+/// an old object that was moved there. The second is pinned, with a young object. The third is a
+/// candidate, with an object of handle #2.
 ///
 /// ```text
 /// handle #1 -> Table (old) -> Table (old, pinned) -> Table (young)

@@ -49,7 +49,7 @@ fn every_format_has_it() {
     assert_eq!(std::fs::read(&file).expect("is written")[..2], [0x1f, 0x8b], "gzip");
 }
 
-/// Python's small objects are in an allocator of its own. Each command that counts says so.
+/// Python's small objects are in Python's own allocator. Each command that counts says so.
 #[test]
 fn pythons_own_allocator_is_named() {
     let folder = Folder::new();

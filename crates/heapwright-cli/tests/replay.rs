@@ -75,7 +75,7 @@ fn the_trace_that_lies_here_is_replayed() {
     assert_eq!(value["trace"]["program"], "handover");
     assert_eq!((number(&value, "threads"), number(&value, "reallocs")), (13, 80));
     assert_eq!(number(&value, "frees"), 480);
-    // The last thread frees these. In each round it made none of the 60 blocks.
+    // In each round the last thread frees 60 blocks, and has made none of them.
     assert_eq!(number(&value, "cross_thread_frees"), 240);
     for flags in [&["--sequential"][..], &["--touch", "all"], &["--touch", "none"]] {
         replayed(&file, flags);
@@ -385,8 +385,8 @@ fn allocators_that_are_wrong_are_found_out() {
     let folder = Folder::new();
     let file = folder
         .file("two.txt", "1: malloc 0x10 7919\n1: malloc 0x20 7919\n1: free 0x10\n1: free 0x20\n");
-    // The library serves blocks of one size, which the command does not ask for; others are the C
-    // library's.
+    // The library serves blocks of one size, for which the command itself does not ask. Others are
+    // the C library's.
     let library = |name: &str, code: &str| {
         let source = format!(
             "#include <stddef.h>\n#include <stdlib.h>\n#include <unistd.h>\n\

@@ -78,7 +78,7 @@ fn end(findings: u32) -> Entry<'static> {
     End { findings, allocations: 17, frees: 3, peak_live_bytes: 1536, ending, signal: 0 }.into()
 }
 
-/// Returns the record of a double free, with the same stack twice.
+/// Writes the record of a double free, with the same stack twice. Returns its path.
 fn in_program(
     folder: &Folder,
     program: &Path,
@@ -213,7 +213,7 @@ fn debug_information_that_expands_beyond_measure_is_left_out() {
     }
 }
 
-/// A C++ program whose address is in a method with a mangled name.
+/// A C++ program that prints an address in a function with a mangled name.
 const CXX: &str = r"#include <cstdio>
 namespace shop { struct Cart { __attribute__((noinline)) void *add(const char *, int) {
     return __builtin_return_address(0);
@@ -449,7 +449,7 @@ fn json_has_it_all() {
     assert_eq!((&summary["errors"], &summary["contexts"]), (&json!(1), &json!(1)));
 }
 
-/// Returns the record of a process with a leak check: four groups, one of each fate.
+/// Returns a record of three leak checks. The second, the last finished, has a group of each fate.
 fn leaking(pid: u32, time: u64, scale: u64) -> Vec<u8> {
     let first = Process { pid, parent: 1, time, command: "prog\0".into(), ..Process::default() };
     let module = Module {
@@ -593,7 +593,7 @@ fn what_has_one_cause_is_reported_once() {
     }
     assert_eq!(printed.matches("==LEAK: ").count(), 1, "{printed}");
 
-    // Two programs in one process have findings, with counts.
+    // Two programs of one process have the same finding, one with counts.
     let address = [0x10_0100_u64, 0x10_0010];
     let module = |start| Module {
         id: 1,

@@ -184,7 +184,7 @@ fn signal_settings_are_inherited() {
     assert_eq!(seen.len(), 4, "the settings do not differ: {seen:?}");
 }
 
-/// Says "ready", then counts and names the signals that it gets. At SIGTERM it returns 7.
+/// Says "ready", then names each signal that it gets. At SIGTERM it returns 7.
 const COUNTER: &str = r#"
 #include <signal.h>
 #include <stdio.h>
@@ -516,7 +516,7 @@ fn our_own_failures_are_reported_in_one_line() {
     }
 }
 
-/// In the environment, this mistake is a line on stderr.
+/// In the environment, such a mistake costs a line on stderr, and no more.
 #[test]
 fn a_bad_option_on_the_command_line_stops_the_run() {
     let folder = Folder::new();

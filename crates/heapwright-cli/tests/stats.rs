@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output};
 
-/// Returns the object of `--json`, which must be all of stderr.
+/// Returns the object of `--format json`, which must be all of stderr.
 fn object(output: &Output) -> Value {
     let text = stderr(output);
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))

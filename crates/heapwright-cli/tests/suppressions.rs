@@ -109,7 +109,7 @@ fn the_first_line_of_a_suppression_names_the_function_that_allocated() {
     assert!(printed.contains("suppressed: 127 bytes in 7 blocks"), "{printed}");
 }
 
-/// One function has a name for others and a name for itself. Only the debug file names another.
+/// Exports one function under two names. Only the debug file names the other two functions.
 const LIBRARY: &str = "
 #include <stdlib.h>
 #define GOES_ON __asm__(\"\" : : : \"memory\")
@@ -191,8 +191,8 @@ fn a_function_has_one_name_with_and_without_the_librarys_debug_file() {
     assert_eq!(hides("fun:malloc fun:__internal_name_of_copy"), 0);
 }
 
-/// Keeps pointers to the middle of four blocks: behind their length, at a second table of
-/// functions, behind a count, and anywhere.
+/// Keeps pointers to the middle of four blocks: behind a length, to a second table of functions,
+/// behind a count, and anywhere.
 const INSIDE: &str = "
 #include <stdint.h>
 #include <stdlib.h>

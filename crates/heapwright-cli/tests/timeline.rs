@@ -163,7 +163,7 @@ fn each_process_draws_its_own_though_one_ends_without_a_word() {
     let folder = Folder::new();
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
     let library = stdout(&done(heapwright().arg("library"))).trim().to_owned();
-    // The library comes after the source on the command line.
+    // The library precedes the source on the command line, and is linked all the same.
     let (include, library) = (format!("-I{}", include.display()), format!("-Wl,{library}"));
     let program = folder.compile("forks", &[&include, "-Wl,--no-as-needed", &library], FORKS);
     let file = folder.path("forks.json");

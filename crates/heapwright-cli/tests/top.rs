@@ -16,7 +16,7 @@ const PARTS: [&str; 10] = [
     "unattributed",
 ];
 
-/// Holds 40 MB in blocks of 100 bytes to 40 kB, frees every third, and allocates now and then. With
+/// Holds 40 MB in blocks of 100 bytes to 4 kB, frees every third, and allocates now and then. With
 /// an argument it forks, and prints the child's number.
 const HOLDER: &str = r#"
 #include <stdio.h>
@@ -211,7 +211,7 @@ fn who_does_not_want_to_is_not_seen() {
     }
 }
 
-/// An idle process follows no order. The command says so, and its advice works.
+/// An idle process follows no order. The command says so, and `explain`, which it names, does, too.
 #[test]
 fn an_idle_process_is_said_to_be_idle() {
     let folder = Folder::new();
@@ -372,7 +372,7 @@ fn a_slot_that_was_taken_by_mistake_is_taken_anew() {
     soon("seen again", || if list().contains(&holder.pid()) { Ok(()) } else { Err(list()) });
 }
 
-/// Returns the status memory of a holder, attached to the end of the test, and its slot.
+/// Returns the status memory of a holder, which stays attached, and its slot.
 fn shown_by(holder: &Holder<'_>) -> (&'static Status, usize) {
     let list = std::fs::read_to_string("/proc/sysvipc/shm").expect("there");
     let mut lines = list.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
@@ -521,7 +521,7 @@ fn a_forged_slot_is_refused_and_named() {
     assert_eq!(one.status.code(), Some(2));
 }
 
-/// Starts this number of children. Each allocates for two seconds, so that it takes a slot.
+/// Starts as many children as its argument says. Each allocates for two seconds, to take a slot.
 const CROWD: &str = r#"
 #include <signal.h>
 #include <stdio.h>

@@ -40,7 +40,7 @@ fn program(folder: &Folder, name: &str, body: &str) -> PathBuf {
     folder.compile(name, &["-g", "-O0"], &format!("{head}{body}"))
 }
 
-/// Each program is found by its effect in the first line, and its twin is not.
+/// Each program is found by the effect that its first line names, and its twin is not found.
 fn check_corpus(is_mine: impl Fn(usize) -> bool) {
     let folder = Folder::new();
     let data = folder.path("data");

@@ -3,9 +3,9 @@
 //! A comparison of two allocators always uses their own pairs of runs, round by round. Ratios of
 //! ratios to the baseline would add the baseline's noise.
 //!
-//! Groups, for means: the built-in workloads, the programs of the suite, all, and workloads with at
-//! least 32 MiB live. Only the last group also compares the memory above an empty program's:
-//! with few live bytes it hardly depends on the allocator. The empty workload is in no group.
+//! Groups, for means: the built-in workloads, other programs, all, and workloads with at least
+//! 32 MiB live. Only the last group compares memory above that of an empty program: with few live
+//! bytes, this difference hardly depends on the allocator. The empty workload is in no group.
 
 use super::results::{Comparison, Entry, Kind, Measure, Outcome, Program, Results, Run, Summary};
 use super::statistics::{self, Estimate, Ratios, geometric_mean};

@@ -57,7 +57,7 @@ pub(crate) struct Fingerprint(u64, u64);
 
 pub(crate) enum Attempt {
     Ran(Box<Ran>),
-    /// The kernel refused to start it.
+    /// The kernel refused to start the program.
     NotStarted(io::Error),
     /// A signal asked this command to stop.
     Interrupted,
@@ -365,7 +365,6 @@ mod tests {
 
     #[test]
     fn children_do_not_outlive_the_run() {
-        // The sleeper would keep open the pipe that this test reads.
         let mut run = ran("sleep 60 & echo $!", LONG);
         let pid: i32 = run.text().expect("is text").trim().parse().expect("is a number");
         let gone = (0..100).any(|_| {

@@ -111,7 +111,7 @@ pub(crate) enum Outcome {
     Ok,
     Crashed,
     Hung,
-    /// Ended with an exit code that is not 0.
+    /// Ended with another exit code than 0, could not be started, or printed too much.
     Failed,
     /// Printed something else than under the baseline.
     Differs,
@@ -181,7 +181,7 @@ impl Results {
 }
 
 impl Program {
-    /// Returns whether the program is the empty workload: the zero of memory, in no mean.
+    /// Returns whether the program is the empty workload, above whose peak memory is measured.
     pub(crate) fn is_empty_workload(&self) -> bool {
         self.kind == Kind::Workload && self.name == EMPTY
     }

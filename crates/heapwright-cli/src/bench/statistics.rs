@@ -138,7 +138,7 @@ pub(crate) fn geometric_mean(programs: &[Ratios]) -> Option<Estimate> {
     Some(Estimate { value, interval: interval(means, value) })
 }
 
-/// Widens the interval to hold `value`.
+/// Returns the interval, widened to hold `value`.
 fn interval(mut redrawn: Vec<f64>, value: f64) -> Option<(f64, f64)> {
     redrawn.sort_unstable_by(f64::total_cmp);
     let low = quantile_of_sorted(&redrawn, OUTSIDE / 2.0)?;

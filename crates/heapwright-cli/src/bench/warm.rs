@@ -12,7 +12,7 @@
 //! frees it. The kernel hands out the last freed pages first.
 //!
 //! Only free memory is touched, so the files that runs read stay in the page cache. A child process
-//! does it: if a container has less memory than it seems, the kernel ends this child first.
+//! touches it: if a container has less memory than it seems, the kernel ends this child first.
 
 use super::machine;
 use std::ptr;

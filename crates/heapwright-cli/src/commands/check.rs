@@ -262,7 +262,7 @@ fn how(args: &Args, inspected: &inspect::Report) -> report::Options {
     how
 }
 
-/// Prepares the folder for kept records. Refuses one with records, which would count as this run's.
+/// Prepares the folder for kept records. Refuses old records, which would count as this run's.
 fn kept(path: &Path) -> anyhow::Result<PathBuf> {
     let is_new = !path.exists();
     fs::DirBuilder::new()

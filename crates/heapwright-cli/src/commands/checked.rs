@@ -4,7 +4,7 @@
 //! ```text
 //!   to_end        runs the program; then waits until its daemons end, and a second for others
 //!   End::note_in  adds to the report which processes left no record, were killed, or still run
-//!   End::exit     returns the program's exit code, or 125 if the report lists such a process
+//!   End::exit     returns the program's end; 125 replaces its exit code if the report lists any
 //! ```
 //!
 //! [`checked`] does all this for a command without options. Dropping [`Checked`] removes records.
@@ -33,7 +33,7 @@ pub(super) const FRAMES: &str = "traces=12";
 /// The time to wait for processes that --follow does not name.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The times between two looks at them: in the first second, and later.
+/// The times between two looks at these processes: in the first second, and later.
 const STEP: Duration = Duration::from_millis(20);
 const LONG_STEP: Duration = Duration::from_millis(200);
 
@@ -165,9 +165,9 @@ impl End {
     }
 }
 
-/// Waits up to a second for the processes that outlive the program; for those that --follow names,
-/// until they end, the user interrupts twice, or the limit passes. Returns the processes that still
-/// run, and those that --follow named.
+/// Waits up to a second for the processes that outlive the program. For those that --follow names
+/// the wait lasts until they end, the user interrupts twice, or the limit passes. Returns the
+/// processes that still run, and those that --follow named.
 fn outlive(
     name: &OsStr,
     how: &How<'_>,

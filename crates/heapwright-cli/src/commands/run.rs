@@ -244,8 +244,8 @@ pub(crate) fn why_none(name: &OsStr, outcome: &Outcome) -> String {
     why_nothing(name, outcome, killed, ended)
 }
 
-/// Returns why a program left no file: a reason that the program itself shows, or else `killed` if
-/// a signal ended it, or else `ended` with other possible reasons.
+/// Returns why a program left no file: a reason that the program itself shows. Without one it is
+/// `killed` if a signal ended the program, else `ended` with other possible reasons.
 pub(crate) fn why_nothing(name: &OsStr, outcome: &Outcome, killed: &str, ended: &str) -> String {
     let report = inspect::inspect(name, preload::target(preload::named().as_deref()));
     match (report.verdict(), report.reason(), outcome.end) {

@@ -1,6 +1,6 @@
 //! `heapwright top` shows where the memory of running processes on heapwright is.
 //!
-//! On a terminal, a screen is redrawn every second (`screen`). Otherwise, or with `--once`, the
+//! On a terminal, a screen is redrawn at each interval (`screen`). Otherwise, or with `--once`, the
 //! command prints once.
 
 use super::OutputArgs;

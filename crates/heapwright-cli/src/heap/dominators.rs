@@ -7,8 +7,8 @@
 //!
 //! ```text
 //! number   0: the root of roots | 1, 2, 3 ...: objects that roots lead to
-//! semi     the least number from which a path leads here through greater ones only
-//! idom     the nearest dominator, a lesser number: a tree, children after parents
+//! semi     the least number from which a path leads to a node N; numbers between are all above N's
+//! idom     the nearest dominator, a lesser number; all together form a tree
 //! ```
 
 use super::graph::{Graph, NONE};
@@ -275,7 +275,7 @@ mod tests {
                 assert_eq!(is_above, lost(other), "{object} above {other}");
             }
         }
-        // Bytes freed if a whole group goes, without the bytes shared with other groups.
+        // The bytes of a group are those that its topmost objects retain.
         let sums = dominators.by_group(3, |object| object % 3);
         for group in 0..3 {
             let top = (0..graph.len() as u32).filter(|object| {

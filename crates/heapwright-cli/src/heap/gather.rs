@@ -72,7 +72,7 @@ struct First {
     ids: HashMap<u32, u32>,
     names: HashMap<Vec<u8>, u32>,
     shapes: HashMap<Shape, u32>,
-    /// The last object's shape, its index, and its type's number, which the next object often has.
+    /// The last object's shape, its type's number, and the shape's index: the next may be alike.
     last: Option<(Shape, u32, u32)>,
 }
 

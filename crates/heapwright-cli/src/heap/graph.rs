@@ -46,7 +46,7 @@ pub(super) struct Graph {
     pub(super) addresses: Vec<u64>,
     pub(super) shape: Vec<u32>,
     pub(super) shapes: Vec<Shape>,
-    /// The index of each object's first target, and then the end of the last object's.
+    /// The index of each object's first target. The last entry is the number of all targets.
     pub(super) first: Vec<u32>,
     pub(super) targets: Vec<u32>,
     pub(super) roots: Vec<Root>,
@@ -77,7 +77,7 @@ pub(super) struct Lookup {
     order: Option<Vec<u32>>,
     /// The units in which objects begin, each with its first object; then an end.
     units: Vec<(u64, u32)>,
-    /// The index into `units` for each unit; empty if the units are too far apart.
+    /// For each unit from the first one on, its index in `units`; empty if units are far apart.
     direct: Vec<u32>,
 }
 

@@ -7,13 +7,13 @@
 //!                          all of it --summary--> Summary --> output (text, JSON, HTML)
 //! ```
 //!
-//! The file is read twice, first for the objects, then for their references, so that a reference is
-//! a 32-bit number from the start. Objects stay in the order of the file, which in our dumps is
-//! address order. Arrays hold 12 bytes for each object and 4 for each reference; the dominators
-//! temporarily take some 40 and 4 more. Nothing recurses: a list of ten million objects is one
-//! path. If a dump is cut or damaged, the summary has its readable part, and a note says so.
+//! The file is read twice: first for the objects, then for the references, so that each reference
+//! is stored as a 32-bit number at once. Objects stay in the order of the file: in our dumps, by
+//! address. Arrays hold 16 bytes for each object and 4 for each reference. The dominators take some
+//! 40 and 4 more. Nothing recurses: a list of ten million objects is one path. If a dump is cut or
+//! damaged, the summary has its readable part, and a note says so.
 //!
-//! `timeline` reads another file of a collected heap, which lists its collections in order.
+//! `timeline` reads another file, which lists the collections of a heap in order.
 
 mod dominators;
 mod gather;

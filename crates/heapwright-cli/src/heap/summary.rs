@@ -34,7 +34,7 @@ pub(crate) struct Summary {
     pub(crate) references: u64,
     /// The number of roots of each kind; kinds without roots are left out.
     pub(crate) roots: Vec<(RootKind, u64)>,
-    /// Whether more than one mutator has roots.
+    /// Whether roots differ in their mutators' numbers (0: no mutator).
     pub(crate) mutators: bool,
     pub(crate) types: Vec<TypeRow>,
     pub(crate) sizes: Vec<SizeRow>,
@@ -396,7 +396,7 @@ impl Describer<'_> {
         rows
     }
 
-    /// Of objects that retain equally much, the first in the walk come first.
+    /// Returns the `top` largest retainers. Equal ones are in the order of the depth-first walk.
     fn retainers(&self, top: usize, type_: Option<u32>) -> Vec<Retainer> {
         let numbers = 1..self.dominators.object.len() as u32;
         let mut numbers: Vec<u32> = numbers

@@ -20,7 +20,7 @@ pub(crate) struct Timeline {
     pub(crate) events: Vec<Event>,
 }
 
-/// The file's name ends with the process's id. Also returns the problem that ended the reading.
+/// Reads `STEM.<pid>`. Returns the time line, and the problem that ended the reading, if any.
 pub(crate) fn read(path: &Path) -> anyhow::Result<(Timeline, Option<String>)> {
     let mut bytes = Vec::new();
     File::options()
@@ -38,8 +38,8 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<(Timeline, Option<String>)> {
     Ok((Timeline { pid, name, events: all }, problem))
 }
 
-/// Reads the files `STEM.<pid>` of a run's processes, by the time they began, with notes on
-/// problems. `main` is the process that was started, and `name` its name.
+/// Reads the files `STEM.<pid>` of a run's processes, in the order of their first events, with
+/// notes on problems. `main` is the process that was started, and `name` its name.
 pub(crate) fn collect(
     folder: &Path,
     stem: &str,

@@ -122,7 +122,7 @@ fn has_getrandom() -> bool {
     got == 8 || (got == -1 && io::Error::last_os_error().raw_os_error() == Some(libc::EAGAIN))
 }
 
-/// Tries the window's reservation. It is inaccessible, so overcommit does not matter.
+/// Tries the window's reservation, which is inaccessible: overcommit does not matter.
 fn has_room() -> bool {
     const WINDOW: usize = 1 << 40;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;

@@ -1,6 +1,6 @@
 //! Facts about a program -> findings, in words.
 //!
-//! Every sentence of `heapwright doctor` about a binary is made of facts alone, so its test needs
+//! Every sentence of `heapwright doctor` about a binary follows from facts alone, so its test needs
 //! no program.
 
 use super::elf::{Facts, Inside, Kind, RustAllocator, machine_name};

@@ -1,7 +1,7 @@
 //! Finds the file for a command's name, as exec does.
 //!
 //! A name with a slash is a path. Any other name is looked up in the folders of PATH; an empty
-//! entry is the current folder. A file that may not be executed is skipped, and remembered.
+//! entry is the current folder. A file that may not be executed is named only if no other is found.
 
 use super::{Finding, is_file};
 use std::ffi::{CString, OsStr, OsString};

@@ -1,8 +1,8 @@
 //! `#!` lines, read as the kernel reads them, and the command lines of `env` in them.
 //!
 //! The kernel takes the interpreter up to the first blank and passes the rest as one argument. In
-//! `#!/usr/bin/env NAME`, people call NAME the interpreter, so the options of `env` are read, too.
-//! One of them empties the environment.
+//! `#!/usr/bin/env NAME`, people call NAME the interpreter, so the options of `env` are read, too:
+//! some remove LD_PRELOAD.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

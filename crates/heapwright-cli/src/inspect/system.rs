@@ -2,8 +2,8 @@
 //! environment or in a systemd unit, or by `/etc/ld.so.preload`.
 //!
 //! Each program file in the folders of `PATH` is judged like a single program. The report counts,
-//! by kind, programs that the library does not reach or must not disturb. Scripts count through
-//! their interpreters. Every process, also root's, loads the files in `/etc/ld.so.preload`, so
+//! by kind, programs that the library does not reach or must not disturb. Scripts are not counted,
+//! only their interpreters. Every process, also root's, loads the files in `/etc/ld.so.preload`, so
 //! root's rules apply to them.
 
 use super::{Finding, Target, Verdict, inspect};

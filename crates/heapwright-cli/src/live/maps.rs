@@ -37,7 +37,7 @@ impl Maps {
         Self(text.split(|&byte| byte == b'\n').filter_map(mapping).collect())
     }
 
-    /// No other process can find such a segment of System V shared memory by a key.
+    /// Returns whether the segment `id` of System V shared memory, which has no key, is mapped.
     pub(super) fn has_segment(&self, id: i32) -> bool {
         let is_it = |mapping: &Mapping| {
             mapping.name.starts_with(b"/SYSV00000000")

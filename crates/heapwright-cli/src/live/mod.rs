@@ -15,9 +15,9 @@
 //! ```
 //!
 //! The command attaches to no process and sends no signal: see `heapwright_record::status`. A
-//! process answers at a tick of one of its slow paths. The figures of a process that allocates
-//! nothing stay; `pagemap` still shows its resident memory. Processes in another pid namespace (a
-//! container's) are visible inside it only.
+//! process answers at a tick of one of its slow paths. A process that allocates nothing does not
+//! renew its figures; `pagemap` still shows its resident memory. Processes in another pid namespace
+//! (a container's) are visible only from inside it.
 
 mod history;
 mod limit;
@@ -46,7 +46,7 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) process: Process,
-    /// `None` if the process has not allocated long enough to write one.
+    /// `None` if the process has not written a report yet.
     pub(crate) report: Option<Reported>,
 }
 

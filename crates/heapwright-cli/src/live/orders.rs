@@ -1,7 +1,7 @@
 //! Orders to a process: sample, stop, write a profile, give free memory back.
 //!
-//! One command at a time gives orders to a process: it locks /proc/PID/environ. An order expires: a
-//! process ignores it if it is late. Ordered sampling ends some seconds after it was last renewed,
+//! One command at a time gives orders to a process, and locks /proc/PID/environ for that. A process
+//! ignores an order that has expired. Ordered sampling ends some seconds after it was last renewed,
 //! so a killed command leaves nothing running.
 
 use super::process::{self, filters};
@@ -45,7 +45,7 @@ pub(crate) struct Orders {
 }
 
 impl Orders {
-    /// Returns `None` if another command has the right.
+    /// Returns `None` if another command gives orders to this process.
     pub(crate) fn to(slot: Slot) -> Option<Self> {
         let lock = File::open(format!("/proc/{}/environ", slot.owner().process)).ok();
         let is_free = lock.as_ref().is_none_or(is_locked);
@@ -116,7 +116,7 @@ impl Orders {
     }
 }
 
-/// Returns false if another command holds the lock.
+/// Locks the file. Returns false if another command holds the lock.
 fn is_locked(file: &File) -> bool {
     // SAFETY: the descriptor is open, and the call takes only numbers.
     unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }

@@ -1,4 +1,4 @@
-//! The parts of a process's memory, which add up to its resident size.
+//! The parts of a process's memory. They add up to its resident size, and to what is `gone`.
 //!
 //! ```text
 //! process reports       live, rounding, partial slabs, caches, remote, free, pools, metadata
@@ -18,7 +18,7 @@ use heapwright_record::Stats;
 use heapwright_record::status::Facts;
 use std::time::Duration;
 
-/// The age from which a report counts as old. Watched processes report ten times a second.
+/// A report older than this counts as old. Watched processes report ten times a second.
 pub(crate) const FRESH: Duration = Duration::from_millis(500);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,7 +112,7 @@ impl Parts {
         parts
     }
 
-    /// Returns the resident size and `gone`.
+    /// Returns the sum of the parts: the resident size plus `gone`.
     pub(crate) fn sum(&self) -> u64 {
         self.all().iter().map(|(_, bytes)| bytes).sum()
     }

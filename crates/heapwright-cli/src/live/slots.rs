@@ -83,7 +83,7 @@ pub(crate) struct Slot {
     owner: Owner,
 }
 
-/// Whether a slot is the process's that it names.
+/// Whether a slot belongs to the process that it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Claim {
     /// The slot is this process's.

@@ -226,8 +226,8 @@ fn headline(results: &Results) -> String {
     format!("{on_average}{} ({})", claims.join("; "), measured.join(", "))
 }
 
-/// Returns whether by the intervals every program puts heapwright on the same side of each other
-/// allocator, in time and in memory.
+/// Returns whether every program's verdict on heapwright and another allocator is the mean's, in
+/// time and in memory.
 fn agrees(results: &Results) -> bool {
     let Some(ours) = results.allocator(HEAPWRIGHT) else { return true };
     let others = (0..results.allocators.len()).filter(|other| *other != ours);

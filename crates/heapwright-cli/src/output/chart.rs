@@ -2,8 +2,8 @@
 //! the process's resident memory, and the moments of its figures. The chart of a growth is a small
 //! line.
 //!
-//! The drawing is stretched to the page's width; its words are HTML at places in percent. Many
-//! samples are reduced to the lowest and the highest of each stretch of time.
+//! The drawing is stretched to the page's width; its words are HTML, placed in percent. Many
+//! samples are reduced to the lowest and the highest of each stretch.
 
 use super::stack::clipped;
 use super::{sentences, units};
@@ -190,7 +190,7 @@ fn drawn(samples: &[Sample], start: u64, end: u64, top: u64) -> Sparkline {
     Sparkline { area, line }
 }
 
-/// Returns at most [`POINTS`] samples: the lowest and the highest of each stretch of time.
+/// Returns at most [`POINTS`] samples: the lowest and the highest of each stretch of samples.
 fn thinned(samples: &[Sample]) -> Vec<Sample> {
     if samples.len() <= POINTS {
         return samples.to_vec();
@@ -210,20 +210,20 @@ fn thinned(samples: &[Sample]) -> Vec<Sample> {
     out
 }
 
-/// Returns a step for two to five marks: 1, 2 or 5, times 1, 10 or 100, of a power of 1024.
+/// Returns a step for two to six marks, such as 1/4, 1/2, 1, 2, 5 or 10 of a power of 1024.
 fn byte_step(highest: u64) -> u64 {
     let mut unit = 1;
     while highest / 1024 >= unit {
         unit *= 1024;
     }
     let steps = [1, 2, 5, 10, 20, 50, 100, 200, 500];
-    // Small values have steps of a quarter or half a unit. Bytes have whole steps only.
+    // Bytes have no steps of a quarter or a half.
     let parts = [unit / 4, unit / 2].into_iter().filter(|_| unit > 1);
     let mut all = parts.chain(steps.map(|step: u64| step.saturating_mul(unit)));
     all.find(|step| highest.div_ceil(*step) <= 5).unwrap_or(highest)
 }
 
-/// Returns a step for three to eight marks.
+/// Returns a step for at most nine marks.
 fn time_step(end: u64) -> u64 {
     const SECOND: u64 = 1_000_000_000;
     let small = (0..9).flat_map(|power| [1, 2, 5].map(|step| step * 10_u64.pow(power)));

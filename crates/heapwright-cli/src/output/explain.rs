@@ -36,9 +36,9 @@ use std::time::Duration;
 const LEAST: f64 = 0.03;
 /// The most size classes, mappings and call stacks in a list.
 const LISTED: usize = 5;
-/// The share of the peak below which live bytes have fallen since.
+/// If less than this share of the peak is live, the text says that live bytes have fallen.
 const FALLEN: f64 = 0.9;
-/// The share of the allocated bytes from which temporary blocks are mentioned.
+/// The least share of temporary blocks in the allocated bytes that is mentioned.
 const MUCH: f64 = 0.1;
 
 /// The remedy for free memory after a phase, and its price.

@@ -1,7 +1,7 @@
 //! Output files of reports.
 //!
-//! Files are opened before the work begins, so a wrong name is noticed early, and emptied before
-//! the first write. At the end, a new file that is still empty is removed.
+//! Files are opened before the work begins, so that a wrong name is noticed early. They are emptied
+//! before the first write. At the end, a new file that was not written to is removed.
 
 use crate::symbols::rights::user;
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -41,7 +41,7 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     opened(path, &mut OpenOptions::new())
 }
 
-/// Others can guess the name. Refuses a link, a pipe, and another user's file.
+/// Opens a file whose name others can guess. Refuses a link, a pipe, and another user's file.
 pub(crate) fn open_own(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.mode(0o600).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);

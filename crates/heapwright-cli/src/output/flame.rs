@@ -7,9 +7,9 @@
 //! ```
 //!
 //! A heap profile has no fates: its depth 1 is the process, if there are several. Every box is an
-//! SVG of its own, placed in percent: so it follows the page's width, it cuts off its name, and a
-//! zoom changes two attributes. Boxes too narrow to be seen are left out; a large graph leaves out
-//! wider ones.
+//! SVG of its own, placed in percent. So a box follows the page's width and cuts off its name, and
+//! a zoom changes two attributes. Boxes too narrow to be seen are left out. A large graph leaves
+//! out wider boxes, too.
 
 use super::document::Part;
 use super::page::fate_class;

@@ -8,9 +8,9 @@
 //! src/b.c:7:13: warning: 24 B in 1 block are possibly lost [possibly-lost]
 //! ```
 //!
-//! The place is the innermost call with a source under the current folder, else one outside the
-//! system's code, else any with a source. Notes are the other moments of an error. Without a source
-//! the line names the file of code, and editors skip it. Levels are those of SARIF.
+//! The place is the innermost call with a line of source under the current folder, else the call of
+//! [`first_look`]. Notes are the other moments of an error. Without such a call, the line names the
+//! file of code, and editors skip it. Levels are those of SARIF.
 
 use super::found;
 use super::rules::Rule;

@@ -51,7 +51,7 @@ pub(crate) fn document<'a>(summary: &'a Summary, name: &str, most: usize) -> Doc
     document.add("heap", "The heap", head);
     document.add_to_page("pages", "Pages", pages::picture(summary));
     let (types, sizes) = (by_type(summary, most), by_size(summary));
-    // On a screen, a chosen type replaces the table of all types.
+    // On a screen, a chosen type replaces the tables of all types and sizes.
     let add = match summary.of_type {
         Some(_) => Document::add_to_page,
         None => Document::add,

@@ -1,8 +1,8 @@
-//! JUnit's XML for CI systems: a test for each kind of finding.
+//! JUnit's XML for CI systems: a test for each finding, and for each kind that was not found.
 //!
 //! ```text
 //! testsuites
-//!   testsuite heapwright.errors    a test for each kind of mistake
+//!   testsuite heapwright.errors    mistakes
 //!   testsuite heapwright.leaks     definitely lost, possibly lost, growth
 //!     testcase                     passes if nothing of its kind was found
 //!     testcase > failure           fails for each finding, with its stacks

@@ -1,12 +1,12 @@
-//! The abilities of the reader's terminal: colour, and bars finer than a letter.
+//! What text may contain: colour, and block characters for bars.
 //!
-//! Colour appears only on a terminal, and never with NO_COLOR (no-color.org) or TERM=dumb. Block
-//! characters appear only in a locale with UTF-8, also in files: their reader most likely has it.
+//! Only a terminal gets colour, unless NO_COLOR (no-color.org) or TERM=dumb is set. Terminals and
+//! files get block characters in a locale with UTF-8, except a dumb terminal.
 
 use std::ffi::OsStr;
 use std::io::IsTerminal;
 
-/// The abilities that drawings may use.
+/// Whether text may contain colour, and block characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Look {
     pub(crate) colour: bool,

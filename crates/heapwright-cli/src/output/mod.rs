@@ -1,4 +1,4 @@
-//! All formatting, except that of the subcommands.
+//! All formatting of results, except the screen of `top`.
 //!
 //! ```text
 //! document   the model of a report: sections of paragraphs, lists, tables, bars, cards, drawings,

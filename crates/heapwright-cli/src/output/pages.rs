@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Equally full parts of equally old pages form one SVG path: the picture of a gigabyte takes a
-//! megabyte. There are no scripts: a few thousand pages have a tip that describes them.
+//! megabyte. There are no scripts. If a heap has at most a few thousand pages, each has a tip.
 
 use super::document::Part;
 use super::units;
@@ -24,9 +24,9 @@ const PART: usize = 3;
 const SIDE: usize = 4;
 /// The number of levels of fullness: empty, seven steps, full.
 const LEVELS: usize = 9;
-/// The number of levels of age: nothing old, less than half, more, all.
+/// The number of levels of age: nothing old, less than half, half or more, all.
 const AGES: usize = 4;
-/// The most pages of a group that are drawn, and the most pages of all groups that have a tip.
+/// The most pages of a group that are drawn. No page has a tip if there are more than `MOST_TIPS`.
 const MOST_DRAWN: usize = 20_000;
 const MOST_TIPS: usize = 3000;
 

@@ -29,7 +29,7 @@ const MOST_SITES: usize = 50;
 const MOST_CHARTS: usize = 8;
 const SMALL: u64 = 20;
 const MOST_THREADS: usize = 100;
-/// The length of the longest bar, in widths of a letter.
+/// The length of the longest bar, in rem.
 const BAR: f64 = 4.4;
 /// The standard deviations on each side of a 95 % interval.
 const SURE: f64 = 1.96;
@@ -176,7 +176,7 @@ fn half(error: f64) -> u64 {
     (error * SURE) as u64
 }
 
-/// Returns the bytes of a figure's sum, and the rest of the sentence.
+/// Returns a figure's sum, as in `12.0 MiB`, and the words behind it: blocks, the interval.
 fn sum(all: &[One<'_>], figure: Figure) -> (String, String) {
     let Amount { bytes, blocks } = total(all, figure);
     let half = error(all, figure).map(half);

@@ -110,7 +110,7 @@ pub(super) fn library(allocator: &Allocator) -> String {
     text
 }
 
-/// Returns a sentence for each other allocator, over the largest group.
+/// Returns a sentence for each other allocator, about the means of all programs.
 pub(super) fn sentences(results: &Results) -> Vec<String> {
     let others = results.allocators.iter().filter(|other| other.name != HEAPWRIGHT);
     others.filter_map(|other| sentence(results, &other.name)).collect()
@@ -137,7 +137,7 @@ fn sentence(results: &Results, other: &str) -> Option<String> {
     Some(text)
 }
 
-/// Returns the groups with programs in them, without one that equals the group of all.
+/// Returns the groups with programs. Workloads or programs are left out if they are all there is.
 pub(super) fn groups(results: &Results) -> Vec<Group> {
     let size = |group: Group| results.programs.iter().filter(|p| group.holds(p)).count();
     let all = size(Group::All);
@@ -180,7 +180,7 @@ pub(super) fn class(results: &Results, at: usize) -> &'static str {
     }
 }
 
-/// Makes the table of means over a group: a row for each allocator, the fastest first.
+/// Makes the table of means over a group: a row for each allocator, by the first measure.
 pub(super) fn means(results: &Results, group: Group) -> Table {
     let measures: &[(Measure, &str)] = match group {
         Group::MuchLive => {
@@ -285,7 +285,7 @@ pub(super) fn figures(results: &Results, program: &Program, page: bool) -> Table
     table
 }
 
-/// Returns failures: `larson: crashed (...)`. Equal failures on all programs become one.
+/// Returns failures: `larson under peer`, `crashed (...)`. Equal ones on all programs become one.
 pub(super) fn failures(results: &Results) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for (at, allocator) in results.allocators.iter().enumerate() {

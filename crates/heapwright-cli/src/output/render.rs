@@ -80,7 +80,7 @@ pub(crate) enum WithMetrics {
 }
 
 impl Format {
-    /// Returns whether the format shows every stack with live blocks, not only those of findings.
+    /// Returns whether the format needs details of every leak, not only of the wanted kinds.
     pub(crate) fn shows_all_stacks(self) -> bool {
         !matches!(self, Self::Text | Self::Gcc | Self::Memcheck | Self::MemcheckXml)
     }

@@ -10,8 +10,8 @@
 //!            (a notification states the amounts of these two)
 //! ```
 //!
-//! A result is located at the innermost call with a source under the current folder, else at one
-//! outside the system's code, else at any. Without a source, the location is the file of code. An
+//! A result is located at the innermost call with a line of source under the current folder, else
+//! at the call of [`first_look`]. Without such a call, the location is the innermost file. An
 //! error that was found later is located where the block was freed or made. All stacks are in
 //! `stacks`, the moments of an error in `relatedLocations` and, by thread, in `codeFlows`.
 //!
@@ -111,7 +111,7 @@ fn invocation(process: &Process, notifications: Vec<Value>) -> Value {
         "arguments": process.command.get(1..).unwrap_or_default(),
         "processId": process.pid,
         "startTimeUtc": units::rfc3339(UNIX_EPOCH + Duration::from_nanos(process.began)),
-        // The run is heapwright's own, which succeeded.
+        // This is about heapwright's own work, which succeeded.
         "executionSuccessful": true,
         "toolExecutionNotifications": some(notifications),
     }))

@@ -66,7 +66,7 @@ impl<'a> Stacker<'a> {
                 snippet: Vec::new(),
             })
             .collect();
-        // Shows the source of the call to look at first, or of any call with a source.
+        // Shows the source at the program's first call that has any, else at any call's.
         let snippets = || {
             let shown = calls(&self.report.stacks, id).take(shown).enumerate();
             shown.map(|(at, call)| (at, call.is_own(), self.snippet(&call)))

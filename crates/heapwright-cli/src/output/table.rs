@@ -116,7 +116,7 @@ impl Table {
         Self { indent: 2, ..self }
     }
 
-    /// A line says how many more rows there are.
+    /// Limits the rows. A line then says how many more there are.
     pub(crate) fn limited(self, thing: &'static str, screen: usize, page: usize) -> Self {
         Self { thing, most: [screen, page], ..self }
     }

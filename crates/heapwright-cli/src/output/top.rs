@@ -1,8 +1,8 @@
 //! Running processes: a line each, or one of them in full.
 //!
 //! ```text
-//!  PID RESIDENT     LIVE  PARTIAL   CACHES  WAITING METADATA NOT OURS FAULTS/S   AGE CACHE COMMAND
-//! 4242    21.9M    15.2M     1.1M   512.0K     2.0M   312.0K     2.8M      120  0.1s auto  ./srv
+//!  PID RESIDENT     LIVE  PARTIAL   CACHES  WAITING  ...  FAULTS/S  LIMIT    AGE  CACHE  COMMAND
+//! 4242    21.9M    15.2M     1.1M   512.0K     2.0M  ...       120    2 %   0.1s  auto   ./srv
 //! ```
 //!
 //! The parts add up to the resident size, unless the process's own figures are old. A dash is an

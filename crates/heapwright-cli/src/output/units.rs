@@ -86,7 +86,7 @@ pub(super) fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// Formats a duration: `1.234 s`, `12.3 ms`, `3 min 5 s`.
+/// Formats a duration: `1.23 s`, `12.3 ms`, `3 min 5 s`.
 pub(super) fn duration(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     if seconds < 0.999_5 {
@@ -115,7 +115,7 @@ pub(super) fn date_of(ns: u64) -> String {
 
 /// Returns the year, month and day of a number of days since 1970.
 ///
-/// Years count from March, so the leap day is the last. Any five months have 153 days.
+/// Years begin in March, so a leap day is the last. Five months without February have 153 days.
 fn date(days: u64) -> (u64, u64, u64) {
     const FROM_MARCH_0: u64 = 719_468;
     const ERA: u64 = 146_097;

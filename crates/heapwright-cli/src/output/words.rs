@@ -142,8 +142,8 @@ pub(crate) fn block_for(
     (lines != 0).then(|| block + "}\n")
 }
 
-/// Returns the lines of a block for a frame. They hold with and without separate debug files, which
-/// alone name private functions and versions of the C library's symbols (valgrind prints
+/// Returns the lines of a block for a frame. They match with and without separate debug files. Only
+/// such files name private functions, and versions of the C library's symbols (valgrind prints
 /// `fopen@@GLIBC_2.2.5`).
 fn block_lines(frame: &Frame) -> Vec<String> {
     let path = frame.place.as_ref().map(|place| printable((&*place.path).into()));
@@ -155,7 +155,7 @@ fn block_lines(frame: &Frame) -> Vec<String> {
         vec![String::from("...")]
     } else {
         let names = inlined.iter().map(|function| function.name.as_deref().map(short_name));
-        // Valgrind knows inlined functions by their bare names, which may have parameters of types.
+        // Valgrind knows inlined functions by their bare names; template parameters may follow.
         names.map(|name| name.map_or("...".into(), |name| format!("fun:{name}*"))).collect()
     };
     lines.push(match outermost.symbol.as_ref().or(outermost.name.as_ref()) {

@@ -17,7 +17,7 @@ pub(super) static CHECK_LIBRARY: Embedded = Embedded {
     bytes: include_bytes!(concat!(env!("OUT_DIR"), "/libheapwright_check.so")),
 };
 
-/// It starts the programs that `bench` measures.
+/// The program that starts the programs that `bench` and `replay` measure.
 pub(super) static LAUNCHER: Embedded = Embedded {
     name: "heapwright-launcher",
     bytes: include_bytes!(concat!(env!("OUT_DIR"), "/heapwright-launcher")),

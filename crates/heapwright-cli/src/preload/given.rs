@@ -1,6 +1,6 @@
 //! A preload library that the user named.
 //!
-//! The loader ignores a library that it cannot use. This module reports it in time.
+//! The loader ignores a library that it cannot use. So it is refused before the program runs.
 
 use super::{machine, machine_of, unfit_for_ld_preload};
 use anyhow::{Context, bail};

@@ -13,8 +13,8 @@
 //! the process is another user or in a `chroot`, the disk is full, or the file is gone. After the
 //! run [`Shared::collect`] adds these entries to the process's record.
 //!
-//! Every process of the run can write to the spill, also one that root made another user's. In such
-//! a run, root's command gives these records to that user, and reads them with that user's rights.
+//! Every process of the run can write to the spill, also one of root's that became another user's.
+//! Then root's command gives these records to that user, and reads them with the user's rights.
 
 use crate::statistics::{Folder, for_records};
 use crate::symbols::rights::user;

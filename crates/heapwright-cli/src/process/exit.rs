@@ -1,8 +1,8 @@
 //! Ends this process with a code, or by the signal that ended the program.
 //!
-//! A shell distinguishes `exit 137` from "killed by signal 9". Only for the second it prints
-//! "Terminated", and an interrupt stops a script's loop only if the command *died* of it. So if the
-//! program died of a signal, this process dies of it, too, without a core file of its own.
+//! A shell distinguishes `exit 143` from "killed by signal 15". Only in the second case, it prints
+//! "Terminated". An interrupt stops a script's loop only if the command *died* of the signal. So if
+//! a signal killed the program, this process dies of the signal, too, without a core file.
 
 use super::{End, signals};
 

@@ -2,9 +2,9 @@
 //!
 //! An ignored signal stays ignored across `exec`; `nohup` depends on that. Three signals would not
 //! reach the program as they reached this command. Rust's runtime ignores SIGPIPE before `main`,
-//! and its `Command` restores the default. [`super::watch`] needs SIGCHLD at its default. This
-//! command ignores SIGXFSZ, so that a file at its size limit causes an error, not a signal. So the
-//! dispositions are recorded before `main`, and restored in the child.
+//! and its `Command` restores the default. This command ignores SIGXFSZ, so that a file at its size
+//! limit causes an error, not a signal. Both dispositions are recorded before `main`. SIGCHLD's is
+//! recorded before [`super::watch`] sets the default. The child restores all three.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -47,7 +47,7 @@ pub(super) struct Ignored {
 }
 
 impl Ignored {
-    /// Returns the signals that were ignored when this command started.
+    /// Returns which signals were ignored at the start. Call this before SIGCHLD is changed.
     pub(super) fn now() -> Self {
         Self {
             pipe: PIPE_WAS_IGNORED.load(Ordering::Relaxed),

@@ -6,7 +6,7 @@
 //!   thread  sleep ............| kill it and all that it started
 //! ```
 //!
-//! The child is reaped after the thread has ended, so its signal cannot reach another process.
+//! The child is reaped after the thread has ended, so the thread's signal reaches no other process.
 
 use super::orphans;
 use std::io;
@@ -14,7 +14,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-/// Waits for the child; kills this process's descendants after `limit`. Returns whether it did.
+/// Waits for the child, and kills this process's descendants at `limit`. Returns whether it killed.
 pub(super) fn within(limit: Duration, wait: impl FnOnce() -> io::Result<()>) -> io::Result<bool> {
     let (child_ended, ended) = mpsc::channel::<()>();
     let watcher = thread::spawn(move || {

@@ -70,7 +70,7 @@ pub(crate) fn replace(mut command: Command) -> io::Error {
     // SAFETY: the closure makes only async-signal-safe calls; no threads exist.
     unsafe { command.pre_exec(move || signals.restore()) };
     let error = command.exec();
-    // The child restores both defaults, but this process goes on.
+    // The failed attempt has restored these two in this process, which goes on.
     signals::ignore(libc::SIGPIPE);
     signals::ignore(libc::SIGXFSZ);
     error

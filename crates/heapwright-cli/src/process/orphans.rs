@@ -124,7 +124,7 @@ pub(crate) fn kill_all() {
     }
 }
 
-/// From now on, a signal that would end this process goes to these processes.
+/// From now on, signals to this process go to these processes.
 pub(crate) fn pass_signals_to(pids: &[u32]) {
     signals::follow(pids);
 }
@@ -133,7 +133,7 @@ pub(crate) fn asked_to_end() -> u32 {
     signals::asked_to_end()
 }
 
-/// The child's id stays taken; 0: none has ended yet (`WNOHANG`).
+/// Returns the id of a child that has ended, which stays taken; 0: none has yet (`WNOHANG`).
 pub(super) fn wait_without_reaping(
     which: libc::idtype_t,
     pid: u32,

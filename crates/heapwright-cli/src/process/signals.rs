@@ -16,10 +16,10 @@
 //! like a signal to this process alone, and a lost signal is worse.
 //!
 //! After the program's end, this process may wait for daemons that outlive it ([`follow`]). A
-//! terminal's signals do not reach them, and they may ignore SIGINT and SIGHUP. So every signal
-//! that would end this process reaches them as SIGTERM. SIGTSTP has no handler. On Ctrl-Z we stop
-//! with the program, by the kernel's own rules (which ignore Ctrl-Z if no shell could continue us),
-//! and `fg` continues both.
+//! terminal's signals do not reach the daemons, and they may ignore SIGINT and SIGHUP. So they get
+//! SIGTERM for SIGINT, SIGHUP and SIGTERM, and other signals unchanged. SIGTSTP has no handler: on
+//! Ctrl-Z we stop with the program, by the kernel's own rules (which ignore Ctrl-Z if no shell
+//! could continue us), and `fg` continues both.
 //!
 //! A signal that was ignored at our start (`nohup`) is passed on like others; the program ignores
 //! it too, unless it changes that. A signal without a handler here (SIGSEGV, SIGXCPU, ...) concerns
@@ -40,7 +40,7 @@ static WAS_ASKED_TO_END: AtomicBool = AtomicBool::new(false);
 
 static LEADS: AtomicBool = AtomicBool::new(false);
 
-/// The signals that are passed on, besides the real-time signals.
+/// The signals that are passed on. The real-time signals are passed on, too.
 const FORWARDED: [i32; 11] = [
     libc::SIGHUP,
     libc::SIGINT,
@@ -64,7 +64,7 @@ pub(super) fn forward_to(pid: i32) {
     }
 }
 
-/// Stops passing signals on. Signals still do not end this process, which has a report to write.
+/// Stops passing signals to the child. They still do not end this process, which will report.
 pub(super) fn stop_forwarding() {
     CHILD.store(0, Ordering::SeqCst);
 }

@@ -4,8 +4,8 @@
 //! plan (words of 64 bits, of this machine's order)
 //! | head 8 | threads: first, count | windows: how many threads | operations ...... |
 //!
-//! operation   | size 48 | log2 6 | from mail 1 | to mail 1 | kind 8 |
-//!             | from 32                  | to 32                    |
+//! operation   | size 48 | log2 6 | to mail 1 | from mail 1 | kind 8 |    high bits first
+//!             | to 32                    | from 32                  |
 //! ```
 //!
 //! **Places.** Between two operations, a block lies in
@@ -19,17 +19,17 @@
 //! threads have left the window two before it. A waiting thread waits only for earlier operations
 //! of the story, so no thread waits for ever.
 //!
-//! **Threads** begin when a running thread has done the operations that precede their first one in
-//! the story.
+//! **Threads.** The thread of the operation that precedes a thread's first one in the story starts
+//! that thread, after this operation.
 
 use crate::trace::{Event, Story, What};
 
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"HWPLAN\x01\0");
-/// The words of its head: magic, threads, windows, operations, slots, mails, touch, total words.
+/// The words of a plan's head: magic, threads, windows, operations, slots, mails, touch, all words.
 pub(super) const HEAD: usize = 8;
 /// The bits of a size; no recorded size needs more.
 pub(super) const SIZE_BITS: u32 = 48;
-/// The least operations of a window, and the most windows of a story.
+/// The fewest operations of a window, and the most windows of a story.
 const WINDOW: usize = 4096;
 const MOST_WINDOWS: usize = 1 << 16;
 

@@ -16,9 +16,9 @@
 //! last byte must be unchanged. A resize must move the stamp along. Requested zeros must be zero.
 //! So an allocator that gives one block to two threads fails here.
 //!
-//! **Measurements.** The time from the first operation to the last thread's end, CPU time, and
-//! memory: the peak resident size minus the resident size before the first operation, when the
-//! player's own memory is touched already. The answer is one line of numbers (see [`Answer`]).
+//! **Measurements.** The time from the first operation to the last thread's end, CPU time, and the
+//! peak resident size, minus the resident size before the first operation: that is the player's own
+//! memory, touched already. The answer is one line of numbers (see [`Answer`]).
 
 use super::plan::{HEAD, Kind, MAGIC, Op, Place, Touch};
 use super::results::Answer;
@@ -65,7 +65,7 @@ fn stage() -> &'static Stage {
     unsafe { &*STAGE.load(Ordering::Acquire) }
 }
 
-/// Plays a plan if the command was started for that. Returns the exit code.
+/// Plays a plan. Returns the exit code.
 pub(crate) fn play(plan: &OsString) -> i32 {
     let Some(plan) = mapped_plan(plan) else {
         complain(c"heapwright: play: this is no plan\n");
@@ -148,7 +148,7 @@ impl Stage {
         // SAFETY: initialised above.
         unsafe { libc::pthread_attr_destroy(attributes) };
         if error != 0 {
-            // Other threads may wait for its operations, so this thread executes them.
+            // Other threads may wait for the new thread's operations, so this thread executes them.
             self.missing.fetch_add(1, Ordering::Relaxed);
             begin(number);
         }

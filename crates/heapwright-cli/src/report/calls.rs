@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! frame 0x5510de  [push, main]      ->   push   inlined, a.h:12
-//! frame 0x7f0099  [] in libfoo.so        main   a.c:20
-//! frame 0x99      []                     libfoo.so+0x99
-//!                                        0x99
+//!                                        main   a.c:20
+//! frame 0x7f0099  [] in libfoo.so   ->   libfoo.so+0x99
+//! frame 0x99      []                ->   0x99
 //! ```
 //!
 //! A function without a name appears as its file and the offset in the file.
@@ -33,9 +33,9 @@ pub(crate) fn of_frame(frame: &Frame) -> impl DoubleEndedIterator<Item = Call<'_
     (0..=last).map(move |at| Call { frame, function: frame.functions.get(at), inlined: at < last })
 }
 
-/// Returns the index of the call that a person looks at first, the same in every output: the
-/// innermost named call of the program, else the innermost call of the program's code, else the
-/// innermost named call.
+/// Returns the index of the call that a person looks at first, the same in every output. It is the
+/// innermost named call of the program, else the innermost call of the program, else the innermost
+/// named call. Plumbing counts for none of these. Without such a call, it is the innermost call.
 fn look_number(stacks: &Stacks, stack: StackId) -> Option<usize> {
     let find = |holds: &dyn Fn(&Call<'_>) -> bool| {
         calls(stacks, stack)
@@ -56,8 +56,8 @@ pub(crate) fn look_at(stacks: &Stacks, stack: StackId) -> Option<Call<'_>> {
     from_look(stacks, stack).next()
 }
 
-/// Returns the first call with a line of source, outwards from that of [`look_at`]. Calls of the
-/// system do not count.
+/// Returns the program's first call with a line of source, outwards from that of [`look_at`], else
+/// the innermost call with such a line. Calls of the system never count.
 pub(crate) fn first_look(stacks: &Stacks, stack: StackId) -> Option<Call<'_>> {
     let known = |call: &Call<'_>| call.line().is_some() && !call.is_of_system();
     let is_theirs = |call: &Call<'_>| known(call) && call.is_own();
@@ -121,7 +121,7 @@ impl<'a> Call<'a> {
         self.frame.place.is_some() && !self.is_of_system() && !self.source().is_some_and(is_foreign)
     }
 
-    /// Returns whether the call's code is in a library of the system, or in heapwright.
+    /// Returns whether the code is in a system library, a mapping like `[vdso]`, or heapwright.
     fn is_of_system(&self) -> bool {
         let Some(place) = &self.frame.place else { return false };
         let below = place.path.strip_prefix(b"/usr").unwrap_or(&place.path);

@@ -1,8 +1,8 @@
 //! Compares two points in time, or two runs.
 //!
-//! Each side is a whole report. Live blocks, by stack, come from the count of each process's last
-//! check, or else from the groups of its leak checks. Stacks match by the places of their frames in
-//! files of both runs, and by functions and lines in rebuilt files.
+//! Each side is a whole report. Live blocks are those of each process's last count, by stack. If no
+//! process counted, they are the groups of the leak checks. Stacks match by the places of their
+//! frames in files of both runs, and by functions and lines in rebuilt files.
 
 use super::model::{Amount, Error, Leak, Report, StackId};
 use crate::symbols::{Frame, Place};
@@ -106,7 +106,7 @@ fn lost(report: &Report) -> impl Iterator<Item = &Leak> {
     report.leaks.iter().filter(|leak| leak.is_definite())
 }
 
-/// Returns the blocks live at the last check of each process.
+/// Returns live blocks: of each process's last count or, if no process counted, of leak checks.
 fn held(report: &Report) -> Vec<(StackId, Amount)> {
     let counts = report
         .processes

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! a profile -> live blocks   all stacks that have some
-//!              kept          the youngest sample is older than half of the time: never replaced
-//!              mixed         most bytes are freed within a millisecond, and some blocks stay
+//!              kept          all are from the first half of the run: they are never replaced
+//!              mixed         most bytes are freed within a millisecond; a block of that half stays
 //!              grown         more is live than earlier, by more than two standard deviations
 //!              temporary     blocks freed within a millisecond
 //! ```
@@ -64,12 +64,12 @@ impl<'r> Explained<'r> {
         self.sites(Figure::Live, |_| true)
     }
 
-    /// Returns stacks whose live blocks are all older than half of the time.
+    /// Returns stacks whose live blocks were all allocated in the first half of the run.
     pub(crate) fn kept(&self) -> Vec<&'r Sampled> {
         self.sites(Figure::Live, |site| site.youngest_ns < self.check.ns / 2)
     }
 
-    /// Returns stacks that free most bytes at once, but have blocks older than half of the time.
+    /// Returns stacks that free most bytes at once, but have a live block of the run's first half.
     pub(crate) fn mixed(&self) -> Vec<&'r Sampled> {
         self.sites(Figure::Live, |site| {
             let is_short_lived =

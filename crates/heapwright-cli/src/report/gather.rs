@@ -9,10 +9,10 @@
 //! ```
 //!
 //! A *cause* is a kind and the stacks of a finding's moments, as places in files. So a cause is the
-//! same in every process that runs the same files. Without stacks, the block's size and the place
-//! in the block count instead. Leaks are those of an image's last complete check that followed
-//! pointers; a count (`Occasion::Time`) finds none. Beyond `MOST_CHECKS` counts or `MOST_SAMPLES`
-//! samples, every second one is dropped; the rest spread over the whole run.
+//! same in every process that runs the same files. If no stack of the block is known, the block's
+//! size and the offset in it count, too. Leaks are those of an image's last complete check that
+//! followed pointers; a count (`Occasion::Time`) finds none. At twice `MOST_CHECKS` checks, every
+//! second count is dropped, and at twice `MOST_SAMPLES` samples, every second sample.
 
 use super::input::{self, Reading};
 use super::interner::{Interner, Source};
@@ -30,7 +30,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// The most counts and samples to keep of one process.
+/// The numbers of checks and samples of one process that are left after thinning.
 const MOST_CHECKS: usize = 1024;
 const MOST_SAMPLES: usize = 1 << 16;
 
@@ -160,7 +160,7 @@ struct Image {
     /// The interner's numbers of the record's stacks.
     stacks: HashMap<u32, u32>,
     findings: Vec<u32>,
-    /// How often each finding with this number in its record was found.
+    /// How often each finding was found, by its number in the record.
     times: BTreeMap<u32, u64>,
     under_way: Option<UnderWay>,
     last: Option<UnderWay>,
@@ -359,7 +359,7 @@ impl Image {
         let stacks =
             [finding.here, finding.freed, finding.allocated].map(|moment| self.stack(moment.stack));
         let [_, freed, allocated] = stacks;
-        // A stack identifies the block; without one, its size and offset do.
+        // Without a stack, the block is identified by its size and the offset.
         let otherwise = (freed == 0 && allocated == 0).then_some((finding.size, finding.offset));
         let cause = Cause { kind: finding.kind, stacks, otherwise };
         let errors = &mut all.errors;
@@ -450,7 +450,7 @@ impl Image {
         }
     }
 
-    /// Drops a check that will not be finished.
+    /// Keeps a check that will not be finished, without its leaks, and notes that.
     fn give_up(&mut self, all: &mut Gathered) {
         if let Some(under_way) = self.under_way.take() {
             let model = &mut self.process(all).model;

@@ -1,7 +1,6 @@
 //! Decides whether a stack's memory grows for good, by its live bytes over time.
 //!
-//! A program also grows when it fills a cache, reads its input or starts its threads. So a
-//! verdict needs all of:
+//! A program also grows when it fills a cache, reads input or starts threads. So a verdict needs:
 //!
 //! ```text
 //! the last three quarters of the run     the first quarter is the program's start
@@ -10,7 +9,8 @@
 //! Kendall's tau at least 0.8             nine pairs of points in ten go up; a plateau's
 //!                                        ties count as not going up, so that steps, such
 //!                                        as a table that doubles, are not a slope
-//! 64 KiB, and a tenth of its median      less is noise, or does no harm
+//! a growth of at least 64 KiB, and       less is noise, or does no harm
+//! of a tenth of the median of its bytes
 //! the last third goes up, too            memory that has stopped growing is no leak
 //! ```
 //!
@@ -21,7 +21,7 @@ use super::model::Sample;
 
 /// The least points for a verdict.
 const POINTS: usize = 6;
-/// The most points to compare: more add nothing, and there are many pairs.
+/// The most points to compare. More points would make many more pairs, but no better verdict.
 const MOST: usize = 128;
 const SURE: f64 = 0.8;
 const LEAST: u64 = 64 << 10;

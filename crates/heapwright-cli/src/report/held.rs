@@ -1,9 +1,9 @@
 //! Memory held at the end, stack by stack: the data of profiles and flame graphs.
 //!
 //! ```text
-//! a process whose last check is a leak check    its groups, by fate
-//! a process that was only counted               its live blocks at the last count, as "live"
-//! a process whose last check is a profile       its chosen figure, under the figure's name
+//! a process with a leak check                   its groups, by fate
+//! another process whose last data is a count    its live blocks at the last count, as "live"
+//! another process whose last data is a profile  its chosen figure, under the figure's name
 //! ```
 //!
 //! Every block counts once: blocks lost *with* a block form a group of their own (indirectly lost).
@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 pub(crate) struct Held {
     pub(crate) fate: Fate,
     pub(crate) stack: StackId,
-    /// An index into the report's processes. If several processes have the group: its example's.
+    /// The process of the group, or of its example: an index into the report's processes.
     pub(crate) process: usize,
     pub(crate) amount: Amount,
     /// All that the stack allocated, from a heap profile.
@@ -44,8 +44,8 @@ impl Fate {
     }
 }
 
-/// The most bytes that one stack can hold: a process's address space has no more. Larger figures of
-/// a damaged record are reduced to this, so that sums do not overflow.
+/// The most bytes or blocks of one stack, 64 TiB. Larger figures of a damaged record are reduced to
+/// this, so that sums do not overflow.
 const MOST: u64 = 1 << 46;
 
 /// Returns all held memory, by fate, then by stack.

@@ -1,6 +1,6 @@
-//! The calls at the beginning of memcheck's stacks that our stacks lack: memcheck's begin in its
-//! own `malloc` or `free`, ours in the caller. Suppressions name these calls in their first lines,
-//! so they are compared with stacks that have them, and generated suppressions name them.
+//! The calls with which memcheck's stacks begin: its own `malloc` or `free`. Our stacks begin in
+//! the caller. Suppressions name these calls in their first lines. So the calls are put in front of
+//! our stacks before a comparison, and into suppressions that are generated.
 //!
 //! ```text
 //!   memcheck's    malloc    strdup  load  main        memalign  posix_memalign  load  main
@@ -119,8 +119,8 @@ impl Innermost {
     }
 }
 
-/// Returns a pattern for a function and its form with more parameters: records do not tell
-/// `new(std::nothrow)` from `new`, nor a sized `delete`.
+/// Returns a pattern for a function and its forms with more parameters. Records do not tell
+/// `new(std::nothrow)` from `new`, nor a sized `delete` from `delete`.
 fn pattern(name: &str) -> String {
     if name.starts_with("_Z") { format!("{name}*") } else { name.to_owned() }
 }

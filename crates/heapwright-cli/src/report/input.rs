@@ -1,10 +1,10 @@
 //! Reads a record's file from beginning to end, in pieces.
 //!
-//! A record may be as large as the disk, but little of it is kept: a buffer of a megabyte takes
-//! entry after entry. [`Fetch`] reads the stacks of the report again later, from their places.
+//! A record may be as large as the disk, but little of it is kept: its entries pass through a
+//! buffer of a megabyte. [`Fetch`] reads the report's stacks again later, from their places.
 //!
-//! The owner of the opened file is the writer of a record. If a process of root became another
-//! user, that user's records lie in `STEM.users/UID/`, and only files of that user count there.
+//! A record counts as written by the owner of its file. If a process of root became another user,
+//! that user's records lie in `STEM.users/UID/`, and only files of that user count there.
 
 use crate::symbols::rights::user;
 use anyhow::{Context, ensure};
@@ -66,9 +66,9 @@ fn folders_of_users(folder: &Path) -> impl Iterator<Item = PathBuf> {
         .filter(|path| path.symlink_metadata().is_ok_and(|about| about.is_dir()))
 }
 
-/// Returns whether a user's record belongs to the run of a folder. The user must be this command's,
-/// or one for whom a process of the run made a folder in it. Other users must be unable to write to
-/// the folder, or they could have made that one.
+/// Returns whether a user's record belongs to the run of `folder`. The user must be this command's,
+/// or have a folder in `folder` that a process of the run made. The latter counts only if no other
+/// user can write to `folder`, because such a user could have made the inner folder.
 pub(super) fn is_of_run(folder: &Path, owner: u32) -> bool {
     let is_private = || {
         fs::metadata(folder).is_ok_and(|about| about.uid() == user() && about.mode() & 0o022 == 0)

@@ -1,7 +1,7 @@
 //! Keeps every distinct stack once, by the places of its frames in files.
 //!
-//! A stack costs 24 bytes: a hash of its places, and its offset in a record, from which `naming`
-//! reads the few reported stacks. The hash has 128 bits, so unequal stacks do not collide.
+//! A stack costs about 100 bytes: a hash of its places, a number, and its place in a record, where
+//! `naming` reads the few reported stacks. Hashes of 128 bits practically never collide.
 
 use super::modules::Modules;
 use heapwright_record::debug::Frames;
@@ -54,7 +54,7 @@ impl Interner {
     }
 }
 
-/// Hashes words: two lanes of multiplications, each folded into itself.
+/// Hashes words in two lanes. Each lane multiplies by a number of its own, and folds the product.
 struct Mix([u64; 2]);
 
 impl Mix {
@@ -77,7 +77,7 @@ impl Mix {
     }
 }
 
-/// Returns the number itself.
+/// A hasher of numbers that are hashes already: it takes the lower half of the number.
 #[derive(Default)]
 pub(super) struct Itself(u64);
 

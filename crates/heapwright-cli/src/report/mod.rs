@@ -20,13 +20,13 @@
 //! calls         a stack as calls, for people; held: memory held at the end, stack by stack
 //! diff          two points in time, or two runs, compared
 //! explained     the reasons for a process's memory, from a heap profile
-//! progress      the progress of reading and naming
+//! sites         the sites of findings, for later runs; progress: of reading and naming
 //! ```
 //!
-//! A record may be as large as the disk. One pass leaves 24 bytes for each distinct stack, and one
-//! small struct for each distinct finding. Only reported stacks get frames and names. The report
-//! has at most [`Options::limit`] different errors, and the hundred thousand largest groups of
-//! blocks. It counts the others.
+//! A record may be as large as the disk. One pass leaves about 100 bytes for each distinct stack,
+//! and one small struct for each distinct finding. Only reported stacks get frames and names. The
+//! report has at most [`Options::limit`] different errors, and the first hundred thousand groups of
+//! blocks, by fate and size. It counts the others.
 
 pub(crate) mod calls;
 pub(crate) mod diff;
@@ -79,13 +79,13 @@ pub(crate) struct Options {
     pub(crate) suppress: Vec<PathBuf>,
     /// The most different errors to report; `None`: all.
     pub(crate) limit: Option<usize>,
-    /// Whether everything with a stack gets names. Otherwise only findings with wanted details get
-    /// names, and the blocks live at each check are left out.
+    /// Whether every leak is reported in detail, and the blocks live at each check by stack.
+    /// Otherwise only leaks in [`Wanted::details`] have details, and those blocks are left out.
     pub(crate) everything: bool,
     pub(crate) wanted: Wanted,
     pub(crate) quiet: bool,
-    /// Whether the folders are those of a run that has just ended. If so, records of users that no
-    /// process of the run had are left out.
+    /// Whether the folders are those of a run that has just ended. If so, records of users whom no
+    /// process of the run became are left out.
     pub(crate) is_of_run: bool,
     /// The point in time up to which checks count.
     pub(crate) at: Point,
@@ -96,7 +96,7 @@ pub(crate) struct Made {
     pub(crate) damaged: usize,
 }
 
-/// Reads the files of suppressions before a program runs, so that their mistakes do not cost a run.
+/// Reads the files of suppressions before a program runs, so that mistakes in them show at once.
 pub(crate) fn check(options: &Options) -> anyhow::Result<()> {
     suppressions(options).map(|_| ())
 }
@@ -123,7 +123,7 @@ pub(crate) fn set_fates(report: &mut Report, fate: impl Fn(u32) -> Fate) {
     report.unseen = unseen::lines(report);
 }
 
-/// Returns the files that a process ran, in order, by its record.
+/// Returns the program files that a process executed, in order, from its record.
 pub(crate) fn programs(record: &Path) -> Vec<PathBuf> {
     let mut programs = Vec::new();
     let mut take = |entry: Entry<'_>, _| {

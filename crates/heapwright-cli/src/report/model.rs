@@ -2,19 +2,19 @@
 //!
 //! ```text
 //! Report
-//!   processes   that wrote: command, end, live bytes over time, full buckets, checks
+//!   processes   the writers of the records: command, end, live bytes over time, checks
 //!   stacks      every distinct stack once; frames every distinct place once
 //!   errors      mistakes, one entry for each cause
 //!   leaks       groups of blocks with one allocating stack and one fate
 //!   growths     stacks whose live bytes grow for good
-//!   used        suppressions that hid something
+//!   used        the suppressions, and what each one hid
 //!   unseen      lines for people about processes without a last look
 //!   notes       lines for people about unreadable parts
 //! ```
 //!
-//! Plain data: [`super`] makes the report of records, and the formatters in `output` print it
-//! unchanged. Errors, leaks and growths are in the order of the report. Indexes are into the
-//! vectors of this struct and always valid.
+//! The report is plain data: [`super`] makes it from records, and the formatters in `output` print
+//! it unchanged. Errors, leaks and growths are in the order of the report. Indexes are into the
+//! vectors of this struct, and always valid.
 
 use crate::process;
 use crate::symbols::Frame;
@@ -45,7 +45,7 @@ pub(crate) struct Report {
     pub(crate) sources: BTreeMap<(String, u32), Vec<(u32, String)>>,
     pub(crate) unreported: Unreported,
     pub(crate) suppressed: Suppressed,
-    /// The findings that a process counted, but that its record neither contains nor repeats.
+    /// The number of findings that processes counted, but did not write to their records.
     pub(crate) unwritten: u64,
     pub(crate) wanted: Wanted,
 }
@@ -192,7 +192,7 @@ pub(crate) struct Check {
     /// The number of threads that did not report their registers.
     pub(crate) silent: u32,
     pub(crate) live: Amount,
-    /// Live blocks that were too few to be listed by stack.
+    /// The live blocks of small groups, which are not listed by stack.
     pub(crate) omitted: Amount,
     /// Live blocks by stack, the largest first; small ones may be missing.
     pub(crate) usage: Vec<(StackId, Amount)>,
@@ -564,7 +564,7 @@ pub(crate) struct Path {
     pub(crate) name: Option<String>,
     /// The file that contains the root.
     pub(crate) module: Option<String>,
-    /// The thread with this stack, these registers or variables.
+    /// The thread whose stack, registers or thread-local variables are the root.
     pub(crate) thread: Option<(u32, String)>,
     /// The blocks on the path, from the root on.
     pub(crate) steps: Vec<Step>,
@@ -586,11 +586,11 @@ pub(crate) struct Growth {
     pub(crate) points: Vec<Sample>,
     /// The median slope, in bytes a second.
     pub(crate) slope: f64,
-    /// How surely the bytes grow: Kendall's tau, 0 to 1.
+    /// How surely the bytes grow: Kendall's tau, 0.8 to 1.
     pub(crate) tau: f64,
 }
 
-/// A suppression that hid something.
+/// A suppression, and what it hid.
 #[derive(Clone, Debug)]
 pub(crate) struct Used {
     pub(crate) name: String,
@@ -612,7 +612,7 @@ impl Leak {
 }
 
 impl Report {
-    /// Returns the process that was started, if any.
+    /// Returns the process that the run started, if any.
     pub(crate) fn first(&self) -> Option<&Process> {
         self.processes.first()
     }

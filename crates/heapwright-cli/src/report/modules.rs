@@ -1,8 +1,8 @@
 //! Finds the file of code at an address, at a moment of a process.
 //!
-//! A record lists the loaded files, and again after each change. A new module replaces the module
-//! with its number, and unloaded modules that it overlaps. Stacks keep the modules that were loaded
-//! when they were written (an *epoch*).
+//! A record lists the loaded files, and lists them again after each change. A new module replaces
+//! the module with its number, and all modules that it overlaps: they were unloaded. Each stack
+//! refers to the modules that were loaded when the stack was written (an *epoch*).
 //!
 //! Files are numbered over all processes, by path and build-id. So a place in code (file and
 //! offset) is the same in every process.
@@ -22,7 +22,7 @@ pub(super) struct Files {
 
 pub(super) struct Known {
     pub(super) file: ModuleFile,
-    /// The start of the first process that loaded the file. A file changed later is another one.
+    /// The start of the first process that loaded the file. A file that changed later is not used.
     pub(super) began: u64,
     /// The rights of the owners of the records that name the file.
     pub(super) rights: Rights,
@@ -33,7 +33,7 @@ impl Files {
     pub(super) fn number(&mut self, module: &Module<'_>, began: u64, owner: u32) -> u32 {
         let mut path = module.path.bytes.to_vec();
         if module.path.cut {
-            // A name that was cut may name another file, so this one must not be opened.
+            // A name that was cut may name another file, so it is changed to one that names none.
             path.extend_from_slice(b"...");
             path.splice(..0, *b"...");
         }

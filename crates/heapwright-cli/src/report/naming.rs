@@ -1,12 +1,12 @@
 //! Reads the frames of reported stacks again, and names them.
 //!
 //! ```text
-//! number of the interner --(its record)--> addresses --(modules then)--> places
-//! place, once --(the file of code, opened once)--> functions and lines
+//! a stack's number --(its record, read again)--> addresses --(the modules of that time)--> places
+//! a place          --(the file of code)--------> functions and lines
 //! ```
 //!
-//! A program has a few thousand places that allocate, and any number of stacks, so each place is
-//! looked up once. A stack has the addresses of one process.
+//! Any number of stacks share a few thousand places. So each place is looked up once, and each file
+//! is opened once. Equal stacks of several processes get the addresses of one of them.
 
 use super::gather::Gathered;
 use super::input::Fetch;
@@ -24,7 +24,7 @@ pub(super) struct Naming<'g> {
     fetch: Fetch,
     /// The names of each file of code; `None` until a name is needed.
     names: Vec<Option<Names>>,
-    /// Frames by place, by address, and by the distance from the byte to look up to the address.
+    /// Frames by place, address, and step back to the call: 1, or 0 for an exact address.
     frames: HashMap<(Spot, u64, u64), u32>,
     functions: HashMap<(u32, u64), Vec<Function>>,
     /// The file and address to look up for each frame; `None` once it was looked up.
@@ -88,7 +88,7 @@ impl<'g> Naming<'g> {
         self.asked.len()
     }
 
-    /// Forgets the stacks since `mark`, which are not reported. Few of their frames are distinct.
+    /// Forgets the stacks since `mark`, which are not reported. Their frames stay; they are few.
     pub(super) fn forget(&mut self, mark: usize) {
         for asked in self.asked.drain(mark..) {
             if let Some(id) = self.ids.remove(&asked) {

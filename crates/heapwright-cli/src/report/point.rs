@@ -53,7 +53,7 @@ impl FromStr for Point {
     }
 }
 
-/// Splits `RECORD@POINT`; a file may have an `@` in its name.
+/// Splits `RECORD@POINT`. The name of an existing file is not split: it may contain an `@`.
 pub(crate) fn split(argument: &Path) -> Result<(PathBuf, Point), String> {
     let whole = || (argument.to_owned(), Point::End);
     if argument.exists() {

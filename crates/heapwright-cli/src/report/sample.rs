@@ -159,7 +159,7 @@ fn stacks() -> Stacks {
     stacks
 }
 
-/// Makes three lines of invented sources.
+/// Makes three lines of invented source around each line of the program.
 fn sources() -> BTreeMap<(String, u32), Vec<(u32, String)>> {
     let text = ["    if (closed()) {", "        write(fd, buffer->data, buffer->size);", "    }"];
     let mut sources = BTreeMap::new();

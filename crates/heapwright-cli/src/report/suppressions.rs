@@ -13,7 +13,7 @@
 //!
 //! **A line** is a type and a pattern. The type is `leak`, `growth`, or the heading of any other
 //! finding. The pattern may match anywhere in the names of functions, source files and modules of
-//! all the finding's stacks. `*` stands for anything; `^` and `$` anchor the pattern at the
+//! all the finding's stacks. `*` and `?` are wildcards; `^` and `$` anchor the pattern at the
 //! beginning and the end.
 //!
 //! A pattern with ` <- ` in it is a chain of calls from the innermost on: `FUNCTION@MODULE <-
@@ -79,7 +79,7 @@ pub(super) struct Stack<'a> {
 #[derive(Default)]
 pub(super) struct Suppressions {
     rules: Vec<Rule>,
-    /// The number of times that each suppression hid something.
+    /// What each suppression hid, in the order of `rules`.
     pub(super) used: Vec<Used>,
 }
 
@@ -235,7 +235,7 @@ fn is_call(pattern: &str) -> bool {
             .is_some_and(|(function, module)| !function.is_empty() && !module.is_empty())
 }
 
-/// The callers of a program's or a thread's first function. Other libraries have other names.
+/// The callers of a program's or a thread's first function, with the names that glibc gives them.
 const BEGINNINGS: [&str; 7] =
     ["__libc_start", "_start", "start_thread", "clone", "__clone", "_dl_", "call_init"];
 
@@ -340,7 +340,7 @@ type Named = (String, Rule);
 /// Memcheck:Addr1 ... Addr32  accesses and writes that were wrong
 /// Memcheck:Cond, Value8 ...  uninitialised values: by the stack that allocated the block
 /// Heapwright:HEADING         the kind with this heading; also Heapwright:growth
-/// others                     other tools' (not read), or never used: heapwright has no such errors
+/// others                     match nothing: other tools' blocks, and errors heapwright lacks
 /// ```
 ///
 /// The parameter (`write(buf)`) follows `Memcheck:Param`, as in valgrind.
@@ -443,9 +443,9 @@ impl Frames {
 /// function count as matched, under its name or valgrind's names: `memcpy@@GLIBC_2.14`,
 /// `__memcpy_avx_unaligned_erms`, `memmove`.
 ///
-/// As in valgrind, a block is compared with the stack on which the mistake was seen. If only traces
-/// of a mistake were found, later, any stack of the finding may match. For a stack that was cut,
-/// only as many lines of the block are compared as the stack has calls.
+/// As in valgrind, a block is compared with the stack on which the mistake was seen. If only its
+/// traces were found later, any stack of the finding may match. For a stack that was cut, only as
+/// many lines of the block are compared as the stack has calls.
 fn are_at_start_of(patterns: &[Pattern], stack: &Stack<'_>) -> bool {
     let is_visible = |line: &&Line<'_>| !(line.is_private && line.is_inlined);
     let visible: Vec<Line<'_>> = stack.lines.iter().filter(is_visible).copied().collect();
@@ -534,8 +534,8 @@ fn chained<'a>(stack: &[Line<'a>]) -> Vec<Line<'a>> {
 /// The least number of calls of a stack that was cut: valgrind keeps twelve, one of them its own.
 const CUT: usize = 11;
 
-/// Returns the most lines of a block to compare with a stack, if it was cut. Valgrind leaves out
-/// lines beyond `--num-callers`, too.
+/// Returns the most lines of a block to compare with a stack, if the stack was cut. Valgrind leaves
+/// out lines beyond `--num-callers`, too.
 fn most_lines(stack: &[Line<'_>]) -> Option<usize> {
     let is_end = |line: &Line<'_>| {
         is_main(line.name) || BEGINNINGS.iter().any(|name| line.name.starts_with(name))
@@ -643,7 +643,7 @@ impl Pattern {
             Self::Call(function, module) => {
                 let file = line.module.rsplit('/').next().unwrap_or_default();
                 let names = [line.symbol, line.name];
-                // A function without a name matches any name.
+                // Only wildcards match a function without a name.
                 let is_named = names.iter().any(|text| glob(function, text));
                 is_named && module.as_ref().is_none_or(|module| glob(module, file))
             }
@@ -939,7 +939,7 @@ mod tests {
             (Origin::AlignedNew, "fun:_ZnwmSt11align_val_t fun:_Znw*", "fun:_Znwm fun:memalign"),
             (Origin::Unknown, "fun:malloc fun:calloc fun:_Znwm fun:memalign", "fun:other"),
         ] {
-            // There memcheck's stacks begin with two calls.
+            // For `posix_memalign`, memcheck's stacks begin with two calls.
             let any: &[&str] = match origin {
                 Origin::PosixMemalign => &["...", "fun:* fun:*"],
                 _ => &["...", "fun:*", "obj:*"],
@@ -952,7 +952,7 @@ mod tests {
                 let made = Innermost::Allocated(origin);
                 assert!(!is_hidden(&format!("{first} {rest}"), LOST, made), "{origin:?} {first}");
             }
-            // A file without the function is taken as it is.
+            // A block without an allocating function is compared as it is.
             assert!(is_hidden(rest, LOST, Innermost::Allocated(origin)));
         }
         let freed = Kind::Error(FindingKind::InvalidFree);

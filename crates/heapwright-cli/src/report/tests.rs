@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use std::fs;
 
-/// Makes numbers that collide: small ones, and the largest.
+/// Makes numbers that often collide: small ones, the largest, and any.
 fn number() -> impl Strategy<Value = u64> {
     prop_oneof![0_u64..4, 0_u64..4, Just(u64::MAX), any::<u64>()]
 }

@@ -2,8 +2,8 @@
 //!
 //! The last look finds leaks, and damage to blocks that were never freed. A process has none if it
 //! is killed, bypasses the library's functions at its end, or becomes a program that does not load
-//! the library. It never counts as clean: the report begins with a line about it, and `check` does
-//! not end with 0.
+//! the library. Such a process never counts as clean: the report begins with a line about it, and
+//! `check` does not end with 0.
 
 use super::model::{Fate, Process, Report};
 use crate::process::{End, signal_name};

@@ -6,9 +6,9 @@
 //!   either           redraws the screen: `list` or `one`
 //! ```
 //!
-//! A second thread does all this. It may hang if the terminal has gone or takes no more bytes. The
-//! first thread waits for the second thread's end, for the end of the terminal, and for signals; it
-//! can end the command without the second thread.
+//! A second thread does all this. This thread may hang if the terminal has gone or takes no more
+//! bytes. The first thread waits for the second thread's end, for the end of the terminal, and for
+//! signals; it can end the command without the second thread.
 //!
 //! Drawing writes only changes, so a slow terminal is no problem. A longer pause follows a slow
 //! look. A signal that ends the command, or a panic, restores the terminal.
@@ -44,7 +44,7 @@ pub(crate) struct Settings {
 struct State {
     history: History,
     look: Look,
-    /// The process shown alone, if any, and whether the user gave its id.
+    /// The process shown alone, if any.
     process: Option<u32>,
     /// The process marked in the table; its row may change.
     marked: Option<u32>,
@@ -60,7 +60,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// The time that the screen has to end after a signal.
 const GRACE: Duration = Duration::from_millis(300);
 
-/// Returns when the user ends it, a signal comes, or the terminal has gone.
+/// Returns when the user ends the screen, a signal comes, or the terminal has gone.
 pub(crate) fn run(settings: Settings) -> anyhow::Result<Exit> {
     interrupt::notice();
     let (ended, ends) = io::pipe().context("cannot watch the screen")?;

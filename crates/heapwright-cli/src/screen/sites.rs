@@ -1,7 +1,7 @@
 //! The sites of a process's memory: its heap profile, read again with each look.
 //!
-//! A process that samples already is ordered to write its profile. Any other process is ordered to
-//! sample, and to stop when the user leaves.
+//! The process is ordered to write its profile. If it does not sample yet, it is first ordered to
+//! sample, and then to stop when the user leaves.
 
 use crate::live::{Orders, Refusal, Statuses, Watched};
 use crate::output::{amount, size};
@@ -26,7 +26,7 @@ const CALLS: usize = 4;
 
 #[derive(Default)]
 pub(super) struct Sites {
-    /// The process on the screen, and the right to give it orders, once acquired.
+    /// The process on the screen, and the right to give orders to it, which is acquired at a look.
     process: Option<u32>,
     orders: Option<Orders>,
     /// Whether the process samples by this command's order.

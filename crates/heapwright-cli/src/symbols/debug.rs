@@ -115,7 +115,7 @@ impl Information {
         }
     }
 
-    /// Loads a unit from a file of the compiler's.
+    /// Loads a unit from one of the compiler's files.
     fn split(&self, load: &SplitDwarfLoad<Bytes>) -> Option<Arc<Dwarf<Bytes>>> {
         if let Some(package) = &self.package
             && let Ok(Some(unit)) = package.find_cu(load.dwo_id, &load.parent)
@@ -154,7 +154,7 @@ fn shared(object: &Elf, path: &Path, rights: &Rights) -> Option<Elf> {
         .find_map(|path| open(&path, rights).ok().filter(same))
 }
 
-/// Reads the units of all `.dwo` files of a program.
+/// Opens the `.dwp` file, which has the units of all of a program's `.dwo` files.
 fn package(path: &Path, rights: &Rights) -> Option<DwarfPackage<Bytes>> {
     let mut name = path.as_os_str().to_owned();
     name.push(".dwp");
@@ -190,7 +190,7 @@ impl<'a> Sections<'a> {
         Self { object, most, left: Cell::new(most) }
     }
 
-    /// Empty if there is none.
+    /// Returns a section's bytes; empty if there is none.
     fn get(&self, name: &str) -> Result<Bytes, gimli::Error> {
         let part = self.object.section_by_name(name);
         let data = part.and_then(|part| part.compressed_data().ok());

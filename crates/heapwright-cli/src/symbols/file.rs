@@ -1,7 +1,7 @@
 //! The names of functions and variables in one ELF file.
 //!
 //! Names come from the debug information, with inlined functions ([`super::debug`] finds it).
-//! Without it, they come from the symbols, which have no lines. Variables always do.
+//! Without it, they come from the symbols, which have no lines. Variables always come from these.
 //!
 //! A function's name does not depend on a separate debug file. It is the shortest name in the file
 //! itself, or the shortest exported one if the file has debug information. So `strdup` is `strdup`

@@ -1,7 +1,7 @@
 //! Maps a file into memory.
 //!
 //! A report needs a few pages of gigabytes of debug information, so the file is mapped, not read.
-//! The mapping stays to the end of this command, which opens each file once.
+//! The mapping stays to the end of this command.
 //!
 //! The owner of a file may cut it while it is mapped. Then an access to a lost page raises SIGBUS,
 //! and the handler ([`fill`]) maps zeros there. Any other SIGBUS ends the command.

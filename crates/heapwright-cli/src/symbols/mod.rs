@@ -68,8 +68,8 @@ pub(crate) struct Function {
     pub(crate) column: Option<u32>,
     /// The linker's name, if it differs.
     pub(crate) symbol: Option<String>,
-    /// Whether only a separate debug file names it. Without that file it has no name, or, if it was
-    /// inlined, no call.
+    /// Whether only a separate debug file names it. Without that file the function has no name; an
+    /// inlined function has not even a call.
     pub(crate) is_private: bool,
 }
 

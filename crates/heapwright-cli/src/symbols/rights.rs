@@ -1,8 +1,8 @@
 //! Opens files that a record names, if the record's owner can read them.
 //!
 //! The writer of a record chooses the names of files in it. Root reads other users' records, and
-//! root's own rights must not decide. `O_PATH` opens a file first: it follows links, and does not
-//! disturb a device. Then the modes and groups of the file and of the folders above it decide.
+//! root's own rights must not decide. So the file is first opened with `O_PATH`, which follows
+//! links and disturbs no device. Then the modes and groups of it and of the folders above decide.
 
 use std::ffi::CString;
 use std::fs::{self, File, Metadata};

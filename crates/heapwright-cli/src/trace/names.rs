@@ -19,7 +19,7 @@ use super::story::{Event, Story, What};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// The error for more blocks or threads than numbers.
+/// The error for more blocks or threads than 32-bit numbers.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooMany;
 

@@ -1,7 +1,7 @@
 //! The memory operations of one process, in order.
 //!
 //! ```text
-//! event   | thread 4 | block 4 | size 8 | what |      32 bytes
+//! event   | thread 4 | what, block 4, size 8 |      24 bytes
 //! ```
 //!
 //! **Invariants** (kept by `names`, which makes stories): a block is made once, and freed or
@@ -24,7 +24,7 @@ pub(crate) struct Story {
     pub(crate) events: Vec<Event>,
     pub(crate) threads: u32,
     pub(crate) blocks: u32,
-    /// The trace of a killed process has no end.
+    /// Whether the trace has its end; that of a killed process has none.
     pub(crate) whole: bool,
     /// Frees left out because the trace lacks the block's allocation.
     pub(crate) unknown: u64,

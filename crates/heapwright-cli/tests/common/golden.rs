@@ -7,7 +7,7 @@ use std::path::Path;
 const BEGINS: [&str; 9] =
     ["<section", "<details", "<table", "<tr", "<figure", "<svg", "<error>", "<testcase", "<stack>"];
 
-/// Ignores the version, styles and scripts. With `HEAPWRIGHT_BLESS=1` it writes the file instead.
+/// Compares an output, but for version, styles and scripts, or writes it (`HEAPWRIGHT_BLESS=1`).
 pub(crate) fn golden(name: &str, made: &str) {
     let mut made = made.replace(env!("CARGO_PKG_VERSION"), "VERSION");
     for (begin, end) in [("<style", "</style>"), ("<script>\n", "</script>")] {

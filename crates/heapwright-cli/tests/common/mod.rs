@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// No variable of this process's environment changes the command.
+/// Returns the command, without the variables of this process that would change most results.
 pub(crate) fn heapwright() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_heapwright"));
     for name in ["HEAPWRIGHT", "HEAPWRIGHT_LIBRARY", "LD_PRELOAD", "NO_COLOR"] {
@@ -68,7 +68,7 @@ pub(crate) fn bytes(entries: &[Entry<'_>]) -> Vec<u8> {
     bytes
 }
 
-/// A test's own folder, removed at the end. A temporary folder could be mounted nosuid or noexec.
+/// A test's own folder, removed at the end. `new` avoids /tmp, which may be nosuid or noexec.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {

@@ -8,7 +8,7 @@
 //!     findings elsewhere              a report; 99
 //! ```
 //!
-//! Findings in programs that a test starts count only if cargo built them beside the test.
+//! Findings in programs that a test starts count only if cargo built these programs beside it.
 //!
 //! nextest, which starts a process for each test, can use the same runner:
 //! `CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="heapwright cargo-runner"`. A run that only lists

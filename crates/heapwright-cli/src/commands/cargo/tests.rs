@@ -18,7 +18,7 @@ pub(super) fn has_tests(program: &Path) -> bool {
     std::fs::read(program).is_ok_and(|bytes| bytes.windows(MARK.len()).any(|window| window == MARK))
 }
 
-/// Prints to standard error. `again` runs a command for some of the tests and returns the report.
+/// Prints the failed tests' names. `again` runs the program for some tests. Returns their report.
 pub(super) fn name(
     report: &Report,
     program: &OsStr,

@@ -111,8 +111,8 @@ fn shown(file: &mut File, from: u64, at: u64) -> io::Result<String> {
     Ok(text.replace("\\'", "'"))
 }
 
-/// If other stacks identify a fault, its key omits the stack that noticed the fault, which may
-/// depend on chance.
+/// Returns the findings, by their keys. If other stacks identify a fault, its key omits the stack
+/// that noticed it, which may depend on chance.
 pub(super) fn found(report: &Report) -> BTreeMap<String, String> {
     let stack_key = |stack: StackId| {
         let places = report.stacks.frames(stack).map(|frame| match &frame.place {

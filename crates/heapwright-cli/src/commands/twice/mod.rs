@@ -5,8 +5,8 @@
 //!  1      zeros                     the user sees this output
 //!  2      zeros                     a difference: the program cannot be compared with itself
 //!  3, 4   a pattern, its inverse    no difference: done
-//!  5 ...  the pattern up to a point, zeros behind it: a binary search (`search`) finds the first
-//!         byte that makes a difference; the two runs beside that byte are repeated.
+//!  5 ...  the pattern up to a point, zeros behind it: a binary search (`search`) finds a byte that
+//!         makes a difference; the two runs beside that byte are repeated.
 //!         Then the search for the next byte begins, with zeros in all blocks of that byte's site.
 //!  last   zeros: the record lists the blocks that were found; this run is reported
 //! ```
@@ -43,7 +43,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use streams::{Input, Outputs};
 
-/// The number of sites that are searched for: as many as option `fill` can name.
+/// The most sites that are searched for: as many as option `fill` can name.
 const MOST_FOUND: usize = 8;
 
 /// The seeds of the patterns. The second pattern is the inverse of the first.
@@ -54,7 +54,7 @@ const TIMES: u32 = 10;
 const MORE_WALL: Duration = Duration::from_secs(20);
 const MORE_CPU: Duration = Duration::from_secs(1);
 
-/// They fix the string hashes of languages with random ones.
+/// Variables that fix the random string hashes of languages, if the user has not set them.
 const HASH_SEEDS: [(&str, &str); 2] = [("PYTHONHASHSEED", "0"), ("PERL_HASH_SEED", "0")];
 
 /// The reason given if a byte makes a difference once, but not again.

@@ -9,9 +9,9 @@
 //! bytes                                of B:   . . Y . .                      doubling, halving
 //! ```
 //!
-//! If a point makes no difference and a later point does, this is also true of two adjacent points
-//! between them. The search finds the byte there. If several bytes make a difference, it finds one,
-//! and the caller searches again without that byte's site. The caller's closure runs the program.
+//! If a point makes no difference and a later point makes one, two adjacent points between them
+//! differ likewise, by the byte between the two. The search finds such a byte. To find another, the
+//! caller searches again without that byte's site. The caller's closure runs the program.
 
 use std::fmt;
 

@@ -14,7 +14,7 @@
 //! --error-exitcode                 also if a reported child had errors
 //! ```
 //! The command returns the program's exit code, as valgrind does. An unchecked run must not look
-//! clean: it returns 125, as `check` does.
+//! clean: then the command returns 125, as `check` does.
 
 mod freeres;
 mod install;

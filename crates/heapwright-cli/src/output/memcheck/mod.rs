@@ -49,7 +49,7 @@ pub(crate) struct Style {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Paths {
     Name,
-    /// The part behind the first of these prefixes that it contains; without one, the whole path.
+    /// The part behind the first of these texts that a path contains; else the whole path.
     After(Vec<String>),
 }
 
@@ -183,7 +183,7 @@ fn of_error(report: &Report, error: &Error) -> Entry {
     }
     let mut stack = here;
     if stack == StackId::NONE {
-        // The error was found without a stack; the stack of the block's owner replaces it.
+        // If the error has no stack, a known stack of the block replaces it.
         stack = more
             .iter()
             .map(|(_, stack)| *stack)

@@ -1,4 +1,4 @@
-//! Memcheck's text: every line begins with `==PID== `.
+//! Memcheck's text: every line begins with `==PID== `, except in suppressions.
 //!
 //! ```text
 //! ==42== Invalid write of size 1 (found later, here)

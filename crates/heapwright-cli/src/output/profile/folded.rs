@@ -10,8 +10,8 @@
 //! so equal reports give equal files.
 //!
 //! In a name a `;` becomes `:`; white space, control characters and characters that XML cannot
-//! contain become a space. A `_` joins a number at the end to its word: readers would take it for a
-//! count.
+//! contain become a space. A `_` joins a number at the end to the word before: readers would take
+//! the number for a count.
 
 use crate::report::calls::calls;
 use crate::report::held::held;

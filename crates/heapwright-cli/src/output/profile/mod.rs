@@ -7,8 +7,8 @@
 //! dhat        JSON for the viewer of valgrind's DHAT
 //! ```
 //!
-//! All formats have the data of [`crate::report::held`]. The fate of blocks is the outermost level.
-//! Errors are only in text, JSON, HTML, SARIF and JUnit.
+//! All formats have the data of [`crate::report::held`]. The fate of blocks is a level of the
+//! stacks, or in pprof a label. Errors are only in the other formats of reports.
 
 pub(crate) mod dhat;
 pub(crate) mod flamegraph;

@@ -13,8 +13,8 @@
 //!
 //! Sample types are `inuse_objects/count` and `inuse_space/bytes`. A heap profile has
 //! `alloc_objects/count` and `alloc_space/bytes` before them, as in Go, and the mean distance of
-//! samples as the period. A profile of the peak has `peak_objects` and `peak_space`. Every sample
-//! has the labels `reach` (the fate of the blocks) and `pid`, for `-tagfocus` and `-tagroot`.
+//! samples as the period. For the peak, temporary blocks and growth, that word replaces `inuse`, as
+//! in `peak_space`. Every sample has the labels `reach` (the fate of the blocks) and `pid`.
 //!
 //! The profile's addresses are not a process's. Files follow each other in order of appearance,
 //! each at a round address, and a place is its file's start plus its offset. So profiles of two
@@ -53,7 +53,7 @@ fn profile(report: &Report) -> Vec<u8> {
     if let Some(program) = places.find(is_program) {
         tables.file(program);
     }
-    // The places bound the sizes of files.
+    // Locations come before mappings: they determine the sizes of files.
     let places: Vec<Vec<u64>> = held
         .iter()
         .map(|held| report.stacks.frames(held.stack).map(|frame| tables.location(frame)).collect())
@@ -134,7 +134,7 @@ impl<'a> Tables<'a> {
         Message::of(&[(1, self.text(kind)), (2, self.text(unit))])
     }
 
-    /// A report has each frame once, at one place.
+    /// Returns a frame's number. A report has each frame once, so its address in memory is its key.
     fn location(&mut self, frame: &'a Frame) -> u64 {
         if let Some(place) = &frame.place {
             let file = self.file(place);

@@ -1,4 +1,4 @@
-//! The part of protocol buffers that a profile needs. Zero and empty fields are not written.
+//! The part of protocol buffers that a profile needs. Zeros and empty lists are not written.
 //!
 //! ```text
 //! field    key = number << 3 | wire type, as a varint

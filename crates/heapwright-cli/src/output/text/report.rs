@@ -10,14 +10,14 @@
 //!          13 | }
 //!     freed by thread 1, 3 operations earlier:
 //!     #0 ...
-//!     found 3 times; to suppress it: double-free:twice
-//!
-//! ==4242==LEAK: heapwright: definitely-lost: 40 bytes in 1 block (and ...), made ... ago
+//!     found 3 times
+//!     to suppress it: double-free:twice@prog
+//! ==4242==LEAK: heapwright: definitely-lost: 40 bytes in 1 block (and ...), allocated ...
 //! Direct leak of 40 byte(s) in 1 object(s) allocated from:
 //!     #0 ...
 //!
-//! ==4242== prog: 1 error, 17 blocks allocated, 3 freed, at most 1.5 KiB at once
-//! ==4242== it ended by exit
+//! ==4242== prog: 17 blocks allocated, 3 freed, at most 1.5 KiB at once
+//! ==4242== it exited with code 1
 //! ==4242== LEAK SUMMARY:
 //! ==4242==    definitely lost: 40 bytes in 1 blocks
 //! ...
@@ -43,7 +43,7 @@ use std::io;
 
 const LISTED: usize = 20;
 
-/// The most frames behind `main`. A program's start has three in C, twenty in Rust.
+/// The most frames behind `main` that are printed. There are three in C, and twenty in Rust.
 const STARTS: usize = 1;
 
 /// Writes one finding at a time, because there may be many.
@@ -529,7 +529,7 @@ fn life(process: &Process) -> String {
     line
 }
 
-/// Returns a remark if a fault ended a process with a reported access.
+/// Returns a remark if a fault ended a process that made a reported access.
 fn whether_by_access(report: &Report, process: &Process) -> &'static str {
     let is_fault = matches!(
         process.fate,
