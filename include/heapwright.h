@@ -1822,8 +1822,8 @@ struct hw_gc_heap *hw_gc_create(const struct hw_gc_options *options,
 void hw_gc_destroy(struct hw_gc_heap *heap);
 
 /**
- * Attaches the calling thread to a heap: a thread has one mutator in each heap. Waits while a
- * collection is at work. A thread that ends attached is detached.
+ * Attaches the calling thread to a heap: a thread has one mutator in each heap. Waits while the
+ * world is stopped. A thread that ends attached is detached.
  *
  * Returns NULL with errno ENOMEM if there is no memory, EBUSY if the thread has a mutator of
  * this heap.
@@ -1837,7 +1837,7 @@ struct hw_gc_mutator *hw_gc_attach(struct hw_gc_heap *heap);
 /**
  * Makes a mutator without a thread, as after hw_gc_leave. The thread that calls hw_gc_enter gets
  * the mutator. This is for a runtime whose threads take turns, or that prepares a thread before it
- * starts. Does not wait while a collection is at work: the calling thread may have a mutator.
+ * starts. Does not wait while the world is stopped: the calling thread may have a mutator.
  *
  * Returns NULL with errno ENOMEM if there is no memory.
  *
@@ -2110,9 +2110,9 @@ void hw_gc_weak_free(struct hw_gc_mutator *mutator, void **cell);
  * From now on collections scan the calling thread's registers and its stack below base: every word
  * that is an address within an object keeps that object. A base of NULL ends the scans.
  *
- * A thread that changes to another stack (makecontext, sigaltstack) calls this when it enters the
- * other stack, and when it comes back. The runtime's roots report other stacks with objects
- * (hw_gc_scan). A collection on a stack that was not named ends the program with one line.
+ * A thread that changes to another stack (makecontext, sigaltstack) calls this after each change,
+ * also after the change back. The runtime's roots report other stacks with objects (hw_gc_scan).
+ * A collection on a stack that was not named ends the program with one line.
  *
  * The program's duties:
  *
@@ -2143,7 +2143,7 @@ void hw_gc_safepoint(struct hw_gc_mutator *mutator);
 void hw_gc_leave(struct hw_gc_mutator *mutator);
 
 /**
- * The thread returns, or another takes over its mutator. Waits while a collection is at work.
+ * The thread returns, or another thread takes over its mutator. Waits while the world is stopped.
  *
  * The program's duties:
  *
@@ -2154,7 +2154,7 @@ void hw_gc_enter(struct hw_gc_mutator *mutator);
 /**
  * As hw_gc_enter, but does not wait. This is for a thread that has other work meanwhile.
  *
- * Returns whether the thread is back; if not, a collection is at work.
+ * Returns whether the thread is back. It is not back if the world is stopped.
  *
  * The program's duties:
  *

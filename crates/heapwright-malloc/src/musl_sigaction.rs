@@ -25,8 +25,8 @@ struct KernelAction {
     mask: u64,
 }
 
-/// Sets the handler's return to `restorer`. musl sets it on all machines. On aarch64 the kernel has
-/// its own place for the return, and ignores `restorer`.
+/// With this flag the handler returns to `restorer`. On aarch64 we clear the flag: the handler then
+/// returns to the kernel's own code (the vDSO).
 const SA_RESTORER: c_ulong = 0x0400_0000;
 
 /// Ends a handler. Unwinders and debuggers recognise a signal's frame by these bytes.

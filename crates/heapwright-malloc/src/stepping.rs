@@ -24,16 +24,16 @@ use libc::{c_int, ucontext_t};
 
 /// Threads that step at once.
 const STEPS: usize = 64;
-/// Pages that one instruction may touch: an operand of two pages, twice.
+/// Pages that one instruction may touch: two operands, each across two pages.
 const PAGES: usize = 4;
 /// The flag that traps after an instruction.
 const TRAP: i64 = 1 << 8;
 
 struct Step {
-    /// The process and the thread; 0: the step is free.
+    /// The process and the thread, or 0 if the step is free.
     owner: AtomicU64,
     mask: AtomicU64,
-    /// Addresses in the lifted pages; 0: none.
+    /// Addresses in the lifted pages. 0 means none.
     pages: [AtomicUsize; PAGES],
 }
 
@@ -81,7 +81,7 @@ fn mask_of(context: *mut ucontext_t) -> *mut u64 {
     unsafe { &raw mut (*context).uc_sigmask }.cast()
 }
 
-/// Makes the context's instruction run once; the page of `address` is lifted. False: impossible.
+/// Makes the instruction run once, after its guard was lifted. Returns whether that is possible.
 ///
 /// # Safety
 ///

@@ -14,7 +14,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use heapwright::process;
 use libc::{c_int, c_void, uid_t};
 
-/// The user that the record was given to; 0: none.
+/// The user that the record was given to, or 0.
 static GIVEN_TO: AtomicU32 = AtomicU32::new(0);
 
 /// Makes a call that gives the process the effective user `user`, or keeps the user (-1).
