@@ -388,8 +388,8 @@ typedef struct hw_statistics {
    */
   uint64_t elapsed_ns;
   /**
-   * 1 if every allocation was counted (option stats=exit): then sizes, rounding and totals are
-   * known. 0 if only the heap's own records were read.
+   * 1 if every allocation was counted (option stats=exit). Sizes, rounding and totals are known
+   * only then. 0 if only the heap's own records were read.
    */
   uint64_t detailed;
   /**
@@ -505,7 +505,7 @@ typedef struct hw_statistics {
    */
   uint64_t page_size;
   /**
-   * Caches shared by threads, or per-CPU caches; 0: each thread has its own.
+   * Caches shared by threads, or per-CPU caches; 0 if each thread has its own.
    */
   uint64_t caches_shared;
   /**
@@ -616,7 +616,7 @@ typedef struct hw_block {
 typedef bool (*hw_visitor)(const struct hw_block *block, void *context);
 
 /**
- * A position in an arena. Made by hw_arena_mark, used by hw_arena_rewind.
+ * A position in an arena. hw_arena_mark makes it, and hw_arena_rewind uses it.
  */
 typedef struct hw_arena_mark_t {
   /**
@@ -720,7 +720,7 @@ typedef struct hw_gc_options {
    */
   uint32_t layout;
   /**
-   * The memory target in percent of the live bytes. More than 100; 0: 200.
+   * The memory target in percent of the live bytes: more than 100, or 0 for 200.
    */
   uint32_t factor_percent;
   /**
@@ -728,15 +728,15 @@ typedef struct hw_gc_options {
    */
   uint32_t verify;
   /**
-   * Bytes that each mutator may allocate, at least, between two collections. 0: 4 MiB.
+   * Bytes that each mutator may at least allocate between two collections. 0 means 4 MiB.
    */
   size_t least;
   /**
-   * Bytes of pages and external memory beyond which no page is taken. 0: no limit.
+   * Bytes of pages and external memory beyond which no page is taken. 0 means no limit.
    */
   size_t most;
   /**
-   * The longest step on the allocation path of an incremental heap, in nanoseconds. 0: 500000.
+   * The longest step of an allocation in an incremental heap, in nanoseconds. 0 means 500000.
    */
   uint64_t step_ns;
   /**
@@ -750,10 +750,10 @@ typedef struct hw_gc_options {
    */
   bool generations;
   /**
-   * The most threads that mark, stopped mutators included. If there is much to mark, marker
-   * threads start, up to this number, as far as processors are idle. They end after a second
-   * without marking. 0: one per processor, up to 4. 1: no marker threads. Never more than there
-   * are processors.
+   * The most threads that mark, stopped mutators included, but never more than processors. If
+   * there is much to mark, marker threads start, up to this number, as far as processors are
+   * idle. They end after a second without marking. 0 means one per processor, up to 4. With 1
+   * there are no marker threads.
    */
   uint32_t markers;
   /**
@@ -790,7 +790,7 @@ typedef struct hw_gc_tracer {
    */
   void **end;
   /**
-   * Not 0: objects are to be moved, and slots are reported to hw_gc_mark_slot_moving.
+   * Not 0 if objects are to be moved, and slots are reported to hw_gc_mark_slot_moving.
    */
   size_t by_slot;
 } hw_gc_tracer;
@@ -808,7 +808,7 @@ typedef struct hw_gc_region {
    */
   char *end;
   /**
-   * The next stretch. Its first two words are its end and its next stretch; NULL: none.
+   * The next stretch, or NULL. Its first two words are its end and its next stretch.
    */
   void **hole;
   /**
@@ -826,11 +826,11 @@ typedef struct hw_gc_region {
  */
 typedef struct hw_gc_mutator {
   /**
-   * Not 0: a collection requests a call of hw_gc_safepoint.
+   * Not 0 if a collection requests a call of hw_gc_safepoint.
    */
   uint32_t poll;
   /**
-   * Not 0: stores of references must be reported; HW_GC_MOVING: all stores.
+   * Not 0 if stores of references must be reported. HW_GC_MOVING if all stores must be.
    */
   uint32_t barrier;
   /**
@@ -910,7 +910,7 @@ typedef struct hw_gc_event {
    */
   struct hw_gc_heap *heap;
   /**
-   * The calling thread's mutator; NULL if unknown: a sweep's end, a large object's death.
+   * The calling thread's mutator, or NULL if unknown (a sweep's end, a large object's death).
    */
   struct hw_gc_mutator *mutator;
   /**
@@ -952,7 +952,7 @@ typedef struct hw_gc_runtime {
   const char *(*type_name)(const void *object, void *data);
   /**
    * The size, in bytes, that an object is to have after a move: the object goes to the pool that
-   * fits. 0: its present size.
+   * fits. 0 stands for its present size.
    */
   size_t (*wanted)(const void *object, void *data);
   /**
@@ -987,17 +987,17 @@ typedef struct hw_gc_runtime {
    */
   void (*outside)(struct hw_gc_tracer *tracer, void *reference, void *data);
   /**
-   * There is no memory for an object, or none under the limit after a collection. true: try
-   * again, because the runtime has freed memory or raised the limit. false: the allocation
-   * returns NULL. The allocation calls this, so the callback may collect, run finalizers, and
-   * longjmp out. Its own allocations in this heap may call it again.
+   * There is no memory for an object, or none under the limit after a collection. The callback
+   * returns true if it has freed memory or raised the limit. Then the allocation tries again.
+   * Otherwise it returns NULL. The allocation calls this, so the callback may collect, run
+   * finalizers, and longjmp out. Its own allocations in this heap may call it again.
    */
   bool (*out_of_memory)(struct hw_gc_mutator *mutator,
                         size_t size,
                         uint32_t kind,
                         void *data);
   /**
-   * The size from which a large object is an event (HW_GC_SPAN_LARGE). 0: no object is.
+   * The size from which a large object is an event (HW_GC_SPAN_LARGE). With 0, no object is.
    */
   size_t large_bytes;
   /**
@@ -2448,8 +2448,8 @@ bool hw_gc_finalize_with(struct hw_gc_mutator *mutator,
 /**
  * Sets tell, which is called once a collection when finalizers have become due or guardians have
  * objects to retrieve. The thread that collected calls tell, after the other threads have resumed.
- * tell calls nothing of the heap: it sets a flag, or wakes a thread. NULL: no call. Any thread may
- * call this function.
+ * tell calls nothing of the heap: it sets a flag, or wakes a thread. NULL ends the calls. Any
+ * thread may call this function.
  *
  * The program's duties:
  *
@@ -2556,8 +2556,8 @@ bool hw_gc_remove_weak_pass(struct hw_gc_heap *heap,
                             void *context);
 
 /**
- * In a weak pass, returns an object's new address. NULL: the object is dead. Returns an address of
- * no object of the heap unchanged.
+ * In a weak pass, returns an object's new address, or NULL if the object is dead. Returns an
+ * address of no object of the heap unchanged.
  *
  * The program's duties:
  *
@@ -2568,8 +2568,8 @@ void *hw_gc_where(struct hw_gc_tracer *tracer,
 
 /**
  * Changes a heap's memory target, as in hw_gc_options. The heap may be factor_percent of its live
- * bytes. least: the fewest bytes between two collections. most: the largest number of bytes in
- * all. 0 stands for the default of each. A heap that is already larger than most gets no page
+ * bytes. least is the fewest bytes between two collections, and most is the most bytes of the
+ * heap. 0 stands for the default of each. A heap that is already larger than most gets no page
  * until a collection has made room. Any thread may call this.
  *
  * The program's duties:
@@ -2598,8 +2598,8 @@ void hw_gc_balance(struct hw_gc_heap *heap,
 /**
  * Sets policy, which is called after each collection. policy returns how many bytes may be live
  * and garbage when the next collection ends. All mutators are stopped during the call, so policy
- * calls nothing of the heap and takes no lock that a mutator may hold. 0: the heap's own choice.
- * least and most of hw_gc_options still hold. NULL: no policy. Any thread may call this.
+ * calls nothing of the heap and takes no lock that a mutator may hold. 0 leaves the choice to the
+ * heap. least and most of hw_gc_options still hold. NULL removes policy. Any thread may call this.
  *
  * The program's duties:
  *
@@ -2816,8 +2816,8 @@ bool hw_pool_contains(struct hw_pool *pool,
                       const void *address);
 
 /**
- * Makes room for count more objects, which then need no memory from the kernel. If touch, faults
- * their pages in now. Fresh objects come in address order.
+ * Makes room for count more objects, which then need no memory from the kernel. If touch is true,
+ * faults their pages in now. Fresh objects come in address order.
  *
  * Returns false if there is no memory or the limit is reached.
  *
@@ -2844,7 +2844,7 @@ bool hw_pool_walk(struct hw_pool *pool,
                   void *context);
 
 /**
- * Frees all objects and keeps memory for keep of them: 0 gives all memory back, SIZE_MAX keeps
+ * Frees all objects, and keeps memory for keep objects. 0 gives all memory back; SIZE_MAX keeps
  * all.
  *
  * The program's duties:

@@ -14,7 +14,7 @@ fn library() -> PathBuf {
     LIBRARY.get_or_init(|| support::shipped("heapwright-check", "HEAPWRIGHT_CHECK_SO")).clone()
 }
 
-/// The compiler replaces and inlines no function.
+/// With these flags the compiler neither replaces nor inlines a function.
 fn compile(name: &'static str) -> PathBuf {
     let headers = support::root().join("crates/heapwright-malloc/tests/programs");
     let include = format!("-I{}", headers.display());

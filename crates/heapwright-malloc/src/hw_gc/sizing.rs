@@ -6,8 +6,8 @@ use super::heap_of;
 use crate::hw_gc_types::{GcHeap, GcPolicy};
 
 /// Changes a heap's memory target, as in hw_gc_options. The heap may be factor_percent of its live
-/// bytes. least: the fewest bytes between two collections. most: the largest number of bytes in
-/// all. 0 stands for the default of each. A heap that is already larger than most gets no page
+/// bytes. least is the fewest bytes between two collections, and most is the most bytes of the
+/// heap. 0 stands for the default of each. A heap that is already larger than most gets no page
 /// until a collection has made room. Any thread may call this.
 ///
 /// # Safety
@@ -41,8 +41,8 @@ pub unsafe extern "C" fn hw_gc_balance(heap: *mut GcHeap, bytes: usize) {
 
 /// Sets policy, which is called after each collection. policy returns how many bytes may be live
 /// and garbage when the next collection ends. All mutators are stopped during the call, so policy
-/// calls nothing of the heap and takes no lock that a mutator may hold. 0: the heap's own choice.
-/// least and most of hw_gc_options still hold. NULL: no policy. Any thread may call this.
+/// calls nothing of the heap and takes no lock that a mutator may hold. 0 leaves the choice to the
+/// heap. least and most of hw_gc_options still hold. NULL removes policy. Any thread may call this.
 ///
 /// # Safety
 ///

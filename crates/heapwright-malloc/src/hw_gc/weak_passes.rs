@@ -56,8 +56,8 @@ pub unsafe extern "C" fn hw_gc_remove_weak_pass(
     unsafe { heap_of(heap) }.remove_weak_pass(pass, context)
 }
 
-/// In a weak pass, returns an object's new address. NULL: the object is dead. Returns an address of
-/// no object of the heap unchanged.
+/// In a weak pass, returns an object's new address, or NULL if the object is dead. Returns an
+/// address of no object of the heap unchanged.
 ///
 /// # Safety
 ///

@@ -45,8 +45,8 @@ pub(crate) fn scratch() -> PathBuf {
 
 /// The directory that holds `libheapwright.so` and `libheapwright.a`.
 ///
-/// A cargo of its own builds the library once, in the release profile, in a target directory of its
-/// own: the running cargo holds the lock of the tests' directory. The library is built alone,
+/// Another cargo builds the library once, in the release profile. It has its own target directory,
+/// because the running cargo holds the lock of the tests' directory. The library is built alone,
 /// because features of other members of the workspace could bring std into it.
 pub(crate) fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
