@@ -942,8 +942,8 @@ typedef struct hw_gc_runtime {
    */
   void (*roots)(struct hw_gc_tracer *tracer, void *data);
   /**
-   * An object of kind HW_GC_FREED has died; size is the size of its slot. The callback looks at
-   * no other object.
+   * An object of kind HW_GC_FREED has died; size is the size of its slot. The callback must look
+   * at no other object.
    */
   void (*free)(void *object, size_t size, void *data);
   /**
@@ -963,10 +963,10 @@ typedef struct hw_gc_runtime {
   /**
    * Called at each event of a collection. The thread that collects, sweeps or allocates calls
    * it, and holds no lock of the heap. The callback may read objects, call hw_gc_stats and
-   * hw_gc_attached, call malloc, and write files. It allocates nothing in this heap, stores no
-   * references, and starts no collection. It attaches, detaches, enters and leaves no mutator.
-   * While the world is stopped (HW_GC_EVENT_STOPPED) it takes no lock that a thread may hold at
-   * a safepoint, and its time is part of the pause. The events of a collection come in order,
+   * hw_gc_attached, call malloc, and write files. It must not allocate in this heap, store
+   * references, or start a collection. It must not attach, detach, enter or leave a mutator.
+   * While the world is stopped (HW_GC_EVENT_STOPPED) it must take no lock that a thread may hold
+   * at a safepoint, and its time is part of the pause. The events of a collection come in order,
    * except that the end of a pause is reported when the world runs again.
    */
   void (*event)(const struct hw_gc_event *event, void *data);
@@ -1005,9 +1005,9 @@ typedef struct hw_gc_runtime {
    * the callback stores the result of hw_gc_moved, if that is not NULL. Called while the world
    * is stopped, in one pause with the moves, for each object of the heap at its new address.
    * That includes dead objects that await their free: their references may lead to freed objects
-   * and must not be followed. The callback allocates nothing in this heap. It reads other
-   * objects only if their references may still be unchanged. A heap with this callback makes all
-   * moves in one pause, not in steps.
+   * and must not be followed. The callback must not allocate in this heap. If it reads other
+   * objects, their references may still be unchanged. A heap with this callback makes all moves
+   * in one pause, not in steps.
    */
   void (*update)(void *object, void *data);
   /**
@@ -2133,8 +2133,8 @@ void hw_gc_safepoint(struct hw_gc_mutator *mutator);
 
 /**
  * The thread calls this before it blocks: collections go on without the thread. Until hw_gc_enter
- * the thread touches no object and calls nothing here. The frame that called this does not return
- * before hw_gc_enter.
+ * the thread must touch no object and call nothing here. The frame that called this must not
+ * return before hw_gc_enter.
  *
  * The program's duties:
  *
@@ -2448,7 +2448,7 @@ bool hw_gc_finalize_with(struct hw_gc_mutator *mutator,
 /**
  * Sets tell, which is called once a collection when finalizers have become due or guardians have
  * objects to retrieve. The thread that collected calls tell, after the other threads have resumed.
- * tell calls nothing of the heap: it sets a flag, or wakes a thread. NULL ends the calls. Any
+ * tell must call nothing of the heap: it sets a flag, or wakes a thread. NULL ends the calls. Any
  * thread may call this function.
  *
  * The program's duties:
@@ -2531,7 +2531,7 @@ void *hw_gc_retrieve(struct hw_gc_mutator *mutator,
  * Adds a pass over a table of the runtime to each collection. pass is called after marking, before
  * finalizers are due, and again when objects have moved, while all mutators are stopped. It calls
  * hw_gc_where for each object in the table, and drops the entry, or notes the new address. The
- * table does not keep its objects. pass calls nothing else of the heap. Any thread may call this.
+ * table does not keep its objects. pass calls no other function here. Any thread may call this.
  *
  * Returns false with errno ENOMEM if there is no memory, EINVAL without a function.
  *
@@ -2597,9 +2597,9 @@ void hw_gc_balance(struct hw_gc_heap *heap,
 
 /**
  * Sets policy, which is called after each collection. policy returns how many bytes may be live
- * and garbage when the next collection ends. All mutators are stopped during the call, so policy
- * calls nothing of the heap and takes no lock that a mutator may hold. 0 leaves the choice to the
- * heap. least and most of hw_gc_options still hold. NULL removes policy. Any thread may call this.
+ * and garbage when the next collection ends. 0 leaves the choice to the heap. All mutators are
+ * stopped during the call, so policy must call nothing of the heap and take no lock that a mutator
+ * may hold. The heap's least and most still hold. NULL removes policy. Any thread may call this.
  *
  * The program's duties:
  *
@@ -2711,7 +2711,7 @@ size_t hw_gc_stats(struct hw_gc_heap *heap,
 size_t hw_gc_trim(struct hw_gc_heap *heap);
 
 /**
- * Visits every object, while all mutators are stopped. visit calls nothing of the heap.
+ * Visits every object, while all mutators are stopped. visit must call nothing of the heap.
  *
  * Returns whether the walk came to the end.
  *

@@ -26,7 +26,7 @@ use libc::c_void;
 
 /// The process that has reported, or is about to report. 0 means none.
 static REPORTED: AtomicU64 = AtomicU64::new(0);
-/// A bit in [`REPORTED`] beside the process: a signal ends the process.
+/// A bit in [`REPORTED`] beside the process, set if a signal ends the process.
 const BY_SIGNAL: u64 = 1 << 32;
 /// The process whose report is complete.
 static COMPLETE: AtomicU64 = AtomicU64::new(0);

@@ -7,7 +7,7 @@
 //!
 //! The price: with the flag, a library used its *own* copy of a symbol. Now it uses the program's.
 //!
-//! `dlopen` finds its caller by its return address: for `$ORIGIN`, for the run path, for the
+//! The real `dlopen` learns its caller from the return address, for `$ORIGIN`, the run path and the
 //! namespace. So our `dlopen` is a few instructions that end in a jump to the real one. `dlclose`
 //! needs no caller.
 //!

@@ -11,10 +11,10 @@
 //!                          the last check (`at_exit`) --> default action --> the same signal
 //! ```
 //!
-//! **It steps aside.** A handler that the program sets replaces ours, and `SIG_IGN` stays. A call
-//! that reads the action gets `SIG_DFL` in place of ours, and a call that sets `SIG_DFL` installs
-//! ours again (`signals`). So programs that clean up in their handler, restore the default and
-//! raise the signal again get the last check, too. An exec restores the default.
+//! **The program's handlers** replace ours, and `SIG_IGN` stays. A call that reads the action gets
+//! `SIG_DFL` in place of our handler, and a call that sets `SIG_DFL` installs our handler again
+//! (`signals`). So programs that clean up in their handler, restore the default and raise the
+//! signal again get the last check, too. An exec restores the default.
 //!
 //! [`on_signal_once`] replaces one-shot handlers (`SA_RESETHAND`).
 //!

@@ -115,8 +115,8 @@ pub struct GcRuntime {
         Option<unsafe extern "C" fn(tracer: *mut GcTracer, object: *mut c_void, data: *mut c_void)>,
     /// Reports the roots that are neither handles nor on a stack that is scanned.
     pub roots: Option<unsafe extern "C" fn(tracer: *mut GcTracer, data: *mut c_void)>,
-    /// An object of kind HW_GC_FREED has died; size is the size of its slot. The callback looks at
-    /// no other object.
+    /// An object of kind HW_GC_FREED has died; size is the size of its slot. The callback must look
+    /// at no other object.
     pub free: Option<unsafe extern "C" fn(object: *mut c_void, size: usize, data: *mut c_void)>,
     /// The name of an object's type, for dumps and verifiers: a string that stays.
     pub type_name:
@@ -136,10 +136,10 @@ pub struct GcRuntime {
     >,
     /// Called at each event of a collection. The thread that collects, sweeps or allocates calls
     /// it, and holds no lock of the heap. The callback may read objects, call hw_gc_stats and
-    /// hw_gc_attached, call malloc, and write files. It allocates nothing in this heap, stores no
-    /// references, and starts no collection. It attaches, detaches, enters and leaves no mutator.
-    /// While the world is stopped (HW_GC_EVENT_STOPPED) it takes no lock that a thread may hold at
-    /// a safepoint, and its time is part of the pause. The events of a collection come in order,
+    /// hw_gc_attached, call malloc, and write files. It must not allocate in this heap, store
+    /// references, or start a collection. It must not attach, detach, enter or leave a mutator.
+    /// While the world is stopped (HW_GC_EVENT_STOPPED) it must take no lock that a thread may hold
+    /// at a safepoint, and its time is part of the pause. The events of a collection come in order,
     /// except that the end of a pause is reported when the world runs again.
     pub event: Option<unsafe extern "C" fn(event: *const GcEvent, data: *mut c_void)>,
     /// As trace, but also gets the object's kind. If both are set, trace is used.
@@ -178,9 +178,9 @@ pub struct GcRuntime {
     /// the callback stores the result of hw_gc_moved, if that is not NULL. Called while the world
     /// is stopped, in one pause with the moves, for each object of the heap at its new address.
     /// That includes dead objects that await their free: their references may lead to freed objects
-    /// and must not be followed. The callback allocates nothing in this heap. It reads other
-    /// objects only if their references may still be unchanged. A heap with this callback makes all
-    /// moves in one pause, not in steps.
+    /// and must not be followed. The callback must not allocate in this heap. If it reads other
+    /// objects, their references may still be unchanged. A heap with this callback makes all moves
+    /// in one pause, not in steps.
     pub update: Option<unsafe extern "C" fn(object: *mut c_void, data: *mut c_void)>,
     /// As update, for the runtime's roots, after all objects. Set both callbacks or neither.
     pub update_roots: Option<unsafe extern "C" fn(data: *mut c_void)>,

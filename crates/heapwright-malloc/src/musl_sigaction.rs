@@ -1,8 +1,7 @@
 //! `sigaction` by the system call, for programs that musl is linked into.
 //!
-//! In such a program `sigaction` is ours, and there is no next one. (glibc also exports its own
-//! under a second name, but musl hides its own.) A program that loads musl does not call this
-//! function, because `dlsym` finds musl's.
+//! In such a program `sigaction` is ours, and no exported name leads to musl's. A program that
+//! loads musl does not call this function, because `dlsym` finds musl's.
 //!
 //! ```text
 //!   the kernel's struct   | handler | flags | restorer | mask |

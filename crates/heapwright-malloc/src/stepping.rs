@@ -8,8 +8,8 @@
 //!
 //! Each thread that steps has a [`Step`] of its own. An instruction may touch several guarded
 //! pages: each faults in turn, and is added to the step. A repeating instruction (`rep movs`) traps
-//! after each repetition and faults again. Other threads may access a lifted page unseen. Two
-//! threads that step over the same page only fault again.
+//! after each repetition and faults again. Other threads may access a lifted page unseen. If two
+//! threads step over one page, one of them may fault again.
 //!
 //! **Signals.** Only signals of faults are delivered during the step: a handler that jumps away
 //! would leave the guard lifted. A fault of the same instruction at other memory ends the step
@@ -22,7 +22,7 @@ use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use heapwright::heap;
 use libc::{c_int, ucontext_t};
 
-/// Threads that step at once.
+/// The most threads that step at the same time.
 const STEPS: usize = 64;
 /// Pages that one instruction may touch: two operands, each across two pages.
 const PAGES: usize = 4;

@@ -39,7 +39,7 @@ fn becoming(user: uid_t, call: impl FnOnce() -> c_int) -> c_int {
     result
 }
 
-/// Each calls the C library's function, and names the parameter for the new effective user.
+/// Makes functions that call the C library's. Each line names the new effective user's parameter.
 macro_rules! users {
     ($($name:ident($($parameter:ident),*) -> $user:ident, $text:literal;)*) => {$(
         #[unsafe(no_mangle)]

@@ -1,10 +1,10 @@
 //! The cache models: properties that hold under each model, with any threads, forks and schedulers.
-//! Each case names its model itself. All other tests run under the model that
+//! Each case here names its model. The tests in other files run under the model that
 //! `HEAPWRIGHT_TEST_CACHE` names (see `support`, and ci/test.sh, which sets it).
 mod support;
 use support::{How, ON_HEAPWRIGHT, Outcome, command, compile, run, skip};
 
-/// The models: with one shared cache, fewer than CPUs, more than CPUs, and far more than threads.
+/// The models. The shared caches are one, a few, and far more than CPUs and threads.
 const MODELS: [&str; 7] =
     ["auto", "exclusive", "shared:1", "shared:2", "shared:8", "shared:1024", "percpu"];
 

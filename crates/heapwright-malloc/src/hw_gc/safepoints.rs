@@ -59,8 +59,8 @@ macro_rules! jump {
 }
 
 /// The thread calls this before it blocks: collections go on without the thread. Until hw_gc_enter
-/// the thread touches no object and calls nothing here. The frame that called this does not return
-/// before hw_gc_enter.
+/// the thread must touch no object and call nothing here. The frame that called this must not
+/// return before hw_gc_enter.
 ///
 /// # Safety
 ///

@@ -40,9 +40,9 @@ pub unsafe extern "C" fn hw_gc_balance(heap: *mut GcHeap, bytes: usize) {
 }
 
 /// Sets policy, which is called after each collection. policy returns how many bytes may be live
-/// and garbage when the next collection ends. All mutators are stopped during the call, so policy
-/// calls nothing of the heap and takes no lock that a mutator may hold. 0 leaves the choice to the
-/// heap. least and most of hw_gc_options still hold. NULL removes policy. Any thread may call this.
+/// and garbage when the next collection ends. 0 leaves the choice to the heap. All mutators are
+/// stopped during the call, so policy must call nothing of the heap and take no lock that a mutator
+/// may hold. The heap's least and most still hold. NULL removes policy. Any thread may call this.
 ///
 /// # Safety
 ///

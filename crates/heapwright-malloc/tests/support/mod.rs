@@ -81,7 +81,7 @@ fn build(package: &str, directory: &str, features: &[&str]) -> PathBuf {
 }
 
 /// The library with the feature `observe`, which shows the debug heap's hooks to a test program.
-/// `None` if the library was given.
+/// `None` if only the other library was given.
 pub(crate) fn observing_library() -> Option<PathBuf> {
     static LIBRARY: OnceLock<Option<PathBuf>> = OnceLock::new();
     LIBRARY
