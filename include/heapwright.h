@@ -388,8 +388,8 @@ typedef struct hw_statistics {
    */
   uint64_t elapsed_ns;
   /**
-   * 1 if every allocation was counted (option stats=exit): then sizes, rounding and totals are
-   * known. 0 if only the heap's own records were read.
+   * 1 if every allocation was counted (option stats=exit). Sizes, rounding and totals are known
+   * only then. 0 if only the heap's own records were read.
    */
   uint64_t detailed;
   /**
@@ -505,7 +505,7 @@ typedef struct hw_statistics {
    */
   uint64_t page_size;
   /**
-   * Caches shared by threads, or per-CPU caches; 0: each thread has its own.
+   * Caches shared by threads, or per-CPU caches; 0 if each thread has its own.
    */
   uint64_t caches_shared;
   /**
@@ -616,7 +616,7 @@ typedef struct hw_block {
 typedef bool (*hw_visitor)(const struct hw_block *block, void *context);
 
 /**
- * A position in an arena. Made by hw_arena_mark, used by hw_arena_rewind.
+ * A position in an arena. hw_arena_mark makes it, and hw_arena_rewind uses it.
  */
 typedef struct hw_arena_mark_t {
   /**
@@ -720,7 +720,7 @@ typedef struct hw_gc_options {
    */
   uint32_t layout;
   /**
-   * The memory target in percent of the live bytes. More than 100; 0: 200.
+   * The memory target in percent of the live bytes: more than 100, or 0 for 200.
    */
   uint32_t factor_percent;
   /**
@@ -728,15 +728,15 @@ typedef struct hw_gc_options {
    */
   uint32_t verify;
   /**
-   * Bytes that each mutator may allocate, at least, between two collections. 0: 4 MiB.
+   * Bytes that each mutator may at least allocate between two collections. 0 means 4 MiB.
    */
   size_t least;
   /**
-   * Bytes of pages and external memory beyond which no page is taken. 0: no limit.
+   * Bytes of pages and external memory beyond which no page is taken. 0 means no limit.
    */
   size_t most;
   /**
-   * The longest step on the allocation path of an incremental heap, in nanoseconds. 0: 500000.
+   * The longest step of an allocation in an incremental heap, in nanoseconds. 0 means 500000.
    */
   uint64_t step_ns;
   /**
@@ -750,10 +750,10 @@ typedef struct hw_gc_options {
    */
   bool generations;
   /**
-   * The most threads that mark, stopped mutators included. If there is much to mark, marker
-   * threads start, up to this number, as far as processors are idle. They end after a second
-   * without marking. 0: one per processor, up to 4. 1: no marker threads. Never more than there
-   * are processors.
+   * The most threads that mark, stopped mutators included, but never more than processors. If
+   * there is much to mark, marker threads start, up to this number, as far as processors are
+   * idle. They end after a second without marking. 0 means one per processor, up to 4. With 1
+   * there are no marker threads.
    */
   uint32_t markers;
   /**
@@ -790,7 +790,7 @@ typedef struct hw_gc_tracer {
    */
   void **end;
   /**
-   * Not 0: objects are to be moved, and slots are reported to hw_gc_mark_slot_moving.
+   * Not 0 if objects are to be moved, and slots are reported to hw_gc_mark_slot_moving.
    */
   size_t by_slot;
 } hw_gc_tracer;
@@ -808,7 +808,7 @@ typedef struct hw_gc_region {
    */
   char *end;
   /**
-   * The next stretch. Its first two words are its end and its next stretch; NULL: none.
+   * The next stretch, or NULL. Its first two words are its end and its next stretch.
    */
   void **hole;
   /**
@@ -826,11 +826,11 @@ typedef struct hw_gc_region {
  */
 typedef struct hw_gc_mutator {
   /**
-   * Not 0: a collection requests a call of hw_gc_safepoint.
+   * Not 0 if a collection requests a call of hw_gc_safepoint.
    */
   uint32_t poll;
   /**
-   * Not 0: stores of references must be reported; HW_GC_MOVING: all stores.
+   * Not 0 if stores of references must be reported. HW_GC_MOVING if all stores must be.
    */
   uint32_t barrier;
   /**
@@ -910,7 +910,7 @@ typedef struct hw_gc_event {
    */
   struct hw_gc_heap *heap;
   /**
-   * The calling thread's mutator; NULL if unknown: a sweep's end, a large object's death.
+   * The calling thread's mutator, or NULL if unknown (a sweep's end, a large object's death).
    */
   struct hw_gc_mutator *mutator;
   /**
@@ -942,8 +942,8 @@ typedef struct hw_gc_runtime {
    */
   void (*roots)(struct hw_gc_tracer *tracer, void *data);
   /**
-   * An object of kind HW_GC_FREED has died; size is the size of its slot. The callback looks at
-   * no other object.
+   * An object of kind HW_GC_FREED has died; size is the size of its slot. The callback must look
+   * at no other object.
    */
   void (*free)(void *object, size_t size, void *data);
   /**
@@ -952,7 +952,7 @@ typedef struct hw_gc_runtime {
   const char *(*type_name)(const void *object, void *data);
   /**
    * The size, in bytes, that an object is to have after a move: the object goes to the pool that
-   * fits. 0: its present size.
+   * fits. 0 stands for its present size.
    */
   size_t (*wanted)(const void *object, void *data);
   /**
@@ -963,10 +963,10 @@ typedef struct hw_gc_runtime {
   /**
    * Called at each event of a collection. The thread that collects, sweeps or allocates calls
    * it, and holds no lock of the heap. The callback may read objects, call hw_gc_stats and
-   * hw_gc_attached, call malloc, and write files. It allocates nothing in this heap, stores no
-   * references, and starts no collection. It attaches, detaches, enters and leaves no mutator.
-   * While the world is stopped (HW_GC_EVENT_STOPPED) it takes no lock that a thread may hold at
-   * a safepoint, and its time is part of the pause. The events of a collection come in order,
+   * hw_gc_attached, call malloc, and write files. It must not allocate in this heap, store
+   * references, or start a collection. It must not attach, detach, enter or leave a mutator.
+   * While the world is stopped (HW_GC_EVENT_STOPPED) it must take no lock that a thread may hold
+   * at a safepoint, and its time is part of the pause. The events of a collection come in order,
    * except that the end of a pause is reported when the world runs again.
    */
   void (*event)(const struct hw_gc_event *event, void *data);
@@ -987,17 +987,17 @@ typedef struct hw_gc_runtime {
    */
   void (*outside)(struct hw_gc_tracer *tracer, void *reference, void *data);
   /**
-   * There is no memory for an object, or none under the limit after a collection. true: try
-   * again, because the runtime has freed memory or raised the limit. false: the allocation
-   * returns NULL. The allocation calls this, so the callback may collect, run finalizers, and
-   * longjmp out. Its own allocations in this heap may call it again.
+   * There is no memory for an object, or none under the limit after a collection. The callback
+   * returns true if it has freed memory or raised the limit. Then the allocation tries again.
+   * Otherwise it returns NULL. The allocation calls this, so the callback may collect, run
+   * finalizers, and longjmp out. Its own allocations in this heap may call it again.
    */
   bool (*out_of_memory)(struct hw_gc_mutator *mutator,
                         size_t size,
                         uint32_t kind,
                         void *data);
   /**
-   * The size from which a large object is an event (HW_GC_SPAN_LARGE). 0: no object is.
+   * The size from which a large object is an event (HW_GC_SPAN_LARGE). With 0, no object is.
    */
   size_t large_bytes;
   /**
@@ -1005,9 +1005,9 @@ typedef struct hw_gc_runtime {
    * the callback stores the result of hw_gc_moved, if that is not NULL. Called while the world
    * is stopped, in one pause with the moves, for each object of the heap at its new address.
    * That includes dead objects that await their free: their references may lead to freed objects
-   * and must not be followed. The callback allocates nothing in this heap. It reads other
-   * objects only if their references may still be unchanged. A heap with this callback makes all
-   * moves in one pause, not in steps.
+   * and must not be followed. The callback must not allocate in this heap. If it reads other
+   * objects, their references may still be unchanged. A heap with this callback makes all moves
+   * in one pause, not in steps.
    */
   void (*update)(void *object, void *data);
   /**
@@ -1822,8 +1822,8 @@ struct hw_gc_heap *hw_gc_create(const struct hw_gc_options *options,
 void hw_gc_destroy(struct hw_gc_heap *heap);
 
 /**
- * Attaches the calling thread to a heap: a thread has one mutator in each heap. Waits while a
- * collection is at work. A thread that ends attached is detached.
+ * Attaches the calling thread to a heap: a thread has one mutator in each heap. Waits while the
+ * world is stopped. A thread that ends attached is detached.
  *
  * Returns NULL with errno ENOMEM if there is no memory, EBUSY if the thread has a mutator of
  * this heap.
@@ -1837,7 +1837,7 @@ struct hw_gc_mutator *hw_gc_attach(struct hw_gc_heap *heap);
 /**
  * Makes a mutator without a thread, as after hw_gc_leave. The thread that calls hw_gc_enter gets
  * the mutator. This is for a runtime whose threads take turns, or that prepares a thread before it
- * starts. Does not wait while a collection is at work: the calling thread may have a mutator.
+ * starts. Does not wait while the world is stopped: the calling thread may have a mutator.
  *
  * Returns NULL with errno ENOMEM if there is no memory.
  *
@@ -2110,9 +2110,9 @@ void hw_gc_weak_free(struct hw_gc_mutator *mutator, void **cell);
  * From now on collections scan the calling thread's registers and its stack below base: every word
  * that is an address within an object keeps that object. A base of NULL ends the scans.
  *
- * A thread that changes to another stack (makecontext, sigaltstack) calls this when it enters the
- * other stack, and when it comes back. The runtime's roots report other stacks with objects
- * (hw_gc_scan). A collection on a stack that was not named ends the program with one line.
+ * A thread that changes to another stack (makecontext, sigaltstack) calls this after each change,
+ * also after the change back. The runtime's roots report other stacks with objects (hw_gc_scan).
+ * A collection on a stack that was not named ends the program with one line.
  *
  * The program's duties:
  *
@@ -2133,8 +2133,8 @@ void hw_gc_safepoint(struct hw_gc_mutator *mutator);
 
 /**
  * The thread calls this before it blocks: collections go on without the thread. Until hw_gc_enter
- * the thread touches no object and calls nothing here. The frame that called this does not return
- * before hw_gc_enter.
+ * the thread must touch no object and call nothing here. The frame that called this must not
+ * return before hw_gc_enter.
  *
  * The program's duties:
  *
@@ -2143,7 +2143,7 @@ void hw_gc_safepoint(struct hw_gc_mutator *mutator);
 void hw_gc_leave(struct hw_gc_mutator *mutator);
 
 /**
- * The thread returns, or another takes over its mutator. Waits while a collection is at work.
+ * The thread returns, or another thread takes over its mutator. Waits while the world is stopped.
  *
  * The program's duties:
  *
@@ -2154,7 +2154,7 @@ void hw_gc_enter(struct hw_gc_mutator *mutator);
 /**
  * As hw_gc_enter, but does not wait. This is for a thread that has other work meanwhile.
  *
- * Returns whether the thread is back; if not, a collection is at work.
+ * Returns whether the thread is back. It is not back if the world is stopped.
  *
  * The program's duties:
  *
@@ -2448,8 +2448,8 @@ bool hw_gc_finalize_with(struct hw_gc_mutator *mutator,
 /**
  * Sets tell, which is called once a collection when finalizers have become due or guardians have
  * objects to retrieve. The thread that collected calls tell, after the other threads have resumed.
- * tell calls nothing of the heap: it sets a flag, or wakes a thread. NULL: no call. Any thread may
- * call this function.
+ * tell must call nothing of the heap: it sets a flag, or wakes a thread. NULL ends the calls. Any
+ * thread may call this function.
  *
  * The program's duties:
  *
@@ -2531,7 +2531,7 @@ void *hw_gc_retrieve(struct hw_gc_mutator *mutator,
  * Adds a pass over a table of the runtime to each collection. pass is called after marking, before
  * finalizers are due, and again when objects have moved, while all mutators are stopped. It calls
  * hw_gc_where for each object in the table, and drops the entry, or notes the new address. The
- * table does not keep its objects. pass calls nothing else of the heap. Any thread may call this.
+ * table does not keep its objects. pass calls no other function here. Any thread may call this.
  *
  * Returns false with errno ENOMEM if there is no memory, EINVAL without a function.
  *
@@ -2556,8 +2556,8 @@ bool hw_gc_remove_weak_pass(struct hw_gc_heap *heap,
                             void *context);
 
 /**
- * In a weak pass, returns an object's new address. NULL: the object is dead. Returns an address of
- * no object of the heap unchanged.
+ * In a weak pass, returns an object's new address, or NULL if the object is dead. Returns an
+ * address of no object of the heap unchanged.
  *
  * The program's duties:
  *
@@ -2568,8 +2568,8 @@ void *hw_gc_where(struct hw_gc_tracer *tracer,
 
 /**
  * Changes a heap's memory target, as in hw_gc_options. The heap may be factor_percent of its live
- * bytes. least: the fewest bytes between two collections. most: the largest number of bytes in
- * all. 0 stands for the default of each. A heap that is already larger than most gets no page
+ * bytes. least is the fewest bytes between two collections, and most is the most bytes of the
+ * heap. 0 stands for the default of each. A heap that is already larger than most gets no page
  * until a collection has made room. Any thread may call this.
  *
  * The program's duties:
@@ -2597,9 +2597,9 @@ void hw_gc_balance(struct hw_gc_heap *heap,
 
 /**
  * Sets policy, which is called after each collection. policy returns how many bytes may be live
- * and garbage when the next collection ends. All mutators are stopped during the call, so policy
- * calls nothing of the heap and takes no lock that a mutator may hold. 0: the heap's own choice.
- * least and most of hw_gc_options still hold. NULL: no policy. Any thread may call this.
+ * and garbage when the next collection ends. 0 leaves the choice to the heap. All mutators are
+ * stopped during the call, so policy must call nothing of the heap and take no lock that a mutator
+ * may hold. The heap's least and most still hold. NULL removes policy. Any thread may call this.
  *
  * The program's duties:
  *
@@ -2711,7 +2711,7 @@ size_t hw_gc_stats(struct hw_gc_heap *heap,
 size_t hw_gc_trim(struct hw_gc_heap *heap);
 
 /**
- * Visits every object, while all mutators are stopped. visit calls nothing of the heap.
+ * Visits every object, while all mutators are stopped. visit must call nothing of the heap.
  *
  * Returns whether the walk came to the end.
  *
@@ -2816,8 +2816,8 @@ bool hw_pool_contains(struct hw_pool *pool,
                       const void *address);
 
 /**
- * Makes room for count more objects, which then need no memory from the kernel. If touch, faults
- * their pages in now. Fresh objects come in address order.
+ * Makes room for count more objects, which then need no memory from the kernel. If touch is true,
+ * faults their pages in now. Fresh objects come in address order.
  *
  * Returns false if there is no memory or the limit is reached.
  *
@@ -2844,7 +2844,7 @@ bool hw_pool_walk(struct hw_pool *pool,
                   void *context);
 
 /**
- * Frees all objects and keeps memory for keep of them: 0 gives all memory back, SIZE_MAX keeps
+ * Frees all objects, and keeps memory for keep objects. 0 gives all memory back; SIZE_MAX keeps
  * all.
  *
  * The program's duties:

@@ -1,5 +1,5 @@
 //! Links `libheapwright-check.so` like `libheapwright-hardened.so` (see that crate's build script).
-//! This library also interposes functions that only read:
+//! This library also checks the C library's functions that read, and its system calls:
 //!
 //! - `cfg(heapwright_reads)` adds these functions to the module `bounds`.
 //! - `--wrap`: heapwright's own calls of interposed functions are not checked.

@@ -9,7 +9,7 @@
 //! - `nodelete`: blocks, thread destructors and fork handlers outlive any `dlclose` of the library.
 //! - `--wrap`: heapwright's own calls of the functions that the library interposes skip the checks
 //!   (see heapwright-entry).
-//! - The code that runs at a program's start lies together, the debug heap apart (code_order.ld).
+//! - The code of a program's start lies together, apart from the debug heap's (code_order.ld).
 //!
 //! The script also tells the code whether the compiler turns a call at a function's end into a
 //! jump, as it does when it optimises. The C++ operators depend on that (src/cxx.rs).

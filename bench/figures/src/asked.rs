@@ -16,17 +16,17 @@
 //! - SECTIONS, ROWS and COLUMNS are names with commas; `*` stands for any characters, and `!`
 //!   before the first name excludes all of them. WHAT may contain `{section}`, `{row}`, `{column}`,
 //!   `{other}` and `{count}`, the number of rows.
-//! - ROWS: a figure for each row. `mean of ROWS` is the geometric mean, and `worst of ROWS` the
+//! - ROWS gives a figure for each row. `mean of ROWS` is the geometric mean, `worst of ROWS` the
 //!   largest value. `spread of ROWS` is the percentage from the least to the largest value. `sum of
 //!   ROWS` is the sum of all rounds. `certain of ROWS` counts the rows whose whole interval lies
 //!   beyond the bound.
-//! - OTHER: the column that divides a number of the same round. `-`: none. `best of COLUMNS`: the
-//!   column with the least median. `least of COLUMNS`, `most of COLUMNS`: in each round the least,
-//!   the most. `each of COLUMNS`: a figure for each column.
-//! - BOUND: `<= 0.97x`, `>= 20 %`, `< 1` (the median, too), or `-` and a unit. KIND: see `verdict`;
-//!   `must` is `middle`, and fails a quick run, too.
-//! - BASE: the column with numbers. Other columns have ratios to it, and a row MEAN may follow.
-//!   `+COLUMN`: other columns have numbers and ratios; `-`: only numbers.
+//! - OTHER is the column whose number of the same round is the divisor, or `-`. `best of COLUMNS`
+//!   is the column with the least median. `least of COLUMNS` and `most of COLUMNS` are the least and
+//!   the most in each round. `each of COLUMNS` gives a figure for each column.
+//! - BOUND is `<= 0.97x`, `>= 20 %`, `< 1` (for the median, too), or `-` and a unit. `verdict` has
+//!   the values of KIND. `must` is `middle`, and fails a quick run, too.
+//! - BASE is the column with numbers. Other columns have ratios to it, and a row MEAN may follow.
+//!   With `+COLUMN` other columns have numbers and ratios, with `-` only numbers.
 
 use std::borrow::Cow;
 use std::path::Path;

@@ -41,7 +41,7 @@ impl Expression {
         }
     }
 
-    /// Returns the value; `None` if a name has no value, or a divisor is 0.
+    /// Returns the value, or `None` if a name has no value or a divisor is 0.
     pub fn value(&self, of: &dyn Fn(&str) -> Option<f64>) -> Option<f64> {
         Reader { words: &self.words, value: of }.sum().ok()?
     }

@@ -1,8 +1,8 @@
 //! The smallest heap in which a load runs. A binary search finds the limit, to some percent.
 //!
-//! A load *runs* under a limit if it ends well two times of two, within eight times its duration
+//! A load *runs* under a limit if two runs of two end well, each within eight times the duration
 //! without a limit. Near the smallest limit the collector takes nearly all time. With two threads,
-//! chance decides. The short runs of --quick need five successes of five.
+//! chance decides. With --quick, five short runs of five must end well.
 
 use std::path::Path;
 

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   round 1   row: a b c d | row: a b c d | ...
-//!   round 2   row: b c d a | ...
+//!   round 2   row: c d a b | ...
 //! ```
 //!
 //! Each run goes through `heapwright-launcher` (bench/launcher). A shell of one line opens the
@@ -29,8 +29,8 @@ const SHELL: &str = r#"exec 3>"$1"; shift
 while [ "$1" != -- ]; do export "$1"; shift; done
 shift; exec "$@""#;
 
-/// A line of stderr with this word is a finding: the library prints nothing else unless an option
-/// asks for it. A reported leak is no finding: the program may really have it.
+/// A line of stderr with this word is a finding: without options the library prints nothing but
+/// findings. A reported leak is no finding: the program may really have it.
 const FINDING: &str = "heapwright:";
 const LEAK: &str = "LEAK: heapwright:";
 

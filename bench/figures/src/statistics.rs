@@ -36,12 +36,12 @@ impl Estimate {
     }
 }
 
-/// Returns the median; of an even number, the mean of the two middle values.
+/// Returns the median. If the number of values is even, it is the mean of the two middle values.
 pub fn median(values: &[f64]) -> f64 {
     command::median(values).unwrap_or(f64::NAN)
 }
 
-/// Returns the geometric mean of the programs' medians. `None` if there are no programs.
+/// Returns the geometric mean of the programs' medians, or `None` without programs or rounds.
 pub fn estimate(programs: &[Vec<f64>]) -> Option<Estimate> {
     let all: Option<Vec<Ratios>> =
         programs.iter().map(|rounds| Ratios::of(rounds.clone())).collect();
@@ -68,7 +68,7 @@ pub fn estimate(programs: &[Vec<f64>]) -> Option<Estimate> {
     })
 }
 
-/// Returns the median of one program's rounds; `None` if there are none.
+/// Returns the median of one program's rounds, or `None` without rounds.
 pub fn of_rounds(rounds: &[f64]) -> Option<Estimate> {
     estimate(&[rounds.to_vec()])
 }

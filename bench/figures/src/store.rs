@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 const DATA: &str = "docs/figures.json";
 /// The widest line of a page, tables aside.
 const WIDTH: usize = 100;
-/// Stands for the commit of figures without one; such figures count as old.
+/// Stands for the commit of figures without one. `figures check` refuses such figures.
 const UNSTATED: &str = "unstated";
 const DAY: u64 = 86400;
 

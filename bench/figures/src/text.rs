@@ -2,7 +2,7 @@
 
 use crate::statistics::Estimate;
 
-/// Formats three significant digits; thousands and millions as `k` and `M`.
+/// Formats a number with few digits, in `k` from ten thousand on and in `M` from a million on.
 pub fn number(value: f64) -> String {
     match value.abs() {
         v if v >= 1e6 => format!("{}M", number(value / 1e6)),

@@ -12,7 +12,7 @@
 //! | buffers | two threads that hold 40 buffers each of 256 KiB to 4 MiB and write all bytes |
 //! | growing | the same with vectors of unknown length, which grow as bytes are appended |
 //!
-//! `ends` is for the tests: threads that end with long lists, a fork, and small stacks.
+//! `ends` is for the tests: threads with small stacks, which end with long lists.
 
 use std::collections::HashMap;
 use std::hint::black_box;

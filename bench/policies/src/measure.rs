@@ -287,9 +287,9 @@ fn slice() -> u64 {
     lower_quartile(all).max(LEAST)
 }
 
-/// t-test1's loop in one thread: 20 bins, up to 30 frees, then up to 30 allocations, each at a
+/// t-test1's loop in one thread: 20 bins, at most 29 frees, then at most 29 allocations, each at a
 /// random bin. Sizes go up to 100,000, and each 2047th byte is written. Of the allocations, 1.6 %
-/// are zeroed and up to 7.8 % are a bin's growth. The 0.4 % with an alignment are plain here.
+/// are zeroed and up to 7.8 % make a bin larger. The 0.4 % with an alignment are plain here.
 ///
 /// `op` is the time in calls of the allocator, `work` all other time.
 fn operations(clock: u64) -> (Vec<u64>, Vec<u64>) {

@@ -22,8 +22,8 @@ pub struct Wanted {
 
 type Shape = (&'static str, fn(usize) -> (usize, usize));
 
-/// Two shapes are those of the review: 40 and 80 threads and 32 caches on 72 CPUs. The third has
-/// the library's own number of caches.
+/// Two shapes have 40 and 80 threads and 32 caches on 72 CPUs. The third has the library's own
+/// number of caches.
 const SHAPES: [Shape; 3] = [
     ("5 threads and 4 caches to 9 CPUs", |cpus| ((cpus * 5).div_ceil(9), (cpus * 4).div_ceil(9))),
     ("10 threads and 4 caches to 9 CPUs", |cpus| ((cpus * 10).div_ceil(9), (cpus * 4).div_ceil(9))),

@@ -191,7 +191,7 @@ pub fn simulate(costs: &Costs, setup: Setup) -> Outcome {
 }
 
 impl<'a> World<'a> {
-    /// Makes the initial state: threads have their caches round-robin and are at work.
+    /// Makes the initial state: threads have their caches round-robin, and do the program's work.
     pub fn new(costs: &'a Costs, setup: Setup) -> Self {
         assert!(setup.cpus > 0 && setup.threads > 0 && setup.caches > 0, "nothing: {setup:?}");
         assert!(costs.slice > costs.switch, "nobody would ever run: {costs:?}");
@@ -262,7 +262,7 @@ impl<'a> World<'a> {
         true
     }
 
-    /// Returns the results so far; unfinished operations count with their time so far.
+    /// Returns the results so far. Unfinished operations count with their time so far.
     pub fn outcome(&self) -> Outcome {
         let end = self.setup.ns;
         let under_way = self.threads.iter().filter_map(|thread| thread.began);
@@ -288,7 +288,7 @@ impl<'a> World<'a> {
         line.busy_until
     }
 
-    /// Returns the time; `None` if the thread has seen the line.
+    /// Returns the time, or `None` if the thread has seen the line.
     fn read(&mut self, cache: usize, thread: usize) -> Option<u64> {
         let now = self.events.now();
         let cpu = self.threads[thread].cpu;

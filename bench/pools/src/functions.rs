@@ -102,8 +102,8 @@ macro_rules! functions {
             })+)+
         }
 
-        /// Prints a line for each function and contender: `function, call, nanoseconds`. `None`:
-        /// `turns` is no number.
+        /// Prints a line for each function and contender: `function, call, nanoseconds`. Returns
+        /// `None` if `turns` is no number.
         pub fn print(turns: &str) -> Option<()> {
             let (turns, data) = (turns.parse::<usize>().ok()?, data());
             $({

@@ -28,7 +28,7 @@ const PHASES: [(usize, usize); 4] = [(48, 112), (160, 272), (400, 800), (1_200, 
 fn run(scale: u32) -> u64 {
     let mut random = Random::new(0xf4);
     let fill = sized(scale, 64 * MIB, 64 << 10);
-    // So the list's own growth does not count.
+    // The list has its final size from the start, so that its growth does not count.
     let most = fill / (PHASES[0].0 + PHASES[0].1) * 2;
     let mut live: Vec<Block> = Vec::with_capacity(most + most / 8);
     let mut sum = 0;

@@ -47,14 +47,14 @@ impl Random {
         }
     }
 
-    /// From `low` to `low << doublings`; each doubling has about the same number of bytes in total.
+    /// Returns a size from `low` to `low << doublings`. Each doubling has about as many bytes.
     pub(crate) fn power_law_size(&mut self, low: usize, doublings: u32) -> usize {
         let doubling = self.next().trailing_zeros() % doublings;
         let base = low << doubling;
         self.between(base, base * 2)
     }
 
-    /// From `low` to `low << doublings`; each doubling is equally frequent.
+    /// Returns a size from `low` to `low << doublings`. Each doubling is equally frequent.
     pub(crate) fn exponential_size(&mut self, low: usize, doublings: usize) -> usize {
         let base = low << self.below(doublings);
         self.between(base, base * 2)

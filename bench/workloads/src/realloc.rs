@@ -27,7 +27,7 @@ const WORD: usize = size_of::<u64>();
 
 enum Growth {
     Doubles,
-    /// By this many words.
+    /// The vector grows by this many words.
     Steps(usize),
 }
 

@@ -1,11 +1,11 @@
 //! Everything at the same time, across threads.
 //!
 //! The model is rpmalloc's benchmark. Each of four threads owns a table of slots. An operation
-//! empties a random slot and fills it again. Sizes from 16 bytes to 16 KiB are uniform in one half
-//! of the rounds, and uniform by doublings in the other. Some blocks come from `calloc`, some are
-//! aligned. A thread posts one block in eight to another thread, which frees it when it next looks
-//! into its letter box. A thread that finds the box full frees the block itself. The workload shows
-//! the mix of local and remote frees.
+//! empties a random slot and fills it again. Sizes go from 16 bytes to 16 KiB. In one half of the
+//! rounds all sizes are equally frequent, in the other all doublings. Some blocks come from
+//! `calloc`, some are aligned. A thread sends one block in eight, in batches, to another thread,
+//! which frees them when it next looks into its letter box. A thread that finds the box full frees
+//! the batch itself. The workload shows the mix of local and remote frees.
 //!
 //! Life cycle: 4 x 1600 slots of random ages, with 8 KiB on average in one half of the rounds and
 //! 2.4 KiB in the other.
@@ -78,7 +78,7 @@ fn block(random: &mut Random, round: usize) -> Block {
     }
 }
 
-/// Posts all blocks, or frees those without room. Returns the sum of the freed ones.
+/// Posts all blocks, or frees all of them if the box is full. Returns the sum with the freed ones.
 fn send(post: &mut Vec<Block>, to: &LetterBox, sum: u64) -> u64 {
     let mut letters = open(to);
     if letters.len() < ROOM {

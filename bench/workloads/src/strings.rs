@@ -98,7 +98,7 @@ fn run(scale: u32) -> u64 {
     fold(fold(sum, texts), Value::Table(store).count())
 }
 
-/// Makes a line such as `name=free list;id=17;tags=a,b,c;note=...`.
+/// Makes a line such as `id=17;name=free list;list0=a,b,c;list1=...;note0=...`.
 fn line(random: &mut Random, id: usize) -> String {
     let mut line = format!("id={id};name=");
     line.push_str(&sentence(random, 2).join(" "));

@@ -70,7 +70,7 @@ impl Queue {
         self.filled.notify_all();
     }
 
-    /// Takes a batch; `None` once all producers are gone and all batches are taken.
+    /// Takes a batch, or returns `None` if all producers are gone and all batches are taken.
     fn take(&self) -> Option<Batch> {
         let starved = |inside: &mut Inside| inside.batches.is_empty() && inside.producers > 0;
         let waited = self.filled.wait_while(self.lock(), starved);

@@ -14,7 +14,7 @@ fn library() -> PathBuf {
     LIBRARY.get_or_init(|| support::shipped("heapwright-check", "HEAPWRIGHT_CHECK_SO")).clone()
 }
 
-/// The compiler replaces and inlines no function.
+/// With these flags the compiler neither replaces nor inlines a function.
 fn compile(name: &'static str) -> PathBuf {
     let headers = support::root().join("crates/heapwright-malloc/tests/programs");
     let include = format!("-I{}", headers.display());
@@ -64,7 +64,7 @@ fn plain(name: &str) -> &str {
 /// These results are shorter than the size that the call names, and fit the block.
 const SHORT: [&str; 4] = ["getcwd", "getdents64", "gethostname", "readlink"];
 
-/// There is one finding, with this heading, by this function.
+/// There is one finding by this function, with this heading (`may-overflow` for a short result).
 #[track_caller]
 fn was_found(outcome: &Outcome, heading: &str, name: &str, does: &str) {
     let verb = if does == "reads" { "read" } else { "write" };

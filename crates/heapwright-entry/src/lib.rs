@@ -30,9 +30,9 @@
 //! - **The slots** fill pages of their own, which are read-only once the library is loaded.
 //!   Otherwise an overflow could change pointers to code.
 //!
-//! **Invariants.** An entry changes no register that holds an argument. (The linker may change
-//! `r11`, `x16` and `x17`.) A slot's functions have the C library's signatures. An entry other than
-//! `early` has its `real`.
+//! **Invariants.** Only a variadic function's entry changes a register that holds an argument. (The
+//! linker may change `r11`, `x16` and `x17`.) A slot's functions have the C library's signatures.
+//! When an entry is no longer `early`, its `real` is set, if the C library has it.
 #![no_std]
 #![no_builtins]
 
@@ -48,7 +48,7 @@ pub use core;
 pub struct Slot {
     /// The target of the program's call.
     pub entry: AtomicPtr<c_void>,
-    /// The C library's function. Null if it was not looked up yet, or does not exist.
+    /// The C library's function. Null if it was not looked up yet, or if there is none.
     pub real: AtomicPtr<c_void>,
 }
 

@@ -7,8 +7,8 @@
 //! `RLIMIT_MEMLOCK`, unless the process may lock without limit. If the kernel refuses the call, we
 //! give up the reserve and try again.
 //!
-//! Each function then makes one system call, as the C library's does. glibc's 32-bit and 64-bit
-//! forms are the same on our machines.
+//! Each function makes its system call itself. glibc's 32-bit and 64-bit forms are the same on our
+//! machines.
 
 use crate::errno;
 use crate::mirror::mirror;
@@ -96,14 +96,14 @@ unsafe fn set_limit(
     // SAFETY: as the caller promises.
     let new_limit = unsafe { new.as_ref() };
     let ours = new_limit.filter(|_| resource == ADDRESSES && is_this(process));
-    // This precedes the kernel's new limit. (`RLIM_INFINITY` is `usize::MAX`.)
+    // The reserve goes before the kernel's limit falls. (`RLIM_INFINITY` is `usize::MAX`.)
     if let Some(ours) = ours {
         heapwright::heap::limit_address_space(ours.rlim_cur as usize);
     }
     // SAFETY: the kernel checks the addresses. Failure sets errno.
     let set = unsafe { libc::syscall(libc::SYS_prlimit64, process, resource, new, old) as c_int };
     if set != 0 && ours.is_some() {
-        // The old limit stays in force.
+        // The kernel refused, so the heap must know the old limit again.
         let errno = errno::get();
         let mut limit = rlimit { rlim_cur: 0, rlim_max: 0 };
         // SAFETY: `getrlimit` writes `limit` alone.

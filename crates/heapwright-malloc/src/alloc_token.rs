@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   malloc(n)           ->  __alloc_token_malloc(n, token)         the type's token comes last
-//!                           __alloc_token_2_malloc(n)              with -fsanitize-alloc-token-fast-abi in the name
+//!                           __alloc_token_2_malloc(n)              token 2, with -fsanitize-alloc-token-fast-abi
 //!   mode=hardened:full  ->  a block of the token's group; groups share no slab
 //!   any other mode      ->  malloc(n)
 //! ```
@@ -13,7 +13,7 @@
 //!
 //! **C++.** An operator that gets no block jumps to its plain form, which may throw: no Rust frame
 //! is then on the stack. If the program or one of its libraries replaces operators, all calls go to
-//! the replacements, whose blocks their own `delete` frees.
+//! the plain forms, because the program's own `delete` may free the blocks.
 //!
 //! Only programs call these functions. The constructor calls [`begin`].
 
@@ -37,7 +37,7 @@ pub(crate) fn begin(has_own_operators: bool) {
     OPERATORS_APART.store(apart && !has_own_operators, Ordering::Relaxed);
 }
 
-/// Returns a block of the token's group. `None`: the caller allocates without a token.
+/// Returns a block of the token's group. After `None` the caller allocates without a token.
 #[inline]
 fn of_token<const FROM: u8>(
     size: usize,
@@ -167,7 +167,7 @@ extern "C" fn __alloc_token_pvalloc(size: size_t, token: size_t) -> *mut c_void 
         .unwrap_or_else(|| whole_pages(size))
 }
 
-/// `new(n)` with a token. Null: there is no block, and the plain form follows.
+/// `new(n)` with a token. After null the operator continues with its plain form.
 extern "C" fn new<const FROM: u8>(size: size_t, token: size_t) -> *mut c_void {
     heap::allocate_of_token::<FROM>(size, 1, false, token).cast()
 }

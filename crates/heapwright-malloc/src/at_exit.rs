@@ -13,8 +13,8 @@
 //! process that reported, so a child of a late fork reports for itself. A child of `vfork` shares
 //! our memory and reports nothing: its parent will.
 //!
-//! Without the options, an exit only reads five flags, and the destructor withdraws the page that
-//! shows the process to `heapwright top`.
+//! Without the options, an exit only reads a few flags. The destructor also withdraws the memory
+//! that shows the process to `heapwright top`.
 
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -24,9 +24,9 @@ use libc::c_int;
 #[cfg(not(target_env = "musl"))]
 use libc::c_void;
 
-/// The process that has reported, or is about to; 0: none.
+/// The process that has reported, or is about to report. 0 means none.
 static REPORTED: AtomicU64 = AtomicU64::new(0);
-/// A bit in [`REPORTED`] beside the process: a signal ends the process.
+/// A bit in [`REPORTED`] beside the process, set if a signal ends the process.
 const BY_SIGNAL: u64 = 1 << 32;
 /// The process whose report is complete.
 static COMPLETE: AtomicU64 = AtomicU64::new(0);

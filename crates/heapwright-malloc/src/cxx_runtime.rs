@@ -53,7 +53,7 @@ pub(crate) fn unwinder() -> Option<Unwinder> {
     })
 }
 
-/// The new-handler that the program has set. Null: none, or there is no C++ runtime.
+/// Returns the new-handler that the program has set, or null. Without a C++ runtime there is none.
 #[cold]
 pub(crate) extern "C" fn new_handler() -> *mut c_void {
     // std::get_new_handler()
@@ -144,8 +144,8 @@ pub(crate) unsafe extern "C" fn swallow_exception(exception: *mut c_void) {
     unsafe { end() };
 }
 
-/// A function of the C++ runtime: the weak symbol's address, or else its address in a runtime that
-/// was loaded privately. Null: there is none.
+/// Returns a function of the C++ runtime: the weak symbol, otherwise the function of a runtime that
+/// was loaded privately. Returns null if there is none.
 #[cold]
 fn find(bound: *mut c_void, name: &CStr) -> *mut c_void {
     /// The runtimes. A search in one includes the unwinder that it is linked with.

@@ -7,7 +7,7 @@
 //!
 //! The price: with the flag, a library used its *own* copy of a symbol. Now it uses the program's.
 //!
-//! `dlopen` finds its caller by its return address: for `$ORIGIN`, for the run path, for the
+//! The real `dlopen` learns its caller from the return address, for `$ORIGIN`, the run path and the
 //! namespace. So our `dlopen` is a few instructions that end in a jump to the real one. `dlclose`
 //! needs no caller.
 //!
@@ -27,7 +27,7 @@ const RTLD_DEEPBIND: c_int = 8;
 
 static REAL: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 
-/// The C library's `dlopen`. Null: the program is static, or `dlopen` is in an unloaded libdl.
+/// Finds the next `dlopen`. Null means that the program is static, or that libdl is not loaded.
 #[cold]
 pub(crate) extern "C" fn real_dlopen() -> *mut c_void {
     look_for_next(&REAL, c"dlopen")

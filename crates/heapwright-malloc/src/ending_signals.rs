@@ -11,10 +11,10 @@
 //!                          the last check (`at_exit`) --> default action --> the same signal
 //! ```
 //!
-//! **It steps aside.** A handler that the program sets replaces ours, and `SIG_IGN` stays. A call
-//! that reads the action gets `SIG_DFL` in place of ours, and a call that sets `SIG_DFL` installs
-//! ours again (`signals`). So programs that clean up in their handler, restore the default and
-//! raise the signal again get the last check, too. An exec restores the default.
+//! **The program's handlers** replace ours, and `SIG_IGN` stays. A call that reads the action gets
+//! `SIG_DFL` in place of our handler, and a call that sets `SIG_DFL` installs our handler again
+//! (`signals`). So programs that clean up in their handler, restore the default and raise the
+//! signal again get the last check, too. An exec restores the default.
 //!
 //! [`on_signal_once`] replaces one-shot handlers (`SA_RESETHAND`).
 //!
@@ -34,9 +34,9 @@ use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicUsize, Ordering
 use heapwright::{heap, process};
 use libc::c_int;
 
-/// The signals whose default action ends a process without a core file. We catch no signals that
-/// dump core, so that the core file shows the program as it was, and no real-time signals. In
-/// process 1 of a container we catch none: the kernel delivers none without a handler.
+/// Signals whose default action ends a process without a core file. We do not catch signals that
+/// dump core: the core file must show the program as it was. In process 1 of a container we catch
+/// no signal: the kernel delivers none without a handler.
 const ENDING: [c_int; 11] = [
     libc::SIGHUP,
     libc::SIGINT,
@@ -72,7 +72,7 @@ pub(crate) fn is_our_handler(handler: usize) -> bool {
     handler == on_signal as *const () as usize
 }
 
-/// The program's one-shot handlers, one per signal; 0: not set, or already called.
+/// The program's one-shot handlers, one per signal. 0 means none, or one that was called.
 static ONCE: [AtomicUsize; ENDING.len()] = [const { AtomicUsize::new(0) }; ENDING.len()];
 
 fn once(signal: c_int) -> Option<&'static AtomicUsize> {
@@ -170,9 +170,9 @@ extern "C" fn on_signal(signal: c_int) {
     crate::errno::set(errno);
 }
 
-/// Makes a timer send the signal again in a millisecond. False: no more tries, or no timer.
+/// Makes a timer send the signal again in a millisecond. Returns whether it will.
 fn send_later(signal: c_int) -> bool {
-    /// The kernel's number of the timer plus 1; 0: there is no timer.
+    /// The kernel's number of the timer plus 1, or 0 if there is no timer.
     static TIMER: AtomicI32 = AtomicI32::new(0);
     /// `struct sigevent` as the kernel has it: 64 bytes.
     #[repr(C)]

@@ -1,6 +1,6 @@
 //! The thread's errno.
 //!
-//! The cold paths of the library set `ENOMEM`, so the fast paths above them need not look at their
+//! The slow paths of the library set `ENOMEM`, so the fast paths that call them need not check the
 //! result. This module serves the other cases: `EINVAL`, an overflow found before the library is
 //! called, and functions that must leave errno as it was.
 

@@ -1,7 +1,7 @@
-//! Faults in memory, while the debug heap protects pages: SIGSEGV and SIGBUS.
+//! Faults in memory, while the heap guards pages: SIGSEGV and SIGBUS.
 //!
-//! In debug mode a read of freed memory may fault, and the debug heap knows the block. So the
-//! constructor installs our handler for these two signals (and for SIGTRAP if `stepping` needs it).
+//! In debug mode, or with `guard=`, a read of freed memory may fault. The heap knows the block. So
+//! we install our handler for these two signals (and for SIGTRAP if `stepping` needs it).
 //! `signals` interposes the functions that set handlers. We remember the program's handler, and
 //! call it for faults that are not ours.
 //!
@@ -152,7 +152,7 @@ pub(crate) fn is_our_handler(handler: usize) -> bool {
 }
 
 /// Installs our handler for its signals, and remembers the actions of the program (or of its
-/// parent). `steps`: the program continues after a reported access, if possible.
+/// parent). With `steps` the program continues after a reported access, if possible.
 #[cold]
 pub(crate) fn install(decide: Decide, steps: bool) {
     if !DECIDE.swap(decide as *mut c_void, Ordering::AcqRel).is_null() {
@@ -261,7 +261,7 @@ unsafe extern "C" fn judge(signal: c_int, info: *const siginfo_t, context: *mut 
             return 0;
         }
     }
-    // No process sent the signal, and the fault has an address.
+    // Only if no process sent the signal, and the fault has an address.
     if code > 0 && code != SI_KERNEL && signal != libc::SIGTRAP && !decide.is_null() {
         // SAFETY: `DECIDE` holds null or a function of this type.
         let decide = unsafe { core::mem::transmute::<*mut c_void, Decide>(decide) };
@@ -298,8 +298,8 @@ unsafe extern "C" fn judge(signal: c_int, info: *const siginfo_t, context: *mut 
     handler
 }
 
-/// Runs the instruction once with its guard lifted. False: that is impossible, and the guard is
-/// back.
+/// Lets the instruction run once with its guard lifted. If that is impossible, puts the guard back
+/// and returns false.
 ///
 /// # Safety
 ///
@@ -320,7 +320,7 @@ unsafe fn step(context: *mut c_void, address: usize) -> bool {
 const SI_KERNEL: c_int = 0x80;
 
 /// Acts as the kernel would without our handler: returns the program's handler, and sets the mask
-/// that the handler expects. 0: there is no handler. `mask`: the signals blocked before.
+/// that the handler expects. Returns 0 without a handler. `mask` has the signals blocked before.
 fn pass_on(signal: c_int, mask: u64, is_fault: bool, verdict: Verdict) -> usize {
     let Some(of) = remembered(signal) else { return 0 };
     let action = loop {
@@ -354,7 +354,7 @@ fn pass_on(signal: c_int, mask: u64, is_fault: bool, verdict: Verdict) -> usize 
     }
 }
 
-/// Whether the fault was a write. `None`: it was no page fault.
+/// Whether the fault was a write, or `None` if it was no page fault.
 ///
 /// # Safety
 ///
@@ -369,10 +369,10 @@ unsafe fn is_write(context: *const ucontext_t) -> Option<bool> {
         .then(|| registers[libc::REG_ERR as usize] & WRITE != 0)
 }
 
-/// Whether the fault was a write. `None`: the kernel does not say.
+/// Whether the fault was a write, or `None` if the kernel does not say.
 ///
-/// A list of records follows the registers, each with a number and its size. One is the exception
-/// syndrome.
+/// Behind the registers is a list of records, each with a number and its size. One record has the
+/// exception syndrome.
 ///
 /// # Safety
 ///

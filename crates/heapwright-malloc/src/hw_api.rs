@@ -96,7 +96,7 @@ struct CheckedHeap {
 }
 
 impl CheckedHeap {
-    /// Null: there is no memory.
+    /// Returns null if there is no memory.
     fn create() -> *mut Self {
         let at: *mut Self = heap::malloc_aligned(size_of::<Self>(), align_of::<Self>()).cast();
         if at.is_null() {

@@ -19,7 +19,7 @@ pub struct Arena {
     _opaque: [u8; 0],
 }
 
-/// A position in an arena. Made by hw_arena_mark, used by hw_arena_rewind.
+/// A position in an arena. hw_arena_mark makes it, and hw_arena_rewind uses it.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct ArenaMark {
@@ -45,13 +45,13 @@ const NATURAL: usize = 16;
 
 struct Whole {
     arena: Library,
-    /// In `mode=debug`: each block is a block of the debug heap.
+    /// In `mode=debug` each block is a block of the debug heap.
     checked: Option<Checked>,
 }
 
 struct Checked {
     blocks: Owned,
-    /// The bytes of the blocks, and their limit; 0: no limit.
+    /// The bytes of the blocks, and their limit, which is 0 if there is none.
     bytes: usize,
     limit: usize,
 }
@@ -80,7 +80,7 @@ impl Checked {
     }
 }
 
-/// The arena of a handle. `Err`: the arena's blocks are checked.
+/// Returns the arena of a handle, or `Err` if the arena's blocks are checked.
 ///
 /// # Safety
 ///

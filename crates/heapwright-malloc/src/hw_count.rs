@@ -109,7 +109,7 @@ pub unsafe extern "C" fn hw_count_end(out: *mut Counts, size: usize) -> bool {
         peak_bytes: counted.peak_bytes,
         kept_bytes: counted.kept_bytes,
     });
-    // SAFETY: `now` is words without padding, and the caller's struct has `size` bytes.
+    // SAFETY: `counted` is words without padding, and the caller's struct has `size` bytes.
     if !out.is_null() && unsafe { write_known(&counted, out, size) } == 0 {
         return false;
     }

@@ -138,8 +138,8 @@ pub unsafe extern "C" fn hw_gc_create(
     }
 }
 
-/// Copies a caller's struct, as far as its size says and this version knows. Null: copies nothing.
-/// False: no version has this size, or a field is set that this version does not know.
+/// Copies a caller's struct, as far as its size says and this version knows. Returns false if no
+/// version has this size, or if a field is set that this version does not know.
 ///
 /// # Safety
 ///
@@ -179,8 +179,8 @@ pub unsafe extern "C" fn hw_gc_destroy(heap: *mut GcHeap) {
     }
 }
 
-/// Attaches the calling thread to a heap: a thread has one mutator in each heap. Waits while a
-/// collection is at work. A thread that ends attached is detached.
+/// Attaches the calling thread to a heap: a thread has one mutator in each heap. Waits while the
+/// world is stopped. A thread that ends attached is detached.
 ///
 /// Returns NULL with errno ENOMEM if there is no memory, EBUSY if the thread has a mutator of
 /// this heap.
@@ -203,7 +203,7 @@ pub unsafe extern "C" fn hw_gc_attach(heap: *mut GcHeap) -> *mut GcMutator {
 
 /// Makes a mutator without a thread, as after hw_gc_leave. The thread that calls hw_gc_enter gets
 /// the mutator. This is for a runtime whose threads take turns, or that prepares a thread before it
-/// starts. Does not wait while a collection is at work: the calling thread may have a mutator.
+/// starts. Does not wait while the world is stopped: the calling thread may have a mutator.
 ///
 /// Returns NULL with errno ENOMEM if there is no memory.
 ///

@@ -30,7 +30,7 @@ pub struct GcRegion {
     pub next: *mut c_char,
     /// The end of the stretch's last slot.
     pub end: *mut c_char,
-    /// The next stretch. Its first two words are its end and its next stretch; NULL: none.
+    /// The next stretch, or NULL. Its first two words are its end and its next stretch.
     pub hole: *mut *mut c_void,
     /// Bytes of a slot.
     pub slot: u32,
@@ -41,9 +41,9 @@ pub struct GcRegion {
 /// A thread's access to a heap, from hw_gc_attach. Undeclared fields are heapwright's own.
 #[repr(C)]
 pub struct GcMutator {
-    /// Not 0: a collection requests a call of hw_gc_safepoint.
+    /// Not 0 if a collection requests a call of hw_gc_safepoint.
     pub poll: u32,
-    /// Not 0: stores of references must be reported; HW_GC_MOVING: all stores.
+    /// Not 0 if stores of references must be reported. HW_GC_MOVING if all stores must be.
     pub barrier: u32,
     /// The heap.
     pub heap: *mut GcHeap,
@@ -90,7 +90,7 @@ pub struct GcTracer {
     pub next: *mut *mut c_void,
     /// The end of the room for references.
     pub end: *mut *mut c_void,
-    /// Not 0: objects are to be moved, and slots are reported to hw_gc_mark_slot_moving.
+    /// Not 0 if objects are to be moved, and slots are reported to hw_gc_mark_slot_moving.
     pub by_slot: usize,
 }
 
@@ -115,14 +115,14 @@ pub struct GcRuntime {
         Option<unsafe extern "C" fn(tracer: *mut GcTracer, object: *mut c_void, data: *mut c_void)>,
     /// Reports the roots that are neither handles nor on a stack that is scanned.
     pub roots: Option<unsafe extern "C" fn(tracer: *mut GcTracer, data: *mut c_void)>,
-    /// An object of kind HW_GC_FREED has died; size is the size of its slot. The callback looks at
-    /// no other object.
+    /// An object of kind HW_GC_FREED has died; size is the size of its slot. The callback must look
+    /// at no other object.
     pub free: Option<unsafe extern "C" fn(object: *mut c_void, size: usize, data: *mut c_void)>,
     /// The name of an object's type, for dumps and verifiers: a string that stays.
     pub type_name:
         Option<unsafe extern "C" fn(object: *const c_void, data: *mut c_void) -> *const c_char>,
     /// The size, in bytes, that an object is to have after a move: the object goes to the pool that
-    /// fits. 0: its present size.
+    /// fits. 0 stands for its present size.
     pub wanted: Option<unsafe extern "C" fn(object: *const c_void, data: *mut c_void) -> usize>,
     /// An object has moved to a slot of size bytes. from, its old place, is only an address. The
     /// callback may change the object, but may not store a reference into it.
@@ -136,10 +136,10 @@ pub struct GcRuntime {
     >,
     /// Called at each event of a collection. The thread that collects, sweeps or allocates calls
     /// it, and holds no lock of the heap. The callback may read objects, call hw_gc_stats and
-    /// hw_gc_attached, call malloc, and write files. It allocates nothing in this heap, stores no
-    /// references, and starts no collection. It attaches, detaches, enters and leaves no mutator.
-    /// While the world is stopped (HW_GC_EVENT_STOPPED) it takes no lock that a thread may hold at
-    /// a safepoint, and its time is part of the pause. The events of a collection come in order,
+    /// hw_gc_attached, call malloc, and write files. It must not allocate in this heap, store
+    /// references, or start a collection. It must not attach, detach, enter or leave a mutator.
+    /// While the world is stopped (HW_GC_EVENT_STOPPED) it must take no lock that a thread may hold
+    /// at a safepoint, and its time is part of the pause. The events of a collection come in order,
     /// except that the end of a pause is reported when the world runs again.
     pub event: Option<unsafe extern "C" fn(event: *const GcEvent, data: *mut c_void)>,
     /// As trace, but also gets the object's kind. If both are set, trace is used.
@@ -160,10 +160,10 @@ pub struct GcRuntime {
     pub outside: Option<
         unsafe extern "C" fn(tracer: *mut GcTracer, reference: *mut c_void, data: *mut c_void),
     >,
-    /// There is no memory for an object, or none under the limit after a collection. true: try
-    /// again, because the runtime has freed memory or raised the limit. false: the allocation
-    /// returns NULL. The allocation calls this, so the callback may collect, run finalizers, and
-    /// longjmp out. Its own allocations in this heap may call it again.
+    /// There is no memory for an object, or none under the limit after a collection. The callback
+    /// returns true if it has freed memory or raised the limit. Then the allocation tries again.
+    /// Otherwise it returns NULL. The allocation calls this, so the callback may collect, run
+    /// finalizers, and longjmp out. Its own allocations in this heap may call it again.
     pub out_of_memory: Option<
         unsafe extern "C" fn(
             mutator: *mut GcMutator,
@@ -172,15 +172,15 @@ pub struct GcRuntime {
             data: *mut c_void,
         ) -> bool,
     >,
-    /// The size from which a large object is an event (HW_GC_SPAN_LARGE). 0: no object is.
+    /// The size from which a large object is an event (HW_GC_SPAN_LARGE). With 0, no object is.
     pub large_bytes: usize,
     /// Objects have moved. For each reference of object that trace reports by hw_gc_mark_movable,
     /// the callback stores the result of hw_gc_moved, if that is not NULL. Called while the world
     /// is stopped, in one pause with the moves, for each object of the heap at its new address.
     /// That includes dead objects that await their free: their references may lead to freed objects
-    /// and must not be followed. The callback allocates nothing in this heap. It reads other
-    /// objects only if their references may still be unchanged. A heap with this callback makes all
-    /// moves in one pause, not in steps.
+    /// and must not be followed. The callback must not allocate in this heap. If it reads other
+    /// objects, their references may still be unchanged. A heap with this callback makes all moves
+    /// in one pause, not in steps.
     pub update: Option<unsafe extern "C" fn(object: *mut c_void, data: *mut c_void)>,
     /// As update, for the runtime's roots, after all objects. Set both callbacks or neither.
     pub update_roots: Option<unsafe extern "C" fn(data: *mut c_void)>,
@@ -214,15 +214,15 @@ pub struct GcOptions {
     pub size: usize,
     /// A hw_gc_layout: the pools' slot sizes.
     pub layout: u32,
-    /// The memory target in percent of the live bytes. More than 100; 0: 200.
+    /// The memory target in percent of the live bytes: more than 100, or 0 for 200.
     pub factor_percent: u32,
     /// HW_GC_VERIFY_HEAP, HW_GC_VERIFY_BARRIERS, HW_GC_STRESS.
     pub verify: u32,
-    /// Bytes that each mutator may allocate, at least, between two collections. 0: 4 MiB.
+    /// Bytes that each mutator may at least allocate between two collections. 0 means 4 MiB.
     pub least: usize,
-    /// Bytes of pages and external memory beyond which no page is taken. 0: no limit.
+    /// Bytes of pages and external memory beyond which no page is taken. 0 means no limit.
     pub most: usize,
-    /// The longest step on the allocation path of an incremental heap, in nanoseconds. 0: 500000.
+    /// The longest step of an allocation in an incremental heap, in nanoseconds. 0 means 500000.
     pub step_ns: u64,
     /// Whether all stores of references are reported (hw_gc_write), so that marking proceeds in
     /// steps.
@@ -230,10 +230,10 @@ pub struct GcOptions {
     /// Whether all stores of references are reported (hw_gc_write), so that most collections are
     /// minor: they skip objects that survived two collections.
     pub generations: bool,
-    /// The most threads that mark, stopped mutators included. If there is much to mark, marker
-    /// threads start, up to this number, as far as processors are idle. They end after a second
-    /// without marking. 0: one per processor, up to 4. 1: no marker threads. Never more than there
-    /// are processors.
+    /// The most threads that mark, stopped mutators included, but never more than processors. If
+    /// there is much to mark, marker threads start, up to this number, as far as processors are
+    /// idle. They end after a second without marking. 0 means one per processor, up to 4. With 1
+    /// there are no marker threads.
     pub markers: u32,
     /// Whether a heap with far more pages than its target moves objects close together. It moves
     /// objects to which only handles and slots (hw_gc_mark_slot) lead. hw_gc_compact moves them at
@@ -298,7 +298,7 @@ pub struct GcEvent {
     pub ns: u64,
     /// The heap.
     pub heap: *mut GcHeap,
-    /// The calling thread's mutator; NULL if unknown: a sweep's end, a large object's death.
+    /// The calling thread's mutator, or NULL if unknown (a sweep's end, a large object's death).
     pub mutator: *mut GcMutator,
     /// The large object. When it has died this is only an address.
     pub object: *mut c_void,

@@ -69,11 +69,11 @@ struct Checked {
     objects: Owned,
     layout: Layout,
     limit: u32,
-    /// The pool's name; NULs behind its end.
+    /// The pool's name, filled up with NULs.
     name: [u8; NAME],
 }
 
-/// The pool of a handle. `Err`: the pool is checked.
+/// Returns the pool of a handle, or `Err` if the pool is checked.
 ///
 /// # Safety
 ///
@@ -273,8 +273,8 @@ pub unsafe extern "C" fn hw_pool_contains(pool: *mut Pool, address: *const c_voi
     }
 }
 
-/// Makes room for count more objects, which then need no memory from the kernel. If touch, faults
-/// their pages in now. Fresh objects come in address order.
+/// Makes room for count more objects, which then need no memory from the kernel. If touch is true,
+/// faults their pages in now. Fresh objects come in address order.
 ///
 /// Returns false if there is no memory or the limit is reached.
 ///
@@ -314,7 +314,7 @@ pub unsafe extern "C" fn hw_pool_walk(
     }
 }
 
-/// Frees all objects and keeps memory for keep of them: 0 gives all memory back, SIZE_MAX keeps
+/// Frees all objects, and keeps memory for keep objects. 0 gives all memory back; SIZE_MAX keeps
 /// all.
 ///
 /// # Safety

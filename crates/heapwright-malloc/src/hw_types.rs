@@ -178,8 +178,8 @@ pub struct Statistics {
     pub pid: u64,
     /// Nanoseconds from the heap's first allocation to the snapshot.
     pub elapsed_ns: u64,
-    /// 1 if every allocation was counted (option stats=exit): then sizes, rounding and totals are
-    /// known. 0 if only the heap's own records were read.
+    /// 1 if every allocation was counted (option stats=exit). Sizes, rounding and totals are known
+    /// only then. 0 if only the heap's own records were read.
     pub detailed: u64,
     /// Resident bytes of the whole process now.
     pub rss: u64,
@@ -237,7 +237,7 @@ pub struct Statistics {
     pub heaps_live: u64,
     /// Pages that back memory, in bytes (4096, 16384 or 65536).
     pub page_size: u64,
-    /// Caches shared by threads, or per-CPU caches; 0: each thread has its own.
+    /// Caches shared by threads, or per-CPU caches; 0 if each thread has its own.
     pub caches_shared: u64,
     /// Part of caches_shared: those used so far.
     pub caches_touched: u64,

@@ -105,10 +105,10 @@ extern "C" fn mallinfo() -> Mallinfo {
     }
 }
 
-/// `M_TRIM_THRESHOLD` decides when memory goes back: -1 is never, 0 at once; other values leave the
-/// purge delay as it is. `M_TSDS_COUNT_MAX` raises the number of shared caches; the result is 0 if
-/// threads share no caches, or if so many cannot be made. All other parameters do nothing here and
-/// return 1, as unknown parameters do in glibc.
+/// `M_TRIM_THRESHOLD` decides when memory goes back: never if it is negative, at once if it is 0.
+/// Other values leave the purge delay as it is. `M_TSDS_COUNT_MAX` raises the number of shared
+/// caches. The result is 0 if threads share no caches, or if so many cannot be made. All other
+/// parameters do nothing and return 1, as unknown parameters do in glibc.
 #[unsafe(no_mangle)]
 extern "C" fn mallopt(parameter: c_int, value: c_int) -> c_int {
     if parameter == M_TRIM_THRESHOLD && value <= 0 {

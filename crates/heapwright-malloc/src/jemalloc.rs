@@ -11,7 +11,7 @@
 //! |---|---|
 //! | `MALLOCX_LG_ALIGN(n)`, the lowest six bits | the alignment |
 //! | `MALLOCX_ZERO` | zeros |
-//! | `MALLOCX_TCACHE_NONE` of `mallocx`, `dallocx`, `sdallocx` | past the thread's lists: `heap::malloc_uncached`, `heap::free_uncached`; not with alignments over 16 nor zeros |
+//! | `MALLOCX_TCACHE_NONE` of `mallocx`, `dallocx`, `sdallocx` | past the thread's lists: `heap::malloc_uncached` (unless zeros or an alignment over 16 are requested), `heap::free_uncached` |
 //! | other `MALLOCX_TCACHE(n)`, `MALLOCX_ARENA(n)` | nothing: there is one heap |
 //!
 //! There is one arena, number 0, and caches have no numbers. Writing `epoch` takes all figures at
@@ -172,8 +172,8 @@ static FIGURES: [AtomicUsize; 7] = [const { AtomicUsize::new(0) }; 7];
 /// When the figures were taken, and the time spent on readings beyond their share, in nanoseconds.
 static TAKEN_NS: AtomicU64 = AtomicU64::new(0);
 static SPENT_NS: AtomicU64 = AtomicU64::new(0);
-/// Readings get 1 / `SHARE` of the time, and may take `AT_ONCE_NS` in advance: programs read the
-/// figures ten times a second, and heaps may be large.
+/// Readings take at most 1 / `SHARE` of the time, and `AT_ONCE_NS` more: programs read the figures
+/// ten times a second, and heaps may be large.
 const SHARE: u64 = 100;
 const AT_ONCE_NS: u64 = 50_000_000;
 
@@ -254,7 +254,7 @@ enum Control {
     Arenas,
     /// The purge delay, which can be set.
     Decay,
-    /// Memory that jemalloc gives back in a second step: there is no such step here.
+    /// The delay of jemalloc's second step of giving memory back. There is no such step here.
     Muzzy,
     /// A background thread, which there never is.
     NoThread,
@@ -267,7 +267,7 @@ enum Control {
     NewCache,
 }
 
-/// The known names. `#` is any number. A name's MIB is its place here, with the number in the name.
+/// The known names. `#` is any number. A MIB has the name's place here, and that number.
 const CONTROLS: &[(&[u8], Control)] = &[
     (b"version", Control::Version),
     (b"epoch", Control::Epoch),
@@ -323,7 +323,7 @@ const CONTROLS: &[(&[u8], Control)] = &[
     (b"tcache.destroy", Control::Nothing),
 ];
 
-/// The place of a name's control, and the number in the name with its place among the parts.
+/// Returns the place of a name's control, and the number in the name with its part's place.
 fn find(name: &[u8]) -> Option<(usize, Option<(usize, usize)>)> {
     CONTROLS.iter().enumerate().find_map(|(place, (pattern, _))| {
         let mut number = None;
@@ -460,7 +460,7 @@ unsafe fn control(
             }
             // SAFETY: these bytes can be read, as the caller promises.
             let ms = unsafe { new.cast::<isize>().read_unaligned() };
-            // The written delay is the longest; 0 means at once.
+            // The written value is the longest delay; 0 means at once.
             if ms < -1 {
                 return libc::EFAULT;
             }

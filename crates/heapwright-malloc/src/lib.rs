@@ -20,9 +20,9 @@
 //!   observe                                     tests: records the calls of the debug heap's hooks
 //! ```
 //!
-//! **Fast path.** The bodies of `malloc`, `free` and the C++ operators are one call of an inlined
-//! function of the library. Rare cases are tail calls of out-of-line functions, which also set
-//! errno. A test reads the disassembly.
+//! **Fast path.** `malloc` and `free` (on x86-64 in assembly) and the C++ operators have the code
+//! of the library's fast path inlined. Rare cases are tail calls of out-of-line functions, which
+//! also set errno. A test reads the disassembly.
 //!
 //! **Forbidden here**: std (it would bring its own allocator); panics that format (they allocate
 //! and need much stack); `malloc` followed by a `memset` (the compiler would make it a call of our

@@ -207,7 +207,7 @@ unsafe extern "C" fn malloc_usable_size(block: *mut c_void) -> size_t {
     unsafe { heap::usable_size(block.cast_const().cast()) }
 }
 
-/// The C library keeps it in memory: no system call, no allocation.
+/// The size of a page. The C library knows it: this makes no system call, and allocates nothing.
 pub(crate) fn page_size() -> usize {
     // SAFETY: sysconf takes any name.
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };

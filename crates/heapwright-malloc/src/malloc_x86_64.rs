@@ -2,9 +2,9 @@
 //!
 //! ```text
 //!   malloc   list by the size, pop                                   13    (`heap::fast`, as compiled)
-//!            head negative: arm, CPU, its arrays, pop, commit        19
+//!            head negative: arm, CPU, its arrays, pop, commit        20
 //!   free     entry of the unit, mine? slot start? push               22    (`heap::fast`, as compiled)
-//!            not mine, but the common owner's: arm, ... commit       28
+//!            not mine, but the common owner's: arm, ... commit       29
 //! ```
 //!
 //! For exclusive caches the code is the compiler's code of `heap::malloc` and `heap::free`,
@@ -19,7 +19,7 @@
 //! - `free` compares the tag mismatch with `KINDS`. The signed comparison overflows exactly if the
 //!   block is the common owner's and the thread uses the per-CPU entry.
 //!
-//! The numbers in the picture count instructions. CI compares them (golden numbers).
+//! The numbers in the picture count instructions, with the `ret`. CI compares them.
 
 use core::arch::naked_asm;
 use heapwright::heap::assembly as a;

@@ -1,8 +1,7 @@
 //! `sigaction` by the system call, for programs that musl is linked into.
 //!
-//! In such a program `sigaction` is ours, and there is no next one. (glibc also exports its own
-//! under a second name, but musl hides its own.) A program that loads musl does not call this
-//! function, because `dlsym` finds musl's.
+//! In such a program `sigaction` is ours, and no exported name leads to musl's. A program that
+//! loads musl does not call this function, because `dlsym` finds musl's.
 //!
 //! ```text
 //!   the kernel's struct   | handler | flags | restorer | mask |
@@ -25,8 +24,8 @@ struct KernelAction {
     mask: u64,
 }
 
-/// Sets the handler's return to `restorer`. musl sets it on all machines. On aarch64 the kernel has
-/// its own place for the return, and ignores `restorer`.
+/// With this flag the handler returns to `restorer`. On aarch64 we clear the flag: the handler then
+/// returns to the kernel's own code (the vDSO).
 const SA_RESTORER: c_ulong = 0x0400_0000;
 
 /// Ends a handler. Unwinders and debuggers recognise a signal's frame by these bytes.

@@ -1,6 +1,6 @@
 //! For tests alone (feature `observe`): the events of the debug heap's hooks.
 //!
-//! A test program calls `hw_observe` with a function. As a start in debug mode, the call installs
+//! A test program calls `hw_observe` with a function. Like the start in debug mode, the call sets
 //! our fault handler and makes the C++ forms distinguishable. Threads that *begin* to allocate
 //! afterwards call the function in every slow call. The function must not allocate.
 

@@ -18,7 +18,7 @@ use heapwright::heap::Verdict;
 use libc::c_void;
 
 /// The function that decides about a fault. Its arguments are the address, whether the access is a
-/// write (`None`: the machine does not say), and the context (a `ucontext_t`).
+/// write (`None` if the machine does not say), and the context (a `ucontext_t`).
 pub(crate) type Decide = fn(address: usize, is_write: Option<bool>, *mut c_void) -> Verdict;
 
 const SIZE: usize = 128 << 10;

@@ -25,7 +25,7 @@ use heapwright::{BlockState, describe, heap, process};
 
 pub(crate) struct Owned {
     owner: Owner,
-    /// `capacity` words; 0: empty. Null without a block.
+    /// `capacity` words, of which 0 is an empty one. Null before the first block.
     words: *mut usize,
     capacity: usize,
     /// Words in use: blocks, and in an arena also the gaps that frees left.
@@ -62,7 +62,7 @@ impl Owned {
         self.count
     }
 
-    /// Allocates a block. Null: there is no memory.
+    /// Allocates a block. Returns null if there is no memory.
     pub(crate) fn allocate(&mut self, size: usize, align: usize, zero: bool) -> *mut u8 {
         let block = match allocate_owned(self.owner, size, align, zero) {
             Some(block) => block.as_ptr(),
@@ -140,7 +140,7 @@ impl Owned {
         let inversion = core::mem::replace(&mut self.inversion, 0);
         if inversion != 0 {
             self.words().iter_mut().filter(|word| **word != 0).for_each(|word| *word ^= inversion);
-            // (The places depend on addresses alone.)
+            // (A word's place depends on the address alone, so the words can change in place.)
         }
         let Some((copy, bytes)) = map(self.capacity.max(1)) else { return false };
         // SAFETY: the mapping has room for the words, and only this call knows it.
@@ -257,7 +257,7 @@ fn hash(block: usize) -> usize {
     (block >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20
 }
 
-/// The bytes of the block in use that begins at an address; `None`: there is none.
+/// Returns the bytes of the block in use that begins at an address, or `None` if there is none.
 fn size_of_live(block: *const u8) -> Option<usize> {
     let found = describe(block);
     (found.state == BlockState::InUse && found.block == block.addr()).then_some(found.size)

@@ -37,7 +37,7 @@ extern "C" fn __asan_address_is_poisoned(address: *const c_void) -> c_int {
     c_int::from(heap::room(address.addr()) == 0)
 }
 
-/// The first byte of a region that may not be accessed. Null: all bytes may be accessed.
+/// Returns the first byte of a region that may not be accessed, or null.
 #[unsafe(no_mangle)]
 extern "C" fn __asan_region_is_poisoned(from: *mut c_void, bytes: size_t) -> *mut c_void {
     match heap::room(from.addr()) {
@@ -99,7 +99,7 @@ fn first(from: usize, to: usize, poisoned: bool) -> Option<usize> {
 }
 
 /// The first byte of a container's storage `[begin, end)` that is wrongly poisoned, or wrongly not
-/// poisoned, if its elements are `[begin, middle)`. Null: there is no such byte.
+/// poisoned, if its elements are `[begin, middle)`. Returns null if there is no such byte.
 #[unsafe(no_mangle)]
 extern "C" fn __sanitizer_contiguous_container_find_bad_address(
     begin: *const c_void,

@@ -61,7 +61,7 @@ unsafe fn controlled(number: c_long, arguments: [c_ulong; 5]) -> c_long {
     result
 }
 
-/// The sandbox that a call enters, or leads to. `None`: it enters none.
+/// Returns the sandbox that a call enters or leads to, if any.
 fn begins(number: c_long, arguments: [c_ulong; 5]) -> Option<Sandbox> {
     let (operation, mode) = (arguments[0], arguments[1]);
     let mode = match number {

@@ -6,13 +6,13 @@
 //! | function | under `mode=debug` |
 //! |---|---|
 //! | `__lsan_ignore_object` | the block counts as reachable, with all blocks that it leads to |
-//! | `__lsan_disable`, `__lsan_enable` | the same for all blocks of the thread in between |
-//! | `__lsan_register_root_region` | the same for the region's block; other memory is a root anyway |
+//! | `__lsan_disable`, `__lsan_enable` | the same for all blocks that the thread allocates between the two calls |
+//! | `__lsan_register_root_region` | the same for the block that has the region; all other memory is searched anyway |
 //! | `__lsan_do_leak_check` | a leak check; if a block is lost, the process ends with 23, as with LeakSanitizer |
 //! | `__lsan_do_recoverable_leak_check` | a leak check; returns whether a block is lost |
 //! | `__sanitizer_get_ownership`, `.._allocated_size`, `.._heap_size`, `.._current_allocated_bytes` | questions |
 //!
-//! In other modes there are no leak checks, and the first six do nothing.
+//! In other modes there are no leak checks, and the functions `__lsan_*` do nothing.
 
 use crate::at_exit;
 use crate::introspection::snapshot;

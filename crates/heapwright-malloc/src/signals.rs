@@ -1,11 +1,11 @@
 //! `sigaction`, `signal` and their kin, for the signals that we need.
 //!
-//! In debug mode `fault_handler` keeps its own handler for SIGSEGV and SIGBUS in the kernel. It
-//! remembers the program's actions, and a query returns these. While `ending_signals` watches, its
-//! handler replaces the default action of SIGTERM and its kin, and a query returns the default.
-//! That handler also calls the program's one-shot handlers of these signals, because the kernel
-//! would restore the default. Other actions go to the kernel. For every other signal, and in other
-//! modes, each function here jumps to the next function of its name, usually the C library's.
+//! While the heap guards pages, `fault_handler` keeps its handler for SIGSEGV and SIGBUS in the
+//! kernel. It remembers the program's actions, and a query returns these. While `ending_signals`
+//! watches, its handler replaces the default action of SIGTERM and its kin. A query then returns
+//! the default. That handler also calls the program's one-shot handlers of these signals, because
+//! the kernel would restore the default. For every other signal each function except `sigignore`
+//! jumps to the next function of its name, usually the C library's.
 //!
 //! | function | the action it sets |
 //! |---|---|
@@ -104,7 +104,7 @@ fn next_sigaction() -> SigactionFn {
     unsafe { transmute::<*mut c_void, SigactionFn>(found) }
 }
 
-/// Sets the kernel's action for a signal. Returns the previous action; `None` if that failed.
+/// Sets the kernel's action for a signal. Returns the previous action, or `None` if that failed.
 pub(crate) fn set_in_kernel(signal: c_int, action: Action) -> Option<Action> {
     let new = action.to_c();
     exchange(signal, &raw const new)
@@ -151,7 +151,7 @@ fn is_remembered(signal: c_int) -> bool {
     fault_handler::has(signal) && process::is_original_process()
 }
 
-/// Returns the previous action; `None` if the kernel refused (errno says why).
+/// Returns the previous action, or `None` if the kernel refused (errno says why).
 fn set(signal: c_int, action: Action) -> Option<Action> {
     if is_remembered(signal) {
         return Some(fault_handler::remember(signal, action));
@@ -175,7 +175,7 @@ fn examine(signal: c_int) -> Option<Action> {
 }
 
 /// If the kernel's handler is ours, returns the action that the program set instead (its own
-/// handler or the default). `once`: the program's one-shot handler.
+/// handler or the default). `once` is the program's one-shot handler.
 fn as_the_program_sees(signal: c_int, action: Action, once: usize) -> Action {
     if fault_handler::is_our_handler(action.handler) {
         fault_handler::programs(signal)

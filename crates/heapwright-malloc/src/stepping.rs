@@ -8,8 +8,8 @@
 //!
 //! Each thread that steps has a [`Step`] of its own. An instruction may touch several guarded
 //! pages: each faults in turn, and is added to the step. A repeating instruction (`rep movs`) traps
-//! after each repetition and faults again. Other threads may access a lifted page unseen. Two
-//! threads that step over the same page only fault again.
+//! after each repetition and faults again. Other threads may access a lifted page unseen. If two
+//! threads step over one page, one of them may fault again.
 //!
 //! **Signals.** Only signals of faults are delivered during the step: a handler that jumps away
 //! would leave the guard lifted. A fault of the same instruction at other memory ends the step
@@ -22,18 +22,18 @@ use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use heapwright::heap;
 use libc::{c_int, ucontext_t};
 
-/// Threads that step at once.
+/// The most threads that step at the same time.
 const STEPS: usize = 64;
-/// Pages that one instruction may touch: an operand of two pages, twice.
+/// Pages that one instruction may touch: two operands, each across two pages.
 const PAGES: usize = 4;
 /// The flag that traps after an instruction.
 const TRAP: i64 = 1 << 8;
 
 struct Step {
-    /// The process and the thread; 0: the step is free.
+    /// The process and the thread, or 0 if the step is free.
     owner: AtomicU64,
     mask: AtomicU64,
-    /// Addresses in the lifted pages; 0: none.
+    /// Addresses in the lifted pages. 0 means none.
     pages: [AtomicUsize; PAGES],
 }
 
@@ -81,7 +81,7 @@ fn mask_of(context: *mut ucontext_t) -> *mut u64 {
     unsafe { &raw mut (*context).uc_sigmask }.cast()
 }
 
-/// Makes the context's instruction run once; the page of `address` is lifted. False: impossible.
+/// Makes the instruction run once, after its guard was lifted. Returns whether that is possible.
 ///
 /// # Safety
 ///

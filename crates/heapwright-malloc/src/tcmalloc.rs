@@ -251,7 +251,7 @@ extern "C" fn MallocExtension_MarkThreadBusy() {}
 #[unsafe(no_mangle)]
 extern "C" fn MallocExtension_MarkThreadTemporarilyIdle() {}
 
-/// The bytes in the thread's cache: not counted by thread.
+/// The bytes in the thread's cache. No such count is kept, so this returns 0.
 #[unsafe(no_mangle)]
 extern "C" fn MallocExtension_GetThreadCacheSize() -> size_t {
     0
@@ -263,13 +263,13 @@ extern "C" fn MallocExtension_VerifyAllMemory() -> c_int {
     1
 }
 
-/// `mallopt`: nothing is set.
+/// `mallopt`, which sets nothing here.
 #[unsafe(no_mangle)]
 extern "C" fn tc_mallopt(_parameter: c_int, _value: c_int) -> c_int {
     1
 }
 
-/// Whether `malloc` calls the new-handler, as C++'s operators do: never.
+/// Returns whether `malloc` calls the new-handler, as C++'s operators do. It never does.
 #[unsafe(no_mangle)]
 extern "C" fn tc_set_new_mode(_mode: c_int) -> c_int {
     0

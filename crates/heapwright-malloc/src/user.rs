@@ -14,7 +14,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use heapwright::process;
 use libc::{c_int, c_void, uid_t};
 
-/// The user that the record was given to; 0: none.
+/// The user that the record was given to, or 0.
 static GIVEN_TO: AtomicU32 = AtomicU32::new(0);
 
 /// Makes a call that gives the process the effective user `user`, or keeps the user (-1).
@@ -39,7 +39,7 @@ fn becoming(user: uid_t, call: impl FnOnce() -> c_int) -> c_int {
     result
 }
 
-/// Each calls the C library's function, and names the parameter for the new effective user.
+/// Makes functions that call the C library's. Each line names the new effective user's parameter.
 macro_rules! users {
     ($($name:ident($($parameter:ident),*) -> $user:ident, $text:literal;)*) => {$(
         #[unsafe(no_mangle)]

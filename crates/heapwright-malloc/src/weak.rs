@@ -1,20 +1,20 @@
-//! Symbols that need not exist, and the functions that ours interpose.
+//! Looks up symbols that may be missing, and the functions that ours replace.
 
 use core::ffi::CStr;
 use core::mem::transmute;
 use core::sync::atomic::{AtomicPtr, Ordering};
 use libc::{c_char, c_void};
 
-/// The address of a symbol, which is bound when the library is loaded (or linked, in a static
-/// program). Null: the process has no symbol of that name.
+/// Gives the address of a symbol, or null if the process has no symbol of that name. The dynamic
+/// linker (in a static program, the linker) finds the address when it binds our library.
 macro_rules! weak {
     ($name:literal) => {
         $crate::weak::bound!(concat!(".weak ", $name), $name)
     };
 }
 
-/// The address in a symbol's entry of the global offset table, maybe of another library's function.
-/// The first argument is an assembler directive for the symbol, or empty.
+/// Reads the address of a symbol from the global offset table. The symbol may be in another
+/// library. The first argument is an assembler directive for the symbol, or empty.
 macro_rules! bound {
     ($directive:expr, $name:literal) => {{
         let address: *mut ::libc::c_void;
@@ -45,8 +45,8 @@ macro_rules! bound {
 
 pub(crate) use {bound, weak};
 
-/// The next function of a name, after ours: the C library's, or a function of a library between. It
-/// is looked up once, and kept in `found`. Null: there is none, or the program is static.
+/// Returns the function that a program would call without ours: the C library's, or another
+/// library's. Keeps it in `found`. Returns null if there is none, or if the program is static.
 #[inline]
 pub(crate) fn next(found: &AtomicPtr<c_void>, name: &CStr) -> *mut c_void {
     let known = found.load(Ordering::Relaxed);

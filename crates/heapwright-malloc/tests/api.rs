@@ -91,7 +91,7 @@ fn heapwrights_own_functions_answer() {
     fine("hw_api.c", &ON_HEAPWRIGHT[1..]);
 }
 
-/// In each way of linking, in every mode, with every cache model, and while each call is observed.
+/// In each way of linking, in every mode, with shared caches, and while each call is observed.
 #[test]
 fn a_thread_counts_what_it_asks_for() {
     use support::{How, command, compile, run};

@@ -1,10 +1,10 @@
 //! The cache models: properties that hold under each model, with any threads, forks and schedulers.
-//! Each case names its model itself. All other tests run under the model that
+//! Each case here names its model. The tests in other files run under the model that
 //! `HEAPWRIGHT_TEST_CACHE` names (see `support`, and ci/test.sh, which sets it).
 mod support;
 use support::{How, ON_HEAPWRIGHT, Outcome, command, compile, run, skip};
 
-/// The models: with one shared cache, fewer than CPUs, more than CPUs, and far more than threads.
+/// The models. The shared caches are one, a few, and far more than CPUs and threads.
 const MODELS: [&str; 7] =
     ["auto", "exclusive", "shared:1", "shared:2", "shared:8", "shared:1024", "percpu"];
 
@@ -50,7 +50,7 @@ fn seconds() -> String {
     std::env::var("HEAPWRIGHT_TEST_SECONDS").unwrap_or_else(|_| "1".into())
 }
 
-/// Whether this is another run of the suite under a model, which does not affect these tests.
+/// Whether the suite runs again under a model. These tests need no second run.
 fn is_again() -> bool {
     let is_again = std::env::var_os("HEAPWRIGHT_TEST_CACHE").is_some();
     if is_again {
@@ -96,8 +96,8 @@ fn storms_of_forks_end() {
     fine_where_runs_are_shared("caches_fork.c", &[&seconds(), "runs"]);
 }
 
-/// If threads have caches of their own, a handler must not interrupt malloc (as with any malloc);
-/// `signals.c` tests that case.
+/// A handler may interrupt malloc if threads share caches. If they do not, it must not, as with any
+/// malloc; `signals.c` tests that case.
 #[test]
 fn signal_handlers_may_interrupt_malloc() {
     if is_again() {

@@ -28,13 +28,13 @@ fn every_form_is_distinguished() {
     for way_out in ["return", "_exit", "quick_exit"] {
         let Some(outcome) = observed("observe_origins.cc", &["-ldl"], &[way_out]) else { return };
         outcome.is_fine(way_out);
-        // The last check is made once.
+        // The library makes the last check only once.
         assert_eq!(outcome.stdout, "end\n", "{way_out}");
     }
 }
 
-/// Properties of fast mode also hold while the forms are told apart: replaced operators are called,
-/// handlers throw, plug-ins come and go.
+/// These programs behave as in fast mode while the library distinguishes the operators' forms. They
+/// replace operators, throw in handlers, and load plug-ins.
 #[test]
 fn programs_run_as_before() {
     let Some(library) = support::observing_library() else {

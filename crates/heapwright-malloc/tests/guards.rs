@@ -13,7 +13,7 @@ fn outcome(options: &str, what: &str, size: &str) -> Outcome {
     run(command.env("HEAPWRIGHT", options).args([what, size]))
 }
 
-/// The name of each mistake, and the signal that ends the program; `None`: it continues.
+/// The name of each mistake, and the signal that ends the program, or `None` if it continues.
 const MISTAKES: [(&str, &str, Option<i32>); 12] = [
     ("overflow-read", "buffer-overflow: read at offset", Some(libc::SIGSEGV)),
     ("overflow-write", "buffer-overflow: write at offset", Some(libc::SIGSEGV)),
@@ -40,7 +40,7 @@ fn every_mistake_with_a_guarded_block_is_named() {
             let outcome = outcome("guard=sample:1", what, size);
             assert_eq!(outcome.status.signal(), signal, "{what} {size}: {}", outcome.stderr);
             assert!(outcome.stderr.contains(words), "{what} {size}: {}", outcome.stderr);
-            // The call that made the block, and the call that freed it.
+            // The report names the call that made the block, and the call that freed it.
             let frees = usize::from(what.contains("free") || what == "in-a-child");
             let frees = if what == "interior-free" { 0 } else { frees };
             let is_there = |title: &str| outcome.stderr.matches(title).count();
@@ -97,7 +97,7 @@ fn what_is_right_is_not_remarked() {
 }
 
 /// One block in 100 is guarded. Two kinds of calls alternate, and each refill has blocks for
-/// equally many calls of both. Still each kind gets half of the guarded blocks.
+/// equally many calls of both. Each kind must get half of the guarded blocks.
 #[test]
 fn each_call_has_its_share() {
     for model in ["exclusive", "percpu"] {
@@ -106,8 +106,8 @@ fn each_call_has_its_share() {
         outcome.is_fine(model);
         let shares = outcome.stdout.lines().next().unwrap_or_default().split(' ');
         let shares: Vec<f64> = shares.map(|n| n.parse().expect("a number")).collect();
-        // 1000 guarded blocks are expected, with a deviation of 32. Of each call 500 are expected,
-        // with a deviation of 22. With shared caches a guarded call stands for a whole refill.
+        // 1000 guarded blocks are expected (deviation 32), 500 of each kind of call (deviation 22).
+        // With shared caches a guarded call stands for a whole refill.
         let (least, most) = if model == "exclusive" { (850.0, 1150.0) } else { (250.0, 1150.0) };
         let sum = shares[0] + shares[1];
         assert!((least..=most).contains(&sum), "{model}: {shares:?}");

@@ -12,7 +12,7 @@ fn hardened(program: &str, options: &str, words: &[&str]) -> Outcome {
     run(command(compiled, How::Preload).args(words).env("HEAPWRIGHT", options))
 }
 
-/// Each misuse ends the program with one line, which names the option that silences it.
+/// The misuse ends the program, in each mode and size, with one line that contains these words.
 fn refused(what: &str, sizes: &[&str], words: &[&str]) {
     for mode in MODES {
         for &size in sizes {
@@ -32,7 +32,7 @@ fn overflows() {
 
 #[test]
 fn second_frees() {
-    // (A large block and a slot have a record, which shows the second free.)
+    // (Large blocks and slots have records that show the second free.)
     let words = ["was freed before", "detect=-double-free silences this"];
     refused("double", &SIZES, &words);
     refused("freed-realloc", &SIZES[..2], &words);

@@ -22,7 +22,7 @@ fn prefix() -> &'static PathBuf {
     })
 }
 
-/// The flags of pkg-config, which not every machine has. `is_static`: of a static program.
+/// The flags of pkg-config, which not every machine has. `is_static` means for a static program.
 fn flags(is_static: bool) -> Vec<String> {
     let text = std::fs::read_to_string(prefix().join("lib/pkgconfig/heapwright.pc"))
         .expect("the file is installed");

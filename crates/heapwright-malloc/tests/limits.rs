@@ -20,7 +20,7 @@ fn shell(text: &str, pre: &str) -> Outcome {
     run(&mut command)
 }
 
-/// A row ends well under the preload. If it fails without the preload, it proves nothing.
+/// Tests that a row ends well under the preload. Skips a row that fails without the preload.
 #[track_caller]
 fn row(text: &str) {
     let plain = shell(text, "");

@@ -121,7 +121,7 @@ fn a_buffer_that_grows_fits_where_it_is_limited() {
 struct Group(PathBuf);
 
 impl Group {
-    /// Makes a group below `parent`, perhaps with a limit. `None`: no group can be made.
+    /// Makes a group below `parent`, perhaps with a limit. Returns `None` if that is impossible.
     fn new(parent: &Path, limit: Option<usize>) -> Option<Self> {
         let group = Self(parent.join(format!("heapwright-test-{}", process::id())));
         fs::create_dir(&group.0).ok()?;

@@ -252,7 +252,7 @@ fn the_strict_sandbox_leaves_what_is_at_hand() {
     }
 }
 
-/// A coroutine's stack is small: a rare call that needs more would pass the program's tests.
+/// A coroutine's stack is small. A program's own tests may not meet a rare call that needs more.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn each_entry_point_gets_by_with_a_small_stack() {

@@ -6,7 +6,7 @@
 //!
 //! FINDINGS findings of double frees have three stacks each, so deep that the record has MIB in
 //! all. DIFFERENT of the findings are different. The frames are at random places in this program.
-//! The last leak check has a group of blocks for every tenth different finding.
+//! One leak check has a group of blocks for every tenth different finding.
 
 use heapwright_record::debug::{
     Call, Check, Checked, Encoder, Entry, Finding, FindingKind, Frames, HEADER, Leak, MOST_FRAMES,
@@ -19,7 +19,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 const PLACES: u64 = 5000;
 
-/// Bytes of a finding's entry, and of a stack's without its frames.
+/// About the bytes of a finding's entry, and the bytes of a stack's entry without frames.
 const FINDING: usize = 156;
 const STACK: usize = 20;
 

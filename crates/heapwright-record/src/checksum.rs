@@ -49,7 +49,7 @@ static TABLES: [[u32; 256]; 8] = {
     tables
 };
 
-/// Returns the checksum for callers with many bytes and room for tables.
+/// Returns the checksum. This function is for callers with many bytes and room for tables.
 pub(super) fn of_much(bytes: &[u8]) -> u32 {
     let [zero, one, two, three, four, five, six, seven] = &TABLES;
     let at = |table: &[u32; 256], word: u32, byte: u32| table[(word >> (8 * byte) & 0xff) as usize];

@@ -1,6 +1,5 @@
-//! Shared parts of these formats' tests: a file byte by byte, and a cut or changed file. A format
-//! gives its frames, and a function that reads a file and returns how many of these frames it
-//! found.
+//! Shared parts of the formats' tests: print a file byte by byte, and cut or change a file. A test
+//! passes its frames, and a function that reads a file and returns how many of the frames it found.
 
 extern crate std;
 
@@ -14,7 +13,7 @@ use std::{format, vec};
 const STEP: usize = if cfg!(miri) { 31 } else { 1 };
 
 pub(crate) struct Seen<P> {
-    /// The number of frames read. They are the written ones, from the first on.
+    /// The number of frames that were read. They equal the written ones, from the first on.
     pub(crate) frames: usize,
     pub(crate) problem: Option<P>,
     pub(crate) position: u64,

@@ -60,7 +60,7 @@ pub(crate) fn behind_header<'a>(
     Ok((version, rest))
 }
 
-/// `payload` bytes follow the buffer's first [`BEFORE`]. `None`: there is no room.
+/// Makes a frame of the `payload` bytes behind the first [`BEFORE`]. Returns `None` without room.
 pub(crate) fn seal(buffer: &mut [u8], tag: u32, payload: usize) -> Option<&[u8]> {
     fn put(buffer: &mut [u8], at: usize, word: u32) -> Option<()> {
         buffer.get_mut(at..)?.first_chunk_mut().map(|place| *place = word.to_le_bytes())

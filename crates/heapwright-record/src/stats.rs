@@ -1,7 +1,7 @@
 //! One process's memory, as one struct of 64-bit words.
 //!
 //! All that heapwright prints about memory comes from this struct. The nine `rss_*` parts always
-//! add up to [`Stats::rss`]. Each page of the heap belongs to exactly one part.
+//! add up to [`Stats::rss`]. Each resident byte belongs to exactly one part.
 
 use core::fmt;
 
@@ -127,7 +127,7 @@ stats! {
     heaps_live,
     /// Pages that back memory, in bytes (4096, 16384 or 65536).
     page_size,
-    /// Shared or per-CPU caches; 0: each thread has its own.
+    /// Shared or per-CPU caches; 0 if each thread has its own.
     caches_shared,
     /// Part of `caches_shared`: the caches that were ever used.
     caches_touched,

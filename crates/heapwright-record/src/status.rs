@@ -93,9 +93,9 @@ facts! {
     bitmaps_at,
     /// Bytes of the bitmaps.
     bitmaps_bytes,
-    /// The sampling distance of the heap profile in bytes; 0: sampling is off.
+    /// The sampling distance of the heap profile in bytes; 0 if sampling is off.
     sampling,
-    /// The purge delay in force, in milliseconds; [`MOST`]: for ever.
+    /// The purge delay in force, in milliseconds; [`MOST`] means for ever.
     purge_delay_ms,
     /// The version of the library: major, minor and patch level, 16 bits each.
     version,
@@ -227,8 +227,8 @@ impl Slot {
         self.sequence.store(sequence.wrapping_add(1), Ordering::Release);
     }
 
-    /// Returns the report of the process, with no number larger than [`MOST`]. `None`: there is no
-    /// report yet, or the process is writing it.
+    /// Returns the report of the process, with no number larger than [`MOST`]. Returns `None` if
+    /// there is no report yet, or if the process is writing it.
     #[must_use]
     pub fn read(&self) -> Option<Report> {
         let sequence = self.sequence.load(Ordering::Acquire);
@@ -308,7 +308,7 @@ impl Slot {
         self.answered.store(number, Ordering::Release);
     }
 
-    /// Returns the answer to an order. `None`: there is none yet.
+    /// Returns the answer to an order, or `None` if there is none yet.
     #[must_use]
     pub fn answer_to(&self, number: u64) -> Option<Answer> {
         if self.answered.load(Ordering::Acquire) != number {
@@ -324,7 +324,7 @@ pub const PROFILE_FOLDER: &str = "/dev/shm";
 /// The parts of the profile's file name, around the numbers of the user and of the process.
 pub const PROFILE_NAME: [&str; 3] = ["heapwright-", "-", ".profile"];
 
-/// A process, and the namespace of its number (the lower half of its inode; 0: not known).
+/// A process, and the namespace of its number (the lower half of its inode; 0 if it is not known).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {
     /// The process's number in the namespace.
@@ -365,7 +365,7 @@ impl Status {
     }
 
     /// Takes a slot: the caller's own, else a free one, else the slot that has been silent for
-    /// longest. `None`: another process was faster.
+    /// longest. Returns `None` if another process was faster.
     #[must_use]
     pub fn take(&self, owner: Owner) -> Option<usize> {
         let find =

@@ -1,4 +1,4 @@
-//! The depot: each distinct stack once, under a number of 32 bits.
+//! The depot keeps each distinct stack once, under a number of 32 bits.
 //!
 //! ```text
 //!   heads         numbers of nodes, by the first bits of the hash: tables of 1,024, 8,192, 65,536
@@ -10,7 +10,7 @@
 //!   link          0 | a node's number | SEALED: look in a larger table
 //!
 //!   segments      64 KiB, 64 KiB, 128 KiB, ... : words of 8 bytes, numbered from 1
-//!   number        the word that a node starts at: finding it is a shift
+//!   number        the number of the node's first word
 //! ```
 //!
 //! Invariants:
@@ -36,12 +36,12 @@ use super::{MAX_DEPTH, Stack};
 const WORD: usize = 8;
 const FIRST_SEGMENT: usize = 8192;
 const SEGMENTS: usize = 18;
-/// The most words in all segments: 16 GiB, which 32 bits can count.
+/// The most words in all segments: 8 GiB.
 const WORDS: usize = FIRST_SEGMENT << (SEGMENTS - 1);
 /// The number of tables, and the heads of each as a power of two.
 const TABLES: usize = 3;
 const ORDERS: [u32; TABLES] = if cfg!(test) { [3, 6, 16] } else { [10, 13, 16] };
-/// A link that will never lead to a stack; not a valid number.
+/// A link that will never lead to a stack. It is no valid number.
 const SEALED: u32 = u32::MAX;
 
 const _: () = assert!(WORDS <= SEALED as usize && size_of::<usize>() == WORD);
@@ -69,8 +69,8 @@ const fn locate(word: usize) -> (usize, usize, usize) {
 
 /// All stacks of a process.
 ///
-/// Stacks are spread over a table, so a small program would touch all pages of a large table. So
-/// the next table comes into use once there are half as many stacks as the table in use has heads.
+/// Stacks are spread over a table, so a small program would touch all pages of a large table. So a
+/// larger table comes into use once there are half as many stacks as the table in use has heads.
 ///
 /// A stack stays in its table. If the table in use lacks a stack, the smaller tables are searched,
 /// and each search *seals* the link at which the stack would be. Then the stack goes into the table
@@ -178,7 +178,7 @@ impl StackDepot {
     }
 
     /// Follows a stack in a table from its head to its node, or to the link at which it would be.
-    /// `None`: there is no memory for the table.
+    /// Returns `None` if there is no memory for the table.
     #[inline(always)]
     fn find(&self, table: usize, frames: &[usize], hash: u64) -> Option<Place<'_>> {
         let order = ORDERS[table];
@@ -288,7 +288,7 @@ impl StackDepot {
     }
 
     /// Returns the stack if `table`, a smaller one, has it. Otherwise seals the stack's link there.
-    /// `None`: unknown, because there is no memory for the table.
+    /// Returns `None` if there is no memory for the table.
     fn find_or_seal(&self, table: usize, frames: &[usize], hash: u64) -> Option<Place<'_>> {
         let mut place = self.find(table, frames, hash)?;
         loop {
@@ -300,7 +300,7 @@ impl StackDepot {
         }
     }
 
-    /// Writes a node that no other thread knows. 0: there is no room.
+    /// Writes a node that no other thread knows. Returns its number, or 0 if there is no room.
     fn write(&self, frames: &[usize], hash: u32) -> u32 {
         let words = NODE_WORDS + frames.len();
         let mut cursor = self.cursor.load(Ordering::Acquire);
@@ -446,7 +446,7 @@ mod tests {
             let all: Vec<_> = (0..threads)
                 .map(|t| {
                     scope.spawn(move || {
-                        // Common stacks in an order of its own, and its own stacks.
+                        // Each thread inserts common stacks in its own order, and its own stacks.
                         let mut seen = std::vec![Stack::NONE; stacks];
                         for i in 0..stacks {
                             let n = if t % 2 == 0 { i } else { stacks - 1 - i };

@@ -164,7 +164,7 @@ pub fn spare_foreign_stacks() {
     imp::spare_foreign_stacks();
 }
 
-/// Forgets all known rules, in 17 us. Callers call this after code was unmapped (`dlclose`).
+/// Forgets all known rules, in 17 us. Call this after code was unmapped (`dlclose`).
 pub fn forget_code() {
     imp::forget_code();
 }
@@ -172,9 +172,9 @@ pub fn forget_code() {
 /// Bytes of the file for [`share`].
 pub const SHARED_BYTES: usize = imp::SHARED_BYTES;
 
-/// Uses a file of [`SHARED_BYTES`] from now on, sealed so that it does not shrink. In it, processes
-/// share the rules that they have read from unwind tables. Does nothing if the file is too short or
-/// not sealed. Its content is not trusted.
+/// Uses a file of [`SHARED_BYTES`] from now on, in which processes share the rules that they have
+/// read from unwind tables. Does nothing if the file is too short, or is not sealed against
+/// shrinking. The content is not trusted.
 pub fn share(path: &core::ffi::CStr) {
     imp::share(path);
 }

@@ -5,7 +5,7 @@ use core::ffi::c_void;
 use super::depot::DEPOT;
 use super::{Counts, Module, Stack};
 
-/// An empty scratch. Valid when zeroed.
+/// An empty scratch. Zeroed memory is a valid value.
 pub struct Scratch {
     counts: Counts,
 }
@@ -35,7 +35,7 @@ pub(super) fn capture(scratch: &mut Scratch, _depth: usize, _start: &Registers) 
 
 /// # Safety
 ///
-/// None is needed.
+/// This function has no preconditions.
 pub(super) unsafe fn of_context(
     scratch: &mut Scratch,
     _depth: usize,

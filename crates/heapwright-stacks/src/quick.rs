@@ -60,7 +60,7 @@ struct Shared<'a> {
     program: &'a [u8],
 }
 
-/// By the entry at an address in `section`. `None`: the entry is odd.
+/// Returns the rule by the entry at an address in `section`, or `None` if the entry is odd.
 pub(super) fn rule_of(
     pc: usize,
     entry: usize,
@@ -145,7 +145,7 @@ struct Machine<'a> {
 }
 
 impl Machine<'_> {
-    /// Runs a program up to the row at `target` bytes into the function. `None`: it is odd.
+    /// Runs a program up to the row at `target` bytes into the function, or to an odd instruction.
     fn run(&mut self, mut program: Reader<'_>, target: u64) -> Option<()> {
         let mut rows = [Row::FIRST; ROWS];
         let mut height = 0;
@@ -272,8 +272,8 @@ impl Machine<'_> {
         }
     }
 
-    /// Sets the column of a register. Ignores registers that a walk does not follow. `None`: the
-    /// register is the stack pointer, whose rule must be the CFA.
+    /// Sets the column of a register. Ignores registers that a walk does not follow. Returns `None`
+    /// for the stack pointer, whose rule must be the CFA.
     fn say(&mut self, register: u64, what: Column) -> Option<()> {
         if register == u64::from(self.numbers.return_address.0) {
             self.row.back = what;

@@ -6,7 +6,7 @@ use core::ptr;
 use heapwright_substrate::os::{Memory, System};
 use heapwright_substrate::sync::atomic::{AtomicPtr, Ordering};
 
-/// Returns zeroed memory of at least `size` bytes, aligned to a page. Null: there is none.
+/// Returns zeroed memory of at least `size` bytes, aligned to a page, or null if there is none.
 fn guarded(size: usize) -> *mut u8 {
     let page = System.page_size();
     let Some(size) = size.checked_next_multiple_of(page) else { return ptr::null_mut() };
@@ -24,8 +24,8 @@ fn guarded(size: usize) -> *mut u8 {
     ptr::null_mut()
 }
 
-/// Takes guarded memory of `size` bytes at the first call, and returns the same memory later. Null:
-/// there is none. Threads may race: one wins, and the others release their memory.
+/// Takes guarded memory of `size` bytes at the first call, and returns the same memory later, or
+/// null if there is none. If threads race, all but one release their memory.
 #[cold]
 #[inline(never)]
 fn take(place: &AtomicPtr<u8>, size: usize) -> *mut u8 {
@@ -65,13 +65,13 @@ impl Region {
         self.is_refused.store(is_refused, Ordering::Relaxed);
     }
 
-    /// Returns the region's address; null before [`Region::get`].
+    /// Returns the region's address, or null before [`Region::get`].
     #[inline(always)]
     pub(super) fn peek(&self) -> *mut u8 {
         self.at.load(Ordering::Acquire)
     }
 
-    /// `size` bytes (the same at each call), zeroed at first. Null: there is no memory.
+    /// Returns `size` bytes, at first zeroed, or null without memory. All calls have one `size`.
     #[inline(always)]
     pub(super) fn get(&self, size: usize) -> *mut u8 {
         #[cfg(test)]

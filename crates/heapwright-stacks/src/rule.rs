@@ -20,7 +20,7 @@
 //! without a branch. If the frame pointer is unchanged, its offset is that of the return address,
 //! so that the walk may load from there in any case.
 //!
-//! Made by `tables`, kept by `native::cache`, used by `native::walk`.
+//! `tables` makes rules, `native::cache` keeps them, and `native::walk` uses them.
 
 #![forbid(unsafe_code)]
 
@@ -58,7 +58,7 @@ pub(super) enum Frame {
     Lost,
 }
 
-/// A rule in one word. 0 is no rule.
+/// A rule in one word. The word 0 is no rule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Rule(pub(super) u64);
 
@@ -71,7 +71,7 @@ const FP_AT_FP: u64 = 2 << 5;
 const FP: u64 = 3 << 5;
 const LINK: u64 = 1 << 7;
 
-/// Returns `value` in `bits` bits. `None`: it does not fit.
+/// Returns `value` in `bits` bits, or `None` if it does not fit.
 fn fit(value: i64, bits: u32) -> Option<u64> {
     let half = 1i64 << (bits - 1);
     (-half..half).contains(&value).then_some(value as u64 & ((1 << bits) - 1))
@@ -92,7 +92,7 @@ impl Rule {
     /// No description: the walk tries the frame pointer.
     pub(super) const BY_FRAME_POINTER: Self = Self(5);
 
-    /// Returns a frame's rule; [`Rule::UNKNOWN`] if it does not fit in a word.
+    /// Returns a frame's rule, or [`Rule::UNKNOWN`] if it does not fit in a word.
     pub(super) fn of_frame(cfa: Cfa, back: Return, frame: Frame) -> Self {
         Self::pack(cfa, back, frame).unwrap_or(Self::UNKNOWN)
     }

@@ -10,7 +10,7 @@ use crate::loads::splay::{self, NUMBERS, PAYLOAD_DEPTH, Text, Turn};
 use crate::loads::{BinaryTrees, Collector, GcBench, Splay, gcbench};
 
 pub(super) struct Heapwright {
-    /// The limit in bytes; 0: none.
+    /// The limit in bytes; 0 if there is none.
     pub(super) most: usize,
 }
 

@@ -42,7 +42,7 @@ pub(crate) struct Done {
     pub(crate) collector: Option<Collector>,
 }
 
-/// Runs a load with a peer; `most`: the byte limit of heapwright's heap, 0 for none.
+/// Runs a load with a peer. `most` is the byte limit of heapwright's heap, 0 for none.
 pub(crate) fn run(peer: &str, load: Load, sizes: Sizes, most: usize) -> Option<Done> {
     Some(match peer {
         "heapwright" => with(&heapwright::Heapwright { most }, load, sizes),

@@ -7,8 +7,8 @@
 //!   +------------+----------------------------+------------+
 //! ```
 //! The stamp is written when the block is made and read when it is freed. It is part of the
-//! workload's checksum, which so shows an allocator that hands out memory twice. Large blocks are
-//! written at their ends, and in every page by [`Block::touch_pages`].
+//! workload's checksum. So the checksum differs if an allocator hands out memory twice. Large
+//! blocks are written at their ends, and in every page by [`Block::touch_pages`].
 
 use super::{allocate, allocate_aligned, allocate_zeroed, release};
 use std::hint::black_box;
@@ -43,7 +43,7 @@ impl Block {
         block.stamped(stamp ^ middle)
     }
 
-    /// By `aligned_alloc`. Its address modulo the alignment is part of the stamp.
+    /// Makes a block by `aligned_alloc`. Its address modulo the alignment is part of the stamp.
     pub(crate) fn aligned(alignment: usize, size: usize, stamp: u64) -> Self {
         let size = size.next_multiple_of(alignment);
         let block = Self { start: allocate_aligned(alignment, size), size };

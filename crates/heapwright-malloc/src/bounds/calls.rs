@@ -15,8 +15,8 @@
 //! | `ioctl`, `fcntl` | the size in the request's number; a few have none |
 //!
 //! The checks allow a null pointer: the kernel refuses it, or it has a meaning. An argument that
-//! the checks do not need is a [`Word`]: the contents of its register are passed on. So a variadic
-//! function needs nothing special.
+//! the checks do not need may be a [`Word`]: the contents of its register are passed on. So a
+//! variadic function needs nothing special.
 
 use super::table::{ConstText, From, List, Text, To};
 use super::{Check, Filled, Function, Glance, Room, Stage, counted, kernel, product, programs};
@@ -38,7 +38,7 @@ pub(super) type Word = usize;
 type Parts = *const iovec;
 /// `argv`, `envp`.
 pub(super) type Strings = *const ConstText;
-/// Two times; null: now.
+/// Two times. A null pointer means now.
 type Times = *const [timespec; 2];
 type OldTimes = *const [timeval; 2];
 /// A set of signals, as the kernel has it.
@@ -392,7 +392,7 @@ fn told_by(command: c_int, stats: [c_int; 2], size: usize) -> usize {
 }
 
 /// Bytes that `semctl` reads or writes if `command` is `all`: a value for each semaphore of the
-/// set. 0: another command, or the kernel does not tell the number.
+/// set. 0 for another command, or if the kernel does not tell the number.
 fn values_by(set: c_int, command: c_int, all: c_int) -> usize {
     if command != all {
         return 0;

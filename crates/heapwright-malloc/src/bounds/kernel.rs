@@ -5,7 +5,7 @@
 //!                    in_spite    the same checks again, which now make room instead of findings:
 //!                                  path     a copy is passed, with an end behind the block's bytes
 //!                                  to       a copy is passed; the part that fits is copied back
-//!                                longer memory: its guard pages are lifted
+//!                                longer memory is passed itself: its guard pages are lifted
 //!                                the real function
 //!                                the guard pages are put back
 //! ```
@@ -13,9 +13,9 @@
 //! A limit may exceed the block although the function writes no more than the block has (`fgets`,
 //! `read`). So [`Room::judge`] compares the result with the block after the call.
 //!
-//! The kernel must not meet a guard page, where it answers `EFAULT`. Beyond a block it reads zeros,
-//! and its writes are dropped afterwards. So no path or struct depends on the debug heap's bytes
-//! behind the block.
+//! The kernel must not meet a guard page: it would answer `EFAULT`. Behind a block the kernel reads
+//! zeros, and its writes there are dropped after the call. So no path or struct depends on the
+//! debug heap's bytes behind the block.
 //!
 //! **Foreign memory.** The kernel refuses an invalid pointer; the check does not. The checks read
 //! lengths and lists of parts themselves, after [`is_there`] has found them readable.
@@ -28,14 +28,14 @@ use core::cell::Cell;
 use heapwright::heap;
 use libc::c_char;
 
-/// The most guarded ranges that one call may get.
+/// The most ranges whose guard pages are lifted for one call.
 const RANGES: usize = 16;
-/// The most bytes of all copies for one call, and the most copies. (Longer memory is passed itself,
-/// with its guard pages lifted.)
+/// The most bytes of all copies for one call, and the most copies. (Longer memory is not copied:
+/// its guard pages are lifted.)
 const BYTES: usize = 512;
 const COPIED: usize = 4;
 const ALIGN: usize = 16;
-/// Bytes whose guard pages are lifted for a string of unknown length: the kernel's bound of a path.
+/// For a string of unknown length, guard pages are lifted up to the kernel's limit for a path.
 #[cfg(heapwright_reads)]
 const PATH: usize = 4096;
 
@@ -92,7 +92,7 @@ struct Limit {
 #[derive(Clone, Copy)]
 struct Copied {
     from: *mut u8,
-    /// Bytes of the copy; 0: this entry is unused.
+    /// Bytes of the copy, or 0 if this entry is unused.
     bytes: usize,
     /// The copy's index in `Room::bytes`.
     start: usize,
@@ -176,7 +176,7 @@ impl Room {
 
     /// Copies the `left` bytes that the block has at `from`, with zeros behind them, up to `bytes`.
     /// After a write the `left` bytes are copied back. Without an `access`, the bytes are a string.
-    /// False: the copy would be too long, or bytes beyond `left` exist (poisoned ones, say).
+    /// Returns false if the copy is too long, or if the block has more bytes (poisoned ones, say).
     #[inline(never)]
     fn copy(&self, from: *mut u8, left: usize, bytes: usize, access: Option<Access>) -> bool {
         let (start, is_there) = (self.used.get(), heap::poisoned_bytes(from.addr() + left, 1));
@@ -207,8 +207,8 @@ impl Room {
         unsafe { core::mem::transmute_copy::<*mut u8, T>(&copy) }
     }
 
-    /// The copy of the memory at an address. A string's copy is only for an argument that the kernel
-    /// reads: `readlink(p, p, n)` reads one argument and writes the other.
+    /// Returns the copy of the memory at an address. A string's copy replaces only an argument that
+    /// the kernel reads: `readlink(p, p, n)` reads one argument and writes the other.
     #[inline(never)]
     fn copy_of(&self, address: usize, is_read: bool) -> Option<*mut u8> {
         let is_it = |copy: &Copied| {
@@ -330,7 +330,7 @@ mod lists {
         first >= PAGE && core::iter::once(first & !7).chain(pages).all(is_readable)
     }
 
-    /// Addresses in the window are checked out of line, which costs less than a call of the kernel.
+    /// Checks of addresses in the window are out of line. They cost less than the system call.
     impl<const READS: bool> Glance<READS> {
         #[inline(always)]
         pub(crate) fn takes_bytes<T>(self, from: *const T, _bytes: usize) -> bool {
@@ -493,7 +493,7 @@ mod lists {
             }
         }
 
-        /// Checks each part. (The count is a `size_t` in glibc, an `int` elsewhere.)
+        /// Checks each part. (The type of the count differs among the functions.)
         fn each_part(self, parts: *const iovec, count: impl TryInto<usize>, access: Access) {
             let count = count.try_into().unwrap_or(0).min(MOST_PARTS);
             let bytes = product(count, size_of::<iovec>());

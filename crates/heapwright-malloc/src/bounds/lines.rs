@@ -114,7 +114,7 @@ macro_rules! real {
     };
 }
 
-/// The form of a function that checks writes; null for a function that only reads.
+/// The form of a function that checks writes. Only the functions of the first table have one.
 macro_rules! writes {
     (READERS $name:ident) => {
         core::ptr::null()
@@ -127,8 +127,8 @@ macro_rules! writes {
     };
 }
 
-/// Whether functions of a table pass memory to the kernel. Functions of other tables fault at a
-/// guard page, and continue after the fault (`fault_handler`).
+/// Whether a table has functions that pass memory to the kernel. The `READERS` do not: they fault
+/// at a guard page, and continue after the fault (`fault_handler`).
 macro_rules! calls_the_kernel {
     (READERS) => {
         false
@@ -138,7 +138,7 @@ macro_rules! calls_the_kernel {
     };
 }
 
-/// The name of the real function; `None` if this library does all the work.
+/// The name of the real function, or `None` if this library does all the work.
 macro_rules! name {
     ($name:ident) => {
         Some($crate::bounds::string(concat!(stringify!($name), "\0")))

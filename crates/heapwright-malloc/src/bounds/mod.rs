@@ -6,7 +6,7 @@
 //! ```text
 //!   heapwright-entry   the names, a slot for each { entry, real }; heapwright-entry-reads
 //!   table              a line for each function that writes: its arguments, its writes, its reads
-//!   readers            functions that only read: in libheapwright-check.so alone
+//!   readers            functions that read: in libheapwright-check.so alone
 //!   calls              calls of the kernel: in libheapwright-check.so alone
 //!     lines              the code that a line becomes
 //!     text               strings: the number of bytes to be written
@@ -20,8 +20,8 @@
 //!
 //! **One table, two uses.** A line states a function's writes *and* reads, and is compiled twice:
 //! with checks of writes, and with checks of both. The hardened library uses the first form,
-//! because checks of reads cost as much again. It lacks the functions that only read. `mode=debug`
-//! uses the second form: its heap knows each block's exact size, and whether it was freed.
+//! because checks of reads cost as much again. It has only the first table. `mode=debug` uses the
+//! second form: its heap knows each block's exact size, and whether the block was freed.
 //!
 //! **An error** is one line of text, and ends the process. With `on_misuse=report` or `mode=debug`
 //! the real function then does its work, but printed text is cut.
@@ -92,10 +92,10 @@ const _: () = assert!(
 );
 
 struct Function {
-    /// The C library's function that does the work; `None`: this library does the work.
+    /// The C library's function that does the work, or `None` if this library does the work.
     real: Option<&'static CStr>,
     slot: &'static Slot,
-    /// The form that checks writes; null: the function writes nothing.
+    /// The form that checks writes. Null if only libheapwright-check.so has the function.
     writes: *const c_void,
     both: *const c_void,
 }
@@ -134,7 +134,7 @@ extern "C" fn heapwright_bounds_start() {
     let stage = STAGE.load(Ordering::SeqCst);
     if stage == UNPREPARED {
         fill_slots(Checks::Writes);
-        // If the constructor ran meanwhile, this call may have overwritten slots of its own.
+        // If the constructor ran meanwhile, this call may have overwritten the constructor's slots.
         if STAGE.load(Ordering::SeqCst) != UNPREPARED {
             fill_slots(asked_for());
         }
@@ -178,8 +178,8 @@ fn functions() -> impl Iterator<Item = &'static Function> {
     TABLE.iter()
 }
 
-/// The name to look up: an older C library has only the older form of a new function. (A failed
-/// `dlsym` allocates its error message.)
+/// Returns the name to look up: an older C library has only the older form of a new function. (A
+/// failed `dlsym` allocates its error message.)
 fn known_name(name: &'static CStr) -> &'static CStr {
     const NEW: &[u8] = b"__isoc23_";
     if !name.to_bytes().starts_with(NEW) || glibc().is_some_and(|minor| minor >= 38) {
@@ -189,7 +189,7 @@ fn known_name(name: &'static CStr) -> &'static CStr {
     unsafe { CStr::from_ptr(name.as_ptr().wrapping_add(NEW.len())) }
 }
 
-/// Whether to look up a name: not before the constructor runs if the C library certainly lacks it.
+/// Whether to look up a name. Until the constructor runs, skips names that the C library lacks.
 fn may_have(name: &CStr) -> bool {
     #[cfg(heapwright_reads)]
     if STAGE.load(Ordering::Relaxed) == UNPREPARED
@@ -202,7 +202,7 @@ fn may_have(name: &CStr) -> bool {
     true
 }
 
-/// The `minor` of glibc 2.`minor`. `None`: another C library.
+/// Returns the `minor` of glibc 2.`minor`, or `None` if the C library is another one.
 #[cold]
 fn glibc() -> Option<u32> {
     let version = weak!("gnu_get_libc_version");
@@ -254,7 +254,7 @@ fn fill_slots(checks: Checks) {
     let before = errno::get();
     own::set(next);
     let mut all = true;
-    // The real functions come first. Null: this C library lacks the function.
+    // The real functions come first. A null means that this C library lacks the function.
     for function in functions() {
         let known = |name: &CStr| if may_have(name) { next(name) } else { ptr::null_mut() };
         let real = function.real.map(|name| known(known_name(name)));
@@ -282,8 +282,8 @@ fn fill_slots(checks: Checks) {
     errno::set(before);
 }
 
-/// The first look at a call: true if the arguments are surely right. No method calls a function, so
-/// that the entries need no frames. After a false the checks decide.
+/// The first look at a call. Returns true if the arguments are surely right; otherwise the checks
+/// decide. No method calls a function, so the entries need no frames.
 #[derive(Clone, Copy)]
 struct Glance<const READS: bool>;
 
@@ -323,7 +323,7 @@ impl<const READS: bool> Glance<READS> {
     }
 }
 
-/// The checks of one call, for the function's name: of writes, and with `READS` of reads.
+/// The checks of one call of a function, by its name: checks of writes, and with `READS` of reads.
 #[derive(Clone, Copy)]
 struct Check<'a, const READS: bool> {
     function: &'static str,
@@ -369,7 +369,7 @@ fn plain_name(name: &'static str) -> &'static str {
     }
 }
 
-/// The bytes of `count` objects; `usize::MAX`, more than any block has, if the product overflows.
+/// The bytes of `count` objects. If the product overflows, `usize::MAX`: more than any block has.
 #[inline(always)]
 const fn product(count: usize, size: usize) -> usize {
     count.saturating_mul(size)
@@ -400,13 +400,13 @@ const fn wide(count: usize) -> usize {
     product(count, size_of::<libc::wchar_t>())
 }
 
-/// A count as a `usize`; a negative one counts nothing.
+/// Returns a count as a `usize`. A negative count becomes 0.
 #[inline(always)]
 fn counted(count: c_int) -> usize {
     usize::try_from(count).unwrap_or(0)
 }
 
-/// The bytes from an address to the end of its block; `None`: the heap knows no end.
+/// Returns the bytes from an address to the end of its block, or `None` if the heap knows no end.
 #[inline(always)]
 fn bounded<T>(to: *const T) -> Option<usize> {
     let room = heap::room(to.addr());

@@ -1,9 +1,9 @@
-//! `*printf` to memory, and `gets`: their length is known only after they have written.
+//! `*printf` to memory, and `gets`: the length of a text is known only after it was written.
 //!
 //! So the real function with a limit gets the block's room as its limit. It writes as much as fits,
 //! and returns the full length. Nothing is written out of bounds. A program may state more room than
-//! the block has, if the text fits. (For wide characters the C library does
-//! not return the full length: there the stated size counts.)
+//! the block has, if the text fits. (The C library does not return the full length of wide
+//! characters. So for these the stated room is checked.)
 
 use super::format::Arguments;
 use super::{Access, Check, SLOTS, bounded};

@@ -11,7 +11,7 @@
 //!   system                the note precedes the call, which waits for the program
 //! ```
 //!
-//! The program gets its variables unchanged, also a `HEAPWRIGHT` with other options.
+//! The new program's variables are not changed, even if its `HEAPWRIGHT` has other options.
 //!
 //! Nothing here allocates or takes a lock: children of `vfork` make these calls.
 
@@ -38,7 +38,7 @@ fn own_variables() -> Strings {
     unsafe { (&raw const environ).read() }
 }
 
-/// The process of a program that starts without the library. 0: it is not known.
+/// The process of a program that starts without the library, or 0 if the process is not known.
 #[derive(Clone, Copy)]
 pub(super) struct Unchecked(u32);
 
@@ -97,7 +97,7 @@ fn carry_us(variables: Strings) -> bool {
     preloads && has_options
 }
 
-/// Notes a program, unless its variables make it load the library. `before`: words before the name.
+/// Notes a program, unless its variables make it load the library. `before` precedes the name.
 fn note(process: u32, before: &[u8], name: ConstText, variables: Strings) -> Option<Unchecked> {
     if carry_us(variables) {
         return None;
@@ -134,7 +134,7 @@ fn passed<T: Copy>(room: Option<&Room>, argument: T) -> T {
     room.map_or(argument, |room| room.pass(argument))
 }
 
-/// Makes a call that becomes another program.
+/// Makes a call that replaces this program by another one.
 fn becoming(
     function: &'static str,
     name: ConstText,
@@ -155,7 +155,7 @@ fn becoming(
     result
 }
 
-/// Functions that become another program: the path is the first argument.
+/// Functions that replace this program by another one. The path is the first argument.
 macro_rules! becoming {
     ($($name:ident($path:ident, $words:ident $(, $variables:ident)?);)*) => { $(
         /// # Safety

@@ -8,9 +8,9 @@
 //! ```
 //!
 //! The checks read a block's bytes, and the real function reads them again. Only `strlen`, the most
-//! frequent function, returns the check's own count, which ends with the block. A check stops where
-//! the function stops, and never reads beyond the block. So a program that splits a long text by
-//! words stays linear.
+//! frequent function, returns the check's own count, which ends with the block. A check never reads
+//! beyond the block. Except for `strcasestr`, it stops where the function stops. So a program that
+//! splits a long text into words takes linear time.
 
 use super::text::{Character, length};
 use super::{Access, Check, Glance, bounded, product};
@@ -42,8 +42,8 @@ pub(super) unsafe fn length_of<const READS: bool>(
     unsafe { real(text) }
 }
 
-/// Whole characters from `from` to its block's end, if fewer than `most`. `None`: all `most` may be
-/// read, or the heap knows no end.
+/// Returns the number of whole characters from `from` to its block's end, if it is below `most`.
+/// Otherwise, or if the heap knows no end, returns `None`.
 fn fewer_than<C>(from: *const C, most: usize) -> Option<usize> {
     bounded(from).map(|room| room / size_of::<C>()).filter(|&room| room < most)
 }

@@ -15,8 +15,8 @@
 //! not be looked up, because a failed `dlsym` allocates its error message. The lookup can happen
 //! in a program's own `malloc`, which calls `read` or `readlink` with its lock held.
 //!
-//! A check is a method of [`Check`]: `writes` and `reads` for ranges of known length, the others
-//! (`text`) for strings. For a function that may write less than its limit (`read`, `fgets`,
+//! A check is a method of [`Check`]: `writes` and `reads` for ranges of known length, others (as in
+//! `text`) for strings. For a function that may write less than its limit (`read`, `fgets`,
 //! `getcwd`) the limit is checked, as in the C library's own `__*_chk` forms.
 //!
 //! A new function is a line here, a name in heapwright-entry, and a number in heapwright-record.

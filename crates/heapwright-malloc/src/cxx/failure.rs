@@ -22,8 +22,8 @@ use libc::{c_void, size_t};
 ///
 /// The frame keeps the request in two callee-saved registers, and can be unwound at each call.
 ///
-/// `new` and `new[]` each have a function, so the attempt knows the form. The strings behind each
-/// are the first instruction of its loop, on x86-64 and on aarch64.
+/// `new` and `new[]` each have a function, so the attempt knows the form. The strings are the
+/// instruction before the loop, on x86-64 and on aarch64.
 macro_rules! slow {
     ($( $(#[$doc:meta])* $name:ident => $from:ident, $x86_64:literal, $aarch64:literal; )*) => {
         $(
@@ -134,9 +134,9 @@ macro_rules! slow {
 }
 
 slow! {
-    /// `operator new` after the fast path did not suffice, and the whole of its aligned form.
+    /// Continues `operator new` if the fast path did not suffice. The aligned form begins here.
     new_slow => NEW, "", "";
-    /// `operator new`, after an attempt that failed.
+    /// Continues `operator new` after an attempt that failed.
     #[cfg_attr(not(heapwright_tail_calls), allow(dead_code, reason = "no attempt before"))]
     new_failed => NEW, "jmp 3f", "b 3f";
     /// `operator new[]`, in modes that tell it from `operator new`.
@@ -151,8 +151,8 @@ extern "C" fn attempt<const FROM: u8>(size: size_t, alignment: size_t) -> *mut c
     heap::malloc_aligned_for::<FROM>(size, alignment).cast()
 }
 
-/// Returns the new-handler after a failed attempt. Null: there is none, or the alignment is
-/// invalid, so that no memory can help. Cannot throw.
+/// Returns the new-handler after a failed attempt. Returns null if there is none, or if the
+/// alignment is invalid, so that no memory can help. Cannot throw.
 #[cold]
 extern "C" fn helper(alignment: size_t) -> *mut c_void {
     if !alignment.is_power_of_two() {

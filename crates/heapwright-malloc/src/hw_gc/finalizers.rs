@@ -68,8 +68,8 @@ pub unsafe extern "C" fn hw_gc_finalize_with(
 
 /// Sets tell, which is called once a collection when finalizers have become due or guardians have
 /// objects to retrieve. The thread that collected calls tell, after the other threads have resumed.
-/// tell calls nothing of the heap: it sets a flag, or wakes a thread. NULL: no call. Any thread may
-/// call this function.
+/// tell must call nothing of the heap: it sets a flag, or wakes a thread. NULL ends the calls. Any
+/// thread may call this function.
 ///
 /// # Safety
 ///

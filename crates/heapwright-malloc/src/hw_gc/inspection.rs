@@ -133,7 +133,7 @@ pub unsafe extern "C" fn hw_gc_trim(heap: *mut GcHeap) -> usize {
     unsafe { heap_of(heap) }.trim()
 }
 
-/// Visits every object, while all mutators are stopped. visit calls nothing of the heap.
+/// Visits every object, while all mutators are stopped. visit must call nothing of the heap.
 ///
 /// Returns whether the walk came to the end.
 ///

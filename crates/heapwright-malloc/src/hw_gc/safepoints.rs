@@ -1,7 +1,7 @@
 //! Safepoints, where a thread stops for a collection, and the scan of its stack.
 //!
 //! ```text
-//!   at work --hw_gc_leave--> outside: collections go on without it --hw_gc_enter--> at work
+//!   inside --hw_gc_leave--> outside: collections go on without it --hw_gc_enter--> inside
 //! ```
 //!
 //! `hw_gc_leave` is a jump: no frame of ours is on the stack that may be scanned meanwhile.
@@ -15,9 +15,9 @@ use heapwright::gc::raw::{self, ThreadState};
 /// From now on collections scan the calling thread's registers and its stack below base: every word
 /// that is an address within an object keeps that object. A base of NULL ends the scans.
 ///
-/// A thread that changes to another stack (makecontext, sigaltstack) calls this when it enters the
-/// other stack, and when it comes back. The runtime's roots report other stacks with objects
-/// (hw_gc_scan). A collection on a stack that was not named ends the program with one line.
+/// A thread that changes to another stack (makecontext, sigaltstack) calls this after each change,
+/// also after the change back. The runtime's roots report other stacks with objects (hw_gc_scan).
+/// A collection on a stack that was not named ends the program with one line.
 ///
 /// # Safety
 ///
@@ -59,8 +59,8 @@ macro_rules! jump {
 }
 
 /// The thread calls this before it blocks: collections go on without the thread. Until hw_gc_enter
-/// the thread touches no object and calls nothing here. The frame that called this does not return
-/// before hw_gc_enter.
+/// the thread must touch no object and call nothing here. The frame that called this must not
+/// return before hw_gc_enter.
 ///
 /// # Safety
 ///
@@ -71,7 +71,7 @@ pub unsafe extern "C" fn hw_gc_leave(mutator: *mut GcMutator) {
     core::arch::naked_asm!(jump!(), sym raw::save_and_leave)
 }
 
-/// The thread returns, or another takes over its mutator. Waits while a collection is at work.
+/// The thread returns, or another thread takes over its mutator. Waits while the world is stopped.
 ///
 /// # Safety
 ///
@@ -86,7 +86,7 @@ pub unsafe extern "C" fn hw_gc_enter(mutator: *mut GcMutator) {
 
 /// As hw_gc_enter, but does not wait. This is for a thread that has other work meanwhile.
 ///
-/// Returns whether the thread is back; if not, a collection is at work.
+/// Returns whether the thread is back. It is not back if the world is stopped.
 ///
 /// # Safety
 ///

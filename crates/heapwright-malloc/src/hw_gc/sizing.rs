@@ -6,8 +6,8 @@ use super::heap_of;
 use crate::hw_gc_types::{GcHeap, GcPolicy};
 
 /// Changes a heap's memory target, as in hw_gc_options. The heap may be factor_percent of its live
-/// bytes. least: the fewest bytes between two collections. most: the largest number of bytes in
-/// all. 0 stands for the default of each. A heap that is already larger than most gets no page
+/// bytes. least is the fewest bytes between two collections, and most is the most bytes of the
+/// heap. 0 stands for the default of each. A heap that is already larger than most gets no page
 /// until a collection has made room. Any thread may call this.
 ///
 /// # Safety
@@ -40,9 +40,9 @@ pub unsafe extern "C" fn hw_gc_balance(heap: *mut GcHeap, bytes: usize) {
 }
 
 /// Sets policy, which is called after each collection. policy returns how many bytes may be live
-/// and garbage when the next collection ends. All mutators are stopped during the call, so policy
-/// calls nothing of the heap and takes no lock that a mutator may hold. 0: the heap's own choice.
-/// least and most of hw_gc_options still hold. NULL: no policy. Any thread may call this.
+/// and garbage when the next collection ends. 0 leaves the choice to the heap. All mutators are
+/// stopped during the call, so policy must call nothing of the heap and take no lock that a mutator
+/// may hold. The heap's least and most still hold. NULL removes policy. Any thread may call this.
 ///
 /// # Safety
 ///

@@ -16,7 +16,7 @@ fn pass_of(pass: GcWeakPass) -> Option<Pass> {
 /// Adds a pass over a table of the runtime to each collection. pass is called after marking, before
 /// finalizers are due, and again when objects have moved, while all mutators are stopped. It calls
 /// hw_gc_where for each object in the table, and drops the entry, or notes the new address. The
-/// table does not keep its objects. pass calls nothing else of the heap. Any thread may call this.
+/// table does not keep its objects. pass calls no other function here. Any thread may call this.
 ///
 /// Returns false with errno ENOMEM if there is no memory, EINVAL without a function.
 ///
@@ -56,8 +56,8 @@ pub unsafe extern "C" fn hw_gc_remove_weak_pass(
     unsafe { heap_of(heap) }.remove_weak_pass(pass, context)
 }
 
-/// In a weak pass, returns an object's new address. NULL: the object is dead. Returns an address of
-/// no object of the heap unchanged.
+/// In a weak pass, returns an object's new address, or NULL if the object is dead. Returns an
+/// address of no object of the heap unchanged.
 ///
 /// # Safety
 ///

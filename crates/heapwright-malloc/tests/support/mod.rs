@@ -45,8 +45,8 @@ pub(crate) fn scratch() -> PathBuf {
 
 /// The directory that holds `libheapwright.so` and `libheapwright.a`.
 ///
-/// A cargo of its own builds the library once, in the release profile, in a target directory of its
-/// own: the running cargo holds the lock of the tests' directory. The library is built alone,
+/// Another cargo builds the library once, in the release profile. It has its own target directory,
+/// because the running cargo holds the lock of the tests' directory. The library is built alone,
 /// because features of other members of the workspace could bring std into it.
 pub(crate) fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
@@ -81,7 +81,7 @@ fn build(package: &str, directory: &str, features: &[&str]) -> PathBuf {
 }
 
 /// The library with the feature `observe`, which shows the debug heap's hooks to a test program.
-/// `None` if the library was given.
+/// `None` if only the other library was given.
 pub(crate) fn observing_library() -> Option<PathBuf> {
     static LIBRARY: OnceLock<Option<PathBuf>> = OnceLock::new();
     LIBRARY

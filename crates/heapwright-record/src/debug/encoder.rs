@@ -1,4 +1,4 @@
-//! The writer's side: one whole entry at a time, in a given buffer.
+//! The writer's side: makes one whole entry at a time, in a given buffer.
 //!
 //! The encoder first measures an entry without its fields of variable length. Texts and frames
 //! share the remaining bytes of the buffer, the first field first. A field that does not fit is cut
@@ -34,8 +34,8 @@ impl<'b> Encoder<'b> {
         Self { buffer }
     }
 
-    /// Returns the bytes of an entry, to be written by one `write`. Empty if the buffer cannot hold
-    /// even the entry's numbers, which cannot happen with [`Encoder::SMALLEST`] bytes.
+    /// Returns the bytes of an entry, to be written by one `write`. Returns none if the buffer is
+    /// too small for the entry's numbers. [`Encoder::SMALLEST`] bytes are always enough.
     #[must_use]
     pub fn entry(&mut self, entry: &Entry<'_>) -> &[u8] {
         self.make(entry).unwrap_or_default()

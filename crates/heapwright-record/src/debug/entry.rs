@@ -100,7 +100,7 @@ record! {
         peak_live_bytes: u64,
         /// The kind of end.
         ending: Ending,
-        /// The signal that ended the process; 0: none, or an older version wrote the record.
+        /// The signal that ended the process, or 0.
         signal: u32,
     }
 
@@ -130,7 +130,7 @@ record! {
         threads: u32,
         /// Threads that did not report their registers.
         silent: u32,
-        /// The thread that began the check, by its number in this record; 0: not known.
+        /// The thread that began the check, by its number in this record; 0 if it is not known.
         thread: u32,
     }
 
@@ -142,7 +142,7 @@ record! {
         reach: Reach,
         /// The kind of call that allocated the blocks.
         origin: Origin,
-        /// The number of the stack that allocated the blocks; 0: none was kept.
+        /// The number of the stack that allocated the blocks; 0 if none was kept.
         stack: u32,
         /// The thread that allocated the first of the blocks.
         thread: u32,
@@ -166,7 +166,7 @@ record! {
         root: Root,
         /// The address of the root.
         root_address: u64,
-        /// The thread that has the root in its stack, registers or variables; 0: none.
+        /// The thread that has the root in its stack, registers or variables, or 0.
         root_thread: u32,
     }
 
@@ -199,7 +199,7 @@ record! {
     Class {
         /// The number of the check.
         check: u32,
-        /// Bytes in a slot; 0: sampled and large blocks.
+        /// Bytes in a slot; 0 for sampled and large blocks.
         slot: u64,
         /// Buckets.
         buckets: u64,
@@ -327,7 +327,7 @@ record! {
         ns: u64,
         /// Live bytes, estimated.
         live_bytes: u64,
-        /// Resident bytes of the process, as the kernel says; 0: not known.
+        /// Resident bytes of the process, as the kernel says; 0 if they are not known.
         resident_bytes: u64,
     }
 

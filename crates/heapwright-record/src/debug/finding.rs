@@ -1,11 +1,11 @@
 //! A mistake of the program, as integers: all that the library knows when it finds one.
 //!
 //! ```text
-//! Finding, 144 bytes
-//!  0 kind 2 | call 1 | origin 1 | region 1 | access 1 | value 1 | function 1
-//!  8 pointer 8 | block 8 | size 8 | align 8 | offset 8 | length 8
-//! 56 given_size 8 | given_align 8
-//! 72 here 24 | freed 24 | allocated 24
+//! Finding, 145 bytes
+//!  0 kind 2 | call 1 | origin 1 | region 1 | access 1 | value 1 | function 2
+//!  9 pointer 8 | block 8 | size 8 | align 8 | offset 8 | length 8
+//! 57 given_size 8 | given_align 8
+//! 73 here 24 | freed 24 | allocated 24
 //!
 //! Moment, 24 bytes
 //!  0 stack 4 | thread 4 | sequence 8 | ns 8
@@ -15,9 +15,9 @@ use super::numbers::{Access, Call, FindingKind, Function, Origin, Region};
 use super::wire::record;
 
 record! {
-    /// The place and time of an event. All zero: not known.
+    /// The place and time of an event. All fields are zero if they are not known.
     Moment {
-        /// The number of the stack; 0: none was kept.
+        /// The number of the stack; 0 if none was kept.
         stack: u32,
         /// The number of the thread, from 1.
         thread: u32,
@@ -41,11 +41,11 @@ record! {
         access: Access,
         /// The first changed byte; for an uninitialised value, its index among the checked ones.
         value: u8,
-        /// The function of the C library that would have made the access; zero in older records.
+        /// The function of the C library that would have made the access.
         function: Function,
         /// The given pointer, or the accessed address.
         pointer: u64,
-        /// The start of the block; 0: there is none.
+        /// The start of the block; 0 if there is none.
         block: u64,
         /// The requested size of the block.
         size: u64,

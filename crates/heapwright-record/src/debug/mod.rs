@@ -1,7 +1,7 @@
 //! The debug record: the debug allocator writes it while a program runs, and the command reads it
 //! afterwards.
 //!
-//! The process may die at any moment, so the file is only appended to, each entry by one `write`.
+//! The process may die at any moment. So the writer only appends, each entry by one `write`.
 //! The record is complete in itself: the modules, threads and stacks of a finding are entries
 //! before it.
 //!
@@ -9,7 +9,7 @@
 //! a debug record (little endian)
 //! +-----------+-----------+---------+-------+-------+-------+- - -
 //! | magic 8   | version 4 | flags 4 | entry | entry | entry |
-//! | HWDEBUG\0 | 1         | 0       |       |       |       |
+//! | HWDEBUG\0 | 2         | 0       |       |       |       |
 //! +-----------+-----------+---------+-------+-------+-------+- - -
 //!
 //! an entry (not padded: it may begin at any byte)
@@ -78,8 +78,8 @@ pub use text::{Frames, MOST_FRAMES, Text};
 /// The start of a note that the library could not look for leaks at the end. The reason follows.
 pub const NO_LEAK_CHECK: &str = "no leak check: ";
 
-/// The start of a note that a program starts without the library. The program's process (0: not
-/// known), a space and the program's name follow.
+/// The start of a note that a program starts without the library. The program's process (0 if it is
+/// not known), a space and the program's name follow.
 pub const NOT_CHECKED: &str = "not checked: ";
 
 /// The start of a note that takes the last [`NOT_CHECKED`] of a process back. The process follows.

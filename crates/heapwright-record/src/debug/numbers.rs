@@ -155,9 +155,9 @@ numbers! {
 
     /// The function that allocated a block, or its kind.
     Origin: u8 as from_u8 {
-        /// `malloc`, and `realloc` of a null pointer; in older records `calloc` and `realloc`, too.
+        /// `malloc`, and `realloc` of a null pointer.
         Malloc = 1 "malloc",
-        /// `aligned_alloc`, `memalign` and similar; in older records `posix_memalign`, too.
+        /// `aligned_alloc`, `memalign` and similar.
         Aligned = 2 "aligned_alloc",
         /// C++'s `operator new`.
         New = 3 "new",

@@ -69,7 +69,7 @@ impl<'a> Reader<'a> {
         self.began
     }
 
-    /// Returns the reason why no more entries come. `None`: the file ended.
+    /// Returns the reason why no more entries come, or `None` if the file ended.
     #[must_use]
     pub const fn problem(&self) -> Option<Problem> {
         self.problem
@@ -87,7 +87,7 @@ impl<'a> Reader<'a> {
         self.at
     }
 
-    /// Returns the next entry. An inner `None`: only a newer version knows the entry.
+    /// Returns the next entry. An inner `None` is an entry that only a newer version knows.
     fn read(&mut self) -> Result<Option<Entry<'a>>, Fault> {
         let frame = Frame::take(self.rest, self.at, self.sum)?;
         let mut payload = Cursor::new(frame.payload);

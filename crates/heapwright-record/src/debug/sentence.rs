@@ -242,7 +242,7 @@ impl Finding {
         }
     }
 
-    /// Returns the name of the call if it had a size.
+    /// Returns the name of the call, which had a size.
     fn sized_verb(&self) -> &'static str {
         match self.call {
             Call::Delete => "sized delete",

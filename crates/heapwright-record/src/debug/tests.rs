@@ -40,7 +40,6 @@ pub(super) fn samples() -> Vec<Entry<'static>> {
         region: Region::Block,
         access: Access::Write,
         value: 0x41,
-        // Version 1 began without functions.
         function: Function::Unknown,
         pointer: 0x7f00_0000_1000,
         block: 0x7f00_0000_1000,

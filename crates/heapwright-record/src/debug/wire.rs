@@ -4,7 +4,7 @@
 //! agree about the order. Nothing here panics or indexes: the writer works inside programs that are
 //! already in trouble, and the reader may get any bytes.
 
-/// Also counts bytes that do not fit, so an entry can be measured without a buffer.
+/// Takes an entry's bytes. Also counts bytes that do not fit, so an empty buffer can measure.
 pub(super) struct Sink<'b> {
     buffer: &'b mut [u8],
     at: usize,
@@ -66,7 +66,7 @@ impl<'a> Cursor<'a> {
         (!self.broken).then_some(taken)
     }
 
-    /// Returns a number. Zero if the payload ends before it: an older writer wrote the entry.
+    /// Returns a number. Returns zero at the payload's end: an older writer wrote the entry.
     fn array<const N: usize>(&mut self) -> [u8; N] {
         let length = if self.rest.is_empty() { 0 } else { N };
         self.take(length).and_then(|bytes| bytes.try_into().ok()).unwrap_or([0; N])

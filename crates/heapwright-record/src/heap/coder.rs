@@ -1,7 +1,7 @@
 //! Converts entries to bytes and back.
 //!
-//! An entry holds only the differences from the preceding one. Nothing here panics or indexes: the
-//! writer works while a program's world stands still, and the reader may get any bytes.
+//! Objects and references hold only differences from preceding ones. Nothing here panics or
+//! indexes: the writer works while the world is stopped, and the reader may get any bytes.
 
 use super::OLDEST;
 use super::facts::{Aside, Object, Occupancy, Page, PageState, Root, RootKind, kind};
@@ -54,7 +54,7 @@ pub(super) struct Coder {
 }
 
 impl Coder {
-    /// Returns the state at a frame's start. `owner`: the object whose references continue.
+    /// Returns the state at a frame's start. `owner` is the object whose references continue.
     pub(super) fn after(owner: Option<u64>, version: u32) -> Self {
         Self { version, owner, reference: place(owner.unwrap_or_default()), ..Self::default() }
     }
@@ -63,7 +63,7 @@ impl Coder {
         self.owner
     }
 
-    /// Writes a frame's start; [`after`](Self::after) the owner codes the entries that follow.
+    /// Writes a frame's start. The entries that follow begin with the state [`after`](Self::after).
     pub(super) fn put_begin(before: u64, owner: Option<u64>, out: &mut Out<'_>) {
         out.number(before);
         out.number(place(owner.unwrap_or_default()));
@@ -167,7 +167,7 @@ impl Coder {
         };
     }
 
-    /// Moves `rest` behind the entry. `None`: there is no whole entry.
+    /// Takes an entry, and moves `rest` behind it. Returns `None` if there is no valid entry.
     #[inline]
     pub(super) fn take<'a>(&mut self, rest: &mut &'a [u8]) -> Option<Entry<'a>> {
         Some(match byte(rest)? {

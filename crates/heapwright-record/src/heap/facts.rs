@@ -255,7 +255,7 @@ pub struct Object {
     pub address: u64,
     /// Bytes of the object's slot.
     pub size: u64,
-    /// Bytes of the slot that the runtime requested; 0: not known.
+    /// Bytes of the slot that the runtime requested; 0 if they are not known.
     pub used: u64,
     /// The object's kind: bits of [`kind`].
     pub kind: u8,
@@ -321,7 +321,7 @@ impl RootKind {
 pub struct Root {
     /// The kind of root.
     pub kind: RootKind,
-    /// The number of the root's mutator; 0: none.
+    /// The number of the root's mutator, or 0.
     pub mutator: u32,
     /// The object's first address.
     pub address: u64,

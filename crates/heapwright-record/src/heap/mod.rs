@@ -1,7 +1,7 @@
 //! The heap dump: the objects of a collected heap, and the references between them.
 //!
-//! A collector writes the dump while the world stands still, from a buffer of fixed size;
-//! `heapwright heap` summarises it. The dump is a stream: the writer never goes back, and the
+//! A collector writes the dump while the world is stopped, from a buffer of fixed size.
+//! `heapwright heap` summarises the dump. It is a stream: the writer never goes back, and the
 //! reader needs no later entry.
 //!
 //! ```text
@@ -26,9 +26,9 @@
 //!   3  End      n: types | pages | objects | references | roots
 //!
 //! an entry                      place: an address, turned right by 3 bits
-//!   1rrrrrrr    Reference       7 bits of +-n: step from the last reference of the
-//!   (more)                      object, or from the object; if the top bit of the 7
-//!                               is set, n: the other bits of the step
+//!   1mrrrrrr    Reference       the low 6 bits of +-n: step from the last reference of
+//!                               the object, or from the object; if m is set, n: the
+//!                               other bits of the step
 //!   01unstkk    Object          kk: its kind; s: the size is the last object's, else n: size;
 //!                               t: the type is the last object's, else n: type;
 //!                               u: n: bytes in use; n: it begins where the last object

@@ -131,7 +131,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns the reason why no more entries come. `None`: the bytes ended.
+    /// Returns the reason why no more entries come, or `None` if the bytes ended.
     #[must_use]
     pub const fn problem(&self) -> Option<Problem> {
         self.problem

@@ -15,9 +15,9 @@ const LONGEST: usize = 1000;
 
 /// Writes a heap dump, frame by frame, without allocating.
 ///
-/// A larger buffer makes fewer calls of the sink, which returns whether it took the piece. Each
-/// method returns whether the dump is still good. Once the sink has failed, or an entry did not
-/// fit, nothing more is written.
+/// With a larger buffer the writer calls the sink less often. The sink returns whether it took the
+/// piece. Each method returns whether the dump is still good. Once the sink has failed, or an entry
+/// did not fit, nothing more is written.
 ///
 /// ```
 /// use heapwright_record::heap::{Entry, Heap, Object, Reader, Root, RootKind, Writer};

@@ -99,7 +99,7 @@ impl End {
     }
 }
 
-/// Operations that were written together. This is an iterator of them. After the last operation,
+/// An iterator of operations that were written together. After the last operation,
 /// [`Operations::is_broken`] says whether damaged bytes follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operations<'a> {
@@ -181,8 +181,8 @@ pub enum Chunk<'a> {
 }
 
 impl<'a> Chunk<'a> {
-    /// Returns the chunk of a frame. An inner `None`: only a newer version knows it. An outer
-    /// `None`: the payload does not fit its tag.
+    /// Returns the chunk of a frame. An inner `None` is a chunk that only a newer version knows.
+    /// Returns `None` if the payload does not fit its tag.
     pub(super) fn take(frame: &Frame<'a>) -> Option<Option<Self>> {
         let payload = frame.payload;
         Some(Some(match frame.tag {

@@ -1,6 +1,6 @@
 //! Converts operations to bytes and back.
 //!
-//! A block's name is written as its difference to the previous one. Nothing here panics or indexes:
+//! A block's name is written as the difference to the last name. Nothing here panics or indexes:
 //! the writer works inside a program's `malloc`, and the reader may get any bytes.
 
 use super::operation::Operation;
@@ -72,7 +72,7 @@ impl Coder {
         out.number(size);
     }
 
-    /// Returns the operation at the start of `bytes`, and the bytes behind it. `None`: it is cut.
+    /// Returns the operation at the start of `bytes`, if it is whole and known, and the rest.
     #[inline]
     pub fn take<'a>(&mut self, bytes: &'a [u8]) -> Option<(Operation, &'a [u8])> {
         let mut rest = bytes;

@@ -1,8 +1,8 @@
-//! The trace: every call for memory that a program made, in the order in which memory changed
-//! hands.
+//! The trace: every call for memory that a program made, in the order in which blocks changed their
+//! owner.
 //!
 //! The preload library writes the trace (`trace=PREFIX`), `heapwright record` puts it in order, and
-//! `heapwright replay` repeats the calls. The file is only appended to, a chunk by one `write`.
+//! `heapwright replay` repeats the calls. The library only appends, each chunk by one `write`.
 //!
 //! ```text
 //! a trace (little endian)
@@ -33,7 +33,7 @@
 //!    8  ReallocBegin  +-n: block            the old block is no longer the program's
 //!    9  ReallocEnd    +-n: block | n: size  the new block is the program's
 //!   10  ReallocFailed                       no new block; the old one is the program's again
-//!   11  Resize        +-n: block | n: size  both in one: the block keeps its name
+//!   11  Resize        +-n: block | n: size  a realloc after which the block has the same name
 //!   12  ThreadEnd
 //!   13  Fork                                a child has a trace of its own from here
 //! ```

@@ -39,7 +39,7 @@ impl<'a> Reader<'a> {
         Ok(Self { rest, at: HEADER_BYTES as u64, seen: 0, skipped: 0, problem: None })
     }
 
-    /// Returns the reason why no more chunks come. `None`: the file ended.
+    /// Returns the reason why no more chunks come, or `None` if the file ended.
     #[must_use]
     pub const fn problem(&self) -> Option<Problem> {
         self.problem
@@ -57,7 +57,7 @@ impl<'a> Reader<'a> {
         self.at
     }
 
-    /// Returns the next chunk. An inner `None`: only a newer version knows the chunk.
+    /// Returns the next chunk. An inner `None` is a chunk that only a newer version knows.
     fn read(&mut self) -> Result<Option<Chunk<'a>>, Fault> {
         let frame = Frame::take(self.rest, self.at, of_much)?;
         let chunk = Chunk::take(&frame).ok_or(Fault::Malformed(self.at))?;

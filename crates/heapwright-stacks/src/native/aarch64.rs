@@ -5,8 +5,8 @@
 //!                           fault address, x0 .. x30, sp, pc, ...  words, from 176
 //! ```
 //!
-//! The kernel's `__kernel_rt_sigreturn`, which a signal handler returns to, has its stack pointer
-//! at the siginfo. Return addresses in memory may be signed. Mirrors `x86_64.rs`.
+//! A signal handler returns to the kernel's `__kernel_rt_sigreturn`. Then the stack pointer is at
+//! the siginfo. Return addresses in memory may be signed. `x86_64.rs` has the same items.
 
 use core::arch::asm;
 
@@ -33,7 +33,7 @@ const _: () = {
 /// `mov x8, #139; svc #0`: in emulators, a signal handler returns to this code in no module.
 pub(super) const SIGRETURN: Option<[u32; 2]> = Some([0xd280_1168, 0xd400_0001]);
 
-/// As after a call: the address before `pc` is in this function, with this stack pointer.
+/// Returns the registers here. The address before `pc` is in this function, as after a call.
 #[inline(always)]
 pub(in super::super) fn registers() -> Registers {
     let (pc, sp, fp, link);

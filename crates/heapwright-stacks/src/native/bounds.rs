@@ -22,7 +22,7 @@
 //!   may get the scratch of an ended thread. If its token differs, the bounds are set anew. If its
 //!   token is the same, its stack ends at the same place, so all memory from its stack pointer to
 //!   `high` is its stack. These bounds never permit a read below a walk's first stack pointer.
-//! - Words are read volatile, whole and aligned: they belong to other frames.
+//! - Words belong to other frames. So each is read as a whole, aligned and volatile.
 
 use core::ptr;
 
@@ -32,7 +32,7 @@ use heapwright_substrate::os;
 /// The longest stack that is accepted.
 const LONGEST: usize = 1 << 30;
 
-/// The calling thread's own stack. Valid when zeroed.
+/// The calling thread's own stack. Zeroed memory is a valid value.
 pub(super) struct Own {
     /// The control block of the thread to which the bounds belong.
     token: usize,
@@ -130,7 +130,7 @@ impl Reader {
         true
     }
 
-    /// Returns a word; `None`: it is not aligned or not readable.
+    /// Returns a word, or `None` if it is not aligned or not readable.
     #[inline(always)]
     pub(super) fn word(&mut self, address: usize) -> Option<usize> {
         if !address.is_multiple_of(8) || !self.has(address) {

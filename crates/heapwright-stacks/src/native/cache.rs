@@ -2,10 +2,10 @@
 //!
 //! ```text
 //!   entry (16 bytes)   address ^ rule | rule        by a hash of the address
-//!   tables             512 entries, 4,096, 32,768: the next once half of this table is written
+//!   tables             512 entries, 4,096, 32,768: the next one once half of a table is written
 //! ```
 //!
-//! Entries are spread over a table, so a small program would touch all pages of a large table.
+//! Entries are spread over a table. A large table would cost a small program all its pages.
 //!
 //! Two threads may write an entry at once, and a reader may see one word of each. The reader
 //! accepts a rule only if both words together give its address, so a torn pair is a miss (Hyatt's
@@ -14,9 +14,9 @@
 //! # Unmapped code
 //!
 //! [`forget_code`] raises the generation, then clears the table. A thread that learns a rule reads
-//! the generation before it looks at tables. After the write, it removes the entry again if the
-//! generation has changed. So either this thread sees the change, or the thread that clears sees
-//! the entry. The entries of a memo (`memo`) carry their generation.
+//! the generation before it reads unwind tables. After the write, the thread removes the entry if
+//! the generation has changed. So either this thread sees the change, or the clearing thread sees
+//! the entry. The entries of a memo (`memo`) have their generation.
 
 use core::slice;
 

@@ -88,7 +88,7 @@ fn image(headers: &'static [Header], bias: usize, name: *const c_char) -> Option
     Image::new(headers, bias, name, unwind)
 }
 
-/// Returns the kept result for an address, `Some(None)` for no module; `None`: no result is kept.
+/// Returns the kept result for an address (`Some(None)` for no module), or `None` without a result.
 fn known(address: usize, now: u32) -> Option<Option<Image>> {
     KNOWN.iter().find_map(|place| {
         let seen = place.state.load(Ordering::Acquire);
@@ -114,7 +114,7 @@ fn known(address: usize, now: u32) -> Option<Option<Image>> {
         if place.looks.fetch_sub(1, Ordering::Relaxed) > 1 {
             return Some(None);
         }
-        // The looks are used up. (Two threads may take a look away from the place's new owner.)
+        // The looks are used up. (In a race, a thread may take a look from the place's new owner.)
         let free = state(0, seen as u32);
         let _ = place.state.compare_exchange(seen, free, Ordering::Relaxed, Ordering::Relaxed);
         None
@@ -175,7 +175,7 @@ fn look(address: usize, now: u32) -> Option<Image> {
     found
 }
 
-/// False: the file is only mapped to be read.
+/// Returns false if the file is only mapped to be read.
 fn has_code(image: &Image, name: &[u8]) -> bool {
     let mut has_code = false;
     os::each_mapping(&mut |mapping| {
@@ -212,7 +212,7 @@ fn keep(now: u32, words: &[usize; 7]) {
 
 /// A permanent name, for modules that come and go. Each path has one name, or a few after a race.
 struct Name {
-    /// [`WRITING`], [`WRITTEN`], or 0: the place is free.
+    /// [`WRITING`], [`WRITTEN`], or 0 if the place is free.
     state: AtomicU32,
     bytes: UnsafeCell<[u8; NAME_SIZE]>,
 }

@@ -36,7 +36,7 @@ struct Entry {
     pc: usize,
     /// The initial frame pointer, if the walk depended on it.
     fp: usize,
-    /// 0: no entry.
+    /// 0 if there is no entry.
     generation: u32,
     stack: u32,
     /// Words from `sp` to the highest slot.
@@ -65,14 +65,14 @@ impl Entry {
     };
 }
 
-/// Recent captures. Valid when zeroed.
+/// Recent captures. Zeroed memory is a valid value.
 pub(super) struct Memo {
     sets: [[Entry; WAYS]; SETS],
     turns: [u8; SETS],
 }
 
 pub(super) struct Slots {
-    /// Place and value. One more than needed, so that a walk may write first and count later.
+    /// Places and values. There is one more than needed: a walk writes first, and counts later.
     read: [(usize, usize); SLOTS + 1],
 }
 
@@ -132,7 +132,7 @@ impl Memo {
         Self { sets: [const { [Entry::EMPTY; WAYS] }; SETS], turns: [0; SETS] }
     }
 
-    /// The start is on the thread's own stack, which ends at `end`.
+    /// Call this only if the start is on the thread's own stack, which ends at `end`.
     #[inline(always)]
     pub(super) fn find(
         &self,

@@ -128,7 +128,7 @@ fn symbol_count(hash: &[u8]) -> Option<usize> {
     Some(last + 1)
 }
 
-/// False: no exported function contains the address.
+/// Returns false if no exported function contains the address.
 pub(in super::super) fn symbol_of(pc: usize, found: impl FnOnce(&[u8], usize)) -> bool {
     let Some((name, offset)) = find(pc) else { return false };
     found(name, offset);
@@ -205,7 +205,7 @@ mod tests {
         fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..200), small in any::<bool>()) {
             let mut bytes = bytes;
             if small {
-                // Sizes that may fit.
+                // Tries sizes that may fit.
                 for word in bytes.chunks_mut(4).take(4) {
                     word[1..].fill(0);
                     word[0] %= 16;

@@ -52,14 +52,14 @@ fn is_shared() -> bool {
     !FILE.load(Ordering::Relaxed).is_null()
 }
 
-/// A module's key for other processes. Valid when zeroed: no key.
+/// A module's key for other processes. Zeroed memory is a valid value: no key.
 #[derive(Clone, Copy)]
 pub(super) struct Known {
     start: usize,
     end: usize,
     bias: usize,
     id: u64,
-    /// The generation in which the module is mapped; 0: never.
+    /// The generation in which the module is mapped, or 0.
     generation: u32,
 }
 
@@ -112,7 +112,7 @@ fn entry(key: Key) -> Option<&'static Entry> {
     Some(unsafe { &*at })
 }
 
-/// Returns the rule that another process has read; `Rule(0)`: none is known.
+/// Returns the rule that another process has read, or `Rule(0)` if none is known.
 pub(super) fn get(key: Key) -> Rule {
     entry(key).map_or(Rule(0), |entry| {
         let rule = entry.rule.load(Ordering::Relaxed);

@@ -56,7 +56,7 @@ pub(in super::super) struct Registers {
     pub(super) pc: usize,
     pub(super) sp: usize,
     pub(super) fp: usize,
-    /// The link register, if there is one and it matters; else 0.
+    /// The link register, or 0 if there is none or it does not matter.
     pub(super) link: usize,
 }
 
@@ -65,7 +65,7 @@ const MOST_LEFT_OUT: usize = 192;
 /// The most signal frames on one stack.
 const MAX_SIGNALS: usize = 8;
 
-/// A thread's own memory for captures. Valid when zeroed.
+/// A thread's own memory for captures. Zeroed memory is a valid value.
 pub struct Scratch {
     own: Own,
     counts: Counts,
@@ -104,7 +104,7 @@ impl Scratch {
 
 /// Making a context takes 5 KiB of the stack, and copying it takes none.
 struct NewContext {
-    /// 0: there is none; 1: a thread makes it; 2: it is complete.
+    /// 0 if there is no context, 1 if a thread is making it, 2 if it is complete.
     state: AtomicU8,
     context: UnsafeCell<MaybeUninit<Context>>,
 }
@@ -173,11 +173,11 @@ pub(in super::super) fn capture(scratch: &mut Scratch, depth: usize, start: &Reg
     walk(scratch, depth, start, false, end, generation)
 }
 
-/// The first frame is the interrupted address itself.
+/// Captures the stack at a signal. The first frame is the interrupted address itself.
 ///
 /// # Safety
 ///
-/// `context` is that argument.
+/// `context` is the third argument of a signal handler.
 pub(in super::super) unsafe fn of_context(
     scratch: &mut Scratch,
     depth: usize,
@@ -241,7 +241,7 @@ struct Position {
     exact: bool,
     /// Whether the frame pointer is still the initial frame pointer.
     fp_original: bool,
-    /// The place from which the frame pointer was loaded, while no CFA was derived from it; else 0.
+    /// The place from which the frame pointer was loaded. 0 if none, or once a CFA was made of it.
     fp_place: usize,
     /// Whether the memo may keep the walk.
     keepable: bool,
@@ -511,7 +511,7 @@ fn is_at(pc: usize, code: [u32; 2]) -> bool {
     }) == code
 }
 
-/// Makes a step by any rule. `None`: the walk ends.
+/// Makes a step by any rule. Returns `None` if the walk ends.
 #[cold]
 #[inline(never)]
 fn odd_step(
@@ -558,7 +558,7 @@ fn odd_step(
             noted.count = slots.note(noted.count, place, word, true);
             bare(word)
         }
-        // Known in the first frame and at a signal's interruption; the next call overwrites it.
+        // The link register is known in the first frame and at a signal's interruption.
         Return::Link => {
             at.keepable = false;
             bare(link)

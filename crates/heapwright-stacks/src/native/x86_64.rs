@@ -5,8 +5,8 @@
 //!           rax, rcx, rsp, rip, ...                    words, from 40
 //! ```
 //!
-//! The C library's `__restore_rt`, which a signal handler returns to, has its stack
-//! pointer at the ucontext. Mirrors `aarch64.rs`.
+//! A signal handler returns to the C library's `__restore_rt`. Then the stack pointer is at the
+//! ucontext. `aarch64.rs` has the same items.
 
 use core::arch::asm;
 
@@ -33,7 +33,7 @@ const _: () = {
 /// No code is needed: a signal handler returns to the C library, whose tables describe that code.
 pub(super) const SIGRETURN: Option<[u32; 2]> = None;
 
-/// As after a call: the address before `pc` is in this function, with this stack pointer.
+/// Returns the registers here. The address before `pc` is in this function, as after a call.
 #[inline(always)]
 pub(in super::super) fn registers() -> Registers {
     let (pc, sp, fp);
@@ -68,7 +68,7 @@ pub(super) fn thread_pointer() -> usize {
     found
 }
 
-/// Returns a return address without its signature; there are no signatures here.
+/// Returns a return address without its signature. x86-64 has no signatures.
 #[inline(always)]
 pub(super) fn bare(address: usize) -> usize {
     address

@@ -31,7 +31,7 @@ pub(crate) trait Node: Clone {
     fn look(&self) -> u64;
 }
 
-/// Returns the side of a node at which a key lies; `None` if the key is the node's.
+/// Returns the side of a node at which a key lies, or `None` if the key is the node's.
 fn side_of(key: u64, node: u64) -> Option<usize> {
     (key != node).then_some(if key < node { LEFT } else { RIGHT })
 }
