@@ -58,8 +58,8 @@ pub(crate) fn reserved(class: usize) -> Option<*mut Block> {
     })
 }
 
-/// Takes one block of a stack of blocks of `size`. To do so, takes the whole stack and puts the rest
-/// back: a single block could be popped and pushed again by other threads in the meantime.
+/// Takes one block of a stack of blocks of `size`: takes the whole stack and puts the rest back. If
+/// it took one block alone, other threads could pop that block and push it again in the meantime.
 fn pop(stack: &RemoteStack, size: usize) -> Option<*mut Block> {
     let (head, _) = stack.take();
     if head.is_null() {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   blocks sent and received, by tick --> many, in several ticks --> the thread gives its cache up
-//!                                                                --> for a while, new threads get none
+//!                                                                --> new threads get none for 1 s
 //!
 //!   cache    slab, slab, slab ..      each: out of the cache's lists, entry of the common owner,
 //!     |                                     into the central lists, under the lock of its class

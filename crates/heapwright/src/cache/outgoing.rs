@@ -43,8 +43,8 @@ fn flush(out: &Outgoing) {
     }
 }
 
-/// Frees a block if the outgoing batch's owner owns it. `Err`: another cache owns it, no slot begins
-/// there, or `hot` is no cache's. The error holds `mismatch`, so that the caller need not save it.
+/// Frees a block if the outgoing batch's owner owns it. `Err`: this owner does not own it, no slot
+/// begins there, or `hot` is no cache's. The error holds `mismatch`: the caller need not save it.
 ///
 /// # Safety
 ///
