@@ -46,6 +46,6 @@ mod allocator;
 /// # }
 /// ```
 ///
-/// If heapwright is preloaded, all calls go to the preloaded copy, so that the process has one heap.
+/// If heapwright is preloaded, all calls go to the preloaded copy. The process then has one heap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Heapwright;

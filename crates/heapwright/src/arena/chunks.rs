@@ -64,8 +64,7 @@ impl Chunks {
         self.next(None, layout)
     }
 
-    /// Returns a chunk behind `current` with room, old or new. `None` without memory or at the
-    /// limit.
+    /// Returns a chunk behind `current` with room, old or new, or `None` without memory.
     pub(super) fn next(&self, current: Option<usize>, layout: Layout) -> Option<usize> {
         let behind = |unit| self.list.after(&MAP, unit);
         let mut last = current;
@@ -109,8 +108,7 @@ impl Chunks {
         None
     }
 
-    /// Releases the chunks behind `current`, or all chunks. Their pages go back at once if `now`.
-    /// Returns the number of bytes.
+    /// Releases the chunks behind `current`, or all, at once if `now`. Returns the number of bytes.
     ///
     /// # Safety
     ///

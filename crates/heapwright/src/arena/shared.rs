@@ -97,7 +97,7 @@ impl SharedArena {
         unsafe { self.chunks.load(Ordering::Acquire).as_ref() }.map(|slot| &slot.value)
     }
 
-    /// `None`: there is no memory.
+    /// Returns the list of chunks. The first call makes it. `None` if there is no memory.
     fn made_now(&self) -> Option<&'static Lock<Chunks>> {
         self.made().or_else(|| {
             // The window must be open, because the list will lie in it.
@@ -135,8 +135,7 @@ impl SharedArena {
         NonNull::new(chunk.start.with_addr(start))
     }
 
-    /// Returns the chunk after `unit` if `unit` is still current and has no room. Otherwise returns
-    /// the current chunk.
+    /// Returns the chunk after `unit` if `unit` is current and has no room, or the current chunk.
     #[cold]
     #[inline(never)]
     fn next_chunk(&self, unit: usize, layout: Layout) -> Option<usize> {
@@ -156,8 +155,7 @@ impl SharedArena {
         Some(next)
     }
 
-    /// Moves the end of a block, if it is the current chunk's last block and there is room. Returns
-    /// whether it did.
+    /// Moves the end of a block. False if it is not the current chunk's last one, or without room.
     fn move_end(&self, block: NonNull<u8>, old: usize, new: usize) -> bool {
         let unit = self.current.load(Ordering::Acquire);
         if unit == 0 || old == 0 {

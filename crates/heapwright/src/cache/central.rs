@@ -195,7 +195,7 @@ pub(super) struct Supply {
     pub(super) zero: bool,
 }
 
-/// About `most` blocks of `class`, at least one. `None`: there is no memory.
+/// About `most` blocks of `class`, at least one. `None` if there is no memory.
 pub(super) fn take(class: usize, most: usize) -> Option<Supply> {
     if !DEFERRED.is_empty() {
         gather_deferred();
@@ -270,8 +270,7 @@ pub(super) fn note_busy(class: usize) {
     central.is_busy.set(true);
 }
 
-/// Takes at most [`ROW`] blocks of `class`, from the arrays of a CPU. Returns false if there is no
-/// room.
+/// Takes at most [`ROW`] blocks of `class` from a CPU's arrays. Returns false without room.
 ///
 /// # Safety
 ///
@@ -315,7 +314,7 @@ pub(super) fn take_in(slab: Slab<'_>, part: impl FnOnce()) {
 
 /// Passes a slab of `class`, to which at least one slot in `share` has returned, to `take`, which
 /// gives it to a cache. (The slab's blocks in arrays, rows and chains are sent to the cache later.)
-/// False: there is no such slab, or another thread holds the class's lock.
+/// Returns false if there is no such slab, or another thread holds the class's lock.
 pub(super) fn part_with_one(class: usize, share: usize, take: impl FnOnce(Slab<'_>)) -> bool {
     if SLABS.load(Ordering::Relaxed) == 0 {
         return false;
@@ -334,8 +333,8 @@ pub(super) fn part_with_one(class: usize, share: usize, take: impl FnOnce(Slab<'
     true
 }
 
-/// A returned slot of a well-filled common slab, for a block that moves there. `None`: there is no
-/// such slab, or another thread holds the class's lock.
+/// A returned slot of a well-filled common slab, for a block that moves there. `None` if there is
+/// no such slab, or another thread holds the class's lock.
 pub(crate) fn alloc_dense(class: usize) -> Option<*mut u8> {
     let central = &CENTRALS[class];
     let _order = central.lock.try_lock()?;
@@ -343,7 +342,7 @@ pub(crate) fn alloc_dense(class: usize) -> Option<*mut u8> {
     density::take(mine, &central.partial, central.slabs.get(), |slab| central.unlist(slab))
 }
 
-/// Returns one block to its slab. False: another thread holds the class's lock.
+/// Returns one block to its slab. False if another thread holds the class's lock.
 ///
 /// # Safety
 ///

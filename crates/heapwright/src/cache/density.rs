@@ -84,7 +84,7 @@ struct Count {
 impl Count {
     const NONE: Self = Self { by_step: [0; STEPS], used: 0 };
 
-    /// The cut's step, and how many of its slabs stay. `None`: no slab can be emptied.
+    /// The cut's step, and how many of its slabs stay. `None` if no slab can be emptied.
     fn cut(&self, capacity: usize) -> Option<(usize, u32)> {
         let slabs: u32 = self.by_step.iter().sum();
         let needed = self.used.div_ceil(capacity as u64);
@@ -110,7 +110,7 @@ struct Place {
 }
 
 impl Place {
-    /// `None`: the slab is not counted.
+    /// Returns `None` if the slab is not counted.
     fn of(unit: usize, class: usize) -> Option<Self> {
         let slab = Slab::at(&MAP, unit, class);
         let (carved, free) = (slab.carved(), slab.free());
@@ -153,7 +153,7 @@ impl Census {
         CENSUSES.iter().find(|census| census.owner.load(Ordering::Relaxed) == owner)
     }
 
-    /// An owner's census. If it has none, takes an unused one, or one with an old survey. `None`:
+    /// An owner's census. If it has none, takes an unused one, or one with an old survey. `None` if
     /// all are in use.
     fn of(owner: u32, now: u32) -> Option<&'static Self> {
         if let Some(census) = Self::existing(owner) {
@@ -267,8 +267,8 @@ pub(crate) fn is_sparse(owner: u32, unit: usize, class: usize) -> bool {
 
 /// Takes a returned slot for a moved block, in a dense slab with the entry `mine`. `partial` has
 /// all slabs with returned slots. The owner has `slabs` slabs of the class. `unlist` removes a slab
-/// whose last returned slot was taken. The caller must hold the owner's lock. `None`: no dense slab
-/// was found.
+/// whose last returned slot was taken. `None` if no dense slab was found. The caller must hold the
+/// owner's lock.
 pub(super) fn take(
     mine: Entry,
     partial: &UnitList<BySize>,

@@ -129,7 +129,7 @@ fn guards_are_watched() -> bool {
 static TO_LOOK: AtomicU32 = AtomicU32::new(0);
 static LOOK_PAUSE: AtomicU32 = AtomicU32::new(0);
 
-/// The kind of block for a call whose refill brings `blocks` blocks. `None`: an ordinary block.
+/// The kind of block for a call whose refill brings `blocks` blocks. `None` for an ordinary block.
 pub(crate) fn draws_apart(blocks: usize) -> Option<Draw> {
     if rate() == 0 {
         return None;
@@ -307,7 +307,7 @@ impl SharedCountdown {
 /// For refills of shared caches, and for large blocks of their threads.
 static REFILLS: Shared = Shared::new();
 
-/// Counts the `blocks` of a shared cache's refill, or one block from no list. True: it is drawn.
+/// Counts the `blocks` of a shared cache's refill, or one block from no list. Whether it is drawn.
 pub(crate) fn draws_shared(blocks: usize) -> bool {
     REFILLS.counts_out_here(blocks, rate()) && is_time(os::coarse_ms())
 }

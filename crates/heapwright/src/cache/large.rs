@@ -48,7 +48,7 @@ const STAYS_AT_MOST: usize = (1 << 20) / UNIT;
 
 /// A cache that serves a request.
 pub(crate) trait Source {
-    /// A block of `class`. `None`: there is no memory, or [`Source::is_sample_due`].
+    /// A block of `class`. `None` if there is no memory, or if [`Source::is_sample_due`].
     fn alloc(&self, class: usize) -> Option<Allocated>;
     /// Whether [`Source::alloc`] failed because a sample, or perhaps a guarded block, is due now.
     fn is_sample_due(&self, class: usize) -> bool;
@@ -348,7 +348,7 @@ pub(crate) fn keep(unit: usize, stash: &Stash) -> bool {
     kept
 }
 
-/// Turns a run into a large block. `None`: a part of the run is lost (never in a fresh run).
+/// Turns a run into a large block. `None` if a part of the run is lost (never in a fresh run).
 fn hand_out(run: Run, size: usize, usable: usize, zero: bool) -> Option<Large> {
     // This comes first, because it may have to bring the memory back.
     if !large_block::set_usable(run.unit, usable) {
@@ -463,7 +463,7 @@ pub(crate) fn resize_in_place(unit: usize, size: usize, release: impl Fn()) -> b
     true
 }
 
-/// Moves the large block, which is in no heap's list, to a longer run. `None`: the block stays.
+/// Moves the large block, which is in no heap's list, to a longer run. `None` if the block stays.
 pub(crate) fn move_to_grow(unit: usize, size: usize) -> Option<Large> {
     let old = MAP.address_of(unit);
     let old_usable = usable(unit);

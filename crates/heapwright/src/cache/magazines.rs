@@ -122,7 +122,7 @@ pub(crate) fn of(stub: &Hot) -> &'static SharedCache {
     unsafe { &*ptr::from_ref(stub).cast::<SharedCache>() }
 }
 
-/// `None`: there is no memory.
+/// Returns `None` if there is no memory.
 fn make(number: usize, serve: &'static Serve, common: Common) -> Option<&'static SharedCache> {
     // SAFETY: zero is valid for every field.
     let slot = unsafe { SharedCache::make(number) }?;
@@ -242,7 +242,7 @@ impl Magazines {
         unsafe { &*list.cast::<List>() }
     }
 
-    /// `None`: there is no memory.
+    /// Returns `None` if there is no memory.
     #[inline]
     pub(crate) fn alloc(&self, class: usize) -> Option<Allocated> {
         let block = self.list(class).pop();

@@ -223,7 +223,7 @@ impl Magazines {
         self.list(class).room.set(0);
     }
 
-    /// Answers a poll for a block. `None`: the list is not, or no longer, forced slow.
+    /// Answers a poll for a block. `None` if the list is not, or no longer, forced slow.
     pub(super) fn pop_forced_slow(&self, class: usize) -> Option<*mut Block> {
         let forced_slow = &self.bins[class].forced_slow;
         let polls = forced_slow.polls();
@@ -240,7 +240,7 @@ impl Magazines {
         Some(first)
     }
 
-    /// Answers a poll that has put a block in. False: the list is too long, and not forced slow.
+    /// Answers a poll that has put a block in. False if the list is too long, and not forced slow.
     pub(super) fn push_forced_slow(&self, class: usize) -> bool {
         let forced_slow = &self.bins[class].forced_slow;
         let polls = forced_slow.polls();

@@ -265,7 +265,7 @@ impl OwnCache {
         unsafe { self.0.lock.own() }
     }
 
-    /// [`OwnCache::enter`] for short paths. `None`: a visitor is in the cache now.
+    /// [`OwnCache::enter`] for short paths. `None` if a visitor is in the cache now.
     #[inline(always)]
     pub(crate) fn try_enter(self) -> Option<QuickOwning<'static>> {
         // SAFETY: the cache has one owner, and this is its thread.

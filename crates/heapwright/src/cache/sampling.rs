@@ -320,7 +320,7 @@ impl Cache {
         true
     }
 
-    /// [`Cache::refill`]. `None`: there is no memory, or a sample is due.
+    /// [`Cache::refill`]. `None` if there is no memory, or a sample or guarded block is due.
     #[cold]
     #[inline(never)]
     pub(super) fn refill_counted(&self, class: usize) -> Option<Allocated> {

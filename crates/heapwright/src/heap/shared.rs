@@ -170,7 +170,7 @@ pub(super) fn first() -> &'static SharedCache {
     first
 }
 
-/// Locks the thread's cache, or another cache if that is held. `None`: all stayed locked too long.
+/// Locks the thread's cache, or another if that is held. `None` if all stayed locked too long.
 pub(super) fn acquire() -> Option<Held<Magazines, HotStub>> {
     let current = existing().unwrap_or_else(first);
     let held = ALL.acquire(current)?;
@@ -178,7 +178,7 @@ pub(super) fn acquire() -> Option<Held<Magazines, HotStub>> {
     Some(held)
 }
 
-/// `None`: there is no memory, or no lock is available.
+/// Returns `None` if there is no memory, or no lock is available.
 pub(super) fn alloc(class: usize) -> Option<Allocated> {
     if let Some(cpu_entry) = cpu::my_cpu_entry() {
         let block = cpu::take(cpu_entry, class);
@@ -544,14 +544,12 @@ unsafe fn free_with(block: *mut u8, hot: &Hot, mismatch: Mismatch, what: Return)
     }
 }
 
-/// Moves the run of a large block, which the caller gives away, to a stash. Returns false if
-/// nothing was moved.
+/// Moves the run of a large block, which the caller gives away, to a stash. False if it stays.
 pub(super) fn keep_large(unit: usize, hot: &Hot) -> bool {
     with_stash(hot, |stash| large::keep(unit, stash)).unwrap_or(false)
 }
 
-/// Passes the stash of the cache behind `hot`, or of the CPU's cache, to `use_it`. Returns `None`
-/// if another thread holds that cache.
+/// Passes the stash of the cache behind `hot`, or of the CPU's, to `use_it`. `None` if it is held.
 #[inline(always)]
 fn with_stash<R>(hot: &Hot, use_it: impl FnOnce(&Stash) -> R) -> Option<R> {
     let slot = if by_cpu() { per_cpu::mine(&ALL) } else { magazines::of(hot) };

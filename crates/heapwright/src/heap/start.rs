@@ -386,7 +386,7 @@ pub fn count_begin(keeps_sites: bool) -> Result<(), CannotCount> {
 }
 
 /// Ends the innermost count of the calling thread. The flag says whether the counts are complete:
-/// memory to keep them may have run out. `None`: the thread counts nothing.
+/// memory to keep them may have run out. `None` if the thread counts nothing.
 #[cfg(feature = "debug")]
 pub fn count_end() -> Option<(Allocations, bool)> {
     let (counted, is_all, goes_on) = tallies::end()?;

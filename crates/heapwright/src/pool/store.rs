@@ -67,7 +67,7 @@ pub(super) struct Config {
     pub(super) limit: u32,
     /// Whether the slots up to the limit are reserved in one piece.
     pub(super) in_one: bool,
-    /// Whether large segments get huge pages. `None`: only if the segments will probably be filled.
+    /// Whether large segments get huge pages. If `None`, those do that will probably be filled.
     pub(super) huge: Option<bool>,
 }
 
@@ -187,8 +187,7 @@ impl Store {
         slot
     }
 
-    /// Like [`Store::fresh`], but grows if necessary. Null if there is no memory, or the limit is
-    /// reached.
+    /// Like [`Store::fresh`], but grows if necessary. Null without memory or at the limit.
     pub(super) fn fresh_or_grow(&mut self) -> *mut u8 {
         let slot = self.fresh();
         if !slot.is_null() || !self.open_frontier() { slot } else { self.fresh() }
@@ -208,8 +207,7 @@ impl Store {
         (self.next, self.end) = (ptr::null_mut(), ptr::null_mut());
     }
 
-    /// Opens the frontier, maybe in a new segment. False if there is no memory, or the limit is
-    /// reached.
+    /// Opens the frontier, maybe in a new segment. False without memory or at the limit.
     #[cold]
     fn open_frontier(&mut self) -> bool {
         self.close_frontier();
@@ -434,8 +432,7 @@ impl Store {
         all.fold(0, |bits, (number, segment)| bits | u64::from(segment.exists()) << number)
     }
 
-    /// Returns the next slot that is out. All free slots must be in the sets, and the frontier must
-    /// be closed.
+    /// Returns the next slot that is out. The free slots must be in sets, and the frontier closed.
     pub(super) fn next_out(&self, walk: &mut Walk) -> Option<(usize, usize)> {
         loop {
             if walk.base != 0
@@ -457,8 +454,7 @@ impl Store {
         self.segments()[segment].slot(&self.shape, slot)
     }
 
-    /// Releases pages without a slot that is out, and returns their bytes. All free slots must be
-    /// in the sets.
+    /// Releases pages without a slot that is out. Returns the bytes. Free slots must be in sets.
     pub(super) fn trim(&mut self) -> usize {
         self.close_frontier();
         self.given_back_pages = true;
@@ -477,8 +473,7 @@ impl Store {
         bytes
     }
 
-    /// Makes all slots free, and keeps as much memory as `how` says. No code may use a slot any
-    /// more.
+    /// Makes all slots free, and keeps as much memory as `how` says. No code may use them any more.
     pub(super) fn reset(&mut self, how: Reset) {
         self.close_frontier();
         if cfg!(feature = "checked") {
@@ -533,8 +528,7 @@ impl Store {
         (self.shape.first_index(segment) + slot as u64) as u32
     }
 
-    /// Returns a segment's leases, one for each slot. The first call makes them. `None` if there is
-    /// no memory.
+    /// Returns a segment's leases, one for each slot. The first call makes them, if there is memory.
     pub(super) fn want_leases(&mut self, segment: usize) -> Option<*mut Lease> {
         let share = self.shape.indexes(segment) as usize;
         let at = self.at(segment);
@@ -551,8 +545,7 @@ impl Store {
         self.segments().iter().any(|segment| !segment.leases().is_null())
     }
 
-    /// Records whether a slot is out. Ends the process if this was recorded already, or if no slot
-    /// begins there.
+    /// Records whether a slot is out. Ends the process if this was known, or if it is no slot.
     pub(super) fn note_out(&mut self, slot: *mut u8, out: bool) {
         if self.table.is_null() {
             misuse::not_of_pool(self.name(), slot.addr());

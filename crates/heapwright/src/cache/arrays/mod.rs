@@ -715,7 +715,7 @@ mod tests {
             .map(|place| place.load(Ordering::Relaxed))
     }
 
-    /// `None`: arrays are not possible.
+    /// Returns `None` if arrays are not possible.
     fn started() -> Option<&'static CpuEntry> {
         let _one = super::super::magazines::RAISING.lock();
         if cpu_entry().is_none() && prepare() {

@@ -354,8 +354,7 @@ impl Table {
         self.slots[segment].wrapping_add(index * form.shape.size())
     }
 
-    /// Returns the slot that the next insertion takes. `None` if there is no memory, or the limit
-    /// is reached.
+    /// Returns the slot that the next insertion takes. `None` without memory or at the limit.
     #[inline(always)]
     pub(super) fn vacant(&mut self, form: Form) -> Option<Vacant> {
         // SAFETY: the cursor's word is a word of this table, or `FULL`.
@@ -583,8 +582,7 @@ impl Table {
         true
     }
 
-    /// Returns the slot for another pool's key, and makes the slot if necessary. `None` if there is
-    /// no memory.
+    /// Returns the slot for another pool's key, and makes it if necessary. `None` without memory.
     pub(super) fn place(&mut self, form: Form, key: RawKey) -> Option<Place> {
         let (index, segment) = (key.index() as usize, form.segment(key.index()));
         // Other keys want the segment's other indexes, so a map makes only whole segments.
@@ -690,8 +688,7 @@ impl Table {
         self.capacity() >= count
     }
 
-    /// Raises a segment's floor to its highest generation. False if that is too high: then the
-    /// segment's pages must stay.
+    /// Raises a segment's floor to its highest generation. If false, the segment's pages must stay.
     fn raise_floor(&mut self, form: Form, segment: usize) -> bool {
         let Some(head) = self.head(segment) else { return false };
         let (first, mut floor) = (form.first_index(segment), self.floors[segment]);
@@ -710,8 +707,7 @@ impl Table {
         true
     }
 
-    /// Releases the last segment, which must have no objects. Its floor must have been raised,
-    /// unless no key is left.
+    /// Releases the last segment, without objects. Its floor must be raised, unless no key is left.
     fn close(&mut self, form: Form, segment: usize, now: bool) -> usize {
         self.no_more_huge_pages(segment);
         let Some(head) = self.head_mut(segment) else { return 0 };
@@ -746,8 +742,7 @@ impl Table {
         }
     }
 
-    /// Frees every slot without a drop, makes every key stale, and keeps as much memory as `how`
-    /// says.
+    /// Frees every slot without a drop, makes every key stale, and keeps memory as `how` says.
     pub(super) fn reset(&mut self, form: Form, how: Reset) {
         let mut walk = Walk::new(form);
         while let Some(found) = walk.next(self, form) {

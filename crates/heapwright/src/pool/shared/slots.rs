@@ -145,7 +145,7 @@ impl Slots {
         Some(slot)
     }
 
-    /// Returns the thread's shared magazine, locked. `None`: the lock is taken, or there is none.
+    /// Locks the thread's shared magazine. `None` if it is held, or if there is none.
     #[inline(always)]
     fn try_shared(&self, exclusive: Option<&Magazine>, by_cpu: bool) -> Option<SharedMagazine> {
         if exclusive.is_some() || cfg!(feature = "checked") {
