@@ -155,8 +155,7 @@ impl Core {
         self.limit.get().saturating_sub(self.position.get().addr())
     }
 
-    /// Whether a block is the last one. (A block that ends at the current chunk's start belongs to
-    /// another chunk.)
+    /// (A block that ends at the current chunk's start belongs to another chunk.)
     #[inline]
     fn is_last(&self, block: NonNull<u8>, size: usize) -> bool {
         let start = block.addr().get();
@@ -428,8 +427,7 @@ impl Arena {
     }
 
     /// Changes the size of a block to `size` bytes. The block stays if it shrinks, or if it is the
-    /// last one and there is room. Otherwise its bytes move. `None` if there is no memory. Then the
-    /// block is unchanged.
+    /// last one and there is room. Otherwise its bytes move. `None` (and no change) without memory.
     ///
     /// # Safety
     ///

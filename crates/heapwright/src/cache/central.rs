@@ -154,8 +154,7 @@ static MIDDLE_WAITING: AtomicUsize = AtomicUsize::new(0);
 static HAVE_WAITED: AtomicBool = AtomicBool::new(false);
 /// The time of the last pass in milliseconds.
 static NOW: AtomicU32 = AtomicU32::new(0);
-/// Whether slots came back to slabs after the last pass, or shortly before it, so that it did not
-/// purge their slabs.
+/// Whether slots came back to slabs after the last pass, or too late for it to purge the slabs.
 static HAS_WORK: AtomicBool = AtomicBool::new(false);
 
 pub(super) fn note_sharing(caches: usize) {
@@ -438,8 +437,7 @@ pub(crate) fn purge_all() -> usize {
     given
 }
 
-/// Gives back memory of a class that has been unused for `age` milliseconds. Returns whether the
-/// pass is done with the class.
+/// Gives back memory of a class that was unused for `age` ms. Returns whether the class is done.
 pub(super) fn pass(class: usize, begins: bool, now: u32, age: i32) -> bool {
     NOW.store(now, Ordering::Relaxed);
     let central = &CENTRALS[class];

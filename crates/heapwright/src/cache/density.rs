@@ -40,8 +40,7 @@ const STEPS: usize = 16;
 /// The fewest milliseconds between surveys. Surveys take at most one part in [`SHARE`] of the time.
 const INTERVAL_MS: u32 = 100;
 const SHARE: u64 = 100;
-/// The longest time that a survey can take in nanoseconds, for all and for each unit. A survey that
-/// took longer was interrupted.
+/// The longest survey in nanoseconds, plus a part for each unit. A longer one was interrupted.
 const LONGEST_NS: u64 = 50_000;
 const LONGEST_OF_UNIT_NS: u64 = 100;
 /// Slabs that the search for one block checks.
@@ -102,8 +101,8 @@ impl Count {
     }
 }
 
-/// A counted slab. Slabs with untouched slots do not count. Slabs of classes of whole pages do not
-/// count either: the pages of their free slots go back to the kernel by themselves.
+/// A counted slab. Slabs with untouched slots do not count. Nor do slabs of classes of whole pages:
+/// the pages of their free slots go back to the kernel without this.
 struct Place {
     used: usize,
     step: usize,
@@ -267,8 +266,7 @@ pub(crate) fn is_sparse(owner: u32, unit: usize, class: usize) -> bool {
 
 /// Takes a returned slot for a moved block, in a dense slab with the entry `mine`. `partial` has
 /// all slabs with returned slots. The owner has `slabs` slabs of the class. `unlist` removes a slab
-/// whose last returned slot was taken. `None` if no dense slab was found. The caller must hold the
-/// owner's lock.
+/// without more such slots. The caller must hold the owner's lock. `None` if no slab was found.
 pub(super) fn take(
     mine: Entry,
     partial: &UnitList<BySize>,

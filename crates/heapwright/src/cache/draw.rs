@@ -11,11 +11,10 @@
 //! **Pace.** Unless the user sets a rate, guarded blocks are drawn often and made rarely: at most
 //! one in [`PAUSE_MS`] milliseconds. So they cost about the same in any program.
 //!
-//! A refill that is not drawn may make its caller *look* at the stack. If the stack has got no
-//! guarded block yet, it gets one. A look costs a stack trace, so looks become rare while they find
-//! nothing new.
+//! A refill that is not drawn may make its caller *look* at the stack. A new stack gets a guarded
+//! block. A look costs a stack trace, so looks become rare while they find nothing new.
 //!
-//! Called by `sampling` and `guard_draw`, by shared caches, and by `heap`.
+//! Called by `sampling`, `guard_draw` and `arrays`, by `drawn`, and by `heap` and `hardened`.
 
 use core::cell::Cell;
 
@@ -192,8 +191,7 @@ pub(crate) enum Draw {
     IfNew,
 }
 
-/// The distance to the next draw, which is included. It is `mean` on average. If `mean` is 0, the
-/// next draw effectively never comes.
+/// The distance to the next draw, which is included: `mean` on average, and 0 means never.
 fn distance(random: &mut u64, mean: usize) -> usize {
     match mean {
         0 => usize::MAX / 2,

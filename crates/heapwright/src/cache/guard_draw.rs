@@ -17,7 +17,7 @@
 //! Blocks that a thread frees and takes again from its list are not counted. With a rate of 1 each
 //! refill is drawn, so no list is ever filled, and every call is drawn.
 //!
-//! Called by the slow paths of `cache`, and by `heap`.
+//! Called by the slow paths of `cache`, by `heap` and by `drawn`.
 
 use core::cell::Cell;
 

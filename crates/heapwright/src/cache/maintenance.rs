@@ -21,7 +21,7 @@
 //! no room. Lists in use are soon restored. The others make the first operation after the busy
 //! phase poll (`forced_slow`). (Arrays are never forced slow.)
 //!
-//! Called by `magazines`, and by `heap` on behalf of shared caches that poll.
+//! Called by `magazines` and `scavenger`, and by `heap` for shared caches that poll.
 
 use super::abandoned;
 use super::arrays;
@@ -44,8 +44,8 @@ use crate::ticks;
 const POLLS: u32 = 32;
 /// Polls at a list before it is restored.
 const POLLS_A_LIST: u8 = 4;
-/// The pause, in nanoseconds, after which all caches must poll again in a tick. The next pause must
-/// be twice as long.
+/// The first pause in a tick, in nanoseconds, that makes all caches poll again. The next pause must
+/// be twice as long, and so on.
 const LONG_PAUSE_NS: u64 = 100_000;
 /// How often in a tick all caches are made to poll again, at most.
 const ASKS: u32 = 8;

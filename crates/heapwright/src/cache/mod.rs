@@ -25,7 +25,7 @@
 //! holder of the ownership accesses anything except `remote` and `ownership`. Fields that other
 //! threads read, for statistics or at a fork, are atomics.
 //!
-//! Called by `heap`.
+//! Called by `heap`, by `drawn` and by statistics.
 
 // The files. Imports lead downward only:
 //

@@ -23,7 +23,7 @@
 //! entered. No other free block of the cache is counted. List and aside together have as many
 //! blocks as the list's room says. The first block aside is due.
 //!
-//! Called by the slow paths of `cache`, and by `heap`.
+//! Called by the slow paths of `cache`, by `heap` and by `drawn`.
 
 use core::cell::Cell;
 use core::ptr;

@@ -25,7 +25,7 @@
 //! '- else                                    table: free, unknown, give_back
 //! ```
 //!
-//! Called by the C layer and the adapters.
+//! Called by the C layer, the adapters, `resize` and `control`.
 
 use super::words::hot;
 use super::{cpu, own, shared};

@@ -16,7 +16,7 @@
 //! If a copy of heapwright that a Rust program links finds a preloaded copy, it passes *all* calls
 //! on to that copy, so that the process has one heap.
 //!
-//! Called by `own`, `cpu`, `resize`, `modes` and `start`.
+//! Called by the other files of `heap`.
 
 use core::ptr;
 

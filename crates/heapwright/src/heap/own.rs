@@ -223,8 +223,7 @@ unsafe fn free_with(block: *mut u8, hot: &Hot, mismatch: Mismatch, what: Return)
     unsafe { foreign::give_back(block, what) }
 }
 
-/// Frees a slot of another owner. If the owner is a thread's cache, the slot begins an outgoing
-/// batch.
+/// Frees a slot of another owner. If that owner is a thread's cache, the slot begins a batch.
 ///
 /// # Safety
 ///
@@ -261,8 +260,7 @@ unsafe fn free_others_slowly(block: *mut u8, cache: OwnCache, owner: u32, class:
     unsafe { foreign::give_back(block, Return::PLAIN) }
 }
 
-/// Moves a large block's run to the stash. Returns false if nothing was done: `large::keep` refused
-/// the block, a visitor is in the cache, or no block begins there.
+/// Moves a large block's run to the stash. Returns false if nothing was done.
 #[inline(always)]
 fn free_large(block: *mut u8, hot: &Hot) -> bool {
     if !block.addr().is_multiple_of(UNIT) {

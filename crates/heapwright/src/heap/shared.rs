@@ -500,8 +500,7 @@ pub(super) unsafe extern "C" fn free_other(block: *mut u8, hot: &Hot, mismatch: 
     unsafe { free_with(block, hot, mismatch, Return::PLAIN) }
 }
 
-/// Serves `free` for null, for an address whose unit the stub does not know, and for an address at
-/// which no slot begins.
+/// Serves `free` for null, and for addresses in unknown units or at which no slot begins.
 ///
 /// # Safety
 ///

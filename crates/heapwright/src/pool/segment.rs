@@ -251,8 +251,7 @@ impl Segment {
         levels.remove(words, slot)
     }
 
-    /// Releases pages without a slot that is out, and returns their bytes. All free slots must be
-    /// in the set.
+    /// Releases pages without a slot that is out. Returns the bytes. Free slots must be in the set.
     pub(super) fn purge(&mut self, shape: &Shape) -> usize {
         self.no_more_huge_pages();
         let page = SYSTEM.page_size();
@@ -319,8 +318,7 @@ impl Segment {
         self.leases.at().cast()
     }
 
-    /// Makes leases, if there are none. `share` is the number of the segment's indexes. False if
-    /// there is no memory.
+    /// Makes leases for a segment of `share` indexes, if there are none. False without memory.
     #[cold]
     #[inline(never)]
     pub(super) fn want_leases(&mut self, share: usize) -> bool {

@@ -528,7 +528,7 @@ impl Store {
         (self.shape.first_index(segment) + slot as u64) as u32
     }
 
-    /// Returns a segment's leases, one for each slot. The first call makes them, if there is memory.
+    /// Returns a segment's leases, one a slot. The first call makes them. `None` without memory.
     pub(super) fn want_leases(&mut self, segment: usize) -> Option<*mut Lease> {
         let share = self.shape.indexes(segment) as usize;
         let at = self.at(segment);
