@@ -1,4 +1,4 @@
-//! Handing over: a thread that hands many blocks to other threads gives its cache up.
+//! Handing over: a thread that exchanges many blocks with other threads gives its cache up.
 //!
 //! ```text
 //!   blocks sent and received, by tick --> many, in several ticks --> the thread gives its cache up

@@ -65,7 +65,7 @@ pub(super) struct Bin {
     pub(super) base: Cell<i32>,
     /// Blocks that the next refill asks for, at most.
     want: Cell<u32>,
-    /// Slow operations in the tick `slow_at`. `is_busy`: a tick had many since the last release.
+    /// Slow operations in the tick `slow_at`, and whether a tick had many since the last release.
     slow: Cell<u32>,
     slow_at: Cell<u32>,
     is_busy: Cell<bool>,

@@ -43,8 +43,8 @@ use crate::slab::Slab;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{self, Lock};
 
-/// Whether any address lies in a block (in use or cached) of this process's heaps. Takes constant
-/// time.
+/// Whether an address lies in a block (in use or cached) of this process's heaps. Any address is
+/// allowed. Takes constant time.
 ///
 /// ```
 /// let block = heapwright::heap::malloc(100);

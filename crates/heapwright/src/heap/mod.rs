@@ -22,8 +22,8 @@
 //! table decides once what the thread allocates from. So no function checks the process's mode.
 //! Each call passes its own kind (malloc, new, a sized delete): see `request`.
 //!
-//! The *block's* entry decides what `free` does: the block may be of another heap, or the heap may
-//! have made it before it read the options.
+//! The *block's* entry decides what `free` does: the block may be of another heap, or from the time
+//! before the options were read.
 //!
 //! The functions here are raw: they take and return addresses and never panic. A misused pointer
 //! ends the process with one line.
@@ -100,8 +100,8 @@ pub(crate) use start::{has_started, publish, publish_own};
 use crate::os;
 use modes::Front;
 
-// `used` keeps this file, which defines the thread words, in the program. The library with the
-// locks reads the words, but a linker that reads each library once reads that library later.
+// `used` keeps this file, with the thread words, in the program. The library with the locks needs
+// the words, but a linker that reads each library once would look for them too late.
 #[used]
 static SENTINEL: Front = Front::new(&start::FIRST);
 

@@ -7,7 +7,7 @@
 //!                shared    counts each call, then calls the plain table's function
 //!   observed   counts, traces and tallies each call; passes it to the cache or to the debug heap
 //!   hardened   the thread's hot part is a stub of its cache: rings, else the slow path
-//!   debug      passes each call to the debug heap, or to the thread's cache if it refuses
+//!   debug      passes each call to the debug heap; if that refuses it, to the thread's cache
 //!   passed on  passes each call to the preloaded copy of heapwright
 //!   late       one locked heap for threads without a cache, or the hardened heap
 //! ```

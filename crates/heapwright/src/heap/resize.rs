@@ -208,7 +208,7 @@ fn size_to_copy(block: *mut u8, size: usize) -> Result<usize, *mut u8> {
         // SAFETY: the block comes from the peer, and the caller gives it to be resized.
         return Err(unsafe { (peer.realloc)(block, size.max(1)) });
     }
-    // The C library makes blocks no more, so it cannot resize its own.
+    // The C library's allocator makes no new blocks, so the new block will be ours.
     libc_block::usable_size(address).ok_or_else(|| misuse::foreign(Call::Realloc, address))
 }
 

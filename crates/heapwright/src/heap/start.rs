@@ -418,8 +418,8 @@ pub(crate) fn publish_own() {
 }
 
 /// Makes [`free_sized_fast`](super::free_sized_fast) refuse every block, in this thread and in
-/// threads that begin to allocate later. For a program that replaces only the plain `operator
-/// delete`: the sized `operator delete` must call it.
+/// threads that begin to allocate later. This is for a program with an `operator delete` of its
+/// own, which the sized `operator delete` must call.
 ///
 /// # Safety
 ///

@@ -517,7 +517,7 @@ impl Table {
     }
 
     /// Makes the next segment. If memory does not suffice for all indexes, the segment has fewer
-    /// slots, but not fewer than `least`. False if there is no memory, or the limit is reached.
+    /// slots, but not fewer than `least`. False without memory or at the limit.
     #[cold]
     fn open(&mut self, form: Form, segment: usize, least: usize) -> bool {
         let left = (self.config.limit as usize).saturating_sub(self.capacity());

@@ -249,7 +249,7 @@ impl<T> SharedPool<T> {
         self.len() == 0
     }
 
-    /// Returns whether any address lies in this pool's memory. O(1), under a lock.
+    /// Returns whether an address lies in this pool's memory. Any is allowed. O(1), under a lock.
     #[must_use]
     pub fn contains(&self, object: *const T) -> bool {
         self.slots.contains(object.addr())
