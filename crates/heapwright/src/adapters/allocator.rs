@@ -135,8 +135,7 @@ pub(super) unsafe fn deallocate(source: &impl Source, block: NonNull<u8>, layout
     }
 }
 
-/// May move the block. If `zeroed`, new bytes are 0. `None` if there is no memory. Then the block
-/// is unchanged.
+/// May move the block. If `zeroed`, new bytes are 0. `None` (and no change) without memory.
 ///
 /// # Safety
 ///

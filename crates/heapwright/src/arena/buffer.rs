@@ -100,8 +100,7 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
         self.move_to(usual).or_else(|| self.move_to(needed)).ok_or(Refused(()))
     }
 
-    /// Moves the elements to a block of this capacity, which is at least the length. `None` if
-    /// there is no memory.
+    /// Moves the elements to a block of this capacity, at least the length. `None` without memory.
     #[cold]
     #[inline(never)]
     fn move_to(&mut self, capacity: usize) -> Option<()> {

@@ -6,8 +6,7 @@
 //! ```
 //!
 //! The list's links lie in the records of the chunks' first units, so no part of the list lies in
-//! the arena's memory. A request steps over chunks that are too small for it. They stay unused
-//! until the next reset.
+//! the arena's memory. A request skips chunks that are too small for it, until the next reset.
 
 use core::alloc::Layout;
 use core::cell::Cell;

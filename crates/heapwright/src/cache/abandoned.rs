@@ -8,8 +8,7 @@
 //!
 //! No thread owns an abandoned cache. A thread that frees a block of the cache claims the cache for
 //! a moment, and drains it (`reclaim`). A thread that needs a slab takes a partial slab from it
-//! (`adopt_slab`). Blocks that arrive while a thread lets go of the ownership are not lost
-//! (`remote`).
+//! (`adopt_slab`). A block that arrives while a thread lets the cache go is not lost (`remote`).
 //!
 //! In a forked child all other threads' caches are abandoned: see `heap::start`.
 //!

@@ -273,8 +273,7 @@ pub(super) fn note_busy(class: usize) {
 ///
 /// # Safety
 ///
-/// The blocks are free, of the class and of common slabs. If this returns true, the caller has
-/// given them away.
+/// The blocks are free, of the class and of common slabs. If true, the caller has given them away.
 pub(crate) unsafe fn give_row(class: usize, blocks: &[*mut Block]) -> bool {
     let central = &CENTRALS[class];
     let _order = central.lock.lock();

@@ -129,8 +129,7 @@ struct Census {
     is_surveyed: AtomicBool,
     again_ms: AtomicU32,
     cuts: [AtomicU64; CLASSES],
-    /// For each class, the slab that was found last or is next, and how many slabs were checked in
-    /// vain since.
+    /// For each class, the slab that was found last or is next, and how many failed since.
     last: [AtomicU32; CLASSES],
     missed: [AtomicU32; CLASSES],
 }
@@ -152,8 +151,7 @@ impl Census {
         CENSUSES.iter().find(|census| census.owner.load(Ordering::Relaxed) == owner)
     }
 
-    /// An owner's census. If it has none, takes an unused one, or one with an old survey. `None` if
-    /// all are in use.
+    /// An owner's census, or an unused one, or one with an old survey. `None` if all are in use.
     fn of(owner: u32, now: u32) -> Option<&'static Self> {
         if let Some(census) = Self::existing(owner) {
             return Some(census);

@@ -56,8 +56,7 @@ impl GuardDraw {
         self.pending.get() != NOTHING
     }
 
-    /// The kind of block for the call whose refill failed. `None` if the refill failed for lack of
-    /// memory, or did not fail.
+    /// The kind of block for the call whose refill failed, unless it failed for lack of memory.
     pub(crate) fn take_pending(&self) -> Option<Draw> {
         match self.pending.replace(NOTHING) {
             NOTHING => None,

@@ -311,9 +311,8 @@ fn reuse_otherwise(unit: usize, units: usize, size: usize) -> *mut u8 {
     ptr::null_mut()
 }
 
-/// Turns the run of the large block at `unit` into a kept run, and returns its length. Returns
-/// `None` if the run has more than `longest` units, a first-class heap owns the block, or the block
-/// was freed before.
+/// Turns the run of the large block at `unit` into a kept run, and returns the length. `None` if
+/// that is above `longest`, a first-class heap owns the block, or the block was freed before.
 #[inline(always)]
 pub(crate) fn give_up(unit: usize, longest: usize) -> Option<usize> {
     let record = MAP.record(unit);

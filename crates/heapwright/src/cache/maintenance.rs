@@ -44,8 +44,7 @@ use crate::ticks;
 const POLLS: u32 = 32;
 /// Polls at a list before it is restored.
 const POLLS_A_LIST: u8 = 4;
-/// The first pause in a tick, in nanoseconds, that makes all caches poll again. The next pause must
-/// be twice as long, and so on.
+/// The first pause in a tick, in nanoseconds, that makes all caches poll again. The next doubles.
 const LONG_PAUSE_NS: u64 = 100_000;
 /// How often in a tick all caches are made to poll again, at most.
 const ASKS: u32 = 8;

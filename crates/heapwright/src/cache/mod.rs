@@ -403,8 +403,7 @@ impl Cache {
         self.refill_uncounted(class)
     }
 
-    /// [`Cache::refill`] if no block is counted, or no sample is due. The block is null if a sample
-    /// is due now.
+    /// [`Cache::refill`] if no block is counted, or no sample is due. Null if one is due now.
     #[inline(always)]
     fn refill_uncounted(&self, class: usize) -> Option<Allocated> {
         if self.bins[class].forced_slow.is_on() {

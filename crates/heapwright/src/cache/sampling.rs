@@ -1,5 +1,4 @@
-//! Sampling: how a thread's own cache chooses blocks for a heap profile, without a countdown in
-//! `malloc`.
+//! Sampling: how a cache chooses blocks for a heap profile, without a countdown in `malloc`.
 //!
 //! ```text
 //!   off   malloc <-- list <-- free

@@ -130,8 +130,7 @@ pub(crate) struct Stash {
 impl Stash {
     pub(crate) const LENGTHS: RangeInclusive<usize> = SLAB_MAX + 1..=LONGEST * UNIT;
 
-    /// Keeps a run that is, or will be, [`Kind::Kept`](crate::address_map::Kind). Returns false if
-    /// there is no room.
+    /// Keeps a run that is, or will be, [`Kind::Kept`](crate::address_map::Kind), if there is room.
     pub(crate) fn keep(&self, unit: usize, units: usize) -> bool {
         let room = most() + self.extra.get();
         self.room.set(room);

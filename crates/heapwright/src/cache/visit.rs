@@ -281,8 +281,7 @@ pub(super) fn adopt(class: usize, take: impl Fn(&Cache, Slab<'_>)) -> bool {
 }
 
 /// Looks after free memory that no thread owns, and after quiet threads' caches, once a tick. `me`
-/// is the calling thread's cache, or 0. `is_quiet` says that the thread has time. Returns whether
-/// more is left to do.
+/// is the thread's cache, or 0. `is_quiet`: the thread has time. Returns whether more is left.
 pub(super) fn look_after_others(me: u32, now: u32, delay: i32, is_quiet: bool) -> bool {
     if LAST_TICK.swap(now, Ordering::Relaxed) != now {
         let runs_wait = chunk::purge_waiting(now);

@@ -211,8 +211,7 @@ pub(super) fn refuse(call: Call, address: usize) -> ! {
     misuse::foreign(call, address)
 }
 
-/// Frees a block that the C library made before heapwright took over. Returns false if `block` is
-/// no such block.
+/// Frees a block that the C library made before heapwright took over. False for other blocks.
 ///
 /// # Safety
 ///

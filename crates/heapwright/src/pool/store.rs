@@ -302,8 +302,7 @@ impl Store {
         }
     }
 
-    /// Returns the segment and number of the slot that begins at `address`, if it had been handed
-    /// out at the last [`Store::sync`].
+    /// Returns the segment and number of the slot at `address`, if it was out before the last sync.
     #[inline]
     pub(super) fn position(&self, address: usize) -> Option<(usize, usize)> {
         let number = self.segment_of(address)?;

@@ -291,8 +291,7 @@ impl<T> Pool<T> {
     }
 
     /// Returns the index of an object without a key. The index is a small number, unique among such
-    /// objects of this pool while the object lives. O(1). `None` if no slot of such objects begins
-    /// there.
+    /// objects of this pool while the object lives. O(1). `None` if no such slot begins there.
     #[must_use]
     pub fn index_of(&self, object: *const T) -> Option<u32> {
         self.with_raw(|raw| raw.index_of(object.cast()))

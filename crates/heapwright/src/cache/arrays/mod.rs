@@ -564,8 +564,7 @@ impl Arrays {
         top.store(new.wrapping_add(count), Ordering::Relaxed);
     }
 
-    /// Gives all blocks to the central lists, and all runs to the chunk. If `rests`, also raises
-    /// the floors.
+    /// Gives all blocks to the central lists, all runs to the chunk. If `rests`, raises the floors.
     fn drain(&self, rests: bool) {
         for class in 0..CLASSES {
             let Top { top, floor } = &self.tops[class];
