@@ -1,5 +1,5 @@
-//! A Rust program with a debug heap and a checked allocator: valid use causes no finding, and a
-//! mistake causes one.
+//! A Rust program with a debug heap and a checked allocator. Valid use causes no finding, and a
+//! mistake causes one finding.
 //!
 //! ```text
 //! cargo test -p heapwright --features debug --test debug_global

@@ -26,19 +26,19 @@ fn loses() {
     std::mem::forget(black_box(Box::new([7_u64; 5])));
 }
 
-/// This test must fail; the test below runs it. The outer check sees what the inner one finds.
+/// This test must fail. Another test here runs it. The outer check sees what the inner one finds.
 #[test]
 #[ignore = "it fails; another test here runs it"]
 fn a_failing_test() {
     check(|| assert!(catch_unwind(|| check(loses)).is_err()));
 }
 
-/// The threads with failing checks, the checks of each, and the mistakes of each check.
+/// The number of threads, the checks of each thread, and the mistakes of each check.
 const THREADS: usize = 2;
 const ROUNDS: usize = 2;
 const MISTAKES: usize = 3;
 
-/// This test must fail; the test below runs it.
+/// This test must fail. Another test here runs it.
 #[test]
 #[ignore = "it fails; another test here runs it"]
 fn many_failing_checks() {

@@ -1,5 +1,5 @@
-//! Destructors that panic: the others still run, and the first panic continues from the call that
-//! ran them. Chains of boxes that are too long for recursion are traced and dropped.
+//! If a destructor panics, the others still run, and the first panic continues from the call that
+//! ran them. Chains of boxes that are too long for recursion can be traced.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,

@@ -1,4 +1,4 @@
-//! Fork while a collected heap is at work in several threads.
+//! Forks while several threads use a collected heap.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,
@@ -174,8 +174,8 @@ impl<'a> Seats<'a> {
     }
 }
 
-/// Two threads fork, and two threads collect meanwhile. All this runs in a child, which is ended if
-/// it hangs.
+/// Two threads fork, while two other threads collect. All this runs in a child process, which a
+/// signal ends if it hangs.
 fn fork_and_collect(heaps: usize, options: Options, forks: usize) {
     in_a_child(|| {
         let make = |_| Heap::new(options, Runtime::new()).unwrap();
@@ -244,8 +244,8 @@ std::thread_local! {
     static USED: Cell<Option<*const Mutator>> = const { Cell::new(None) };
 }
 
-/// A fork handler of the program. It may use the heap, although the forking thread stopped its
-/// world.
+/// A fork handler of the program. It may use the heap, although the forking thread has stopped the
+/// heap's mutators.
 unsafe extern "C" fn uses_the_heap() {
     if let Some(mutator) = USED.get() {
         // SAFETY: the mutator is the test's, and exists while the test forks.

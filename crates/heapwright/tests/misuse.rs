@@ -20,7 +20,7 @@ fn free(at: *mut u8) {
     unsafe { heap::free(at) };
 }
 
-/// Not zeros: the kernel's list has no name for zeroed pages behind the file's.
+/// This is not zero, because the kernel's list has no name for zeroed pages behind the file's.
 static mut DATA: [u8; 64] = [1; 64];
 
 /// A case: its name, its mistake, and the words of its line.

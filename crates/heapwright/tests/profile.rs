@@ -15,7 +15,7 @@ use heapwright::heap::{self, Heap};
 use heapwright::profile;
 use heapwright_record::debug::{Sampled, SampledMore};
 
-/// Small, so that there are many samples.
+/// The period is small, so that there are many samples.
 const PERIOD: usize = 4 << 10;
 
 fn allocate(count: usize, size: usize) -> Vec<usize> {
@@ -29,8 +29,8 @@ fn free(blocks: Vec<usize>) {
     }
 }
 
-/// Allocates from three places in turn, with equal numbers of bytes, by turns from the free list
-/// and from fresh slots. Each place must get its share of the samples.
+/// Allocates equal numbers of bytes from three places, partly from the free list and partly from
+/// fresh slots. Each place must get its share of the samples.
 fn each_call_has_its_share() {
     const TURNS: usize = 400_000;
     let mut stay = Vec::with_capacity(TURNS);
@@ -182,7 +182,7 @@ fn estimates_are_right_whichever_way_blocks_come_and_go() {
     Written::now().is_about(0);
 }
 
-/// Blocks that lived for nearly the whole time are no growth. Later ones count by their bytes.
+/// Blocks that lived for nearly the whole time are no growth. Later blocks count by their bytes.
 fn growth_and_points_are_right() {
     assert!(profile::begin(PERIOD));
     let began = std::time::Instant::now();

@@ -22,7 +22,7 @@ use std::alloc::Layout;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// Four units, so a run of one unit is a sample in about one case of five.
+/// This is four units, so a run of one unit is a sample in about one case of five.
 const PERIOD: usize = 256 << 10;
 
 type Object = [u64; 64];
@@ -72,8 +72,8 @@ fn pools_come_and_go() {
     thread::spawn(move || drop(made)).join().unwrap();
     assert_eq!(live(), 0);
 
-    // A large pool with a limit is one piece, so its estimate is exact, as for all that is much
-    // larger than the period.
+    // A large pool with a limit is one piece. It is much larger than the period, so its estimate is
+    // exact.
     let mut raw = RawPool::builder(Layout::new::<Object>()).limit(64 << 10).build();
     assert!(!raw.alloc().is_null());
     Written::now().is_about(raw.stats().reserved_bytes);

@@ -72,7 +72,7 @@ fn a_block_that_still_fits_stays() {
         block.realloc(size);
         assert_eq!(block.at, at, "{size}");
     }
-    // A block that would waste more than half of its slot moves.
+    // A block that would use at most three eighths of its slot moves.
     block.realloc(20);
     assert!(block.usable() < 100);
     block.free();

@@ -37,7 +37,7 @@ fn all_of_this_under_every_other_model() {
     }
 }
 
-/// Before the first fork: a first use cannot know of a fork that has begun.
+/// Uses a pool and an arena before the first fork. (A fork that has begun would miss a first use.)
 fn begin() {
     drop(SharedPool::new().boxed(1));
     SharedArena::new().alloc(1);
@@ -85,7 +85,7 @@ fn threads_that_fork_at_the_same_time() {
     assert_eq!(ends, [0; 4]);
 }
 
-/// The child finds all kept objects, and perhaps objects of the threads that were at work.
+/// The child finds all kept objects, and perhaps objects that the other threads held at the fork.
 #[test]
 fn a_child_finds_every_slot_of_magazines_that_were_shared() {
     // If magazines belong to threads, a fork cannot stop their changes: see `pool::fork`.

@@ -17,7 +17,7 @@ use crate::arena::{Arena, Scope, SharedArena};
 
 /// The operations that the traits need of a kind of memory.
 pub(super) trait Source {
-    /// `None`: there is no memory. The size is not 0.
+    /// Returns `None` if there is no memory. The size must not be 0.
     fn take(&self, layout: Layout, zeroed: bool) -> Option<NonNull<u8>>;
 
     /// # Safety
@@ -25,7 +25,7 @@ pub(super) trait Source {
     /// The block came from this source with this layout, whose size is not 0.
     unsafe fn give(&self, block: NonNull<u8>, layout: Layout);
 
-    /// May move the block. `None`: there is no memory, and the block is unchanged.
+    /// May move the block. `None` if there is no memory. Then the block is unchanged.
     ///
     /// # Safety
     ///
@@ -73,7 +73,7 @@ of_global!([] & crate::debug::DebugHeap);
 #[cfg(feature = "debug")]
 of_global!([A: GlobalAlloc] &crate::debug::Checked<A>);
 
-/// Memory of an arena: the last block grows, shrinks and goes back in place.
+/// Implements [`Source`] for an arena, whose last block grows, shrinks and goes back in place.
 macro_rules! of_arena {
     ($type:ty) => {
         impl Source for $type {
@@ -110,7 +110,7 @@ of_arena!(&Arena);
 of_arena!(&Scope<'_, '_>);
 of_arena!(&SharedArena);
 
-/// `None`: there is no memory.
+/// Returns `None` if there is no memory.
 #[inline]
 pub(super) fn allocate(
     source: &impl Source,
@@ -135,7 +135,7 @@ pub(super) unsafe fn deallocate(source: &impl Source, block: NonNull<u8>, layout
     }
 }
 
-/// May move the block. `zeroed`: new bytes are 0. `None`: no memory, and the block is unchanged.
+/// May move the block. If `zeroed`, new bytes are 0. `None` (and no change) without memory.
 ///
 /// # Safety
 ///

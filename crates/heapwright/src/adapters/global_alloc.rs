@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! Linux (x86-64, aarch64), Miri   the heap
-//! other systems                   System, the allocator that the program had without us
+//! other systems                   `System`, the allocator that the program would have without us
 //! ```
 //!
-//! On other systems the window is memory of Rust's own allocator (`os::portable`). A heap there
-//! would pay for both allocators, and would fix the program's memory size.
+//! On other systems the window is memory of Rust's own allocator (`os::portable`). There the heap
+//! would cost as much as both allocators, and the program could not use more than the window.
 
 #[cfg(any(miri, all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
 mod imp {

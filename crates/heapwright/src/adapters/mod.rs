@@ -1,7 +1,7 @@
 //! Rust interfaces to the heap.
 //!
-//! [`Heapwright`] implements `GlobalAlloc` and, one feature each, the versions of the `Allocator`
-//! trait, from one implementation in `allocator`.
+//! [`Heapwright`] implements `GlobalAlloc`, and the versions of the `Allocator` trait. Each version
+//! has a feature. All versions use the implementation in `allocator`.
 
 mod global_alloc;
 #[cfg(feature = "std")]
@@ -46,6 +46,6 @@ mod allocator;
 /// # }
 /// ```
 ///
-/// Under a preloaded heapwright all calls go to the preloaded copy: one heap, one set of figures.
+/// If heapwright is preloaded, all calls go to the preloaded copy. The process then has one heap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Heapwright;

@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! #[global_allocator] Counting(Heapwright)     every call passes through it
-//!   this thread counts?  no                    one read of a thread-local, on to the heap
-//!                        yes                   the tally, on to the heap
+//!   this thread counts?  no                    one read of a thread-local; then the heap
+//!                        yes                   counts in the tally; then the heap
 //! ```
 //!
 //! The heap's fast paths have no counters, so a test or a benchmark installs this allocator around
-//! another one. A tally is the calling thread's, so tests may run at once. Sizes are requested
-//! sizes.
+//! another one. Each thread has its own tally, so tests may run at the same time. Sizes are
+//! requested sizes.
 
 extern crate std;
 
@@ -52,11 +52,11 @@ impl<A> Counting<A> {
 }
 
 std::thread_local! {
-    /// `None`: the thread does not count. (`const` and without drop: access never allocates.)
+    /// `None` while the thread does not count. (A `const` value without drop never allocates.)
     static TALLY: Cell<Option<Allocations>> = const { Cell::new(None) };
 }
 
-/// Runs a closure. Returns its result, and the calling thread's allocations meanwhile.
+/// Runs a closure. Returns its result, and the calling thread's allocations during the run.
 ///
 /// Calls can be nested. The outer call also counts what the inner call counts.
 ///
@@ -96,7 +96,7 @@ impl Drop for Restore {
 }
 
 fn count(call: Allocations) {
-    // (A thread after the end of its thread-locals counts nothing.)
+    // (After the end of its thread-locals, a thread counts nothing.)
     let _ = TALLY.try_with(|tally| {
         if let Some(before) = tally.get() {
             tally.set(Some(before.then(&call)));

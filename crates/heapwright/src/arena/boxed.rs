@@ -51,12 +51,12 @@ impl fmt::Debug for ArenaRef<'_> {
     }
 }
 
-/// An owned value in an arena. The box drops the value; the memory stays until the next reset.
+/// An owned value in an arena. The box drops the value. The memory stays until the next reset.
 ///
 /// A box takes one word. Its functions are called as `ArenaBox::leak(value)`, because method calls
 /// reach the value. [`coerce!`](super::coerce) makes a box of a trait object. There is no pinned
-/// box: a pinned value must be dropped before its memory is used again, but a reset does not drop a
-/// forgotten box.
+/// box, because a pinned value must be dropped before its memory is used again. A reset would not
+/// drop the value of a forgotten box.
 ///
 /// ```
 /// use heapwright::arena::{Arena, ArenaBox};
@@ -126,7 +126,7 @@ impl<'a, T: ?Sized> ArenaBox<'a, T> {
         unsafe { this.at.as_mut() }
     }
 
-    /// Takes the box apart for [`coerce!`](crate::arena::coerce).
+    /// Splits the box into its parts for [`coerce!`](crate::arena::coerce).
     #[doc(hidden)]
     #[inline]
     #[must_use]
@@ -228,7 +228,7 @@ macro_rules! __heapwright_coerce_in_arena {
 pub use crate::__heapwright_coerce_in_arena as coerce;
 
 impl<'a, T: 'a> ArenaBox<'a, [T]> {
-    /// Collects an iterator into a slice that drops its elements. Without memory the process ends.
+    /// Collects an iterator into a boxed slice. Ends the process if there is no memory.
     ///
     /// ```
     /// use heapwright::arena::{Arena, ArenaBox};

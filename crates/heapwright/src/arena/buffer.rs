@@ -22,8 +22,8 @@ pub(super) struct Buffer<'a, M: Memory, T> {
 }
 
 impl<'a, M: Memory, T> Buffer<'a, M, T> {
-    /// Growth makes at least this capacity: two cache lines, or four elements. Excess room goes
-    /// back to the arena if the block is its last one, as it usually is.
+    /// The least capacity after growth: two cache lines, or four elements, or one large element.
+    /// Excess room goes back to the arena if the block is its last one, as it usually is.
     const LEAST: usize = match size_of::<T>() {
         0 => 0,
         1..=32 => 128 / size_of::<T>(),
@@ -100,7 +100,7 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
         self.move_to(usual).or_else(|| self.move_to(needed)).ok_or(Refused(()))
     }
 
-    /// Moves the elements to a block of this capacity, at least the length. `None`: no memory.
+    /// Moves the elements to a block of this capacity, at least the length. `None` without memory.
     #[cold]
     #[inline(never)]
     fn move_to(&mut self, capacity: usize) -> Option<()> {
@@ -229,7 +229,7 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
 
     pub(super) fn truncate(&mut self, length: usize) {
         let Some(count) = self.length.checked_sub(length) else { return };
-        // Set before the destructors run: if a destructor panics, no element is dropped twice.
+        // This comes before the destructors run, so that no element is dropped twice after a panic.
         self.length = length;
         let rest = ptr::slice_from_raw_parts_mut(self.at(length), count);
         // SAFETY: the elements were written, and are no longer in the length.

@@ -17,7 +17,7 @@ pub(super) const fn place(position: usize, size: usize, align: usize) -> (usize,
     (start, start + size)
 }
 
-/// Bytes of the first chunk, and of the largest regular one.
+/// Bytes of the first chunk. Regular chunks double until they have at least [`LARGEST`] bytes.
 pub(super) const FIRST: usize = 64 << 10;
 const LARGEST: usize = 8 << 20;
 
@@ -25,8 +25,8 @@ pub(super) fn first_chunk(needed: usize) -> usize {
     needed.clamp(1, LARGEST).next_multiple_of(FIRST)
 }
 
-/// Returns the bytes of the next chunk, and of the chunk after it, which is twice as large. A
-/// request that does not fit gets a chunk of its own and does not change the sequence.
+/// Returns the bytes of the next chunk, and of the chunk after it, which may be twice as large. A
+/// request that does not fit gets a chunk of its own size, and does not change the sequence.
 pub(super) const fn next_chunk(usual: usize, needed: usize) -> (usize, usize) {
     if needed > usual {
         return (needed, usual);

@@ -1,12 +1,12 @@
-//! The chunks of an arena: runs of units in a list, each used before the next.
+//! The chunks of an arena: runs of units in a list, which are used in this order.
 //!
 //! ```text
 //!   chunk  <->  chunk  <->  chunk  <->  chunk          kept by a reset
 //!     full        full        ^ current    free
 //! ```
 //!
-//! The list runs through the records of the chunks' first units, so no part of it lies in the
-//! arena's memory. A request steps over chunks that are too small for it, until the next reset.
+//! The list's links lie in the records of the chunks' first units, so no part of the list lies in
+//! the arena's memory. A request skips chunks that are too small for it, until the next reset.
 
 use core::alloc::Layout;
 use core::cell::Cell;
@@ -25,7 +25,7 @@ use crate::unit_list::{ByOwner, UnitList};
 /// All chunks of one arena, for one thread at a time or behind a lock.
 pub(super) struct Chunks {
     list: UnitList<ByOwner>,
-    /// Bytes of the next chunk, if the request fits.
+    /// Bytes of the next chunk, unless the request needs more.
     usual: Cell<usize>,
     /// Bytes that may still be used before the limit.
     left: Cell<usize>,
@@ -42,7 +42,7 @@ pub(super) fn bounds(unit: usize) -> Bounds {
     Bounds { start, end: start.addr() + length(unit) }
 }
 
-/// Returns the bytes of a chunk that may be used: all of its run, up to the arena's limit.
+/// Returns the bytes of a chunk that may be used: its whole run, up to the arena's limit.
 #[inline]
 fn length(unit: usize) -> usize {
     MAP.record(unit).usable.load(Ordering::Relaxed)
@@ -57,13 +57,13 @@ impl Chunks {
         self.list.first()
     }
 
-    /// Takes the first chunk, with room for `layout`. `None`: no memory, or the limit is reached.
+    /// Takes the first chunk, with room for `layout`. `None` without memory or at the limit.
     pub(super) fn first_of(&self, layout: Layout) -> Option<usize> {
         self.usual.set(bump::first_chunk(layout.size()));
         self.next(None, layout)
     }
 
-    /// Returns a chunk behind `current` with room, old or new. `None`: no memory, or at the limit.
+    /// Returns a chunk behind `current` with room, old or new, or `None` without memory.
     pub(super) fn next(&self, current: Option<usize>, layout: Layout) -> Option<usize> {
         let behind = |unit| self.list.after(&MAP, unit);
         let mut last = current;

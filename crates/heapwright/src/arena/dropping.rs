@@ -5,8 +5,8 @@
 //!              a value, beside its note     elements, noted before they are made
 //! ```
 //!
-//! The notes lie in the arena; only types that need dropping get one. Values are dropped in reverse
-//! order. A scope's end goes back to the last note and position before the scope.
+//! The notes lie in the arena. Only values of types that need dropping get one. Values are dropped
+//! in reverse order. A scope's end goes back to the last note and position before the scope.
 
 use core::alloc::Layout;
 use core::cell::Cell;
@@ -195,10 +195,10 @@ unsafe impl Memory for Dropping {
 
 /// An [`Arena`](super::Arena) that drops its values when it is reset or dropped, the newest first.
 ///
-/// A value that needs dropping costs two more words, a slice four; other values cost nothing more.
-/// Values may borrow from data that outlives the arena. They may not borrow from each other,
-/// because a destructor could use a value that was dropped before. If a closure or an iterator
-/// panics, the elements that it made before are dropped with the arena.
+/// A value that needs dropping costs two more words, and a slice of such values four. Other values
+/// cost nothing more. Values may borrow from data that outlives the arena. They may not borrow from
+/// each other, because a destructor could use a value that was dropped before. If a closure or an
+/// iterator panics, the elements that it made before are dropped with the arena.
 ///
 /// ```
 /// use heapwright::arena::DropArena;
@@ -357,7 +357,7 @@ impl Drop for DropArena<'_> {
     }
 }
 
-/// A scope of a [`DropArena`]: its end drops its objects. See [`DropArena::scope`].
+/// A scope of a [`DropArena`]. The scope's end drops its objects. See [`DropArena::scope`].
 pub struct DropScope<'s, 'a> {
     memory: &'s Dropping,
     /// Makes the lifetime invariant, so that scopes of different lifetimes cannot be exchanged.

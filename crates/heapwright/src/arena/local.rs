@@ -5,9 +5,9 @@
 //!   scope:   a mark (chunk, position) before, back to it after
 //! ```
 //!
-//! Lifetimes do the bookkeeping. An object borrows its [`Arena`], so no object is in use at a
-//! reset. An object of a [`Scope`] cannot leave the scope. While an inner scope is open, the outer
-//! one allocates nothing, so a return to the mark frees exactly the inner scope's objects.
+//! Lifetimes make this safe. An object borrows its [`Arena`], so no object is in use at a reset. An
+//! object of a [`Scope`] cannot leave the scope. While an inner scope is open, the outer scope
+//! allocates nothing, so a return to the mark frees exactly the inner scope's objects.
 
 use core::alloc::Layout;
 use core::cell::Cell;
@@ -27,7 +27,7 @@ use crate::refused::Refused;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     position: *mut u8,
-    /// The start of the position's chunk. 0: there was no chunk.
+    /// The start of the position's chunk, or 0 if there was no chunk.
     start: usize,
 }
 
@@ -38,7 +38,7 @@ impl Mark {
         (self.position, self.start)
     }
 
-    /// Returns the mark of [`Mark::into_parts`]; other values make no valid mark.
+    /// Returns the mark of [`Mark::into_parts`]. Other values make no valid mark.
     #[must_use]
     pub fn from_parts(position: *mut u8, number: usize) -> Self {
         Self { position, start: number }
@@ -46,11 +46,11 @@ impl Mark {
 }
 
 pub(crate) struct Core {
-    /// The next free byte; not null, so that an empty request gets an address.
+    /// The next free byte. It is not null, so that an empty request gets an address.
     position: Cell<*mut u8>,
     /// The end of the current chunk.
     limit: Cell<usize>,
-    /// The start of the current chunk; 0: there is none.
+    /// The start of the current chunk, or 0 if there is none.
     start: Cell<usize>,
     chunks: Chunks,
 }
@@ -155,7 +155,7 @@ impl Core {
         self.limit.get().saturating_sub(self.position.get().addr())
     }
 
-    /// A block that ends at the current chunk's start belongs to another chunk.
+    /// (A block that ends at the current chunk's start belongs to another chunk.)
     #[inline]
     fn is_last(&self, block: NonNull<u8>, size: usize) -> bool {
         let start = block.addr().get();
@@ -218,13 +218,13 @@ unsafe impl Memory for Core {
     unsafe fn written_slice<T>(&self, (): (), _first: NonNull<T>, _count: usize) {}
 }
 
-/// An unsynchronised bump allocator: it hands out memory in a row and frees all of it at once.
+/// A bump allocator for one thread: it hands out memory in a row and frees all of it at once.
 ///
 /// An allocation takes nine instructions, one of them a branch. Objects live as long as the arena
 /// is borrowed, and are not dropped ([`DropArena`](super::DropArena) drops them). [`Arena::reset`]
-/// keeps all memory, so a loop that fills the arena again needs no more. [`Arena::trim`] returns
-/// unused memory to the kernel. Chunks double from 64 KiB to 8 MiB. A larger request gets a chunk
-/// of its own size.
+/// keeps all memory, so a loop that fills the arena again needs no more memory. [`Arena::trim`]
+/// returns unused memory to the kernel. Chunks double from 64 KiB to 8 MiB. A larger request gets a
+/// chunk of its own size.
 ///
 /// [`ArenaBox`](super::ArenaBox), [`ArenaVec`](super::ArenaVec) and
 /// [`ArenaString`](super::ArenaString) own and drop their contents. `&Arena` is the allocator of
@@ -306,8 +306,8 @@ impl Arena {
         Self { core: Core::new(bytes) }
     }
 
-    /// Creates an arena with a first chunk of at least `bytes` free bytes. Later chunks are larger,
-    /// up to 8 MiB. Ends the process if there is no memory.
+    /// Creates an arena with a first chunk of at least `bytes` free bytes. Later chunks are usually
+    /// larger. Ends the process if there is no memory.
     ///
     /// ```
     /// use heapwright::arena::Arena;
@@ -406,12 +406,12 @@ impl Arena {
         self.core.mark()
     }
 
-    /// Returns to a mark: frees all objects made since. O(1).
+    /// Returns to a mark, and frees all objects that were made after it. O(1).
     ///
     /// # Safety
     ///
-    /// The mark is this arena's. Since then the arena was not reset, trimmed, or rewound to an
-    /// earlier mark. No code uses the objects made since.
+    /// The mark is this arena's. After the mark, the arena was not reset, trimmed, or rewound to an
+    /// earlier mark. No code uses the objects that were made after the mark.
     pub unsafe fn rewind(&self, mark: Mark) {
         self.core.rewind(mark);
     }
@@ -426,8 +426,8 @@ impl Arena {
         unsafe { self.core.give(block, size) };
     }
 
-    /// Changes the size of a block to `size` bytes. The block stays if it is the last one or
-    /// shrinks; otherwise its bytes move. `None`: there is no memory, and the block is unchanged.
+    /// Changes the size of a block to `size` bytes. The block stays if it shrinks, or if it is the
+    /// last one and there is room. Otherwise its bytes move. `None` (and no change) without memory.
     ///
     /// # Safety
     ///
@@ -481,7 +481,7 @@ impl fmt::Debug for Arena {
     }
 }
 
-/// A scope of an arena: its objects live until it ends. See [`Arena::scope`].
+/// A scope of an arena. Its objects live until the scope ends. See [`Arena::scope`].
 ///
 /// Objects may borrow from values that are older than the scope (`'env`).
 ///

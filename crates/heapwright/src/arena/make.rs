@@ -8,8 +8,8 @@
 //!    Memory   place, resize, give           Core, SharedArena, and Dropping, which notes values
 //! ```
 //!
-//! Each function takes the room before it calls the program's closure or iterator, which may
-//! allocate from the same arena or panic: no other code gets the room meanwhile.
+//! Each function takes the room before it calls the program's closure or iterator. So this code may
+//! allocate from the same arena, or panic.
 
 #![allow(clippy::mut_from_ref, reason = "each makes memory that nobody else has")]
 
@@ -39,7 +39,7 @@ pub(crate) unsafe trait Memory {
     /// Returns a block of the current chunk, if it has room.
     fn place_here(&self, layout: Layout) -> Option<NonNull<u8>>;
 
-    /// Changes a block's size in place. False: the block must move.
+    /// Changes a block's size in place. False if the block must move.
     ///
     /// # Safety
     ///
@@ -47,7 +47,7 @@ pub(crate) unsafe trait Memory {
     /// `isize::MAX`.
     unsafe fn resize(&self, block: NonNull<u8>, old: usize, new: usize) -> bool;
 
-    /// Frees a block; its memory is reused if it is the last one.
+    /// Frees a block. Its memory is reused if it is the last block.
     ///
     /// # Safety
     ///
@@ -75,7 +75,7 @@ pub(crate) unsafe trait Memory {
     #[inline(always)]
     unsafe fn written<T>(&self, _block: NonNull<u8>) {}
 
-    /// Returns a note for a slice, taken before its elements are made. `None`: there is no memory.
+    /// Takes room for a slice's note, before its elements are made. `None` if there is no memory.
     fn note<T>(&self) -> Option<Self::Note>;
 
     /// Notes that elements are written.
@@ -86,8 +86,8 @@ pub(crate) unsafe trait Memory {
     /// `first` on lie in this memory and are written. No other code drops them.
     unsafe fn written_slice<T>(&self, note: Self::Note, first: NonNull<T>, count: usize);
 
-    /// Returns a block of the layout `new` with the bytes of `block`, maybe the same block. `None`:
-    /// there is no memory, and the block is unchanged.
+    /// Returns a block of the layout `new` with the bytes of `block`, maybe the same block. `None`
+    /// if there is no memory. Then the block is unchanged.
     ///
     /// # Safety
     ///
@@ -148,7 +148,7 @@ pub(super) fn value<M: Memory, T>(memory: &M, value: T) -> &mut T {
     unsafe { put(memory, block, value) }
 }
 
-/// A tail call of `value`, for a value in registers: the fast path saves no registers.
+/// A tail call of `value`, for a value in registers, so that the fast path saves no registers.
 #[cold]
 #[inline(never)]
 fn value_cold<M: Memory, T>(memory: &M, value: T) -> &mut T {
@@ -187,7 +187,7 @@ pub(super) fn try_with<M: Memory, T>(
 /// was made, unless it needs a note.
 const MOVED: usize = 64;
 
-/// Makes a value in room that `take` returned for its layout. An error gives the room back.
+/// Makes a value in room that `take` returns for its layout. Gives the room back if `make` fails.
 #[inline(always)]
 pub(super) fn fallible<M: Memory, T, E>(
     memory: &M,
@@ -279,7 +279,7 @@ pub(super) fn clone<'a, M: Memory, T: Clone>(
     Ok(row.finish())
 }
 
-/// A slice in the making. Its drop notes the elements made so far, even during a panic.
+/// A slice that is being made. Its drop notes the elements made so far, even during a panic.
 struct Row<'a, M: Memory, T> {
     memory: &'a M,
     note: Option<M::Note>,
@@ -341,7 +341,7 @@ pub(super) fn fill<M: Memory, T>(
     Ok(row.finish())
 }
 
-/// Fills a slice with results. An error gives the room back if no element needs dropping.
+/// Fills a slice with results. At an error, gives the room back if no element needs dropping.
 #[inline]
 pub(super) fn fill_fallible<M: Memory, T, E>(
     memory: &M,
@@ -390,7 +390,7 @@ pub(super) fn iter<M: Memory, T>(
 ) -> Result<&mut [T], Refused<()>> {
     let note = memory.note::<T>().ok_or(Refused(()))?;
     let from = from.into_iter();
-    // Excess room goes back, because the buffer is usually the last block.
+    // If the buffer is the last block, as it usually is, excess room goes back.
     let guess = (256 / size_of::<T>().max(1)).max(from.size_hint().0);
     let mut buffer = Buffer::with_capacity(memory, guess).unwrap_or_else(|_| Buffer::new(memory));
     buffer.extend(from)?;

@@ -1,12 +1,12 @@
 //! The allocating methods of every arena, written once.
 
-/// Implements the allocating methods for a type with `memory(&self)`. Objects live for `life`;
-/// those that need dropping outlive `bound`. Each example begins with the line `made`, which makes
-/// an arena with the name `arena`, and ends with the line `end`.
+/// Implements the allocating methods for a type with `memory(&self)`. Objects live for `life`.
+/// Types that may need dropping outlive `bound`. Each example begins with the line `made`, which
+/// makes an arena with the name `arena`, and ends with the line `end`.
 macro_rules! allocating {
     (life $life:lifetime, bound [$($bound:lifetime)?], made $made:literal, end $end:literal) => {
         /// Moves a value into the arena. O(1) amortised. Ends the process with one line if there is
-        /// no memory; `try_alloc` returns an error instead.
+        /// no memory (`try_alloc` returns an error).
         ///
         /// ```
         #[doc = $made]
@@ -85,7 +85,7 @@ macro_rules! allocating {
             make::fallible(memory, room, make).unwrap_or_else(|| no_room())
         }
 
-        /// Like `alloc_try_with`; the outer error is for memory, the inner one is that of `make`.
+        /// Like `alloc_try_with`. The outer error is for memory. The inner error is that of `make`.
         ///
         /// # Errors
         ///

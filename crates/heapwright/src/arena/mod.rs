@@ -4,7 +4,7 @@
 //!   Arena         one thread; scopes, marks, an allocator for collections
 //!   DropArena     one thread; scopes; drops its values
 //!   SharedArena   many threads; an allocator for collections
-//!   ArenaBox, ArenaVec, ArenaString   own their contents, in an arena of one thread
+//!   ArenaBox, ArenaVec, ArenaString   own and drop their contents, in an arena of one thread
 //!       |
 //!     methods     the names of the allocating functions, for all arenas
 //!     make        the functions: values, slices, strings in the memory of any arena

@@ -3,15 +3,15 @@
 //! ```text
 //!   current chunk --> its record { position, end }      position moved by one exchange
 //!        ^
-//!        +-- moved to the next chunk, under the lock, by a thread that finds no room
+//!        +-- a thread that finds no room moves this to the next chunk, under the lock
 //! ```
 //!
-//! Position and end belong to a chunk, not to the arena: a thread that still sees an older chunk
+//! Position and end belong to a chunk, not to the arena. So a thread that still sees an older chunk
 //! takes memory there or finds no room. A trim releases only chunks behind the current one, which
 //! no thread has entered since the last reset. A reset or a drop has the arena to itself.
 //!
-//! The chunks and their lock are recycled and never freed. So a fork can hold the locks of all
-//! arenas.
+//! The list of chunks and its lock are recycled and never freed, so a fork can hold the locks of
+//! all arenas. (The chunks themselves are freed.)
 
 use core::alloc::Layout;
 use core::fmt;
@@ -47,7 +47,7 @@ use crate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 /// assert_eq!(made, [&0, &1, &2]);
 /// ```
 pub struct SharedArena {
-    /// The first unit of the current chunk; 0: none.
+    /// The first unit of the current chunk, or 0 if there is none.
     current: AtomicUsize,
     chunks: AtomicPtr<Slot<Lock<Chunks>>>,
     limit: usize,
@@ -97,10 +97,10 @@ impl SharedArena {
         unsafe { self.chunks.load(Ordering::Acquire).as_ref() }.map(|slot| &slot.value)
     }
 
-    /// `None`: there is no memory.
+    /// Returns the list of chunks. The first call makes it. `None` if there is no memory.
     fn made_now(&self) -> Option<&'static Lock<Chunks>> {
         self.made().or_else(|| {
-            // The object lies in the window.
+            // The window must be open, because the list will lie in it.
             if !substrate::open_and_begin() {
                 return None;
             }
@@ -135,13 +135,13 @@ impl SharedArena {
         NonNull::new(chunk.start.with_addr(start))
     }
 
-    /// Returns the chunk after `unit` if `unit` is still current and full; else the current chunk.
+    /// Returns the chunk after `unit` if `unit` is current and has no room, or the current chunk.
     #[cold]
     #[inline(never)]
     fn next_chunk(&self, unit: usize, layout: Layout) -> Option<usize> {
         let chunks = self.made_now()?.lock();
         let current = self.current.load(Ordering::Relaxed);
-        // Another thread made the next chunk current, or trimmed this one, which then looks full.
+        // (`unit` may have looked full to this thread while another thread trimmed it.)
         let has_room = unit != 0
             && bump::place(position(unit), layout.size(), layout.align()).1
                 <= chunks::bounds(unit).end;
@@ -155,7 +155,7 @@ impl SharedArena {
         Some(next)
     }
 
-    /// Moves the end of the current chunk's last block. False: not the last one, or no room.
+    /// Moves the end of a block. False if it is not the current chunk's last one, or without room.
     fn move_end(&self, block: NonNull<u8>, old: usize, new: usize) -> bool {
         let unit = self.current.load(Ordering::Acquire);
         if unit == 0 || old == 0 {
@@ -204,7 +204,7 @@ impl SharedArena {
     /// ```
     pub fn trim(&self) -> usize {
         let Some(chunks) = self.made() else { return 0 };
-        // No thread goes to another chunk while this one has the lock.
+        // While this thread has the lock, no other thread makes another chunk current.
         let chunks = chunks.lock();
         let unit = self.current.load(Ordering::Relaxed);
         if unit == 0 {
@@ -213,7 +213,7 @@ impl SharedArena {
         // SAFETY: no thread has entered the chunks behind the current one since the last reset, and
         // none enters them without the lock.
         let behind = unsafe { chunks.give_behind(Some(unit), true) };
-        // Takes all free bytes of the current chunk meanwhile, so other threads find no room there.
+        // Takes all free bytes of the current chunk, so that other threads find no room there.
         let (end, position) = (chunks::bounds(unit).end, &MAP.record(unit).requested);
         let from = position.swap(end, Ordering::Acquire);
         // SAFETY: the chunk's blocks end at `from`, and its position is the chunk's end until the

@@ -17,11 +17,11 @@ use crate::refused::Refused;
 
 /// A vector in an arena, like `Vec`. It drops its elements, and dereferences to a slice.
 ///
-/// A vector takes four words. It grows in place while its block is the arena's last one. Otherwise
-/// its elements move, and their old memory is lost until the next reset. The vector's drop gives
-/// the block back if it is the last one. Functions without `try_` end the process if there is no
-/// memory. With the features `allocator-api2-*` and `nightly`, vectors with all functions of `Vec`
-/// take `&Arena`.
+/// A vector takes four words. It grows in place if its block is the arena's last one and the chunk
+/// has room. Otherwise its elements move, and their old memory is lost until the next reset. The
+/// vector's drop gives the block back if it is the last one. Functions without `try_` end the
+/// process if there is no memory. With the features `allocator-api2-*` and `nightly`, vectors with
+/// all functions of `Vec` take `&Arena`.
 ///
 /// ```
 /// use heapwright::arena::{Arena, ArenaVec};
@@ -34,7 +34,7 @@ use crate::refused::Refused;
 /// assert_eq!(kept.last(), Some(&16));
 /// ```
 ///
-/// A vector borrows its scope, so no inner scope opens meanwhile:
+/// A vector borrows its scope, so no inner scope can be opened while the vector exists:
 ///
 /// ```compile_fail,E0502
 /// use heapwright::arena::{Arena, ArenaVec};
@@ -112,7 +112,7 @@ impl<'a, T> ArenaVec<'a, T> {
         self.buffer.capacity()
     }
 
-    /// Makes room for `more` elements; if the vector grows, its capacity at least doubles.
+    /// Makes room for `more` elements. If the vector grows, its capacity doubles if possible.
     #[inline]
     pub fn reserve(&mut self, more: usize) {
         self.try_reserve(more).unwrap_or_else(|_| no_room());
@@ -403,7 +403,7 @@ impl<'t, T> IntoIterator for &'t mut ArenaVec<'_, T> {
     }
 }
 
-/// An iterator over the elements of an [`ArenaVec`], by value. Its drop drops the elements left.
+/// An iterator over the elements of an [`ArenaVec`], by value. Its drop drops the rest of them.
 pub struct IntoIter<'a, T> {
     /// The block, whose elements are this iterator's.
     block: Buffer<'a, Core, T>,

@@ -6,9 +6,9 @@
 //!                            +---------- begin: the next thread adopts it --+
 //! ```
 //!
-//! No thread owns an abandoned cache. A thread that frees a block of it claims it for a moment, and
-//! drains it (`reclaim`). A thread that needs a slab takes a partial one from it (`adopt_slab`).
-//! Blocks that arrive while a thread lets go of the ownership are not lost (`remote`).
+//! No thread owns an abandoned cache. A thread that frees a block of the cache claims the cache for
+//! a moment, and drains it (`reclaim`). A thread that needs a slab takes a partial slab from it
+//! (`adopt_slab`). A block that arrives while a thread lets the cache go is not lost (`remote`).
 //!
 //! In a forked child all other threads' caches are abandoned: see `heap::start`.
 //!
@@ -48,7 +48,7 @@ impl Cache {
     /// Ends the thread's use: gives back free memory, and lets go of the cache. A few caches with
     /// few free blocks keep these for the next threads, so that a short-lived thread costs little.
     pub(crate) fn abandon(&self) {
-        // Not as the owner: another thread may own the cache before this function returns.
+        // This takes the lock in full: another thread may own the cache before the function ends.
         let _order = self.lock.lock();
         self.end_sampling();
         // Units that come back from now on must not go to the stash.
@@ -77,7 +77,7 @@ impl Cache {
     fn cool(&self) {
         self.release_free();
         for (class, bin) in self.bins.iter().enumerate() {
-            // Without a current slab, every slab goes as soon as its last slot returns.
+            // The current slab would stay when its last slot returns, so there is none.
             bin.current.set(0);
             bin.want.set(first_length(class));
         }
@@ -102,7 +102,7 @@ impl Cache {
         }
     }
 
-    /// After a push: drains the cache if it has no owner.
+    /// Drains the cache after a push, if it has no owner.
     pub(super) fn reclaim(&self) {
         if self.ownership().needs_drainer() && self.ownership().try_claim() {
             self.drain_home();
@@ -118,7 +118,7 @@ impl Cache {
         visit::adopt(class, |dead, slab| self.take_over(dead, slab))
     }
 
-    /// In a forked child: another thread's cache keeps only its identity. See `heap::start`.
+    /// For another thread's cache in a forked child: forgets all but its identity (`heap::start`).
     pub(crate) fn forget_after_fork(&self) {
         // SAFETY: threads that may have held the lock do not exist in this process of one thread.
         unsafe { self.lock.forget_after_fork() };
@@ -152,7 +152,7 @@ impl Cache {
         self.ownership().orphan_after_fork();
     }
 
-    /// In a forked child. All slots of the slab count as in use.
+    /// Lists a slab again in a forked child. All its slots count as in use.
     pub(crate) fn regain_after_fork(&self, slab: Slab<'_>) {
         slab.all_out_after_fork();
         self.bins[slab.class].room.count(size_class::capacity(slab.class) as i32);
@@ -181,7 +181,7 @@ pub(super) fn cool_abandoned(now: u32, delay: i32) {
     });
 }
 
-/// Gives back the free memory of abandoned caches. Returns bytes.
+/// Gives back the free memory of abandoned caches. Returns the bytes of purged slabs.
 pub(crate) fn purge_abandoned() -> usize {
     let mut given = 0;
     CACHES.visit_abandoned(usize::MAX, |dead| {

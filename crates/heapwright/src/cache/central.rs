@@ -18,14 +18,14 @@
 //! (`address_map::COMMON`) without an object. Threads share magazines, which own no slab.
 //!
 //! **Signal handlers** that interrupted their thread under a lock (`sync::is_interrupted`) must not
-//! wait for one. So the functions that they reach take no lock. A block that no cache takes goes to
-//! [`DEFERRED`]. A block that no cache has comes from a reserve: a few blocks of two sizes. The
-//! next thread that takes a chain refills the reserve.
+//! wait for a lock. So the functions that they reach take none. If no cache can take a block, the
+//! block goes to [`DEFERRED`]. If no cache has a block, it comes from a reserve: a few blocks of
+//! two sizes. The next thread that takes a chain refills a reserve that is less than half full.
 //!
 //! Invariants: threads access everything except the statistics under the class's lock. The order of
 //! locks: a magazine's, a class's, the chunk's.
 //!
-//! Called by `magazines`.
+//! Called by `magazines`, other files of `cache`, and `heap`.
 
 use core::cell::Cell;
 use core::ptr;
@@ -100,7 +100,7 @@ pub(crate) struct Central {
     current: Cell<usize>,
     slabs: Cell<usize>,
     probe: Probe,
-    /// The slab that the pass checks next, or 0.
+    /// The slab that [`pass`] checks next, or 0.
     next: Cell<usize>,
     /// Whether a chain was taken after the last pass.
     was_wanted: Cell<bool>,
@@ -111,8 +111,8 @@ pub(crate) struct Central {
     depot_blocks: AtomicUsize,
 }
 
-/// Free blocks on their way from one CPU's arrays to another's. A row holds pointers, because a
-/// walk along a chain that another CPU has just freed takes one cache miss after the other.
+/// Free blocks that came from one CPU's arrays and will go to another's. A row holds pointers,
+/// because a walk along a chain that another CPU has just freed misses the cache at each block.
 struct Row {
     blocks: [Cell<*mut Block>; ROW],
     count: Cell<usize>,
@@ -154,7 +154,7 @@ static MIDDLE_WAITING: AtomicUsize = AtomicUsize::new(0);
 static HAVE_WAITED: AtomicBool = AtomicBool::new(false);
 /// The time of the last pass in milliseconds.
 static NOW: AtomicU32 = AtomicU32::new(0);
-/// Whether slots came back to slabs after the last pass, or too late for it to purge their slab.
+/// Whether slots came back to slabs after the last pass, or too late for it to purge the slabs.
 static HAS_WORK: AtomicBool = AtomicBool::new(false);
 
 pub(super) fn note_sharing(caches: usize) {
@@ -169,7 +169,7 @@ pub(super) fn has_work() -> bool {
     HAS_WORK.load(Ordering::Relaxed)
 }
 
-/// (Reads first: all threads read the flag, and it is mostly true.)
+/// (Reads before it writes: all threads read the flag, and it is mostly true.)
 fn note_work() {
     if !has_work() {
         HAS_WORK.store(true, Ordering::Relaxed);
@@ -194,7 +194,7 @@ pub(super) struct Supply {
     pub(super) zero: bool,
 }
 
-/// About `most` blocks of `class`, at least one. `None`: there is no memory.
+/// About `most` blocks of `class`, at least one. `None` if there is no memory.
 pub(super) fn take(class: usize, most: usize) -> Option<Supply> {
     if !DEFERRED.is_empty() {
         gather_deferred();
@@ -269,11 +269,11 @@ pub(super) fn note_busy(class: usize) {
     central.is_busy.set(true);
 }
 
-/// Takes blocks of `class`, at most [`ROW`], from the arrays of a CPU. False: there is no room.
+/// Takes at most [`ROW`] blocks of `class` from a CPU's arrays. Returns false without room.
 ///
 /// # Safety
 ///
-/// The blocks are free, of the class and of common slabs. True: the caller has given them away.
+/// The blocks are free, of the class and of common slabs. If true, the caller has given them away.
 pub(crate) unsafe fn give_row(class: usize, blocks: &[*mut Block]) -> bool {
     let central = &CENTRALS[class];
     let _order = central.lock.lock();
@@ -292,7 +292,7 @@ pub(crate) unsafe fn give_row(class: usize, blocks: &[*mut Block]) -> bool {
     true
 }
 
-/// Returns the number of blocks. 0: there is no row.
+/// Returns the number of blocks, or 0 if there is no row.
 pub(crate) fn take_row(class: usize, into: &mut [*mut Block; ROW]) -> usize {
     let central = &CENTRALS[class];
     if central.depot_blocks.load(Ordering::Relaxed) == 0 {
@@ -312,7 +312,7 @@ pub(super) fn take_in(slab: Slab<'_>, part: impl FnOnce()) {
 
 /// Passes a slab of `class`, to which at least one slot in `share` has returned, to `take`, which
 /// gives it to a cache. (The slab's blocks in arrays, rows and chains are sent to the cache later.)
-/// False: there is no such slab, or another thread holds the class's lock.
+/// Returns false if there is no such slab, or another thread holds the class's lock.
 pub(super) fn part_with_one(class: usize, share: usize, take: impl FnOnce(Slab<'_>)) -> bool {
     if SLABS.load(Ordering::Relaxed) == 0 {
         return false;
@@ -331,8 +331,8 @@ pub(super) fn part_with_one(class: usize, share: usize, take: impl FnOnce(Slab<'
     true
 }
 
-/// A returned slot of a well-filled common slab, for a block that moves there. `None`: there is no
-/// such slab, or another thread holds the class's lock.
+/// A returned slot of a well-filled common slab, for a block that moves there. `None` if there is
+/// no such slab, or another thread holds the class's lock.
 pub(crate) fn alloc_dense(class: usize) -> Option<*mut u8> {
     let central = &CENTRALS[class];
     let _order = central.lock.try_lock()?;
@@ -340,7 +340,7 @@ pub(crate) fn alloc_dense(class: usize) -> Option<*mut u8> {
     density::take(mine, &central.partial, central.slabs.get(), |slab| central.unlist(slab))
 }
 
-/// Returns one block to its slab. False: another thread holds the class's lock.
+/// Returns one block to its slab. False if another thread holds the class's lock.
 ///
 /// # Safety
 ///
@@ -436,7 +436,7 @@ pub(crate) fn purge_all() -> usize {
     given
 }
 
-/// Gives back memory of a class that is unused for `age` milliseconds. True: the class is done.
+/// Gives back memory of a class that was unused for `age` ms. Returns whether the class is done.
 pub(super) fn pass(class: usize, begins: bool, now: u32, age: i32) -> bool {
     NOW.store(now, Ordering::Relaxed);
     let central = &CENTRALS[class];

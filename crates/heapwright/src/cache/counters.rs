@@ -1,7 +1,7 @@
 //! Counts of every call, if the options ask for statistics (`stats=exit`).
 //!
-//! Then threads' fast words lead to a front that counts every call (`heap::modes`). All threads
-//! share only the words for live bytes and their peak.
+//! Threads' fast words then lead to a front that counts every call (`heap::modes`). Each cache has
+//! its own counts. All threads share only the words for live bytes and their peak.
 
 use super::{CACHES, Counters, magazines};
 use crate::options;
@@ -21,7 +21,7 @@ pub(crate) fn allocation(counters: &Counters, size: usize, usable: usize) {
     add(&counters.allocations, 1);
     add(&counters.requested, size as u64);
     add(&counters.sizes[Stats::size_bucket(size)], 1);
-    // (Hardened blocks have 0 usable bytes here.)
+    // (A hardened block counts for the class of its requested size.)
     if (1..=SLAB_MAX).contains(&usable) {
         let (count, requested) = &counters.by_class[size_class::of(usable)];
         add(count, 1);
@@ -35,7 +35,7 @@ pub(crate) fn free(counters: &Counters, usable: usize) {
     live(-(usable as i64));
 }
 
-/// A block changed its size in place.
+/// Notes that the usable size of a large block has changed.
 pub(crate) fn resized(change: i64) {
     if options::detailed() {
         live(change);
@@ -49,7 +49,7 @@ fn live(change: i64) {
     }
 }
 
-/// Adds the counts of all caches: to `by_class`, each class's allocations and requested bytes.
+/// Adds up the counts of all caches. `by_class` gets each class's allocations and requested bytes.
 pub(crate) fn totals(stats: &mut Stats, by_class: &mut [(u64, u64); size_class::CLASSES]) {
     let own = CACHES.all().map(|cache| &cache.counters);
     let shared = magazines::ALL.all().map(|slot| {

@@ -6,10 +6,10 @@
 //!     needs a block that no cache has     <-- a reserve, which that thread fills up
 //! ```
 //!
-//! Both are lock-free stacks (`remote`). Statistics count deferred blocks as blocks on their way to
-//! their owner.
+//! Both are lock-free stacks (`remote`).
 //!
-//! Called by `central`, which drains and refills the stacks, by `outgoing`, and by `heap`.
+//! Called by `central`, which drains and refills the stacks, by `outgoing`, `magazines` and
+//! `large`, and by `heap`.
 
 use core::ptr;
 
@@ -17,7 +17,7 @@ use crate::address_map::MAP;
 use crate::remote::{Block, RemoteStack};
 use crate::size_class::{self, SLAB_MAX, UNIT};
 
-/// Filled by [`defer`].
+/// The deferred frees: blocks from [`defer`], and runs from [`defer_run`].
 pub(super) static DEFERRED: RemoteStack = RemoteStack::new();
 /// Blocks for signal handlers, of the sizes in [`RESERVED`]. There are several stacks: while a
 /// handler pops from one, perhaps for long, that stack is empty for others.
@@ -26,8 +26,8 @@ pub(super) static RESERVE: [RemoteStack; 6] = [const { RemoteStack::new() }; 6];
 pub(super) const RESERVED: [(usize, usize); 6] =
     [(1 << 10, 16), (1 << 10, 16), (1 << 10, 16), (1 << 10, 16), (SLAB_MAX, 2), (SLAB_MAX, 2)];
 
-/// Frees a block for a caller that must not wait for a lock: perhaps a signal handler that has
-/// interrupted the lock's holder.
+/// Frees a block for a caller that must not wait for a lock. (The caller may be a signal handler
+/// that has interrupted the lock's holder.)
 ///
 /// # Safety
 ///
@@ -51,15 +51,15 @@ pub(crate) unsafe fn defer_run(unit: usize) {
     unsafe { DEFERRED.push(block, block, 1, UNIT) };
 }
 
-/// A block from the reserve, for a signal handler. `None`: the reserve is used up.
+/// A block from the reserve, for a signal handler. `None` if the reserve is used up.
 pub(crate) fn reserved(class: usize) -> Option<*mut Block> {
     RESERVE.iter().zip(RESERVED).find_map(|(reserve, (size, _))| {
         if size < size_class::size(class) { None } else { pop(reserve, size) }
     })
 }
 
-/// Takes one block of a stack of blocks of `size`: takes the whole stack and puts the rest back.
-/// Other threads could pop a single block and push it again in the meantime.
+/// Takes one block of a stack of blocks of `size`: takes the whole stack and puts the rest back. If
+/// it took one block alone, other threads could pop that block and push it again in the meantime.
 fn pop(stack: &RemoteStack, size: usize) -> Option<*mut Block> {
     let (head, _) = stack.take();
     if head.is_null() {
@@ -82,7 +82,7 @@ fn pop(stack: &RemoteStack, size: usize) -> Option<*mut Block> {
     Some(head)
 }
 
-/// In a forked child: other threads may have been changing the stacks.
+/// For a forked child: other threads may have been changing the stacks.
 pub(crate) fn forget_after_fork() {
     DEFERRED.forget_after_fork();
     for reserve in &RESERVE {

@@ -16,14 +16,14 @@
 //! All counts are for one owner (a thread's cache, or the common owner), whose *census* holds the
 //! data. A *survey* walks the map twice, by address, and updates a census. Surveys are at least
 //! [`INTERVAL_MS`] apart, and take at most a hundredth of the time. There are few censuses, because
-//! programs move blocks in one thread. An unused census is reused for another owner.
+//! programs move blocks in one thread. A census with an old survey is reused for another owner.
 //!
 //! Everything here is advice, read from atomics without a lock, and may be out of date. A thread
 //! that takes or returns a slot checks the slab's entry again under the owner's lock.
 //!
 //! The idea is from redis's active defragmentation, which uses the counts of jemalloc's bins.
 //!
-//! Called by `cache`, `central` and `heap`.
+//! Called by `slabs`, `central` and `heap::control`.
 
 #![forbid(unsafe_code)]
 
@@ -37,18 +37,18 @@ use crate::ticks::Kept;
 use crate::unit_list::{BySize, UnitList};
 
 const STEPS: usize = 16;
-/// The fewest milliseconds between surveys. These take at most one part in [`SHARE`] of the time.
+/// The fewest milliseconds between surveys. Surveys take at most one part in [`SHARE`] of the time.
 const INTERVAL_MS: u32 = 100;
 const SHARE: u64 = 100;
-/// The longest survey in nanoseconds: a part is for each unit. A longer one was interrupted.
+/// The longest survey in nanoseconds, plus a part for each unit. A longer one was interrupted.
 const LONGEST_NS: u64 = 50_000;
 const LONGEST_OF_UNIT_NS: u64 = 100;
 /// Slabs that the search for one block checks.
 const LOOKS: usize = 64;
 const OWNERS: usize = 4;
 
-/// The sparse slabs: a step (upper half) and a unit. Slabs of a lower step are sparse, and so are
-/// slabs of this step above the unit.
+/// Where sparse slabs end: a step (upper half) and a unit. Slabs of a lower step are sparse, and so
+/// are slabs of this step above the unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Cut(u64);
 
@@ -83,7 +83,7 @@ struct Count {
 impl Count {
     const NONE: Self = Self { by_step: [0; STEPS], used: 0 };
 
-    /// The cut's step, and how many of its slabs stay. `None`: no slab can be emptied.
+    /// The cut's step, and how many of its slabs stay. `None` if no slab can be emptied.
     fn cut(&self, capacity: usize) -> Option<(usize, u32)> {
         let slabs: u32 = self.by_step.iter().sum();
         let needed = self.used.div_ceil(capacity as u64);
@@ -101,15 +101,15 @@ impl Count {
     }
 }
 
-/// A counted slab. Slabs with untouched slots do not count, nor do classes of whole pages: their
-/// free slots' pages go back to the kernel by themselves.
+/// A counted slab. Slabs with untouched slots do not count. Nor do slabs of classes of whole pages:
+/// the pages of their free slots go back to the kernel without this.
 struct Place {
     used: usize,
     step: usize,
 }
 
 impl Place {
-    /// `None`: the slab is not counted.
+    /// Returns `None` if the slab is not counted.
     fn of(unit: usize, class: usize) -> Option<Self> {
         let slab = Slab::at(&MAP, unit, class);
         let (carved, free) = (slab.carved(), slab.free());
@@ -121,7 +121,7 @@ impl Place {
 }
 
 struct Census {
-    /// 0: no owner.
+    /// The owner's id, or 0.
     owner: AtomicU32,
     /// Held for a survey, or to take the census for another owner.
     turn: Kept<()>,
@@ -129,7 +129,7 @@ struct Census {
     is_surveyed: AtomicBool,
     again_ms: AtomicU32,
     cuts: [AtomicU64; CLASSES],
-    /// For each class: the slab that was found last, or is next; the slabs checked in vain since.
+    /// For each class, the slab that was found last or is next, and how many failed since.
     last: [AtomicU32; CLASSES],
     missed: [AtomicU32; CLASSES],
 }
@@ -151,7 +151,7 @@ impl Census {
         CENSUSES.iter().find(|census| census.owner.load(Ordering::Relaxed) == owner)
     }
 
-    /// An owner's census, else an unused one or one with an old survey. `None`: all are in use.
+    /// An owner's census, or an unused one, or one with an old survey. `None` if all are in use.
     fn of(owner: u32, now: u32) -> Option<&'static Self> {
         if let Some(census) = Self::existing(owner) {
             return Some(census);
@@ -159,7 +159,7 @@ impl Census {
         let is_old = |census: &&Self| census.is_due(now.wrapping_sub(INTERVAL_MS));
         let unused = CENSUSES.iter().find(|census| census.owner.load(Ordering::Relaxed) == 0);
         let census = unused.or_else(|| CENSUSES.iter().find(is_old))?;
-        // Meanwhile no thread makes a survey for the census.
+        // No thread makes a survey for the census in the meantime.
         let is_taken = census.turn.with(|()| {
             for cut in &census.cuts {
                 cut.store(Cut::NOTHING.0, Ordering::Relaxed);
@@ -236,7 +236,7 @@ impl Census {
     }
 }
 
-/// By address, with their classes.
+/// Visits the owner's slabs with their classes, by address.
 fn each_slab(owner: u32, frontier: usize, mut visit: impl FnMut(usize, usize)) {
     let mut unit = 0;
     while unit < frontier {
@@ -263,8 +263,8 @@ pub(crate) fn is_sparse(owner: u32, unit: usize, class: usize) -> bool {
 }
 
 /// Takes a returned slot for a moved block, in a dense slab with the entry `mine`. `partial` has
-/// all slabs with returned slots; the owner has `slabs` slabs of the class. `unlist` removes a slab
-/// without more returned slots. The caller holds the owner's lock. `None`: no dense slab was found.
+/// all slabs with returned slots. The owner has `slabs` slabs of the class. `unlist` removes a slab
+/// without more such slots. The caller must hold the owner's lock. `None` if no slab was found.
 pub(super) fn take(
     mine: Entry,
     partial: &UnitList<BySize>,
@@ -284,8 +284,8 @@ pub(super) fn take(
     Some(block.cast())
 }
 
-/// The next dense slab in `partial`, among at most [`LOOKS`] slabs. If a whole round has found
-/// nothing, there is no search until the next survey.
+/// The next dense slab in `partial`, among at most [`LOOKS`] slabs. After a whole round in vain,
+/// finds nothing until the next survey.
 fn find(
     census: &Census,
     mine: Entry,

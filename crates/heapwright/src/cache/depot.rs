@@ -7,12 +7,12 @@
 //!                        +--> block -> block -> ... -> null
 //! ```
 //!
-//! The depot is small: a share of the bytes of the cache's slabs, between two bounds. A larger
-//! depot would save trips to the slabs, but would scatter the program's blocks: slabs hand out
-//! returned slots by address, chains in the order of their frees.
+//! The depot is small: it may hold a share of the bytes of the cache's slabs, between two bounds. A
+//! larger depot would use the slabs less often, but would scatter the program's blocks. Slabs hand
+//! out returned slots by address, but chains hand out blocks in the order of their frees.
 //!
-//! The depot may hold more bytes of blocks over 2 KiB, because few of them share the cost of a trip
-//! to a slab. They return to their slabs before the process grows.
+//! Blocks over 2 KiB have a bound of their own. Most of them return to their slabs before the
+//! process grows.
 //!
 //! Invariants: a chain has at least one block, and fewer than 2^16. Addresses of blocks fit 48
 //! bits: the kernel guarantees this unless a mapping asks for more.
@@ -27,10 +27,10 @@ use crate::remote::Block;
 use crate::size_class::{self, CLASSES, UNIT};
 use crate::sync::atomic::Ordering;
 
-/// Bytes that a depot may always hold, and hold at most.
+/// The bytes of small blocks that a depot may always hold, and may hold at most.
 const FEW_BYTES: usize = 256 << 10;
 const MANY_BYTES: usize = 1 << 20;
-/// Between the two bounds: the bytes of the cache's slabs divided by this.
+/// Between the two bounds, the depot may hold the bytes of the cache's slabs divided by this.
 const SHARE: usize = 64;
 
 /// Large blocks in the depot may take the stash's bound divided by this.
@@ -51,7 +51,7 @@ pub(super) struct DepotChain {
 const COUNT_SHIFT: u32 = 48;
 const ADDRESS: usize = (1 << COUNT_SHIFT) - 1;
 
-/// The chains of one class. All zero: an empty depot.
+/// The chains of one class. If both fields are zero, the depot is empty.
 pub(super) struct Depot {
     top: Cell<*mut Block>,
     blocks: Cell<usize>,
@@ -68,7 +68,7 @@ impl DepotChain {
         Self { head, count }
     }
 
-    /// Null: the chain is empty.
+    /// Returns null if the chain is empty.
     pub(super) fn head(&self) -> *mut Block {
         self.head
     }
@@ -77,7 +77,7 @@ impl DepotChain {
         self.count
     }
 
-    /// The block with the number `count`, counted from 1. Takes a step for each block.
+    /// The block with the number `count`, counted from 1. Walks the chain to that block.
     fn block(&self, count: usize) -> *mut Block {
         let mut block = self.head;
         for _ in 1..count {
@@ -87,14 +87,14 @@ impl DepotChain {
         block
     }
 
-    /// The blocks of `other` come last.
+    /// Joins the chains. The blocks of `other` come last.
     pub(super) fn before(self, other: Self) -> Self {
         // SAFETY: the last block of a chain that is the caller's.
         unsafe { Block::set_next(self.block(self.count), other.head) };
         Self { head: self.head, count: self.count + other.count }
     }
 
-    /// Splits the chain behind its first `count` blocks, which are not all.
+    /// Splits the chain behind its first `count` blocks. It must have more blocks.
     pub(super) fn cut(self, count: usize) -> (Self, Self) {
         let last = self.block(count);
         // SAFETY: the chain is the caller's, and longer than `count`.
@@ -151,7 +151,7 @@ impl Depot {
 }
 
 impl Cache {
-    /// Keeps a chain, and evicts others for it. If there is no room, the chain goes to its slabs.
+    /// Keeps a chain, and evicts others for it. If there is no room, its blocks go to their slabs.
     pub(super) fn keep(&self, class: usize, chain: DepotChain) {
         let bytes = chain.count * size_class::size(class);
         let is_large = size_class::size(class) > LARGE;
@@ -174,19 +174,19 @@ impl Cache {
         (self.slab_count.get() * UNIT / SHARE).clamp(FEW_BYTES, MANY_BYTES)
     }
 
-    /// The lists alone hold too few large blocks for a phase of a program.
+    /// (The lists alone hold too few large blocks for programs that free many and allocate again.)
     fn depot_room_of_large(&self) -> usize {
         (stash::room_bytes() / SHARE_OF_STASH).max(FEW_BYTES)
     }
 
-    /// Before the process grows: returns large blocks to their slabs, down to [`FEW_BYTES`].
+    /// Returns large blocks to their slabs, down to [`FEW_BYTES`], before the process grows.
     pub(super) fn shrink_depot_of_large(&self) {
         if self.large_depot_bytes.get() > FEW_BYTES {
             self.shrink_depot(true, FEW_BYTES);
         }
     }
 
-    /// Returns chains of small or large blocks until `most` bytes are left. False: more are left.
+    /// Returns chains of small or large blocks until `most` bytes are left. False if more are left.
     fn shrink_depot(&self, is_large: bool, most: usize) -> bool {
         loop {
             let large = self.large_depot_bytes.get();
@@ -207,14 +207,14 @@ impl Cache {
         Some(chain)
     }
 
-    /// Returns a chain to its slabs. False: there is none.
+    /// Returns a chain's blocks to their slabs. False if there is no chain.
     pub(super) fn evict(&self, class: usize) -> bool {
         let Some(chain) = self.undepot(class) else { return false };
         self.distribute(class, chain);
         true
     }
 
-    /// Returns a chain of one of `classes`, in turn, to its slabs. False: none is left.
+    /// Returns the blocks of a chain to their slabs. `classes` take turns. False if none is left.
     fn evict_any(&self, classes: u128) -> bool {
         loop {
             let kept = self.kept.get() & classes;

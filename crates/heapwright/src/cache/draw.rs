@@ -1,8 +1,8 @@
 //! Draws: which blocks become samples of a heap profile, and which are guarded (`guard=sample`).
 //!
 //! ```text
-//!   a sample          once in `period` bytes            a countdown: random distances, so that
-//!   a guarded block   once in `rate` blocks             each byte or block has the same chance
+//!   a sample          once in `period` bytes            distances are random, so that each
+//!   a guarded block   once in `rate` blocks             byte or block has the same chance
 //!
 //!   a countdown is    a cache's, for blocks that enter its lists   (`sampling`, `guard_draw`)
 //!                     one of 64, for calls of threads that share caches    ([`Shared`])
@@ -11,10 +11,10 @@
 //! **Pace.** Unless the user sets a rate, guarded blocks are drawn often and made rarely: at most
 //! one in [`PAUSE_MS`] milliseconds. So they cost about the same in any program.
 //!
-//! A refill that is not drawn may make its caller *look* at the stack: a stack without a guarded
-//! block gets one. A look costs a stack trace, so looks become rare while they find nothing new.
+//! A refill that is not drawn may make its caller *look* at the stack. A new stack gets a guarded
+//! block. A look costs a stack trace, so looks become rare while they find nothing new.
 //!
-//! Called by `sampling` and `guard_draw`, by shared caches, and by `heap`.
+//! Called by `sampling`, `guard_draw` and `arrays`, by `drawn`, and by `heap` and `hardened`.
 
 use core::cell::Cell;
 
@@ -25,7 +25,7 @@ use crate::sync::atomic::{
     AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
 };
 
-/// The mean distance of samples in bytes. 0: nothing is sampled.
+/// The mean distance of samples in bytes, or 0 if nothing is sampled.
 static PERIOD: AtomicUsize = AtomicUsize::new(0);
 
 #[inline(always)]
@@ -35,7 +35,7 @@ pub(crate) fn period() -> usize {
 
 static IS_WATCHED: AtomicBool = AtomicBool::new(false);
 
-/// Whether blocks are sampled, or some guarded, so that slow paths check calls.
+/// Whether some blocks are sampled or guarded, so that slow paths check calls.
 #[inline(always)]
 pub(crate) fn is_watched() -> bool {
     IS_WATCHED.load(Ordering::Relaxed)
@@ -45,7 +45,7 @@ fn watch_again() {
     IS_WATCHED.store(period() != 0 || guards_are_watched(), Ordering::Relaxed);
 }
 
-/// Callers notify the caches.
+/// Callers must notify the caches afterwards.
 pub(super) fn set_period(bytes: usize) {
     PERIOD.store(bytes, Ordering::Relaxed);
     watch_again();
@@ -66,7 +66,7 @@ pub(super) fn look_again(count: fn(bool)) {
     }
 }
 
-/// The mean distance of drawn blocks, in blocks. 0: none is drawn.
+/// The mean distance of drawn blocks, in blocks, or 0 if none is drawn.
 static RATE: AtomicUsize = AtomicUsize::new(0);
 /// When the last guarded block was made, in milliseconds, or [`UNPACED`] if there is no pace.
 static LAST: AtomicU32 = AtomicU32::new(UNPACED);
@@ -82,11 +82,11 @@ pub(crate) fn rate() -> usize {
     RATE.load(Ordering::Relaxed)
 }
 
-/// Draws one of `every` blocks. `None`: one of [`PACED_RATE`], with the pace. Called before any
-/// thread has a cache.
+/// Draws one of `every` blocks. `None` means one of [`PACED_RATE`], with the pace. Call this before
+/// any thread has a cache.
 pub(crate) fn begin(every: Option<usize>) {
     if every.is_none() {
-        // (A process that ends before its first guarded block pays for none.)
+        // (So a process that ends within the first pause makes no guarded block.)
         LAST.store(os::coarse_ms().min(UNPACED - 1), Ordering::Relaxed);
     }
     RATE.store(every.unwrap_or(PACED_RATE).max(1), Ordering::Relaxed);
@@ -128,7 +128,7 @@ fn guards_are_watched() -> bool {
 static TO_LOOK: AtomicU32 = AtomicU32::new(0);
 static LOOK_PAUSE: AtomicU32 = AtomicU32::new(0);
 
-/// The kind of block for a call whose refill brings `blocks` blocks. `None`: an ordinary block.
+/// The kind of block for a call whose refill brings `blocks` blocks. `None` for an ordinary block.
 pub(crate) fn draws_apart(blocks: usize) -> Option<Draw> {
     if rate() == 0 {
         return None;
@@ -136,7 +136,7 @@ pub(crate) fn draws_apart(blocks: usize) -> Option<Draw> {
     if draws_shared(blocks) {
         return Some(Draw::Drawn);
     }
-    // (Two threads may count one refill, here and below: then a look comes a little later.)
+    // (Here and below, two threads may count as one. Then a look comes a little later.)
     let early = EARLY.load(Ordering::Relaxed);
     if early > 0 {
         EARLY.store(early - 1, Ordering::Relaxed);
@@ -156,7 +156,7 @@ pub(crate) fn looked_apart(found: bool) {
     TO_LOOK.store(pause, Ordering::Relaxed);
 }
 
-/// Refills until the next look. `found`: a look has found a new stack.
+/// Refills until the next look. `found` says that a look has found a new stack.
 pub(super) fn next_pause(pause: u32, found: bool) -> u32 {
     if found { 0 } else { (2 * pause + 1).min(LOOKS_MOST) }
 }
@@ -171,7 +171,7 @@ fn is_later(now: u32, last: u32) -> bool {
     now.wrapping_sub(last).cast_signed() >= PAUSE_MS.cast_signed()
 }
 
-/// Claims the next guarded block. False: another thread makes one, or has just made one.
+/// Claims the next guarded block. Returns false if one was made, or begun, within the last pause.
 pub(crate) fn take_turn() -> bool {
     let last = LAST.load(Ordering::Relaxed);
     if last == UNPACED || sync::take_one(&AT_ONCE).is_some() {
@@ -191,7 +191,7 @@ pub(crate) enum Draw {
     IfNew,
 }
 
-/// The distance to the next draw, which is included: `mean` on average. 0: effectively never.
+/// The distance to the next draw, which is included: `mean` on average, and 0 means never.
 fn distance(random: &mut u64, mean: usize) -> usize {
     match mean {
         0 => usize::MAX / 2,
@@ -204,7 +204,7 @@ fn seed(of: usize) -> u64 {
     of as u64 ^ os::now_ns().rotate_left(32) | 1
 }
 
-/// A thread's countdown. All zero: nothing is drawn.
+/// A thread's countdown. If all fields are zero, nothing is drawn.
 pub(super) struct Countdown {
     /// Blocks or bytes to the next draw, which is included.
     left: Cell<usize>,
@@ -226,7 +226,7 @@ impl Countdown {
         self.left.get()
     }
 
-    /// `amount` is less than [`Countdown::left`].
+    /// `amount` must be less than [`Countdown::left`].
     #[inline(always)]
     pub(super) fn pass(&self, amount: usize) {
         self.left.set(self.left.get() - amount);
@@ -240,8 +240,8 @@ impl Countdown {
     }
 }
 
-/// Countdowns for calls that are counted one by one. Few threads use one at a time: each serves a
-/// CPU, or some of the shared caches or threads.
+/// Countdowns for calls that are counted one by one. Each countdown serves a CPU, or some of the
+/// shared caches or threads, so that few threads use it at a time.
 pub(crate) struct Shared([SharedCountdown; COUNTDOWNS]);
 
 const COUNTDOWNS: usize = 64;
@@ -266,7 +266,8 @@ impl Shared {
         }
     }
 
-    /// Counts `amount` for a call on the CPU, or of the shared cache, `number`. True: it is drawn.
+    /// Counts `amount` for a call on the CPU, or of the shared cache, `number`. Returns whether the
+    /// call is drawn.
     #[inline(always)]
     pub(crate) fn counts_out(&self, number: usize, amount: usize, mean: usize) -> bool {
         let countdown = &self.0[number % COUNTDOWNS];
@@ -304,7 +305,7 @@ impl SharedCountdown {
 /// For refills of shared caches, and for large blocks of their threads.
 static REFILLS: Shared = Shared::new();
 
-/// Counts the `blocks` of a shared cache's refill, or one block from no list. True: it is drawn.
+/// Counts the `blocks` of a shared cache's refill, or one block from no list. Whether it is drawn.
 pub(crate) fn draws_shared(blocks: usize) -> bool {
     REFILLS.counts_out_here(blocks, rate()) && is_time(os::coarse_ms())
 }

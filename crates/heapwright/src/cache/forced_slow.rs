@@ -1,17 +1,17 @@
-//! Forced-slow lists: they bring a quiet program to the slow paths, which look after its memory.
+//! Forced-slow lists bring a quiet program to the slow paths, which look after its memory.
 //!
 //! There is no background thread, and the lists alone serve a program that allocates little. So a
-//! cache forces its lists slow as soon as pages wait to go back, and then once a tick (a few
-//! milliseconds). The fast paths find the lists both empty and full, so each call *polls*: it
-//! reaches a slow path.
+//! cache forces its lists slow when pages begin to wait to go back, and then once a tick (a few
+//! milliseconds). A forced-slow list is both empty and full for the fast paths, so each call
+//! *polls*: it reaches a slow path.
 //!
 //! ```text
 //!   list          head null, room 0      malloc finds no block, free finds no room
 //!   forced slow   head, count            the list's blocks, which are kept back
 //! ```
 //!
-//! The blocks that are kept back ([`ForcedSlow`]) serve the first few polls at a list. Later polls
-//! show that the program is busy, and the list gets its blocks back. A poll after a pause
+//! The blocks that are kept back ([`ForcedSlow`]) serve the first few polls at a list. More polls
+//! show that the program is busy. Then the list gets its blocks back. A poll after a pause
 //! ([`Polls`]) comes from a quiet program, so the count starts anew. So a tick costs a busy thread
 //! a few slow operations, and a quiet thread polls with each operation. A list that a busy thread
 //! does not use stays forced slow, so its next use polls.
@@ -39,7 +39,7 @@ const POLLS_A_LIST: u8 = 2;
 /// A program is quiet if it polls at least this many nanoseconds after its last poll.
 pub(super) const PAUSE_NS: u64 = 20_000;
 
-/// The blocks of a forced-slow list. All zero: the list is not forced slow.
+/// The blocks of a forced-slow list. If all fields are zero, the list is not forced slow.
 pub(super) struct ForcedSlow {
     head: Cell<*mut Block>,
     count: Cell<u32>,
@@ -56,12 +56,12 @@ impl ForcedSlow {
         self.count.get() as usize
     }
 
-    /// The list stays forced slow for this many more polls. 0: it is not forced slow.
+    /// For how many more polls the list stays forced slow. 0 if it is not forced slow.
     pub(super) fn polls(&self) -> u8 {
         if self.is_on() { self.polls_left.get() } else { 0 }
     }
 
-    /// From now on the list is forced slow.
+    /// Forces the list slow, with the blocks of `chain`.
     pub(super) fn put(&self, chain: &DepotChain) {
         debug_assert!(self.head.get().is_null());
         self.head.set(chain.head());
@@ -77,7 +77,7 @@ impl ForcedSlow {
         }
     }
 
-    /// Null: there is none.
+    /// Returns null if there is no block.
     pub(super) fn pop(&self) -> *mut Block {
         let block = self.head.get();
         if !block.is_null() {
@@ -88,7 +88,7 @@ impl ForcedSlow {
         block
     }
 
-    /// The block is free and the caller's.
+    /// The block must be free and the caller's.
     fn push(&self, block: *mut Block) {
         // SAFETY: a free block, which is the caller's.
         unsafe { Block::set_next(block, self.head.get()) };
@@ -96,7 +96,7 @@ impl ForcedSlow {
         self.count.set(self.count.get() + 1);
     }
 
-    /// In a forked child: the list may have been changing.
+    /// For a forked child: the list may have been changing.
     pub(super) fn forget_after_fork(&self) {
         let _forgotten = self.take();
     }
@@ -120,7 +120,7 @@ impl Polls {
         since
     }
 
-    /// False: none was left.
+    /// Returns false if none was left.
     fn count(&self) -> bool {
         let fewer = self.left.get().checked_sub(1);
         self.left.set(fewer.unwrap_or(0));
@@ -187,7 +187,7 @@ impl Cache {
         }
     }
 
-    /// Answers a `malloc` that polls. Null: the list has no block, or a sample is due.
+    /// Answers a `malloc` that polls. Returns null if the list has no block, or a sample is due.
     #[cold]
     #[inline(never)]
     pub(super) fn pop_forced_slow(&self, class: usize) -> *mut Block {
@@ -203,11 +203,11 @@ impl Cache {
         forced_slow.pop()
     }
 
-    /// Answers a `free` that polls. False: the list is restored, and too long.
+    /// Answers a `free` that polls. Returns false if the list is restored, and too long.
     #[cold]
     #[inline(never)]
     pub(super) fn push_forced_slow(&self, class: usize) -> bool {
-        // The list has one block, the freed one, which is aside if it is due (`sampling`).
+        // The list has only the freed block. It is aside if it is due (`sampling`).
         let block = self.take_all_listed(class);
         let room = &self.hot.list(class).room;
         room.set(room.get() + 1);
@@ -230,7 +230,7 @@ impl Cache {
         }
     }
 
-    /// False: the polls were used up.
+    /// Returns false if the polls were used up.
     fn count_poll(&self, class: usize) -> bool {
         let (polls, own) = (&self.scavenger.polls, &self.bins[class].forced_slow.polls_left);
         if polls.count() {

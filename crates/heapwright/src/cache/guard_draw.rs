@@ -10,14 +10,14 @@
 //!
 //! Only refills check, not `malloc` and `free`. A refill counts the blocks that it puts into the
 //! list. If the countdown (`draw`) ends among them, the list is cut before that block, and the call
-//! that finds the list empty is drawn. So each position in a list has the same chance. If all
-//! refills of a program come from one call, other calls are drawn, too. Blocks that go back to the
-//! depot are not counted, which changes no chances: the distribution has no memory.
+//! that finds the list empty is drawn. So each position in a list has the same chance. Calls from
+//! other places than the refills are drawn, too. Blocks that go back to the depot are not counted.
+//! This changes no chances, because the distribution has no memory.
 //!
 //! Blocks that a thread frees and takes again from its list are not counted. With a rate of 1 each
 //! refill is drawn, so no list is ever filled, and every call is drawn.
 //!
-//! Called by the slow paths of `cache`, and by `heap`.
+//! Called by the slow paths of `cache`, by `heap` and by `drawn`.
 
 use core::cell::Cell;
 
@@ -30,7 +30,7 @@ const NOTHING: u8 = 0;
 const DRAWN: u8 = 1;
 const IF_NEW: u8 = 2;
 
-/// A thread's draws. All zero: none.
+/// A thread's draws. If all fields are zero, nothing is drawn.
 pub(crate) struct GuardDraw {
     /// Blocks to the next drawn block, which is included.
     countdown: Countdown,
@@ -40,7 +40,7 @@ pub(crate) struct GuardDraw {
     pending: Cell<u8>,
     /// Whether the next refill is not checked.
     skips: Cell<bool>,
-    /// Refills before the next check for a new stack, and the pause if this check finds none.
+    /// Refills before the next look at the stack, and the pause if this look finds no new stack.
     to_look: Cell<u32>,
     pause: Cell<u32>,
 }
@@ -56,7 +56,7 @@ impl GuardDraw {
         self.pending.get() != NOTHING
     }
 
-    /// The kind of block for the call whose refill failed. `None`: no memory, or no failure.
+    /// The kind of block for the call whose refill failed, unless it failed for lack of memory.
     pub(crate) fn take_pending(&self) -> Option<Draw> {
         match self.pending.replace(NOTHING) {
             NOTHING => None,
@@ -65,7 +65,7 @@ impl GuardDraw {
         }
     }
 
-    /// A block that comes from no list. True: it is drawn.
+    /// Counts a block that comes from no list. Returns whether it is drawn.
     pub(crate) fn count_one(&self) -> bool {
         let left = self.countdown.left();
         if left > 1 {
@@ -84,7 +84,7 @@ impl GuardDraw {
         self.skips.set(skips);
     }
 
-    /// `found`: a check has found a new stack.
+    /// `found` says that a look has found a new stack.
     pub(crate) fn looked(&self, found: bool) {
         self.pause.set(next_pause(self.pause.get(), found));
         self.to_look.set(self.pause.get());
@@ -92,7 +92,7 @@ impl GuardDraw {
 }
 
 impl Cache {
-    /// A thread is about to get the cache.
+    /// Call this when a thread is about to get the cache.
     pub(super) fn begin_guards(&self) {
         let draw = &self.guard_draw;
         if rate() == 0 || self.is_heap() {
@@ -109,8 +109,8 @@ impl Cache {
         self.watch(self.sampling.is_on());
     }
 
-    /// Checks a refill of `class`, whose list is empty. False: [`GuardDraw::take_pending`] says
-    /// whether the refill is drawn, or its caller must check the stack.
+    /// Checks a refill of `class`, whose list is empty. Returns false if the refill is drawn, or if
+    /// its caller must look at the stack: see [`GuardDraw::take_pending`].
     pub(super) fn draws_guarded(&self, class: usize) -> bool {
         let draw = &self.guard_draw;
         let left = draw.countdown.left();

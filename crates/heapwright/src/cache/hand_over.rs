@@ -1,8 +1,8 @@
-//! Handing over: a thread gives its cache up, because threads hand blocks to each other.
+//! Handing over: a thread that exchanges many blocks with other threads gives its cache up.
 //!
 //! ```text
 //!   blocks sent and received, by tick --> many, in several ticks --> the thread gives its cache up
-//!                                                                --> for a while, new threads get none
+//!                                                                --> new threads get none for 1 s
 //!
 //!   cache    slab, slab, slab ..      each: out of the cache's lists, entry of the common owner,
 //!     |                                     into the central lists, under the lock of its class
@@ -10,16 +10,16 @@
 //!   abandoned, without a slab; later remote frees go on to the central lists
 //! ```
 //!
-//! A block that another thread frees reaches an exclusive cache by a batch, a push and a drain.
-//! Until then no thread uses its memory. A CPU's arrays hand it out at the next `malloc`. So with
-//! `cache=auto`, a thread that hands over many blocks uses its CPU's arrays. Any other thread keeps
-//! its cache, whose paths are shorter.
+//! If another thread frees a block, the block reaches an exclusive cache by a batch, a push and a
+//! drain. Until then no thread uses the block's memory. A CPU's arrays would hand the block out at
+//! the next `malloc`. So with `cache=auto`, a thread that hands over many blocks uses its CPU's
+//! arrays. Any other thread keeps its cache, whose paths are shorter.
 //!
-//! Invariants: a slab changes owners under its class's lock. A thread that has read the old entry
+//! Invariants: a slab becomes common under its class's lock. A thread that has read the old entry
 //! sends its block to the old owner, which sends it on. Blocks of a stolen slab in the old owner's
 //! lists go the same way (`visit`).
 //!
-//! Called by `heap` (giving up) and by `outgoing` (counting).
+//! Called by `heap` (giving up), `outgoing` (counting) and `sampling` (requests).
 
 use super::{Cache, central};
 use crate::address_map::{Kind, MAP};
@@ -28,22 +28,21 @@ use crate::os;
 use crate::slab::Slab;
 use crate::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-/// A thread that hands over this many blocks, both ways, per millisecond of CPU time should use its
-/// CPU's arrays. (Wall time would hide threads that work in bursts or share a CPU.)
+/// A thread that sends and receives this many blocks in a millisecond of CPU time should use its
+/// CPU's arrays. (In wall time, threads that work in bursts or share a CPU would seem slow.)
 const BLOCKS_A_MS: u64 = 250;
 /// Blocks between two readings of the clock.
 const LOOK: u32 = 256;
 /// A thread gives its cache up when its ticks above the rate, less those below, reach this.
 const TICKS: u32 = 2;
 
-/// Requests to a thread: give the cache up; check whether its blocks are sampled.
+/// Requests to a thread: to give the cache up, and to check whether its blocks are sampled.
 const GIVE_UP: u8 = 1;
 const FOLLOW_SAMPLING: u8 = 2;
 
-/// The tick in which a thread last reached [`TICKS`]; 0: none did.
+/// The tick in which a thread last reached [`TICKS`], or 0 if none did.
 static LAST_MUCH: AtomicU32 = AtomicU32::new(0);
-/// For this long new threads then get no cache of their own. A thread that starts later finds out
-/// for itself.
+/// For this long after [`LAST_MUCH`], new threads get no cache of their own.
 const MUCH_MS: i32 = 1000;
 
 /// Whether so many blocks are handed over that new threads should get no cache of their own.
@@ -52,7 +51,8 @@ pub(crate) fn is_much_handed_over() -> bool {
     last != 0 && chunk::waited(last, os::coarse_ms()) <= MUCH_MS
 }
 
-/// Atomics, because visitors add the blocks that they drain. A lost update does not matter.
+/// The fields are atomics, because visitors add the blocks that they drain. Lost updates are rare,
+/// and do not matter.
 pub(super) struct HandOver {
     /// Blocks that came or went since the last reading of the clock.
     new: AtomicU32,
@@ -66,7 +66,7 @@ pub(super) struct HandOver {
 }
 
 impl HandOver {
-    /// A thread begins to use the cache. (Earlier threads' ticks count, too.)
+    /// Call this when a thread begins to use the cache. (Earlier threads' ticks count, too.)
     pub(super) fn begin(&self) {
         self.cpu_ns.store(0, Ordering::Relaxed);
     }
@@ -77,7 +77,7 @@ impl HandOver {
         self.new.store(new, Ordering::Relaxed);
     }
 
-    /// Counts blocks that came or went. The calling thread is the cache's.
+    /// Counts blocks that came or went. The calling thread must own the cache.
     pub(super) fn count(&self, blocks: usize) {
         self.add(blocks);
         let new = self.new.load(Ordering::Relaxed);
@@ -144,13 +144,13 @@ impl Cache {
         self.hand_over.count(blocks);
     }
 
-    /// Withdraws the request: the cache's thread can use nothing else.
+    /// Withdraws the request to give the cache up.
     pub(crate) fn stays_in_use(&self) {
         self.hand_over.asked.fetch_and(!GIVE_UP, Ordering::Relaxed);
     }
 
-    /// Hands all slabs to the common owner. The caller has entered the cache, and leaves it for
-    /// good.
+    /// Hands all slabs to the common owner. The caller must have entered the cache, and abandon it
+    /// afterwards.
     pub(crate) fn hand_slabs_over(&self) {
         self.stays_in_use();
         self.keeps_units.set(false);
@@ -162,7 +162,7 @@ impl Cache {
         }
     }
 
-    /// The slab becomes another owner's.
+    /// Takes a slab, which becomes another owner's, out of this cache's lists.
     pub(super) fn part_with(&self, slab: Slab<'_>) {
         let bin = &self.bins[slab.class];
         if slab.is_listed() {

@@ -61,7 +61,7 @@ impl Head {
         self.0.store(block, Ordering::Relaxed);
     }
 
-    /// The list is the calling thread's.
+    /// Call this only for the calling thread's list.
     pub(super) fn replace(&self, block: *mut Block) -> *mut Block {
         let before = self.get();
         self.set(block);
@@ -84,7 +84,7 @@ impl List {
         }
     }
 
-    /// Takes out the newest block. `Err`: there is none; true: the CPU's arrays have the blocks.
+    /// Takes out the newest block. `Err` if there is none; `Err(true)` if the CPU's arrays have it.
     #[inline(always)]
     pub(crate) fn pop_open(&self) -> Result<*mut Block, bool> {
         let block = self.head.get();
@@ -135,7 +135,7 @@ pub(crate) const AREA_BIAS: usize = 0x7fff_0000;
 pub(crate) struct Mismatch(usize);
 
 impl Mismatch {
-    /// The address is beyond the limit, so its entry is unknown.
+    /// For an address beyond the limit, whose entry is unknown.
     const UNKNOWN: Self = Self(BIASED_TO_SHARED - 1);
 
     /// Whether the address lies in a slab of the tag's owner.
@@ -206,12 +206,12 @@ const DUE: u64 = BATCH << 32 | BATCH_BYTES;
 const _: () = assert!(BATCH.is_power_of_two() && BATCH_BYTES.is_power_of_two());
 const _: () = assert!(SLAB_MAX as u64 <= BATCH_BYTES);
 
-/// Blocks on their way to another owner. All zero: an empty batch.
+/// Blocks that will be sent to their owner. If all fields are zero, the batch is empty.
 #[repr(C)]
 pub(super) struct Outgoing {
     /// The tag of the batch's owner, exclusive-ored with the cache's own tag. A mismatch,
-    /// exclusive-ored with this, is the offset of a list exactly if the batch's owner owns the
-    /// slab. Zero: the batch is empty, or the hot part is no cache's.
+    /// exclusive-ored with this, is the offset of a list if, and only if, the batch's owner owns
+    /// the slab. Zero if the batch is empty, or the hot part is no cache's.
     pub(super) tag: Cell<usize>,
     pub(super) head: Cell<*mut Block>,
     pub(super) tail: Cell<*mut Block>,
@@ -289,16 +289,16 @@ pub(crate) struct Hot {
 /// `hot` is, and does not check the process's mode.
 #[repr(C)]
 pub(crate) struct Serve {
-    /// Serves `malloc(size)`, for a size of some class, whose list at `offset` in `hot` is empty.
+    /// Serves `malloc(size)` if the list of the size's class, at `offset` in `hot`, is empty.
     pub(crate) malloc: extern "C" fn(size: usize, hot: &Hot, offset: usize) -> *mut u8,
     /// Serves `free` for a block that neither `hot` nor the outgoing batch's owner owns. `mismatch`
-    /// is the tag mismatch of its unit's entry with `hot`.
+    /// is the tag mismatch of the entry of the block's unit with `hot`.
     pub(crate) free: unsafe extern "C" fn(block: *mut u8, hot: &Hot, mismatch: Mismatch),
     /// Serves `free` for an address whose unit `hot` does not know, or at which no slot begins.
     pub(crate) unknown: unsafe extern "C" fn(block: *mut u8, hot: &Hot, any: usize, unit: usize),
     /// Serves a call for a large block or for no bytes, without an alignment.
     pub(crate) large: fn(size: usize, hot: &Hot, origin: Origin) -> *mut u8,
-    /// Serves any other call for memory. Null: there is no memory, and `errno` says so.
+    /// Serves any other call for memory. Returns null, with `errno` set, if there is no memory.
     pub(crate) allocate:
         fn(size: usize, align: usize, zero: bool, origin: Origin, hot: &Hot) -> *mut u8,
     /// Serves any other call that frees a block. `said` tells whether `size` and `align` count.
@@ -346,7 +346,7 @@ impl Serve {
     }
 }
 
-/// The list that the mismatch of a common block's entry names, for threads that read a stub.
+/// Which list the mismatch of a common block's entry names, for threads that read a stub.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Common {
     Nowhere,
@@ -388,8 +388,8 @@ impl Hot {
     pub(crate) const RECIPROCAL: usize = Self::LISTS + offset_of!(List, reciprocal);
 }
 
-/// A hot part that always misses: its lists stay empty, and no slab belongs to it. But a stub knows
-/// the window, so the mismatch of a common block's entry names a list.
+/// A hot part that always misses: its lists stay empty, and no slab belongs to it. A stub knows the
+/// window, so the mismatch of a common block's entry can name a list ([`Common`]).
 ///
 /// Many threads read a stub at once, as a [`Hot`], through their fast words. After
 /// [`HotStub::become_stub`] only its limit, its table and (in the per-CPU entry) its heads change,
@@ -410,8 +410,8 @@ const _: () = assert!(offset_of!(HotStub, 0) == 0);
 unsafe impl Sync for HotStub {}
 
 impl HotStub {
-    /// Makes this hot part of zeros a stub. All heads are `head`: null, or negative. `readable`:
-    /// the number of entries that can be read from now on.
+    /// Makes this hot part of zeros a stub. All heads become `head`: null, or negative. `readable`
+    /// is the number of entries that can be read from now on.
     pub(super) fn become_stub(
         &mut self,
         serve: &'static Serve,
@@ -442,7 +442,7 @@ impl HotStub {
         self.become_stub(serve, Common::Nowhere, 0, false, 0);
     }
 
-    /// `head`: null, or negative.
+    /// `head` is null, or negative.
     pub(super) fn set_heads(&self, head: usize) {
         for list in &self.0.lists {
             list.head.set(ptr::without_provenance_mut(head));
@@ -487,7 +487,7 @@ impl Hot {
         self.serve.store(ptr::from_ref(serve).cast_mut(), Ordering::Relaxed);
     }
 
-    /// Switches to the table that draws, or back. Does nothing before a thread has had the cache.
+    /// Switches to the table that draws, or back. Does nothing before the cache has a table.
     pub(super) fn draw_calls(&self, drawn: bool) {
         if !self.serve.load(Ordering::Relaxed).is_null() {
             let serve = self.serve();
@@ -529,7 +529,7 @@ impl Hot {
         Entry((mismatch.0 ^ self.tag) as u32)
     }
 
-    /// [`Hot::mismatch_of`] without the limit.
+    /// [`Hot::mismatch_of`] with the map's limit in place of this part's.
     pub(crate) fn mismatch_by_map(&self, address: usize) -> Mismatch {
         let unit = self.unit_of(address);
         if unit >= MAP.limit() {
@@ -545,7 +545,7 @@ impl Hot {
         if mismatch.0 == Mismatch::UNKNOWN.0 { self.mismatch_by_map(address) } else { mismatch }
     }
 
-    /// [`Hot::mismatch_of`], but never a list if sized frees are passed on.
+    /// [`Hot::mismatch_of`], except that the mismatch names no list if sized frees are passed on.
     #[inline(always)]
     pub(crate) fn mismatch_of_sized(&self, address: usize) -> Mismatch {
         let unit = self.unit_of(address);
@@ -607,7 +607,7 @@ impl Hot {
         &self.lists[class]
     }
 
-    /// Called before another thread knows the cache.
+    /// Call this before another thread knows the cache.
     pub(super) fn know_window(&mut self) {
         self.base.set(MAP.base());
         self.know_nothing(false);

@@ -11,10 +11,10 @@
 //! A run's tail behind the last page in use is only address space. So a block of 33 KiB costs 36
 //! KiB of memory, although its unit has 64 KiB.
 //!
-//! A block grows within its run's own units at no cost, then into a free run behind it, then into a
-//! new run. The kernel moves many pages to the new run (`mremap`); few pages are copied. A block
-//! that grew once tends to grow again, so the new run gets a quarter more address space than it
-//! needs.
+//! A block grows within its run's own units at no cost. If they do not suffice, it grows into a
+//! free run behind it, or moves to a new run. The kernel moves many pages (`mremap`); few pages are
+//! copied. A block that grew once tends to grow again, so the new run gets a quarter more address
+//! space than it needs.
 //!
 //! Invariants: the first unit's record holds the run's length, the usable bytes (whole pages) and
 //! the requested size. A block starts at its first unit.
@@ -48,13 +48,13 @@ const STAYS_AT_MOST: usize = (1 << 20) / UNIT;
 
 /// A cache that serves a request.
 pub(crate) trait Source {
-    /// A block of `class`. `None`: there is no memory.
+    /// A block of `class`. `None` if there is no memory, or if [`Source::is_sample_due`].
     fn alloc(&self, class: usize) -> Option<Allocated>;
-    /// Whether [`Source::alloc`] failed because a sample, or perhaps a guarded block, is due.
+    /// Whether [`Source::alloc`] failed because a sample, or perhaps a guarded block, is due now.
     fn is_sample_due(&self, class: usize) -> bool;
     /// Runs for the next large block.
     fn stash(&self) -> &Stash;
-    /// A bounded step that gives back memory that has not been used for a while.
+    /// Does a bounded step that gives back memory that no one has used for a while.
     fn tend(&self);
     /// Gives back runs that may serve instead, before a run of `units` units takes unused memory.
     fn make_way(&self, units: usize);
@@ -131,7 +131,7 @@ impl Source for Magazines {
     }
 }
 
-/// The caller holds the source. Null: no memory, or a sample is due.
+/// The caller must hold the source. Returns null if there is no memory, or a sample is due.
 #[inline(always)]
 pub(crate) fn allocate_from(source: &impl Source, request: Request) -> *mut u8 {
     let served = serve(source, request).or_else(|| {
@@ -190,7 +190,7 @@ pub(crate) fn late() -> Option<&'static Cache> {
     }
 }
 
-/// For a thread without a cache. Null: there is no memory.
+/// Serves a thread without a cache. Returns null if there is no memory.
 #[cold]
 pub(crate) fn allocate_late(request: Request) -> *mut u8 {
     let Some(cache) = late() else { return ptr::null_mut() };
@@ -231,7 +231,7 @@ pub(crate) fn alloc(size: usize, align: usize, zero: bool, keeper: &impl Source)
 }
 
 /// Gives all free memory back if a block of `size` bytes would take fresh memory and may exceed the
-/// memory limit. At most once in a tick of the clock.
+/// memory limit. Does so at most once in a tick of the clock.
 fn make_way_at_limit(size: usize, keeper: &impl Source) {
     static LAST: AtomicU32 = AtomicU32::new(0);
     if size < MOVE_PAGES
@@ -264,7 +264,7 @@ fn from_kept(size: usize, zero: bool, keeper: &impl Source) -> Option<Large> {
     given
 }
 
-/// A block from a kept run of one of the [`Stash::LENGTHS`]. Only its requested size changes.
+/// A block from a kept run. `size` is in [`Stash::LENGTHS`]. Only the run's requested size changes.
 #[inline(always)]
 pub(crate) fn quickly(size: usize, stash: &Stash) -> Option<*mut u8> {
     stash.take_ready(size.div_ceil(UNIT), size, |unit, record| {
@@ -280,8 +280,8 @@ pub(crate) fn quickly_fitting(size: usize, stash: &Stash) -> Option<*mut u8> {
     Some(MAP.address_of(unit))
 }
 
-/// Turns a kept run, which is the caller's now, into a large block of `size` bytes. Null: a part of
-/// the run is lost, and the run has been given back.
+/// Turns a kept run, which is the caller's now, into a large block of `size` bytes. Returns null,
+/// and gives the run back, if a part of it is lost or a signal handler would have to wait.
 #[inline(always)]
 pub(crate) fn reuse(block: *mut u8, units: usize, size: usize) -> *mut u8 {
     let unit = MAP.unit_of(block.addr());
@@ -298,7 +298,7 @@ pub(crate) fn reuse(block: *mut u8, units: usize, size: usize) -> *mut u8 {
 #[inline(never)]
 fn reuse_otherwise(unit: usize, units: usize, size: usize) -> *mut u8 {
     if sync::is_interrupted() {
-        // This thread may hold the lock that it would wait for.
+        // The interrupted code may hold the lock.
         // SAFETY: the caller gives the run away, which was a block before.
         unsafe { deferred::defer_run(unit) };
         return ptr::null_mut();
@@ -311,8 +311,8 @@ fn reuse_otherwise(unit: usize, units: usize, size: usize) -> *mut u8 {
     ptr::null_mut()
 }
 
-/// Turns the run of the large block at `unit` into a kept run, and returns its length. `None`: more
-/// than `longest` units, a first-class heap owns the block, or the block was freed before.
+/// Turns the run of the large block at `unit` into a kept run, and returns the length. `None` if
+/// that is above `longest`, a first-class heap owns the block, or the block was freed before.
 #[inline(always)]
 pub(crate) fn give_up(unit: usize, longest: usize) -> Option<usize> {
     let record = MAP.record(unit);
@@ -328,9 +328,9 @@ pub(crate) fn give_up(unit: usize, longest: usize) -> Option<usize> {
     Some(units)
 }
 
-/// Moves the run of the large block at `unit`, which the caller gives away, to the stash. False:
-/// nothing has changed. A first-class heap owns the block, the stash has no room, or the block was
-/// freed before (by this thread, or some time ago).
+/// Moves the run of the large block at `unit`, which the caller gives away, to the stash. Returns
+/// false, and changes nothing, if a first-class heap owns the block, the stash has no room, or the
+/// block was freed before (by this thread, or some time ago).
 #[inline(always)]
 pub(crate) fn keep(unit: usize, stash: &Stash) -> bool {
     let record = MAP.record(unit);
@@ -347,9 +347,9 @@ pub(crate) fn keep(unit: usize, stash: &Stash) -> bool {
     kept
 }
 
-/// Turns a new run into a large block. `None`: a part of the run is lost (never in a fresh run).
+/// Turns a run into a large block. `None` if a part of the run is lost (never in a fresh run).
 fn hand_out(run: Run, size: usize, usable: usize, zero: bool) -> Option<Large> {
-    // First, because it may have to bring the memory back.
+    // This comes first, because it may have to bring the memory back.
     if !large_block::set_usable(run.unit, usable) {
         return None;
     }
@@ -371,7 +371,7 @@ pub(crate) fn usable(unit: usize) -> usize {
     large_block::usable(MAP.record(unit))
 }
 
-/// The heap's lock is held.
+/// The caller must hold the heap's lock.
 pub(crate) fn join_heap(unit: usize, heap: &Cache) {
     MAP.record(unit).heap.store(heap.id(), Ordering::Relaxed);
     heap.large.push(&MAP, unit);
@@ -392,7 +392,7 @@ pub(crate) unsafe fn free_slot(heap: &Cache, class: usize, block: *mut Block) {
     unsafe { heap.free(class, block) };
 }
 
-/// Frees the large block at `unit` of `heap`. False: another thread freed it first.
+/// Frees the large block at `unit` of `heap`. Returns false if the block was freed before.
 #[must_use]
 pub(crate) fn free_of_heap(unit: usize, heap: &Cache) -> bool {
     let _order = heap.lock.lock();
@@ -406,7 +406,7 @@ pub(crate) fn free_of_heap(unit: usize, heap: &Cache) -> bool {
 }
 
 /// Frees the large block at `unit`, which is in no heap's list any more. `keep` gets the run's
-/// first unit and length, and may keep it. False: another thread freed the block first.
+/// first unit and length, and may keep the run. Returns false if the block was freed before.
 #[must_use]
 pub(crate) fn free(unit: usize, keep: impl FnOnce(usize, usize) -> bool) -> bool {
     let record = MAP.record(unit);
@@ -420,7 +420,7 @@ pub(crate) fn free(unit: usize, keep: impl FnOnce(usize, usize) -> bool) -> bool
     true
 }
 
-/// In a forked child: a run that another thread had kept becomes a block in use.
+/// Turns a run that another thread had kept into a block in use, in a forked child.
 pub(crate) fn revive(unit: usize) {
     MAP.record(unit).requested.store(usable(unit), Ordering::Relaxed);
 }
@@ -462,7 +462,7 @@ pub(crate) fn resize_in_place(unit: usize, size: usize, release: impl Fn()) -> b
     true
 }
 
-/// Moves the large block, which is in no heap's list, to a longer run. `None`: it stays.
+/// Moves the large block, which is in no heap's list, to a longer run. `None` if the block stays.
 pub(crate) fn move_to_grow(unit: usize, size: usize) -> Option<Large> {
     let old = MAP.address_of(unit);
     let old_usable = usable(unit);
@@ -477,7 +477,7 @@ pub(crate) fn move_to_grow(unit: usize, size: usize) -> Option<Large> {
     let run = take(usable.saturating_add(size / 4)).or_else(|| take(usable))?;
     let new = hand_out(run, size, usable, false)?;
     let length = old_usable.min(new.usable);
-    // `None`: pages could not be moved. The new block may have a hole, so its units stay lost.
+    // If pages could not be moved, the new block may have a hole, so its units stay lost.
     // SAFETY: both blocks have `length` bytes, are committed, distinct, and the caller's. The new
     // block holds nothing.
     let moved = unsafe { os::move_bytes(old, new.block, length, MOVE_PAGES) }?;

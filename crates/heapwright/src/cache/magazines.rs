@@ -15,13 +15,13 @@
 //! boundary moves one chain back and forth, without the central lists. All moves are of whole
 //! chains, in constant time.
 //!
-//! `malloc` and `free` reach the stub first, and miss: its lists are empty, and its tag has one
-//! changed bit. The tag mismatch shows whether a block is common (see `hot::HotStub`).
+//! `malloc` and `free` reach the stub first, and miss: its lists are empty, and its tag is no
+//! slab's. The tag mismatch can show whether a block is common (see `hot::Common`).
 //!
 //! Invariants: a block is in one list, one spare, one depot or a bit of its slab. Only the holder
 //! of the slot's lock accesses anything but the atomics.
 //!
-//! Called by `heap::shared`.
+//! Called by `heap`, and by other files of `cache`.
 
 use core::cell::Cell;
 use core::mem::offset_of;
@@ -65,7 +65,7 @@ pub(super) struct Bin {
     pub(super) base: Cell<i32>,
     /// Blocks that the next refill asks for, at most.
     want: Cell<u32>,
-    /// Slow operations in the tick `slow_at`, and whether any tick had many since the cache rested.
+    /// Slow operations in the tick `slow_at`, and whether a tick had many since the last release.
     slow: Cell<u32>,
     slow_at: Cell<u32>,
     is_busy: Cell<bool>,
@@ -81,7 +81,7 @@ pub(crate) struct Uses {
     pub(crate) fallbacks: AtomicU64,
 }
 
-/// The data behind a slot's lock. Zeros are an empty cache, except for what [`make`] writes.
+/// The data behind a slot's lock. A new cache is zero except for the fields that [`make`] sets.
 #[repr(C)]
 pub(crate) struct Magazines {
     /// As in exclusive caches (`hot::List`): the same few instructions push and pop.
@@ -122,7 +122,7 @@ pub(crate) fn of(stub: &Hot) -> &'static SharedCache {
     unsafe { &*ptr::from_ref(stub).cast::<SharedCache>() }
 }
 
-/// `None`: there is no memory.
+/// Returns `None` if there is no memory.
 fn make(number: usize, serve: &'static Serve, common: Common) -> Option<&'static SharedCache> {
     // SAFETY: zero is valid for every field.
     let slot = unsafe { SharedCache::make(number) }?;
@@ -162,7 +162,7 @@ pub(crate) fn sample_every(bytes: usize) {
 
 static ARE_OF_CPUS: AtomicBool = AtomicBool::new(false);
 
-/// Whether each cache belongs to a CPU, and is behind the CPU's arrays if these exist.
+/// Whether each cache belongs to a CPU. If the CPU has arrays, its cache is behind them.
 pub(super) fn are_of_cpus() -> bool {
     ARE_OF_CPUS.load(Ordering::Relaxed)
 }
@@ -177,8 +177,8 @@ pub(crate) fn raise(count: usize, serve: &'static Serve) -> usize {
     made
 }
 
-/// Makes `count` caches, one for each CPU, and their arrays if possible (`arrays::prepare`). False:
-/// there is no memory. `serve` is the caches' table, `cpu_entry` the arrays'.
+/// Makes `count` caches, one for each CPU, and sets up arrays if possible (`arrays::prepare`).
+/// Returns false if there is no memory. `serve` is the caches' table, `cpu_entry` the arrays'.
 pub(crate) fn start_by_cpu(
     count: usize,
     serve: &'static Serve,
@@ -208,7 +208,7 @@ pub(super) unsafe fn forward_sized_frees() {
 }
 
 /// Lowers all limits to the address map's, then runs `give_up`, which makes the table beyond them
-/// unreadable. A new cache would take over the old limit, so none is made in the meantime.
+/// unreadable. No cache is made in the meantime, because it would take over the old limit.
 pub(crate) fn lower_limits(give_up: impl FnOnce()) {
     let _one = RAISING.lock();
     let readable = MAP.limit();
@@ -242,7 +242,7 @@ impl Magazines {
         unsafe { &*list.cast::<List>() }
     }
 
-    /// `None`: there is no memory.
+    /// Returns `None` if there is no memory.
     #[inline]
     pub(crate) fn alloc(&self, class: usize) -> Option<Allocated> {
         let block = self.list(class).pop();
@@ -285,7 +285,7 @@ impl Magazines {
     }
 
     /// Gives back the runs in the CPU's arrays, in this stash and in a thread's stash, if a run of
-    /// `units` units would take unused memory although such runs may serve it.
+    /// `units` units would otherwise take unused memory.
     pub(crate) fn make_way(&self, units: usize) {
         arrays::make_way(units);
         self.stash.make_way(units);
@@ -298,7 +298,7 @@ impl Magazines {
     }
 
     /// Whether `count` more blocks of `class` fit into the list. Middle blocks, whose lists are
-    /// short, also fit if the list may become the spare.
+    /// short, also fit if there is no spare, so that the list can become the spare.
     pub(crate) fn has_room_for(&self, class: usize, count: usize) -> bool {
         let is_middle = size_class::size(class) > MIDDLE;
         self.lists[class].room.get() >= count as i32
@@ -309,7 +309,7 @@ impl Magazines {
         (self.bins[class].base.get() - self.lists[class].room.get()).max(0) as usize
     }
 
-    /// Makes a chain the list of `class`. The old list's blocks are all elsewhere.
+    /// Makes a chain the list of `class`, and forgets the old list.
     pub(super) fn fill(&self, class: usize, chain: DepotChain) {
         let room = self.chain_length(class).saturating_sub(chain.count()) as i32;
         self.lists[class].head.set(chain.head());
@@ -465,7 +465,7 @@ pub(crate) fn purge_all() -> usize {
 }
 
 /// Gives back free memory because none is left: from arrays, central lists, threads' stashes except
-/// that of `me`, and caches that no thread holds. The caller holds no class's lock.
+/// that of `me`, and caches that no thread holds. Call this without a class's lock.
 pub(crate) fn release_all(me: u32) {
     visit::release_stashes(me);
     if ALL.count() == 0 || sync::is_interrupted() {

@@ -21,7 +21,7 @@
 //! no room. Lists in use are soon restored. The others make the first operation after the busy
 //! phase poll (`forced_slow`). (Arrays are never forced slow.)
 //!
-//! Called by `magazines`, and by `heap` on behalf of shared caches that poll.
+//! Called by `magazines` and `scavenger`, and by `heap` for shared caches that poll.
 
 use super::abandoned;
 use super::arrays;
@@ -44,7 +44,7 @@ use crate::ticks;
 const POLLS: u32 = 32;
 /// Polls at a list before it is restored.
 const POLLS_A_LIST: u8 = 4;
-/// The first pause, in nanoseconds, after which all caches must poll again. It doubles each time.
+/// The first pause in a tick, in nanoseconds, that makes all caches poll again. The next doubles.
 const LONG_PAUSE_NS: u64 = 100_000;
 /// How often in a tick all caches are made to poll again, at most.
 const ASKS: u32 = 8;
@@ -53,7 +53,7 @@ const AGAIN_NS: u64 = 1_000_000;
 
 const CLASSES_A_TICK: usize = 8;
 
-/// Does the maintenance for a poll of a thread that has just unlocked the cache.
+/// Does the maintenance for a thread that polls, and has just unlocked the cache.
 #[cold]
 pub(crate) fn answer(cache: &'static SharedCache) {
     if cache.try_lock() {
@@ -64,8 +64,8 @@ pub(crate) fn answer(cache: &'static SharedCache) {
     }
 }
 
-/// Gives free memory outside threads' lists back to the kernel. Skips caches in slow paths. `held`:
-/// the caller's cache.
+/// Gives free memory outside threads' lists back to the kernel. Skips caches whose threads are in
+/// slow paths. `held` is the caller's cache.
 #[cold]
 #[inline(never)]
 pub(super) fn trim(held: Option<&Cache>) {
@@ -83,8 +83,8 @@ pub(super) fn trim(held: Option<&Cache>) {
     chunk::purge_all(0);
 }
 
-/// Makes operations on all shared caches poll, because there is work: once in the tick `now`, and
-/// again after pauses, each twice as long as the last.
+/// Makes operations on all shared caches poll, because there is work. Does this once in the tick
+/// `now`, and again if `pause_ns` is long enough ([`LONG_PAUSE_NS`]).
 pub(super) fn ask_all(now: u32, pause_ns: u64) {
     static ASKED_AT: AtomicU32 = AtomicU32::new(0);
     static AGAIN: AtomicU32 = AtomicU32::new(0);
@@ -123,7 +123,7 @@ enum Turn {
 }
 
 impl Magazines {
-    /// Looks after free memory, once a tick of the clock. The caller holds the cache.
+    /// Looks after free memory, once a tick of the clock. The caller must hold the cache.
     pub(crate) fn tend(&self) {
         self.turn(self.tick());
     }
@@ -142,7 +142,7 @@ impl Magazines {
             // Operations stay slow, and the next one tries again.
             self.polls.left.set(1);
         } else if turn == Turn::Enough && !self.has_forced_slow.replace(true) {
-            // Arrays with blocks would serve a program that becomes quiet, which would not poll.
+            // If the arrays had blocks, a program that becomes quiet would use them, and not poll.
             arrays::drain(cache.number(), false);
         }
     }
@@ -222,7 +222,7 @@ impl Magazines {
         self.list(class).room.set(0);
     }
 
-    /// Answers a poll for a block. `None`: the list is not, or no longer, forced slow.
+    /// Answers a poll for a block. `None` if the list is not, or no longer, forced slow.
     pub(super) fn pop_forced_slow(&self, class: usize) -> Option<*mut Block> {
         let forced_slow = &self.bins[class].forced_slow;
         let polls = forced_slow.polls();
@@ -239,7 +239,7 @@ impl Magazines {
         Some(first)
     }
 
-    /// Answers a poll that has put a block in. False: the list is not forced slow, but too long.
+    /// Answers a poll that has put a block in. False if the list is too long, and not forced slow.
     pub(super) fn push_forced_slow(&self, class: usize) -> bool {
         let forced_slow = &self.bins[class].forced_slow;
         let polls = forced_slow.polls();
@@ -278,7 +278,7 @@ impl Magazines {
     }
 }
 
-/// Does a part of the pass. `is_quiet`: the thread has time. True: there is work, now or later.
+/// Does a part of the pass. `is_quiet` says that the thread has time. Returns whether work is left.
 fn tend_all(now: u32, is_quiet: bool) -> bool {
     let Some(delay) = purge_delay::purge_delay() else { return false };
     // Another thread makes the pass, and may leave work.

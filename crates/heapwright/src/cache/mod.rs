@@ -15,17 +15,17 @@
 //! ```
 //!
 //! A list runs across slabs, so a free touches no record. A list knows its length (`base - room`),
-//! so a full list moves to the depot without a walk. Blocks that leave the depot return to their
-//! slabs. A slab without a slot in use frees its unit.
+//! so a full list moves to the depot without a walk. Chains for which the depot has no room return
+//! to their slabs. A slab without a slot in use frees its unit.
 //!
 //! A remote free writes only the block's link. The block goes into the *outgoing* batch for its
 //! owner, and the batch goes onto the owner's stack (`remote`).
 //!
 //! Invariants: a block is in at most one list, chain, batch, stack or bit of its slab. Only the
-//! holder of the ownership accesses anything except `remote` and `ownership`. What other threads
-//! read, for statistics or at a fork, is atomic, with relaxed accesses.
+//! holder of the ownership accesses anything except `remote` and `ownership`. Fields that other
+//! threads read, for statistics or at a fork, are atomics.
 //!
-//! Called by `heap`.
+//! Called by `heap`, by `drawn` and by statistics.
 
 // The files. Imports lead downward only:
 //
@@ -110,8 +110,8 @@ use visit::Thief;
 const CHAIN_BYTES: usize = 16 << 10;
 const LARGE_CHAIN_BYTES: usize = UNIT / 2;
 const LARGE: usize = 2 << 10;
-/// Bytes in a class's first refill from slabs. Each further refill takes twice as many, up to a
-/// chain. So a thread that rarely allocates takes little, and gives little back at its end.
+/// Bytes in a class's first refill from slabs. Each further refill takes twice as many bytes, up to
+/// a chain. So a thread that rarely allocates takes little, and gives little back at its end.
 const FIRST_BYTES: usize = 1 << 10;
 /// Caches that one search for a slab checks.
 const ASKS: usize = 8;
@@ -168,14 +168,14 @@ pub(crate) enum Use {
     Thread = 0,
     /// A first-class heap.
     Heap = 1,
-    /// All threads without a cache: the cache is gone, or the thread cannot get one.
+    /// All threads whose cache is gone, or that cannot get one.
     Late = 2,
     /// The samples of a heap profile.
     Samples = 3,
 }
 
 /// The memory that one thread, or one first-class heap, allocates from. A new cache is zero except
-/// for the tag, the lists' room and the ownership.
+/// for the fields that [`Member::make`] sets.
 #[repr(C)]
 pub(crate) struct Cache {
     pub(crate) hot: Hot,
@@ -193,7 +193,7 @@ pub(crate) struct Cache {
     scavenger: Scavenger,
     hand_over: HandOver,
     pub(crate) stash: Stash,
-    /// All slabs, and how many.
+    /// All slabs, and their number.
     slabs: UnitList<ByOwner>,
     slab_count: Cell<usize>,
     /// Bytes of room that lists were given (see `room`).
@@ -265,7 +265,7 @@ impl OwnCache {
         unsafe { self.0.lock.own() }
     }
 
-    /// [`OwnCache::enter`] for short paths. `None`: a visitor is in the cache now.
+    /// [`OwnCache::enter`] for short paths. `None` if a visitor is in the cache now.
     #[inline(always)]
     pub(crate) fn try_enter(self) -> Option<QuickOwning<'static>> {
         // SAFETY: the cache has one owner, and this is its thread.
@@ -403,7 +403,7 @@ impl Cache {
         self.refill_uncounted(class)
     }
 
-    /// [`Cache::refill`] if no block is counted, or no sample is due. A null block: one is due now.
+    /// [`Cache::refill`] if no block is counted, or no sample is due. Null if one is due now.
     #[inline(always)]
     fn refill_uncounted(&self, class: usize) -> Option<Allocated> {
         if self.bins[class].forced_slow.is_on() {
@@ -469,7 +469,7 @@ impl Cache {
         if forced_slow.is_on() { forced_slow.count() } else { self.listed(class) }
     }
 
-    /// For a list that is not forced slow.
+    /// The length of a list that is not forced slow.
     fn listed(&self, class: usize) -> usize {
         (self.bins[class].base.get() - self.hot.list(class).room.get()).max(0) as usize
     }
@@ -491,10 +491,10 @@ impl Cache {
         chain
     }
 
-    /// Makes a chain the (empty) list of its class and hands out its first block.
+    /// Makes a chain the list of its class, which is empty, and hands out the chain's first block.
     #[inline(never)]
     fn start(&self, class: usize, chain: DepotChain) -> Allocated {
-        // One less: a list without room overflows as soon as it has all blocks of the chain again.
+        // (One less: a list without room overflows when it has all blocks of the chain again.)
         let room = self.room(class, chain.count()).min(chain_length(class)) as i32 - 1;
         self.fill(class, chain, room);
         let block = self.hot.list(class).pop();
@@ -522,7 +522,7 @@ impl Cache {
         want.replace((2 * want.get()).min(chain_length(class)))
     }
 
-    /// The list of `class` is too long and moves to the depot.
+    /// Moves the list of `class`, which is too long, to the depot.
     #[cold]
     pub(crate) fn overflow(&self, class: usize) {
         let polled = self.bins[class].forced_slow.is_on();
@@ -572,7 +572,7 @@ impl Cache {
                 }
             }
         }
-        // Comes last, because `retire` puts units of slabs into the stash.
+        // This comes last, because `retire` puts units of slabs into the stash.
         self.stash.release();
     }
 

@@ -1,4 +1,4 @@
-//! Remote frees: blocks on their way to another cache.
+//! Remote frees: how blocks get to the cache that owns them.
 //!
 //! ```text
 //!   free of a remote block  --> outgoing batch, for one owner
@@ -7,15 +7,15 @@
 //!   owner's stack (see `remote`) --> lists (`drain`), or slabs (`drain_home`)
 //! ```
 //!
-//! The freeing thread writes only the block's link. A batch is for one owner: a thread that frees
-//! blocks of many owners sends each batch early.
+//! The freeing thread writes only the block's link. A batch is for one owner. So a thread that
+//! frees blocks of many owners sends each batch early.
 //!
 //! The hot part's table (`heap::own`) serves the first block of a batch, and finds the owner. After
 //! that the hot part has the owner's tag, and a block's tag mismatch says whether the block is for
 //! the same batch ([`send_along`]).
 //!
-//! Another cache may take a slab over while a block of it is on its way. Then the cache that
-//! receives the block sends it on.
+//! Another cache may take a slab over while a block of the slab is in a batch or stack. Then the
+//! cache that receives the block sends it on.
 //!
 //! Called by `cache`, and by `heap` for remote frees.
 
@@ -26,7 +26,7 @@ use crate::misuse::{self, Call};
 use crate::remote::Block;
 use crate::size_class::{self, UNIT};
 
-/// The batch is the calling thread's.
+/// Sends the batch, which must be the calling thread's, to its owner.
 #[cold]
 #[inline(never)]
 fn flush(out: &Outgoing) {
@@ -43,9 +43,8 @@ fn flush(out: &Outgoing) {
     }
 }
 
-/// Frees a block if it belongs to the outgoing batch's owner, as most remote blocks do. `Err`: it
-/// does not, no slot begins there, or `hot` is no cache's. The error holds `mismatch`, so that the
-/// caller need not save it.
+/// Frees a block if the outgoing batch's owner owns it. `Err`: this owner does not own it, no slot
+/// begins there, or `hot` is no cache's. The error holds `mismatch`: the caller need not save it.
 ///
 /// # Safety
 ///
@@ -80,9 +79,9 @@ fn without_tag(hot: &Hot, mismatch: Mismatch) -> Mismatch {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         let mut bits = mismatch.bits();
-        // With a plain load, the compiler would know that applying the tag twice gives the argument
-        // of `send_along`, and would save this argument. SAFETY: a load of the tag, which only this
-        // thread writes.
+        // With a plain load, the compiler would know that the tag, applied twice, gives the
+        // argument of `send_along`, and would save this argument. SAFETY: a load of the tag, which
+        // only this thread writes.
         unsafe {
             core::arch::asm!(
                 "xor {bits}, qword ptr [{hot} + {tag}]",
@@ -127,7 +126,7 @@ impl Cache {
         found
     }
 
-    /// The lists are the calling thread's.
+    /// Drains the remote frees into the lists, which must be the calling thread's.
     pub(crate) fn drain(&self) {
         self.restore_lists();
         let too_long = |class| {
@@ -161,7 +160,7 @@ impl Cache {
         self.hand_over.add(blocks);
     }
 
-    /// Frees another cache's block: a batch's first, or one whose unit the hot part does not know.
+    /// Frees another cache's block, which begins a batch, or whose unit the hot part does not know.
     ///
     /// # Safety
     ///
@@ -213,7 +212,7 @@ pub(super) unsafe fn forward(block: *mut Block) -> usize {
     size_class::size(class)
 }
 
-/// Sends one block to its cache, which is returned, or to the common owner.
+/// Sends one block to its owner. Returns the owner if it is a cache.
 ///
 /// # Safety
 ///

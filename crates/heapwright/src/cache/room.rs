@@ -8,12 +8,12 @@
 //!   room              =  a quarter of those in use, at most two chains
 //! ```
 //!
-//! A thread that frees all its blocks takes the slow path a few times more often: three quarters of
-//! the blocks are left each time. At the end its lists are empty.
+//! A thread that frees all its blocks takes the slow path a few times more often. Each time, three
+//! quarters of the blocks in use are left. At the end its lists are empty.
 //!
 //! A program that uses little memory but allocates and frees much of it would take the slow path
-//! all the time. So for each chain that a list takes back from the depot, it gets extra room, twice
-//! as much each time, from a budget for all lists. Each pass of the scavenger takes this room back.
+//! all the time. So a list gets extra room, about twice as much each time, for each chain that it
+//! takes back from the depot, from a budget for all lists. Each scavenger's pass ends extra room.
 //!
 //! `out` is an estimate, and rather too low: when a cache takes a slab over, the slots that are out
 //! of the slab do not count. `out` is never below zero, so an error does not outlive the blocks
@@ -26,27 +26,27 @@ use core::cell::Cell;
 use super::{Cache, chain_length};
 use crate::size_class::{self, UNIT};
 
-/// The lists' budget in bytes: this, plus the bytes of the slabs divided by [`SHARE`].
+/// The lists' budget is this many bytes, plus the bytes of the slabs divided by [`SHARE`].
 const BUDGET: usize = 48 << 10;
 const SHARE: usize = 16;
 /// The most bytes of extra room for one list.
 const MOST: usize = 48 << 10;
-/// A list's first extra room: this many blocks of at most [`FIRST_BYTES`], but at least one.
+/// A list's first extra room in blocks. They have at most [`FIRST_BYTES`], or there is only one.
 const FIRST: usize = 4;
 const FIRST_BYTES: usize = 8 << 10;
 /// A small block counts as this many bytes, because it may be alone in its page.
 const LEAST: usize = 64;
 
-/// The bound of a class's list. All zero: no room.
+/// The bound of a class's list. If both fields are zero, the list has no room.
 pub(super) struct Room {
     /// Slots out of the slabs.
     pub(super) out: Cell<i32>,
-    /// The smallest room, in blocks. It grows with each chain that comes back from the depot.
+    /// The least room, in blocks. It grows with each chain that comes back from the depot.
     wanted: Cell<u32>,
 }
 
 impl Room {
-    /// Slots that leave the slabs, or come back.
+    /// Counts slots that leave the slabs, or, below zero, come back.
     pub(super) fn count(&self, slots: i32) {
         self.out.set((self.out.get() + slots).max(0));
     }

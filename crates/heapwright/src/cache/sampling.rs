@@ -1,4 +1,4 @@
-//! Sampling: a thread's own cache chooses a heap profile's blocks without a countdown in `malloc`.
+//! Sampling: how a cache chooses blocks for a heap profile, without a countdown in `malloc`.
 //!
 //! ```text
 //!   off   malloc <-- list <-- free
@@ -11,18 +11,18 @@
 //! ```
 //!
 //! So `malloc` runs at full speed, and hands out blocks in the same order as without sampling. The
-//! block that takes the countdown to zero is *due*: it becomes a sample when it is allocated next.
+//! block that takes the countdown to zero is *due*: a sample replaces it when it is allocated next.
 //! This block and the list below it are put *aside*. (The second word of a due block leads to the
-//! next due block.) When the list is empty again, `malloc` takes the slow path. The caller makes a
-//! sample in place of the block (see `heap::modes`), and the list gets back the blocks down to the
-//! next due one. So each sample is made in the call that would have got its block. While sampling
+//! next due block.) When the list is empty again, `malloc` takes the slow path, which makes a
+//! sample in place of the due block (see `heap::modes`). The list gets back the blocks down to the
+//! next due block. So each sample is made in the call that would have got its block. While sampling
 //! is on, the hot part's limit is 0, so `free` takes a slower path, which counts the block's bytes.
 //!
 //! Invariants: while sampling is on, each block in a list or aside was counted once since it
-//! entered. No other block of the cache was counted. List and aside together have as many blocks as
-//! the list's room says. The first block aside is due.
+//! entered. No other free block of the cache is counted. List and aside together have as many
+//! blocks as the list's room says. The first block aside is due.
 //!
-//! Called by the slow paths of `cache`, and by `heap`.
+//! Called by the slow paths of `cache`, by `heap` and by `drawn`.
 
 use core::cell::Cell;
 use core::ptr;
@@ -34,19 +34,19 @@ use crate::address_map::CLASS_STEP;
 use crate::remote::Block;
 use crate::size_class::{self, CLASSES};
 
-/// As long as a [`super::List`], so that one offset leads to both.
+/// A side is as long as a [`super::List`], so that one offset leads to both.
 #[repr(C)]
 struct Side {
     /// The uppermost due block, and all blocks below it.
     aside: Cell<*mut Block>,
-    /// Due samples, for blocks aside and for others.
+    /// The number of due samples, for blocks aside and for others.
     due: Cell<u32>,
     size: Cell<u32>,
 }
 
 const _: () = assert!(size_of::<Side>() == CLASS_STEP);
 
-/// All zero: nothing is sampled.
+/// If all fields are zero, nothing is sampled.
 #[repr(C)]
 pub(crate) struct Sampling {
     /// Bytes to the next sample, from a random distance (`poisson`). A counted block may return to
@@ -69,7 +69,7 @@ impl Sampling {
         self.is_on.get()
     }
 
-    /// Counts a block of `size` bytes. False: the block becomes a sample.
+    /// Counts a block of `size` bytes. Returns false if the block becomes a sample.
     #[inline(always)]
     pub(crate) fn count(&self, size: usize) -> bool {
         if self.countdown.left() > size {
@@ -80,8 +80,8 @@ impl Sampling {
         false
     }
 
-    /// Counts a block that bypasses the list. False: a sample is due instead; the caller keeps the
-    /// block.
+    /// Counts a block that bypasses the list. Returns false if a sample is due in its place. Then
+    /// the caller keeps the block.
     pub(super) fn count_given(&self, class: usize) -> bool {
         if !self.is_on() || self.count(size_class::size(class)) {
             return true;
@@ -111,8 +111,8 @@ impl Cache {
         self.stash.count_fetches(watches);
     }
 
-    /// Begins or ends sampling. The caller owns the cache and has entered it, or no thread owns the
-    /// cache and the caller holds its lock.
+    /// Begins or ends sampling. The caller must own the cache and have entered it. If no thread
+    /// owns the cache, the caller must hold its lock.
     ///
     /// A thread calls this in its next slow operation after `magazines::sample_every`. (Calls of
     /// threads that share caches are counted one by one in `heap::modes`. These calls miss: the
@@ -163,7 +163,7 @@ impl Cache {
         self.hot.know_nothing(false);
     }
 
-    /// In a forked child: another thread's cache, whose blocks are forgotten.
+    /// For another thread's cache in a forked child, which forgets the cache's blocks.
     pub(super) fn forget_sampling_after_fork(&self) {
         for side in &self.sampling.sides {
             side.aside.set(ptr::null_mut());
@@ -174,7 +174,7 @@ impl Cache {
         self.hot.know_nothing(false);
     }
 
-    /// Frees a block while the cache is sampled. True: the list is too long now.
+    /// Frees a block while the cache is sampled. Returns whether the list is too long now.
     ///
     /// # Safety
     ///
@@ -209,7 +209,7 @@ impl Cache {
         side.due.set(side.due.get() + 1);
     }
 
-    /// True: the list is too long now.
+    /// Puts a block into the list. Returns whether the list is too long now.
     ///
     /// # Safety
     ///
@@ -231,7 +231,7 @@ impl Cache {
         if !self.sampling.is_on() {
             return list;
         }
-        // The counts of the blocks are void, and so are the due samples.
+        // The blocks will be counted anew, so the due samples are dropped.
         self.sampling.sides[class].due.set(0);
         let aside = self.sampling.sides[class].aside.replace(ptr::null_mut());
         join(list, aside)
@@ -249,7 +249,7 @@ impl Cache {
         }
     }
 
-    /// Counts the list, and puts it aside from the first due block on. Nothing is aside before.
+    /// Counts the list, and puts it aside from the first due block on. Nothing may be aside before.
     #[cold]
     #[inline(never)]
     fn count_chain(&self, class: usize, head: *mut Block, count: usize) {
@@ -319,7 +319,7 @@ impl Cache {
         true
     }
 
-    /// [`Cache::refill`]. `None`: there is no memory, or a sample is due.
+    /// [`Cache::refill`]. `None` if there is no memory, or a sample or guarded block is due.
     #[cold]
     #[inline(never)]
     pub(super) fn refill_counted(&self, class: usize) -> Option<Allocated> {
@@ -342,8 +342,8 @@ impl Cache {
             }
             // A visitor may have raised the limit while sampling began.
             self.hot.know_nothing(true);
-            // Null: the first block of the chain is due, or was due before the list was forced
-            // slow.
+            // The block is null if the chain's first block is due, or was due before the list was
+            // forced slow.
             let given = self.refill_uncounted(class)?;
             if !given.block.is_null() {
                 return Some(given);
@@ -352,7 +352,7 @@ impl Cache {
     }
 }
 
-/// Joins two chains, which may be empty. Takes a step for each block of the first.
+/// Joins two chains, which may be empty. Walks the first.
 fn join(first: *mut Block, second: *mut Block) -> *mut Block {
     if first.is_null() || second.is_null() {
         return if first.is_null() { second } else { first };
@@ -363,7 +363,7 @@ fn join(first: *mut Block, second: *mut Block) -> *mut Block {
     first
 }
 
-/// The part of a chain before `end`, a block of it or null. Walks the part, unless `end` is null.
+/// The part of a chain before its block `end`, or the whole chain if `end` is null.
 fn cut_before(chain: *mut Block, end: *mut Block) -> *mut Block {
     if chain == end {
         return ptr::null_mut();

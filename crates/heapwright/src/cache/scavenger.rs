@@ -1,8 +1,8 @@
 //! The scavenger: gives back pages of partial slabs that have been unused for a while.
 //!
 //! A slab with one slot in use keeps its unit, but not the pages whose slots were all returned. A
-//! pass over the partial slabs begins every purge delay, and each slow operation of the cache does
-//! a bounded step of it.
+//! pass over the partial slabs begins after each `purge_delay::interval`. Each slow operation of
+//! the cache does a bounded step of the pass.
 //!
 //! ```text
 //!   classes   0 .. done .. [this one] .. left ..  79
@@ -13,8 +13,8 @@
 //! from that list first moves `next` on (`Cache::unlist`).
 //!
 //! A thread's first slow operation in a tick also looks after waiting runs, quiet threads' caches
-//! (`visit`) and the process's task (`ticks`). If more work is left, the next operation becomes
-//! slow, too (`forced_slow`).
+//! (`visit`) and the tasks of `ticks`. If work is left, the next operation becomes slow, too
+//! (`forced_slow`).
 
 use core::cell::Cell;
 
@@ -40,15 +40,15 @@ const NEXT_PASS: u8 = 2;
 
 /// A cache's pass: a walk over its partial slabs.
 pub(super) struct Scavenger {
-    /// The time of the last step, in milliseconds: the clock of all slow paths.
+    /// The time of the last step, in milliseconds. All slow paths read this clock.
     pub(super) now: Cell<u32>,
     pub(super) began: Cell<u32>,
-    /// Classes still to be walked, with the present class. 0 between passes.
+    /// Classes that are still to be walked, with the present class. 0 between passes.
     pub(super) classes_left: Cell<usize>,
     pub(super) next: Cell<usize>,
     /// The thread's last slow operation, in milliseconds.
     pub(super) active: AtomicU32,
-    /// `NOTHING`, only this pass, or the next pass, too.
+    /// Whether there is work: for no pass, for this pass, or also for the next pass.
     work: AtomicU8,
     pub(super) polls: Polls,
     pub(super) are_forced_slow: Cell<bool>,
@@ -63,7 +63,7 @@ impl Scavenger {
         self.work.load(Ordering::Relaxed) != NOTHING
     }
 
-    /// Slots were returned, or have come back too recently for this pass.
+    /// Notes that slots have come back, perhaps too recently for this pass.
     pub(super) fn note_work(&self) {
         self.work.store(NEXT_PASS, Ordering::Relaxed);
     }

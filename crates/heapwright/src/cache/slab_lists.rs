@@ -2,10 +2,10 @@
 //!
 //! ```text
 //!   to_spare   a slab that is partly free      gather   returned slots of slabs, as a chain
-//!   Probe      the request for a new slab      put_run  returns a chain's blocks of a slab to it
+//!   Probe      the request for a new slab      put_run  returns blocks of a chain to one slab
 //! ```
 //!
-//! The caller owns the slabs: it holds their owner's lock, or is the owner's thread.
+//! The caller must own the slabs: it holds their owner's lock, or is the owner's thread.
 //!
 //! Called by `slabs`, `central` and `visit`.
 
@@ -23,8 +23,8 @@ use crate::slab::{Chain, Slab, WayBack};
 use crate::unit_list::{BySize, UnitList};
 
 /// A class with this many slabs probably fills the next slab, too. For large sizes the number is
-/// the size divided by [`SIZE_A_SLAB`]. With [`LARGE_HEAP`] slabs of the owner, every class has
-/// enough.
+/// the size divided by [`SIZE_A_SLAB`]. If the owner has [`LARGE_HEAP`] slabs of all classes, each
+/// class has enough.
 const FILLED: usize = 8;
 const SIZE_A_SLAB: usize = 64;
 const LARGE_HEAP: usize = (16 << 20) / UNIT;
@@ -49,9 +49,9 @@ pub(super) fn to_spare(partial: &UnitList<BySize>, class: usize, share: usize) -
     None
 }
 
-/// The newest slab of a class on small pages. If slots are longer than a page, it shows whether the
-/// program touches whole slots. (A program may use only the first page of a read buffer, but a huge
-/// page is resident as a whole.) All zero: no slab.
+/// The newest slab of a class on small pages. If slots are longer than a page, this slab shows
+/// whether the program touches whole slots. (A program may use only the first page of a read
+/// buffer, but a huge page is resident as a whole.)
 pub(super) struct Probe {
     unit: Cell<u32>,
     /// Slabs since `unit` that asked for huge pages.
@@ -63,11 +63,11 @@ impl Probe {
         Self { unit: Cell::new(0), dense: Cell::new(0) }
     }
 
-    /// The request for a new slab, when all slots of the class's slabs were handed out. The owner's
-    /// slabs have the entry `mine`; `slabs` are of the class, `all` of any class. A class that has
-    /// filled many slabs will probably fill the new one. Large sizes need more slabs, because
-    /// programs leave the end of the last slab untouched. In a large heap these ends are a small
-    /// part.
+    /// The request for a new slab, when all slots of the class's slabs were handed out. The owner
+    /// has `slabs` slabs of the class, with the entry `mine`, and `all` slabs of any class. A class
+    /// that has filled many slabs will probably fill the new one. Large sizes need more slabs,
+    /// because programs leave the end of the last slab untouched. In a large heap these ends are a
+    /// small part.
     pub(super) fn want_of_slab(&self, class: usize, slabs: usize, all: usize, mine: Entry) -> Want {
         let size = size_class::size(class);
         let many = (size / SIZE_A_SLAB).max(FILLED);
@@ -108,7 +108,7 @@ impl Probe {
     }
 }
 
-/// Takes about `most` returned slots, at least one. `unlist` removes a slab without more of them.
+/// Takes about `most` returned slots, at least one. `unlist` removes a slab that has no more.
 pub(super) fn gather(
     partial: &UnitList<BySize>,
     class: usize,
@@ -159,7 +159,7 @@ pub(super) unsafe fn put_run(
     // SAFETY: the unit is a slab of the class and the caller's.
     let mut visit = unsafe { way.visit(unit) };
     while *left > 0 && unit_of(block.addr()) == unit {
-        // First, because everything else waits for the load if the block is not in the CPU's cache.
+        // This comes first: if the block is not in the CPU's cache, all else waits for this load.
         // SAFETY: the chain is the caller's, and this block is before its end.
         let next = unsafe { Block::next(*block) };
         if !visit.put(block.addr() & (UNIT - 1)) {
@@ -171,7 +171,7 @@ pub(super) unsafe fn put_run(
     visit.finish()
 }
 
-/// With a null link at the chain's end.
+/// Makes the link at the chain's end null.
 pub(super) fn terminated(chain: Chain) -> DepotChain {
     // SAFETY: the chain was taken from a slab, and is the caller's.
     unsafe { Block::set_next(chain.tail, ptr::null_mut()) };

@@ -46,8 +46,8 @@ impl Cache {
         Some(block)
     }
 
-    /// Returns one block to its slab, if the slab is still this cache's: the caller's lookup may be
-    /// out of date. The caller holds the cache's lock.
+    /// Returns one block to its slab, if the slab is still this cache's (the caller's lookup may be
+    /// out of date). The caller must hold the cache's lock.
     ///
     /// # Safety
     ///
@@ -92,7 +92,7 @@ impl Cache {
         Some(self.open_slab(unit, zero, class))
     }
 
-    /// Makes a slab of a new unit. `zero`: the unit reads as zero.
+    /// Makes a slab of a new unit. `zero` says that the unit reads as zero.
     pub(super) fn open_slab(&self, unit: usize, zero: bool, class: usize) -> usize {
         // The entry is set last: by then the record must be a slab's.
         Slab::at(&MAP, unit, class).open(zero);
@@ -103,8 +103,8 @@ impl Cache {
         unit
     }
 
-    /// A unit that comes free when the depot gives up blocks beyond its share. If there is none,
-    /// stashes give back runs that may serve instead.
+    /// A unit that comes free when the depot gives up blocks beyond its share. If no unit comes
+    /// free, stashes give back runs that the chunk can serve the request from.
     fn spared_unit(&self) -> Option<usize> {
         self.shrink_depot_of_large();
         let unit = self.kept_unit();
@@ -124,7 +124,7 @@ impl Cache {
         None
     }
 
-    /// A former slab's unit goes to the stash or the chunk.
+    /// Gives a former slab's unit to the stash or the chunk.
     fn give_unit(&self, unit: usize) {
         let is_kept =
             self.owned_by() == Use::Thread && self.keeps_units.get() && self.stash.keep(unit, 1);
@@ -184,7 +184,7 @@ impl Cache {
         self.scavenger.note_work();
     }
 
-    /// Slots came back: lists the slab, or gives its unit up.
+    /// Lists a slab to which slots came back, or gives its unit up.
     pub(super) fn settle(&self, slab: Slab<'_>) {
         let bin = &self.bins[slab.class];
         if slab.is_empty() && bin.current.get() != slab.unit {
@@ -213,13 +213,13 @@ impl Cache {
         self.give_unit(slab.unit);
     }
 
-    /// Gives back free memory outside lists, and then the pages without a block. Returns bytes.
+    /// Gives back free memory outside lists, and then as [`Cache::purge_slabs`].
     pub(crate) fn give_back_unlisted(&self) -> usize {
         self.release_unlisted();
         self.purge_slabs()
     }
 
-    /// Gives back the pages without a block. Returns bytes.
+    /// Gives back the pages without a block. Returns the bytes that went to the kernel.
     pub(crate) fn purge_slabs(&self) -> usize {
         let mut given = 0;
         for class in 0..CLASSES {
@@ -233,7 +233,7 @@ impl Cache {
         given
     }
 
-    /// The slab has returned slots, and the caller may do slow work in `from`.
+    /// The slab must have returned slots, and the caller must have entered `from`.
     pub(super) fn take_over(&self, from: &Cache, slab: Slab<'_>) {
         from.part_with(slab);
         self.receive(slab);
@@ -245,7 +245,7 @@ impl Cache {
             && central::part_with_one(class, share, |slab| self.receive(slab))
     }
 
-    /// The slab has returned slots, and is in no other owner's lists.
+    /// The slab must have returned slots, and be in no other owner's lists.
     fn receive(&self, slab: Slab<'_>) {
         let (unit, class) = (slab.unit, slab.class);
         self.own(unit, class);
@@ -259,7 +259,7 @@ impl Cache {
         }
     }
 
-    /// Gives up every slab, in use or not: the end of a first-class heap.
+    /// Gives up every slab, in use or not, at the end of a first-class heap.
     pub(crate) fn give_all_slabs(&self) {
         for class in 0..CLASSES {
             let bin = &self.bins[class];
@@ -267,7 +267,7 @@ impl Cache {
             bin.depot.forget();
             bin.room.out.set(0);
             bin.current.set(0);
-            // Before the slabs' units go, because free runs use the same links.
+            // This comes before the slabs' units go, because free runs use the same links.
             while let Some(unit) = bin.partial.first() {
                 self.unlist(Slab::at(&MAP, unit, class));
             }

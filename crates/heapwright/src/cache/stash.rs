@@ -6,15 +6,15 @@
 //!             run                                         newest first
 //! ```
 //!
-//! A run from the chunk costs a lock and a search, and giving it back a lock and two merges. A
+//! A run from the chunk costs a lock and a search. Giving it back costs a lock and two merges. A
 //! program that frees a buffer of 100 KiB and allocates the next one should not pay this. Nor
 //! should a program whose blocks of 10 KiB fill and empty a few slabs. So runs of each length wait
 //! here, bounded in bytes. A waiting run's first entry is a large block's, but its record says that
 //! it is kept.
 //!
-//! Runs that no allocation needed between two passes of the scavenger (low water) go back to the
-//! chunk, which purges them later. Before the process grows for something else, all runs go back,
-//! as do the runs in some other threads' stashes (`visit`).
+//! Runs that no allocation needed between two passes of the scavenger go back to the chunk, which
+//! purges them later. Before the process grows for something that these runs may serve, all runs of
+//! this stash go back, and the runs of some other threads' stashes (`visit`).
 //!
 //! Invariants: a run is [`Kind::Kept`](crate::address_map::Kind). Its record has its length and no
 //! heap. Its pages may hold anything. Only the holder of the ownership accesses the stash, except
@@ -37,35 +37,35 @@ use crate::unit_record::Record;
 
 /// Units in the longest run that a stash keeps: 4 MiB.
 const LONGEST: usize = (4 << 20) / UNIT;
-/// Units for all threads' stashes together (64 MiB). One stash gets 256 KiB to 4 MiB. The shared
-/// caches' stashes get as much again.
+/// Units for all threads' stashes together (64 MiB). One stash gets 256 KiB to 4 MiB. All shared
+/// caches' stashes together get 64 MiB more.
 const ALL: usize = (64 << 20) / UNIT;
 const MOST: usize = (4 << 20) / UNIT;
 const LEAST: usize = (256 << 10) / UNIT;
-/// Of the runs that find no room, one in this many displaces runs of other lengths. (If each did, a
+/// One in this many runs that find no room displaces runs of other lengths. (If each run did, a
 /// program with more lengths than fit would never find a run here.)
 const DISPLACES: u32 = 8;
 /// A stash that refuses and misses this many runs within one tick gets room for [`MORE`] units (4
 /// MiB). All stashes together get at most [`ALL_MORE`] (64 MiB).
 const REGRETS: u32 = 1000;
-/// The clock is read once in this many refusals, a multiple of [`DISPLACES`].
+/// Refusals between two looks at the clock, a multiple of [`DISPLACES`].
 const LOOK: u32 = 64;
 const MORE: usize = (4 << 20) / UNIT;
 const ALL_MORE: usize = (64 << 20) / UNIT;
 /// With this many units (1 MiB), a stash is worth a visit before the process grows.
 const PLENTY: usize = (1 << 20) / UNIT;
-/// A stash gives way to a run of at most [`PART`] times its size. All stashes together give way to
-/// a run of at least 16 MiB ([`LONG`]).
+/// A stash gives its runs back for a run of at most [`PART`] times its size. All stashes together
+/// do so for a run of at least 16 MiB ([`LONG`]).
 const PART: usize = 16;
 const LONG: usize = PART * PLENTY;
 /// A run may be longer than requested by the requested length divided by this.
 const LONGER: usize = 4;
-/// One fetch in this many does a step of the scavenger. So do the first fetches in each tick, so
-/// that a program with few calls gives memory back, too.
+/// One fetch in this many does a step of the scavenger. The first fetches in each tick do a step,
+/// too, so that a program with few calls gives memory back.
 const STEP: u32 = 128;
 const FIRST_IN_TICK: u32 = 16;
 
-/// Units that one stash may keep: the more caches, the fewer units.
+/// Units that one stash may keep. The number falls as more caches are made.
 static ROOM: AtomicUsize = AtomicUsize::new(MOST);
 /// Units given to stashes beyond [`ROOM`].
 static EXTRA: AtomicUsize = AtomicUsize::new(0);
@@ -89,7 +89,7 @@ pub(crate) fn note_address_limit() {
     ROOM.fetch_min(LEAST, Ordering::Relaxed);
 }
 
-/// Whether the stashes of `caches` together must give way to a run of `units` units.
+/// Whether the stashes of `caches` together must give runs back for a run of `units` units.
 pub(super) fn keep_plenty<'a>(caches: impl Iterator<Item = &'a Cache>, units: usize) -> bool {
     units >= LONG && caches.map(|cache| cache.stash.units()).sum::<usize>() * PART >= units
 }
@@ -102,7 +102,7 @@ pub(super) fn mark_kept(unit: usize) {
     MAP.set_entry(unit, Entry::LARGE_HEAD);
 }
 
-/// Runs that wait for the next large block or slab. All zero: an empty stash.
+/// Runs that wait for the next large block or slab. If all fields are zero, the stash is empty.
 pub(crate) struct Stash {
     /// The newest run of each length. Its record leads to the next run (`by_owner`).
     runs: [AtomicU32; LONGEST + 1],
@@ -130,7 +130,7 @@ pub(crate) struct Stash {
 impl Stash {
     pub(crate) const LENGTHS: RangeInclusive<usize> = SLAB_MAX + 1..=LONGEST * UNIT;
 
-    /// Keeps a run that is, or will be, [`Kind::Kept`](crate::address_map::Kind). False: no room.
+    /// Keeps a run that is, or will be, [`Kind::Kept`](crate::address_map::Kind), if there is room.
     pub(crate) fn keep(&self, unit: usize, units: usize) -> bool {
         let room = most() + self.extra.get();
         self.room.set(room);
@@ -162,7 +162,7 @@ impl Stash {
         regretted
     }
 
-    /// Gives back runs of other lengths, one by one, until `units` units fit. False: no room.
+    /// Gives back runs of other lengths, one by one, until `units` units fit. False if they cannot.
     fn displace(&self, units: usize) -> bool {
         let is_full = || self.units() + units > self.room.get();
         if self.of_length(units) + units > self.room.get() {
@@ -193,7 +193,7 @@ impl Stash {
         iter::successors(self.first(units), next).count() * units
     }
 
-    /// Gets more room. False: there is none, or address space is limited.
+    /// Gets more room. Returns false if there is none, or if address space is limited.
     fn get_extra(&self) -> bool {
         if chunk::is_limited() {
             return false;
@@ -228,7 +228,7 @@ impl Stash {
         }
     }
 
-    /// The run is the newest of its length.
+    /// Takes out a run, which must be the newest of its length.
     #[inline(always)]
     fn pop(&self, record: &Record, units: usize) {
         let next = record.by_owner.next.load(Ordering::Relaxed);
@@ -240,7 +240,7 @@ impl Stash {
         }
     }
 
-    /// A run of `units` units, or a slightly longer one: its unit and length.
+    /// The unit and length of a run of `units` units, or of a slightly longer run.
     pub(crate) fn take(&self, units: usize) -> Option<(usize, usize)> {
         let length = Self::fitting(units).find(|&length| self.first(length).is_some());
         let length = length.unwrap_or(units);
@@ -369,7 +369,7 @@ impl Stash {
         self.room.set(0);
     }
 
-    /// In a forked child: the runs may have been changing during the copy.
+    /// For a forked child: the runs may have been changing during the copy.
     pub(super) fn forget_after_fork(&self) {
         for runs in &self.runs {
             runs.store(0, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Visits: slow work in the cache of another thread that lives.
+//! Visits: slow work of a thread in another thread's cache.
 //!
 //! A thread that takes no slow path cannot look after its cache, so other threads do this work.
 //! Every slow operation of the owner holds the cache's owner lock (`OwnerLock`), and a visitor
@@ -16,16 +16,16 @@
 //!
 //! - *drain*: a thread that sends blocks to a cache with many remote frees drains these itself;
 //! - *steal*: before a cache or a central list takes a new slab, it searches the central lists and
-//!   some caches for a mostly free slab of the class. The slab's slots in the victim's lists are
+//!   some caches for a partly free slab of the class. The slab's slots in the victim's lists are
 //!   sent on when they leave the lists;
 //! - *make way*: a cache that is about to take unused memory gives back another stash's runs;
-//! - *help*: the scavenger's steps in caches that have been quiet for long;
-//! - *adopt*: taking a slab of an abandoned cache.
+//! - *help*: a thread does the scavenger's steps in caches that have been quiet for long;
+//! - *adopt*: a cache or a central list takes a slab of an abandoned cache.
 //!
 //! A visitor on a slow path never waits for the lock, so there is no order of locks to keep.
 //! (`malloc_trim` waits, and has no other lock.)
 //!
-//! Called by the slow paths of `cache`.
+//! Called by the slow paths of `cache` and `heap`.
 
 use core::cell::Cell;
 
@@ -39,13 +39,13 @@ use crate::slab::Slab;
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::sync::{self, Visit};
 
-/// A thread that pushes remote frees drains them above this many bytes. The second bound holds
-/// while the cache's own thread had a slow operation in the last [`ACTIVE_MS`] milliseconds.
+/// A thread that pushes remote frees drains them above this many bytes. The second bound holds if
+/// the cache's own thread had a slow operation in the last [`ACTIVE_MS`] milliseconds.
 const BACKLOG: usize = 256 << 10;
 const BACKLOG_OF_ACTIVE: usize = 1 << 20;
 const ACTIVE_MS: i32 = 10;
-/// A slab is worth taking over if at least one slot in this many is free. The second number counts
-/// if the chunk has dirty units.
+/// A slab is worth taking over if at least one slot in this many is free. The second number is for
+/// times when the chunk has dirty units.
 const SHARE_FREE: usize = 8;
 const SHARE_MOSTLY_FREE: usize = 2;
 /// Slabs that one visit steals, and slabs to take elsewhere before the next search.
@@ -56,7 +56,7 @@ const LOOKS: usize = 64;
 const VISITS: usize = 8;
 /// Nanoseconds for which a busy thread helps others in a tick.
 const BUSY_PATIENCE: u64 = 200_000;
-/// The same for a quiet thread, for its own cache and for others.
+/// Nanoseconds for a quiet thread, for its own cache and for others.
 pub(super) const QUIET_PATIENCE: u64 = 1_000_000;
 /// The last tick in which a thread looked after free memory.
 static LAST_TICK: AtomicU32 = AtomicU32::new(0);
@@ -71,7 +71,7 @@ impl Cache {
 
     /// Enters the cache for slow work, if its thread lives and does no slow work now.
     pub(super) fn visit(&self) -> Option<Visit<'_>> {
-        // Around a fork: in the child the cache's thread may be gone.
+        // In a forked child the cache's thread may be gone.
         if sync::holds_all() || !self.lives() {
             return None;
         }
@@ -87,8 +87,8 @@ impl Cache {
             || !self.stash.is_empty()
     }
 
-    /// Drains the remote frees, after a push, if they are many. An active thread gets a higher
-    /// bound.
+    /// After a push: drains the remote frees if they are many. The bound is higher if the cache's
+    /// thread is active.
     pub(crate) fn drain_if_much_waits(&self) {
         let waits = self.remote().bytes();
         if waits <= BACKLOG {
@@ -114,7 +114,7 @@ impl Cache {
                 && self.thief.steal(self.id(), class, |other, slab| self.take_over(other, slab))
     }
 
-    /// Gives back this stash's runs and another's, if a run of `units` units may then use them.
+    /// Gives back this stash's runs and another's, if a run of `units` units may use them.
     pub(crate) fn make_way(&self, units: usize) {
         self.stash.make_way(units);
         self.thief.make_way(self.id(), units);
@@ -132,13 +132,13 @@ impl Cache {
         Some(Slab::at(&MAP, unit?, class))
     }
 
-    /// A slab with at least one slot in `share` free, to take although this cache stays in use.
+    /// A slab with at least one slot in `share` free, for another cache. This cache stays in use.
     pub(super) fn to_spare(&self, class: usize, share: usize) -> Option<usize> {
         to_spare(&self.bins[class].partial, class, share)
     }
 }
 
-/// A slab is worth taking over now if at least one slot in this many is free.
+/// A slab is worth taking over at this moment if at least one slot in this many is free.
 fn share_worth_taking() -> usize {
     if chunk::has_dirty(1) { SHARE_MOSTLY_FREE } else { SHARE_FREE }
 }
@@ -156,16 +156,16 @@ impl Thief {
         Self { victim: Cell::new(0), skips: Cell::new(0) }
     }
 
-    /// The next of the `made` caches. `None`: it is the searching cache, `me`.
+    /// The next of the `made` caches, or `None` if that is `me`, the searching cache.
     fn next(&self, me: u32, made: u32) -> Option<&'static Cache> {
         let id = self.victim.get() % made + 1;
         self.victim.set(id);
         CACHES.get(id).filter(|_| id != me)
     }
 
-    /// Passes some partly free slabs of `class` in a live thread's cache to `take`, with the cache,
-    /// in which `take` may do slow work. If the chunk has dirty units, only mostly free slabs are
-    /// worth a visit. `me`: the searching cache, or 0. Returns whether `take` got a slab.
+    /// Passes some partly free slabs of `class` in a live thread's cache to `take`, with the cache.
+    /// `take` may do slow work in that cache. If the chunk has dirty units, only mostly free slabs
+    /// are worth a visit. `me` is the searching cache, or 0. Returns whether `take` got a slab.
     pub(super) fn steal(&self, me: u32, class: usize, take: impl Fn(&Cache, Slab<'_>)) -> bool {
         let made = CACHES.made() as u32;
         if made == 0 {
@@ -179,7 +179,7 @@ impl Thief {
         // (The searching cache may be among them.)
         for _ in 0..(ASKS + 1).min(made as usize) {
             let Some(other) = self.next(me, made) else { continue };
-            // Before the visit: this may read changing data, but only of some unit's record.
+            // This check before the visit may read changing data, but only of some unit's record.
             if other.to_spare(class, share).is_none() {
                 continue;
             }
@@ -199,9 +199,9 @@ impl Thief {
         false
     }
 
-    /// Gives back the runs of one thread's stash, if a run of `units` units would take unused
-    /// memory although such runs may serve it. If the run is long, and all stashes together hold a
-    /// good part of it, gives back as many units as the run has. `me`: the searching cache, or 0.
+    /// Gives back the runs of one thread's stash, if a run of `units` units would otherwise take
+    /// unused memory. If the run is long, and all stashes together hold a good part of it, gives
+    /// back at least as many units as the run has. `me` is the searching cache, or 0.
     pub(super) fn make_way(&self, me: u32, units: usize) {
         let made = CACHES.made() as u32;
         let all = stash::keep_plenty(CACHES.all(), units);
@@ -280,8 +280,8 @@ pub(super) fn adopt(class: usize, take: impl Fn(&Cache, Slab<'_>)) -> bool {
     })
 }
 
-/// Looks after free memory that no thread owns, and after quiet threads' caches, once a tick. `me`:
-/// the calling thread's cache, or 0. `is_quiet`: the thread has time. Returns whether more is left.
+/// Looks after free memory that no thread owns, and after quiet threads' caches, once a tick. `me`
+/// is the thread's cache, or 0. `is_quiet`: the thread has time. Returns whether more is left.
 pub(super) fn look_after_others(me: u32, now: u32, delay: i32, is_quiet: bool) -> bool {
     if LAST_TICK.swap(now, Ordering::Relaxed) != now {
         let runs_wait = chunk::purge_waiting(now);

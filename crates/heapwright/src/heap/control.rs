@@ -3,7 +3,7 @@
 //! ```text
 //!   control       ownership of an address; trimming; limits of address space
 //!   Heap          a cache with a lock in place of a thread; destroyed as a whole
-//!   move blocks   for each block that the program can move:
+//!   moving        for each block that the program can move:
 //!                   should_move(block)         can its slab be emptied (`cache::density`)?
 //!                   malloc_uncached(size)      a free slot of a slab that stays
 //!                   ... copies, and changes its pointers
@@ -11,13 +11,12 @@
 //! ```
 //!
 //! Any thread may use a first-class heap; its users take turns. Any thread may free a block through
-//! its heap or through plain `free`. Destroying a heap visits no block, and takes time in
-//! proportion to its slabs and large blocks. The next heap reuses a destroyed heap's cache and id.
+//! its heap or through plain `free`. Destroying a heap visits no slot, and takes time in proportion
+//! to its slabs and large blocks. The next heap reuses a destroyed heap's cache and id.
 //!
 //! `malloc` might hand out the block that was freed last, in a slab that is to be emptied. So the
-//! functions that move blocks bypass the thread's lists and work on slabs. If calls are traced,
-//! counted, debugged or passed on, these functions are `malloc` and `free`, and `should_move` is
-//! false.
+//! functions that move blocks bypass the thread's lists. If calls are traced, counted, debugged or
+//! passed on, these functions do the same as `malloc` and `free`, and `should_move` is false.
 //!
 //! Called by programs, and by the C layer (`malloc_trim`, `setrlimit`, `mlockall`, `hw_heap_*`,
 //! `hw_should_move` and jemalloc's `MALLOCX_TCACHE_NONE`).
@@ -44,8 +43,8 @@ use crate::slab::Slab;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{self, Lock};
 
-/// Whether an address, which may be any, lies in a block (in use or cached) of this process's
-/// heaps. Takes constant time.
+/// Whether an address lies in a block (in use or cached) of this process's heaps. Any address is
+/// allowed. Takes constant time.
 ///
 /// ```
 /// let block = heapwright::heap::malloc(100);
@@ -68,9 +67,9 @@ pub fn owns(address: *const u8) -> bool {
 /// Makes heapwright the process's `malloc` from now on. Blocks that the C library's allocator made
 /// before go back to it when they are freed.
 ///
-/// Asks the kernel for the facts that the heap needs. In fast mode the heap itself starts with the
-/// first block. A heap that takes stack traces starts now: preparing for them takes 15 KiB of
-/// stack.
+/// Asks the kernel for the facts that the heap needs. The plain fast heap starts with the first
+/// block. With other modes, statistics, traces, samples or guarded blocks, the heap starts now:
+/// preparing for stack traces takes 15 KiB of stack.
 ///
 /// Only a C layer that is the process's `malloc` calls this, in its constructor.
 pub fn take_over() {
@@ -84,7 +83,7 @@ pub fn take_over() {
 }
 
 /// The usable size of a block allocated with this size and alignment. `align` is a power of two.
-/// `None`: no block can be so large. Takes constant time.
+/// Returns `None` if no block can be so large. Takes constant time.
 ///
 /// ```
 /// assert_eq!(heapwright::heap::good_size(100, 1), Some(112));
@@ -140,10 +139,10 @@ pub fn comes_into_a_group(block: *const u8, size: usize) -> bool {
     hardened::comes_into_a_group(block, size)
 }
 
-/// Makes the hardened heap's last checks, some milliseconds long, when the process ends.
+/// Makes the hardened heap's last checks when the process ends. They take some milliseconds.
 ///
-/// Only a C layer that sees the end calls this, once, after the program's own handlers, and only
-/// while it [`hardens`].
+/// Only a C layer that sees the end calls this: once, after the program's own handlers, and only if
+/// the process [`hardens`].
 pub fn hardened_at_exit() {
     hardened::at_exit();
 }
@@ -198,8 +197,8 @@ pub fn trim(keep: usize) -> bool {
 }
 
 /// Gives up reserved address space, because the process will soon be allowed only `most` bytes
-/// (`setrlimit(RLIMIT_AS)`). Afterwards the heap reserves space as it needs it. `usize::MAX`: there
-/// is no limit any more.
+/// (`setrlimit(RLIMIT_AS)`). Afterwards the heap reserves space when it grows. `usize::MAX` means
+/// that there is no limit any more.
 ///
 /// ```
 /// # // A process of its own: the limit is for good.
@@ -216,7 +215,7 @@ pub fn limit_address_space(most: usize) {
 }
 
 /// Gives up reserved address space, because it counts against the `most` bytes that the process may
-/// lock (`mlockall`). Sets no limit: the heap may grow beyond.
+/// lock (`mlockall`). Sets no limit: the heap may still grow beyond `most` bytes.
 ///
 /// ```
 /// # // A process of its own: the reserve is gone for good.
@@ -392,23 +391,23 @@ pub(super) unsafe fn after_fork() {
     unsafe { VACANT.release() };
 }
 
-/// Whether slots may be taken from and returned to slabs, past the caches.
+/// Whether this thread may now take slots from slabs, and return slots to them, without its lists.
 fn is_direct() -> bool {
     words::is_direct() && !sync::is_interrupted()
 }
 
-/// Whether moving `block` would free memory sooner: the block lies in one of the sparsest slabs of
-/// its size class, and free slots of other slabs could take all blocks of this slab.
+/// Whether moving `block` would free memory sooner. Then the block lies in one of the sparsest
+/// slabs of its size class, and free slots of other slabs could take all blocks of this slab.
 ///
 /// The calling thread moves blocks among its own slabs, or, with shared caches, among the common
 /// slabs. The answer is false for blocks of other threads, first-class heaps and other allocators,
 /// and for samples of a heap profile. It is also false for sizes of whole pages, whose memory goes
 /// back by itself. The address may be any.
 ///
-/// The answer is advice from a survey of the heap. The survey is up to 100 ms old, or older if a
-/// survey takes more than a hundredth of this time. A call with a survey takes some 20 ns for each
-/// 64 KiB of the heap, not counting the inner parts of large blocks. Other calls take constant
-/// time. At most four threads with caches of their own get answers at a time.
+/// The answer is advice from a survey of the heap. The survey is up to 100 ms old, or older if
+/// surveys take more than 1 ms. A call that makes a survey takes some 20 ns for each 64 KiB of the
+/// heap, not counting the inner parts of large blocks. Other calls take constant time. At most four
+/// threads with caches of their own get answers at a time.
 ///
 /// # Examples
 ///
@@ -440,13 +439,13 @@ pub fn should_move(block: *const u8) -> bool {
     entry.owner() == mine && density::is_sparse(mine, unit, class)
 }
 
-/// Allocates as `malloc` does, but from a slab that is not worth emptying. The call is a plain
-/// `malloc` if no such slab has a free slot, if the block is over 32 KiB, or if [`should_move`] was
-/// not called lately.
+/// Allocates as `malloc` does, but from a slab that is not worth emptying. Calls `malloc` if it
+/// finds no such slab with a free slot, if the block is over 32 KiB, or if [`should_move`] was not
+/// called lately.
 ///
-/// The call takes longer than `malloc`, because it checks up to 64 slabs. A heap profile regards a
-/// moved block as the old block, unless the call is a `malloc`. Returns null, with `errno` set, if
-/// there is no memory.
+/// This takes longer than `malloc`, because it checks up to 64 slabs. A heap profile counts the new
+/// block as the old one, unless `malloc` made it. Returns null, with `errno` set, if there is no
+/// memory.
 ///
 /// # Examples
 ///
@@ -476,7 +475,7 @@ pub fn malloc_uncached(size: usize) -> *mut u8 {
 
 /// Frees a block as `free` does, but returns it to its slab at once.
 ///
-/// Blocks of another thread's cache go where `free` sends them.
+/// A block of another thread's cache goes where `free` sends it.
 ///
 /// # Safety
 ///

@@ -13,7 +13,7 @@
 //!
 //! The sequences jump to the functions with the C ABI, with the call's arguments still in place.
 //!
-//! Called by `fast` (`calls`), by the per-CPU entry's table in `start`, and by `shared`.
+//! Called by `fast`, `start`, `shared` and `own`.
 
 pub(super) use calls::{free, malloc};
 
@@ -131,8 +131,8 @@ pub(super) unsafe fn give(cpu_entry: &CpuEntry, class: usize, block: *mut Block)
     }
 }
 
-/// Takes a block of `class` from the shared cache, and moves up to half a row to the CPU's arrays.
-/// Null: there is no memory, or the lock is not available.
+/// Takes a block of `class` from the shared cache or a central row, and moves up to half a row to
+/// the CPU's arrays. Returns null if there is no memory, or no lock is available.
 fn refill(cpu_entry: &CpuEntry, class: usize) -> *mut Block {
     cpu_entry.provide(cpu_entry.cpu());
     let Some(held) = shared::acquire() else { return core::ptr::null_mut() };
@@ -180,7 +180,7 @@ fn half_of(cpu_entry: &CpuEntry, held: &Magazines, class: usize) -> usize {
     cpu_entry.half(cpu, class)
 }
 
-/// Moves a block, and half a row of the CPU's blocks, to the shared cache or a central row.
+/// Moves a block, and up to half a row of the CPU's blocks, to the shared cache or a central row.
 ///
 /// # Safety
 ///
@@ -245,7 +245,7 @@ pub(super) unsafe extern "C" fn free_other(block: *mut u8, hot: &Hot, mismatch: 
     unsafe { free_with(block, hot, mismatch, Return::PLAIN) }
 }
 
-/// [`free_other`] with the block's size, alignment or kind, or with an unknown unit.
+/// [`free_other`] with the block's size, alignment or kind. The entry may be unread.
 ///
 /// # Safety
 ///
@@ -289,7 +289,8 @@ unsafe fn free_with(block: *mut u8, hot: &Hot, mismatch: Mismatch, what: Return)
     unsafe { foreign::give_back(block, what) }
 }
 
-/// A large block of one of [`arrays::RUN_SIZES`]. Null: no memory, or the lock is not available.
+/// A large block of one of [`arrays::RUN_SIZES`]. Returns null if there is no memory, if a sequence
+/// was aborted, or if the lock is not available.
 #[inline(always)]
 pub(super) fn take_run(cpu_entry: &CpuEntry, size: usize) -> *mut u8 {
     let units = size.div_ceil(UNIT);
@@ -303,7 +304,7 @@ pub(super) fn take_run(cpu_entry: &CpuEntry, size: usize) -> *mut u8 {
     }
 }
 
-/// [`take_run`] from the shared cache. Also moves up to half a row of runs to the CPU's arrays.
+/// Takes a run from the shared cache, and moves up to half a row of runs to the CPU's arrays.
 #[cold]
 #[inline(never)]
 fn refill_runs(size: usize) -> *mut u8 {
@@ -331,8 +332,8 @@ fn refill_runs(size: usize) -> *mut u8 {
     large::reuse(MAP.address_of(unit), units, size)
 }
 
-/// Keeps the run of the large block at `unit`. False: nothing was done. No row has the run's
-/// length, a first-class heap owns the block, or the block was freed before.
+/// Keeps the run of the large block at `unit`. Returns false, and does nothing, if no row has the
+/// run's length, a first-class heap owns the block, or the block was freed before.
 ///
 /// # Safety
 ///
@@ -348,7 +349,7 @@ pub(super) unsafe fn give_run(cpu_entry: &CpuEntry, unit: usize, block: *mut u8)
     true
 }
 
-/// Moves a run, and half a row of the CPU's runs, to the shared cache.
+/// Moves a run, and up to half a row of the CPU's runs, to the shared cache.
 #[cold]
 #[inline(never)]
 fn drain_runs(cpu_entry: &CpuEntry, unit: usize, units: usize, put: Put) {
@@ -387,13 +388,12 @@ pub(super) fn my_cpu_entry() -> Option<&'static CpuEntry> {
     words::uses_cpu_entry().then(arrays::cpu_entry).flatten()
 }
 
-/// The exit token of a thread without a cache, but with an rseq area of ours. (No cache has this
-/// address.)
+/// The exit token of a thread that has an rseq area of ours and no cache. (No cache lies there.)
 pub(super) const NO_CACHE: *mut c_void = ptr::without_provenance_mut(2);
 
-/// Registers an rseq area for the thread, if the C library has registered none. False: the thread
-/// has no area. None is registered in a child of `vfork`, whose parent would get the area's words,
-/// nor in a sandbox, which may forbid the call.
+/// Registers an rseq area for the thread, if the C library has registered none. Returns whether the
+/// thread has an area. Registers none in a child of `vfork`, whose parent would get the area's
+/// words, and none in a sandbox, which may forbid the call.
 #[cold]
 #[inline(never)]
 fn enter_sequences() -> bool {
@@ -406,7 +406,7 @@ fn enter_sequences() -> bool {
 
 /// Unregisters the area of a thread that ends. In a sandbox the call may end the process, so the
 /// area stays. Then the kernel can write to released memory only in a detached thread of musl,
-/// between the release of the thread's stack and its end.
+/// after the thread has released its stack and before it ends.
 pub(super) fn leave_sequences() {
     if !memory_limit::is_in_sandbox() {
         rseq::leave();

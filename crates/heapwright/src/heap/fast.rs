@@ -25,7 +25,7 @@
 //! '- else                                    table: free, unknown, give_back
 //! ```
 //!
-//! Called by the C layer and the adapters.
+//! Called by the C layer, the adapters, `resize` and `control`.
 
 use super::words::hot;
 use super::{cpu, own, shared};
@@ -42,8 +42,7 @@ const _: () = assert!(CLASS_STEP == MIN_ALIGN);
 /// Allocates `size` bytes, aligned to 16.
 ///
 /// A size of 0 gives a block of its own. Returns null, with `errno` set to `ENOMEM`, if there is no
-/// memory or the size exceeds `isize::MAX`. Takes constant time except in refills of at most one
-/// chain of blocks.
+/// memory or the size exceeds `isize::MAX`.
 ///
 /// ```
 /// let block = heapwright::heap::malloc(24);
@@ -68,7 +67,7 @@ pub fn malloc(size: usize) -> *mut u8 {
 }
 
 /// The fast path of [`malloc`] alone, for callers with a slow path of their own, such as `operator
-/// new`. Null: the fast path does not serve the call.
+/// new`. Returns null if the fast path does not serve the call.
 ///
 /// ```
 /// let block = heapwright::heap::malloc_fast(24);
@@ -87,8 +86,8 @@ pub fn malloc_fast(size: usize) -> *mut u8 {
     }
 }
 
-/// [`malloc_fast`] for all sizes. `None`: the class's list is empty. Null: there is no memory for a
-/// large block.
+/// [`malloc_fast`] for all sizes. Returns `None` if the class's list is empty, and null if there is
+/// no memory for a large block.
 ///
 /// ```
 /// use heapwright::heap::{self, NEW};
@@ -108,7 +107,7 @@ pub fn malloc_medium_fast<const FROM: u8>(size: usize) -> Option<*mut u8> {
     Some((hot.serve().large)(size, hot, Origin::of::<FROM>()))
 }
 
-/// Null: the list is empty.
+/// Returns null if the list is empty.
 ///
 /// # Safety
 ///
@@ -149,15 +148,14 @@ fn malloc_medium_aligned<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
     missed::<FROM>(size, align, false, hot)
 }
 
-/// Serves a call that no list serves, unless it is C's plain `malloc`. (Other facts about the call
-/// are constants, or stay in their registers.)
+/// Serves a call that no list serves, except C's plain `malloc`.
 #[inline(always)]
 fn missed<const FROM: u8>(size: usize, align: usize, zero: bool, hot: &Hot) -> *mut u8 {
     (hot.serve().allocate)(size, align, zero, Origin::of::<FROM>(), hot)
 }
 
-/// Allocates `size` zeroed bytes, aligned to 16, like [`malloc`]. Memory that is fresh from the
-/// kernel is not zeroed again.
+/// Allocates `size` zeroed bytes, aligned to 16, like [`malloc`]. A large block that is fresh from
+/// the kernel is not zeroed again.
 ///
 /// ```
 /// let block = heapwright::heap::calloc(4096);
@@ -198,8 +196,8 @@ fn calloc_medium<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
 /// Allocates `size` bytes, aligned to `align` and to 16, like [`malloc`]. An alignment that is no
 /// power of two is rounded up to the next one.
 ///
-/// For alignments up to 32 KiB, a block is a slot of a class that is a multiple of the alignment.
-/// For larger alignments it is a run of units.
+/// If size and alignment are at most 32 KiB, the block is a slot of a class whose slots are all so
+/// aligned. Otherwise it is a run of units.
 ///
 /// ```
 /// let block = heapwright::heap::malloc_aligned(100, 4096);
@@ -241,8 +239,8 @@ pub fn malloc_aligned_for<const FROM: u8>(size: usize, align: usize) -> *mut u8 
     }
 }
 
-/// The fast path of [`malloc_aligned`] alone, for alignments above 16. Null: the fast path does not
-/// serve the call.
+/// The fast path of [`malloc_aligned`] alone, for alignments above 16. Returns null if the fast
+/// path does not serve the call.
 ///
 /// ```
 /// let block = heapwright::heap::malloc_aligned_fast(100, 64);
@@ -349,8 +347,8 @@ pub unsafe fn free_from<const FROM: u8>(block: *mut u8) {
     unsafe { free_by(block, shared, other) };
 }
 
-/// Frees a block whose size and alignment the caller knows. As fast as [`free`]: the block's entry
-/// gives the class faster than the size would.
+/// Frees a block whose size and alignment the caller knows. Takes as long as [`free`], because the
+/// block's entry gives the class faster than the size would.
 ///
 /// # Safety
 ///
@@ -441,8 +439,8 @@ pub unsafe fn free_sized_aligned_from<const FROM: u8>(block: *mut u8, size: usiz
 }
 
 /// The fast path of [`free_sized`] alone, for `operator delete(void*, size_t)`, which has a slow
-/// path of its own. False: the fast path does not serve the call, or `forward_sized_frees` was
-/// called.
+/// path of its own. Returns false if the fast path does not serve the call, or after
+/// `forward_sized_frees`.
 ///
 /// # Safety
 ///
@@ -604,7 +602,7 @@ pub(super) fn class_of_mine(block: *mut u8) -> Option<usize> {
     list.is_slot_start((block.addr() & (UNIT - 1)) as u32).then(|| mismatch.class())
 }
 
-/// Frees a block of one of this thread's slabs. False: no slot begins there.
+/// Frees a block of one of this thread's slabs. Returns false if no slot begins there.
 ///
 /// # Safety
 ///
@@ -629,14 +627,14 @@ unsafe fn free_here(hot: &Hot, mismatch: Mismatch, block: *mut u8) -> bool {
 pub mod assembly {
     //! Names for assembly outside this library: the C layer's `malloc` and `free`.
     //!
-    //! On x86-64 the C layer writes `malloc` and `free` in assembly, with the sequences for a CPU's
-    //! arrays inline: this saves five instructions a pair. Some names are offsets in a hot part,
-    //! its table and a per-CPU entry. The others are functions with the C ABI, for cases that no
-    //! table has.
+    //! On x86-64 the C layer's `malloc` and `free` are assembly, with the sequences for a CPU's
+    //! arrays inline. This saves five instructions for each pair of calls. Some names are offsets
+    //! in a hot part, its table and a per-CPU entry. The others are functions with the C ABI, for
+    //! cases that no table has.
     //!
     //! The descriptor of `malloc`'s sequence lies at the start of the per-CPU entry, whose address
-    //! is the fast word: arming takes one store. The C layer defines the descriptor as
-    //! `__heapwright_0_1_malloc_sequence`; a program without this symbol has no such sequence.
+    //! is the fast word. So arming takes one store. The C layer defines the descriptor as
+    //! `__heapwright_0_1_malloc_sequence`. A program without this symbol has no such sequence.
     //!
     //! Not part of the interface.
 
@@ -650,7 +648,7 @@ pub mod assembly {
 
     /// The largest size whose list needs no lookup.
     pub const LINEAR_MAX: usize = LINEAR;
-    /// Masks a size less one to the offset of its list.
+    /// A mask that makes the offset of a size's list from the size less one.
     pub const OFFSET_MASK: usize = (LINEAR - 1) & !(MIN_ALIGN - 1);
     /// The lists' offset in a hot part.
     pub const LISTS: usize = Hot::LISTS;
@@ -660,7 +658,7 @@ pub mod assembly {
     pub const LIMIT: usize = Hot::LIMIT;
     /// The offset of the owner's tag.
     pub const TAG: usize = Hot::TAG;
-    /// The offset of the table for all other calls. Below: offsets in that table.
+    /// The offset of the table for all other calls. The next constants are offsets in that table.
     pub const SERVE: usize = Hot::SERVE;
     /// Serves a `malloc` whose list is empty.
     pub const MALLOC: usize = offset_of!(Serve, malloc);
@@ -672,7 +670,7 @@ pub mod assembly {
     pub const KINDS: usize = SLAB_KINDS;
     /// A common slab's tag mismatch is its list's offset plus this.
     pub const TO_CPU: usize = hot_part::BIASED_TO_CPU;
-    /// The same, if the thread has a shared cache.
+    /// [`TO_CPU`] for a thread that has a shared cache.
     pub const TO_SHARED: usize = hot_part::BIASED_TO_SHARED;
     /// Each list head of the per-CPU entry is the rseq area's offset from the thread pointer, less
     /// this.
@@ -686,7 +684,7 @@ pub mod assembly {
     /// These bits of a place are 0 past the end of its row.
     pub const ROW_MASK: usize = arrays::ROW_MASK;
 
-    /// Serves a request that is larger than the linear classes, or 0.
+    /// Serves a request for more bytes than the linear classes have, or for 0 bytes.
     pub extern "C" fn malloc_other(size: usize) -> *mut u8 {
         super::malloc_medium(size)
     }

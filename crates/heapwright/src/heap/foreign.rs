@@ -13,10 +13,10 @@
 //! The *block* decides, never the process's mode. Blocks that the C library made before heapwright
 //! took over (`libc_block`) go to the C library. Any other address is misuse.
 //!
-//! A copy of heapwright that a Rust program links does the reverse. If it finds a preloaded copy,
-//! it passes *all* calls on to that copy, so that the process has one heap.
+//! If a copy of heapwright that a Rust program links finds a preloaded copy, it passes *all* calls
+//! on to that copy, so that the process has one heap.
 //!
-//! Called by `own`, `cpu`, `resize`, `modes` and `start`.
+//! Called by the other files of `heap`.
 
 use core::ptr;
 
@@ -64,8 +64,8 @@ pub(super) fn find(call: Call, address: usize) -> Found {
     let (unit, entry) = MAP.lookup(address);
     match MAP.kind_of(unit, entry) {
         Kind::Slab(class) => {
-            // Arithmetic alone: only the owner may touch the record. A double free shows when the
-            // slot returns to the slab.
+            // This is arithmetic alone, because only the owner may touch the record. A double free
+            // shows when the slot returns to the slab.
             match Slab::at(&MAP, unit, class).locate(address) {
                 Some((_, 0)) => Found::Slot { owner: entry.owner(), class },
                 _ => misuse::not_a_block(call, address),
@@ -139,7 +139,7 @@ unsafe fn free_slot(owner: u32, class: usize, block: *mut Block) {
     }
 }
 
-/// False: another thread freed it first.
+/// Returns false if the block was freed before.
 #[inline(always)]
 fn free_large(unit: usize) -> bool {
     match large::heap_of(unit) {
@@ -190,8 +190,8 @@ unsafe fn free_unknown(call: Call, block: *mut u8) {
     }
 }
 
-/// Whether an address outside the fast heap's blocks is in memory of guarded blocks. False: the
-/// address is outside all our memory. Any other address ends the process.
+/// Whether an address outside the fast heap's blocks is in memory of guarded blocks. Returns false
+/// if the address is outside all our memory. Any other address ends the process.
 pub(super) fn is_guarded(call: Call, address: usize) -> bool {
     let (unit, entry) = MAP.lookup(address);
     match MAP.kind_of(unit, entry) {
@@ -211,7 +211,7 @@ pub(super) fn refuse(call: Call, address: usize) -> ! {
     misuse::foreign(call, address)
 }
 
-/// Frees a block that the C library made before heapwright took over. False: `block` is none.
+/// Frees a block that the C library made before heapwright took over. False for other blocks.
 ///
 /// # Safety
 ///

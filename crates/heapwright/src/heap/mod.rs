@@ -3,8 +3,8 @@
 //! ```text
 //!   start, control                      starts, ends, tables, forks; the heap as a whole
 //!        |
-//!   modes                               wrappers: drawn blocks, counts, trace, tallies;
-//!        |                              modes: hardened, debug, passed on, late
+//!   modes                               drawn blocks, counts, trace, tallies;
+//!        |                              hardened heap, debug heap, calls passed on, late threads
 //!   resize ----> fast                   realloc; malloc and free -> lists, else a table's function
 //!        |        |
 //!        +------> own                   a thread's own cache
@@ -22,8 +22,8 @@
 //! table decides once what the thread allocates from. So no function checks the process's mode.
 //! Each call passes its own kind (malloc, new, a sized delete): see `request`.
 //!
-//! The *block's* entry decides what `free` does: a block may be of another heap, or older than the
-//! options.
+//! The *block's* entry decides what `free` does: the block may be of another heap, or from the time
+//! before the options were read.
 //!
 //! The functions here are raw: they take and return addresses and never panic. A misused pointer
 //! ends the process with one line.
@@ -100,8 +100,8 @@ pub(crate) use start::{has_started, publish, publish_own};
 use crate::os;
 use modes::Front;
 
-// `used` keeps this file in the program: it defines the thread words, which the library with the
-// locks reads. A linker that reads each library once meets that library only later.
+// `used` keeps this file, with the thread words, in the program. The library with the locks needs
+// the words, but a linker that reads each library once would look for them too late.
 #[used]
 static SENTINEL: Front = Front::new(&start::FIRST);
 
@@ -123,7 +123,7 @@ mod words {
     //! ```
     //!
     //! If calls are observed, debugged or passed on, the fast word leads to a *front* instead: a
-    //! hot part without lists. Its table sees each call, and may pass the call on to [`has`].
+    //! hot part without lists. The front's table gets each call, and may pass it on to [`has`].
     //!
     //! Invariants: a word's target is never freed, and lies at a multiple of 16, which leaves room
     //! for the marks. The fast word leads to a front, or to the same target as the thread word.
@@ -142,7 +142,7 @@ mod words {
     const SHARED: usize = 2;
     const BY_ENTRY: usize = 4;
     const BY_CPU: usize = 8;
-    /// Both marks together: no thread that has exited shares a cache.
+    /// Both marks mean this, because no thread that has exited shares a cache.
     const HARDENED: usize = EXITED | SHARED;
     const MARKS: usize = EXITED | SHARED | BY_ENTRY | BY_CPU;
     const _: () = assert!(align_of::<Cache>() > MARKS && align_of::<Hot>() > MARKS);
@@ -156,21 +156,21 @@ mod words {
         unsafe { &*tls::fast((&raw const SENTINEL).cast()).cast::<Hot>() }
     }
 
-    /// Null: the thread has nothing.
+    /// Returns null if the thread has nothing.
     #[inline]
     fn target() -> *mut Hot {
         tls::own().map_addr(|address| address & !MARKS).cast()
     }
 
-    /// The hot part that the thread word leads to, even if the fast word leads to a front. The
-    /// sentinel, if the thread has nothing yet.
+    /// The hot part that the thread word leads to, even if the fast word leads to a front. Returns
+    /// the sentinel if the thread has nothing yet.
     #[inline]
     pub(in crate::heap) fn has() -> &'static Hot {
         // SAFETY: null, or a hot part, which is never freed.
         unsafe { target().as_ref() }.unwrap_or(SENTINEL.get())
     }
 
-    /// Whether no front gets the calls.
+    /// Whether the calls go to what the thread word leads to, not to a front.
     pub(in crate::heap) fn is_direct() -> bool {
         ptr::eq(hot(), has())
     }
@@ -182,7 +182,7 @@ mod words {
         Exited,
         Cache(OwnCache),
         Shared(&'static SharedCache),
-        /// Its CPU's shared cache or arrays.
+        /// The shared cache, or the arrays, of the thread's CPU.
         ByCpu,
         Hardened(&'static hardened::Cache),
     }
@@ -234,7 +234,7 @@ mod words {
         set(ptr::from_ref(shared.front()).cast_mut().cast(), SHARED);
     }
 
-    /// `shared` is the CPU's cache for now.
+    /// `shared` is the cache of the CPU that the thread runs on now.
     pub(in crate::heap) fn set_by_cpu(shared: &'static SharedCache) {
         set(ptr::from_ref(shared.front()).cast_mut().cast(), SHARED | BY_CPU);
     }
@@ -247,7 +247,7 @@ mod words {
         set(ptr::from_ref(cache).cast_mut().cast(), HARDENED);
     }
 
-    /// The thread has given its cache back. `front` serves its later calls.
+    /// `front` serves the calls of the thread after its cache was given back.
     pub(in crate::heap) fn set_exited(front: &'static Hot) {
         set(ptr::from_ref(front).cast_mut().cast(), EXITED);
     }
@@ -262,7 +262,7 @@ mod words {
         }
     }
 
-    /// `front` gets all calls of the thread. The thread word stays.
+    /// Makes `front` get all calls of the thread. The thread word stays.
     pub(in crate::heap) fn see_calls(front: &'static Hot) {
         tls::set_fast(ptr::from_ref(front).cast_mut().cast());
     }

@@ -1,12 +1,13 @@
-//! All other modes: observed calls, drawn blocks, hardened and debug heap, threads without a cache.
+//! Calls that the plain fast heap does not serve: observed calls, drawn blocks, the hardened and
+//! the debug heap, and threads without a cache.
 //!
 //! ```text
 //!   drawn      tables of hot parts whose calls may get a sample or guarded block (`Serve::drawn`)
-//!                own       the cache's lists say when a block is due, so only misses get here
+//!                own       gets only misses, because a list ends before a block that is due
 //!                shared    counts each call, then calls the plain table's function
 //!   observed   counts, traces and tallies each call; passes it to the cache or to the debug heap
 //!   hardened   the thread's hot part is a stub of its cache: rings, else the slow path
-//!   debug      passes each call to the debug heap; "not mine" goes to the thread's cache
+//!   debug      passes each call to the debug heap; if that refuses it, to the thread's cache
 //!   passed on  passes each call to the preloaded copy of heapwright
 //!   late       one locked heap for threads without a cache, or the hardened heap
 //! ```
@@ -14,9 +15,7 @@
 //! All but `drawn` and `hardened` are *fronts*: constant hot parts without lists and owner.
 //!
 //! Calls are observed if the options ask for statistics or a trace (`options::detailed`), or while
-//! the thread counts its calls (`tallies`). So no other table checks for these.
-//!
-//! Called by the tables of `start`, and by the C layer (tokens).
+//! the thread counts its calls (`tallies`). Called by `start`, and by the C layer (tokens).
 
 use super::words::{self, Own};
 use super::{foreign, resize, shared};
@@ -57,7 +56,7 @@ type GiveBack =
     unsafe fn(block: *mut u8, hot: &Hot, mismatch: Mismatch, said: Said, size: usize, align: usize);
 type Resize = unsafe fn(block: *mut u8, size: usize, hot: &Hot, what: Return) -> *mut u8;
 
-/// The table of a front: three functions serve all calls.
+/// The table of a front, in which three functions serve all calls.
 pub(super) const fn front(
     allocate: Allocate,
     give_back: GiveBack,
@@ -531,7 +530,7 @@ fn count(count: impl FnOnce(&Counters)) {
 }
 
 /// Serves a call with a token (`__alloc_token_*`) if blocks of different tokens lie apart
-/// ([`keeps_tokens_apart`](super::keeps_tokens_apart)). Null: blocks do not lie apart, or there is
+/// ([`keeps_tokens_apart`](super::keeps_tokens_apart)). Returns null if they do not, or if there is
 /// no memory. The caller then serves the call without the token.
 ///
 /// ```
@@ -577,7 +576,7 @@ mod drawing {
         origin: Origin,
         hot: &Hot,
     ) -> *mut u8 {
-        // (If a refill has just made a guarded block due, another refill would not make it.)
+        // (If a refill has just made a guarded block due, the next refill would not make one due.)
         let is_quick = !zero && !own::cache_of(hot).guard_draw.is_pending();
         let block = if is_quick { own::allocate_quickly(size, align, hot) } else { None };
         block.unwrap_or_else(|| draw_own(Request::new(size, align, zero, origin), hot))
@@ -600,7 +599,8 @@ mod drawing {
         answer(serve_own(request, cache))
     }
 
-    /// A block from the thread's own cache, or a due sample or guarded block. Null: no memory.
+    /// Returns a block from the thread's own cache, or a sample or guarded block that is due.
+    /// Returns null if there is no memory.
     fn serve_own(request: Request, cache: OwnCache) -> *mut u8 {
         if request.class().is_none()
             && drawn::is_guarding()

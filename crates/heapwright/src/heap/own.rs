@@ -3,8 +3,8 @@
 //! ```text
 //!   malloc    list empty         Cache::refill: depot, remote frees, slabs
 //!             large              a run of the stash, else `large`
-//!   free      another thread's   the outgoing batch, if for its owner (`cache::send_along`),
-//!                                else it begins the next batch, here
+//!   free      another thread's   into the outgoing batch, if that is for the same owner
+//!                                (`cache::send_along`); else it begins the next batch, here
 //!             large              its run to the stash
 //!             anything else      `foreign`, by the unit's entry
 //! ```
@@ -64,8 +64,8 @@ pub(super) fn allocate_large(size: usize, hot: &Hot, origin: Origin) -> *mut u8 
     }
 }
 
-/// A large block of `size` bytes that `take` finds in the stash. `None`, too, if a request to begin
-/// sampling is pending, or a visitor is in the cache.
+/// A large block of `size` bytes that `take` finds in the stash. Also returns `None` while a
+/// request to begin sampling is pending, or a visitor is in the cache.
 #[inline(always)]
 fn quick_large(
     size: usize,
@@ -84,7 +84,7 @@ fn quick_large(
     None
 }
 
-/// Serves any other call for memory. (Only tail calls, so that it saves no registers.)
+/// Serves any other call for memory. (It makes only tail calls, so it saves no registers.)
 pub(super) fn allocate(
     size: usize,
     align: usize,
@@ -126,8 +126,8 @@ fn allocate_slot(size: usize, align: usize, origin: Origin, hot: &Hot) -> *mut u
     }
 }
 
-/// A block of a size class that need not be zeroed. `None`: a request to this thread is pending,
-/// memory is short, or this call gets a sample or a guarded block.
+/// A block of a size class that need not be zeroed. Returns `None` if no class fits, a request to
+/// this thread is pending, memory is short, or this call gets a sample or a guarded block.
 #[inline(always)]
 pub(super) fn allocate_quickly(size: usize, align: usize, hot: &Hot) -> Option<*mut u8> {
     let class = Request::new(size, align, false, Origin::Malloc).class()?;
@@ -173,7 +173,7 @@ pub(super) fn ask(cache: OwnCache) -> &'static Hot {
     words::has()
 }
 
-/// Null: there is no memory, or this call gets a sample or a guarded block.
+/// Returns null if there is no memory, or if this call gets a sample or a guarded block.
 #[inline(always)]
 pub(super) fn serve(request: Request, cache: OwnCache) -> *mut u8 {
     if !request.is_possible() {
@@ -192,7 +192,7 @@ pub(super) extern "C" fn overflow(class: usize) {
     }
 }
 
-/// Frees a block of neither the thread's cache nor the outgoing batch's owner.
+/// Frees a block that neither the thread's cache nor the outgoing batch's owner owns.
 ///
 /// # Safety
 ///
@@ -223,7 +223,7 @@ unsafe fn free_with(block: *mut u8, hot: &Hot, mismatch: Mismatch, what: Return)
     unsafe { foreign::give_back(block, what) }
 }
 
-/// Frees a slot of another owner. If that is a thread's cache, the slot begins an outgoing batch.
+/// Frees a slot of another owner. If that owner is a thread's cache, the slot begins a batch.
 ///
 /// # Safety
 ///
@@ -260,7 +260,7 @@ unsafe fn free_others_slowly(block: *mut u8, cache: OwnCache, owner: u32, class:
     unsafe { foreign::give_back(block, Return::PLAIN) }
 }
 
-/// False: a first-class heap owns the block, it was freed before, or the stash is full.
+/// Moves a large block's run to the stash. Returns false if nothing was done.
 #[inline(always)]
 fn free_large(block: *mut u8, hot: &Hot) -> bool {
     if !block.addr().is_multiple_of(UNIT) {
@@ -281,7 +281,7 @@ pub(super) unsafe extern "C" fn free_unknown(block: *mut u8, hot: &Hot, _any: us
     unsafe { free_any(block, hot, Said::PLAIN, 0, 0) }
 }
 
-/// Frees a block, or null, with its size, alignment or kind, or with an unread entry.
+/// Frees a block, or null, with its size, alignment or kind. The entry may be unread.
 ///
 /// # Safety
 ///
@@ -330,7 +330,7 @@ unsafe fn free_any(block: *mut u8, hot: &Hot, said: Said, size: usize, align: us
     }
 }
 
-/// Gives the cache up, if the thread can use its CPU's arrays from now on.
+/// Gives the cache up if the thread can use its CPU's arrays from now on.
 #[cold]
 #[inline(never)]
 fn give_up(cache: OwnCache) {

@@ -27,15 +27,15 @@ use crate::size_class::{self, MIN_ALIGN, SLAB_MAX};
 use crate::sync;
 use crate::ticks;
 
-/// Blocks of at least this size get room to grow.
+/// Only slots of at least this size get room to grow.
 const GROWS: usize = 256;
 
 /// Changes the size of a block, and moves the block if necessary.
 ///
 /// The contents up to the smaller size stay. A null block gives a new block. Returns null if there
-/// is no memory: `errno` is `ENOMEM`, and the block is unchanged. A block that still fits stays in
-/// place, unless that would waste more than half of it. A large block grows in place if the address
-/// space behind it is free. Otherwise the kernel moves its pages.
+/// is no memory: `errno` is `ENOMEM`, and the block is unchanged. A block that still fits its slot
+/// stays there, unless it would use at most three eighths of the slot. A large block grows in place
+/// if the address space behind it is free. Otherwise the kernel moves its pages, if it can.
 ///
 /// # Safety
 ///
@@ -109,8 +109,8 @@ unsafe fn change<const FROM: u8>(
     unsafe { (hot.serve().resize)(block, size, hot, what) }
 }
 
-/// Changes the size of a slot of the thread's own cache. Null: the slot is not of that cache, the
-/// thread's calls are observed, or there is no memory.
+/// Changes the size of a slot of the thread's own cache. Returns null if the slot is not of that
+/// cache, if a front gets the thread's calls, or if there is no memory.
 ///
 /// # Safety
 ///
@@ -132,8 +132,8 @@ unsafe fn resize_mine<const FROM: u8>(block: *mut u8, size: usize) -> *mut u8 {
     new
 }
 
-/// Changes the size of a block of the fast heap or of another allocator, never null. Null: there is
-/// no memory (`errno` says so), and the block is unchanged.
+/// Changes the size of a block of the fast heap or of another allocator. The block is not null.
+/// Returns null, with `errno` set, if there is no memory. Then the block is unchanged.
 ///
 /// # Safety
 ///
@@ -196,8 +196,8 @@ pub(super) unsafe fn resize(block: *mut u8, size: usize, _hot: &Hot, what: Retur
     new
 }
 
-/// The size to copy from a block outside the fast heap. `Err`: its allocator has made the new
-/// block.
+/// The size to copy from a block outside the fast heap. `Err` has the result if the block's
+/// allocator has resized it.
 #[cold]
 fn size_to_copy(block: *mut u8, size: usize) -> Result<usize, *mut u8> {
     let address = block.addr();
@@ -208,12 +208,12 @@ fn size_to_copy(block: *mut u8, size: usize) -> Result<usize, *mut u8> {
         // SAFETY: the block comes from the peer, and the caller gives it to be resized.
         return Err(unsafe { (peer.realloc)(block, size.max(1)) });
     }
-    // The C library makes no more blocks.
+    // The C library's allocator makes no new blocks, so the new block will be ours.
     libc_block::usable_size(address).ok_or_else(|| misuse::foreign(Call::Realloc, address))
 }
 
-/// The size to allocate for a block of `have` bytes. A block that grows by less than a quarter gets
-/// a quarter more: it will probably grow again.
+/// The size to allocate for a slot of `have` bytes. A slot from [`GROWS`] to half of [`SLAB_MAX`]
+/// that grows by less than a quarter gets a quarter more: it will probably grow again.
 #[inline(always)]
 fn with_room(have: usize, size: usize) -> usize {
     let more = have + have / 4;
@@ -224,7 +224,7 @@ fn with_room(have: usize, size: usize) -> usize {
     }
 }
 
-/// Whether a block in a slot of `have` bytes stays there: down to about half of its size.
+/// Whether a block stays in its slot of `have` bytes: down to three eighths of the slot.
 #[inline(always)]
 fn stays(have: usize, size: usize) -> bool {
     size <= have && (size > have / 8 * 3 || have <= 32)
@@ -260,7 +260,7 @@ fn resize_in_heap(unit: usize, block: *mut u8, size: usize, heap: &Cache) -> Opt
     if is_sample && sync::is_interrupted() {
         return (size <= before).then_some(block);
     }
-    // Before the block's memory may become another block's.
+    // Taken before the block's memory can become another block's.
     let sample = drawn::take(block);
     let order = heap.lock.lock();
     let moved = if large::resize_in_place(unit, size, release_kept) {

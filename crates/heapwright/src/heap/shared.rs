@@ -1,4 +1,4 @@
-//! Shared caches: malloc and free under a lock that threads rarely wait for.
+//! `malloc` and `free` with shared caches, each of which has a lock.
 //!
 //! ```text
 //!   malloc, free    miss in the stub that the thread's fast word leads to
@@ -10,15 +10,13 @@
 //!   another cache              a chain from, or to, the central lists
 //! ```
 //!
-//! A miss has the cache in a register: the fast word leads to its stub, or to the per-CPU entry.
+//! A thread owns nothing here. It ends without cleanup, and may allocate until the last moment.
 //!
-//! A thread owns nothing here: it ends without cleanup, and may allocate until the last moment.
-//!
-//! **Waiting.** If a cache stays locked for a long time, the calling thread itself holds the lock,
-//! and is in a signal handler. Then `large::late` serves its allocations, and its frees are
+//! **Waiting.** If all caches stay locked for a long time, the calling thread is probably a signal
+//! handler that interrupted a holder. Then `large::late` serves its allocations, and its frees are
 //! deferred (`cache::deferred`).
 //!
-//! Called by `fast` (a common block), by the tables of `start`, and by `cpu`, `foreign` and `own`.
+//! Called by the other files of `heap`.
 
 use core::ptr;
 
@@ -55,13 +53,13 @@ fn tables() -> Option<&'static Tables> {
     unsafe { TABLES.load(Ordering::Acquire).as_ref() }
 }
 
-/// Makes the caches, if the options ask for shared caches, before any thread gets a cache. False:
-/// there is no memory, and each thread gets its own cache.
+/// Makes the caches, if the options ask for shared caches, before any thread gets a cache. Returns
+/// false if there is no memory. Then each thread gets its own cache.
 pub(super) fn start(tables: &'static Tables) -> bool {
     TABLES.store(ptr::from_ref(tables).cast_mut(), Ordering::Release);
     match registry::model() {
         Model::Exclusive => {
-            // (Without sequences, a thread's own cache is better than a CPU's cache with a lock.)
+            // (If there are no sequences, a thread's own cache is faster than a locked CPU's.)
             if options::get().cache == CacheModel::Auto && arrays::prepare() {
                 BESIDE.store(true, Ordering::Relaxed);
             }
@@ -79,15 +77,15 @@ fn start_by_cpu(count: usize, tables: &'static Tables) -> bool {
     magazines::start_by_cpu(count, tables.by_cpu, tables.cpu_entry, cpu::malloc_sequence())
 }
 
-/// Whether shared caches, if any, exist beside threads' own caches.
+/// Whether some threads may have their own caches while other threads use their CPU's.
 static BESIDE: AtomicBool = AtomicBool::new(false);
 
 fn is_beside() -> bool {
     BESIDE.load(Ordering::Relaxed)
 }
 
-/// The per-CPU entry, if the thread can use its CPU's caches beside threads with their own caches.
-/// `None`: sequences are not available, or the options exclude this.
+/// The per-CPU entry, if the thread can use its CPU's caches while other threads have their own.
+/// Returns `None` if there are no sequences, or the options exclude this.
 pub(super) fn cpu_entry_beside() -> Option<&'static CpuEntry> {
     if !is_beside() {
         return None;
@@ -103,7 +101,7 @@ pub(super) fn cpu_entry_beside() -> Option<&'static CpuEntry> {
     cpu::any_cpu_entry()
 }
 
-/// Has the calling thread, which has no cache, use its CPU's caches, if possible.
+/// Makes the calling thread use its CPU's caches, if possible. The thread must not have a cache.
 pub(super) fn join_beside() -> bool {
     let cpu_entry = cpu_entry_beside();
     if let Some(cpu_entry) = cpu_entry {
@@ -112,7 +110,7 @@ pub(super) fn join_beside() -> bool {
     cpu_entry.is_some()
 }
 
-/// The thread ends: its later calls use the shared caches behind the arrays.
+/// At the thread's end: makes its later calls use the shared caches behind the arrays.
 pub(super) fn leave_cpu_entry() {
     if words::uses_cpu_entry() {
         words::set_by_cpu(per_cpu::mine(&ALL));
@@ -132,7 +130,7 @@ pub(crate) fn is_on() -> bool {
 }
 
 /// Raises the number of shared caches (`cache=shared:K`) to `count`, at most 1024, and never lowers
-/// it. Returns their number now. 0: threads have caches of their own.
+/// it. Returns their number now, or 0 in other modes.
 ///
 /// ```
 /// // Threads of this process share none.
@@ -147,7 +145,7 @@ pub fn raise_shared_caches(count: usize) -> usize {
     }
 }
 
-/// The thread's shared cache, or its CPU's. `None`: it has none yet.
+/// The thread's shared cache, or its CPU's. `None` if the thread has none yet.
 fn existing() -> Option<&'static SharedCache> {
     match words::get() {
         Own::Shared(shared) => Some(shared),
@@ -156,7 +154,7 @@ fn existing() -> Option<&'static SharedCache> {
     }
 }
 
-/// Gives the calling thread, which has nothing, a shared cache or the per-CPU entry.
+/// Gives the calling thread a shared cache or the per-CPU entry. The thread must have nothing yet.
 #[cold]
 pub(super) fn first() -> &'static SharedCache {
     if !by_cpu() {
@@ -172,7 +170,7 @@ pub(super) fn first() -> &'static SharedCache {
     first
 }
 
-/// Locks the thread's cache, or else another one. `None`: all were held for a long time.
+/// Locks the thread's cache, or another if that is held. `None` if all stayed locked too long.
 pub(super) fn acquire() -> Option<Held<Magazines, HotStub>> {
     let current = existing().unwrap_or_else(first);
     let held = ALL.acquire(current)?;
@@ -180,7 +178,7 @@ pub(super) fn acquire() -> Option<Held<Magazines, HotStub>> {
     Some(held)
 }
 
-/// `None`: there is no memory, or no lock is available.
+/// Returns `None` if there is no memory, or no lock is available.
 pub(super) fn alloc(class: usize) -> Option<Allocated> {
     if let Some(cpu_entry) = cpu::my_cpu_entry() {
         let block = cpu::take(cpu_entry, class);
@@ -194,7 +192,7 @@ pub(super) fn alloc(class: usize) -> Option<Allocated> {
     held.alloc(class)
 }
 
-/// Records which cache the thread got, and its failures and waits.
+/// Records which cache the thread got, and how often it failed and waited before.
 fn account(current: &'static SharedCache, held: &Held<Magazines, HotStub>) {
     if !ptr::eq(held.slot(), current) && !by_cpu() {
         words::set_shared(held.slot());
@@ -227,7 +225,7 @@ pub(super) fn malloc_slowly(size: usize) -> *mut u8 {
     allocate_slowly(Request::new(size, 1, false, Origin::Malloc))
 }
 
-/// Serves a request. Null: there is no memory.
+/// Serves a request. Returns null if there is no memory, or for a large block in a signal handler.
 pub(super) fn serve(request: Request) -> *mut u8 {
     if !request.is_possible() {
         return ptr::null_mut();
@@ -249,7 +247,8 @@ pub(super) fn serve(request: Request) -> *mut u8 {
     }
 }
 
-/// Serves a signal handler that interrupted a slow path. Null for large blocks, which need a lock.
+/// Serves a signal handler that interrupted a slow path. Returns null for large blocks, which need
+/// a lock, and if the reserve is empty.
 #[cold]
 fn allocate_interrupted(request: Request) -> *mut u8 {
     let Some(class) = request.class() else { return ptr::null_mut() };
@@ -258,7 +257,7 @@ fn allocate_interrupted(request: Request) -> *mut u8 {
     large::hand_over(request, given, size_class::size(class))
 }
 
-/// Serves the calls of a thread that uses its CPU's caches, except `malloc` of small sizes.
+/// Serves a call of a thread that uses its CPU's caches, if no array serves the call.
 pub(super) fn allocate_by_cpu(
     size: usize,
     align: usize,
@@ -272,7 +271,7 @@ pub(super) fn allocate_by_cpu(
     allocate_slowly(Request::new(size, align, zero, origin))
 }
 
-/// Serves the calls of a thread with a shared cache, except `malloc` of small sizes.
+/// Serves a call of a thread with a shared cache, except `malloc` of small sizes.
 pub(super) fn allocate(
     size: usize,
     align: usize,
@@ -291,7 +290,7 @@ pub(super) extern "C" fn malloc_by_cpu(size: usize, hot: &Hot, _offset: usize) -
     allocate_by_cpu(size, 1, false, Origin::Malloc, hot)
 }
 
-/// Serves a call for a large block, without an alignment, from a stash if possible.
+/// Serves a call for a large block without an alignment, from a stash if possible.
 pub(super) fn allocate_large(size: usize, hot: &Hot, origin: Origin) -> *mut u8 {
     // Calls for large blocks are counted if blocks are sampled or guarded.
     if Stash::LENGTHS.contains(&size)
@@ -327,7 +326,7 @@ pub(super) extern "C" fn malloc(size: usize, hot: &Hot, offset: usize) -> *mut u
 #[inline(never)]
 fn wake_and_return(block: *mut u8, hot: &Hot) -> *mut u8 {
     wake(hot);
-    // The compiler must not know that the result is the argument, or the caller would save it.
+    // If the compiler knew that the result is the argument, the caller would save it.
     core::hint::black_box(block)
 }
 
@@ -367,7 +366,8 @@ fn refill(size: usize, hot: &Hot) -> *mut u8 {
     }
 }
 
-/// [`refill`] that may make a guarded block, without the lock. A refill brings roughly `blocks`.
+/// A [`refill`] that may make a guarded block. The caller has no lock. `blocks` is roughly the
+/// number of blocks that a refill brings.
 #[cold]
 #[inline(never)]
 fn refill_guarded(size: usize, hot: &Hot, blocks: usize) -> *mut u8 {
@@ -393,7 +393,7 @@ pub(super) unsafe fn free(block: *mut u8, hot: &Hot, mismatch: Mismatch) {
     unsafe { free_common(block, hot, mismatch) }
 }
 
-/// [`free`], for a caller that is itself the target of a jump.
+/// [`free`], inlined into a function that the fast path jumps to.
 ///
 /// # Safety
 ///
@@ -407,7 +407,7 @@ pub(super) unsafe fn free_common(block: *mut u8, hot: &Hot, mismatch: Mismatch) 
     }
 }
 
-/// [`free`] with the size, which stays in its register, so that the fast path need not save it.
+/// [`free`] with the block's size. The size stays in its register, so the fast path saves nothing.
 ///
 /// # Safety
 ///
@@ -433,7 +433,7 @@ unsafe fn free_odd(block: *mut u8, size: usize, hot: &Hot) {
     unsafe { (hot.serve().give_back)(block, hot, hot.mismatch_by_map(block.addr()), said, size, 0) }
 }
 
-/// Frees a block of a common slab. False: no slot begins there.
+/// Frees a block of a common slab. Returns false if no slot begins there.
 ///
 /// # Safety
 ///
@@ -500,7 +500,7 @@ pub(super) unsafe extern "C" fn free_other(block: *mut u8, hot: &Hot, mismatch: 
     unsafe { free_with(block, hot, mismatch, Return::PLAIN) }
 }
 
-/// Frees an address whose unit the stub does not know, at which no slot begins, or null.
+/// Serves `free` for null, and for addresses in unknown units or at which no slot begins.
 ///
 /// # Safety
 ///
@@ -543,12 +543,12 @@ unsafe fn free_with(block: *mut u8, hot: &Hot, mismatch: Mismatch, what: Return)
     }
 }
 
-/// Moves the run of a large block, which the caller gives away, to a stash. False: it stays.
+/// Moves the run of a large block, which the caller gives away, to a stash. False if it stays.
 pub(super) fn keep_large(unit: usize, hot: &Hot) -> bool {
     with_stash(hot, |stash| large::keep(unit, stash)).unwrap_or(false)
 }
 
-/// `use_it` gets the stash of the cache behind `hot`, or of the CPU's cache. `None`: it is held.
+/// Passes the stash of the cache behind `hot`, or of the CPU's, to `use_it`. `None` if it is held.
 #[inline(always)]
 fn with_stash<R>(hot: &Hot, use_it: impl FnOnce(&Stash) -> R) -> Option<R> {
     let slot = if by_cpu() { per_cpu::mine(&ALL) } else { magazines::of(hot) };
@@ -562,7 +562,8 @@ fn with_stash<R>(hot: &Hot, use_it: impl FnOnce(&Stash) -> R) -> Option<R> {
     Some(used)
 }
 
-/// Sends a block to its cache, from a thread without one. Drains that cache if much waits there.
+/// Sends a block from a thread without a cache to the cache that owns it. Drains that cache if much
+/// waits there.
 ///
 /// # Safety
 ///
@@ -575,7 +576,7 @@ pub(super) unsafe fn send_home(owner: u32, class: usize, block: *mut Block) {
     }
 }
 
-/// The caller has locked the cache.
+/// The caller must have locked the cache.
 #[cold]
 #[inline(never)]
 fn overflow(hot: &Hot, mismatch: Mismatch) {

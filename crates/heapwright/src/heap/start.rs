@@ -12,13 +12,13 @@
 //! ```
 //!
 //! The first call may come before `main`, before constructors, and before the C library has set
-//! `environ`. So nothing here allocates through `malloc`. The fork hooks are registered once the
-//! heap is READY, because the C library may allocate for them; other threads wait until then. The
-//! hook for threads that end is registered before READY: a thread that sees READY gets a cache at
-//! once, and needs it. (A pthread key takes no memory.)
+//! `environ`. So nothing here allocates through `malloc`. The fork hooks are registered after
+//! READY, because the C library may allocate for them. Other threads wait for this. The hook for
+//! threads that end is registered before READY, because a thread that sees READY gets a cache at
+//! once. (A pthread key takes no memory.)
 //!
 //! A thread may allocate after its cache was given back, in later destructors. Then one shared,
-//! locked heap serves it: no hook would give back a second cache.
+//! locked heap serves the thread, because no hook would give back a second cache.
 
 use core::ffi::c_void;
 use core::ptr;
@@ -95,7 +95,7 @@ static BY_CPU: Serve = table! {
     BY_CPU
 };
 
-/// The table of a thread that uses its CPU's arrays, for counted calls and misses.
+/// The table for a thread that uses its CPU's arrays. It gets calls that miss or are counted.
 static CPU_ENTRY: Serve = table! {
     malloc: malloc_by_cpu_entry,
     free: cpu::free_other,
@@ -174,7 +174,8 @@ const FAILED: u8 = 2;
 
 static STATE: AtomicU8 = AtomicU8::new(NEW);
 static STARTING: Lock<()> = Lock::new(());
-/// Threads wait here before they get a cache: a thread with a block might fork too early.
+/// Threads wait here before they get a cache, so that no thread with a block forks before the fork
+/// hooks are registered.
 static JOINING: Registration = Registration::new();
 
 // A thread's first call. --------------------------------------------------------------------------
@@ -232,7 +233,7 @@ pub(crate) fn has_started() -> bool {
     STATE.load(Ordering::Acquire) == READY
 }
 
-/// False: there is no memory, or a signal handler has interrupted its own thread's start.
+/// Returns false if there is no memory, or in a signal handler that interrupted the thread's start.
 pub(super) fn ensure_started() -> bool {
     if !has_started() && (sync::is_interrupted() || !start()) {
         return false;
@@ -241,15 +242,15 @@ pub(super) fn ensure_started() -> bool {
     true
 }
 
-/// Decides which front or cache serves the calling thread, and makes a cache if needed now. `None`:
-/// the heap has not started and cannot start now.
+/// Decides which front or cache serves the calling thread, and makes a cache if needed now. Returns
+/// `None` if the heap has not started and cannot start now.
 #[cold]
 #[inline(never)]
 pub(super) fn begin() -> Option<&'static Hot> {
     if !ensure_started() {
         return None;
     }
-    // A front calls this for the thread's cache. Then the fast word leads to the front already.
+    // If a front calls this, the fast word leads to the front already, and only a cache is missing.
     if is_at_sentinel()
         && let Some(front) = chosen_front()
     {
@@ -277,7 +278,7 @@ fn chosen_front() -> Option<&'static Front> {
     }
 }
 
-/// Gives the thread a cache, if its thread word leads to nothing. The heap has started.
+/// Gives the thread a cache if it has nothing. Call this only after the heap has started.
 #[inline(never)]
 pub(super) fn begin_thread() -> &'static Hot {
     // The start of the heap may have allocated, and so may have given this thread its cache.
@@ -350,7 +351,7 @@ fn most_of_their_own() -> usize {
     }
 }
 
-/// In a forked child, which has one thread.
+/// Call this in a forked child, which has one thread.
 pub(super) fn forget_after_fork(has_own: bool) {
     own::LIVE.store(has_own.into(), Ordering::Relaxed);
 }
@@ -385,7 +386,7 @@ pub fn count_begin(keeps_sites: bool) -> Result<(), CannotCount> {
 }
 
 /// Ends the innermost count of the calling thread. The flag says whether the counts are complete:
-/// memory to keep them may have run out. `None`: the thread counts nothing.
+/// memory to keep them may have run out. `None` if the thread counts nothing.
 #[cfg(feature = "debug")]
 pub fn count_end() -> Option<(Allocations, bool)> {
     let (counted, is_all, goes_on) = tallies::end()?;
@@ -395,8 +396,8 @@ pub fn count_end() -> Option<(Allocations, bool)> {
     Some((counted, is_all))
 }
 
-/// Samples a block every `period` bytes, on average. False: the heap cannot start or does not serve
-/// `malloc`, or `by` may not begin now (`drawn::begin_if`).
+/// Samples a block every `period` bytes, on average. Returns false if the heap cannot start or does
+/// not serve `malloc`, or if `by` may not begin now (`drawn::begin_if`).
 #[cfg(feature = "debug")]
 pub(crate) fn begin_sampling(period: usize, by: drawn::By) -> bool {
     let is_ours = || foreign::peer().is_none() && !hooks::is_debugging();
@@ -417,8 +418,8 @@ pub(crate) fn publish_own() {
 }
 
 /// Makes [`free_sized_fast`](super::free_sized_fast) refuse every block, in this thread and in
-/// threads that begin to allocate later: the program has its own `operator delete`, which the sized
-/// `operator delete` must call.
+/// threads that begin to allocate later. This is for a program with an `operator delete` of its
+/// own, which the sized `operator delete` must call.
 ///
 /// # Safety
 ///
@@ -428,7 +429,7 @@ pub unsafe fn forward_sized_frees() {
     unsafe { cache::forward_sized_frees(words::cache().as_deref()) };
 }
 
-/// Starts the heap, once. False: there is no memory.
+/// Starts the heap, once. Returns false if there is no memory.
 #[cold]
 #[inline(never)]
 fn start() -> bool {
@@ -438,7 +439,7 @@ fn start() -> bool {
         FAILED => return false,
         _ => {}
     }
-    // If the peer serves all calls, this copy serves only first-class heaps, and reads no options.
+    // If a peer serves all calls, this copy serves only first-class heaps, and takes no options.
     let peered = foreign::find_peer();
     if !substrate::open(|| if peered { &Options::DEFAULT } else { options::get() }) {
         STATE.store(FAILED, Ordering::Release);
@@ -470,7 +471,7 @@ fn start() -> bool {
     true
 }
 
-/// Registers the fork handlers, and begins parts that may allocate. The caller holds no lock.
+/// Registers the fork handlers, and begins parts that may allocate. Call this without a lock.
 fn join() {
     substrate::begun();
     fork::join(Part::Heap, &HANDLERS);
@@ -512,11 +513,10 @@ unsafe extern "C" fn thread_exit(token: *mut c_void) {
 ///
 /// `operator new[]` forwards to `operator new`, so that a program may replace `operator new` alone.
 /// Debug and hardened heaps must know which form was called, so the C layer's forms jump through a
-/// table. This runs before the first block: else another library's constructor could get a block of
-/// `new[]` that counts as a block of `new`, with a false report at `delete[]`.
+/// table. This function runs before the first block. Otherwise a block that `new[]` made earlier
+/// would count as a block of `new`, and `delete[]` would report it.
 ///
-/// A hidden weak symbol names a word with the address of the C layer's function, if there is a C
-/// layer.
+/// If there is a C layer, a hidden weak symbol names a word with the address of its function.
 #[cfg(all(
     feature = "interpose",
     target_os = "linux",
@@ -564,13 +564,13 @@ const fn tell_apart() {}
 
 // Forks. ------------------------------------------------------------------------------------------
 
-// The heap's part in a fork: a child with one thread and the memory of many. Everything under locks
-// is consistent in the child (see `fork`).
+// A forked child has one thread, and the memory of many threads. Everything under locks is
+// consistent in the child (see `fork`).
 //
 // Threads that own a cache take no lock, and the kernel copies page by page while they run. The
-// child may see one page from before a store and another from after it. A cache may list a block
-// that its thread handed out before the block's page was copied. So the child ignores all data of
-// such a cache about *free* blocks:
+// child may see one page from before a store and another from after the store. So a cache may list
+// a block that its thread has handed out. The child ignores all data of such a cache about *free*
+// blocks:
 //
 // ```text
 //   another thread's cache, in the child                 the child
@@ -589,7 +589,7 @@ static HANDLERS: fork::Handlers = fork::Handlers { before, unlock, in_child };
 static MINE: AtomicPtr<Cache> = AtomicPtr::new(ptr::null_mut());
 
 fn before() {
-    // The thread gets its cache now if it has none: handlers allocate while the locks are held.
+    // Gives the thread a cache if it has none: handlers allocate while the locks are held.
     begin_thread();
     let mine = words::cache();
     // No other lock of the heap is held while this call waits for slots (see `fork`).

@@ -1,10 +1,10 @@
-//! Checked builds: each slot is looked up, filled when freed, and checked before it is reused.
+//! Checked builds: each slot is looked up and filled when it is freed, and checked before reuse.
 //!
 //! ```text
-//!   out -> free:  of this pool? a slot's start? out?      else one line, and the process ends
+//!   out -> free:  of this pool? a slot's start? out?      if not, the process ends with one line
 //!                 filled with 0xDF
-//!   free -> out:  still 0xDF?                             else it was written to after its free
-//!   at the end:   slots that are out without a key are reported; free ones are checked
+//!   free -> out:  still 0xDF?                             if not, it was written to when free
+//!   at the end:   slots that are out without a key are reported; free slots are checked
 //! ```
 //!
 //! A second set of bits holds the slots that are out. There is no front. Slots that were never
@@ -74,8 +74,8 @@ fn look_over_all(store: &Store) {
     }
 }
 
-/// Reports at a pool's end how many slots are out without a key; the pool owns keyed objects. All
-/// free slots are in the sets.
+/// Reports at a pool's end how many slots are out without a key. (The pool owns keyed objects.) All
+/// free slots must be in the sets.
 pub(super) fn at_end(store: &Store) {
     look_over_all(store);
     let (mut walk, mut count) = (Walk::default(), 0);

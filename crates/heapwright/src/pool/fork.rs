@@ -1,9 +1,9 @@
-//! The pools' part in a fork: the locks of names, of shared pools and of shared magazines.
+//! Pools in a fork, which holds the locks of names, of shared pools and of shared magazines.
 //!
 //! A pool of one thread is intact in the child if the forking thread used it. Otherwise the child
-//! must not use it. In a child, the free slots in other threads' magazines of a shared pool are
-//! lost until the pool is walked, reset or dropped: those threads' indexes stay taken. Shared
-//! magazines lose nothing, because a fork holds their locks.
+//! must not use it. In a child, the indexes of other threads stay taken. So the free slots in these
+//! threads' magazines of a shared pool are lost until the pool is walked, reset or dropped. Shared
+//! magazines lose no slot, because a fork holds their locks.
 
 use super::shared;
 use crate::fork::{self, Handlers, Part};
@@ -29,7 +29,7 @@ pub(super) fn join() {
     static JOINED: AtomicBool = AtomicBool::new(false);
     if !JOINED.load(Ordering::Acquire) {
         fork::join(Part::Pools, &HANDLERS);
-        // Set last: a child that is forked before this line registers by itself.
+        // This is set last, so that a child that is forked before this line registers by itself.
         JOINED.store(true, Ordering::Release);
     }
 }

@@ -5,8 +5,8 @@
 //!             oldest       newest ^ count
 //!
 //!   pop, push   at the newest end: a slot freed just now is still in the cache
-//!   refill      empty: the 65 lowest of the store's returned slots; the lowest is handed out
-//!   overflow    full: the 64 oldest go into the store's sets
+//!   refill      when empty: takes the 65 lowest returned slots; the lowest is handed out
+//!   overflow    when full: the 64 oldest go into the store's sets
 //! ```
 //!
 //! A stack of free slots stays in the processor's cache, but scatters new objects after frees in
@@ -42,7 +42,7 @@ impl Front {
         Some(unsafe { NonNull::new_unchecked(slot) })
     }
 
-    /// Adds a slot. False: the front is full.
+    /// Adds a slot. False if the front is full.
     ///
     /// # Safety
     ///
@@ -58,7 +58,7 @@ impl Front {
         true
     }
 
-    /// Fills the empty front and removes the lowest slot. The store has returned slots.
+    /// Fills the empty front and removes the lowest slot. The store must have returned slots.
     pub(super) fn refill(&mut self, store: &mut Store) -> *mut u8 {
         self.count = store.take(&mut self.slots[..=BATCH]) - 1;
         self.slots[self.count]

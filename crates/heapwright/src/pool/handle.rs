@@ -11,8 +11,8 @@
 //!   Home::deallocate     the slot is its pool's again
 //! ```
 //!
-//! A pool only frees slots, whatever the object's type, so a handle may hold a trait object. While
-//! an object is dropped, no reference into the pool is held: the destructor may use the pool.
+//! A pool frees slots without knowing the object's type, so a handle may hold a trait object. While
+//! an object is dropped, no reference into the pool exists, so the destructor may use the pool.
 //!
 //! Invariants: a handle's object is live and belongs to the handle. The object is dropped once, and
 //! then its slot is freed once.

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A pool inserts through a shared reference, even while references to other keyed objects exist.
-//! So no reference to the inner pool is held while code of the user runs. Mutable access to a keyed
+//! So no reference to the inner pool exists while the user's code runs. Mutable access to a keyed
 //! object needs `&mut Pool`, so a shared iteration over keyed objects is sound.
 //!
 //! Called by users.
@@ -41,7 +41,7 @@ impl<T> Pool<T> {
         self.keyed_mut().insert_with_key(make)
     }
 
-    /// Returns the object of a key; `None` if the key is stale. O(1).
+    /// Returns the object of a key, or `None` if the key is stale. O(1).
     #[inline]
     #[must_use]
     pub fn get(&self, key: Key<T>) -> Option<&T> {
@@ -50,20 +50,20 @@ impl<T> Pool<T> {
         Some(unsafe { &*object })
     }
 
-    /// Returns the object of a key, mutable; `None` if the key is stale. O(1).
+    /// Returns the object of a key, mutable, or `None` if the key is stale. O(1).
     #[inline]
     #[must_use]
     pub fn get_mut(&mut self, key: Key<T>) -> Option<&mut T> {
         self.keyed_mut().get_mut(key)
     }
 
-    /// Returns the objects of several keys, mutable. `None`: a key is stale, or is there twice.
+    /// Returns the objects of several keys, mutable. `None` if a key is stale, or is there twice.
     #[must_use]
     pub fn get_disjoint_mut<const N: usize>(&mut self, keys: [Key<T>; N]) -> Option<[&mut T; N]> {
         self.keyed_mut().get_disjoint_mut(keys)
     }
 
-    /// Removes and returns the object of a key, which becomes stale; `None` if it was stale. O(1).
+    /// Removes and returns the object of a key. The key becomes stale. `None` if it was so. O(1).
     ///
     /// ```
     /// use heapwright::pool::Pool;
@@ -86,7 +86,7 @@ impl<T> Pool<T> {
         self.with_keyed(|keyed| keyed.contains_key(key))
     }
 
-    /// Returns the key of an object; `None` if the object is not this pool's or has no key. O(1).
+    /// Returns the key of an object. `None` if the object is not this pool's, or has no key. O(1).
     ///
     /// ```
     /// use heapwright::pool::Pool;

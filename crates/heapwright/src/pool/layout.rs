@@ -6,12 +6,12 @@
 //!   indexes   | 0 .. S | S .. 2S | 2S ....... 4S | 4S .............. 8S |
 //! ```
 //!
-//! `S` is the largest power of two of slots that fit in 64 KiB, or 1 if no slot fits. An index's
-//! leading zeros lead to its segment. After 32 doublings a pool has every 32-bit index. Indexes
-//! without a slot, because of a limit or a lack of memory, stay unused.
+//! `S` is the largest power of two of slots that fit in 64 KiB, or 1 if no slot fits. The number of
+//! an index's leading zeros gives its segment. After at most 32 doublings a pool has every 32-bit
+//! index. Indexes without a slot, because of a limit or a lack of memory, stay unused.
 //!
-//! A pointer leads to its slot by an exact division: a shift and a multiplication by the inverse
-//! modulo 2^64. Multiplying back detects a pointer that is no slot's start.
+//! A pointer's slot is the result of an exact division: a shift, and a multiplication by the
+//! inverse modulo 2^64. Another multiplication detects a pointer at which no slot begins.
 
 #![forbid(unsafe_code)]
 
@@ -39,9 +39,9 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// Returns the shape for objects of this size and alignment. `None`: one of them is too large,
-    /// or the alignment is no power of two. A slot takes at least a byte, so zero-sized objects
-    /// have addresses, indexes and keys.
+    /// Returns the shape for objects of this size and alignment. `None` if one of them is too
+    /// large, or the alignment is no power of two. A slot takes at least a byte, so zero-sized
+    /// objects have addresses, indexes and keys.
     pub(super) const fn of(size: usize, align: usize) -> Option<Self> {
         if !align.is_power_of_two() || align > 1 << 32 || size > 1 << 40 {
             return None;
@@ -105,7 +105,7 @@ impl Shape {
         if slot.wrapping_mul(self.size) == offset && slot <= offset { Some(slot) } else { None }
     }
 
-    /// Returns the bytes before the first slot: first objects of different pools then lie in
+    /// Returns the bytes before the first slot. They put the first objects of different pools into
     /// different cache sets. Zero for slots of whole pages, which would straddle one page more.
     pub(super) const fn colour(&self, id: u32) -> usize {
         if self.size.is_multiple_of(PAGE) || self.align >= PAGE {

@@ -6,19 +6,19 @@
 //!   KeyPool<T>      keys alone: a slot map          SecondaryMap<K, V>   values by its keys
 //!   RawPool         slots whose size is known only at run time
 //!        |
-//!     front         128 free slots: destroyed last, handed out first
-//!     store         fresh slots in a row; returned ones in sets of bits
-//!     segments      runs of units that double, found from any address
-//!     keys          the slots of keyed objects: generations and live bits beside them
+//!     front         128 free slots: freed last, handed out first
+//!     store         fresh slots in a row; returned slots in sets of bits
+//!     segments      runs of units, each twice as long as the last, found from any address
+//!     keys          the slots of keyed objects, with generations and live bits
 //! ```
 //!
-//! A pool knows the object size beforehand, so it has no size classes, no headers and no checks. A
-//! new object takes the slot that was destroyed last, or the next untouched slot. Pointers are
-//! stable. One lookup in the address map tells whether an address is in the pool.
+//! A pool knows the object size beforehand, so it has no size classes, and objects without keys
+//! have no headers. A new object takes the slot that was freed last, or the next untouched slot.
+//! Pointers are stable. One lookup in the address map tells whether an address is in the pool.
 //!
-//! Metadata of free slots lies apart from them, and destroyed objects are not written to. So free
-//! pages can go back to the kernel ([`Pool::trim`]), a reset can drop live objects, and a walk
-//! visits live objects in address order.
+//! Metadata of free slots lies apart from the slots, which are not written to (except in checked
+//! builds). So free pages can go back to the kernel ([`Pool::trim`]), a reset can drop live
+//! objects, and a walk visits live objects in address order.
 //!
 //! The idea is that of Zig's `MemoryPool`.
 //!
@@ -36,7 +36,7 @@
 //! let key = nodes.insert(Node { value: 7, next: None });
 //! assert_eq!(nodes.get(key).unwrap().value, 7);
 //! nodes.reset(Reset::RetainCapacity);       // drops what is live, keeps the memory
-//! assert!(nodes.get(key).is_none());        // the key is stale, and known to be
+//! assert!(nodes.get(key).is_none());        // the key is stale
 //! ```
 
 mod checked;
@@ -102,9 +102,9 @@ macro_rules! builder_choices {
                 self
             }
 
-            /// Sets the largest number of live objects. Objects with keys and objects without keys
-            /// have this limit each. If possible, the pool reserves address space for all objects
-            /// without keys in one piece.
+            /// Sets the largest number of live objects. In a `Pool`, objects with keys and objects
+            /// without keys have this limit each. If possible, a `Pool` or `RawPool` reserves
+            /// address space for all objects without keys in one piece.
             #[must_use]
             pub const fn limit(mut self, objects: u32) -> Self {
                 self.config.limit = objects;
@@ -112,8 +112,8 @@ macro_rules! builder_choices {
             }
 
             /// Sets whether segments of 2 MiB or more use huge pages, which are faster to touch, to
-            /// walk and to access at random. By default, a pool of objects up to 1 KiB uses them
-            /// for new segments once it has 4 MiB of slots. A trimmed segment has none.
+            /// walk and to access at random. By default, a pool of objects up to 1 KiB uses huge
+            /// pages for new segments once it has 4 MiB of slots. A trimmed segment has none.
             #[must_use]
             pub const fn huge_pages(mut self, want: bool) -> Self {
                 self.config.huge = Some(want);

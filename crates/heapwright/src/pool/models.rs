@@ -36,7 +36,7 @@ fn under(model: &str, names: &[&str]) -> bool {
     false
 }
 
-/// Behind a runner if one is set (`HEAPWRIGHT_TEST_RUNNER=qemu-aarch64 -L ...`).
+/// Runs the child behind a runner, if one is set (`HEAPWRIGHT_TEST_RUNNER=qemu-aarch64 -L ...`).
 fn this_program() -> Command {
     let this = std::env::current_exe().expect("tests are a program");
     let runner = std::env::var("HEAPWRIGHT_TEST_RUNNER").unwrap_or_default();

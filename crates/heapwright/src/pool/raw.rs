@@ -5,8 +5,8 @@
 //!   free:    front  -->  (full) its older half into the sets
 //! ```
 //!
-//! The first step of either operation is inline, the others are out of line. Each fresh slot comes
-//! from the frontier. The later steps run at most about once in 64 operations.
+//! The first step of either operation is inline, and the others are out of line. Each fresh slot
+//! takes the step to the frontier. The later steps run at most about once in 64 operations.
 //!
 //! Checked builds (feature `checked`) look each slot up at each operation; see `checked`.
 
@@ -79,7 +79,7 @@ impl RawPool {
         Self { front: Front::EMPTY, store: Store::new(shape, config) }
     }
 
-    /// Returns an uninitialised slot; null if there is no memory or the limit is reached. O(1),
+    /// Returns an uninitialised slot, or null if there is no memory or the limit is reached. O(1),
     /// except for system calls when the pool grows.
     #[inline]
     #[must_use]
@@ -115,8 +115,8 @@ impl RawPool {
 
     /// Frees a slot. O(1) amortised.
     ///
-    /// When the front overflows, and always in checked builds, a slot of another pool or a slot
-    /// freed twice ends the process with one line that names its owner.
+    /// A slot of another pool, or a slot that was freed twice, ends the process with one line.
+    /// Plain builds check this when the front overflows, checked builds at each free.
     ///
     /// # Safety
     ///
@@ -203,7 +203,7 @@ impl RawPool {
         (slot < found.slots()).then(|| found.slot(self.store.shape(), slot))
     }
 
-    /// Reserves memory for `count` slots; `touch` also makes its pages resident now. Fresh slots
+    /// Reserves memory for `count` slots. `touch` also makes its pages resident now. Fresh slots
     /// lie in address order. Returns false if there is no memory or the limit is reached.
     pub fn preheat(&mut self, count: usize, touch: bool) -> bool {
         self.store.preheat(count.saturating_sub(self.front.len()), touch)

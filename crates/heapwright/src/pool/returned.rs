@@ -1,4 +1,4 @@
-//! A set of slots that returns the lowest first: a tree of bits.
+//! A set of slots, as a tree of bits, that returns the lowest slot first.
 //!
 //! ```text
 //!   level 2                                    . . . . . . . 1
@@ -6,9 +6,9 @@
 //!   level 0    ........ ........ ..1..1.. ........    a bit for each slot
 //! ```
 //!
-//! An insertion sets the slot's bit, and a bit above only if the word below was empty. A search for
-//! the lowest slot takes one step a level: four for sixteen million slots. Slots leave in address
-//! order, so live objects become dense again.
+//! An insertion sets the slot's bit. If the bit's word was empty, it also sets the bit above. A
+//! search for the lowest slot takes one step for each level: four steps for sixteen million slots.
+//! Slots leave in address order, so live objects become dense again.
 //!
 //! All levels lie in one slice of zeroed words, which the caller owns, level 0 first.
 
@@ -45,7 +45,7 @@ impl Levels {
         self.words as usize
     }
 
-    /// Adds `slot`. False: it was in the set.
+    /// Adds `slot`. False if it was in the set.
     pub(super) fn insert(&self, words: &mut [u64], slot: usize) -> bool {
         let mut at = slot;
         for level in 0..self.depth as usize {
@@ -60,7 +60,7 @@ impl Levels {
         true
     }
 
-    /// Removes `slot`. False: it was not in the set.
+    /// Removes `slot`. False if it was not in the set.
     pub(super) fn remove(&self, words: &mut [u64], slot: usize) -> bool {
         let word = &mut words[slot / 64];
         let was = *word >> (slot % 64) & 1 != 0;
@@ -76,7 +76,7 @@ impl Levels {
     }
 
     /// Removes up to `most` of the lowest slots, all of one word. Returns the word's first slot and
-    /// the removed bits. No bits: the set is empty.
+    /// the removed bits, or no bits if the set is empty.
     pub(super) fn take_lowest(&self, words: &mut [u64], most: usize) -> (usize, u64) {
         let mut at = 0;
         for level in (0..self.depth as usize).rev() {

@@ -19,7 +19,7 @@
 //!
 //! Leases outlive the slots: a closed segment keeps them, so keys of dead objects stay stale.
 //!
-//! Called by `store` alone.
+//! Called by `store`, `checked` and `keys`.
 
 use core::ptr;
 use core::slice;
@@ -35,7 +35,7 @@ use crate::runs;
 use crate::size_class::UNIT;
 use crate::sync::atomic::Ordering;
 
-/// A segment. All-zero bytes: no segment.
+/// A segment. If all bytes are zero, there is none.
 pub(super) struct Segment {
     base: *mut u8,
     unit: usize,
@@ -95,7 +95,7 @@ impl Segment {
             return false;
         };
         let levels = Levels::of(slots);
-        // Checked builds have a second set: the slots that are out.
+        // Checked builds have a second set, of the slots that are out.
         let sets = if cfg!(feature = "checked") { 2 } else { 1 };
         let Some(side) = Side::take(sets * levels.words() * size_of::<u64>()) else {
             runs::give(run.unit, units);
@@ -126,7 +126,7 @@ impl Segment {
         true
     }
 
-    /// Releases all memory but the leases, at once if `now`. No slot is in use.
+    /// Releases all memory but the leases, at once if `now`. No slot may be in use.
     pub(super) fn close(&mut self, now: bool) {
         self.no_more_huge_pages();
         if now {
@@ -149,7 +149,7 @@ impl Segment {
         }
     }
 
-    /// Releases the leases as well. No key exists any more.
+    /// Releases the leases. No key may exist any more.
     pub(super) fn forget_leases(&mut self) {
         self.leases.give();
     }
@@ -192,7 +192,7 @@ impl Segment {
         (self.side.at().cast::<u64>().wrapping_add(which * words), words)
     }
 
-    /// Set 0: the returned slots. Set 1, in checked builds: the slots that are out.
+    /// Set 0 has the returned slots. In checked builds, set 1 has the slots that are out.
     fn words(&mut self, which: usize) -> &mut [u64] {
         let (at, words) = self.set(which);
         // SAFETY: the side memory has each set's words, aligned; the segment is borrowed mutably.
@@ -205,7 +205,7 @@ impl Segment {
         unsafe { slice::from_raw_parts(at, words) }
     }
 
-    /// Adds a slot to the set. False: it was there already.
+    /// Adds a slot to the set. False if the set had it already.
     #[inline]
     pub(super) fn put(&mut self, slot: usize) -> bool {
         let levels = self.levels;
@@ -227,7 +227,7 @@ impl Segment {
         self.levels.contains(self.words_seen(0), slot)
     }
 
-    /// Returns the first slot at or after `from` that is out. All free slots are in the set.
+    /// Returns the first slot at or after `from` that is out. All free slots must be in the set.
     pub(super) fn next_out(&self, from: usize) -> Option<usize> {
         self.levels.next_absent(self.words_seen(0), from, self.carved)
     }
@@ -241,7 +241,7 @@ impl Segment {
         (self.carved, self.free) = (0, 0);
     }
 
-    /// Records whether a slot is out. False: this was recorded already.
+    /// Records whether a slot is out. False if this was recorded already.
     pub(super) fn note_out(&mut self, slot: usize, out: bool) -> bool {
         let levels = self.levels;
         let words = self.words(1);
@@ -251,7 +251,7 @@ impl Segment {
         levels.remove(words, slot)
     }
 
-    /// Releases pages without a slot that is out; returns the bytes. All free slots are in the set.
+    /// Releases pages without a slot that is out. Returns the bytes. Free slots must be in the set.
     pub(super) fn purge(&mut self, shape: &Shape) -> usize {
         self.no_more_huge_pages();
         let page = SYSTEM.page_size();
@@ -272,7 +272,7 @@ impl Segment {
         given
     }
 
-    /// Releases the pages behind the first `keep` slots. No code uses these slots any more.
+    /// Releases the pages behind the first `keep` slots. No code may use the later slots any more.
     pub(super) fn purge_behind(&self, shape: &Shape, keep: usize) {
         let page = SYSTEM.page_size();
         let from = self.slot(shape, keep).addr() - MAP.address_of(self.unit).addr();
@@ -287,7 +287,7 @@ impl Segment {
         self.slot(shape, self.carved).addr() - MAP.address_of(self.unit).addr()
     }
 
-    /// Gives bytes `from..to` of the units, whole unused pages, back to the kernel.
+    /// Gives bytes `from..to` of the units back to the kernel. They must be whole unused pages.
     fn decommit(&self, from: usize, to: usize) -> usize {
         let first = MAP.address_of(self.unit).wrapping_add(from);
         // SAFETY: the caller promises that no slot that is out reaches into these whole pages.
@@ -318,7 +318,7 @@ impl Segment {
         self.leases.at().cast()
     }
 
-    /// Allocates leases. `share` is the number of the segment's indexes. False: no memory.
+    /// Makes leases for a segment of `share` indexes, if there are none. False without memory.
     #[cold]
     #[inline(never)]
     pub(super) fn want_leases(&mut self, share: usize) -> bool {

@@ -5,17 +5,17 @@
 //!   frontier     next ---> end                          fresh slots of one segment
 //!   returned     a bit for each segment whose set is not empty
 //!
-//!   take:   returned slots, lowest first; if there are none, the frontier;
-//!           at its end, a segment with untouched slots; else a new one
+//!   take:   returned slots, lowest first; if there are none, the frontier; at its end,
+//!           a segment with untouched slots; if there is none, a new segment
 //! ```
 //!
 //! Fresh slots are on no list: the frontier moves over them in address order, and unused memory is
 //! not touched. While slots wait in sets, the frontier is *closed* (`next == end`). So one
 //! comparison sends the slow path to the sets, or to another segment.
 //!
-//! Invariants: every carved slot is in use, in a front, or in its segment's set. `returned` names
-//! exactly the segments with a nonempty set. While the frontier is open, its segment's `carved` is
-//! too low ([`Store::sync`] mends it).
+//! Invariants: every carved slot is in use, in a front or magazine, or in its segment's set.
+//! `returned` has a bit for each segment with a nonempty set. While the frontier is open, its
+//! segment's `carved` may be too low ([`Store::sync`] mends it).
 //!
 //! Used by `raw` (one thread) and `shared` (under its lock).
 
@@ -46,7 +46,7 @@ pub(super) enum Called {
 }
 
 impl Called {
-    /// Returns the name; for a type without parameters only the last part of its path.
+    /// Returns the name. For a type without parameters, this is only the last part of its path.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Name(name) => name,
@@ -67,7 +67,7 @@ pub(super) struct Config {
     pub(super) limit: u32,
     /// Whether the slots up to the limit are reserved in one piece.
     pub(super) in_one: bool,
-    /// Huge pages for large segments: yes, no, or only if they will be filled.
+    /// Whether large segments get huge pages. If `None`, those do that will probably be filled.
     pub(super) huge: Option<bool>,
 }
 
@@ -90,7 +90,7 @@ unsafe impl Send for Store {}
 /// The state of a walk over the slots that are out.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Walk {
-    /// The first slot of the current segment; 0 before the walk begins.
+    /// The first slot of the current segment, or 0 before the walk begins.
     base: usize,
     segment: usize,
     slot: usize,
@@ -112,7 +112,7 @@ pub(super) struct Store {
     returned: u64,
     /// The segment of the open frontier.
     current: usize,
-    /// The segment of the last lookup. The next slot is usually there too.
+    /// The segment of the last lookup. The next slot is usually in this segment, too.
     near: usize,
     name: Option<&'static Slot<Name>>,
     home: Option<Side>,
@@ -187,7 +187,7 @@ impl Store {
         slot
     }
 
-    /// Like [`Store::fresh`], but grows if necessary. Null: no memory, or the limit is reached.
+    /// Like [`Store::fresh`], but grows if necessary. Null without memory or at the limit.
     pub(super) fn fresh_or_grow(&mut self) -> *mut u8 {
         let slot = self.fresh();
         if !slot.is_null() || !self.open_frontier() { slot } else { self.fresh() }
@@ -207,7 +207,7 @@ impl Store {
         (self.next, self.end) = (ptr::null_mut(), ptr::null_mut());
     }
 
-    /// Opens the frontier, maybe in a new segment. False: no memory, or the limit is reached.
+    /// Opens the frontier, maybe in a new segment. False without memory or at the limit.
     #[cold]
     fn open_frontier(&mut self) -> bool {
         self.close_frontier();
@@ -251,7 +251,7 @@ impl Store {
         false
     }
 
-    /// Takes a table and an id. `in_one`: also one segment of this many slots, if memory suffices.
+    /// Takes a table and an id. If memory suffices, also makes one segment of `in_one` slots.
     fn begin(&mut self, in_one: Option<u32>) -> bool {
         if !substrate::open_and_begin() {
             return false;
@@ -302,7 +302,7 @@ impl Store {
         }
     }
 
-    /// Returns a slot's segment and number, if [`Store::sync`] saw a slot at `address` handed out.
+    /// Returns the segment and number of the slot at `address`, if it was out before the last sync.
     #[inline]
     pub(super) fn position(&self, address: usize) -> Option<(usize, usize)> {
         let number = self.segment_of(address)?;
@@ -375,7 +375,7 @@ impl Store {
         self.returned != 0
     }
 
-    /// Returns the number of slots that were handed out and are in no set: in use, or in a front.
+    /// Returns the number of slots that are in use, or in a front or magazine.
     pub(super) fn out(&mut self) -> usize {
         self.sync();
         self.segments().iter().map(|s| s.carved - s.free).sum()
@@ -431,7 +431,7 @@ impl Store {
         all.fold(0, |bits, (number, segment)| bits | u64::from(segment.exists()) << number)
     }
 
-    /// Returns the next slot that is out. All free slots are in the sets; the frontier is closed.
+    /// Returns the next slot that is out. The free slots must be in sets, and the frontier closed.
     pub(super) fn next_out(&self, walk: &mut Walk) -> Option<(usize, usize)> {
         loop {
             if walk.base != 0
@@ -453,7 +453,7 @@ impl Store {
         self.segments()[segment].slot(&self.shape, slot)
     }
 
-    /// Releases pages without a slot that is out; returns the bytes. Free slots are in the sets.
+    /// Releases pages without a slot that is out. Returns the bytes. Free slots must be in sets.
     pub(super) fn trim(&mut self) -> usize {
         self.close_frontier();
         self.given_back_pages = true;
@@ -472,7 +472,7 @@ impl Store {
         bytes
     }
 
-    /// Makes all slots free, and keeps as much memory as `how` says. No code uses a slot any more.
+    /// Makes all slots free, and keeps as much memory as `how` says. No code may use them any more.
     pub(super) fn reset(&mut self, how: Reset) {
         self.close_frontier();
         if cfg!(feature = "checked") {
@@ -507,7 +507,7 @@ impl Store {
         self.given_back_pages |= matches!(how, Reset::RetainUpTo(_));
     }
 
-    /// Releases all memory and the id. No code uses a slot any more.
+    /// Releases all memory and the id. No code may use a slot any more.
     pub(super) fn end(&mut self) {
         self.reset(Reset::FreeAll);
         for segment in self.segments_mut() {
@@ -527,7 +527,7 @@ impl Store {
         (self.shape.first_index(segment) + slot as u64) as u32
     }
 
-    /// Returns a segment's leases, one a slot; the first call makes them. `None`: no memory.
+    /// Returns a segment's leases, one a slot. The first call makes them. `None` without memory.
     pub(super) fn want_leases(&mut self, segment: usize) -> Option<*mut Lease> {
         let share = self.shape.indexes(segment) as usize;
         let at = self.at(segment);
@@ -544,7 +544,7 @@ impl Store {
         self.segments().iter().any(|segment| !segment.leases().is_null())
     }
 
-    /// Records whether a slot is out. Ends the process if known already, or if it is no slot.
+    /// Records whether a slot is out. Ends the process if this was known, or if it is no slot.
     pub(super) fn note_out(&mut self, slot: *mut u8, out: bool) {
         if self.table.is_null() {
             misuse::not_of_pool(self.name(), slot.addr());
@@ -556,7 +556,7 @@ impl Store {
         }
     }
 
-    /// Returns statistics; slots in fronts count as live.
+    /// Returns statistics. Slots in fronts and magazines count as live.
     pub(super) fn stats(&mut self) -> Stats {
         let live = self.out();
         Stats {

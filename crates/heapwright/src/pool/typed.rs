@@ -20,7 +20,7 @@ use crate::unwinding;
 
 /// A pool of objects of one type, made and destroyed in a handful of instructions.
 ///
-/// There are three ways to hold an object, and they mix:
+/// There are three ways to hold an object, and a pool may use them all:
 /// - [`Boxed`] handles free the slot when they are dropped ([`Pool::boxed`]);
 /// - raw pointers leave the lifetime to the caller ([`Pool::create`], [`Pool::destroy`]);
 /// - keys become stale ([`Pool::insert`], [`Pool::get`], [`Pool::remove`]).
@@ -30,7 +30,7 @@ use crate::unwinding;
 ///
 /// Objects do not move. Creating and destroying take constant time, amortised over growth. A pool
 /// serves one thread at a time; [`SharedPool`](super::SharedPool) serves many. Dropping the pool
-/// drops all live objects and releases its memory. Zero-sized objects take a byte each.
+/// drops all live objects and releases its memory. Zero-sized objects take memory, too.
 ///
 /// If there is no memory or the limit is reached, functions with `try_` return the value. Other
 /// functions end the process with one line on standard error.
@@ -153,7 +153,7 @@ impl<T> Pool<T> {
         }
     }
 
-    /// A tail call of [`Pool::create`], for a value in registers: the fast path saves no registers.
+    /// A tail call of [`Pool::create`], for a value in registers, so that the fast path saves none.
     #[inline(never)]
     fn create_slow(&self, value: T) -> NonNull<T> {
         let slot = self.slot_slow();
@@ -171,14 +171,14 @@ impl<T> Pool<T> {
         self.keyed.get_mut()
     }
 
-    /// Runs `with` on the objects with keys; `with` runs no code of the user.
+    /// Runs `with` on the objects with keys. `with` must run no code of the user.
     #[inline(always)]
     pub(super) fn with_keyed<R>(&self, with: impl FnOnce(&mut KeyPool<T>) -> R) -> R {
         // SAFETY: the pool is not `Sync` and `with` runs no user code: there is no other reference.
         with(unsafe { &mut *self.keyed.get() })
     }
 
-    /// Runs `with` on the raw pool; `with` runs no code of the user.
+    /// Runs `with` on the raw pool. `with` must run no code of the user.
     pub(super) fn with_raw<R>(&self, with: impl FnOnce(&mut RawPool) -> R) -> R {
         // SAFETY: the pool is not `Sync` and `with` runs no user code: there is no other reference.
         with(unsafe { &mut *self.raw.get() })
@@ -208,7 +208,7 @@ impl<T> Pool<T> {
     }
 
     /// Makes an object that lives until [`Pool::destroy`], a reset, or the pool's end. O(1)
-    /// amortised. Without memory or beyond the limit, the process ends.
+    /// amortised. Ends the process if there is no memory or the limit is reached.
     #[inline]
     #[must_use]
     pub fn create(&self, value: T) -> NonNull<T> {
@@ -290,15 +290,15 @@ impl<T> Pool<T> {
             || self.with_keyed(|keyed| keyed.contains(object))
     }
 
-    /// Returns the index of a live object without a key. The index is a small number, unique among
-    /// such objects of this pool while the object lives. O(1). `None`: `object` is no such object.
+    /// Returns the index of an object without a key. The index is a small number, unique among such
+    /// objects of this pool while the object lives. O(1). `None` if no such slot begins there.
     #[must_use]
     pub fn index_of(&self, object: *const T) -> Option<u32> {
         self.with_raw(|raw| raw.index_of(object.cast()))
     }
 
-    /// Reserves memory for `count` more objects without keys; `touch` makes its pages resident now.
-    /// Fresh objects lie in address order. False: no memory, or the limit is reached.
+    /// Reserves memory for `count` more objects without keys. `touch` makes its pages resident now.
+    /// Fresh objects lie in address order. False if there is no memory, or the limit is reached.
     ///
     /// ```
     /// use heapwright::pool::Pool;
@@ -352,9 +352,9 @@ impl<T> Pool<T> {
         unwinding::surface();
     }
 
-    /// Iterates over all live objects: those without keys in address order, then those with keys.
-    /// Takes time in proportion to the slots handed out. Needs `&mut self`, because a handle may
-    /// change its object while the pool is shared.
+    /// Iterates over all live objects: first the objects without keys in address order, then the
+    /// objects with keys. Takes time in proportion to the slots that were handed out. Needs `&mut
+    /// self`, because a handle may change its object while the pool is shared.
     ///
     /// ```
     /// use heapwright::pool::Pool;

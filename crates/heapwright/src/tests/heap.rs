@@ -1,6 +1,6 @@
 //! Small tests of the heap that Miri and every other platform can run.
 //!
-//! They run on the process's own heap, several at once, so they check no totals (`tests/` does).
+//! They run on the process's own heap, at the same time, so they check no totals (`tests/` does).
 //!
 //! Under Miri, only these tests find a pointer without provenance, a read of uninitialised memory,
 //! two references that may not coexist, and races between threads that free blocks, end, and adopt
@@ -125,7 +125,7 @@ fn resized_blocks_keep_their_contents() {
 fn blocks_freed_by_another_thread_come_home() {
     let (send, receive) = mpsc::channel();
     let freer = thread::spawn(move || receive.into_iter().for_each(Owned::free));
-    // Several batches, so that the owner finds batches on its stack.
+    // These are several batches, so that the owner finds batches on its stack.
     for round in 0..3 {
         for at in 0..40 {
             send.send(Owned::new(24 + round * 16 + at % 2 * 1000)).unwrap();
@@ -140,7 +140,7 @@ fn blocks_freed_by_another_thread_come_home() {
 fn blocks_outlive_their_thread() {
     let made = |sizes: [usize; 4]| thread::spawn(move || sizes.map(Owned::new)).join().unwrap();
     let first = made([20, 20, 600, UNIT]);
-    // This thread adopts the first one's cache, while remote frees return its blocks.
+    // The second thread may adopt the first one's cache, while remote frees return its blocks.
     let home = thread::spawn(move || first.into_iter().for_each(Owned::free));
     let second = made([20, 21, 700, 2 * UNIT]);
     home.join().unwrap();
@@ -192,7 +192,7 @@ fn a_heap_of_its_own_is_used_by_threads_and_given_back_at_once() {
             scope.spawn(move || {
                 let shared = shared;
                 let blocks = [30, 700, UNIT + 1, 30].map(|size| get(shared, size));
-                // Through the heap, and through the plain `free`.
+                // The heap's `free` and the plain `free` must both work.
                 blocks[0].check(30);
                 // SAFETY: the heap exists, and the block is its own.
                 unsafe { Heap::free(shared.0.cast(), blocks[0].0) };
@@ -259,7 +259,7 @@ std::thread_local! {
         const { std::cell::RefCell::new(Vec::new()) };
 }
 
-/// For every function and every kind of block.
+/// Tests this for every function and every kind of block.
 #[test]
 fn the_debug_heap_hears_which_call_it_was() {
     use core::alloc::{GlobalAlloc, Layout};
@@ -269,7 +269,7 @@ fn the_debug_heap_hears_which_call_it_was() {
         ASKED.with_borrow_mut(core::mem::take)
     }
     static WATCHER: observe::Watcher = |event| {
-        // Other tests run meanwhile. In a thread that ends, the variable may be gone.
+        // Other tests run at the same time. In a thread that ends, the variable may be gone.
         let _ = ASKED.try_with(|asked| asked.borrow_mut().push(event));
         Verdict::NotOurs
     };

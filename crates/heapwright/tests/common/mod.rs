@@ -62,8 +62,8 @@ unsafe impl Send for Owned {}
 
 static SEED: AtomicU64 = AtomicU64::new(1);
 
-/// Returns the words that are filled and checked: all of a small block; the ends, and some in
-/// between, of a larger one.
+/// Returns the words that are filled and checked. In a small block, these are all words. In a
+/// larger block, these are both ends and some words in between.
 fn words(size: usize) -> impl Iterator<Item = usize> {
     let step = if size <= 4096 { 1 } else { 61 };
     let count = size / 8;
@@ -194,8 +194,8 @@ pub(crate) fn case() -> Option<String> {
     std::env::var(CHILD).ok()
 }
 
-/// If `HEAPWRIGHT_TEST_RUNNER` names an emulator (`qemu-riscv64 -L ...`), it runs the program: the
-/// system cannot start a program of another processor.
+/// If `HEAPWRIGHT_TEST_RUNNER` names an emulator (`qemu-riscv64 -L ...`), the emulator runs the
+/// program, because the system cannot start a program for another processor.
 pub(crate) fn this_program() -> Command {
     let this = std::env::current_exe().expect("tests are a program");
     let runner = std::env::var("HEAPWRIGHT_TEST_RUNNER").unwrap_or_default();
@@ -226,11 +226,11 @@ pub(crate) fn in_a_child(life: impl FnOnce()) {
 /// Runs `life` in a forked child, and returns the child's status.
 #[cfg(unix)]
 pub(crate) fn end_of_a_child(life: impl FnOnce()) -> i32 {
-    // SAFETY: the child only uses the heap, which is the test, and ends without the parent's code.
+    // SAFETY: the child only uses the heap, as the test wants, and ends without the parent's code.
     match unsafe { libc::fork() } {
         -1 => panic!("no child"),
         0 => {
-            // SAFETY: no preconditions. A child that hangs dies of SIGALRM.
+            // SAFETY: no preconditions. (SIGALRM ends a child that hangs.)
             unsafe { libc::alarm(60) };
             let well = std::panic::catch_unwind(std::panic::AssertUnwindSafe(life)).is_ok();
             // SAFETY: no preconditions.

@@ -1,10 +1,10 @@
 //! The memory use of ordinary Rust programs, for tests that install one of our allocators.
 //!
 //! ```text
-//!   collections      maps, trees, strings, lists: grown, cut, thrown away
-//!   over_aligned     values that want more than 16 bytes' alignment
-//!   panics           unwinding frees the values on its way
-//!   dying_threads    thread-locals that free and allocate while their thread dies
+//!   collections      maps, trees, strings and lists grow, shrink, and are dropped
+//!   over_aligned     values with an alignment above 16
+//!   panics           unwinding frees values
+//!   dying_threads    thread-locals that free and allocate while their thread ends
 //!   messages         blocks that one thread makes and another frees
 //! ```
 //!

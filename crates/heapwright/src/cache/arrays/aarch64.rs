@@ -48,7 +48,7 @@ pub(super) extern "C" fn take_at(cpu_entry: &CpuEntry, offset: usize) -> *mut Bl
     )
 }
 
-/// Returns 0: done, 1: aborted, 2: full.
+/// Returns 0 (done), 1 (aborted) or 2 (full).
 ///
 /// # Safety
 ///

@@ -14,8 +14,8 @@
 //! ```
 //!
 //! `take` and `put` are restartable sequences (see `os::linux::rseq`). Preemption, migration or a
-//! signal before the committing store aborts a sequence. Then the thread does not retry, which
-//! might loop for ever, but takes the lock of the CPU's shared cache (`magazines`).
+//! signal before the committing store aborts a sequence. The thread does not retry, because it
+//! might loop for ever. It takes the lock of the CPU's shared cache (`magazines`) instead.
 //!
 //! **Closing.** Another thread can take over a CPU's arrays. It points takes (`sources`) at arrays
 //! that are always empty, and puts (`targets`) at arrays that are always full. Then a fence
@@ -25,7 +25,7 @@
 //! Invariants: the blocks between floor and top are free, common and of the class, or are kept runs
 //! of the row's length. Only sequences, and the thread that has closed the CPU, write `top`.
 //!
-//! Called by `heap::cpu` and `heap::shared`, and by `magazines` and `maintenance`.
+//! Called by `heap`, and by `magazines` and `maintenance`.
 
 #[cfg_attr(all(target_os = "linux", not(miri), target_arch = "x86_64"), path = "x86_64.rs")]
 #[cfg_attr(all(target_os = "linux", not(miri), target_arch = "aarch64"), path = "aarch64.rs")]
@@ -60,18 +60,18 @@ use crate::sync::{self, Lock};
 #[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
 pub(crate) use sequences::sequence;
 
-// **Bound.** A CPU's arrays hold at most 127 blocks and 12 KiB of a class, but at least one block.
-// If every class is full, this is about 1 MiB. A busy class of blocks over 1 KiB gets a lower floor
-// until the CPU rests, with room for 64 blocks up to 2 KiB each, or for 127 larger blocks (at most
-// 512 KiB). Runs of one length take at most a stash's room, or a part of it. All runs of a CPU take
-// at most 8 MiB with few CPUs, or 832 KiB with many.
+// **Bound.** A CPU's arrays have room for 127 blocks and 12 KiB of a class, but at least for one
+// block. If every class is full, this is about 1 MiB. A busy class of blocks over 1 KiB gets a
+// lower floor until the CPU rests. Then it has room for 64 blocks of up to 2 KiB each, or for 127
+// larger blocks (at most 512 KiB). Runs of one length take at most a stash's room, or a part of
+// that room. All runs of a CPU take at most 8 MiB with few CPUs, or 832 KiB with many.
 
 const CPUS: usize = crate::registry::MOST;
-/// Bytes and alignment of a class's row. A pointer past its end has 0 in the bits of [`ROW_MASK`].
+/// Bytes and alignment of a row. A pointer past a row's end has 0 in the bits of [`ROW_MASK`].
 const ROW: usize = 1024;
 const MOST_BLOCKS: usize = ROW / size_of::<usize>() - 1;
-/// The most bytes of a class, unless one block is larger. With the first bound, busy classes over
-/// [`MIDDLE`] would spend most of the time on slow paths.
+/// The most bytes of a class, unless one block is larger. If busy classes over [`MIDDLE`] had the
+/// first bound, they would spend most of the time on slow paths.
 const MOST_BYTES: usize = 12 << 10;
 const MOST_BYTES_OF_BUSY: usize = 512 << 10;
 /// The most blocks of a busy class up to [`LARGE`]: programs often allocate this many at once.
@@ -102,7 +102,7 @@ pub(crate) const RUN_SIZES: RangeInclusive<usize> = SLAB_MAX + 1..=LONGEST * UNI
 const PARTS_OF_STASH: [usize; LONGEST] = [1, 2, 4, 4];
 const ROWS: usize = CLASSES + LONGEST;
 
-/// `room`: the bytes that a stash has room for.
+/// The number of runs for which a row has places. A stash has room for `room` bytes.
 fn runs_at_most(units: usize, room: usize) -> usize {
     (room / PARTS_OF_STASH[units - 1] / (units * UNIT)).clamp(1, MOST_BLOCKS)
 }
@@ -186,8 +186,8 @@ pub(crate) fn prepare() -> bool {
     can
 }
 
-/// Sets up the arrays once, after [`prepare`]. `descriptor`: that of the sequence of a `malloc`
-/// outside this library, if any (see `heap::cpu`).
+/// Sets up the arrays once, after [`prepare`]. `descriptor` describes the sequence of a `malloc`
+/// outside this library, if there is one (see `heap::cpu`).
 pub(crate) fn start(serve: &'static Serve, descriptor: Option<&[u64; 4]>) -> bool {
     // A failure is final.
     let is_ready = IS_READY.swap(false, Ordering::Relaxed);
@@ -397,7 +397,7 @@ impl CpuEntry {
         ((end - floor) / size_of::<Place>()).div_ceil(2)
     }
 
-    /// Lets a CPU's arrays hold more blocks of `class`, which is busy.
+    /// Makes room for more blocks of `class`, which is busy, in a CPU's arrays.
     #[cold]
     pub(crate) fn grow(&self, cpu: usize, class: usize) {
         if made(cpu).is_some_and(|arrays| arrays.can_hold_more(class)) {
@@ -427,7 +427,7 @@ impl CpuEntry {
         self.open(Some(cpu));
     }
 
-    /// Closes the CPU, or all CPUs. False: the kernel cannot do this here.
+    /// Closes the CPU, or all CPUs. Returns false if the kernel cannot do this here.
     fn close(&self, cpu: Option<usize>) -> bool {
         if !CAN_CLOSE.load(Ordering::Relaxed) {
             return false;
@@ -467,8 +467,9 @@ impl CpuEntry {
     }
 }
 
-/// If `on`, diverts all operations on a CPU to its shared cache; else opens its arrays again.
-/// Unlike after `close`, a thread may still be in a sequence. False: the caller must try later.
+/// If `on`, diverts all operations on a CPU to its shared cache. Otherwise opens its arrays again.
+/// Unlike after `close`, a thread may still be in a sequence of the arrays that were diverted.
+/// Returns false if the caller must try later.
 #[must_use]
 pub(super) fn divert(cpu: usize, on: bool) -> bool {
     let Some(cpu_entry) = cpu_entry().filter(|_| cpu < CPUS) else { return true };
@@ -480,7 +481,7 @@ pub(super) fn divert(cpu: usize, on: bool) -> bool {
         cpu_entry.targets[cpu].store(ALWAYS_FULL.load(Ordering::Relaxed), Ordering::Relaxed);
         return true;
     }
-    // The lock's holder may have closed another CPU, and then does not open this one.
+    // The lock's holder may have closed another CPU. Then it will not open this one.
     let Some(_order) = ORDER.try_lock() else { return false };
     cpu_entry.open(Some(cpu));
     true
@@ -544,7 +545,7 @@ impl Arrays {
         self.floor_of(class, true) < self.tops[class].floor.load(Ordering::Relaxed)
     }
 
-    /// Moves the floor of `class` down, and the blocks with it. The CPU is closed.
+    /// Moves the floor of `class` down, and the blocks with it. The CPU must be closed.
     fn lower_floor(&self, class: usize) {
         let Top { top, floor } = &self.tops[class];
         let count = self.count(class);
@@ -563,8 +564,7 @@ impl Arrays {
         top.store(new.wrapping_add(count), Ordering::Relaxed);
     }
 
-    /// Gives all blocks to the central lists, all runs to the chunk. `rests`: also raises the
-    /// floors.
+    /// Gives all blocks to the central lists, all runs to the chunk. If `rests`, raises the floors.
     fn drain(&self, rests: bool) {
         for class in 0..CLASSES {
             let Top { top, floor } = &self.tops[class];
@@ -588,8 +588,8 @@ impl Arrays {
         self.drain_runs(usize::MAX);
     }
 
-    /// Gives the runs of the lengths with a bit in `lengths` to the chunk. The CPU is closed, or
-    /// there is no other thread.
+    /// Gives the runs of the lengths with a bit in `lengths` to the chunk. The CPU must be closed,
+    /// unless there is no other thread.
     fn drain_runs(&self, lengths: usize) {
         for units in (1..=LONGEST).filter(|units| lengths >> units & 1 != 0) {
             let row = row_of_runs(units);
@@ -643,7 +643,7 @@ pub(super) fn make_way(units: usize) {
     }
 }
 
-/// In a forked child of a process with several threads.
+/// For a forked child of a process with several threads.
 pub(super) fn release_runs_after_fork() {
     (0..CPUS).filter_map(made).for_each(|arrays| arrays.drain_runs(usize::MAX));
 }
@@ -686,7 +686,7 @@ pub(super) unsafe fn after_fork() {
     unsafe { ORDER.release() };
 }
 
-/// In a forked child whose parent had other threads: forgets arrays that were not at rest.
+/// Forgets arrays that were not at rest, in a forked child whose parent had other threads.
 pub(super) fn forget_after_fork() {
     if AT_REST.load(Ordering::Relaxed) {
         return;
@@ -714,7 +714,7 @@ mod tests {
             .map(|place| place.load(Ordering::Relaxed))
     }
 
-    /// `None`: arrays are not possible.
+    /// Returns `None` if arrays are not possible.
     fn started() -> Option<&'static CpuEntry> {
         let _one = super::super::magazines::RAISING.lock();
         if cpu_entry().is_none() && prepare() {
@@ -723,7 +723,7 @@ mod tests {
         cpu_entry()
     }
 
-    /// A try fails while another test drains a CPU. Every try fails for a thread that holds a lock.
+    /// A try fails while another test drains a CPU. Do not call this while you hold a lock.
     fn provide(cpu_entry: &CpuEntry, cpu: usize) -> &'static Arrays {
         loop {
             cpu_entry.provide(cpu);

@@ -1,5 +1,5 @@
-//! The sequences under preemption: the code of `take_at` and `put_at` with a long wait before the
-//! commit, so that most sequences are interrupted.
+//! A test of the sequences under preemption. It runs the code of `take_at` and `put_at` with a long
+//! wait before the commit, so that many sequences are interrupted.
 //!
 //! ```text
 //!   four threads on one CPU     take a token -- some microseconds -- commit
@@ -38,7 +38,7 @@ const TOKENS: usize = 8;
 const DELAY: u32 = 20_000;
 /// A run ends earlier if its result is clear.
 const LONGEST: Duration = Duration::from_millis(1300);
-/// Aborted sequences, and transfers, after which the run with restarts may end.
+/// The run with restarts may end after this many aborted sequences and this many transfers.
 const ENOUGH: usize = 40;
 
 /// Returns the token, or 0 (empty) or 1 (aborted).
@@ -135,7 +135,7 @@ impl Row {
             if is_out.is_none_or(|is_out| is_out.swap(true, SeqCst)) {
                 self.doubled.fetch_add(1, SeqCst);
             }
-            // Long enough for a second holder to meet the first.
+            // This takes long enough for a second holder to meet the first.
             for _ in 0..DELAY / 20 {
                 core::hint::spin_loop();
             }

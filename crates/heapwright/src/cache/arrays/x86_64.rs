@@ -1,9 +1,9 @@
 //! The restartable sequences for x86-64.
 //!
-//! Each sequence arms itself (stores the descriptor's address in the thread's area), reads the CPU,
-//! loads the CPU's arrays, checks, and commits. The restarted range begins after the store that
-//! arms, and ends after the store that commits. glibc's signature precedes the abort address, in an
-//! instruction that disassemblers can read.
+//! Each sequence arms itself (stores the descriptor's address in the thread's area), reads the
+//! CPU's number, loads the CPU's arrays, checks them, and commits. The restarted range begins after
+//! the store that arms, and ends after the store that commits. glibc's signature precedes the abort
+//! address, in an instruction that disassemblers can read.
 //!
 //! `take` and `put` are for slow paths. The fast paths jump to the sequences of `heap::cpu`, which
 //! use the same macro. No sequence uses the stack.
@@ -13,8 +13,8 @@ use crate::remote::Block;
 
 pub(super) const EXIST: bool = true;
 
-/// Loads the area's place into `rcx` and the CPU into `eax`. Labels: 4 begins the restarted range,
-/// 5 is behind the commit, 7 is the abort address.
+/// Loads the area's place into `rcx` and the CPU's number into `eax`. Label 4 begins the restarted
+/// range, label 5 is behind the commit, and label 7 is the abort address.
 macro_rules! sequence {
     ([$($before:literal),*] entry $entry:literal [$($inside:literal),*] [$($after:literal),*]
      abort [$($abort:literal),*] $($operands:tt)*) => {
@@ -92,7 +92,7 @@ pub(super) extern "C" fn take_at(cpu_entry: &CpuEntry, offset: usize) -> *mut Bl
     take!([])
 }
 
-/// Returns 0: done, 1: aborted, 2: full.
+/// Returns 0 (done), 1 (aborted) or 2 (full).
 ///
 /// # Safety
 ///

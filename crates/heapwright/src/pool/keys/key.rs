@@ -1,7 +1,7 @@
 //! Keys: an index and a generation, so that a holder notices when its object is gone.
 //!
 //! ```text
-//!   key            63 generation 32 31 index 0          null: the last index, generation 1
+//!   key            63 generation 32 31 index 0          null has the last index and generation 1
 //!   generation     even: no object in the slot          odd: the generation of the object's key
 //! ```
 //!
@@ -40,7 +40,7 @@ impl RawKey {
     /// The key that never names an object.
     pub const NULL: Self = Self { index: u32::MAX, generation: NonZeroU32::MIN };
 
-    /// Returns the key of an index and a generation, which is odd.
+    /// Returns the key of an index and a generation. An even generation becomes odd.
     #[inline(always)]
     pub(in crate::pool) const fn of(index: u32, generation: u32) -> Self {
         match NonZeroU32::new(generation | 1) {
@@ -56,8 +56,8 @@ impl RawKey {
         self.index
     }
 
-    /// Returns the generation, an odd number. Each object with this index has a higher generation
-    /// than the object before, until the numbers wrap.
+    /// Returns the generation, an odd number. Each object has a higher generation than the object
+    /// that had this index before, until the numbers wrap.
     #[inline]
     #[must_use]
     pub const fn generation(self) -> u32 {
@@ -71,7 +71,7 @@ impl RawKey {
         (self.generation.get() as u64) << 32 | self.index as u64
     }
 
-    /// Returns the key of a number from [`RawKey::to_bits`]. `None`: no pool has such a key.
+    /// Returns the key of a number from [`RawKey::to_bits`]. `None` if no pool has such a key.
     #[must_use]
     pub const fn from_bits(bits: u64) -> Option<Self> {
         match NonZeroU32::new((bits >> 32) as u32) {
@@ -141,7 +141,7 @@ pub trait PoolKey:
         self.into()
     }
 
-    /// Returns the key that never names an object; the same as `default()`.
+    /// Returns the key that never names an object, as `default()` does.
     ///
     /// ```
     /// use heapwright::pool::{Key, KeyPool, PoolKey};
@@ -193,7 +193,7 @@ impl<T> Key<T> {
         self.raw.to_bits()
     }
 
-    /// Returns the key of a number from [`Key::to_bits`]. `None`: no pool has such a key.
+    /// Returns the key of a number from [`Key::to_bits`]. `None` if no pool has such a key.
     #[must_use]
     pub const fn from_bits(bits: u64) -> Option<Self> {
         match RawKey::from_bits(bits) {

@@ -37,12 +37,12 @@ pub use secondary::SecondaryMap;
 /// A key finds its object, or notices that the object is gone. Lookups, insertions and removals
 /// take constant time, amortised over growth. Growth copies nothing.
 ///
-/// Every object belongs to the pool, so `&KeyPool` iterates, and threads may share it for reading.
-/// [`Pool`](super::Pool) mixes keys with handles and pointers, and inserts by `&self`.
+/// Every object belongs to the pool, so `&KeyPool` can be iterated over, and threads may share it
+/// for reading. [`Pool`](super::Pool) mixes keys with handles and pointers, and inserts by `&self`.
 ///
 /// A stale key is recognised until its slot has had 2^31 further objects, or 2^30 if pages were
 /// released meanwhile. A key of another pool with the same type of keys may find an object of this
-/// pool; [`key_type!`](super::key_type) makes a type for each pool.
+/// pool. [`key_type!`](super::key_type) can make a type for each pool.
 ///
 /// The idea is that of the crate slotmap, with segments instead of a vector.
 ///
@@ -142,7 +142,7 @@ impl<T, K: PoolKey> KeyPool<T, K> {
         misuse::no_room("pool ", self.table.name())
     }
 
-    /// Inserts an object. O(1) amortised. Without memory or beyond the limit, the process ends.
+    /// Inserts an object. O(1) amortised. Ends the process without memory or at the limit.
     #[inline]
     pub fn insert(&mut self, value: T) -> K {
         let Some(vacant) = self.table.vacant(Self::FORM) else { self.no_room() };
@@ -168,7 +168,7 @@ impl<T, K: PoolKey> KeyPool<T, K> {
         Ok(vacant.key.into())
     }
 
-    /// Inserts the object that `make` makes from its key. Otherwise like [`KeyPool::insert`].
+    /// Inserts the object that `make` makes from its own key. See [`KeyPool::insert`].
     ///
     /// ```
     /// use heapwright::pool::{Key, KeyPool};
@@ -188,7 +188,7 @@ impl<T, K: PoolKey> KeyPool<T, K> {
         vacant.key.into()
     }
 
-    /// Returns the object of a key; `None` if the key is stale. O(1).
+    /// Returns the object of a key, or `None` if the key is stale. O(1).
     #[inline]
     #[must_use]
     pub fn get(&self, key: K) -> Option<&T> {
@@ -197,7 +197,7 @@ impl<T, K: PoolKey> KeyPool<T, K> {
         Some(unsafe { &*found.slot.cast::<T>() })
     }
 
-    /// Returns the object of a key, mutable; `None` if the key is stale. O(1).
+    /// Returns the object of a key, mutable, or `None` if the key is stale. O(1).
     #[inline]
     #[must_use]
     pub fn get_mut(&mut self, key: K) -> Option<&mut T> {
@@ -206,7 +206,7 @@ impl<T, K: PoolKey> KeyPool<T, K> {
         Some(unsafe { &mut *found.slot.cast::<T>() })
     }
 
-    /// Returns the objects of several keys, mutable. `None`: a key is stale, or is there twice.
+    /// Returns the objects of several keys, mutable. `None` if a key is stale, or is there twice.
     ///
     /// ```
     /// use heapwright::pool::KeyPool;
@@ -224,7 +224,7 @@ impl<T, K: PoolKey> KeyPool<T, K> {
         Some(objects.map(|slot| unsafe { &mut *slot.cast::<T>() }))
     }
 
-    /// Removes and returns the object of a key, which becomes stale; `None` if it was stale. O(1).
+    /// Removes and returns the object of a key. The key becomes stale. `None` if it was so. O(1).
     #[inline]
     pub fn remove(&mut self, key: K) -> Option<T> {
         let found = self.table.find(Self::FORM, key.raw())?;
@@ -241,7 +241,7 @@ impl<T, K: PoolKey> KeyPool<T, K> {
         self.table.find(Self::FORM, key.raw()).is_some()
     }
 
-    /// Returns the key of an object of this pool; `None` if the reference leads elsewhere. O(1).
+    /// Returns the key of an object of this pool, or `None` if the object is not in it. O(1).
     ///
     /// ```
     /// use heapwright::pool::KeyPool;
@@ -348,7 +348,7 @@ impl<T, K: PoolKey> KeyPool<T, K> {
         }
     }
 
-    /// Removes all objects and iterates over them with their keys, which are stale. Dropping the
+    /// Removes all objects and iterates over them with their keys, which become stale. Dropping the
     /// iterator drops the remaining objects. The memory stays.
     ///
     /// ```
@@ -458,7 +458,7 @@ fn disjoint<const N: usize>(
 struct Ending<'p, T, K: PoolKey> {
     pool: &'p mut KeyPool<T, K>,
     walk: Walk,
-    /// The memory to keep; `None`: the pool ends.
+    /// The memory to keep, or `None` if the pool ends.
     how: Option<Reset>,
 }
 

@@ -58,7 +58,7 @@ impl<K: PoolKey, V> SecondaryMap<K, V> {
         Self { values: KeyPool::with_key() }
     }
 
-    /// Sets the value of a key and returns the previous value. Without memory the process ends.
+    /// Sets the value of a key and returns the previous value. Ends the process without memory.
     ///
     /// A value of an older key with the same index is dropped. If a newer key with the same index
     /// has a value, or the key is null, the new value is dropped.
@@ -82,7 +82,7 @@ impl<K: PoolKey, V> SecondaryMap<K, V> {
     ///
     /// Returns the value if there is no memory.
     pub fn try_insert(&mut self, key: K, value: V) -> Result<Option<V>, Refused<V>> {
-        // Reads the key once. A key type of the user's may return another key the next time.
+        // Reads the key once: the user's own type of keys may return another key the next time.
         let raw = key.raw();
         if raw.index() == RawKey::NULL.index() {
             return Ok(None);
@@ -112,8 +112,8 @@ impl<K: PoolKey, V> SecondaryMap<K, V> {
         Ok(None)
     }
 
-    /// Returns the value of a key. If the key has no value, first inserts a value that a function
-    /// makes. `None`: the key is null, or a newer key with the same index has a value.
+    /// Returns the value of a key. If the key has no value, first inserts a value that `make`
+    /// makes. `None` if the key is null, or a newer key with the same index has a value.
     ///
     /// ```
     /// use heapwright::pool::{KeyPool, SecondaryMap};
@@ -144,7 +144,7 @@ impl<K: PoolKey, V> SecondaryMap<K, V> {
         self.values.get_mut(key)
     }
 
-    /// Returns the values of several keys, mutable. `None`: a key has no value, or is there twice.
+    /// Returns the values of several keys, mutable. `None` if a key has no value or is there twice.
     #[must_use]
     pub fn get_disjoint_mut<const N: usize>(&mut self, keys: [K; N]) -> Option<[&mut V; N]> {
         self.values.get_disjoint_mut(keys)

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   index      0 .. S | S .. 2S | 2S ....... 4S | 4S .............. 8S |       S: a power of two
-//!   slots,     for each segment, by the highest bit of its indexes: the addresses that slot 0
-//!   live       and its bit would have
+//!   slots,     by segment (the highest bit of its indexes): the addresses that slot 0 and the
+//!   live       word with its bit would have if the segment began at index 0
 //!
 //!   units      | colour | generation | object | generation | object | ...
 //!   side       | head | live: a bit for each slot | words with room |
@@ -19,12 +19,12 @@
 //! segment.
 //!
 //! The generations in released pages are lost. Before a release, the segment's floor becomes at
-//! least as large as each generation. Later generations begin above the floor. So stale keys stay
-//! stale. A segment with a generation above [`HIGHEST_FLOOR`] keeps its pages.
+//! least as large as each free slot's generation. Later generations begin above the floor. So stale
+//! keys stay stale. If the floor would be above [`HIGHEST_FLOOR`], the segment keeps its pages.
 //!
 //! Invariants: a generation is odd if and only if its slot's bit is set. Every index below its
 //! segment's end has a slot. If a segment exists, all segments before it exist. A touched word with
-//! a free slot is the cursor's, or its segment's set names it and `pending` names the segment.
+//! a free slot is the cursor's, or its segment's set has it and `pending` has the segment.
 //!
 //! Called by the other files of this folder.
 
@@ -51,18 +51,18 @@ use crate::sync::atomic::Ordering;
 /// A segment for each highest bit of an index.
 const SEGMENTS: usize = 32;
 const WORD: usize = 64;
-/// The word of a cursor without slots: no slot is free.
+/// The word of a cursor without slots, in which no slot is free.
 static FULL: u64 = u64::MAX;
 /// The highest floor of a segment's generations. 2^30 odd generations are above it.
 const HIGHEST_FLOOR: u32 = 1 << 31;
-/// The hint if nothing was removed since the cursor last moved. No object has this index.
+/// The hint if no object was removed since the cursor last moved. No object has this index.
 const NO_HINT: u32 = u32::MAX;
 
 /// The form of a table: its slots' shape and the number of slots of its first segment.
 #[derive(Clone, Copy)]
 pub(super) struct Form {
     pub(super) shape: Shape,
-    /// The first segment has `1 << log` slots: about 64 KiB of them, and at least 64.
+    /// The first segment has `1 << log` slots: at most 64 KiB of them, but at least 64 slots.
     log: u32,
 }
 
@@ -95,7 +95,7 @@ impl Form {
         if segment == self.first_segment() { 1 << self.log } else { 1 << segment }
     }
 
-    /// Returns the bytes before a segment's first object: a colour, and the first generation.
+    /// Returns the bytes before a segment's first object, for a colour and the first generation.
     const fn colour(&self, id: u32) -> usize {
         self.shape.colour(id) + self.shape.align()
     }
@@ -169,7 +169,7 @@ impl Cursor {
 ///
 /// # Safety
 ///
-/// No object and no generation that matters lies in these pages. Nothing uses them meanwhile.
+/// No object and no generation that matters lies in these pages. No code uses them meanwhile.
 unsafe fn purge(unit: usize, from: usize, to: usize) -> usize {
     let page = SYSTEM.page_size();
     let (from, to) = (from.next_multiple_of(page), to / page * page);
@@ -198,7 +198,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Returns the slot; uninitialised, if no object is there.
+    /// Returns the slot, which is uninitialised if no object is there.
     pub(super) fn slot(&self) -> *mut u8 {
         self.found.slot
     }
@@ -222,7 +222,7 @@ impl Found {
 
 #[derive(Clone, Copy)]
 pub(super) struct Walk {
-    /// The objects left of the current word.
+    /// Bits of the current word's objects that the walk has not reached.
     bits: u64,
     /// The current word, its first slot and its first index.
     word: *mut u64,
@@ -291,7 +291,7 @@ pub(super) struct Table {
     hint: u32,
     /// A bit for each segment whose set is not empty.
     pending: u32,
-    /// By segment: one more than the last index with a slot; 0: no segment.
+    /// By segment: one more than the last index with a slot, or 0 if there is no segment.
     ends: [u32; SEGMENTS],
     /// By segment: the floor, an even number. No lost generation is above it.
     floors: [u32; SEGMENTS],
@@ -354,7 +354,7 @@ impl Table {
         self.slots[segment].wrapping_add(index * form.shape.size())
     }
 
-    /// Returns the slot that the next insertion takes. `None`: no memory, or the limit is reached.
+    /// Returns the slot that the next insertion takes. `None` without memory or at the limit.
     #[inline(always)]
     pub(super) fn vacant(&mut self, form: Form) -> Option<Vacant> {
         // SAFETY: the cursor's word is a word of this table, or `FULL`.
@@ -403,7 +403,7 @@ impl Table {
         Some(Found { slot, word, index })
     }
 
-    /// Frees a slot. The caller has dropped the object or moved it out, or does so next.
+    /// Frees a slot. The caller must have dropped the object or moved it out, or do so next.
     ///
     /// # Safety
     ///
@@ -438,7 +438,7 @@ impl Table {
         }
     }
 
-    /// Moves the cursor to a word with room. False: no memory, or the limit is reached.
+    /// Moves the cursor to a word with room. False if there is no memory, or the limit is reached.
     #[cold]
     #[inline(never)]
     fn move_cursor(&mut self, form: Form) -> bool {
@@ -468,7 +468,7 @@ impl Table {
         self.touch_word(form)
     }
 
-    /// Moves the cursor to a touched word with room. False: the word is untouched or full.
+    /// Moves the cursor to a touched word with room. False if the word is untouched or full.
     fn set_cursor(&mut self, form: Form, segment: usize, word: usize) -> bool {
         if self.head(segment).is_none_or(|head| head.touched <= word) {
             return false;
@@ -503,7 +503,7 @@ impl Table {
         false
     }
 
-    /// Takes an id for the table, if it has none. False: there is no memory.
+    /// Takes an id for the table, if it has none. False if there is no memory.
     fn begin(&mut self) -> bool {
         if self.name.is_none() && substrate::open_and_begin() {
             fork::join();
@@ -517,7 +517,7 @@ impl Table {
     }
 
     /// Makes the next segment. If memory does not suffice for all indexes, the segment has fewer
-    /// slots, but not fewer than `least`. False: no memory, or the limit is reached.
+    /// slots, but not fewer than `least`. False without memory or at the limit.
     #[cold]
     fn open(&mut self, form: Form, segment: usize, least: usize) -> bool {
         let left = (self.config.limit as usize).saturating_sub(self.capacity());
@@ -582,7 +582,7 @@ impl Table {
         true
     }
 
-    /// Returns the slot of another pool's key, and makes the slot if necessary. `None`: no memory.
+    /// Returns the slot for another pool's key, and makes it if necessary. `None` without memory.
     pub(super) fn place(&mut self, form: Form, key: RawKey) -> Option<Place> {
         let (index, segment) = (key.index() as usize, form.segment(key.index()));
         // Other keys want the segment's other indexes, so a map makes only whole segments.
@@ -688,7 +688,7 @@ impl Table {
         self.capacity() >= count
     }
 
-    /// Raises a segment's floor to its highest generation. False: too high, the pages must stay.
+    /// Raises a segment's floor to its highest generation. If false, the segment's pages must stay.
     fn raise_floor(&mut self, form: Form, segment: usize) -> bool {
         let Some(head) = self.head(segment) else { return false };
         let (first, mut floor) = (form.first_index(segment), self.floors[segment]);
@@ -707,7 +707,7 @@ impl Table {
         true
     }
 
-    /// Releases the last segment, without objects. Its floor is raised or all its keys are gone.
+    /// Releases the last segment, without objects. Its floor must be raised, unless no key is left.
     fn close(&mut self, form: Form, segment: usize, now: bool) -> usize {
         self.no_more_huge_pages(segment);
         let Some(head) = self.head_mut(segment) else { return 0 };
@@ -742,7 +742,7 @@ impl Table {
         }
     }
 
-    /// Frees every slot without drops, makes every key stale, and keeps the memory that `how` says.
+    /// Frees every slot without a drop, makes every key stale, and keeps memory as `how` says.
     pub(super) fn reset(&mut self, form: Form, how: Reset) {
         let mut walk = Walk::new(form);
         while let Some(found) = walk.next(self, form) {
@@ -817,7 +817,7 @@ impl Table {
         bytes
     }
 
-    /// Releases all memory and the id. The objects were dropped.
+    /// Releases all memory and the id. The objects must have been dropped.
     pub(super) fn end(&mut self, form: Form) {
         for segment in (form.first_segment()..SEGMENTS).rev() {
             // No key exists any more, so no generation matters.

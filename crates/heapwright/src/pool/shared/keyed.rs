@@ -5,14 +5,14 @@
 //!                          \-> its first slot --> the object
 //! ```
 //!
-//! A keyed object lies in a slot like any other. A word far from the object, its lease, holds the
-//! object's generation and counts the references to the object (`leases`). The pool's lock is taken
-//! only for the first key of a segment, which makes the segment's leases.
+//! A keyed object lies in a slot like any other object. A word far from the object, its *lease*,
+//! holds the object's generation and counts the references to the object (`leases`). Only the first
+//! key of a segment takes the pool's lock, to make the segment's leases.
 //!
 //! Invariants: leases stay until the pool's end, even after their segment is released. While a
-//! lease holds an object, its segment stays, and `base` is its first slot. The store never makes
-//! one segment of all slots (`in_one`), so the store and `slots` find the same slot and lease for
-//! an index.
+//! lease holds an object, the segment stays, and `base` is the segment's first slot. The store
+//! never makes one segment of all slots (`in_one`), so the store and `slots` find the same slot and
+//! lease for an index.
 //!
 //! Called by users. `slots` holds the addresses of the segments.
 
@@ -31,9 +31,9 @@ use crate::leases::{Lease, Retired};
 use crate::sync::atomic::{AtomicPtr, Ordering};
 
 struct Segment {
-    /// The first slot, once an object got a key.
+    /// The first slot. Null until an object gets a key.
     base: AtomicPtr<u8>,
-    /// Null, until an object got a key.
+    /// Null until an object gets a key.
     leases: AtomicPtr<Lease>,
 }
 
@@ -52,15 +52,15 @@ impl Keyed {
     }
 }
 
-/// Returns the index of a slot of a segment, for a key. `None`: the null key has this index.
+/// Returns the index of a slot of a segment, for a key. `None` if the null key has this index.
 fn key_index(shape: &Shape, segment: usize, slot: usize) -> Option<u32> {
     let index = u32::try_from(shape.first_index(segment) + slot as u64).ok()?;
     (index != RawKey::NULL.index()).then_some(index)
 }
 
 impl Slots {
-    /// Returns the index of a slot that the caller took, and its lease. `None`: there is no memory
-    /// for leases, or the slot has the null key's index.
+    /// Returns the index of a slot that the caller took, and its lease. `None` if there is no
+    /// memory for leases, or the slot has the null key's index.
     fn lease_of(&self, slot: NonNull<u8>) -> Option<(u32, &Lease)> {
         let address = slot.addr().get();
         let (unit, entry) = MAP.lookup(address);
@@ -101,7 +101,7 @@ impl Slots {
         Some((unsafe { &*leases.wrapping_add(at) }, segment, at))
     }
 
-    /// Returns slot `at` of a segment. The slot's lease holds an object that cannot end now.
+    /// Returns slot `at` of a segment. The slot's lease must hold an object that cannot end now.
     #[inline(always)]
     fn slot_at(&self, segment: &Segment, at: usize) -> *mut u8 {
         segment.base.load(Ordering::Relaxed).wrapping_add(at * self.shape().size())
@@ -145,15 +145,15 @@ impl<T> SharedPool<T> {
         Ok(RawKey::of(index, lease.begin()).into())
     }
 
-    /// Returns whether a key's object is alive; other threads may end it. O(1), without a lock.
+    /// Returns whether a key's object is alive. Other threads may end it. O(1), without a lock.
     #[must_use]
     pub fn contains_key(&self, key: Key<T>) -> bool {
         let raw = RawKey::from(key);
         self.slots.lease_at(raw.index()).is_some_and(|(lease, ..)| lease.is(raw.generation()))
     }
 
-    /// Removes a key's object; the key is stale at once. The object is dropped now, or with the
-    /// last reference. False: the key was stale. O(1), usually without a lock.
+    /// Removes a key's object. The key is stale at once. The object is dropped now, or with the
+    /// last reference. False if the key was stale. O(1), usually without a lock.
     pub fn remove(&self, key: Key<T>) -> bool {
         let raw = RawKey::from(key);
         let Some((lease, segment, at)) = self.slots.lease_at(raw.index()) else { return false };
@@ -168,8 +168,8 @@ impl<T> SharedPool<T> {
         retired != Retired::Stale
     }
 
-    /// Removes and returns the object of a key, which becomes stale. `None`: the key was stale, or
-    /// there are references to the object, which then stays. O(1).
+    /// Removes and returns the object of a key. The key becomes stale. `None` if the key was stale,
+    /// or if there are references to the object. Then the object stays. O(1).
     ///
     /// ```
     /// use heapwright::pool::SharedPool;
@@ -194,8 +194,8 @@ impl<T> SharedPool<T> {
 }
 
 impl<T: Sync> SharedPool<T> {
-    /// Returns a reference that keeps a key's object alive. `None`: the key is stale. O(1), without
-    /// a lock: an atomic exchange now, and an addition when the reference ends.
+    /// Returns a reference that keeps a key's object alive. `None` if the key is stale. O(1),
+    /// without a lock. Takes an atomic exchange now, and an atomic addition at the reference's end.
     ///
     /// ```
     /// use heapwright::pool::SharedPool;

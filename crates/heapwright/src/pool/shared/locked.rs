@@ -8,12 +8,12 @@
 //! ```
 //!
 //! A pool may lie anywhere and end at any time, so a fork cannot find it. So stores with their
-//! locks are recycled, never freed, and a fork finds all of them here.
+//! locks are recycled and never freed, and a fork finds all of them here.
 //!
 //! Invariants: until [`Locked::end`], the store of a [`Locked`] belongs to one pool. A store
 //! without a pool is ended. A magazine's lock is taken before a store's.
 //!
-//! Called by `slots`; across a fork, by the parent module.
+//! Called by `slots`, `walk` and `whole`, and by the parent module for a fork.
 
 use core::ptr;
 
@@ -39,10 +39,10 @@ impl Locked {
         unsafe { self.0.load(Ordering::Acquire).as_ref() }.map(|slot| &slot.value)
     }
 
-    /// The first call makes the store. `None`: there is no memory.
+    /// Returns the store. The first call makes it. `None` if there is no memory.
     pub(super) fn made_now(&self, fresh: impl Fn() -> Store) -> Option<&'static Lock<Store>> {
         self.made().or_else(|| {
-            // The object lies in the window.
+            // The window must be open, because the store will lie in it.
             if !substrate::open_and_begin() {
                 return None;
             }
@@ -59,7 +59,7 @@ impl Locked {
         })
     }
 
-    /// Ends and recycles the store. All free slots are in its sets, or no slot is in use.
+    /// Ends and recycles the store. No slot may be in use.
     pub(super) fn end(&mut self) {
         let slot = core::mem::replace(self.0.get_mut(), ptr::null_mut());
         // SAFETY: the pointer is null or a recycled object, which is never freed.

@@ -6,22 +6,22 @@
 //!             the oldest          the newest ^ count
 //!
 //!   pop, push   at the newest end: a slot freed just now is still in the cache
-//!   refill      empty: up to 63 of the store's returned slots, or of its fresh ones, the
-//!               lowest at the newest end
-//!   overflow    full: the 63 oldest go into the store's sets, the others move down
+//!   refill      when empty: takes up to 63 of the store's returned slots, or of its fresh
+//!               slots; the lowest lies at the newest end
+//!   overflow    when full: the 63 oldest go into the store's sets, the others move down
 //! ```
 //!
-//! A refill or an overflow leaves the magazine half full, so a thread uses the store once in 63
-//! operations.
+//! A refill or an overflow leaves the magazine half full, so a thread uses the store at most once
+//! in about 63 operations.
 //!
 //! The size is eight bytes below a kilobyte, so a thread's own magazine takes a kilobyte of whole
-//! cache lines. The lock of a shared one adds 16 bytes. Zeroed memory is an empty magazine.
+//! cache lines. The lock of a shared magazine adds 16 bytes. Zeroed memory is an empty magazine.
 //!
 //! Invariants: slots below `count` are free, and each is in one place only. Only one thread at a
 //! time touches the slots: the owner of the magazine, or the holder of its lock. The count is
 //! atomic, because other threads read it for statistics.
 //!
-//! Called by `slots`; across a fork, by the module above.
+//! Called by `slots` and `whole`, and by the module above for a fork.
 
 use core::cell::UnsafeCell;
 use core::ptr::NonNull;
@@ -132,7 +132,7 @@ impl Magazine {
         unsafe { &self.slots()[..count] }
     }
 
-    /// Fills the empty magazine and removes a slot. `None`: the store has no slot.
+    /// Fills the empty magazine and removes a slot. `None` if the store has no slot.
     ///
     /// # Safety
     ///

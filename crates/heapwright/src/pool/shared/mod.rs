@@ -1,8 +1,8 @@
 //! The pool that threads share: magazines of free slots, and one store behind a lock.
 //!
 //! ```text
-//!   thread --> its magazine of 126 slots                    no lock, no atomics; or a try-lock
-//!                |  empty: 63 from the store     ^ full: 63 to it
+//!   thread --> its magazine of 126 slots                  no lock; or a try-lock, if shared
+//!                |  empty: 63 from the store     ^ full: 63 to the store
 //!                v                               |
 //!              store (sets, frontier, segments), one lock
 //!
@@ -12,13 +12,13 @@
 //!   keyed      objects by key: a word a slot, found without a lock
 //! ```
 //!
-//! The process's cache model (`cache=`) assigns magazines, in `registry::places`. In the first
-//! model, each thread index has a magazine, which the index's next thread inherits. In the second,
-//! all threads share K magazines, each behind a lock, which only the slow path finds.
+//! The process's cache model (`cache=`) assigns magazines, in `registry::places`. In one model,
+//! each thread index has a magazine, which the index's next thread inherits. In the other models,
+//! all threads share K magazines, each behind a lock. Only the slow path finds these.
 //!
 //! A slot goes into the magazine of the thread that destroys its object. Slots have no owner, so
-//! there are no remote frees. A producer and a consumer each take the lock once in 63 objects.
-//! Threads without a magazine (see `Places::enter`) use the store directly.
+//! there are no remote frees. A producer and a consumer each take the store's lock once in 63
+//! objects. Threads without a magazine (see `Places::enter`) use the store directly.
 //!
 //! Stores with their locks, and shared magazines, are recycled and never freed. So a fork can hold
 //! the locks of all pools. A magazine's lock is taken before the store's.
@@ -73,14 +73,14 @@ pub(super) fn forget_after_fork() {
 /// A pool of objects of one type, for many threads.
 ///
 /// The pool is like [`Pool`](super::Pool), but `Sync`. Each thread has a magazine of 126 free slots
-/// and takes no lock until the magazine is empty or full: once in 63 operations. Any thread may
-/// destroy an object. Handles ([`SharedBoxed`]), raw pointers or keys hold objects. A lookup by key
-/// takes no lock. The object found stays even if another thread removes the key
-/// ([`SharedPool::get`]).
+/// and takes no lock until the magazine is empty or full: at most once in 63 operations. Any thread
+/// may destroy an object. Objects are held by handles ([`SharedBoxed`]), raw pointers or keys. A
+/// lookup by key takes no lock. The object that it finds stays even if another thread removes the
+/// key ([`SharedPool::get`]).
 ///
-/// A thread cannot use free slots of other magazines, so a pool may hold 126 slots for each thread
-/// beyond its objects. With a limit, exactly that many objects may live, and each operation costs
-/// one more atomic addition.
+/// A thread cannot use free slots of other magazines. So in addition to its objects, a pool may
+/// hold 126 free slots for each thread. With a limit, exactly that many objects may live, and each
+/// operation costs one more atomic operation.
 ///
 /// If many threads use a pool rarely, a magazine for each thread may take too much memory. A
 /// process with `HEAPWRIGHT=cache=shared:K` has at most K magazines a pool, each behind a lock.
@@ -249,13 +249,13 @@ impl<T> SharedPool<T> {
         self.len() == 0
     }
 
-    /// Returns whether an address lies in this pool's memory; any is allowed. O(1), under a lock.
+    /// Returns whether an address lies in this pool's memory. Any is allowed. O(1), under a lock.
     #[must_use]
     pub fn contains(&self, object: *const T) -> bool {
         self.slots.contains(object.addr())
     }
 
-    /// Reserves memory for `count` more objects; `touch` also makes its pages resident now. Returns
+    /// Reserves memory for `count` more objects. `touch` also makes its pages resident now. Returns
     /// false if there is no memory.
     pub fn preheat(&self, count: usize, touch: bool) -> bool {
         self.slots.preheat(count, touch)

@@ -2,21 +2,21 @@
 //!
 //! ```text
 //!            inline                 cold                          colder
-//!   thread   its own magazine       a shared one, if a try-lock   takes an index, or waits for
-//!                                   gets it                       a lock; then the store
+//!   thread   its own magazine       a shared magazine, if a       takes an index, or waits for
+//!                                   try-lock gets it              a lock; then the store
 //!
-//!   alloc    pop                    pop, or refill                pop, or refill; no magazine:
-//!                                                                 one from the store
-//!   free     push                   push, or overflow             push, or overflow; no magazine:
-//!                                                                 into the store
+//!   alloc    pop                    pop, or refill                pop, or refill; without a
+//!                                                                 magazine, from the store
+//!   free     push                   push, or overflow             push, or overflow; without a
+//!                                                                 magazine, into the store
 //! ```
 //!
 //! The process's cache model decides which of the first two columns serves: if threads share
-//! magazines, the first one misses. Each step is an out-of-line function, so no step saves
+//! magazines, the first column misses. Each later step is an out-of-line function, so no step saves
 //! registers or makes stack space for the next step.
 //!
-//! **The limit.** A free slot in another thread's magazine must not cause a refusal. So the store
-//! has more slots than the limit, and `live` counts the objects.
+//! **The limit.** Free slots in other threads' magazines must not cause a refusal. So the store's
+//! own limit is higher than the pool's, and `live` counts the objects.
 //!
 //! Checked builds have no magazines: each slot goes through the store, which checks it.
 //!
@@ -43,12 +43,12 @@ use crate::sync::atomic::{AtomicU32, Ordering};
 
 type SharedMagazine = &'static shared::Slot<Magazine>;
 
-/// Wakes a waiting thread and returns `slot`. A tail call, so the caller saves no registers.
+/// Wakes a waiting thread and returns `slot`. The caller makes a tail call, and saves no registers.
 #[cold]
 #[inline(never)]
 fn wake(shared: SharedMagazine, slot: NonNull<u8>) -> NonNull<u8> {
     shared.wake();
-    // Hides that the result is the argument, which the caller would keep in a saved register.
+    // If the compiler knew that the result is the argument, the caller would save it.
     core::hint::black_box(slot)
 }
 
@@ -87,7 +87,7 @@ impl Slots {
         self.config.limit < u32::MAX
     }
 
-    /// Counts a new object. False: the limit is reached.
+    /// Counts a new object. False if the limit is reached.
     #[inline(always)]
     fn count_one(&self) -> bool {
         let limit = self.config.limit;
@@ -95,7 +95,7 @@ impl Slots {
         self.live.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 
-    /// Returns a slot for the caller. `None`: there is no memory, or the limit is reached.
+    /// Returns a slot for the caller. `None` if there is no memory, or the limit is reached.
     #[inline(always)]
     pub(super) fn alloc(&self) -> Option<NonNull<u8>> {
         if self.limited() && !self.count_one() {
@@ -123,7 +123,7 @@ impl Slots {
         if by_cpu() { self.alloc_by_cpu(exclusive) } else { self.alloc_shared(exclusive, false) }
     }
 
-    /// A function of its own, because only this case makes a system call.
+    /// This is a function of its own, because only this case may make a system call.
     #[inline(never)]
     fn alloc_by_cpu(&self, exclusive: Option<&Magazine>) -> Option<NonNull<u8>> {
         self.alloc_shared(exclusive, true)
@@ -145,7 +145,7 @@ impl Slots {
         Some(slot)
     }
 
-    /// Returns the thread's shared magazine, locked. `None`: the lock is taken, or there is none.
+    /// Locks the thread's shared magazine. `None` if it is held, or if there is none.
     #[inline(always)]
     fn try_shared(&self, exclusive: Option<&Magazine>, by_cpu: bool) -> Option<SharedMagazine> {
         if exclusive.is_some() || cfg!(feature = "checked") {
@@ -154,7 +154,7 @@ impl Slots {
         self.magazines.try_shared(by_cpu)
     }
 
-    /// Fills a magazine that the caller has locked.
+    /// Fills a magazine, which the caller must have locked.
     #[cold]
     #[inline(never)]
     fn refill(&self, shared: SharedMagazine) -> Option<NonNull<u8>> {
@@ -183,7 +183,7 @@ impl Slots {
         slot.or_else(|| unsafe { magazine.refill(&mut store.lock()) })
     }
 
-    /// Returns a magazine, after a wait if necessary. `None`: the caller uses the store directly.
+    /// Returns a magazine, after a wait if necessary. If `None`, the caller must use the store.
     #[inline(always)]
     fn enter<'p>(&'p self, exclusive: Option<&'p Magazine>) -> Option<Mine<'p, Magazine>> {
         exclusive.map(Mine::Exclusive).or_else(|| self.magazines.enter())

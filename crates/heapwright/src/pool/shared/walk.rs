@@ -1,16 +1,16 @@
-//! Walks, resets and the end of a shared pool; the caller has the pool to itself.
+//! Walks, resets and the end of a shared pool. The caller has the pool to itself.
 //!
 //! ```text
-//!   settle   all magazines into the store's sets, once, before the first step
+//!   settle   move all magazines' slots into the store's sets, once, before the first step
 //!   step     take the lock, find the next slot that is in no set, release the lock, run the
 //!            user's code
-//!   end      remaining objects are dropped, their slots freed, the store left to the next pool
+//!   end      drop the remaining objects, free their slots, leave the store to the next pool
 //! ```
 //!
-//! The lock is not held while the user's code runs: that code may be slow, panic, or use another
-//! pool. No other thread can use this pool meanwhile, because it is borrowed mutably.
+//! The lock is not held while the user's code runs, because that code may be slow, panic, or use
+//! another pool. No other thread can use this pool meanwhile, because it is borrowed mutably.
 //!
-//! After a panic in a destructor, guards complete the reset or drop: [`Ending`], and `Remaining`.
+//! After a panic in a destructor, the guards [`Ending`] and `Remaining` complete the reset or drop.
 
 use core::mem;
 use core::ptr::NonNull;
@@ -44,7 +44,7 @@ impl<T> SharedPool<T> {
         self.next_slot(walk, false)
     }
 
-    /// Returns the next live object; `ends`: its key becomes stale.
+    /// Returns the next live object. If `ends`, its key becomes stale.
     fn next_slot(&mut self, walk: &mut Walk, ends: bool) -> Option<NonNull<T>> {
         let settled = walk.has_begun();
         let store = if settled { self.slots.store.made()? } else { self.slots.settle()? };

@@ -4,9 +4,9 @@
 //!   handed out once = in use + in magazines + in the store's sets
 //! ```
 //!
-//! Methods with `&self` run while other threads use the pool: a number may mix different moments,
-//! but is never below zero. Methods with `&mut self` have the pool to themselves, and empty every
-//! magazine ([`Slots::settle`]): then the store alone knows the slots in use.
+//! Methods with `&self` run while other threads use the pool. Their numbers may mix different
+//! moments, but are never below zero. Methods with `&mut self` have the pool to themselves, and
+//! empty every magazine ([`Slots::settle`]). Afterwards the store knows which slots are in use.
 //!
 //! Invariants: after a settle, and until the pool is shared again, no magazine holds a slot.
 //! A store ends only after all its slots were taken back.
@@ -53,7 +53,7 @@ impl Slots {
         stats
     }
 
-    /// Moves the slots of all magazines into the sets: a slot in no set is then in use.
+    /// Moves the slots of all magazines into the sets. Afterwards a slot in no set is in use.
     pub(super) fn settle(&mut self) -> Option<&'static Lock<Store>> {
         let lock = self.store.made()?;
         let mut store = lock.lock();
@@ -70,7 +70,7 @@ impl Slots {
         Some(lock)
     }
 
-    /// Takes all slots back and keeps as much memory as `how` says. No slot is in use.
+    /// Takes all slots back and keeps as much memory as `how` says. No slot may be in use.
     pub(super) fn take_all_back(&mut self, how: Reset) {
         if let Some(store) = self.settle() {
             store.lock().reset(how);
