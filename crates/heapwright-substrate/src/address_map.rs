@@ -103,7 +103,7 @@ const POOL_REST: u32 = 0x7f0;
 const LARGE_REST: u32 = 0x7f8;
 const REST_LOW_BITS: u32 = 32 - KIND_BITS;
 
-/// The largest id of an owner. An entry's two upper bits are never set: see `cache::hot`.
+/// The largest id of an owner. The two upper bits of an owner's tag are 0: see `cache::hot`.
 pub const MAX_OWNER: u32 = (1 << (30 - KIND_BITS)) - 5 - HARDENED_GROUPS;
 /// The sentinel's id, which owns nothing.
 pub const NOBODY: u32 = MAX_OWNER + 1;

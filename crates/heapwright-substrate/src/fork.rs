@@ -4,8 +4,8 @@
 //!   before    collected -> FORKING -> streams -> pools -> heap -> arenas -> debug -> substrate
 //!             -> trace -> samples
 //!   fork
-//!   unlock    both sides: the parts in reverse order, then FORKING, then the streams
-//!   child     the parts in reverse order: repair what other threads left half done
+//!   unlock    both sides: the parts in reverse order, then FORKING; last of all, the streams
+//!   child     before the streams: the parts, in reverse order, repair half-done work of others
 //! ```
 //!
 //! So in the child, no lock is held by a thread that exists only in the parent. For state without a

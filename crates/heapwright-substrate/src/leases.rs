@@ -97,7 +97,7 @@ impl Lease {
         Retired::Stale
     }
 
-    /// Makes the generation even: the slot holds no object. References that were leaked are gone.
+    /// Makes the generation even, and forgets leaked references. The slot holds no object now.
     #[inline]
     pub fn end(&self) {
         let generation = (self.0.load(Ordering::Relaxed) >> 32) as u32;

@@ -119,7 +119,7 @@ pub fn delay(ms: i32) -> i32 {
     }
 }
 
-/// Bytes of free runs that may wait while the heap grows.
+/// Bytes of dirty runs that may wait while the heap grows.
 #[inline]
 pub fn may_wait() -> usize {
     MAY_WAIT.load(Ordering::Relaxed)
@@ -242,7 +242,7 @@ fn pressure(text: &[u8], before: Nearness) -> Option<Nearness> {
 const NEAR_PERCENT: usize = 10;
 const CLOSE_PERCENT: usize = 2;
 
-/// Not on the stack, because the stack of a coroutine is short.
+/// This is not on the stack, because the stack of a coroutine is short.
 static TEXT: Kept<[u8; 4096]> = Kept::new([0; 4096]);
 
 #[derive(Clone, Copy)]
@@ -480,7 +480,7 @@ mod tests {
             std::fs::write(folder.join("memory.stat"), stat).unwrap();
             let path = Path::none().with(folder.as_os_str().as_encoded_bytes());
             let group = Group { folder: path, is_second_version, limit: 40_000_000 };
-            // The kernel's file pages count only if the limit may be near.
+            // File pages are subtracted only if the limit may be near.
             for (all, used) in [(20_000_000, 20_000_000), (39_000_000, 33_000_000)] {
                 std::fs::write(folder.join(usage), format!("{all}\n")).unwrap();
                 assert_eq!(group.used(), Some(used));

@@ -239,7 +239,7 @@ pub fn collected_heap(why: &str) -> ! {
     end(Line::new().text(why))
 }
 
-/// Reports that a pool or an arena has no memory, and its caller cannot continue without memory.
+/// Reports that a pool or an arena has no memory, although its caller needs the memory.
 #[cold]
 pub fn no_room(what: &str, name: &str) -> ! {
     end(Line::new()

@@ -59,7 +59,7 @@ const LONG: usize = (1 << 20) / UNIT;
 const FEW_BESIDE_LONG: usize = (2 << 20) / UNIT;
 const PART_OF_LONG: usize = 32;
 const PART_OF_OTHERS: usize = 8;
-/// A long run is put together around a dirty run of at least a quarter of its length.
+/// `take_joined` makes a long run around a dirty run of at least a quarter of the length.
 const PART_WARM: usize = 4;
 const LOOKS: usize = 8;
 const HOPS: usize = 32;
@@ -73,12 +73,12 @@ pub enum Want {
     Any,
     /// The run must read as zero.
     Zero,
-    /// The caller fills the unit to the last byte, and then probably the next.
+    /// The caller will probably fill the unit to its end, and then take the next one.
     Dense,
 }
 
 impl Want {
-    /// For a few units that have pages, zeroing in place costs less than page faults.
+    /// Whether a run should be clean. To zero a shorter run in place costs less than page faults.
     fn is_zero_by_kernel(self, units: usize) -> bool {
         self == Self::Zero && units * UNIT >= ZERO_BY_KERNEL
     }
@@ -150,7 +150,7 @@ impl<O: Memory + Copy> Chunk<O> {
         self.open_as(most, false)
     }
 
-    /// Opens the window: at most `most` bytes, in one piece with its table or scattered.
+    /// Opens the window with at most `most` bytes. For `scattered` see `window`.
     pub fn open_as(&mut self, most: usize, scattered: bool) -> bool {
         // Unit 0 is never a run, so that 0 can end lists of units.
         let opened = self.window.open(most, scattered) && self.window.advance(1).is_some();

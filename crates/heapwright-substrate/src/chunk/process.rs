@@ -1,4 +1,4 @@
-//! The process's chunk: one lock around it, and system calls outside of that lock.
+//! The process's chunk: one lock around it, and most system calls outside of that lock.
 //!
 //! ```text
 //!   take      lock, a run, its entries, unlock         no run: purge all, cut tails, try again

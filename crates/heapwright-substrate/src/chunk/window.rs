@@ -123,9 +123,9 @@ pub(super) struct Window<O: 'static> {
     limit: Option<usize>,
     /// The span when the window opened. The places of the records have room for this span.
     widest: usize,
-    /// Bytes below the frontier that went back to the kernel with their addresses.
+    /// Bytes below the frontier that went back to the kernel and are not accessible now.
     returned: usize,
-    /// Whether the whole span is reserved, with the gap between table and base.
+    /// Whether the whole span is reserved.
     generous: bool,
     exposed: bool,
 }

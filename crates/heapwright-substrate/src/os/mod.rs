@@ -1,4 +1,4 @@
-//! The operating system: heapwright makes all its system calls below this module.
+//! The operating system: all heaps make their system calls below this module.
 //!
 //! There are two back ends with the same functions: `linux` (x86-64, aarch64), and `portable`, with
 //! which Miri can run the heap. The target selects one of them.

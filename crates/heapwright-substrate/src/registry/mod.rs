@@ -1,7 +1,7 @@
 //! The registry: finds the calling thread's object (malloc's caches, the magazines of pools).
 //!
-//! The option `cache=` selects one of these registries. Memory grows with the threads, with K, or
-//! with the CPUs.
+//! The option `cache=` selects one of these registries. The number of objects grows with the number
+//! of threads, K or the number of CPUs.
 //!
 //! ```text
 //!   exclusive      one per thread, by id; abandoned at its end, adopted by a new thread   no lock

@@ -28,14 +28,14 @@ use crate::ids::Slot;
 use crate::size_class::UNIT;
 use crate::sync::atomic::{AtomicPtr, Ordering};
 
-/// A type whose values are kept for a thread, or shared. Their owner has five duties:
+/// A type of objects, each for one thread or shared. The owner of the objects has five duties:
 ///
 /// - It calls `exclusive` inline, and then `enter` if there is no place, or it is empty or full.
 /// - If `enter` returns `None`, the owner serves the thread from its store.
 /// - It locks its store after the place, never before, because a fork uses the same order.
 /// - It holds the family's locks across a fork (`before_fork`, `after_fork`, then
 ///   `forget_after_fork` in the child).
-/// - It empties `all` places before they are dropped, because the memory is reused as it is.
+/// - It empties all places before it drops them, because their memory is reused as it is.
 ///
 /// # Safety
 ///

@@ -106,14 +106,14 @@ mod thread {
         WHEN_RELEASED.store(call as *mut (), Ordering::Release);
     }
 
-    /// The index of the calling thread, if it took one; else an invalid number.
+    /// The index of the calling thread; an invalid number if it has none.
     #[cfg(any(test, feature = "debug"))]
     #[inline(always)]
     pub fn mine() -> usize {
         (tls::thread_index() & HALF).wrapping_sub(1)
     }
 
-    /// The calling thread's index, if it has one and nothing is shared; else an invalid number.
+    /// The calling thread's index; an invalid number if it has none, or if objects are shared.
     #[inline(always)]
     pub fn exclusive() -> usize {
         tls::thread_index().wrapping_sub(1)

@@ -299,7 +299,7 @@ pub fn current_folder(out: &mut [u8]) -> usize {
     })
 }
 
-/// The bytes of a file, for the life of the process. `None`: it cannot be read.
+/// Maps a file for the life of the process. `None`: the file cannot be read.
 #[cfg(feature = "debug")]
 pub fn map_file(path: &CStr) -> Option<&'static [u8]> {
     keeping_errno(|| {

@@ -1,4 +1,4 @@
-//! Restartable sequences: a thread's CPU, and whether the thread is still on it.
+//! Restartable sequences: they tell a thread its CPU, and whether it is still on this CPU.
 //!
 //! The kernel keeps a small area up to date for each thread (`struct rseq`):
 //!

@@ -118,7 +118,7 @@ pub fn saved_registers() -> [usize; 12] {
     saved
 }
 
-/// Zeroed memory for a `T` that a copy of the process shares. `None`: there is none.
+/// Zeroed memory for a `T`, which a copy of the process shares. `None`: there is no memory.
 pub fn shared<T: Copy>() -> Option<*mut T> {
     let (how, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
     // SAFETY: a new mapping replaces nothing.

@@ -62,8 +62,8 @@ pub fn each_data_segment(visit: &mut dyn FnMut(usize, usize)) {
     keeping_errno(|| unsafe { libc::dl_iterate_phdr(Some(module), argument) });
 }
 
-/// The bytes of static thread-local variables below and above a thread's pointer, measured in the
-/// calling thread. Takes the loader's lock.
+/// The numbers of bytes of static thread-local variables below and above the thread pointer. This
+/// takes the loader's lock, and measures in the calling thread.
 pub fn thread_local_bytes() -> (usize, usize) {
     unsafe extern "C" fn module(
         info: *mut libc::dl_phdr_info,

@@ -1,6 +1,6 @@
 //! Pages and environment of Windows: `VirtualAlloc` and its neighbours, `GetEnvironmentVariableA`.
-//! (std's functions for the environment allocate: a debug heap as the global allocator would wait
-//! for itself.)
+//! (std's functions for the environment allocate, so a debug heap that is the global allocator
+//! would wait for itself.)
 //!
 //! Only a whole reservation can go back. Committed memory counts against the system's limit.
 
