@@ -148,8 +148,8 @@ unsafe extern "C" fn before() {
     }
     // All signals but faults are blocked from here on. Otherwise a signal handler could find
     // half-done work of another library's fork handler, or state in the child that is not yet
-    // repaired. Earlier would be wrong: a collector may stop all threads by a signal, and a stopped
-    // thread may hold a lock for which this thread waits.
+    // repaired. They are not blocked earlier: a collector may stop all threads by a signal while
+    // this thread waits for a lock of a stopped thread.
     let blocked = os::block_signals();
     // SAFETY: `FORKING` is held.
     unsafe { BLOCKED.0.get().write(blocked) };

@@ -18,8 +18,8 @@
 //! offset % size == 0 <=> (offset * reciprocal) mod 2^32  <  2^16
 //! ```
 //!
-//! (The second line has one bound for all classes. With `offset = q * size + r` the product mod
-//! 2^32 is `q * excess + r * reciprocal`, where `q * excess < 2^16`, and `reciprocal >= 2^17`.)
+//! (The second line has one bound for all classes. Let `offset = q * size + r`. The product mod
+//! 2^32 is `q * excess + r * reciprocal`. Here `q * excess < 2^16`, and `reciprocal >= 2^17`.)
 //!
 //! Invariants: sizes are multiples of 16, strictly increasing, and include every power of two from
 //! 16 to 32768. So a slot whose size is a multiple of the alignment can serve an aligned request.

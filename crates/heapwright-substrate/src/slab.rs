@@ -155,9 +155,9 @@ impl<'a> Slab<'a> {
         self.record.zero.load(Ordering::Relaxed) != 0
     }
 
-    /// Hands out untouched slots, at least one and at most `most`, each linked to the next. A link
-    /// touches memory, so the slots end in one page; if a slot is more than half a page, there is
-    /// only one slot if the slab reads as zero, or up to `most` slots in any pages otherwise.
+    /// Hands out untouched slots, at least one and at most `most`, each linked to the next. Links
+    /// touch memory, so all these slots end in one page. Slots of more than half a page are
+    /// different: only one goes out if the slab reads as zero, otherwise up to `most`.
     pub fn carve(&self, most: usize) -> Option<Chain> {
         let size = size_class::size(self.class);
         let capacity = size_class::capacity(self.class);

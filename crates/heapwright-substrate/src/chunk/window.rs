@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A *generous* window reserves its whole span at once: 1 TiB, halved until the span fits. If
-//! address space is limited (`ulimit -v`), or has no room for the span, the window is *piecewise*:
-//! it reserves pieces as the frontier advances, and steps over foreign mappings. Its tables lie
+//! address space is limited (`ulimit -v`), or has no room for the span, the window is *piecewise*.
+//! It reserves pieces as the frontier advances, and steps over foreign mappings. Its tables lie
 //! below the base and are reserved as needed. Under a limit its span is [`SLACK`] times the limit,
 //! because the frontier may pass ranges whose addresses went back (see `address_limit`). In a
 //! *scattered*, generous window (`mode=hardened`), units and tables lie at random places.

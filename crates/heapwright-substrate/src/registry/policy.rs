@@ -12,7 +12,7 @@
 //!
 //! A cache's *precedence* is the time of the first failed try since the cache was last locked, or
 //! 0. The cache with the lowest precedence above 0 has been contended longest, so it will probably
-//! be released first. The precedence of the current cache is also the *seed* of the scan: the low
+//! be released first. The precedence of the current cache is also the *seed* of the scan. The low
 //! bits of a clock are nearly random, and the failed try has already fetched the cache line. The
 //! stride is coprime with K, so the scan visits all caches before it visits a cache twice.
 //!

@@ -184,7 +184,7 @@ fn map(at: usize, size: usize, flags: i32) -> *mut u8 {
 }
 
 /// Unmaps a range. False: nothing changed. At its limit of mappings (`vm.max_map_count`) the kernel
-/// refuses to split a mapping, but it still unmaps the start, the end or all of a mapping.
+/// refuses to split a mapping. It still unmaps the start, the end or all of a mapping.
 ///
 /// # Safety
 ///

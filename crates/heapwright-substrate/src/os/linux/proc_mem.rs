@@ -6,9 +6,9 @@
 //! ```
 //!
 //! The kernel copies: an inaccessible page, or a page whose file was cut, causes an error instead
-//! of a signal. `each_page_run` leaves out pages that were never touched, because a read would give
-//! them memory, and unchanged private pages of files, which contain no pointer of the program. A
-//! process that has changed its user cannot open its `/proc/self/mem`. Called by `debug::leaks`.
+//! of a signal. `each_page_run` leaves out pages that were never touched: a read would give them
+//! memory. It also leaves out unchanged private pages of files: they have no program's pointers.
+//! A process that has changed its user cannot open `/proc/self/mem`. Called by `debug::leaks`.
 
 use core::ffi::CStr;
 use core::ptr;

@@ -105,8 +105,8 @@ pub fn abort() -> ! {
     unsafe { libc::abort() }
 }
 
-/// Sends SIGABRT to the calling thread, if the signal has its default action. musl's `abort` would
-/// read the thread's number from memory, where a child of `vfork` finds its parent's number.
+/// Sends SIGABRT to the calling thread, if the signal has its default action. (musl's `abort` reads
+/// the thread's number from memory. A child of `vfork` finds its parent's number there.)
 #[cfg(target_env = "musl")]
 fn end_this_thread() {
     let mut action = [0usize; 8];

@@ -13,8 +13,8 @@
 //!
 //! glibc (since 2.35) registers the area at `__rseq_offset` from the thread pointer, if
 //! `__rseq_size` is not 0. With other C libraries, each thread that needs an area registers a
-//! thread-local area ([`enter`]), and gives it up at its end ([`leave`]): the kernel ends a thread
-//! whose area cannot be written. The kernel refuses a second area for a thread.
+//! thread-local area ([`enter`]). It gives the area up at its end ([`leave`]), because the kernel
+//! ends a thread whose area cannot be written. The kernel refuses a second area for a thread.
 //!
 //! ```text
 //!   our area   struct rseq, 32 bytes | state: NEW, ENTERED, OVER

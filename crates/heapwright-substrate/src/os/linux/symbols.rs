@@ -1,6 +1,6 @@
-//! Optional symbols of other libraries. The linker binds them *weakly*, because a search by name
-//! would take the loader's lock inside `free`, and a strong reference would bring the C library's
-//! own `malloc` into static programs with our `malloc`.
+//! Optional symbols of other libraries. The linker binds them *weakly*: a search by name would take
+//! the loader's lock inside `free`. A strong reference would bring the C library's `malloc` into
+//! static programs that have ours.
 
 use crate::os::LibcHeap;
 #[cfg(feature = "debug")]
