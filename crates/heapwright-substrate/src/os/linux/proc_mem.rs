@@ -7,7 +7,7 @@
 //!
 //! The kernel copies: an inaccessible page, or a page whose file was cut, causes an error instead
 //! of a signal. `each_page_run` leaves out pages that were never touched: a read would give them
-//! memory. It also leaves out unchanged private pages of files, which contain no pointers to blocks.
+//! memory. It also leaves out unchanged private pages of files, which have no pointers to blocks.
 //! A process that has changed its user cannot open `/proc/self/mem`. Called by `debug::leaks`.
 
 use core::ffi::CStr;
