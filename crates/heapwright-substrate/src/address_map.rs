@@ -15,16 +15,16 @@
 //!   | entries, 4 B a unit | ..  | unit 0 | unit 1 | unit 2 | ...
 //! ```
 //!
-//! On Linux the table lies at a constant distance below the window, so one base register serves
-//! both (except in a hardened process). An exclusive-or with a cache's tag (`owner << 11`) gives a
-//! number below `SLAB_KINDS` exactly if the unit is a slab of that owner. This number is then the
-//! byte offset of the class's list in the cache.
+//! On Linux the table lies at a constant distance below the window (except in a hardened process).
+//! So one base register is enough for both. The exclusive-or of an entry and a cache's tag
+//! (`owner << 11`) is below `SLAB_KINDS` exactly if the unit is a slab of that owner. The result is
+//! then the byte offset of the class's list in the cache.
 //!
 //! Invariants: entries and records below `limit` are committed; `limit` only grows; entry 0 (owner
 //! 0, no class) means *foreign*, and no cache has id 0. Only a unit's owner, or the holder of
-//! `chunk`'s lock, changes its entry. A program that frees a block received it after the entry was
-//! written: relaxed loads suffice. `chunk` fills the map; `slab`, `registry`, `heap` and `pool`
-//! read it.
+//! `chunk`'s lock, changes the unit's entry. Relaxed loads suffice, because a program that frees a
+//! block received the block after the entry was written. `chunk` and the heaps write the map; all
+//! modules read it.
 
 use core::ptr;
 
@@ -96,22 +96,22 @@ const POOL_HEAD: u32 = 0x704;
 const ARENA: u32 = 0x705;
 const DEBUG: u32 = 0x706;
 const GUARD: u32 = 0x707;
-/// Eight each: the low bits are the upper bits of the first unit's number.
+/// Eight kinds each: the low three bits are the upper bits of the first unit's number.
 const COLLECTED_REST: u32 = 0x7e0;
 const DEBUG_REST: u32 = 0x7e8;
 const POOL_REST: u32 = 0x7f0;
 const LARGE_REST: u32 = 0x7f8;
 const REST_LOW_BITS: u32 = 32 - KIND_BITS;
 
-/// The largest id of an owner. An entry's two upper bits are never set: see `cache::hot`.
+/// The largest id of an owner. The two upper bits of an owner's tag are 0: see `cache::hot`.
 pub const MAX_OWNER: u32 = (1 << (30 - KIND_BITS)) - 5 - HARDENED_GROUPS;
 /// The sentinel's id, which owns nothing.
 pub const NOBODY: u32 = MAX_OWNER + 1;
-/// The owner of all slabs and large blocks of the hardened heap.
+/// The owner of the hardened heap's slabs outside its groups, and of its large blocks.
 pub const HARDENED: u32 = MAX_OWNER + 2;
 /// The owner of the hardened heap's blocks of no bytes, which lie in inaccessible memory.
 pub const HARDENED_EMPTY: u32 = MAX_OWNER + 3;
-/// The owner of the slabs of the hardened heap's first group; each group has an owner.
+/// The owner of the slabs of the hardened heap's first group. Each group has its own owner.
 pub const HARDENED_GROUP: u32 = MAX_OWNER + 4;
 /// Groups of the hardened heap.
 pub const HARDENED_GROUPS: u32 = 4;
@@ -208,7 +208,7 @@ impl Entry {
         (self.owner() | (self.0 & 7) << REST_LOW_BITS) as usize
     }
 
-    /// The owner of a slab or a pool's first unit.
+    /// The owner of a slab, or of the first unit of a pool's segment or a collected heap's page.
     #[inline]
     pub const fn owner(self) -> u32 {
         self.0 >> KIND_BITS
@@ -220,7 +220,7 @@ impl Entry {
         matches!(self.owner(), HARDENED..COMMON)
     }
 
-    /// The first unit of the debug heap's span that has `unit`, and whether `unit` is a later one.
+    /// The first unit of the debug heap's span around `unit`, and whether `unit` is a later unit.
     #[cfg(feature = "debug")]
     #[inline(always)]
     pub const fn debug_head(self, unit: usize) -> Option<(usize, bool)> {
@@ -282,7 +282,7 @@ impl AddressMap {
         }
     }
 
-    /// Sets the window. Called once, before [`AddressMap::extend`].
+    /// Sets the window. Call this once, before [`AddressMap::extend`].
     pub fn place(
         &self,
         base: *mut u8,
@@ -301,7 +301,7 @@ impl AddressMap {
         self.limit.store(limit, Ordering::Release);
     }
 
-    /// The unit of `address`. Outside the window's used part, the number is not below the limit.
+    /// The unit of `address`. Its number is below the limit only in the window's committed part.
     #[inline(always)]
     pub fn unit_of(&self, address: usize) -> usize {
         address.wrapping_sub(self.base.load(Ordering::Relaxed).addr()) >> UNIT_SHIFT
@@ -348,7 +348,7 @@ impl AddressMap {
         self.table.load(Ordering::Relaxed).wrapping_add(unit)
     }
 
-    /// The entry of the unit of `address`; foreign outside the window.
+    /// The unit of `address` and its entry, which is foreign outside the window.
     #[inline]
     pub fn lookup(&self, address: usize) -> (usize, Entry) {
         // A thread that sees a limit above zero also sees the base and committed entries.
@@ -453,7 +453,7 @@ pub static MAP: AddressMap = AddressMap::new();
 /// Whether a unit is below the limit of [`MAP`].
 #[inline(always)]
 pub fn is_known(unit: usize) -> bool {
-    // The compiler does not fold an atomic load into a compare with memory.
+    // The compiler does not make one instruction of an atomic load and a compare.
     #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
     // SAFETY: an aligned load of the limit, as a relaxed load is.
     unsafe {

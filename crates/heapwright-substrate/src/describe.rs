@@ -1,8 +1,8 @@
-//! Describes an address in constant time, without touching it: one load gives the kind of its unit,
-//! arithmetic and one record give the block.
+//! Describes an address in constant time, without touching its memory. One load gives the kind of
+//! its unit. Arithmetic and one record give the block.
 //!
 //! This module describes slabs, large blocks and pools, from the unit's record. Debug heaps,
-//! collected heaps and the hardened heap register readers ([`read_with`]).
+//! collected heaps and the hardened heap register their own readers ([`read_with`]).
 //!
 //! Called by `misuse` (reports about bad pointers), by programs, and by the front ends.
 
@@ -44,7 +44,7 @@ pub enum Kind {
 pub enum BlockState {
     /// There is no block at the address.
     Unknown = 0,
-    /// Allocated, or free in a thread's cache: nothing tells the two apart in constant time.
+    /// Allocated, or free in a thread's cache. (To tell which would take longer.)
     InUse = 1,
     /// Given back to its slab, or never handed out.
     Free = 2,
@@ -73,7 +73,7 @@ pub struct Description {
     pub is_poisoned: bool,
 }
 
-/// A description without a block. (A method would be part of heapwright's interface.)
+/// A description without a block. (This is no method, which heapwright would export.)
 #[must_use]
 pub const fn nothing(kind: Kind) -> Description {
     let state = BlockState::Unknown;
@@ -149,7 +149,7 @@ pub fn describe(address: *const u8) -> Description {
     }
 }
 
-/// A front end whose units only its own reader can describe.
+/// A front end with a reader of its own, without which its units cannot be described.
 #[derive(Clone, Copy)]
 pub enum Front {
     /// Debug heaps: their records also describe freed blocks.
@@ -164,13 +164,13 @@ pub enum Front {
 
 /// A front end's reader of addresses in its units.
 pub struct Reader {
-    /// Takes the run's first unit and the address.
+    /// Describes an address. The arguments are the first unit of the run, and the address.
     pub read: fn(usize, *const u8) -> Description,
 }
 
 static READERS: [AtomicPtr<Reader>; 3] = [const { AtomicPtr::new(ptr::null_mut()) }; 3];
 
-/// Registers a front end's reader, before the front end has any units. A second call has no effect.
+/// Registers a front end's reader. Call this before the front end has any units.
 pub fn read_with(front: Front, reader: &'static Reader) {
     READERS[front as usize].store(ptr::from_ref(reader).cast_mut(), Ordering::Release);
 }
@@ -181,7 +181,7 @@ fn read(front: Front, kind: Kind, head: usize, address: *const u8) -> Descriptio
     reader.map_or(nothing(kind), |reader| (reader.read)(head, address))
 }
 
-/// Only the pool knows which slots are in use.
+/// Leaves the state unknown, because only the pool knows which slots are in use.
 fn in_pool(address: usize, head: usize) -> Description {
     let (_, entry) = MAP.lookup(MAP.address_of(head).addr());
     let owner = if entry.kind() == UnitKind::PoolHead { entry.owner() } else { 0 };

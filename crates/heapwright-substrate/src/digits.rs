@@ -1,7 +1,7 @@
 //! Numbers in digits and back, without `core::fmt`, which pulls in code that can panic.
 //!
-//! Called by `os` and `memory_limit` (files under `/proc` and `/sys`), `files`, `text` (lines) and
-//! the debug heap's reports.
+//! Called by `os` and `memory_limit` (files under `/proc` and `/sys`), `files`, `text` (lines), the
+//! debug heap's reports and heap profiles.
 
 /// The number at the start of a text, in decimal digits. `None`: there are no digits, or too many.
 pub fn number(text: &[u8]) -> Option<usize> {
@@ -32,7 +32,7 @@ impl Digits {
         Self::new::<16>(number)
     }
 
-    /// The base is a constant, so that no digit is out of bounds.
+    /// The base is a constant, so that the compiler sees that each digit exists.
     fn new<const BASE: u64>(mut number: u64) -> Self {
         let mut bytes = [0; 20];
         let mut start = bytes.len();

@@ -5,9 +5,9 @@
 //!   PREFIX.users/<uid>/process.<pid>   the record of a process that root gave to a user
 //! ```
 //!
-//! The folder `<uid>` belongs to that user alone. A process of root makes it before it becomes this
-//! user. The debug heap's record and the trace share these file names. Nothing here allocates;
-//! paths end with a zero.
+//! The folder `<uid>` belongs to that user alone. A process of root makes the folder before the
+//! process becomes that user. The record, the trace and the heap profile use such names. Nothing
+//! here allocates, and all paths end with a zero.
 
 use core::ffi::CStr;
 
@@ -47,7 +47,8 @@ impl Path {
         }
     }
 
-    /// Reads the first bytes of a file in this folder. The path is copied once, for small stacks.
+    /// Reads the first bytes of a file whose path is this path followed by `name`. Makes only one
+    /// copy of the path, because stacks may be small.
     #[inline(never)]
     pub fn read_in(&self, name: &[u8], text: &mut [u8]) -> usize {
         let mut path = Self { bytes: self.bytes, length: self.length };
@@ -95,7 +96,7 @@ impl Prefix {
         self.0.length != 0
     }
 
-    /// Sets the prefix, relative to the present folder.
+    /// Sets the prefix. A relative prefix begins in the present folder.
     pub fn set(&mut self, prefix: &[u8]) {
         let mut path = Path::none();
         if prefix.first() != Some(&b'/') {
@@ -111,7 +112,7 @@ impl Prefix {
         self.0.with(b".").with_number(process).bytes
     }
 
-    /// The path of the file in the folder of a user that a process of root became.
+    /// The path of a process's file in the folder `<uid>` of `user`.
     #[cfg(any(test, feature = "debug"))]
     pub fn of_user(&self, user: u32, process: u32) -> [u8; PATH] {
         self.folder_of(user).with(b"/process.").with_number(process).bytes
@@ -122,9 +123,8 @@ impl Prefix {
         self.0.with(b".users/").with_number(user)
     }
 
-    /// Gives a process's file from one user to another. If the first is root, also makes a folder
-    /// for the files of the second user's children. A process of root calls this before it changes
-    /// its user.
+    /// Gives a process's file from the user `from` to the user `to`. If `from` is root, also makes
+    /// the folder `<uid>` of `to`. Call this before the process changes its user to `to`.
     #[cfg(feature = "debug")]
     pub fn give(&self, process: u32, from: u32, to: u32) {
         os::give_file(&self.of(process), from, to);

@@ -4,24 +4,24 @@
 //!   before    collected -> FORKING -> streams -> pools -> heap -> arenas -> debug -> substrate
 //!             -> trace -> samples
 //!   fork
-//!   unlock    both sides: the parts in reverse order, then FORKING, then the streams
-//!   child     the parts in reverse order: repair what other threads left half done
+//!   unlock    both sides: the parts in reverse order, then FORKING; last of all, the streams
+//!   child     before the streams: the parts, in reverse order, repair half-done work of others
 //! ```
 //!
-//! So no thread that the child lacks holds a lock. For state without a lock see `heap::start`.
-//! Earlier registered fork handlers of other libraries run in the same thread while the locks are
-//! held, and may allocate or fork: see `sync::hold_all`.
+//! So in the child, no lock is held by a thread that exists only in the parent. For state without a
+//! lock see `heap::start`. Fork handlers that other libraries registered before ours run in the
+//! same thread while it holds the locks. They may allocate or fork: see `sync::hold_all`.
 //!
-//! **Collected heaps first.** Their mutators must stop while the forking thread holds no lock. On
-//! its way to a safepoint a mutator may wait for `FORKING`.
+//! **Collected heaps first.** The forking thread stops their mutators before it takes any lock,
+//! because a mutator may need `FORKING` to reach a safepoint.
 //!
 //! **Streams before malloc.** A thread that reads a line allocates with the stream locked.
 //!
 //! **Slots first.** The slots of shared objects (caches, magazines of pools) do not count as locks
-//! (`sync::is_interrupted`). A signal handler may have interrupted the holder of a slot, and wait
-//! for any other lock. So the forking thread waits for slots before it takes such a lock.
+//! (`sync::is_interrupted`). A signal handler that has interrupted a slot's holder may wait for any
+//! other lock. So the forking thread takes the slots before it takes such a lock.
 //!
-//! A child of `vfork` runs no handler. Called by the parts, which join when they start.
+//! A child of `vfork` runs no handler. Each part calls [`join`] when it starts.
 
 use core::cell::UnsafeCell;
 use core::ptr;
@@ -46,10 +46,10 @@ pub enum Part {
     Debug,
     /// The window and the units carved from it.
     Substrate,
-    /// The trace of calls. Its holder waits for no lock, and a writing thread may hold any lock.
+    /// The trace of calls. A thread may hold any other lock when it takes this lock, and waits for
+    /// no lock while it holds it.
     Trace,
-    /// The samples of a heap profile. Their holder waits for no lock, and a sampling thread may
-    /// hold any lock.
+    /// The samples of a heap profile. The rule is the same as for the trace.
     #[allow(dead_code, reason = "a part of the feature `debug`")]
     Samples,
 }
@@ -60,10 +60,10 @@ const PARTS: usize = 8;
 pub struct Handlers {
     /// Takes the locks.
     pub before: fn(),
-    /// Gives the locks back. Follows `before` in the same thread or its copy.
+    /// Gives the locks back, after `before` in the same thread or its copy.
     pub unlock: unsafe fn(),
-    /// Runs in the child after `unlock`: repairs the state that other threads left half done. The
-    /// argument tells whether the forking thread was the only one.
+    /// Runs in the child after `unlock`, and repairs state that other threads left half done. The
+    /// argument tells whether the process had only one thread.
     pub in_child: fn(bool),
 }
 
@@ -82,11 +82,11 @@ unsafe impl Sync for Blocked {}
 
 static BLOCKED: Blocked = Blocked(UnsafeCell::new(SignalMask::NONE));
 
-/// Two threads may fork at once: the C library does not hold its own lock while handlers run.
+/// One thread forks at a time. (The C library does not hold its own lock while handlers run.)
 static FORKING: Lock<()> = Lock::new(());
 
-/// Adds a part before its locks are used for the first time. Waits for a fork in progress. A second
-/// call has no effect.
+/// Adds a part. Call this before the part's locks are used for the first time. Waits for a fork in
+/// progress. A second call has no effect.
 pub fn join(part: Part, handlers: &'static Handlers) {
     let _none_forks = FORKING.lock();
     JOINED[part as usize].store(ptr::from_ref(handlers).cast_mut(), Ordering::Release);
@@ -97,7 +97,7 @@ fn joined(part: usize) -> Option<&'static Handlers> {
     unsafe { JOINED[part].load(Ordering::Acquire).as_ref() }
 }
 
-/// Registers the handlers. Called once.
+/// Registers the handlers. Call this once.
 pub fn register() {
     os::around_fork(before, in_parent, in_child);
 }
@@ -107,8 +107,8 @@ unsafe extern "C" fn before() {
         WITHIN.fetch_add(1, Ordering::Relaxed);
         return;
     }
-    // A single thread takes no locks: if it forks in a signal handler, it may hold a lock itself.
-    // In the child the handler returns, and releases the lock.
+    // The only thread takes no locks here. If it forks in a signal handler, the interrupted code
+    // may hold a lock. In the child, this code continues after the handler, and releases the lock.
     let alone = os::is_single_threaded();
     ALONE.store(alone, Ordering::Relaxed);
     if alone {
@@ -120,7 +120,7 @@ unsafe extern "C" fn before() {
             (handlers.before)();
         }
         FORKING.acquire();
-        // The first collected heap may have been made in the meantime.
+        // If the first collected heap was made in the meantime, begin again.
         if collected.is_some() || joined(Part::Collected as usize).is_none() {
             break collected;
         }
@@ -131,14 +131,14 @@ unsafe extern "C" fn before() {
     HELD.store(u8::from(collected.is_some()) << Part::Collected as u8, Ordering::Relaxed);
     for part in Part::Pools as usize..PARTS {
         if part == Part::Pools as usize {
-            // `fflush(NULL)` waits for streams with the lock of their list. The C library takes
-            // that lock in every fork, after this handler. So this handler takes it before any lock
-            // of malloc (see `os::lock_streams`), and after mutators have stopped: a mutator may
-            // wait for it on its way to a safepoint.
+            // In every fork, after this handler, the C library takes the lock of the list of
+            // streams. `fflush(NULL)` holds that lock while it waits for streams. So this handler
+            // takes the list's lock before any lock of malloc (see `os::lock_streams`). It does so
+            // after mutators have stopped, because a mutator may need that lock before it stops.
             //
-            // The last registered handler runs first, so other libraries' handlers that were
-            // registered after ours take their locks in order. A preloaded library registers before
-            // the program's first instruction.
+            // The last registered handler runs first. So handlers that other libraries registered
+            // after ours take their locks before this. (A preloaded library registers its handlers
+            // before the program's first instruction.)
             os::lock_streams();
         }
         if let Some(handlers) = joined(part) {
@@ -146,10 +146,10 @@ unsafe extern "C" fn before() {
             HELD.fetch_or(1 << part, Ordering::Relaxed);
         }
     }
-    // A signal handler could find half-done work of another library's fork handler, or state in the
-    // child that is not yet repaired. So all signals but faults are blocked. Not earlier: a
-    // collector may stop all threads by a signal, and a stopped thread may hold a lock that this
-    // thread waits for.
+    // All signals but faults are blocked from here on. Otherwise a signal handler could find
+    // half-done work of another library's fork handler, or state in the child that is not yet
+    // repaired. They are not blocked earlier: a collector may stop all threads by a signal while
+    // this thread waits for a lock of a stopped thread.
     let blocked = os::block_signals();
     // SAFETY: `FORKING` is held.
     unsafe { BLOCKED.0.get().write(blocked) };
@@ -165,8 +165,8 @@ fn ends_within() -> bool {
 }
 
 /// Gives the locks back. Returns the signals to block from now on. `None`: no locks were taken,
-/// because the process had one thread, or the handlers were registered during the fork (musl runs
-/// the handlers that exist when the fork ends).
+/// because the process had one thread, or because the handlers were registered during the fork.
+/// (musl runs the handlers that exist when the fork ends.)
 ///
 /// # Safety
 ///

@@ -5,9 +5,9 @@
 //! ```
 //!
 //! An id from an address map entry always leads to a valid object. Ids count up from 1. A look-up
-//! takes no lock; callers that make objects exclude each other. [`Recycled`] lends objects to
-//! owners that come and go: an object must outlive its owner, because a fork may hold its lock, or
-//! a late reader may find it. Used by `registry` (thread caches), `names`, `pool` and `arena`.
+//! takes no lock. Callers that make objects exclude each other. [`Recycled`] lends objects to
+//! owners that come and go. An object must outlive its owner, because a fork may hold the object's
+//! lock, or a late reader may find the object. Used by `registry`, `names` and all kinds of heaps.
 
 use core::ptr;
 #[cfg(feature = "debug")]
@@ -24,7 +24,7 @@ const SEGMENTS: usize = 19;
 
 /// All objects of one kind.
 pub struct Ids<T> {
-    /// Indexed by the id less one.
+    /// The object of `id` is at `id - 1`.
     slots: Segments<AtomicPtr<T>, FIRST, SEGMENTS>,
     made: AtomicU32,
 }
@@ -57,8 +57,8 @@ impl<T: 'static> Ids<T> {
         self.made.load(Ordering::Relaxed) as usize
     }
 
-    /// Makes the next object. `make` gets its id, and zeroed memory that no other thread knows.
-    /// `None`: there is no memory, or no id left.
+    /// Makes the next object. `make` gets the object's id and zeroed memory, which no other thread
+    /// knows. `None`: no memory or no id is left.
     ///
     /// # Safety
     ///
@@ -90,7 +90,7 @@ pub struct Slot<T> {
 }
 
 impl<T> Slot<T> {
-    /// Its id.
+    /// The object's id.
     pub fn id(&self) -> u32 {
         self.id
     }
@@ -125,7 +125,7 @@ impl<T: Sync + 'static> Recycled<T> {
         Self { ids: Ids::new(), vacant: Lock::new(Vacant(ptr::null_mut())) }
     }
 
-    /// Takes a vacant object as its owner left it, else makes one from `fresh`. `None`: no memory.
+    /// Takes a vacant object as its owner left it, or makes one from `fresh`. `None`: no memory.
     pub fn take(&self, fresh: T) -> Option<&'static Slot<T>> {
         let mut vacant = self.vacant.lock();
         // SAFETY: null, or an object, which is never freed.
@@ -142,8 +142,8 @@ impl<T: Sync + 'static> Recycled<T> {
         unsafe { self.ids.make(make) }
     }
 
-    /// [`Recycled::take`] for objects that are too large for a stack. A new object is a copy of
-    /// `fresh`, byte by byte, without the range `zeros`: fresh memory is zero.
+    /// [`Recycled::take`] for objects that are too large for a stack. A new object is a copy of the
+    /// bytes of `fresh`. The range `zeros` is not copied, because new memory is zero.
     ///
     /// # Safety
     ///
@@ -182,7 +182,7 @@ impl<T: Sync + 'static> Recycled<T> {
         unsafe { self.ids.make(make) }
     }
 
-    /// [`Recycled::take`]; a new object is zeroed memory.
+    /// As [`Recycled::take`], but a new object is zeroed memory.
     ///
     /// # Safety
     ///
@@ -211,7 +211,7 @@ impl<T: Sync + 'static> Recycled<T> {
         vacant.0 = ptr::from_ref(slot).cast_mut();
     }
 
-    /// The object of an id, with or without an owner.
+    /// The object of an id, even if it has no owner now.
     pub fn get(&self, id: u32) -> Option<&'static T> {
         self.ids.get(id).map(|slot| &slot.value)
     }
@@ -221,7 +221,7 @@ impl<T: Sync + 'static> Recycled<T> {
         self.ids.all().map(|slot| &slot.value)
     }
 
-    /// Holds the lock across a fork: no object is made meanwhile.
+    /// Holds the lock across a fork, so that no object is made meanwhile.
     pub fn before_fork(&self) {
         self.vacant.acquire();
     }

@@ -10,18 +10,18 @@
 //! ```
 //!
 //! A lookup compares the generation and adds a reference in one exchange. A retired object gets no
-//! more references. Exactly one thread ends the object: the thread that retires it without
-//! references, or else the thread that releases the last reference.
+//! more references. Exactly one thread ends the object: the thread that retires it, if there are no
+//! references, and otherwise the thread that releases the last reference.
 //!
 //! Invariants: only the thread that took the slot calls `begin`, and only the thread that ends the
-//! object calls `end`. A thread releases each acquired reference once. Called by shared pools.
+//! object calls `end`. A thread releases each acquired reference once. Called by `pool`.
 
 use crate::sync::atomic::{AtomicU64, Ordering, fence};
 
 const RETIRED: u64 = 1 << 31;
 const REFERENCES: u64 = RETIRED - 1;
 
-/// The word of one slot. Zero: the slot never held a keyed object.
+/// The word of one slot. It is zero if the slot never held a keyed object.
 pub struct Lease(AtomicU64);
 
 /// The result of [`Lease::retire`].
@@ -29,7 +29,7 @@ pub struct Lease(AtomicU64);
 pub enum Retired {
     /// The object is gone, or already retired.
     Stale,
-    /// The thread that releases the last reference ends the object.
+    /// The last reference's release ends the object. (If `unheld`: the object is not retired.)
     Held,
     /// The caller ends the object.
     Last,
@@ -51,8 +51,8 @@ impl Lease {
         generation
     }
 
-    /// Adds a reference to the object of a generation. False: it is gone, retired, or has the most
-    /// references.
+    /// Adds a reference to the object of a generation. False: the object is gone or retired, or no
+    /// more references can be counted.
     #[inline]
     pub fn acquire(&self, generation: u32) -> bool {
         let mut word = self.0.load(Ordering::Relaxed);
@@ -66,7 +66,7 @@ impl Lease {
         false
     }
 
-    /// Removes a reference. True: the caller ends the object.
+    /// Removes a reference. True: the caller must end the object.
     #[inline]
     pub fn release(&self) -> bool {
         let before = self.0.fetch_sub(1, Ordering::Release);
@@ -78,7 +78,7 @@ impl Lease {
         last
     }
 
-    /// Retires the object of a generation; `unheld`: only if there is no reference.
+    /// Retires the object of a generation; if `unheld`, only an object without references.
     #[inline]
     pub fn retire(&self, generation: u32, unheld: bool) -> Retired {
         let mut word = self.0.load(Ordering::Relaxed);
@@ -97,7 +97,7 @@ impl Lease {
         Retired::Stale
     }
 
-    /// Makes the generation even: the slot holds no object. References that were leaked are gone.
+    /// Makes the generation even, and forgets leaked references. The slot holds no object now.
     #[inline]
     pub fn end(&self) {
         let generation = (self.0.load(Ordering::Relaxed) >> 32) as u32;

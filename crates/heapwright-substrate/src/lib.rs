@@ -1,5 +1,5 @@
 //! The base of heapwright's heaps, pools, arenas and collectors: the system, locks, one window of
-//! addresses with a map of it, runs of units, slabs, objects by number, and each thread's object.
+//! addresses and its map, runs of units, slabs, objects by number, and each thread's object.
 //!
 //! **This crate is an implementation detail of [heapwright](https://crates.io/crates/heapwright).
 //! heapwright documents the parts that are for programs. Nothing here is stable: use heapwright.**
@@ -9,8 +9,8 @@
 //! Callers are heapwright's own crates. Many functions are safe only because those crates keep the
 //! contracts that each module states.
 //!
-//! The crate above defines the words of each thread (`os::tls`) by `define_words`, because it knows
-//! the initial target of the first word. A program without the words does not link.
+//! The crate above knows the initial target of each thread's first word (`os::tls`). So it must
+//! define the words by `define_words`. On Linux a program without the words does not link.
 #![no_std]
 #![allow(
     clippy::new_without_default,

@@ -17,14 +17,14 @@
 //! alone. For `RLIMIT_AS` see `chunk::address_limit`.
 //!
 //! The memory in use is that of all processes of the group, without file pages that the kernel can
-//! drop. Under a limit of the process alone, it is the resident memory. A look reads a file, so a
-//! look is due only after the heap has grown: see [`note_fresh`].
+//! drop. Under a limit for the process alone, it is the process's resident memory. A look reads
+//! files. Growth of the heap makes a look due at once ([`note_fresh`]).
 //!
 //! Pressure (PSI) is the part of the last ten seconds in which some thread waited for the kernel to
-//! free pages: `memory.pressure` of the limited group, else `/proc/pressure/memory`.
+//! free pages. It is in `memory.pressure` of the limited group, or in `/proc/pressure/memory`.
 //!
-//! No memory safety depends on these values. All accesses are relaxed; one thread looks at a time.
-//! Called by the modules that keep free memory, by `chunk` (growth) and `limit` (looks).
+//! No memory safety depends on these values, so all accesses are relaxed. One thread looks at a
+//! time. Called by the modules that keep free memory, by `chunk` (growth) and `limit` (looks).
 #![forbid(unsafe_code)]
 
 use heapwright_record::control_group;
@@ -40,20 +40,20 @@ use crate::ticks::{self, Kept, Whose};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub enum Nearness {
-    /// Less than three quarters are in use, or there is no limit.
+    /// Less than three quarters of the limit are in use, or there is no limit.
     Far,
     /// Three quarters are in use.
     Close,
-    /// Nine tenths.
+    /// Nine tenths are in use.
     Near,
-    /// Nineteen twentieths.
+    /// Nineteen twentieths are in use.
     AtIt,
 }
 
 impl Nearness {
     const ALL: [Self; 4] = [Self::Far, Self::Close, Self::Near, Self::AtIt];
 
-    /// A nearness stays until a fiftieth less is in use.
+    /// The nearness by the bytes in use. It falls only when a fiftieth of the limit less is in use.
     fn of(used: usize, limit: usize, before: Self) -> Self {
         let share = |part: usize, of: usize| limit / of * part;
         let begins = [0, share(3, 4), share(9, 10), share(19, 20)];
@@ -64,7 +64,7 @@ impl Nearness {
         now(used).max(now(used.saturating_add(limit / 50)).min(before))
     }
 
-    /// In milliseconds.
+    /// The longest purge delay in milliseconds.
     const fn longest_delay(self) -> i32 {
         match self {
             Self::Far => i32::MAX,
@@ -74,7 +74,7 @@ impl Nearness {
         }
     }
 
-    /// Free runs may take 1 / `part` of the bytes left below the limit.
+    /// Dirty runs may take 1 / `part` of the bytes left below the limit while the heap grows.
     const fn part(self) -> usize {
         match self {
             Self::Far => 1,
@@ -85,19 +85,19 @@ impl Nearness {
 }
 
 static NEARNESS: AtomicU8 = AtomicU8::new(Nearness::Far as u8);
-/// Bytes of free runs that may wait to go back to the kernel.
+/// Bytes of dirty runs that may wait while the heap grows.
 static MAY_WAIT: AtomicUsize = AtomicUsize::new(usize::MAX);
-/// Bytes that the heap has taken since the last look, and the number that makes a look due.
+/// `FRESH`: bytes that the heap has taken since the last look. `UNSEEN`: more make a look due.
 static FRESH: AtomicUsize = AtomicUsize::new(0);
 static UNSEEN: AtomicUsize = AtomicUsize::new(SMALL);
 /// The longest run since the last look, in bytes.
 static LONGEST: AtomicUsize = AtomicUsize::new(0);
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
 
-/// Bytes left below the limit at the last look. `usize::MAX`: no bound.
+/// Bytes left below the limit at the last look. `usize::MAX`: far from a limit, or no limit.
 static LEFT: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// Whether `bytes` more bytes may exceed the limit, by the last look and the heap's growth since.
+/// Whether `bytes` more bytes may exceed the limit. This uses the last look and later growth.
 #[inline]
 pub fn is_short_of(bytes: usize) -> bool {
     let left = LEFT.load(Ordering::Relaxed);
@@ -110,7 +110,7 @@ pub fn nearness() -> Nearness {
     Nearness::ALL[usize::from(NEARNESS.load(Ordering::Relaxed)) % Nearness::ALL.len()]
 }
 
-/// The delay of `ms` milliseconds (negative: for ever), shortened as the limit requires.
+/// A purge delay of `ms` milliseconds (negative: for ever), made shorter near the limit.
 #[inline]
 pub fn delay(ms: i32) -> i32 {
     match nearness() {
@@ -119,7 +119,7 @@ pub fn delay(ms: i32) -> i32 {
     }
 }
 
-/// Bytes of free runs that may wait while the heap grows.
+/// Bytes of dirty runs that may wait while the heap grows.
 #[inline]
 pub fn may_wait() -> usize {
     MAY_WAIT.load(Ordering::Relaxed)
@@ -130,7 +130,7 @@ pub fn limit() -> Option<usize> {
     Some(LIMIT.load(Ordering::Relaxed)).filter(|&limit| limit != 0)
 }
 
-/// Notes that the heap takes this number of bytes that were not resident before.
+/// Notes that the heap takes this many bytes that were probably not resident before.
 #[inline]
 pub fn note_fresh(bytes: usize) {
     let fresh = FRESH.fetch_add(bytes, Ordering::Relaxed).wrapping_add(bytes);
@@ -145,17 +145,17 @@ pub fn note_fresh(bytes: usize) {
 /// The result of a look.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Look {
-    /// Bytes in use, and the limit.
+    /// Bytes in use.
     pub used: usize,
-    /// See `used`.
+    /// The limit in bytes.
     pub limit: usize,
-    /// Bytes of the longest run taken since the last look. The program may not have touched it yet.
+    /// Bytes of the longest run since the last look, if it is long. They may be untouched so far.
     pub fresh: usize,
 }
 
 impl Look {
     /// Whether the bytes in use and the fresh run reach nineteen twentieths of the limit. (A run
-    /// beyond the limit is not expected to be filled.)
+    /// that reaches the limit alone does not count: probably no program fills it.)
     pub fn is_at_limit(&self) -> bool {
         let fresh = if self.is_beyond_limit() { 0 } else { self.fresh };
         self.used.saturating_add(fresh) >= self.limit / 20 * 19
@@ -175,7 +175,7 @@ fn note(look: &Look, before: Nearness) -> (Nearness, u32) {
     LEFT.store(left, Ordering::Relaxed);
     let may_wait = if nearness == Nearness::Far { usize::MAX } else { left / nearness.part() };
     MAY_WAIT.store(may_wait, Ordering::Relaxed);
-    // The lower bounds avoid a look for each page near the limit.
+    // Because of the lower bounds, not each page near the limit causes a look.
     UNSEEN.store((left / 4).max(look.limit / 256).max(WORTH_A_LOOK), Ordering::Relaxed);
     let wait = match nearness {
         Nearness::Far => 100,
@@ -222,8 +222,8 @@ fn field(text: &[u8], name: &[u8]) -> Option<usize> {
         .and_then(number)
 }
 
-/// The pressure in the text of the kernel's file. A nearness stays until the percentage is below
-/// half of its threshold. `None`: the text has no percentage.
+/// The pressure in the text of the kernel's file, as a nearness. A nearness ends when the
+/// percentage is below half of its threshold. `None`: the text has no percentage.
 fn pressure(text: &[u8], before: Nearness) -> Option<Nearness> {
     let percent = text.strip_prefix(b"some avg10=").and_then(number)?;
     let begins = |from: Nearness, at: usize| {
@@ -242,7 +242,7 @@ fn pressure(text: &[u8], before: Nearness) -> Option<Nearness> {
 const NEAR_PERCENT: usize = 10;
 const CLOSE_PERCENT: usize = 2;
 
-/// Not on the stack, because the stack of a coroutine is short.
+/// This is not on the stack, because the stack of a coroutine is short.
 static TEXT: Kept<[u8; 4096]> = Kept::new([0; 4096]);
 
 #[derive(Clone, Copy)]
@@ -303,11 +303,11 @@ pub struct Watcher {
     /// The requested limit; `None`: the limit of the control groups.
     asked: Option<usize>,
     found_ms: u32,
-    /// The earliest time of the next look, and the bytes that were left at the last look.
+    /// The earliest time of the next look; `left`: the bytes that were left at the last look.
     again_ns: u64,
     left: usize,
     near: Nearness,
-    /// The pressure, and the time of its next look; 0: at once.
+    /// The pressure; `due_ms`: the time to read it again; 0: at once.
     pressure: Nearness,
     due_ms: u32,
 }
@@ -321,7 +321,7 @@ const SHARE: u64 = 50;
 const IDLE_MS: u32 = 50;
 /// The milliseconds after which the limit is read again, because it may change.
 const AGAIN_MS: u32 = 10_000;
-/// How long a pressure counts. The kernel calculates it every two seconds.
+/// The milliseconds after which a pressure is read again. The kernel renews it every two seconds.
 const PRESSURE_MS: u32 = 1000;
 
 impl Watcher {
@@ -339,7 +339,7 @@ impl Watcher {
         }
     }
 
-    /// Sets a limit for the process's own memory, or uses the limit of its groups.
+    /// Sets a limit for the process's own memory. `None`: the limit of its groups counts.
     pub fn ask(&mut self, limit: Option<usize>) {
         if limit != self.asked {
             self.asked = limit;
@@ -350,7 +350,7 @@ impl Watcher {
     }
 
     /// Looks if there is a reason. `heap`: bytes of the heap that may be in memory. Returns the
-    /// result of a look, and the milliseconds until the next call.
+    /// result of the look, if there was one, and the milliseconds until the next call.
     pub fn look(&mut self, now: u32, heap: usize) -> (Option<Look>, u32) {
         const SOON_MS: u32 = 8;
         if heap < SMALL && self.asked.is_none() {
@@ -480,7 +480,7 @@ mod tests {
             std::fs::write(folder.join("memory.stat"), stat).unwrap();
             let path = Path::none().with(folder.as_os_str().as_encoded_bytes());
             let group = Group { folder: path, is_second_version, limit: 40_000_000 };
-            // The kernel's file pages count only if the limit may be near.
+            // File pages are subtracted only if the limit may be near.
             for (all, used) in [(20_000_000, 20_000_000), (39_000_000, 33_000_000)] {
                 std::fs::write(folder.join(usage), format!("{all}\n")).unwrap();
                 assert_eq!(group.used(), Some(used));

@@ -1,5 +1,5 @@
-//! Misuse of the heap: describes the pointer in one line, and ends the process, because more work
-//! could corrupt intact data. Every line has the same shape:
+//! Misuse of the heap: describes the pointer in one line, and ends the process, because intact data
+//! could become corrupt otherwise. Lines about a pointer have this shape:
 //!
 //! ```text
 //! heapwright: free(0x7f..): <kind of pointer>; <advice>
@@ -12,7 +12,7 @@ use crate::os::{self, Contents};
 use crate::sync;
 use crate::text::Line;
 
-/// The call that was given the pointer.
+/// The function that got the pointer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Call {
     /// `free` and its variants without a size.
@@ -49,7 +49,7 @@ fn begin(call: Call, address: usize) -> Line {
 /// Writes a line about misuse, and ends the process.
 pub fn end(line: Line) -> ! {
     line.write();
-    // Locks may be held here, and a handler of SIGABRT may allocate.
+    // This thread may hold locks, and a handler of SIGABRT may allocate.
     sync::hold_all();
     os::abort()
 }
@@ -113,12 +113,12 @@ pub enum Access {
     Read,
     /// It reads or writes the range.
     Unknown,
-    /// It may fill the range, and has filled less.
+    /// It had the limit `range`, and has filled less.
     Limit,
 }
 
-/// Begins a line about an access of `bytes` bytes at `address`, with `left` bytes of the block
-/// left.
+/// Begins a line about an access of `bytes` bytes at `address`, where the block has `left` more
+/// bytes.
 #[cold]
 pub fn out_of_bounds(
     function: &str,
@@ -159,7 +159,7 @@ pub fn out_of_bounds(
     line.text("; detect=-bounds silences this")
 }
 
-/// Reports a block of a first-class heap in another heap's free.
+/// Reports that a block of a first-class heap was passed to another heap's free.
 #[cold]
 pub fn wrong_heap(call: Call, address: usize, size: usize) -> ! {
     let line = begin(call, address).text("this ").number(size);
@@ -214,7 +214,7 @@ pub fn freed_twice_in_pool(pool: &str, address: usize) -> ! {
     end(line.text("` was given back before; destroy each object once"))
 }
 
-/// Reports that byte `offset` of a free object of a pool was written to, in checked builds.
+/// In checked builds, reports a write to byte `offset` of a free object of a pool.
 #[cold]
 pub fn written_when_free(pool: &str, object: usize, offset: usize) -> ! {
     let line = begin(Call::PoolFree, object).text("this object of pool `").bytes(pool.as_bytes());
@@ -222,7 +222,7 @@ pub fn written_when_free(pool: &str, object: usize, offset: usize) -> ! {
     end(line.text(" bytes into it; do not use an object once it is destroyed"))
 }
 
-/// Reports objects that live when their pool ends, in checked builds. The process continues.
+/// In checked builds, reports objects that live when their pool ends. The process continues.
 #[cold]
 pub fn live_at_end(pool: &str, objects: usize, size: usize) {
     let line =
@@ -239,7 +239,7 @@ pub fn collected_heap(why: &str) -> ! {
     end(Line::new().text(why))
 }
 
-/// Reports that a pool or an arena has no memory, and its caller cannot continue without memory.
+/// Reports that a pool or an arena has no memory, although its caller needs the memory.
 #[cold]
 pub fn no_room(what: &str, name: &str) -> ! {
     end(Line::new()
@@ -248,7 +248,7 @@ pub fn no_room(what: &str, name: &str) -> ! {
         .text(": no memory, or the limit is reached; the functions that begin with try_ report it"))
 }
 
-/// Reports a pointer that is not the heap's, nor a block of a known allocator.
+/// Reports a pointer that leads neither into the heap nor to a block of a known allocator.
 #[cold]
 pub fn foreign(call: Call, address: usize) -> ! {
     let line = begin(call, address);

@@ -4,16 +4,16 @@
 //!   entry --owner--> id --> Name { "Node" }      made once, then recycled
 //! ```
 //!
-//! A pool gets an id with its first segment and gives it back with its last. The name is not in the
-//! pool, because a function that finds a misplaced pointer has only an address.
+//! A pool takes an id before its first segment, and gives the id back at its end. The name is not
+//! in the pool, because a function that finds a misplaced pointer has only an address.
 //!
-//! Bytes are atomics: if the id becomes another pool's meanwhile, a line may mix two names. Called
-//! by `pool`; read by `misuse`.
+//! The bytes are atomics. If the id goes to another pool during a read, a line may mix two names.
+//! Called by `pool`. `misuse` and `debug` read names.
 
 use crate::ids::{Recycled, Slot};
 use crate::sync::atomic::{AtomicU8, Ordering};
 
-/// In bytes.
+/// The longest name in bytes. Longer names are cut.
 const LONGEST: usize = 47;
 
 /// The name of an id.
@@ -25,7 +25,7 @@ pub struct Name {
 static NAMES: Recycled<Name> = Recycled::new();
 
 impl Name {
-    /// A vacant id, with a name. `None`: there is no memory.
+    /// Takes a vacant id and sets its name. `None`: there is no memory.
     pub fn take(name: &str) -> Option<&'static Slot<Self>> {
         let bytes = [const { AtomicU8::new(0) }; LONGEST];
         let found = NAMES.take(Self { length: AtomicU8::new(0), bytes })?;
@@ -36,7 +36,7 @@ impl Name {
         Some(found)
     }
 
-    /// Gives back an id that no entry of the map has any more.
+    /// Gives an id back. No entry of the map may have this id any more.
     pub fn give(slot: &'static Slot<Self>) {
         NAMES.give(slot);
     }

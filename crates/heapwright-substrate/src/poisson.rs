@@ -6,10 +6,10 @@
 //! ```
 //!
 //! A block is a sample if a point lies in it. The distances between points are exponentially
-//! distributed, so the chance of a block of `n` bytes is `1 - exp(-n / period)`, whatever came
-//! before. Each sample stands for the reciprocal of this chance in blocks, and the sum of the
-//! samples is an unbiased estimate (Horvitz and Thompson, 1952). TCMalloc and jemalloc sample in
-//! the same way. `core` has neither logarithms nor powers of e, so both are here, to 12 digits.
+//! distributed. So a block of `n` bytes is a sample with the chance `1 - exp(-n / period)`, after
+//! any earlier blocks. Each sample counts as 1 / chance blocks, and the sum of these numbers is an
+//! unbiased estimate (Horvitz and Thompson, 1952). TCMalloc and jemalloc sample in the same way.
+//! `core` has neither logarithms nor powers of e, so this file has both, to 12 digits.
 
 #![forbid(unsafe_code)]
 
@@ -18,7 +18,7 @@ use core::f64::consts::{LN_2, SQRT_2};
 const FRACTION: u32 = 52;
 const EXPONENT_OF_1: u64 = 1023;
 
-/// The next number of a random sequence (xorshift64*, Vigna 2016). `state` is not 0.
+/// The next number of a random sequence (xorshift64*, Vigna 2016). `state` must not be 0.
 pub fn random(state: &mut u64) -> u64 {
     *state ^= *state >> 12;
     *state ^= *state << 25;
@@ -32,17 +32,17 @@ pub fn distance(state: &mut u64, period: usize) -> usize {
     ((-ln(uniform) * period as f64) as usize).saturating_add(1)
 }
 
-/// The chance that a block of `size` bytes is a sample, in (0, 1]; no bytes count as one byte.
+/// The chance that a block of `size` bytes is a sample, in (0, 1]. A size of 0 counts as 1.
 pub fn chance(size: usize, period: usize) -> f64 {
     let periods = size.max(1) as f64 / period.max(1) as f64;
-    // For small values the difference would lose digits, but the series is exact.
+    // For small values the difference would lose digits. The series is exact enough.
     if periods < 1e-4 {
         return periods * (1.0 - periods / 2.0 + periods * periods / 6.0);
     }
     1.0 - exp_of_minus(periods)
 }
 
-/// Of a normal, positive number.
+/// The logarithm of a normal, positive number.
 fn ln(x: f64) -> f64 {
     let bits = x.to_bits();
     let mut exponent = (bits >> FRACTION) as i64 - EXPONENT_OF_1 as i64;

@@ -6,10 +6,10 @@
 //!              given back ---- not touched again in a long time ------> half (at least MIN)
 //! ```
 //!
-//! The delay follows *regret*: pages that the program touches again soon after they were given back
-//! cost it a fault each. (This resembles the ski rental problem: Karlin, Manasse, Rudolph and
+//! The delay follows *regret*: each page that the program touches again soon after it was given
+//! back costs a fault. (This resembles the ski rental problem: Karlin, Manasse, Rudolph and
 //! Sleator, "Competitive snoopy caching", 1988.) The user sets the bounds (`purge=MIN..MAX`). No
-//! memory safety depends on these values; if two threads note at once, one note may be lost.
+//! memory safety depends on these values. If two threads note at once, one note may be lost.
 #![forbid(unsafe_code)]
 
 use crate::memory_limit;
@@ -20,24 +20,24 @@ pub const DEFAULT_MIN_MS: i32 = 250;
 /// The default upper bound.
 pub const DEFAULT_MAX_MS: i32 = 5500;
 const FORGOTTEN_MS: u32 = 15_000;
-/// The delay grows only if this many bytes, and 1 / `SHARE` of those given back, are touched again.
+/// The delay grows only if this many bytes, and 1 / `SHARE` of the given bytes, are touched again.
 const MANY: usize = 256 << 10;
 const SHARE: usize = 4;
-/// The delay exceeds the pause by 1 / `LONGER`, because pauses differ.
+/// The new delay exceeds the pause by 1 / `LONGER`, because pauses differ.
 const LONGER: i32 = 10;
 const LOOKS: i32 = 4;
 const LOOK_MS: i32 = 250;
 
-/// Negative: for ever.
+/// In milliseconds; negative: for ever.
 static DELAY: AtomicI32 = AtomicI32::new(DEFAULT_MIN_MS);
 static MIN: AtomicI32 = AtomicI32::new(DEFAULT_MIN_MS);
 static MAX: AtomicI32 = AtomicI32::new(DEFAULT_MAX_MS);
-/// Bytes given back lately, when the first of them were last needed, and those touched again.
+/// Bytes given back lately, the time when the first were last needed, and bytes touched again.
 static GIVEN: AtomicUsize = AtomicUsize::new(0);
 static UNUSED_SINCE: AtomicU32 = AtomicU32::new(0);
 static TOUCHED: AtomicUsize = AtomicUsize::new(0);
 
-/// Sets the purge delay in milliseconds, as `purge=` does at the start; negative: for ever.
+/// Sets the purge delay in milliseconds, like the option `purge`. Negative: for ever.
 pub fn set_purge_delay_ms(ms: i32) {
     set_bounds(ms, ms);
 }
@@ -92,13 +92,13 @@ pub fn note_given(bytes: usize, now: u32, waited: i32) {
     GIVEN.fetch_add(bytes, Ordering::Relaxed);
 }
 
-/// Whether pages were given back lately, so that callers must note pages that are taken again.
+/// Whether pages were given back lately. Then callers must note pages that are taken again.
 #[inline]
 pub fn were_given() -> bool {
     GIVEN.load(Ordering::Relaxed) > 0
 }
 
-/// Notes that the program takes pages which had been given back.
+/// Notes that the program takes pages that may have been given back.
 #[cold]
 pub fn note_touched(bytes: usize, now: u32) {
     let touched = TOUCHED.fetch_add(bytes, Ordering::Relaxed) + bytes;
@@ -121,7 +121,7 @@ fn forget() {
     TOUCHED.store(0, Ordering::Relaxed);
 }
 
-/// Unchanged if no delay up to `max` would have been long enough.
+/// The delay after a pause. It stays the same if no delay up to `max` were long enough.
 fn longer(delay: i32, pause: u32, max: i32) -> i32 {
     let pause = i32::try_from(pause).unwrap_or(i32::MAX);
     if pause > max {

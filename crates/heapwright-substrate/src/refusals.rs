@@ -10,7 +10,7 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 /// An upper bound of the tests that run at once.
 const MOST: usize = 256;
 
-/// A thread's token, or 0; and the takes that still succeed, which only the thread uses.
+/// A thread's token, or 0, and the takes that still succeed. Only the thread uses the latter.
 struct Refusal(AtomicUsize, AtomicUsize);
 
 static ALL: [Refusal; MOST] = [const { Refusal(AtomicUsize::new(0), AtomicUsize::new(0)) }; MOST];

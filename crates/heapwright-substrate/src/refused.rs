@@ -1,13 +1,13 @@
-//! A value for which there was no room, returned to the caller.
+//! A value for which there was no memory goes back to the caller.
 //!
 //! Called by `pool` and `arena`.
 
 use core::fmt;
 
-/// Values of up to this size are passed in registers. A larger one would be copied to the stack.
+/// Values of up to this size are passed in registers. Larger values would be copied to the stack.
 pub const IN_REGISTERS: usize = 16;
 
-/// A value that a pool or an arena had no room for, given back.
+/// A value for which a pool or an arena had no memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Refused<T>(pub T);
 

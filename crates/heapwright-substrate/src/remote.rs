@@ -1,4 +1,4 @@
-//! Remote frees: blocks that other threads freed, and the thread that may take them back.
+//! Remote frees: blocks that other threads freed, and the right to take these blocks back.
 //!
 //! ```text
 //!   freeing threads                          the owner's cache
@@ -10,18 +10,18 @@
 //!                                        +----------------------+
 //! ```
 //!
-//! [`RemoteStack`] is a Treiber stack of chains, only emptied as a whole, so it has no ABA problem.
-//! `count` is raised *before* the push, so it bounds the length of a taken chain. A double free may
-//! have made a chain cyclic; the walker stops at the bound. Only the thread that holds the
-//! [`Ownership`] acts as the owner. Once it has ended, others may claim the cache for a moment:
+//! [`RemoteStack`] is a Treiber stack of chains. It is only emptied as a whole, so it has no ABA
+//! problem. `count` is raised *before* a push, so a taken chain has at most `count` blocks. A walk
+//! stops at this bound, because a double free may have made the chain cyclic. Only the thread with
+//! the [`Ownership`] acts as the owner. After its end, others may claim the cache for a moment:
 //!
 //! ```text
 //!   freer:  push; fence; ownership orphaned? claim, drain, let go
 //!   leaver: orphan the ownership; fence; stack not empty? claim, drain, let go
 //! ```
 //!
-//! The sequentially consistent fences forbid store buffering, so one of the two sees the other's
-//! write, and no late free is lost. Called by `registry`, `cache` and `heap`.
+//! The sequentially consistent fences forbid store buffering, so at least one of the two sees the
+//! other's write, and no late free is lost. Called by `registry`, `cache`, `heap` and `drawn`.
 
 use core::ptr;
 
@@ -160,8 +160,8 @@ impl RemoteStack {
     /// call [`RemoteStack::taken`].
     #[inline]
     pub fn take(&self) -> (*mut Block, usize) {
-        // Loom finds orders by a word's last access: a pusher's own look would hide this one, and
-        // loom would never try a push between this look and the exchange.
+        // Not under loom, which finds orders by a word's last access. A pusher's load would hide
+        // this load, and loom would never try a push between this load and the exchange.
         if cfg!(not(loom)) && self.is_empty() {
             return (ptr::null_mut(), 0);
         }
@@ -230,7 +230,7 @@ impl Ownership {
         self.0.compare_exchange(ORPHANED, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// Makes a claim permanent: a thread holds it from now on.
+    /// Makes a claim permanent: the caller's thread holds the ownership from now on.
     #[inline]
     pub fn hold(&self) {
         self.0.store(HELD, Ordering::Release);
@@ -243,8 +243,8 @@ impl Ownership {
         self.0.load(Ordering::Acquire) == HELD
     }
 
-    /// Gives the ownership up. Returns whether blocks arrived that no other thread will see: then
-    /// the caller claims again and takes them.
+    /// Gives the ownership up. True: blocks arrived that perhaps no other thread sees. Then the
+    /// caller must try to claim the ownership again, and take the blocks.
     #[must_use]
     #[inline]
     pub fn let_go(&self, stack: &RemoteStack) -> bool {
@@ -253,7 +253,7 @@ impl Ownership {
         !stack.is_empty()
     }
 
-    /// After a push: whether no thread has the ownership. Then the pusher must try to claim it.
+    /// Call this after a push. True: no thread has the ownership. The caller must try to claim it.
     #[inline]
     pub fn needs_drainer(&self) -> bool {
         fence(Ordering::SeqCst);

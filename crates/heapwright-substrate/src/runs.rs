@@ -9,14 +9,14 @@
 //!                   a sample? `sampled` = 1                                  --> chunk::give
 //! ```
 //!
-//! The heap profile stands above, and registers a sampler here ([`sample`]). A run of `n` bytes is
-//! a sample with the probability of a block of `n` bytes (`poisson`). All its bytes count, touched
-//! or not. Slots within it are not sampled.
+//! The heap profile, a module above, registers a sampler here ([`sample`]). A run of `n` bytes is a
+//! sample with the same probability as a block of `n` bytes (`poisson`). All its bytes count,
+//! touched or not. Slots in the run are not sampled.
 //!
 //! Invariants: `sampled` is set only in the record of the first unit of a run in use. Only the
 //! run's owner changes it, and only after a sampler was registered. A sample is removed before its
-//! run goes back. If the lock of samples is held for very long, it is removed before the next
-//! profile is written, or when another sample has its address.
+//! run goes back. Only if the lock of samples is held for very long, the sample is removed later:
+//! before the next profile is written, or when another sample has its address.
 //!
 //! Called by `pool`, `arena` and `gc`, with any of their locks held.
 
@@ -26,7 +26,7 @@ use crate::chunk::{self, Run, Want};
 #[cfg(feature = "debug")]
 pub use marks::{Sampler, sample};
 
-/// Takes a run as [`chunk::take`], which may be a sample.
+/// Takes a run, as [`chunk::take`] does. The run may be a sample.
 pub fn take(
     units: usize,
     align_units: usize,
@@ -66,13 +66,13 @@ mod marks {
 
     /// A keeper of samples.
     pub struct Sampler {
-        /// Notes that such a run was taken at this address. Returns whether it is a sample.
+        /// Notes address, bytes and kind of a run that was taken. Returns whether it is a sample.
         pub took: fn(*mut u8, usize, Kind) -> bool,
         /// Notes that a sampled run is about to be given back.
         pub gave: fn(*mut u8),
     }
 
-    /// The last sampler stays after sampling ends, for the live samples.
+    /// The last sampler stays after the end of sampling, because its samples may still live.
     static SAMPLER: AtomicPtr<Sampler> = AtomicPtr::new(ptr::null_mut());
     static ARE_SAMPLED: AtomicBool = AtomicBool::new(false);
 
@@ -94,7 +94,7 @@ mod marks {
             return;
         }
         let Some(sampler) = sampler() else { return };
-        // First: a profile that is written meanwhile treats an unmarked sample as freed.
+        // The mark comes first, because a profile treats an unmarked sample as freed.
         let sampled = &MAP.record(unit).sampled;
         sampled.store(1, Ordering::Relaxed);
         let is_sample = (sampler.took)(MAP.address_of(unit), units * UNIT, MAP.kind_of(unit, head));

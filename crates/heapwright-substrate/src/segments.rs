@@ -7,8 +7,8 @@
 //! ```
 //!
 //! An entry never moves, so a reference to it stays valid, and a look-up takes no lock. A segment
-//! is made in the heap's metadata, zeroed, and never freed. If two threads make the same segment,
-//! the second is lost. Used by `ids` and the debug heap; `debug::table` only uses [`place`].
+//! is zeroed memory of the heap's metadata, and is never freed. If two threads make the same
+//! segment, one of them is lost. Used by `ids` and `debug`; `debug::table` uses only [`place`].
 
 use core::ptr;
 

@@ -6,8 +6,8 @@
 //! request  32769 ..               no class: a run of whole units
 //! ```
 //!
-//! Up to 512 bytes the fast path computes the class by a mask, and at most 15 bytes are wasted;
-//! above, at most one eighth.
+//! Up to 512 bytes, the fast path finds the class by a mask, and at most 15 bytes are wasted. Of
+//! larger requests at most one eighth is wasted.
 //!
 //! A slab is one 64-KiB unit whose slots start at its first byte. A division by a class size is a
 //! multiplication by its *reciprocal* `ceil(2^32 / size)`, which is exact for all offsets below
@@ -18,8 +18,8 @@
 //! offset % size == 0 <=> (offset * reciprocal) mod 2^32  <  2^16
 //! ```
 //!
-//! (The second equation has one bound for all classes. With `offset = q * size + r` the product is
-//! `q * excess + r * reciprocal`, where `q * excess < 2^16` and every reciprocal is at least 2^17.)
+//! (The second line has one bound for all classes. Let `offset = q * size + r`. The product mod
+//! 2^32 is `q * excess + r * reciprocal`. Here `q * excess < 2^16`, and `reciprocal >= 2^17`.)
 //!
 //! Invariants: sizes are multiples of 16, strictly increasing, and include every power of two from
 //! 16 to 32768. So a slot whose size is a multiple of the alignment can serve an aligned request.
@@ -31,16 +31,16 @@ pub const UNIT: usize = 1 << UNIT_SHIFT;
 pub const UNIT_SHIFT: usize = 16;
 /// The number of classes.
 pub const CLASSES: usize = 80;
-/// A mask and a shift give the class of a request up to this size.
+/// Up to this size, classes are 16 bytes apart.
 pub const LINEAR_MAX: usize = 512;
 /// Slabs serve requests up to this size.
 pub const SLAB_MAX: usize = 32 << 10;
-/// The least alignment of every block.
+/// All blocks have at least this alignment.
 pub const MIN_ALIGN: usize = 16;
 
 const LINEAR_CLASSES: usize = LINEAR_MAX / MIN_ALIGN;
 
-/// The figures of a class for slow paths, 16 bytes each.
+/// The figures of a class.
 #[derive(Clone, Copy)]
 pub struct Class {
     /// Bytes in a slot.
@@ -51,7 +51,7 @@ pub struct Class {
     pub capacity: u16,
 }
 
-/// The class that serves `size` bytes, in `1..=SLAB_MAX`; for other sizes, any class.
+/// The class for `size` bytes, in `1..=SLAB_MAX`. For other sizes, the result has no meaning.
 #[inline]
 pub const fn of(size: usize) -> usize {
     let last = size.wrapping_sub(1);

@@ -10,15 +10,15 @@
 //! ```
 //!
 //! Only the slab's owner changes the state of a slot. *Carving* advances a frontier a page at a
-//! time, so memory that no request needs is not touched. *Returned* slots are bits, not links: they
-//! are taken lowest address first, and a second return is detected. A page can go back to the
-//! kernel if all of its slots are returned.
+//! time, so memory that no request needs is not touched. *Returned* slots are bits, not links: the
+//! lowest addresses (or random ones) go out first, and a second return is detected. A page can go
+//! back to the kernel if all slots in it are returned.
 //!
 //! Slabs with more than 512 slots (slots under 128 bytes) keep their bitmap in the unit's side
 //! bitmap.
 //!
-//! Invariants: `free` counts the bitmap's bits, `summary` names its non-zero words, and no bit at
-//! or above `carved` is set. For the access to fields see `unit_record`. Called by `cache`.
+//! Invariants: `free` is the number of the bitmap's bits, `summary` has a bit for each non-zero
+//! word, and no bit at or above `carved` is set. For access to fields see `unit_record`.
 
 use core::mem::offset_of;
 
@@ -49,7 +49,7 @@ pub struct Chain {
 pub struct Slab<'a> {
     map: &'a AddressMap,
     record: &'a Record,
-    /// Its unit.
+    /// The unit of the slab.
     pub unit: usize,
     /// The size class of its slots.
     pub class: usize,
@@ -62,7 +62,7 @@ impl<'a> Slab<'a> {
         Self { map, record: map.record(unit), unit, class }
     }
 
-    /// Sets the record of a new slab, whose slots are all untouched. The bitmap is clear already.
+    /// Sets the record of a new slab, whose slots are all untouched. The bitmap must be clear.
     pub fn open(&self, zero: bool) {
         let record = self.record;
         debug_assert!(record.summary.load(Ordering::Relaxed) == 0);
@@ -109,7 +109,7 @@ impl<'a> Slab<'a> {
         self.record.free.load(Ordering::Relaxed) as usize
     }
 
-    /// Whether slots were never handed out.
+    /// Whether some slots were never handed out.
     #[inline]
     pub fn has_untouched(&self) -> bool {
         self.carved() < size_class::capacity(self.class)
@@ -155,9 +155,9 @@ impl<'a> Slab<'a> {
         self.record.zero.load(Ordering::Relaxed) != 0
     }
 
-    /// Hands out untouched slots, at least one and at most `most`, each linked to the next. The
-    /// last slot ends before the next page boundary, because a link touches memory. Slots of more
-    /// than half a page: one at a time if the slab reads as zero. A single slot is not written to.
+    /// Hands out untouched slots, at least one and at most `most`, each linked to the next. Links
+    /// touch memory, so all these slots end in one page. Slots of more than half a page are
+    /// different: only one goes out if the slab reads as zero, otherwise up to `most`.
     pub fn carve(&self, most: usize) -> Option<Chain> {
         let size = size_class::size(self.class);
         let capacity = size_class::capacity(self.class);
@@ -185,14 +185,14 @@ impl<'a> Slab<'a> {
         Some(Chain { head, tail, count: to - from })
     }
 
-    /// Whether a slot was returned (and not taken since).
+    /// Whether a slot was returned, and not taken since.
     #[inline]
     pub fn is_returned(&self, index: usize) -> bool {
         index < size_class::capacity(self.class)
             && self.word(index / 64).load(Ordering::Relaxed) >> (index % 64) & 1 != 0
     }
 
-    /// Takes up to `most` returned slots, lowest addresses first, linked. `now` is for the stamp.
+    /// Takes up to `most` returned slots, lowest addresses first, linked. The stamp becomes `now`.
     pub fn take(&self, most: usize, now: u32) -> Option<Chain> {
         let mut chain: Option<Chain> = None;
         let mut count = 0;
@@ -228,7 +228,7 @@ impl<'a> Slab<'a> {
         chain.map(|chain| Chain { count, ..chain })
     }
 
-    /// Makes untouched slots up to `to` count as returned, for an owner that draws at random.
+    /// Makes untouched slots below `to` count as returned, for an owner that draws at random.
     pub fn open_slots(&self, to: usize) {
         let from = self.carved();
         let to = to.min(size_class::capacity(self.class));
@@ -243,8 +243,8 @@ impl<'a> Slab<'a> {
         self.record.free.store((self.free() + to - from) as u16, Ordering::Relaxed);
     }
 
-    /// Gives up to `most` returned slots' indexes to `sink`, from a random slot on. Returns their
-    /// number.
+    /// Takes up to `most` returned slots, from a random slot on. Passes their indexes to `sink`.
+    /// Returns their number.
     #[inline]
     pub fn draw(&self, most: usize, random: u32, mut sink: impl FnMut(usize)) -> usize {
         let mut summary = self.record.summary.load(Ordering::Relaxed);
@@ -291,8 +291,8 @@ impl<'a> Slab<'a> {
         }
     }
 
-    /// Bytes that should be in memory: pages that were touched, by this slab or an earlier use of
-    /// the unit, and not given back since. Huge pages may add more.
+    /// Bytes that are probably in memory: pages that were touched, by this slab or an earlier use
+    /// of the unit, and not given back since. Huge pages may add more.
     pub fn reckoned_resident(&self) -> usize {
         let touched = if self.is_zero() {
             (self.carved() * size_class::size(self.class)).div_ceil(CARVE).min(UNIT / CARVE)
@@ -309,7 +309,7 @@ impl<'a> Slab<'a> {
         self.record.stamp.load(Ordering::Relaxed)
     }
 
-    /// Gives back the pages in which no slot is out. Returns the number of bytes.
+    /// Gives back carved pages in which no slot is out. Returns the number of bytes.
     pub fn purge(&self, os: &impl Memory) -> usize {
         let size = size_class::size(self.class);
         let page = os.page_size().max(CARVE);
@@ -433,7 +433,7 @@ impl Visit<'_> {
         true
     }
 
-    /// Ends the visit. Returns whether the caller must settle the slab: empty, or not listed yet.
+    /// Ends the visit. True: the slab is empty or not in the partial list, so the caller must act.
     #[inline(always)]
     #[must_use]
     pub fn finish(self) -> bool {
@@ -445,7 +445,7 @@ impl Visit<'_> {
     }
 }
 
-/// Each bit is equally probable. Returns its place; 0 for an empty mask.
+/// The place of a set bit of the mask, each equally probable. 0: the mask is empty.
 fn one_of(mask: u64, random: u32) -> u32 {
     let mut before = random.checked_rem(mask.count_ones()).unwrap_or(0);
     let mut from = 0;

@@ -1,13 +1,13 @@
 //! The substrate: the common base of all heaps, opened once.
 //!
 //! ```text
-//!   NEW --first of heap, pool, arena--> window open --> READY
-//!                                           \--> FAILED (no memory)
+//!   NEW --the first front end--> the window opens --> READY
+//!                                               \--> FAILED (no memory)
 //! ```
 //!
-//! Opening allocates nothing through `malloc` and registers nothing, so it may come before `main`
-//! and under its caller's locks. [`begun`] registers the fork handlers, for which the C library may
-//! allocate; its caller holds no lock. Called by the front ends: `heap`, `pool`, `arena`.
+//! Opening allocates nothing through `malloc` and registers nothing. So it is possible before
+//! `main`, and while the caller holds locks. [`begun`] registers the fork handlers. For these the C
+//! library may allocate, so the caller must hold no lock. Called by all front ends.
 
 use crate::chunk;
 use crate::fork::{self, Part};
@@ -27,7 +27,7 @@ static OPENING: Lock<()> = Lock::new(());
 static STARTED_AT: AtomicU64 = AtomicU64::new(0);
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
-/// Opens the window with the given options, if it is not open. False: there is no memory.
+/// Opens the window with the given options, unless it is open. False: there is no memory.
 pub fn open(options: impl FnOnce() -> &'static Options) -> bool {
     match STATE.load(Ordering::Acquire) {
         READY => true,
@@ -55,10 +55,10 @@ fn open_first(chosen: &Options) -> bool {
     opened
 }
 
-/// A registration by one thread, once, while other threads wait: a fork with only some handlers
-/// would copy locks that another thread holds.
+/// Something that one thread registers once, while other threads wait. They must wait, because a
+/// fork before all handlers are registered would copy locks that another thread holds.
 pub struct Registration {
-    /// The process whose thread registers now. 0: none yet. [`Self::DONE`]: all is registered.
+    /// The process of which a thread registers now. 0: none yet. [`Self::DONE`]: all is registered.
     process: AtomicU32,
     thread: AtomicUsize,
 }
@@ -69,11 +69,11 @@ impl Registration {
         Self { process: AtomicU32::new(0), thread: AtomicUsize::new(0) }
     }
 
-    /// Calls `register` in the first thread that calls this function. Other threads wait, and a
-    /// nested call (the C library allocates) returns at once. In a child that was forked meanwhile,
-    /// the first caller registers again. A wait ends after a second, because the other thread may
-    /// wait for a lock of the caller. The caller holds none of our locks, or (across a fork) all of
-    /// them, and then does not wait.
+    /// Calls `register` in the first thread that calls this function. Other threads wait. A nested
+    /// call (if the C library allocates) returns at once. In a child that was forked meanwhile, the
+    /// first caller registers again. A wait ends after a second, because the other thread may wait
+    /// for a lock of the caller. The caller must hold none of our locks; across a fork it holds all
+    /// of them, and does not wait.
     #[inline]
     pub fn once(&self, register: impl FnOnce()) {
         if self.process.load(Ordering::Acquire) != Self::DONE {
@@ -120,7 +120,7 @@ impl Registration {
     }
 }
 
-/// Registers the handlers for which the C library may allocate, once: see [`Registration::once`].
+/// Registers the fork handlers once: see [`Registration::once`].
 pub fn begun() {
     static REGISTRATION: Registration = Registration::new();
     REGISTRATION.once(|| {
@@ -129,7 +129,7 @@ pub fn begun() {
     });
 }
 
-/// [`open`] and [`begun`]. The caller holds no lock, unless this has returned true before.
+/// [`open`] and [`begun`]. The caller must hold no lock, unless this has returned true before.
 pub fn open_and_begin() -> bool {
     let opened = open(options::get);
     if opened {
@@ -143,14 +143,14 @@ pub fn started_at() -> u64 {
     STARTED_AT.load(Ordering::Relaxed)
 }
 
-/// The process's number, without a system call; 0 before the start; after `vfork`, the parent's.
+/// The number of the process; of the parent, in a child of `vfork`; 0 before the start.
 #[inline]
 pub fn process() -> u32 {
     PROCESS.load(Ordering::Relaxed)
 }
 
 /// Whether the caller runs in the noted process, or before the start. False in a child of `vfork`,
-/// which borrows its parent's memory and must not act for it.
+/// which uses its parent's memory and must not act for the parent.
 pub fn is_original_process() -> bool {
     let process = PROCESS.load(Ordering::Relaxed);
     process == 0 || process == os::process_id()

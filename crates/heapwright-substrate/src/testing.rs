@@ -13,11 +13,11 @@ mod cases;
 
 pub(crate) use cases::cases;
 
-/// No module of this crate reads it.
+/// The initial target of the first word. No module of this crate reads it.
 #[allow(dead_code, reason = "the words of `os::portable` begin without it")]
 static NOWHERE: usize = 0;
 
-// The crate above defines the words, but a test of this crate has no crate above.
+// The crate above defines the words, but tests of this crate run without that crate.
 crate::os::tls::define_words!(NOWHERE);
 
 pub(crate) fn sample<T>(strategy: &impl Strategy<Value = T>) -> T {

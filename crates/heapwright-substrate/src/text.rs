@@ -1,5 +1,5 @@
-//! One line of text in a fixed buffer. `format!` allocates, and `core::fmt` pulls in code that can
-//! panic; a line that reports misuse of the heap may do neither.
+//! One line of text in a fixed buffer. A line that reports misuse of the heap must not allocate,
+//! as `format!` does, or panic, as code of `core::fmt` can.
 
 use crate::digits::Digits;
 use crate::os;

@@ -4,12 +4,12 @@
 //!   slow paths  -- pass(now) -->  is it time?  -- one thread -->  a task; it returns its next time
 //! ```
 //!
-//! A slow path passes once in each tick of the coarse clock, with its cache's lock held. So a task
-//! waits for no lock of a cache, and takes microseconds. No task runs while the thread holds any
-//! other lock, during a fork, or in a signal handler. Modules above set the tasks.
+//! A slow path calls [`pass`] in each tick of the coarse clock, while it holds its cache's lock. So
+//! a task must not wait for a cache's lock, and must end within microseconds. No task runs while
+//! the thread holds any other lock, during a fork, or in a signal handler.
 //!
-//! Called by `cache` ([`pass`]), `debug` ([`come_by`]), `memory_limit` and `chunk`, and by the
-//! modules with tasks: `status` and `limit`.
+//! Called by the slow paths of all heaps, by `memory_limit` and `chunk`, and by the modules with
+//! tasks: `status`, `limit` and `gc`.
 
 use core::cell::UnsafeCell;
 use core::mem;
@@ -19,17 +19,17 @@ use crate::os;
 use crate::sync;
 use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
-/// A task. Its argument is the time; its result is the time until its next call. In milliseconds.
+/// A task. Its argument is the time, and its result the time until its next call, in milliseconds.
 pub type Task = fn(u32) -> u32;
 
 /// The module that owns a task.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Whose {
-    /// `status`: the figures that the process shows.
+    /// `status`, which shows the process's figures.
     Status,
-    /// `limit`: the nearness of the memory limit.
+    /// `limit`, which looks at the memory limit.
     Limit,
-    /// The collected heaps: their empty pages.
+    /// `gc`, which gives back empty pages of collected heaps.
     Collected,
 }
 
@@ -38,7 +38,7 @@ struct Place {
     next: AtomicU32,
 }
 
-/// In milliseconds.
+/// The longest time until a task's next call, in milliseconds.
 const FAR: u32 = 10_000;
 const AT_ONCE: u32 = 0;
 
@@ -53,7 +53,7 @@ pub fn begin(whose: Whose, task: Task) {
     place.task.store(task as *mut (), Ordering::Release);
 }
 
-/// Replaces the running task, which calls this and returns the time of the new task's first call.
+/// Replaces a task. The running task calls this, and returns the time until the new one's call.
 pub fn go_on_with(whose: Whose, task: Task) {
     PLACES[whose as usize].task.store(task as *mut (), Ordering::Release);
 }
@@ -63,12 +63,12 @@ pub fn end(whose: Whose) {
     PLACES[whose as usize].task.store(ptr::null_mut(), Ordering::Relaxed);
 }
 
-/// Makes a task due for the next thread that passes, if there is such a task.
+/// Makes a task due, if there is one: the next thread that passes runs it.
 pub fn hurry(whose: Whose) {
     PLACES[whose as usize].next.store(AT_ONCE, Ordering::Relaxed);
 }
 
-/// Whether `status` still waits for its first run, which should precede a sandbox.
+/// Whether the task of `status` is due at once: its first run should precede a sandbox.
 #[inline(always)]
 pub fn is_first() -> bool {
     let place = &PLACES[Whose::Status as usize];
@@ -83,11 +83,11 @@ pub fn forget_after_fork() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
 }
 
-/// 1, plus the number of forks among the process's ancestors.
+/// 1, plus the number of forks that led to this process.
 static GENERATION: AtomicU32 = AtomicU32::new(1);
 
-/// Whether the process shows its figures. Then slow paths make the next operation of a quiet
-/// program reach a slow path, too.
+/// Whether the process shows its figures. Then, in a quiet program, a slow path makes the next
+/// operation take a slow path, too.
 #[inline(always)]
 pub fn has_status() -> bool {
     !PLACES[Whose::Status as usize].task.load(Ordering::Relaxed).is_null()
@@ -95,12 +95,12 @@ pub fn has_status() -> bool {
 
 static TRIM: AtomicBool = AtomicBool::new(false);
 
-/// Makes the slow path that runs this task give free memory back.
+/// Called by a task: makes the slow path that runs the task give free memory back.
 pub fn ask_to_trim() {
     TRIM.store(true, Ordering::Relaxed);
 }
 
-/// Whether the caller, a slow path after [`pass`], is to give free memory back. Trimming waits for
+/// Whether the caller, a slow path after [`pass`], must give free memory back. This waits for
 /// locks, so a signal handler leaves it to a later slow path.
 #[inline(always)]
 pub fn is_to_trim() -> bool {
@@ -124,7 +124,7 @@ pub fn pass(now: u32) {
     for place in &PLACES {
         let next = place.next.load(Ordering::Relaxed);
         let task = place.task.load(Ordering::Acquire);
-        // After the clock has wrapped, a time far behind looks like a time far ahead.
+        // The clock wraps around, so a time far behind looks like a time far ahead.
         let is_ahead = next != AT_ONCE && (1..=FAR).contains(&next.wrapping_sub(now));
         if !task.is_null() && !is_ahead {
             run(place, task, now);
@@ -132,7 +132,7 @@ pub fn pass(now: u32) {
     }
 }
 
-/// Runs the limit's task if it is due: the program may fill memory before its next slow path.
+/// Runs the task of `limit` if it is due: the program may fill memory before its next slow path.
 #[inline]
 pub fn catch_up() {
     let place = &PLACES[Whose::Limit as usize];
@@ -160,10 +160,10 @@ fn run(place: &Place, task: *mut (), now: u32) {
     _ = place.next.compare_exchange(far, again, Ordering::Release, Ordering::Relaxed);
 }
 
-/// A task's state, for one thread at a time, without a lock. If a thread used the state during a
-/// fork, the child starts with a new state.
+/// A task's state, which one thread at a time uses, without a lock. If another thread used the
+/// state during a fork, the child begins with a new state.
 pub struct Kept<T> {
-    /// The generation of the process whose thread uses the state; 0: none does.
+    /// The generation of the process of which a thread uses the state; 0: none does.
     at_it: AtomicU32,
     new: T,
     value: UnsafeCell<T>,
@@ -183,7 +183,7 @@ impl<T: Copy> Kept<T> {
         self.at_it.load(Ordering::SeqCst) == GENERATION.load(Ordering::Relaxed)
     }
 
-    /// Lets `work` change the value. `None`: another thread uses it.
+    /// Lets `work` change the value. `None`: the value is in use.
     pub fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> Option<R> {
         let me = GENERATION.load(Ordering::Relaxed);
         let at_it = self.at_it.load(Ordering::Relaxed);

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! A record has two pairs of links, so a unit can be in two lists. The owner of a list excludes
-//! other threads. Called by `cache` (slabs), `chunk` (free runs), `arena` and `heap` (the units of
-//! an owner).
+//! other threads. Called by `cache` (slabs, large blocks), `hardened` (slabs), `chunk` (free runs)
+//! and `arena` (chunks).
 
 use core::marker::PhantomData;
 
@@ -49,7 +49,7 @@ impl<T: Through> UnitList<T> {
         Self { head: AtomicU32::new(0), through: PhantomData }
     }
 
-    /// Drops all units.
+    /// Empties the list. The units' links stay unchanged.
     pub fn forget(&self) {
         self.head.store(0, Ordering::Relaxed);
     }
@@ -67,7 +67,7 @@ impl<T: Through> UnitList<T> {
         (next != 0).then_some(next as usize)
     }
 
-    /// Puts `unit`, which is in no list, first.
+    /// Puts `unit` at the start of the list. It must be in no list through these links.
     #[inline]
     pub fn push(&self, map: &AddressMap, unit: usize) {
         let links = T::links(map.record(unit));
@@ -80,7 +80,7 @@ impl<T: Through> UnitList<T> {
         self.head.store(unit as u32, Ordering::Relaxed);
     }
 
-    /// Takes `unit`, which is in this list, out.
+    /// Takes `unit` out of the list. It must be in this list.
     pub fn remove(&self, map: &AddressMap, unit: usize) {
         let links = T::links(map.record(unit));
         let next = links.next.load(Ordering::Relaxed);
@@ -96,7 +96,7 @@ impl<T: Through> UnitList<T> {
         }
     }
 
-    /// Puts `unit`, which is in no list, after `before`, or first.
+    /// As [`Self::push`], but puts `unit` after `before`, if that is given.
     pub fn insert_after(&self, map: &AddressMap, before: Option<usize>, unit: usize) {
         let Some(before) = before else { return self.push(map, unit) };
         let links = T::links(map.record(unit));

@@ -11,7 +11,7 @@
 //!
 //! The unit's entry in the address map tells which fields have a meaning. All fields are relaxed
 //! atomics, because `describe` and statistics read them from other threads. Only the unit's owner
-//! writes (for units in no slab: the holder of the chunk's lock).
+//! writes; for free units, the holder of the chunk's lock (see also `chunk::large_block`).
 
 use crate::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize};
 
@@ -30,22 +30,22 @@ pub struct Links {
 /// The fields for a unit's owner. Zero is a fresh unit.
 #[repr(C, align(64))]
 pub struct Record {
-    /// Slab: in its class's list of partial slabs. Free run: in its size's list.
+    /// Links of a slab in its class's list of partial slabs, or of a free run in its size's list.
     pub by_size: Links,
-    /// Slab or large block: in its owner's list. Dirty run: in the purge queue.
+    /// Links of a slab, large block or chunk in its owner's list, or of a dirty run in the queue.
     pub by_owner: Links,
     /// Slab: slots that were ever handed out.
     pub carved: AtomicU16,
-    /// Slab: bits in the bitmap.
+    /// Slab: slots that were returned, as many as bits in the bitmap.
     pub free: AtomicU16,
     /// Slab: pages of `CARVE` bytes that were given back and not used since.
     pub purged: AtomicU16,
     /// Slab: whether it is in its class's partial list.
     pub listed: AtomicU8,
     _spare: AtomicU8,
-    /// Run (at its first unit, and at the last while free): units in it.
+    /// Units of the run: in the record of its first unit, and of the last while the run is free.
     pub units: AtomicU32,
-    /// Milliseconds. Slab: when a slot was last taken or returned. Dirty run: when it became dirty.
+    /// The ms at which a slot of the slab last moved, or the oldest part of the run became dirty.
     pub stamp: AtomicU32,
     /// Large block: bytes that the program may use, and whether memory lies behind them (see
     /// `chunk::large_block`). Pool segment: bytes of a slot.
@@ -55,12 +55,12 @@ pub struct Record {
     pub requested: AtomicUsize,
     /// Slab: the words of the bitmap that are not zero.
     pub summary: AtomicU64,
-    /// Large block: the first-class heap that owns it, or 0. Pool segment: its number in the pool.
+    /// Large block: the owner (a first-class heap, `HARDENED`) or 0. Pool segment: its number.
     pub heap: AtomicU32,
     /// Slab: whether untouched slots read as zero. Large block of the hardened heap: the state of
     /// its run's guards (`hardened::warm`).
     pub zero: AtomicU8,
-    /// Free run: the memory behind it (a `chunk::runs::State`).
+    /// Free run: its contents (a `chunk::runs::State`).
     pub state: AtomicU8,
     /// Run of a pool, an arena or a collected heap: whether it is a sample of the heap profile.
     pub sampled: AtomicU8,
@@ -70,8 +70,8 @@ pub struct Record {
 }
 
 impl Record {
-    /// In a large block's `requested`: it was freed, and its run waits for the next block. The
-    /// entry stays unchanged, because entries of many threads' runs share a cache line.
+    /// In `requested`: the large block was freed, and its run waits for the next block. (The entry
+    /// does not tell this, because entries of many threads' runs share a cache line.)
     pub const KEPT: usize = usize::MAX;
 }
 

@@ -1,13 +1,13 @@
-//! Panics of the program's destructors. All destructors run; then the first panic continues.
+//! Panics in the program's destructors. All destructors run, and then the first panic continues.
 //!
 //! ```text
 //!   caught(destructor), caught(destructor), ...   the thread's first panic is kept, others dropped
 //!   the heap is consistent again
-//!   surface()                                     the panic continues, from the heap's call
+//!   surface()                                     the panic continues, out of the heap's function
 //! ```
 //!
 //! Only std can catch a panic. Without the feature `std` a panic unwinds out of `caught` at once.
-//! Callers then run the other destructors while it unwinds, and a second panic ends the process.
+//! Then the other destructors run while the panic unwinds, and a second panic ends the process.
 //!
 //! Called by `arena`, `pool` and the realms of collected heaps.
 
@@ -29,7 +29,7 @@ mod kept {
         static FIRST: Cell<Option<Panic>> = const { Cell::new(None) };
     }
 
-    /// If the panic's own drop panics, its memory is lost.
+    /// Drops a panic. If this drop panics, the memory of the new panic is lost.
     fn forget(panic: Panic) {
         let dropped = catch_unwind(AssertUnwindSafe(|| drop(ManuallyDrop::into_inner(panic))));
         dropped.unwrap_or_else(mem::forget);
@@ -37,7 +37,7 @@ mod kept {
 
     /// Runs a destructor, and keeps its panic for [`surface`].
     pub fn caught(destructor: impl FnOnce()) {
-        // A call inside the destructor surfaces only its own panics.
+        // `surface` in a call inside the destructor must find only the panics of that call.
         let before = FIRST.take();
         let panic = catch_unwind(AssertUnwindSafe(destructor)).err().map(ManuallyDrop::new);
         let mut panics = [before, panic, FIRST.take()].into_iter().flatten();
@@ -85,7 +85,7 @@ pub unsafe fn drop_each<T>(first: *mut T, count: usize) {
             unsafe { first.wrapping_add(n).drop_in_place() };
         });
     }
-    // The drop of a slice continues with the other values while a panic unwinds.
+    // If a drop panics, the drop of the slice continues with the other values.
     #[cfg(not(feature = "std"))]
     // SAFETY: by the contract the values are valid; each is dropped once.
     unsafe {

@@ -4,15 +4,15 @@
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Verdict {
-    /// The memory is not the debug heap's: the program's own handler runs.
+    /// The memory is not the debug heap's, so the program's own handler must run.
     NotOurs = 0,
-    /// The cause was removed: the program continues where it was.
+    /// The cause was removed, so the program continues where it was.
     GoOn = 1,
-    /// An error of the program, reported. Without a handler of its own, the program ends, even if
-    /// it ignores the signal.
+    /// The fault is an error of the program, and was reported. If the program has no handler, it
+    /// must end, even if it ignores the signal.
     Stop = 2,
-    /// As [`Self::Stop`], and the guard of the address's page is lifted: the instruction may run
-    /// once, and then the caller restores the guard. If the caller cannot, it restores the guard at
+    /// As [`Self::Stop`], but the guard of the address's page is lifted. The caller lets the
+    /// instruction run once, and restores the guard. If it cannot do so, it restores the guard at
     /// once, and ends the program.
     Step = 3,
 }

@@ -4,23 +4,23 @@
 //!   free runs      | dirty | clean |  --shed-->  | absent |  --take--> reserved again
 //! ```
 //!
-//! Under `RLIMIT_AS` (`ulimit -v`) each mapped page counts, touched or not, and other users lack
-//! the address space that the heap holds. So in a piecewise window whose limit is known:
+//! Under `RLIMIT_AS` (`ulimit -v`) each mapped page counts, even if it was never touched. Address
+//! space that the heap holds is missing elsewhere. So in a piecewise window whose limit is known:
 //!
-//! - Free runs stay mapped up to an eighth of the address space that is left to others. The rest is
-//!   unmapped at once, clean runs first, and is *absent* until it is taken.
-//! - Before a request is refused, all free runs become absent, and the tails of large blocks are
-//!   cut off (`large_block`).
+//! - Free runs stay mapped up to an eighth of the address space that is left to others, or 1 MiB.
+//!   Others are unmapped at once, clean runs first, and are *absent* until a request takes them.
+//! - Before a request is refused, all free runs become absent, and large blocks lose their tails
+//!   (`large_block`).
 //!
-//! Both split mappings. The kernel allows 65,530 by default, so `MOST_HOLES` limits them. In other
-//! windows, free runs become absent only for lack of writable memory (`RLIMIT_DATA`); their
-//! addresses stay reserved. Called by the other files of `chunk`, under its lock.
+//! Both actions split mappings. The kernel allows 65,530 mappings by default, so `MOST_HOLES`
+//! limits both. In a generous window, free runs become absent only for lack of writable memory
+//! (`RLIMIT_DATA`), and their addresses stay reserved. Only `chunk` calls this, under its lock.
 
 use super::{Chunk, Run, RunIndex, State, Window};
 use crate::os::{self, Memory};
 use crate::size_class::UNIT;
 
-/// At most this many absent runs, and as many cut tails.
+/// At this many absent runs, no more free runs are unmapped; at this many cut tails, no more cut.
 pub(super) const MOST_HOLES: usize = 8192;
 const KEPT: usize = (1 << 20) / UNIT;
 const SHARE: usize = 8;
@@ -30,7 +30,7 @@ impl<O: Memory + Copy> Chunk<O> {
     pub(super) fn take_absent(&mut self, units: usize) -> Option<Run> {
         let run = self.absent.find(units)?;
         let end = run + RunIndex::length(self.map, run);
-        // A mapping of the program may lie at the run's start.
+        // If the program has mapped memory at the run's start, the run's end may still be free.
         let unit = [run, end - units]
             .into_iter()
             .find(|&unit| self.window.get_back(self.map.address_of(unit), units * UNIT))?;
@@ -88,7 +88,7 @@ impl<O: Memory + Copy> Chunk<O> {
         self.absent.units() > before
     }
 
-    /// If the window becomes piecewise, releases absent runs' addresses, too.
+    /// Changes the window. If it becomes piecewise, also releases the addresses of absent runs.
     pub(super) fn become_piecewise(&mut self, change: impl FnOnce(&mut Window<O>)) {
         let was_generous = self.window.is_generous();
         change(&mut self.window);

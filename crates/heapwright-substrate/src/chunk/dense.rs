@@ -1,4 +1,4 @@
-//! Huge pages, only where memory is dense.
+//! Huge pages, only for memory that the program will fill.
 //!
 //! ```text
 //!   frontier at the time     opened, 2 MiB each, a huge page     not yet
@@ -6,19 +6,18 @@
 //!                                                     next  opened     end
 //! ```
 //!
-//! A huge page costs one fault for 512 pages, and one entry of the TLB. But its memory is resident
-//! before it is touched. So the chunk uses one only if nearly all of its 2 MiB will be used: the
-//! heap is not small, the class has filled many slabs (or the heap is large), and at most a
-//! sixteenth of a slab is behind its last slot.
+//! A huge page costs one fault instead of 512, and one entry of the TLB. But all its memory is
+//! resident before the program touches it. So the heap must not be small, and the caller asks for
+//! dense memory only if the program will probably fill it (`cache::slab_lists`).
 //!
 //! A *region* of units is set aside for huge pages. Its length is a share of the heap, so that the
-//! kernel's list of mappings stays short. It is opened 2 MiB at a time: huge pages are allowed, the
-//! first byte is written, and huge pages are forbidden again. So the kernel makes no huge page
+//! kernel's list of mappings stays short. The chunk opens a region 2 MiB at a time: it allows huge
+//! pages, writes the first byte, and forbids huge pages again. So the kernel makes no huge page
 //! later.
 //!
-//! Invariants: `opened` and `end` are multiples of 2 MiB as addresses; units from `next` to `end`
-//! are not taken, their entries say `METADATA`, and they read as zero. Called by `chunk` alone,
-//! under its lock. The caller maps the huge page, without the lock.
+//! Invariants: the addresses of `opened` and `end` are multiples of 2 MiB. Units from `next` to
+//! `end` are not taken, have the entry `METADATA`, and read as zero. Only `chunk` calls this
+//! module, under its lock. The caller of `chunk::take` maps the huge page, without the lock.
 
 use super::{Chunk, Run, RunIndex, State, Want};
 use crate::address_map::Entry;
@@ -26,10 +25,10 @@ use crate::os::{self, HUGE_PAGE, Memory};
 use crate::size_class::UNIT;
 
 pub(super) const HUGE: usize = HUGE_PAGE / UNIT;
-/// The units in use from which on dense slabs lie in regions.
+/// Regions exist only if at least this many units are in use.
 pub(super) const MANY: usize = (4 << 20) / UNIT;
-/// A region has this part of the units in use: at least a huge page, at most `LONGEST`. After a
-/// refusal, the heap must grow by the same part before the next try.
+/// A region's length is 1 / `SHARE` of the units in use: at least a huge page, at most `LONGEST`.
+/// After a refusal, the heap must grow by 1 / `SHARE` before the next try.
 const SHARE: usize = 8;
 const LONGEST: usize = (32 << 20) / UNIT;
 
@@ -41,7 +40,7 @@ pub(super) struct Region {
     /// The end of the opened huge page that contains `next`.
     opened: usize,
     end: usize,
-    /// `next` at the end of the last purge delay.
+    /// The value of `next` at the end of the last purge delay.
     rested: usize,
     refused: usize,
 }
@@ -53,7 +52,7 @@ impl Region {
 }
 
 impl<O: Memory + Copy> Chunk<O> {
-    /// `None`: the heap is small, or has no room for a region.
+    /// `None`: the heap is small or has no room for a region, or the request is not for `Dense`.
     pub(super) fn take_dense(&mut self, want: Want) -> Option<Run> {
         if want != Want::Dense {
             return None;
@@ -71,8 +70,8 @@ impl<O: Memory + Copy> Chunk<O> {
         Some(Run { unit, zero: true, dense })
     }
 
-    /// Fresh memory costs addresses and their page tables, so a region takes none while more clean
-    /// units wait than are in use.
+    /// Fresh memory costs addresses and page tables. So a region takes none while many clean units
+    /// wait: more than are in use, or more than `MOST_CLEAN`.
     fn begin_region(&mut self) -> Option<()> {
         let again = self.region.refused + self.region.refused / SHARE;
         if self.taken < MANY.max(again) || !os::HAS_HUGE_PAGES || !self.huge_pages {
@@ -94,7 +93,7 @@ impl<O: Memory + Copy> Chunk<O> {
         (base + unit).next_multiple_of(HUGE) - (base + unit)
     }
 
-    /// The clean run at `from` has at least two huge pages less one unit, so one huge page fits.
+    /// The clean run at `from` lacks at most one unit of two huge pages, so one aligned page fits.
     fn region_of_clean(&mut self, from: usize, units: usize) -> (usize, usize) {
         let pad = self.pad(from);
         let units = units.min((RunIndex::length(self.map, from) - pad) / HUGE * HUGE);
@@ -123,7 +122,8 @@ impl<O: Memory + Copy> Chunk<O> {
         self.region.opened - self.region.next
     }
 
-    /// Ends a purge delay. If no request took opened units during the delay, gives them up.
+    /// Call this at the end of a purge delay. Gives up opened units if no request took any of them
+    /// during the delay.
     pub(super) fn rest_region(&mut self, now: u32) {
         if self.region.next == self.region.rested {
             self.close_region(now);

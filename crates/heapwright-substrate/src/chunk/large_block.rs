@@ -6,11 +6,10 @@
 //! ```
 //!
 //! If address space is limited, large blocks and kept runs lose their tails before a request is
-//! refused (`address_limit`). `CUT` in the record's `usable` says that nothing is mapped behind the
-//! bytes in use. `CUT` changes under the chunk's lock. While `CUT` is clear, the owner changes
-//! `usable` without the lock, by a compare-and-exchange, and sees a cut that came first.
-//!
-//! Called by the other files of `chunk`, under its lock; [`set_usable`] by `heap` (large blocks).
+//! refused (`address_limit`). The bit `CUT` in the record's `usable` means that nothing is mapped
+//! behind the bytes in use. Only the holder of the chunk's lock changes `CUT`. While `CUT` is
+//! clear, the owner changes `usable` without the lock, by a compare-and-exchange that fails if a
+//! cut came first. Other modules call the public functions without the lock.
 
 use super::Chunk;
 use super::address_limit::MOST_HOLES;
@@ -29,10 +28,10 @@ pub fn usable(record: &Record) -> usize {
     record.usable.load(Ordering::Relaxed) & !CUT
 }
 
-/// Whether the caller's large block, unchanged, fits `size` bytes without much waste.
+/// Whether the caller's large block has room for `size` bytes as it is, without much waste.
 #[inline]
 pub fn is_usable(record: &Record, size: usize) -> bool {
-    // A cut block fails this comparison, too.
+    // This comparison also fails for a cut block.
     record.usable.load(Ordering::Relaxed).wrapping_sub(size) < UNIT + size / 4
 }
 
@@ -42,8 +41,8 @@ pub fn is_usable_as_long(record: &Record, size: usize) -> bool {
     record.usable.load(Ordering::Relaxed).wrapping_sub(size) < UNIT
 }
 
-/// Sets the usable bytes of the caller's large block at `unit`: whole pages within its run. False:
-/// there is no address space for more.
+/// Sets the usable bytes of the caller's large block at `unit`. They are whole pages within its
+/// run. False: the tail was cut, and there is no address space for more bytes.
 #[inline]
 pub fn set_usable(unit: usize, usable: usize) -> bool {
     MAP.record(unit).usable.load(Ordering::Relaxed) == usable || change_usable(unit, usable)
@@ -80,7 +79,7 @@ pub(super) fn set_usable_locked(record: &Record, usable: usize) {
 }
 
 impl<O: Memory + Copy> Chunk<O> {
-    /// Takes time in proportion to the window.
+    /// Cuts all tails. Returns whether any was cut. Takes time in proportion to the frontier.
     pub(super) fn cut_tails(&mut self) -> bool {
         if !self.window.is_limited() {
             return false;
@@ -136,9 +135,9 @@ impl<O: Memory + Copy> Chunk<O> {
         mended
     }
 
-    /// Gives up the cut tail of a run of `units` units. The caller is about to keep the first
-    /// `keep` units and to give the others back. Returns the number of units that the caller still
-    /// has; the units behind them are free already.
+    /// Gives up the cut tail of a run of `units` units, before the caller gives back all units but
+    /// the first `keep`. Returns the number of units that the caller still has. The units behind
+    /// these are free already.
     pub(super) fn settle_tail(&mut self, unit: usize, units: usize, keep: usize) -> usize {
         let record = self.map.record(unit);
         let used = record.usable.load(Ordering::Relaxed);
@@ -148,7 +147,7 @@ impl<O: Memory + Copy> Chunk<O> {
         let used = used & !CUT;
         let mut whole = used.div_ceil(UNIT);
         if whole <= keep && used < keep * UNIT {
-            // The cut begins in a kept unit, and stays.
+            // The cut begins in a unit that the caller keeps, so it stays.
             whole = keep;
         } else {
             self.cut -= 1;
@@ -156,7 +155,7 @@ impl<O: Memory + Copy> Chunk<O> {
             let hole = self.map.address_of(unit).wrapping_add(used);
             let rest = whole * UNIT - used;
             if rest > 0 && !self.window.get_back(hole, rest) {
-                // The unit in which the hole begins is unmapped, too.
+                // The hole begins in this unit, so the rest of the unit is unmapped, too.
                 whole -= 1;
                 let left = self.map.address_of(unit + whole);
                 // SAFETY: these are the last mapped bytes of the run, which no thread uses.

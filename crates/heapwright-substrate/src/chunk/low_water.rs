@@ -5,8 +5,8 @@
 //!                        \_______ at the end of a part: the fewest of all are due
 //! ```
 //!
-//! The delay has parts, so that unneeded units are due at most one part after the delay. Called by
-//! `chunk`, under its lock.
+//! The delay has parts, so that unneeded units are due at most one part after the delay. Only
+//! `chunk` calls this module, under its lock.
 #![forbid(unsafe_code)]
 
 use super::waited;
@@ -16,7 +16,7 @@ const PARTS: usize = 4;
 
 pub(super) struct LowWater {
     lows: [usize; PARTS],
-    /// In milliseconds.
+    /// The time in milliseconds at which the newest part began.
     since: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Memory for the heap's own objects: caches, heaps, the registry's segments.
+//! Memory for the heap's own objects: caches, slots of registries, segments of tables.
 //!
 //! A bump allocator over units marked `METADATA`. Its memory never goes back.
 
@@ -17,14 +17,14 @@ struct Bump {
 
 static BUMP: Lock<Bump> = Lock::new(Bump { next: 0, end: 0, unit: 0 });
 
-/// Zeroed memory that lives as long as the process. Null: there is none. `align` is a power of two
-/// up to a unit.
+/// Zeroed memory that lives as long as the process. Null: there is no memory. `align` is a power of
+/// two and at most a unit.
 pub fn alloc(size: usize, align: usize) -> *mut u8 {
     let mut bump = BUMP.lock();
     let at = bump.next.next_multiple_of(align);
     if at + size > bump.end {
         let units = size.div_ceil(UNIT);
-        // The unused end of the last run is lost. It is short.
+        // The unused end of the last run is lost.
         let Some(run) = super::take(units, 1, Want::Zero, Entry::METADATA, |_| Entry::METADATA)
         else {
             return ptr::null_mut();

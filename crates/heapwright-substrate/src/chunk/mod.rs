@@ -10,19 +10,18 @@
 //!
 //! *Dirty* runs may still have pages. They are reused first, because a fresh page costs a fault.
 //! After each purge delay the *low water* (the fewest dirty units of that time) goes back to the
-//! kernel, the oldest runs first. A thread that takes or gives a run purges a bounded number of
-//! runs.
+//! kernel, the oldest runs first. A thread that gives a run back purges only a few runs.
 //!
-//! Runs merge only with runs of their own state. A merged run queues at the place of its *oldest*
-//! part, so a neighbour that is freed again and again cannot keep it from its turn.
+//! A run merges only with runs of the same state. A merged dirty run gets the queue place of its
+//! *oldest* part. So it is purged in time, even if a neighbour is freed again and again.
 //!
-//! If no dirty run can serve a *long* run (1 MiB), `take_joined` joins a dirty run with its free
-//! neighbours. If this fails, the run takes fresh units, and as many dirty units go back first,
-//! except a few. So old copies of a growing buffer do not stay resident.
+//! If no dirty run is large enough for a *long* run (1 MiB or more), `take_joined` joins a dirty
+//! run with its free neighbours. If this fails, the run takes fresh units. Then as many dirty units
+//! go back, except a few, so that old copies of a growing buffer do not stay resident.
 //!
-//! Before a request is refused, all dirty runs are purged, and all runs merge. Called by `cache`
-//! (units for slabs), `heap` (large blocks) and [`metadata`]. One lock protects all. System calls
-//! are made outside it, except the commit at the frontier.
+//! Before a request is refused, all dirty runs are purged, and all runs merge. `process` lists the
+//! callers. One lock protects all. System calls are made without the lock, with these exceptions:
+//! calls at the frontier, calls under a limit of memory, and `purge_all`.
 
 mod address_limit;
 mod dense;
@@ -51,15 +50,16 @@ use window::Window;
 
 /// Dirty units that may wait: this many, plus twice the number of units in use.
 const ALLOWANCE: usize = (256 << 20) / UNIT;
-/// The same while the heap grows by short runs: this many, plus a quarter of the units in use.
+/// Dirty units that may wait while the heap grows by short runs: this many, plus a quarter of the
+/// units in use.
 const FEW: usize = (32 << 20) / UNIT;
-/// Units of a long run: 1 MiB. While the heap grows by a long run, this much may wait: the larger
-/// of 2 MiB and a 32nd of the run, plus an eighth of the other units in use.
+/// The fewest units of a long run: 1 MiB. For dirty units that may wait while the heap grows by a
+/// long run, see `pay_for_growth` and `few_beside`.
 const LONG: usize = (1 << 20) / UNIT;
 const FEW_BESIDE_LONG: usize = (2 << 20) / UNIT;
 const PART_OF_LONG: usize = 32;
 const PART_OF_OTHERS: usize = 8;
-/// A long run is put together around a dirty run of at least a quarter of its length.
+/// `take_joined` makes a long run around a dirty run of at least a quarter of the length.
 const PART_WARM: usize = 4;
 const LOOKS: usize = 8;
 const HOPS: usize = 32;
@@ -73,12 +73,12 @@ pub enum Want {
     Any,
     /// The run must read as zero.
     Zero,
-    /// The caller fills the unit to the last byte, and then probably the next.
+    /// The caller will probably fill the unit to its end, and then take the next one.
     Dense,
 }
 
 impl Want {
-    /// For a few units that have pages, zeroing in place costs less than page faults.
+    /// Whether a run should be clean. To zero a shorter run in place costs less than page faults.
     fn is_zero_by_kernel(self, units: usize) -> bool {
         self == Self::Zero && units * UNIT >= ZERO_BY_KERNEL
     }
@@ -91,7 +91,7 @@ pub struct Run {
     pub unit: usize,
     /// Whether the run reads as zero.
     pub zero: bool,
-    /// Whether a huge page should serve the run and the units behind it.
+    /// Whether the caller should put a huge page over the run and the units behind it.
     pub dense: bool,
 }
 
@@ -110,10 +110,10 @@ pub struct Chunk<O: 'static> {
     /// The most units that were in use when another run was requested.
     most_taken: usize,
     low: LowWater,
-    /// `due`: dirty units that were not needed for a whole delay. `owed`: those due to growth.
+    /// `due`: dirty units that should go back. `owed`: the part of `due` that growth has caused.
     due: usize,
     owed: usize,
-    /// How long the due units had not been needed, in ms, and the time of the last `expire`.
+    /// `due_waited`: the ms in which the due units were not needed. `seen`: the last `expire`.
     due_waited: i32,
     seen: u32,
     region: Region,
@@ -150,7 +150,7 @@ impl<O: Memory + Copy> Chunk<O> {
         self.open_as(most, false)
     }
 
-    /// Opens the window: at most `most` bytes, in one piece with its table or scattered.
+    /// Opens the window with at most `most` bytes. For `scattered` see `window`.
     pub fn open_as(&mut self, most: usize, scattered: bool) -> bool {
         // Unit 0 is never a run, so that 0 can end lists of units.
         let opened = self.window.open(most, scattered) && self.window.advance(1).is_some();
@@ -175,9 +175,9 @@ impl<O: Memory + Copy> Chunk<O> {
         Some(run)
     }
 
-    /// `dirty`: the number of dirty units before. Returns whether all taken units read as zero.
+    /// `dirty`: dirty units before the take. Returns whether all taken units read as zero.
     fn note_taken(&mut self, units: usize, dirty: usize) -> bool {
-        // Without this run: if a block moves into it, the old run is soon free.
+        // This run does not count: if a block moves into the run, its old run is free soon.
         self.most_taken = self.most_taken.max(self.taken);
         self.taken += units;
         let fresh = units - (dirty - self.dirty.units());
@@ -188,16 +188,16 @@ impl<O: Memory + Copy> Chunk<O> {
         fresh == units
     }
 
-    /// Makes up to `fresh` dirty units due if many wait: no dirty run fitted the last request.
+    /// If many dirty units wait, makes up to `fresh` of them due: no dirty run fitted a request.
     fn pay_for_growth(&mut self, units: usize, fresh: usize) {
         let few = if units < LONG {
             FEW + self.taken / 4
         } else if memory_limit::is_short_of(0) {
             0
         } else {
-            // `most`: the most units in use before this run. Units in use and waiting units may
-            // together be 2 x `most`, or 5/4 x `most` if this run is longer than all others
-            // together and makes the heap larger than ever.
+            // `most`: the most units in use before this run. The units in use and the waiting units
+            // may be 2 x `most` in total. They may be 5/4 x `most` if this run makes the heap
+            // larger than ever, and is longer than all other runs in total.
             let (others, most) = (self.taken - units, self.most_taken);
             let grows = self.taken > most && units > others;
             let in_memory = if grows { most + most / 4 } else { 2 * most };
@@ -235,7 +235,7 @@ impl<O: Memory + Copy> Chunk<O> {
         Some(Run { unit, zero: true, dense: false })
     }
 
-    /// The pages may have gone back before.
+    /// Notes that clean units are taken. Their pages may have gone back to the kernel.
     fn note_touched(units: usize) {
         if units > 0 && purge_delay::were_given() {
             purge_delay::note_touched(units * UNIT, os::coarse_ms());
@@ -272,8 +272,8 @@ impl<O: Memory + Copy> Chunk<O> {
         Some(Run { unit: advance.unit, zero: true, dense: false })
     }
 
-    /// Joins one of the longest dirty runs, its free neighbours and units behind the frontier into
-    /// a long run. So the pages of a buffer serve the longer buffer that follows it.
+    /// Makes a long run of one of the longest dirty runs, its free neighbours and fresh units. So a
+    /// longer buffer can reuse the pages of the buffer before it.
     fn take_joined(&mut self, units: usize, want: Want) -> Option<Run> {
         if units < LONG || want.is_zero_by_kernel(units) {
             return None;
@@ -291,7 +291,7 @@ impl<O: Memory + Copy> Chunk<O> {
         self.join(last, units)
     }
 
-    /// Takes `units` units: the free run at `unit`, its free neighbours, and fresh units.
+    /// Takes `units` units of the free run at `unit`, its free neighbours and fresh units.
     fn join(&mut self, unit: usize, units: usize) -> Option<Run> {
         let end = self.reach(unit, units);
         let mut first = unit;
@@ -326,7 +326,7 @@ impl<O: Memory + Copy> Chunk<O> {
         end
     }
 
-    /// Works only if `end` is the frontier.
+    /// Makes `units` fresh units free. Fails unless `end` is the frontier.
     fn lengthen(&mut self, end: usize, units: usize) -> bool {
         if units == 0 {
             return true;
@@ -339,7 +339,7 @@ impl<O: Memory + Copy> Chunk<O> {
         lengthened
     }
 
-    /// The first of these runs begins at `first`.
+    /// Takes units from adjacent free runs, the first of which begins at `first`.
     fn take_range(&mut self, first: usize, start: usize, units: usize) {
         let (mut at, end) = (first, start + units);
         while at < end {
@@ -451,8 +451,8 @@ impl<O: Memory + Copy> Chunk<O> {
         newer
     }
 
-    /// Takes the oldest dirty run, or its end, out of all indexes, if dirty units are due. The tags
-    /// of a detached run state 0 units, so no run merges with it.
+    /// If dirty units are due, takes the oldest dirty run, or its end, out of all indexes. The tags
+    /// of such a *detached* run contain 0 units, so that no run merges with it.
     fn expire(&mut self, now: u32, delay: i32) -> Option<(usize, usize)> {
         if delay < 0 {
             return None;
@@ -473,8 +473,8 @@ impl<O: Memory + Copy> Chunk<O> {
         if self.oldest == 0 || most == 0 {
             return None;
         }
-        // Owed units go back a huge page at a time: other threads do not see detached units as
-        // owed, although their pages are still in memory.
+        // Owed units go back in pieces of at most a huge page. The pages of detached units are
+        // still in memory, but other threads no longer count these units as owed.
         let end = self.oldest + RunIndex::length(self.map, self.oldest);
         let most = if self.owed > 0 { most.min((end - 1) % dense::HUGE + 1) } else { most };
         let run = self.detach_end(self.oldest, most);
@@ -554,7 +554,7 @@ impl<O: Memory + Copy> Chunk<O> {
         purged
     }
 
-    /// Only dirty units that are left can be due.
+    /// Call this after dirty units were taken out: no more units can be due than are dirty.
     fn note_fewer(&mut self) {
         self.low.note(self.dirty.units());
         self.due = self.due.min(self.dirty.units());
@@ -579,10 +579,10 @@ fn few_beside(units: usize, others: usize) -> usize {
     FEW_BESIDE_LONG.max(units / PART_OF_LONG) + others / PART_OF_OTHERS
 }
 
-/// Milliseconds from `since` to `until`. The clocks of two threads allow a value below zero.
+/// Milliseconds from `since` to `until`. Below zero if another thread's clock was a bit ahead.
 pub const fn waited(since: u32, until: u32) -> i32 {
     let waited = until.wrapping_sub(since).cast_signed();
-    // A larger difference is an age that the type cannot hold.
+    // A value far below zero is a time too long for the type.
     if waited < -60_000 { i32::MAX } else { waited }
 }
 

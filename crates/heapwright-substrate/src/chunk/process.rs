@@ -1,13 +1,13 @@
-//! The process's chunk: one lock around it, and system calls outside of that lock.
+//! The process's chunk: one lock around it, and most system calls outside of that lock.
 //!
 //! ```text
-//!   take      lock, a run, its entries, unlock         none: purge all, cut tails, once more
+//!   take      lock, a run, its entries, unlock         no run: purge all, cut tails, try again
 //!   give      lock, the run is free, unlock     \
 //!   tick      purge_waiting                      > expire a run, unlock, decommit, lock, attach
 //! ```
 //!
-//! A run is in no index while its pages go back. Called by `cache` (units for slabs), `heap` (large
-//! blocks), `pool`, `arena`, `gc` and `debug` (their units), and `metadata`.
+//! A run is in no index while its pages go back. Called by `cache` (slabs, large blocks), `heap`,
+//! `hardened`, `debug`, `runs` (units of pools, arenas and collected heaps), `side` and `metadata`.
 
 use super::{Chunk, LONG, Run, Want, large_block, waited};
 use crate::address_map::{Entry, MAP, MAX_UNITS};
@@ -28,8 +28,8 @@ static REFUSED_AT: AtomicU32 = AtomicU32::new(0);
 const RETRY_MS: i32 = 2000;
 static PURGED: AtomicU64 = AtomicU64::new(0);
 
-/// Opens the process's window, once: at most `most` bytes. `scattered`: window and tables lie at
-/// random places, if possible.
+/// Opens the process's window with at most `most` bytes. Call this once. `scattered`: window and
+/// tables lie at random places, if possible.
 pub fn open(most: usize, scattered: bool) -> bool {
     CHUNK.lock().open_as(most, scattered)
 }
@@ -39,7 +39,7 @@ pub fn most_units() -> usize {
     CHUNK.lock().window.span_bytes() / UNIT
 }
 
-/// Reserves `size` bytes at a random place, else where the system chooses. Null: there is no room.
+/// Reserves `size` bytes at a random place, or where the system chooses. Null: there is no room.
 pub fn reserve_anywhere(size: usize) -> *mut u8 {
     let got = super::window::reserve_anywhere(&SYSTEM, size, UNIT);
     if !got.is_null() {
@@ -59,7 +59,7 @@ pub fn give_up_reserve(most: usize) {
     CHUNK.lock().become_piecewise(|window| window.give_up_reserve(most));
 }
 
-/// Makes the address map's table readable for the whole window, if possible, until the reserve is
+/// If possible, makes the address map's table readable for the whole window, until the reserve is
 /// given up. Returns the number of units with readable entries.
 pub fn expose_table() -> usize {
     CHUNK.lock().window.expose_table()
@@ -94,7 +94,7 @@ pub fn take(
     let want = if want == Want::Dense && has_no_use() { Want::Any } else { want };
     let mut chunk = CHUNK.lock();
     if padded > chunk.window.span_bytes() / UNIT {
-        // No run can be this long, and a search would purge everything in vain.
+        // No run can be this long. A search would purge everything in vain.
         return None;
     }
     let mut run = chunk.take(padded, want);
@@ -110,7 +110,7 @@ pub fn take(
     let first = run.unit;
     let base_units = MAP.base().addr() / UNIT;
     run.unit = (base_units + first).next_multiple_of(align_units) - base_units;
-    // The entries are set before the padding goes back, which would merge with the taken run.
+    // The entries are set first. Otherwise the padding would merge with the taken run.
     let record = MAP.record(run.unit);
     record.units.store(units as u32, Ordering::Relaxed);
     // The owner may set fewer usable bytes.
@@ -139,7 +139,7 @@ pub fn take(
     Some(run)
 }
 
-/// Purges the owed units after a long run: the program may fill it before its next slow path.
+/// Purges owed units after a long run, which the program may fill before its next slow path.
 fn pay_at_once(mut chunk: Guard<'static, Chunk<System>>, units: usize) {
     if units < LONG || chunk.owed == 0 {
         return;
@@ -157,7 +157,7 @@ fn pay_at_once(mut chunk: Guard<'static, Chunk<System>>, units: usize) {
     }
 }
 
-/// Whether address space is limited. Free runs are then missing elsewhere.
+/// Whether address space is limited. If so, free runs take address space from its other users.
 pub fn is_limited() -> bool {
     CHUNK.lock().window.is_limited()
 }
@@ -168,7 +168,7 @@ pub fn has_dirty(units: usize) -> bool {
     units <= chunk.dirty.units() && chunk.dirty.find(units).is_some()
 }
 
-/// `Chunk::waiting` at the last look.
+/// The last known result of `Chunk::waiting`.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether units may go back to the kernel later.
@@ -177,7 +177,7 @@ pub fn has_waiting() -> bool {
     WAITING.load(Ordering::Relaxed) > 0
 }
 
-/// Purges up to `PURGES_A_TICK` expired runs, if the lock is free. Returns whether any still wait.
+/// If the lock is free, purges up to `PURGES_A_TICK` expired runs. Returns whether units wait.
 pub fn purge_waiting(now: u32) -> bool {
     if has_waiting()
         && let Some(chunk) = CHUNK.try_lock()
@@ -192,7 +192,7 @@ pub fn give(unit: usize, units: usize) {
     give_moved(unit, units, 0);
 }
 
-/// Takes a run back. Its first `bytes` bytes have no pages, because the pages were moved away.
+/// Takes a run back whose first `bytes` bytes have no pages, because the caller moved them away.
 pub fn give_moved(unit: usize, units: usize, bytes: usize) {
     let now = os::coarse_ms();
     let mut chunk = CHUNK.lock();
@@ -247,7 +247,7 @@ fn purge_expired(mut chunk: Guard<'static, Chunk<System>>, now: u32, most: usize
     let delay = purge_delay::purge_ms();
     for _ in 0..most {
         let Some(run) = chunk.expire(now, delay) else { return };
-        // A run returned for the heap's growth did not wait, so it does not count for the delay.
+        // A run that goes back because of growth has not waited. So the delay ignores it.
         let for_growth = chunk.pay(run.1);
         let waited = chunk.due_waited;
         let purged;
@@ -282,7 +282,7 @@ fn purge_detached(
     (chunk, purged)
 }
 
-/// Purges all free runs but about `keep` bytes. Returns the purged bytes.
+/// Purges all dirty runs except about `keep` bytes. Returns the purged bytes.
 pub fn purge_all(keep: usize) -> usize {
     let bytes = CHUNK.lock().purge_all(keep / UNIT) * UNIT;
     note_purged(bytes);
@@ -323,7 +323,7 @@ pub fn note_purged(bytes: usize) {
 
 /// Figures for statistics.
 pub struct Usage {
-    /// Bytes of address space that the window has.
+    /// Bytes of the window's span.
     pub window_bytes: usize,
     /// Bytes of the window that are reserved, from its beginning on.
     pub reserved_bytes: usize,
@@ -333,7 +333,7 @@ pub struct Usage {
     pub purged_bytes: u64,
     /// The committed parts of table, records and bitmaps, for counts of resident pages.
     pub side_ranges: [(*const u8, usize); 3],
-    /// Units handed out or set aside so far.
+    /// Units below the frontier.
     pub frontier: usize,
     /// Bytes in free runs that may have pages.
     pub dirty_bytes: usize,
@@ -343,7 +343,7 @@ pub struct Usage {
     pub window_at: usize,
 }
 
-/// The window's figures. `None`: the lock stays held, perhaps because a signal handler calls this.
+/// The window's figures. `None`: the lock stays held, perhaps by code that the caller interrupted.
 pub fn usage() -> Option<Usage> {
     CHUNK.lock_soon().map(|chunk| usage_of(&chunk))
 }

@@ -8,12 +8,12 @@
 //!   records      units, state         units, state     (boundary tags)
 //! ```
 //!
-//! Two-level segregated fit (Masmano, Ripoll, Crespo, Real: "TLSF", 2004): a bitmap of non-empty
-//! bins finds a run in constant time, and boundary tags find the neighbours to merge with. Runs of
-//! one size are reused newest first.
+//! This is two-level segregated fit (Masmano, Ripoll, Crespo, Real: "TLSF", 2004). A bitmap of
+//! non-empty bins finds a run in constant time, and boundary tags find the neighbours to merge
+//! with. Runs of one size are reused newest first.
 //!
-//! Invariants: a run is in exactly one index; both its tags agree; the entries of all its units are
-//! `FREE`. Called by `chunk` alone, under its lock.
+//! Invariants: a free run is in one index, unless its pages are going back now; both its tags
+//! agree; the entries of all its units are `FREE`. Only `chunk` calls this module, under its lock.
 
 use crate::address_map::AddressMap;
 use crate::sync::atomic::Ordering;
@@ -41,7 +41,7 @@ pub(super) enum State {
     Clean,
     /// Anything.
     Dirty,
-    /// Nothing: the addresses went back to the kernel (see `address_limit`).
+    /// Nothing: the memory is not accessible (see `address_limit`).
     Absent,
 }
 
@@ -110,7 +110,7 @@ impl RunIndex {
         })
     }
 
-    /// A run of at least `units` units, nearly the smallest there is.
+    /// A run of at least `units` units, and nearly the smallest of these.
     pub(super) fn find(&self, units: usize) -> Option<usize> {
         let own = bin_of(units);
         let mut best: Option<(usize, usize)> = None;

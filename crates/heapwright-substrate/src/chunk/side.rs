@@ -1,11 +1,11 @@
-//! Side memory: a run of units that begins as zeroes, for records of other memory.
+//! Side memory: a run of units, zeroed at first, for records about other memory.
 //!
 //! ```text
 //!   take(bytes) --> | zeroes ........ |     whole units, marked `METADATA`
 //! ```
 //!
-//! Unlike [`metadata`](super::metadata), side memory goes back when its owner ends. Used by `pool`
-//! (tables, sets, generations, fronts) and `registry` (owners' blocks of places).
+//! Unlike [`metadata`](super::metadata), side memory goes back when its owner ends. Called by
+//! `pool` (segments, their slot sets and leases) and `registry` (blocks of places).
 
 use core::ptr;
 
@@ -38,13 +38,13 @@ impl Side {
         Some(Self { at, unit: run.unit, units })
     }
 
-    /// Its first byte, or null.
+    /// The run's first byte; null: there is no run.
     #[inline]
     pub fn at(&self) -> *mut u8 {
         self.at
     }
 
-    /// Gives the run at `at` back; null: there is none.
+    /// Gives the run at `at` back, unless `at` is null.
     pub fn give_at(at: *mut u8) {
         if !at.is_null() {
             let unit = MAP.unit_of(at.addr());

@@ -1,12 +1,12 @@
-//! The chunk against a model, on the fake operating system.
+//! Compares the chunk with a model, on the fake operating system.
 //!
-//! After every operation each unit below the frontier must be in exactly one place: a taken run, a
-//! detached one, a free run on which its index, its tags and the queue agree, or a foreign mapping.
-//! Contents are marked, so memory shows a run that falsely claims to read as zero, or that is
-//! handed out twice. `os::portable` has no piecewise windows.
+//! After each operation, each unit below the frontier must be in exactly one place: a taken run, a
+//! detached run, a free run or a foreign mapping. A free run's index, tags and queue must agree.
+//! The tests write marks into taken runs. So they detect a run that claims to read as zero and does
+//! not, or that is handed out twice. `os::portable` has no piecewise windows.
 //!
-//! `world` has the model; this file, operations at random, and a system that refuses; `windows` and
-//! `purging`, single properties.
+//! `world` has the model. This file tries random operations, and a system that refuses calls.
+//! `windows` and `purging` test single properties.
 
 extern crate std;
 

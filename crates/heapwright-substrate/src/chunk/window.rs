@@ -5,19 +5,19 @@
 //!   | handed out ..... | writable .. | inaccessible .. | not ours yet .. |
 //! ```
 //!
-//! *Generous*: the whole span (1 TiB, or halved until it fits) is reserved at once. *Piecewise*:
-//! address space is limited (`ulimit -v`), or there is no room for the span in one piece. Then
-//! reservations follow the frontier in pieces and step over foreign mappings. The tables lie below
-//! the base and are reserved as needed. The span is [`SLACK`] times the limit, because the frontier
-//! may pass ranges whose addresses went back (see `address_limit`). *Scattered*: generous, with
-//! window, table, records and bitmaps each at a random place (`mode=hardened`).
+//! A *generous* window reserves its whole span at once: 1 TiB, halved until the span fits. If
+//! address space is limited (`ulimit -v`), or has no room for the span, the window is *piecewise*.
+//! It reserves pieces as the frontier advances, and steps over foreign mappings. Its tables lie
+//! below the base and are reserved as needed. Under a limit its span is [`SLACK`] times the limit,
+//! because the frontier may pass ranges whose addresses went back (see `address_limit`). In a
+//! *scattered*, generous window (`mode=hardened`), units and tables lie at random places.
 //!
-//! The first commit steps are small, because a locked process pays for every committed page. Steps
-//! grow with the heap. If the kernel refuses a step, the window commits just the needed units:
-//! under `overcommit_memory=2` the last megabytes matter.
+//! The first commit steps are small, because committed pages of a locked process are in memory at
+//! once. Steps grow with the heap. If the kernel refuses a step, the window commits only the needed
+//! units: under `overcommit_memory=2` the last megabytes matter.
 //!
-//! Invariants: `frontier <= committed <= reserved <= span`, in units; the map's limit is
-//! `committed`. Called by `chunk` alone, under its lock.
+//! Invariants, in units: `frontier <= committed <= reserved <= span`; the map's limit is
+//! `committed`. Only `chunk` calls this module, under its lock.
 
 use crate::address_map::{AddressMap, MAX_UNITS, SIDE_BITMAP, TABLE_GAP};
 use crate::os::{self, Memory};
@@ -32,12 +32,12 @@ const FIRST_STEP: usize = 16;
 const MAX_STEP: usize = 512;
 const TRIES: usize = 32;
 const HOPS: usize = 64;
-/// Rounded up to a power of two.
+/// The units of `bytes` bytes, rounded up to a power of two.
 fn units(bytes: usize) -> usize {
     bytes.min(os::MAX_WINDOW).next_power_of_two() >> UNIT_SHIFT
 }
 
-/// The span of a piecewise window, as a multiple of the address space limit.
+/// The span of a piecewise window is this multiple of the address space limit.
 const SLACK: usize = 4;
 
 struct Side {
@@ -119,13 +119,13 @@ pub(super) struct Window<O: 'static> {
     committed: usize,
     frontier: usize,
     step: usize,
-    /// The process's limit of address space in bytes, if it is known.
+    /// The process's limit of address space in bytes, if there is one.
     limit: Option<usize>,
-    /// The span at the opening, for which the places of the records were chosen.
+    /// The span when the window opened. The places of the records have room for this span.
     widest: usize,
-    /// Bytes below the frontier that went back to the kernel with their addresses.
+    /// Bytes below the frontier that went back to the kernel and are not accessible now.
     returned: usize,
-    /// Whether the whole span is reserved, with the gap between table and base.
+    /// Whether the whole span is reserved.
     generous: bool,
     exposed: bool,
 }
@@ -153,8 +153,8 @@ pub(super) unsafe fn note_records(at: *mut u8, size: usize) {
 
 const PLACES: usize = 16;
 
-/// Reserves `size` bytes at a random multiple of `align` in the lower 46 bits of the address space,
-/// else where the system chooses. Null: there is no room.
+/// Reserves `size` bytes at a random multiple of `align` below 2^46. If such places are taken, the
+/// system chooses the place. Null: there is no room.
 pub(super) fn reserve_anywhere(os: &impl Memory, size: usize, align: usize) -> *mut u8 {
     for _ in 0..PLACES {
         let mut bytes = [0; 8];
@@ -168,7 +168,7 @@ pub(super) fn reserve_anywhere(os: &impl Memory, size: usize, align: usize) -> *
     os.reserve(size, align)
 }
 
-/// Programs that are not position independent lie below, with their `brk` memory.
+/// Programs that are not position independent lie below this address, with their `brk` memory.
 const LOWEST: usize = 1 << 40;
 
 impl<O: Memory> Window<O> {
@@ -192,7 +192,7 @@ impl<O: Memory> Window<O> {
         }
     }
 
-    /// Makes the table readable for the whole span, if possible, until the reserve is given up.
+    /// If possible, makes the table readable for the whole span, until the reserve is given up.
     /// Returns the number of units with readable entries.
     pub(super) fn expose_table(&mut self) -> usize {
         let bytes = (self.span * size_of::<u32>()).next_multiple_of(self.os.page_size());
@@ -322,8 +322,8 @@ impl<O: Memory> Window<O> {
         }
     }
 
-    /// Becomes piecewise: uncommitted reservations count against the limit. The tables keep room
-    /// for `most` bytes of units.
+    /// Makes a generous window piecewise, because uncommitted reservations count against the limit.
+    /// The tables keep room for `most` bytes of units.
     pub(super) fn give_up_reserve(&mut self, most: usize) {
         if !os::TABLE_ADJACENT || self.span == 0 || !self.generous {
             return;
@@ -408,7 +408,7 @@ impl<O: Memory> Window<O> {
         self.map.place(base, table.cast(), side.cast(), self.bitmaps.at);
     }
 
-    /// `None`: the frontier stays, but the reservation and the committed part may have grown.
+    /// Advances the frontier. `None`: it stays, but more units may be reserved and committed now.
     pub(super) fn advance(&mut self, units: usize) -> Option<Advance> {
         let mut skipped = None;
         if units > self.reserved - self.frontier {
@@ -452,8 +452,8 @@ impl<O: Memory> Window<O> {
         false
     }
 
-    /// Reserves `units` units further on and moves the frontier there. The range between stays
-    /// foreign. The rest of the earlier reservation becomes writable, and is returned as skipped.
+    /// Reserves `units` units further on and moves the frontier there, past foreign mappings. The
+    /// rest of the earlier reservation becomes writable, and is returned as skipped.
     fn hop(&mut self, units: usize) -> Option<Option<(usize, usize)>> {
         let size = units.next_multiple_of(PIECE);
         let mut distance = PIECE;
@@ -519,15 +519,15 @@ impl<O: Memory> Window<O> {
         !self.generous && self.limit.is_some()
     }
 
-    /// An upper bound.
+    /// At most this many bytes of the limit are left to other users of address space.
     pub(super) fn left_to_others(&self) -> usize {
         let sides = self.table.reserved + self.records.reserved + self.bitmaps.reserved;
         let ours = self.reserved * UNIT - self.returned + sides;
         self.limit.unwrap_or(usize::MAX).saturating_sub(ours)
     }
 
-    /// Gives the memory `[at, at + size)` back to the kernel with its addresses; a generous window
-    /// keeps the addresses. False: the memory is unchanged, or reads as zero.
+    /// Gives the memory `[at, at + size)` back to the kernel. A piecewise window also gives the
+    /// addresses back. False: the memory stays accessible; it is unchanged, or reads as zero.
     ///
     /// # Safety
     ///
@@ -546,7 +546,7 @@ impl<O: Memory> Window<O> {
         gone
     }
 
-    /// Undoes [`Window::give_back`]; the memory reads as zero. False: the memory stays gone.
+    /// Undoes [`Window::give_back`]: the memory reads as zero. False: the memory is still gone.
     pub(super) fn get_back(&mut self, at: *mut u8, size: usize) -> bool {
         let got = if self.generous { at } else { self.os.reserve_at(at.addr(), size) };
         if got.is_null() {
@@ -588,7 +588,7 @@ impl<O: Memory> Window<O> {
             .map(|side| (side.at.cast_const(), side.committed))
     }
 
-    /// Units that were handed out or set aside so far.
+    /// Units below the frontier: handed out, free or foreign.
     pub(super) fn frontier(&self) -> usize {
         self.frontier
     }

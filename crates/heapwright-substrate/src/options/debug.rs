@@ -1,6 +1,6 @@
-//! The settings of a debug heap, after the configuration of Zig's `DebugAllocator`.
+//! The settings of a debug heap. They resemble the configuration of Zig's `DebugAllocator`.
 //!
-//! The types are here, because the option string sets them. `debug` gives them to Rust programs.
+//! The types are here because the option string sets them. `heapwright::debug` exports them.
 
 pub use super::detect::Detect;
 use super::{Wrong, number};
@@ -8,15 +8,15 @@ use super::{Wrong, number};
 /// The blocks that get guard pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Guard {
-    /// None, except behind blocks of more than 28 KiB: other writes are found late, other reads
-    /// never.
+    /// Only blocks of more than 28 KiB, at their ends. Past other blocks, a write is found later
+    /// and a read is never found.
     Never,
-    /// Live blocks: the first 256 of the heap, then the first two of every stack, then ever fewer
-    /// of a stack. More while guards take less than 3 % of the process's CPU time. Emptied buckets:
-    /// the first 4 of every class, later one in 64.
+    /// Of live blocks, the first 256 of the heap, and then the first two of every stack and fewer
+    /// and fewer later ones. More blocks while guards take less than 3 % of the process's CPU time.
+    /// Of emptied buckets, the first 4 of every class, and later one in 64.
     #[default]
     Sample,
-    /// Every block and every emptied bucket: slow, and nothing escapes.
+    /// Every block and every emptied bucket. This is slow, and finds everything.
     All,
 }
 
@@ -30,15 +30,15 @@ pub enum Guard {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
-    /// Frames of each stack that are kept: 0 to 64. (Zig: `stack_trace_frames`.)
+    /// The number of frames that are kept of each stack: 0 to 64. (Zig: `stack_trace_frames`.)
     pub traces: usize,
     /// The guarded blocks.
     pub guard: Guard,
     /// The mistakes to look for. (Zig: `safety`, `canary`.)
     pub detect: Detect,
-    /// Bytes for freed blocks and their records; 0: a quarter of the live bytes, at least 2 MiB.
+    /// Bytes for freed blocks and their records; 0: 1/16 to 1/4 of the live bytes, at least 2 MiB.
     pub memory: usize,
-    /// Bytes that the program may have; 0: no limit. (Zig: `enable_memory_limit`.)
+    /// The most bytes that live blocks may have; 0: no limit. (Zig: `enable_memory_limit`.)
     pub limit: usize,
     /// The most slots of a bucket. (Zig before 2025: the constant 32.)
     pub slots: usize,
@@ -55,7 +55,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// 16 frames, sampled guards, all detection, reports without a stop.
+    /// 16 frames, sampled guards, all kinds of mistakes, and no stop at a finding.
     pub const DEFAULT: Self = Self {
         traces: 16,
         guard: Guard::Sample,

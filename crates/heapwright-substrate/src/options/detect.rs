@@ -11,15 +11,15 @@ pub struct Detect {
     pub fill: bool,
     /// Bytes around blocks are verified.
     pub canary: bool,
-    /// Accesses are caught in the act (see [`Guard`](super::debug::Guard)).
+    /// A wrong access to a guarded block faults at once (see [`Guard`](super::debug::Guard)).
     pub guard: bool,
     /// Frees by a function of another family (`malloc`, `new`, `new[]`, Rust) are found.
     pub mismatch: bool,
-    /// Sizes and alignments that come with a free are compared.
+    /// The sizes and alignments that a program gives with a free are compared with the block's.
     pub size: bool,
-    /// Writes and reads by interposed functions of the C library stay within a block.
+    /// Writes and reads outside a block by interposed functions of the C library are found.
     pub bounds: bool,
-    /// A limit that a function gets is found if it passes a block's end, even if less is written.
+    /// The limit of such a write is found if it is behind the block's end, even if less is written.
     pub limit: bool,
 }
 
@@ -43,7 +43,7 @@ impl Default for Detect {
     }
 }
 
-/// `-fill`, `+fill`.
+/// Sets one switch: `-fill` or `+fill`.
 pub(super) fn set(detect: &mut Detect, value: &[u8]) -> Result<(), Wrong> {
     const WRONG: Wrong = Wrong::Value(
         "must be - or + and one of double-free, fill, canary, guard, mismatch, size, bounds, limit: detect=-fill",

@@ -4,16 +4,16 @@
 //! fill=off                       the earlier contents of the memory
 //! fill=0                         zeros
 //! fill=1, fill=2                 bytes that depend on site and block; fill=2 inverts each bit
-//!   :list                        each site with blocks goes into the record
+//!   :list                        the record lists each site with blocks
 //!   :before-SITE.BLOCK.BYTE      bytes before this point hold the pattern, the rest zeros
 //!   :without-SITE                blocks of this site hold zeros
-//!   :at-SITE.BLOCK.BYTE          the block is a finding: undefined bytes are read from BYTE on
+//!   :at-SITE.BLOCK.BYTE          reports the block: undefined bytes are read from BYTE on
 //! ```
 //!
-//! `heapwright check --twice` runs a program with several patterns; the parts behind `:` let it
-//! find the bytes that make a difference. SITE is a stack, in hexadecimal and the same in each run
-//! (`debug::flagged`). BLOCK counts the blocks of a site, and BYTE the bytes of a block, from 0.
-//! Points are ordered by site, block and byte. `debug::fresh` reads the option.
+//! `heapwright check --twice` runs a program with several patterns. The parts behind `:` let it
+//! find the bytes that make a difference. SITE is the number of a stack, in hexadecimal, and is the
+//! same in each run (`debug::flagged`). BLOCK counts the blocks of a site, and BYTE the bytes of a
+//! block, from 0. Points are ordered by site, block and byte. `debug` reads the option.
 
 use super::Wrong;
 
@@ -43,7 +43,7 @@ pub struct Fill {
     pub seed: Option<u32>,
     /// Whether sites are listed in the record.
     pub lists: bool,
-    /// Bytes behind this point are zeros.
+    /// Bytes from this point on are zeros.
     pub before: Point,
     without: [u64; MOST_NAMED],
     at: [Point; MOST_NAMED],

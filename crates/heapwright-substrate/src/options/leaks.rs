@@ -13,18 +13,18 @@ pub enum Reported {
     All,
 }
 
-/// The shapes of blocks to whose middle a pointer may lead; see `heapwright::options`.
+/// The shapes of blocks that a pointer to their middle keeps reachable; see `heapwright::options`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Heuristics {
-    /// A pointer to any of the first 64 bytes.
+    /// The pointer leads to one of the first 64 bytes.
     pub near: bool,
-    /// Characters behind a length, a capacity and a count.
+    /// The pointer leads to characters behind a length, a capacity and a count.
     pub std_string: bool,
-    /// Bytes behind their number.
+    /// The pointer leads to bytes behind their number.
     pub length64: bool,
-    /// Elements behind their number.
+    /// The pointer leads to elements behind their number.
     pub new_array: bool,
-    /// A second vtable.
+    /// The pointer leads to a second vtable.
     pub multiple_inheritance: bool,
 }
 
@@ -44,7 +44,7 @@ impl Heuristics {
         multiple_inheritance: false,
     };
 
-    /// Memcheck's names, joined by `+`.
+    /// Parses Memcheck's names, joined by `+`.
     fn parse(text: &[u8]) -> Option<Self> {
         let mut chosen = Self::NONE;
         for name in text.split(|&byte| byte == b'+') {
@@ -65,15 +65,15 @@ impl Heuristics {
 /// The settings of leak checks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Leaks {
-    /// A check when the process ends.
+    /// Whether a check runs when the process ends.
     pub at_exit: bool,
     /// The signal that starts a check; 0: none.
     pub signal: u8,
-    /// Counts during the run, to find growth.
+    /// Whether blocks are counted during the run, to find growth.
     pub growth: bool,
     /// The groups of reachable blocks that are reported one by one.
     pub reachable: Reported,
-    /// The shapes of blocks to whose middle a pointer may lead.
+    /// The shapes of blocks that a pointer to their middle keeps reachable.
     pub heuristics: Heuristics,
 }
 

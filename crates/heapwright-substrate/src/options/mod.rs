@@ -1,13 +1,13 @@
-//! Options: one string, read once, at the latest by the first allocation.
+//! Options: one string, which the process reads once, at the latest for its first allocation.
 //!
 //! ```text
 //! HEAPWRIGHT="stats=exit,purge=100"
 //! ```
 //!
 //! The documentation of `heapwright::options` lists the options. A new option goes into this file
-//! and into that list. A bad option, or one that does nothing in this mode or copy, is ignored with
-//! one line on standard error. Set-uid programs ignore the string. Parsing is pure; only `load`
-//! reads the environment.
+//! and into that list. An option that is wrong, or has no effect in this mode or copy, is ignored
+//! with one line on standard error. Set-uid programs ignore the string. Parsing has no effects;
+//! only `load` reads the environment.
 
 #[cfg(feature = "debug")]
 pub mod debug;
@@ -41,8 +41,8 @@ pub const LEAST_SAMPLE: usize = 1 << 10;
 /// The largest sampling distance.
 #[cfg(feature = "debug")]
 pub const MOST_SAMPLE: usize = 1 << 30;
-/// The value of `Options::guards` for guards that keep to a fixed share of the time. Other values
-/// are the number of allocations from one guarded block to the next.
+/// The value of `Options::guards` for guards that take a fixed share of the time. Other values are
+/// the number of allocations from one guarded block to the next.
 #[cfg(feature = "debug")]
 pub const GUARDS_PACED: usize = usize::MAX;
 /// The most allocations from one guarded block to the next.
@@ -66,11 +66,11 @@ pub struct Options {
     trace: [u8; PATH_MAX],
     /// Ends with a zero.
     timeline: [u8; PATH_MAX],
-    /// The least milliseconds that free pages wait; negative: for ever.
+    /// The shortest purge delay, in milliseconds; negative: free pages wait for ever.
     pub purge_ms: i32,
-    /// The most milliseconds that free pages wait.
+    /// The longest purge delay, in milliseconds.
     pub purge_max_ms: i32,
-    /// Whether slabs that the program will fill lie in huge pages.
+    /// Whether slabs that the program will probably fill may lie in huge pages.
     pub huge_pages: bool,
     /// The largest window, in bytes.
     pub window: usize,
@@ -80,9 +80,9 @@ pub struct Options {
     pub limit: MemoryLimit,
     /// Whether the process shows figures while it runs.
     pub publish: bool,
-    /// Whether `malloc` is the hardened heap's, and how hard.
+    /// Whether `malloc` is the hardened heap's, and its degree of hardening.
     pub hardening: Hardening,
-    /// Whether the hardened heap reports misuse and continues; else misuse ends the process.
+    /// Whether the hardened heap reports misuse and continues. If false, misuse ends the process.
     pub reports_misuse: bool,
     /// The mistakes that the hardened heap looks for.
     pub detect: Detect,
@@ -92,7 +92,7 @@ pub struct Options {
     /// The settings of the debug heap.
     #[cfg(feature = "debug")]
     pub debug: debug::Config,
-    /// Guarded blocks in fast mode: one block of this many, or [`GUARDS_PACED`]; 0: none.
+    /// Without the debug heap: one of this many blocks is guarded; or [`GUARDS_PACED`]; 0: none.
     #[cfg(feature = "debug")]
     pub guards: usize,
     #[cfg(feature = "debug")]
@@ -171,15 +171,15 @@ pub enum Hardening {
     Off,
     /// Checks that cost a tenth of the time.
     Light,
-    /// More guards, more random choices, a longer quarantine, exact comparison of sizes.
+    /// More guards, more random choices, a longer quarantine, and exact comparison of sizes.
     Full,
 }
 
 /// The way in which threads share caches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CacheModel {
-    /// Each thread has its own cache while there are at most 2 x CPUs + 1 caches. Other threads use
-    /// their CPU's cache, and so do threads that hand many blocks over.
+    /// Up to 2 x CPUs + 1 threads have a cache each. All other threads, and threads that hand many
+    /// blocks over to others, use the cache of their CPU.
     Auto,
     /// Each thread has its own cache.
     Exclusive,
@@ -208,18 +208,18 @@ impl CacheModel {
 enum Wrong {
     Unknown,
     Value(&'static str),
-    /// Valid, but only the debug heap has it.
+    /// A valid option that only the debug heap has.
     #[cfg(feature = "debug")]
     Alone,
-    /// Valid, but only the debug heap and fast mode's guards have it.
+    /// A valid option that only the debug heap and other heaps' guards have.
     #[cfg(feature = "debug")]
     WithoutGuards,
-    /// Valid, but the debug heap does not have it.
+    /// A valid option that the debug heap does not have.
     #[cfg(feature = "debug")]
     InDebugMode,
-    /// Valid, but the hardened heap does not have it.
+    /// A valid option that the hardened heap does not have.
     InHardenedMode,
-    /// Valid, but only the hardened heap has it.
+    /// A valid option that only the hardened heap has.
     NotHardened,
 }
 
@@ -245,9 +245,8 @@ fn parse(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) -> Options {
     {
         options.debug.detect = options.detect;
     }
-    // The hardened heap has guards by default. A guard ends the program, so a program whose misuse
-    // is only reported must request guards by name. A library without a fault handler has no
-    // guards.
+    // The hardened heap has guards by default. But a guard ends the program. So if misuse is only
+    // reported, guards must be requested by name. A library without a fault handler has none.
     #[cfg(all(feature = "debug", any(feature = "interpose", test)))]
     if options.hardening != Hardening::Off
         && !options.reports_misuse
@@ -444,7 +443,7 @@ fn set_mode(options: &mut Options, mode: &[u8]) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// Leaves room for a dot, a process id and the zero.
+/// Copies a path. Leaves room for a dot, a process id and the zero.
 fn set_path(place: &mut [u8; PATH_MAX], path: &[u8]) -> Result<(), Wrong> {
     if path.is_empty() || path.len() + 12 > PATH_MAX {
         return Err(Wrong::Value("needs a path of at most 500 bytes"));
@@ -454,7 +453,7 @@ fn set_path(place: &mut [u8; PATH_MAX], path: &[u8]) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// The optional suffix is a power of 1024.
+/// Parses a number. An optional suffix multiplies it by a power of 1024.
 fn number(text: &[u8]) -> Option<usize> {
     let (digits, shift) = match text.split_last()? {
         (b'k' | b'K', rest) => (rest, 10),
@@ -473,7 +472,7 @@ fn number(text: &[u8]) -> Option<usize> {
     number.checked_mul(1 << shift)
 }
 
-/// `N` or `MIN..MAX` with `MIN` not above `MAX`.
+/// Parses `N` or `MIN..MAX`, where `MIN` is at most `MAX`.
 fn range(text: &[u8]) -> Option<(i32, i32)> {
     let ms = |text| number(text).and_then(|ms| i32::try_from(ms).ok());
     let dots = text.windows(2).position(|two| two == b"..");
@@ -494,7 +493,7 @@ static READY: AtomicBool = AtomicBool::new(false);
 static DETAILED: AtomicBool = AtomicBool::new(false);
 static READING: Lock<()> = Lock::new(());
 
-/// The process's options, read at the first call.
+/// The process's options. The first call reads them.
 pub fn get() -> &'static Options {
     if !READY.load(Ordering::Acquire) {
         let _reading = READING.lock();
@@ -512,7 +511,7 @@ fn load() {
     if is_given || !default.is_empty() {
         load_given(default, is_given);
     }
-    // The memory holds the defaults already.
+    // `LOADED` contains the defaults from the start.
     READY.store(true, Ordering::Release);
 }
 
@@ -555,7 +554,7 @@ fn load_given(default: &[u8], is_given: bool) {
         .text(" (ignored)")
         .write();
     });
-    // Programs that link heapwright can request statistics, too.
+    // This precedes `drop_unsupported`: a program that links heapwright can read the counts itself.
     let wants_counts = options.stats_at_exit || options.stats_file[0] != 0;
     #[cfg(not(feature = "interpose"))]
     let options = drop_unsupported(options);
@@ -565,7 +564,7 @@ fn load_given(default: &[u8], is_given: bool) {
     unsafe { *LOADED.0.get() = options };
 }
 
-/// The name of an option that only the preloaded library has, a test for it, and a reset.
+/// An option that only the preloaded library has: its name, a test whether it is set, and a reset.
 #[cfg(not(feature = "interpose"))]
 type Unsupported = (&'static str, fn(&Options) -> bool, fn(&mut Options));
 #[cfg(not(feature = "interpose"))]
@@ -599,8 +598,8 @@ fn drop_unsupported(mut options: Options) -> Options {
     options
 }
 
-/// Reports the options that this copy cannot honour. Only the heap that serves the program's
-/// allocations calls this: another copy may honour them.
+/// Reports the options that this copy cannot honour. Only the copy that serves the program's
+/// allocations calls this, because otherwise another copy may honour them.
 #[cfg(not(feature = "interpose"))]
 pub fn report_not_honoured() {
     let asked = ASKED_FOR.load(Ordering::Relaxed);
@@ -616,7 +615,7 @@ pub fn report_not_honoured() {
     }
 }
 
-/// Whether every allocation is counted or recorded, which bypasses the fast path.
+/// Whether every allocation is counted or recorded, so that none takes the fast path.
 #[inline]
 pub fn detailed() -> bool {
     DETAILED.load(Ordering::Relaxed)
@@ -660,7 +659,7 @@ pub fn profile_file() -> Option<&'static CStr> {
     path(&get().profile)
 }
 
-/// Most programs set no path, so this part looks only at the first byte.
+/// Most programs set no path, so the inlined part looks only at the first byte.
 #[inline]
 fn path(text: &'static [u8]) -> Option<&'static CStr> {
     #[cold]

@@ -5,8 +5,8 @@
 //! refuse_after(n)  n more calls succeed, all later ones are refused: exhaustion
 //! refuse_only(n)   n more calls succeed, one is refused, all later ones succeed:
 //!                  the caller must have undone its half-done work
-//! keep_whole(true) releases that would split a reservation are refused, as at the
-//!                  kernel's limit of mappings
+//! keep_whole(true) a release that would split a reservation is refused, as the
+//!                  kernel does at its limit of mappings
 //! ```
 //!
 //! Callers must commit only reserved memory, decommit only committed memory, and release only what
@@ -23,7 +23,7 @@ use std::vec::Vec;
 
 use super::{Memory, System};
 
-/// It is leaked, so that it can be copied like the real system.
+/// The state is leaked, so that the fake can be copied like the real system.
 #[derive(Clone, Copy)]
 pub struct Fake(&'static State);
 
@@ -61,7 +61,7 @@ impl Fake {
         *self.0.refused.lock().unwrap() = self.calls() + calls..u64::MAX;
     }
 
-    /// Lets `calls` more calls succeed, refuses the next, and none after it.
+    /// Lets `calls` more calls succeed, refuses the next call, and lets all later calls succeed.
     pub fn refuse_only(&self, calls: u64) {
         let number = self.calls() + calls;
         *self.0.refused.lock().unwrap() = number..number + 1;
@@ -132,7 +132,7 @@ impl Fake {
         assert!(at.addr().is_multiple_of(self.0.page), "unaligned address");
         assert!(size > 0 && size.is_multiple_of(self.0.page), "unaligned size {size:#x}");
         let reserved = self.0.reserved.lock().unwrap();
-        // A range may span reservations made side by side.
+        // A range may span adjacent reservations.
         let mut from = at.addr();
         while from < at.addr() + size {
             let piece = reserved.iter().find(|&&(a, s)| (a..a + s).contains(&from));

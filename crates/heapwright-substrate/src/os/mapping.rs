@@ -12,8 +12,8 @@
 //! ```
 //!
 //! A program may run on a stack inside a block that it allocated. So only [`what_is_at`] looks for
-//! the running stack: its caller has a pointer that is most likely a mistake. Called by `misuse`,
-//! the debug heap and `libc_block`.
+//! the running stack: its callers have a pointer that is most likely a mistake. Called by `misuse`,
+//! `debug`, `hooks` and `libc_block`.
 
 use super::{Mapping, Unknown, is_on_this_stack, mapping_of};
 
@@ -59,7 +59,7 @@ impl Mapping {
     }
 }
 
-/// The content at an address that is not heapwright's, and its mapping; `None`: nothing is mapped.
+/// The content and the mapping at an address that is not heapwright's. `None`: nothing is mapped.
 pub fn what_is_at(address: usize) -> Result<Option<(Contents, Mapping)>, Unknown> {
     let Some(mapping) = mapping_of(address)? else { return Ok(None) };
     let on_stack = is_on_this_stack(address);

@@ -1,13 +1,13 @@
-//! The operating system: heapwright makes all its system calls below this module.
+//! The operating system: all heaps make their system calls below this module.
 //!
-//! Two back ends mirror each other: `linux` (x86-64, aarch64), and `portable`, with which Miri can
-//! run the heap. The target selects one.
+//! There are two back ends with the same functions: `linux` (x86-64, aarch64), and `portable`, with
+//! which Miri can run the heap. The target selects one of them.
 //!
 //! Memory is *reserved* (addresses, not accessible) or *committed* (readable and writable, zero
-//! until touched). After [`Memory::decommit`] it is committed and zero again. [`Memory`] is a trait
-//! so that tests can use a fake system with other page sizes and refusals.
+//! until written). After [`Memory::decommit`], committed memory is zero again. [`Memory`] is a
+//! trait, so that tests can use a fake system with other page sizes and refusals.
 //!
-//! Functions here keep `errno` as they found it, because `free` must.
+//! Functions here keep `errno` unchanged, because `free` must.
 
 #[cfg(all(target_os = "linux", not(miri), any(target_arch = "x86_64", target_arch = "aarch64")))]
 #[path = "linux/mod.rs"]
@@ -34,17 +34,17 @@ pub use mapping::{Contents, LibcHeap, what_is_at};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Sandbox {
-    /// All, as far as the process knows.
+    /// All calls, as far as the process knows.
     Open,
-    /// All, but soon fewer: the heap opens only files that it needs.
+    /// All calls, but soon fewer. The heap opens only files that it needs.
     Expected,
-    /// mmap, munmap, mremap, mprotect, madvise, futex, write, clock_gettime and exit.
+    /// Only mmap, munmap, mremap, mprotect, madvise, futex, write, clock_gettime and exit.
     Filter,
-    /// write and exit.
+    /// Only write and exit.
     Strict,
 }
 
-/// The low byte is the sandbox; above it, a count of entries.
+/// The low byte is the sandbox. The other bytes count entries.
 struct SandboxWord(AtomicU32);
 
 static SANDBOX: SandboxWord = SandboxWord(AtomicU32::new(Sandbox::Open as u32));
@@ -119,8 +119,8 @@ pub fn enter_sandbox(sandbox: Sandbox) -> SandboxEntry {
     SANDBOX.enter(sandbox)
 }
 
-/// Notes that the kernel has refused the sandbox. The process is in the earlier sandbox again, and
-/// expects to enter another.
+/// Notes that the kernel has refused the sandbox. The process is in the earlier sandbox again (at
+/// least [`Sandbox::Expected`]), unless another entry was noted in the meantime.
 pub fn leave_sandbox(entry: SandboxEntry) {
     SANDBOX.leave(entry);
 }
@@ -164,11 +164,11 @@ pub fn prefetch(at: *const u8) {
 #[inline(always)]
 pub fn prefetch(_at: *const u8) {}
 
-/// Moves the bytes of a block to another block. From `least` bytes on, whole pages move
-/// ([`move_pages`]), if both blocks begin at the same offset in a page. The other bytes are copied.
-/// Returns the bytes that moved as pages: these bytes of the source, from the first page boundary
-/// on, read as zero. `None`: the source is unchanged, and the caller must not use the destination.
-/// This happens at most once in a process.
+/// Moves the bytes of a block to another block. Whole pages move ([`move_pages`]) if there are at
+/// least `least` bytes, and both blocks begin at the same offset in a page. Other bytes are copied.
+/// Returns the number of bytes that moved as pages. These bytes begin at the first page boundary of
+/// the source, and read as zero now. `None`: the source is unchanged, and the caller must not use
+/// the destination. After that, no more pages move in this process.
 ///
 /// # Safety
 ///
@@ -195,8 +195,8 @@ pub unsafe fn move_bytes(from: *mut u8, to: *mut u8, size: usize, least: usize) 
     Some(moved)
 }
 
-/// Reads a file's first bytes into `text`, as far as they fit. Returns their number; 0: not
-/// readable.
+/// Reads a file's first bytes into `text`, as far as they fit. Returns their number; 0: the file is
+/// empty, or cannot be read.
 pub fn read_beginning(path: &core::ffi::CStr, text: &mut [u8]) -> usize {
     let mut length = 0;
     let mut buffer = [0; 512];
@@ -260,7 +260,7 @@ pub trait Memory {
         false
     }
 
-    /// Makes committed memory read as zero: by [`Memory::decommit`], else by writing.
+    /// Makes committed memory read as zero: by [`Memory::decommit`], or by writing zeros.
     ///
     /// # Safety
     ///
@@ -273,7 +273,7 @@ pub trait Memory {
         }
     }
 
-    /// The most address space to reserve in one piece; `None`: only the machine limits it.
+    /// The process's limit of address space in bytes; `None`: no limit is known.
     fn address_space_limit(&self) -> Option<usize>;
 }
 

@@ -1,14 +1,14 @@
 //! A back end on `std`, for Miri and for targets without the `linux` back end.
 //!
 //! ```text
-//! system    pages, environment: unix, windows; else, and under Miri: Rust's own allocator
-//! the rest  std: threads, clock; the functions that std lacks do nothing here
+//! system    pages, environment: unix, windows; elsewhere, and under Miri, Rust's own allocator
+//! the rest  threads, clock: std; functions that std lacks do nothing
 //! ```
 //!
 //! Miri checks the provenance, aliasing, initialisation and data races of the heap itself. On other
-//! systems pools, arenas, collected heaps and the debug wrappers use this back end. There are no
-//! guards, sleeping locks, signals or forks: locks yield, and a forked process continues with one
-//! thread.
+//! systems pools, arenas, collected heaps and the debug wrappers use this back end. It has no
+//! guards, sleeping locks, signals or fork handlers: waiting threads yield, and a forked process
+//! continues with one thread.
 
 extern crate std;
 
@@ -32,12 +32,12 @@ pub const TABLE_ADJACENT: bool = false;
 /// The largest window tried.
 pub const MAX_WINDOW: usize = system::MAX_WINDOW;
 
-/// Runs `call`; nothing here changes an `errno`.
+/// Runs `call`. `errno` does not matter here.
 pub fn keeping_errno<T>(call: impl FnOnce() -> T) -> T {
     call()
 }
 
-/// There is no `errno` to set.
+/// Does nothing: `errno` does not matter here.
 pub fn set_errno(_value: i32) {}
 
 /// The argument of `set_errno` if there is no memory.
@@ -47,7 +47,7 @@ pub const ENOMEM: i32 = 12;
 #[derive(Clone, Copy)]
 pub struct System;
 
-/// Only the Linux back end can pretend.
+/// Does nothing: only the Linux back end can pretend.
 pub fn pretend_page_size(_size: usize) {}
 
 /// The kernel's page size.
@@ -112,7 +112,7 @@ impl Memory for System {
     }
 }
 
-/// Nothing faults here, so callers must not rely on guards.
+/// False: [`guard`] guards nothing, so callers must not rely on faults.
 pub const HAS_GUARDS: bool = false;
 
 /// Guards nothing.
@@ -151,7 +151,7 @@ pub fn some_module_has_its_own_new() -> bool {
     false
 }
 
-/// Fills `bytes` with values that differ between calls: nothing here has to be secret.
+/// Fills `bytes` with values that differ between calls. No caller here needs secret values.
 pub fn random(bytes: &mut [u8]) {
     static CALLS: AtomicU32 = AtomicU32::new(0);
     let mut state = u64::from(CALLS.fetch_add(1, Ordering::Relaxed));
@@ -161,7 +161,7 @@ pub fn random(bytes: &mut [u8]) {
     }
 }
 
-/// There are no dumps to keep out of.
+/// Does nothing.
 /// # Safety
 /// None is needed.
 pub unsafe fn keep_out_of_dumps(_at: *mut u8, _size: usize) {}
@@ -231,7 +231,7 @@ pub fn block_signals() -> SignalMask {
 /// Nothing was blocked.
 pub fn restore_signals(_before: SignalMask) {}
 
-/// Starts no thread: callers do without a thread.
+/// Starts no thread. Callers must do without.
 pub fn spawn(_run: extern "C" fn(*mut c_void) -> *mut c_void, _with: *mut c_void) -> bool {
     false
 }
@@ -731,7 +731,7 @@ pub mod rseq {
     }
 }
 
-/// No registers are known here, nor the end of the stack.
+/// Neither registers nor the end of the stack are known here.
 pub const SAVED_REGISTERS: usize = 1;
 
 /// The stack is not scanned.

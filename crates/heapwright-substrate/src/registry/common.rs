@@ -10,16 +10,16 @@
 //! ```
 //!
 //! There may be thousands of pools, each with one thread or a few. So a pool begins with one
-//! object, and doubles the number whenever two threads meet at an object, up to the process's K
-//! (`shared_most`).
+//! object. Whenever a thread finds its object held, the pool doubles the number of objects, up to
+//! the process's K (`shared_most`).
 //!
-//! **The object of a thread.** A thread has one number for all owners, beside its thread index,
-//! first assigned in turn. A thread that finds its object held, and gets another, keeps that
-//! object's number. If objects belong to CPUs, the number is the CPU's. The number modulo the
-//! number of objects selects the object.
+//! **The object of a thread.** A thread has one number for all owners. Threads get numbers in turn.
+//! A thread that finds its object held, and gets another object, takes that object's number. If
+//! objects belong to CPUs, the number is the CPU's. The number modulo the number of objects selects
+//! the object.
 //!
-//! **Fork.** All objects of one type, of all owners, are a [`Family`], recycled and never freed, so
-//! a fork finds and locks all of them. Called by `places`.
+//! **Fork.** A [`Family`] has all objects of one type, of all owners. They are recycled and never
+//! freed, so that a fork can find and lock all of them. Called by `places`.
 
 use super::shared::{Held, Shared, Slot};
 
@@ -51,7 +51,7 @@ mod made {
     use crate::sync::Lock;
     use crate::sync::atomic::{AtomicUsize, Ordering};
 
-    /// The objects of one owner. All-zero bytes: an owner without objects.
+    /// The objects of one owner. If all bytes are zero, there are no objects.
     pub struct Common<T: 'static> {
         shared: Shared<T, (), MOST>,
         /// Held while more objects are made, and across a fork.
@@ -77,8 +77,8 @@ mod made {
             self.shared.nearest(number)
         }
 
-        /// The calling thread's object, locked, if its lock is free: the inline part of
-        /// [`Common::enter`]. The caller unlocks it. `by_cpu`: whether objects belong to CPUs.
+        /// The inline part of [`Common::enter`]: if the lock of the calling thread's object is
+        /// free, locks it. The caller must unlock it. `by_cpu`: whether objects belong to CPUs.
         #[inline(always)]
         pub fn try_enter(&self, by_cpu: bool) -> Option<&'static Slot<T>> {
             let current = self.of(Self::number(by_cpu)?);
@@ -152,7 +152,7 @@ mod made {
             Some(taken)
         }
 
-        /// Takes an owner's objects back. The objects are empty.
+        /// Takes an owner's objects back. The owner must have emptied them.
         pub fn give(&self, taken: &'static ids::Slot<Common<T>>) {
             self.all.give(taken);
         }
@@ -182,7 +182,7 @@ mod made {
         ///
         /// Follows [`Family::before_fork`] in the forking thread or its copy.
         pub unsafe fn after_fork(&self) {
-            // Fork handlers of other libraries may have used a new owner in the meantime.
+            // Owners that other libraries' fork handlers made in the meantime are not locked.
             for common in self.all.all().take(self.held.load(Ordering::Relaxed)) {
                 for slot in common.shared.all() {
                     // SAFETY: this thread (in a child: its original) has held the lock since the

@@ -1,11 +1,11 @@
 //! The exclusive registry: each thread has an object of its own, found by id (`ids`).
 //!
 //! ```text
-//!   a thread starts: adopt an abandoned object, else make one
+//!   a thread starts: it adopts an abandoned object, or makes a new one
 //!   a thread ends:   its object is abandoned; any thread may claim it for a moment
 //! ```
 //!
-//! `cache` uses it for caches.
+//! Called by `cache`, for the caches of threads.
 
 use core::ptr;
 
@@ -16,7 +16,7 @@ use crate::sync::atomic::{AtomicPtr, Ordering};
 
 /// An object of the registry.
 pub trait Member: Sized {
-    /// Makes the object of `id` in zeroed memory. The caller holds its ownership.
+    /// Makes the object of `id` in zeroed memory. The caller then has the object's ownership.
     ///
     /// # Safety
     ///
@@ -102,7 +102,7 @@ impl<T: Member + 'static> Exclusive<T> {
         None
     }
 
-    /// Makes an object. `prepare` gets it before other threads can find it.
+    /// Makes an object. `prepare` gets the object before other threads can find it.
     pub fn make_new(&self, prepare: impl FnOnce(&T)) -> Option<&T> {
         let _unique = self.abandoned.lock();
         let make = |at: *mut T, id| {
@@ -115,7 +115,7 @@ impl<T: Member + 'static> Exclusive<T> {
         unsafe { self.ids.make(make) }
     }
 
-    /// Abandons an object whose thread ends. The caller gives up its ownership next.
+    /// Abandons an object whose thread ends. The caller must then give up the object's ownership.
     pub fn abandon(&self, object: &T) {
         let mut abandoned = self.abandoned.lock();
         object.abandoned().store(abandoned.first, Ordering::Relaxed);
@@ -123,8 +123,8 @@ impl<T: Member + 'static> Exclusive<T> {
     }
 
     /// Claims up to `most` abandoned objects, one after the other, and calls `visit` with each.
-    /// Begins where the last call ended. `visit` gives up the claim, and returns true to stop.
-    /// Returns whether `visit` stopped. If the registry is busy, visits none.
+    /// Begins where the last call ended. `visit` must give up the claim, and returns true to stop.
+    /// Returns whether `visit` has stopped. If the registry's lock is held, visits no object.
     pub fn visit_abandoned(&self, most: usize, mut visit: impl FnMut(&T) -> bool) -> bool {
         let Some(mut abandoned) = self.abandoned.try_lock() else { return false };
         let from =

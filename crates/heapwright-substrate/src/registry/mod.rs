@@ -1,13 +1,13 @@
 //! The registry: finds the calling thread's object (malloc's caches, the magazines of pools).
 //!
-//! The option `cache=` selects one of these registries. Memory grows with the threads, with K, or
-//! with the CPUs.
+//! The option `cache=` selects one of these registries. The number of objects grows with the number
+//! of threads, K or the number of CPUs.
 //!
 //! ```text
-//!   exclusive      one a thread, by id; abandoned at its end, adopted by a new thread     no lock
-//!   thread_index   one a thread, by a small number, which a later thread inherits         no lock
-//!   shared         K for all threads; a thread locks one, or another one (`policy`)       one each
-//!   per_cpu        one a CPU; restartable sequences, or a lock that is hardly ever held
+//!   exclusive      one per thread, by id; abandoned at its end, adopted by a new thread   no lock
+//!   thread_index   one per thread, by a small number, which a later thread inherits       no lock
+//!   shared         K for all threads; a thread locks its last one, or another (`policy`)  K locks
+//!   per_cpu        one per CPU; restartable sequences, or locks that are hardly ever held
 //!
 //!   object                          cache=exclusive   shared:K, percpu      made
 //!   malloc's caches                 exclusive         shared, per_cpu       at the process's start
@@ -16,13 +16,13 @@
 //!   the debug heap's thread states  thread_index      thread_index          on demand
 //! ```
 //!
-//! Other threads send blocks back to a cache of malloc, so it needs an id in the address map, and a
-//! thread that adopts it. A pool's object for a thread only holds free slots. So a pool finds it by
-//! a number, and the end of a thread needs no work in each pool.
+//! Other threads send blocks back to a cache of malloc. So the cache needs an id in the address
+//! map, and a thread that adopts it. A pool's object for a thread only holds free slots. So the
+//! pool finds it by a number, and the end of a thread needs no work in each pool.
 //!
-//! **To keep an object of your own** for each thread, write a type with [`places::Place`], which
-//! states the duties. Put a [`places::Places`] into each owner. This whole owner gives out numbers;
-//! its test runs it under each model:
+//! **To keep an object of your own** for each thread, write a type with the trait
+//! [`places::Place`], which states the duties. Put a [`places::Places`] into each owner. This
+//! example of an owner gives out numbers:
 //!
 //! ```text
 #![doc = include_str!("example.rs")]
@@ -47,7 +47,7 @@ pub mod thread_index;
 #[cfg(not(loom))]
 pub use model::{Model, by_cpu, model, raise_shared, shared_most};
 
-/// The most objects that threads can share, or CPUs with an object.
+/// The most objects that threads can share. Also the most CPUs that can have an object.
 #[cfg(not(loom))]
 pub const MOST: usize = crate::options::MOST_SHARED;
 
@@ -74,7 +74,7 @@ mod model {
     const UNKNOWN: usize = usize::MAX;
 
     static SHARED: AtomicUsize = AtomicUsize::new(UNKNOWN);
-    /// Written before the number of shared objects.
+    /// Whether shared objects belong to CPUs. Written before `SHARED`.
     static BY_CPU: AtomicBool = AtomicBool::new(false);
 
     /// The process's model, from the options.
@@ -95,7 +95,7 @@ mod model {
         }
     }
 
-    /// Whether shared objects belong to CPUs. The answer is right once the number is known.
+    /// Whether shared objects belong to CPUs. Call [`shared_most`] or [`model`] before.
     #[inline(always)]
     pub fn by_cpu() -> bool {
         BY_CPU.load(Ordering::Relaxed)
@@ -114,7 +114,7 @@ mod model {
         first.map_or_else(|now| now, |_| most)
     }
 
-    /// Raises the number of shared objects, unless they belong to CPUs.
+    /// Raises the number of objects in [`Model::Shared`]. No effect with other models.
     pub fn raise_shared(most: usize) {
         if let Model::Shared(_) = model() {
             SHARED.fetch_max(most.min(MOST), Ordering::Relaxed);

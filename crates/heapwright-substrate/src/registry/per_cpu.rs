@@ -5,16 +5,16 @@
 //!   its object    slot number `cpu` of a shared registry
 //! ```
 //!
-//! A CPU's object is nearly always free, unless a holder was moved away or stopped. So each object
-//! has a lock, and a thread that finds it held follows the policy of shared objects. This is
-//! correct even with a wrong CPU number. Lock-free use (restartable sequences) is `cache::arrays`'.
-//! Called by `heap` and `pool`.
+//! A CPU's object is nearly always free, unless its holder was moved to another CPU or stopped. So
+//! each object has a lock, and a thread that finds the lock held follows the policy of shared
+//! objects. This is correct even with a wrong CPU number. For use without locks (restartable
+//! sequences) see `cache::arrays`. Called by `heap` and `common`.
 
 use super::shared::{Shared, Slot};
 use crate::os::rseq;
 use crate::sync::atomic::{AtomicIsize, Ordering};
 
-/// The rseq areas were not looked for yet; there are none.
+/// `UNKNOWN`: no thread has looked for rseq areas yet. `NOWHERE`: there are none.
 const UNKNOWN: isize = isize::MAX;
 const NOWHERE: isize = isize::MAX - 1;
 

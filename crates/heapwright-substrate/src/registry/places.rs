@@ -1,20 +1,20 @@
-//! Places: the objects of an owner (a pool) for each thread, by the process's model.
+//! Places: an owner (a pool) keeps an object for each thread, or shared objects (see `Model`).
 //!
 //! ```text
-//!   exclusive    thread index --> block --> | place | place | ...     no lock, no atomics
-//!   shared:K     the thread's number --> one of up to K (`common`)    a lock each
+//!   exclusive    thread index --> block --> | place | place | ...     no lock
+//!   shared:K     the thread's number --> one of up to K (`common`)    each has a lock
 //!   percpu       the CPU's number --> the same
 //!
 //!   blocks   [ units | units | null ....... ]     made for the first thread of a block
 //!   common   null, or the shared objects
 //! ```
 //!
-//! The owner calls [`Places::exclusive`] first, inline. If threads share, this call misses.
-//! [`Places::enter`] handles all other cases, out of line; only this function looks at the model.
+//! The owner calls [`Places::exclusive`] first, inline. If threads share, this returns `None`.
+//! [`Places::enter`] handles all other cases, out of line. Only this function looks at the model.
 //!
 //! Invariants: an owner has blocks or `common`, never both. Only the thread with the place's index
 //! accesses an exclusive place. Only the holder of the place's lock accesses a shared place. A
-//! thread that has the owner to itself may access all places. Called by `pool::shared`.
+//! thread that alone can access the owner may access all places. Called by `pool::shared`.
 
 use core::ops::Deref;
 use core::ptr::{self, NonNull};
@@ -28,14 +28,14 @@ use crate::ids::Slot;
 use crate::size_class::UNIT;
 use crate::sync::atomic::{AtomicPtr, Ordering};
 
-/// A type whose values are kept for a thread, or shared. Their owner has five duties:
+/// A type of objects, each for one thread or shared. The owner of the objects has five duties:
 ///
-/// - It calls `exclusive` inline, and `enter` if that misses or the place is empty or full.
+/// - It calls `exclusive` inline, and then `enter` if there is no place, or it is empty or full.
 /// - If `enter` returns `None`, the owner serves the thread from its store.
-/// - It locks the store after the place, never before, because a fork uses the same order.
+/// - It locks its store after the place, never before, because a fork uses the same order.
 /// - It holds the family's locks across a fork (`before_fork`, `after_fork`, then
 ///   `forget_after_fork` in the child).
-/// - It empties `all` places before they are dropped, because the memory is reused as it is.
+/// - It empties all places before it drops them, because their memory is reused as it is.
 ///
 /// # Safety
 ///
@@ -58,7 +58,7 @@ pub const fn blocks<T>() -> usize {
     MOST_THREADS.div_ceil(in_block::<T>())
 }
 
-/// All places of one owner, which empties them before it drops this. `BLOCKS` is [`blocks`].
+/// All places of one owner, which must empty them before it drops this. `BLOCKS` is [`blocks`].
 pub struct Places<T: Place, const BLOCKS: usize> {
     blocks: [AtomicPtr<OwnPlace<T>>; BLOCKS],
     common: AtomicPtr<Slot<Common<T>>>,
@@ -66,7 +66,7 @@ pub struct Places<T: Place, const BLOCKS: usize> {
 
 /// The calling thread's place, until the value is dropped.
 pub enum Mine<'p, T: Place> {
-    /// The place of its thread index.
+    /// The place of the thread's index.
     Exclusive(&'p T),
     /// A shared place, locked.
     Shared(Held<T>),
@@ -96,7 +96,7 @@ impl<T: Place, const BLOCKS: usize> Places<T, BLOCKS> {
         }
     }
 
-    /// The place of the calling thread's index, if there is one.
+    /// The place of the calling thread's index, if there is one and places are not shared.
     #[inline(always)]
     pub fn exclusive(&self) -> Option<&T> {
         let index = thread_index::exclusive();
@@ -114,15 +114,15 @@ impl<T: Place, const BLOCKS: usize> Places<T, BLOCKS> {
         unsafe { self.common.load(Ordering::Acquire).as_ref() }.map(|slot| &slot.value)
     }
 
-    /// The shared place of the calling thread, locked, if places are shared and the lock is free.
-    /// The caller unlocks it. For `by_cpu` see [`by_cpu`](super::by_cpu).
+    /// If places are shared and the lock of the calling thread's place is free, locks the place.
+    /// The caller must unlock it. For `by_cpu` see [`by_cpu`](super::by_cpu).
     #[inline(always)]
     pub fn try_shared(&self, by_cpu: bool) -> Option<&'static shared::Slot<T>> {
         self.common()?.try_enter(by_cpu)
     }
 
-    /// A place for the calling thread. `None`: the thread has no index, is in its last destructors,
-    /// has no memory, or runs a signal handler. The window is open.
+    /// A place for the calling thread. `None`: no index or no memory is left, the thread is in its
+    /// last destructors, or a signal handler calls this. Call this only after the window opened.
     pub fn enter(&self) -> Option<Mine<'_, T>> {
         match self.common() {
             Some(common) => common.enter().map(Mine::Shared),

@@ -6,19 +6,19 @@
 //!      v
 //!   start, stride --> try up to 4 of the K caches, each once
 //!                        | one could be locked              --> it is the current cache now
-//!                        | none; some have a precedence     --> wait for the lowest
+//!                        | none; some have a precedence     --> wait for the lowest precedence
 //!                        v none; none has a precedence      --> wait for the current cache
 //! ```
 //!
-//! A cache's *precedence* is the clock at the first failed try since a try last locked the cache,
-//! or 0. The cache with the lowest precedence above 0 has been contended longest, so it is the
-//! likeliest to be released soon. The precedence of the current cache is also the *seed* of the
-//! scan: a clock's low bits are as good as random, and the try has fetched its cache line. The
+//! A cache's *precedence* is the time of the first failed try since the cache was last locked, or
+//! 0. The cache with the lowest precedence above 0 has been contended longest, so it will probably
+//! be released first. The precedence of the current cache is also the *seed* of the scan. The low
+//! bits of a clock are nearly random, and the failed try has already fetched the cache line. The
 //! stride is coprime with K, so the scan visits all caches before it visits a cache twice.
 //!
 //! The idea and the figures are those of LLVM's review D47289 ("Improve the shared TSD model");
-//! docs/decisions.md compares more. The simulator (bench/policies) includes this file unchanged. So
-//! it has `pub` items, and only its tests name another module. Called by `shared`.
+//! docs/decisions.md has more comparisons. The simulator (bench/policies) includes this file. So
+//! the file has `pub` items, and only its tests name another module. Called by `shared`.
 
 #![forbid(unsafe_code)]
 #![allow(unreachable_pub, reason = "bench/policies includes this file, and is another crate")]
@@ -34,9 +34,9 @@ pub trait Caches {
     fn strides(&self) -> usize;
     /// One of these strides.
     fn stride(&self, index: usize) -> usize;
-    /// Tries to lock a cache. The precedence stays, with any result.
+    /// Tries to lock a cache. If this fails, the cache gets a precedence, unless it has one.
     fn try_lock(&self, cache: usize) -> bool;
-    /// The clock since which a cache has been contended; 0: it is not contended.
+    /// The time since which a cache has been contended; 0: it is not contended.
     fn precedence(&self, cache: usize) -> usize;
 }
 
@@ -73,13 +73,13 @@ pub fn choose(caches: &(impl Caches + ?Sized), current: usize) -> Choice {
             return Choice::Locked(at);
         }
         let precedence = caches.precedence(at);
-        // 0: the cache was released and locked again meanwhile.
+        // 0: the cache was locked again meanwhile.
         if precedence != 0 && precedence < lowest {
             lowest = precedence;
             candidate = at;
         }
         at += stride;
-        // The strides may already belong to a larger count.
+        // The stride may already belong to a larger count.
         while at >= count {
             at -= count;
         }
@@ -87,8 +87,8 @@ pub fn choose(caches: &(impl Caches + ?Sized), current: usize) -> Choice {
     Choice::Wait(candidate)
 }
 
-/// Strides that visit each of `count` caches once: 1, and the numbers below `count` that are
-/// coprime with it.
+/// Strides that visit each of `count` caches once: 1, and all numbers below `count` that are
+/// coprime with `count`.
 pub fn strides(count: usize) -> impl Iterator<Item = usize> {
     fn divisor(a: usize, b: usize) -> usize {
         if b == 0 { a } else { divisor(b, a % b) }

@@ -9,15 +9,15 @@
 //! ```
 //!
 //! **The lock.** A try is one locked instruction, an unlock a plain store. A waiting thread counts
-//! itself in `sleepers` and sleeps on `state`. An unlock reads `sleepers` after the store. Nothing
-//! orders the two, so an unlock may miss a sleeper. Therefore a sleeper wakes by itself after a
-//! millisecond, or later if more threads sleep. A waiter may be a signal handler that has
-//! interrupted the lock's holder, so it gives up once the lock has been contended for
+//! itself in `sleepers` and sleeps on `state`. An unlock reads `sleepers` after its store, but
+//! nothing orders the two, so an unlock may miss a sleeper. Therefore a sleeper wakes by itself
+//! after a millisecond, or later if more threads sleep. A waiter may be a signal handler that has
+//! interrupted the lock's holder. So a waiter gives up when the lock has been contended for
 //! `PATIENCE_NS`. A handler that has interrupted a slow operation does not wait at all: see
 //! `sync::is_interrupted`.
 //!
-//! Invariants: slots below K are made, and never freed; only the holder of its lock accesses an
-//! object. K may grow while threads run. Each thread keeps the number of its slot.
+//! Invariants: slots below K exist, and are never freed; only the holder of a slot's lock accesses
+//! its object. K may grow while threads run. Each thread remembers its last slot.
 //!
 //! The design is that of scudo's shared TSD registry after LLVM's review D47289. Called by `cache`
 //! (malloc's caches, also those of CPUs) and `pool` (magazines).
@@ -40,8 +40,8 @@ const GIVES: Ordering = Ordering::Release;
 fn set(state: &AtomicU32) -> bool {
     #[cfg(not(loom))]
     return state.fetch_or(HELD, TAKES) & HELD == FREE;
-    // Under loom, the store of an unlock may come between the two halves of another thread's
-    // read-modify-write, which the memory model forbids. So here a failed try writes nothing.
+    // Loom lets the store of an unlock come between the two halves of another thread's
+    // read-modify-write. The memory model forbids that, so under loom a failed try writes nothing.
     #[cfg(loom)]
     state.compare_exchange(FREE, HELD, TAKES, Ordering::Relaxed).is_ok()
 }
@@ -49,21 +49,21 @@ fn set(state: &AtomicU32) -> bool {
 const SPINS: u32 = 100;
 #[cfg(not(loom))]
 const NAP_NS: u64 = 1_000_000;
-/// If more threads sleep, a sleep is up to this many times longer: the wake-ups cost time.
+/// If more threads sleep, a sleep is up to this many times longer, because wake-ups cost time.
 #[cfg(not(loom))]
 const MOST_NAPS: u64 = 64;
-/// A waiter gives up after this contention of a lock.
+/// A waiter gives up when its lock has been contended for this time.
 #[cfg(not(loom))]
 const PATIENCE_NS: u64 = 200_000_000;
 
-/// An object and its lock. Any thread may read the part in front.
+/// An object and its lock. Any thread may read `front`.
 #[repr(C, align(64))]
 pub struct Slot<T, F = ()> {
     front: F,
     state: AtomicU32,
     sleepers: AtomicU16,
     number: u16,
-    /// The clock at the first failed try since the last lock; 0: no try failed.
+    /// The time of the first failed try since the slot was last locked; 0: no try has failed.
     precedence: AtomicUsize,
     value: T,
 }
@@ -110,7 +110,7 @@ impl<T, F> Slot<T, F> {
         (&mut self.front, &mut self.value)
     }
 
-    /// Its number in the registry.
+    /// The slot's number in the registry.
     #[cfg(not(loom))]
     pub fn number(&self) -> usize {
         self.number.into()
@@ -141,12 +141,12 @@ impl<T, F> Slot<T, F> {
     pub unsafe fn unlock(&self) {
         // SAFETY: by the contract the caller holds the lock.
         if unsafe { self.unlock_asks() } {
-            // A caller of `unlock` has usually done slow work, and polled already.
+            // A caller of `unlock` has usually done slow work, in which it has polled.
             let _poll = self.wake();
         }
     }
 
-    /// Unlocks the slot. Returns whether a thread sleeps; the caller then calls [`Slot::wake`].
+    /// Unlocks the slot. If it returns true, the caller must call [`Slot::wake`].
     ///
     /// # Safety
     ///
@@ -231,7 +231,7 @@ impl<T, F> Slot<T, F> {
             }
             self.note_failure();
             let since = self.precedence.load(Ordering::Relaxed);
-            // 0: the lock was released and taken again.
+            // 0: the lock was taken again since the last failed try.
             if since != 0 && clock().wrapping_sub(since) > PATIENCE_NS as usize {
                 break false;
             }
@@ -404,13 +404,13 @@ impl<T, F, const MOST: usize> Shared<T, F, MOST> {
         (0..self.count()).map(|index| self.slot(index))
     }
 
-    /// Raises the number of objects to `count`. `make` makes the slot of a number, or fails for
-    /// lack of memory; the number of objects then stays lower. Returns the number of objects. One
-    /// thread at a time may do this.
+    /// Raises the number of objects to `count`. `make` makes the slot of a number; if it fails for
+    /// lack of memory, there are fewer objects. Returns the number of objects. Only one thread at a
+    /// time may call this.
     ///
-    /// Other threads may run meanwhile. The fields are written in this order: slots, strides, their
-    /// number, K. A reader that sees the old K with new strides may visit a cache twice, but stays
-    /// in bounds.
+    /// Other threads may use the registry meanwhile. The fields are written in this order: slots,
+    /// strides, the number of strides, K. A reader that sees the old K with new strides may visit a
+    /// slot twice, but stays in bounds.
     pub fn raise(
         &self,
         count: usize,
@@ -436,7 +436,7 @@ impl<T, F, const MOST: usize> Shared<T, F, MOST> {
         made
     }
 
-    /// A slot for a thread that has none yet, in turn.
+    /// A slot for a thread that has none yet. Threads get the slots in turn.
     pub fn assign(&self) -> &'static Slot<T, F> {
         self.slot(self.next.fetch_add(1, Ordering::Relaxed) % self.count())
     }

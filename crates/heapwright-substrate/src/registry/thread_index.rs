@@ -8,19 +8,19 @@
 //!   a thread's end         clears the bit; the next thread inherits the index's objects
 //! ```
 //!
-//! An owner that keeps an object for each thread (the magazines of shared pools) keeps it in an
-//! array by thread index. So the end of a thread needs no work in each owner. An index is released
-//! with *release* order and taken with *acquire* order, so the next holder sees the last holder's
-//! writes. One word has the index and the number of the shared object (`common`) that the thread
-//! used last:
+//! An owner that keeps an object for each thread (the magazines of shared pools) uses an array by
+//! thread index. So the end of a thread needs no work in each owner. An index is released with
+//! *release* order and taken with *acquire* order, so the next holder sees the last holder's
+//! writes. A word of the thread has its index and the number of the shared object (`common`) that
+//! the thread used last:
 //!
 //! ```text
 //!   word    | shared number + 1, or 0 : 16 | index + 1, or 0, or ENDED : 16 |
 //! ```
 //!
 //! If nothing is shared, [`exclusive`] finds the index by one subtraction. Otherwise that
-//! subtraction gives no valid index. Called by `places` (the places of pools), `common` and
-//! `debug::thread_state`.
+//! subtraction gives no valid index. Called by `places` (the places of pools), `common`, `tallies`
+//! and `debug::heap`.
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 
@@ -106,14 +106,14 @@ mod thread {
         WHEN_RELEASED.store(call as *mut (), Ordering::Release);
     }
 
-    /// The index of the calling thread, if it took one; else an invalid number.
+    /// The index of the calling thread; an invalid number if it has none.
     #[cfg(any(test, feature = "debug"))]
     #[inline(always)]
     pub fn mine() -> usize {
         (tls::thread_index() & HALF).wrapping_sub(1)
     }
 
-    /// The calling thread's index, if it has one and nothing is shared; else an invalid number.
+    /// The calling thread's index; an invalid number if it has none, or if objects are shared.
     #[inline(always)]
     pub fn exclusive() -> usize {
         tls::thread_index().wrapping_sub(1)
@@ -135,10 +135,10 @@ mod thread {
         tls::set_thread_index(tls::thread_index() & !HALF | index);
     }
 
-    /// Takes the thread's first index. `None`: all are taken, or its end cannot be reported.
+    /// Takes an index for a thread without one. `None`: none is left, or the end is not reported.
     #[cold]
     pub fn take() -> Option<usize> {
-        // No lock: a fork would have to hold it. While one thread registers, others get no index.
+        // No lock, which a fork would have to hold: while one thread registers, others get none.
         const ASKING: u8 = 1;
         const WATCHED: u8 = 2;
         const UNWATCHED: u8 = 3;
@@ -161,7 +161,7 @@ mod thread {
         }
         let index = ALL.take()?;
         let token = ptr::without_provenance_mut(index + 1);
-        // Before the request for a report of the end, which may allocate and come here again.
+        // The index is set first, because `watch_this_thread` may allocate and call this again.
         HOLDERS[index].fetch_add(1, Ordering::Relaxed);
         set(index + 1);
         if !os::watch_this_thread(Exit::ThreadIndex, token) {

@@ -1,9 +1,8 @@
-//! The remote stack and the ownership under loom: every order of two or three threads, with every
-//! value that the memory model lets a load see. `ci/loom.sh` removes the fences one by one and
-//! expects these tests to fail.
+//! Tests of the remote stack and the ownership under loom, which tries every order of two or three
+//! threads, and every value that the memory model lets a load see. `ci/loom.sh` removes the fences
+//! one by one and expects these tests to fail.
 //!
-//! Links are loom's cells, so a block that two threads touch without an order between them is a
-//! failure, too.
+//! Links are loom's cells, so a test also fails if two threads touch a block without an order.
 
 extern crate std;
 

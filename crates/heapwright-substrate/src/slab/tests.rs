@@ -1,7 +1,7 @@
-//! Slabs against a model, for every class, on the fake operating system.
+//! Compares slabs of every class with a model, on the fake operating system.
 //!
-//! The model knows whether each slot is untouched, out or returned. Slots that are out are full of
-//! a pattern, which shows a page that went back too early, or a slot handed out twice.
+//! The model knows whether each slot is untouched, out or returned. The tests fill slots that are
+//! out. So they detect a page that went back too early, or a slot that was handed out twice.
 
 extern crate std;
 
@@ -26,9 +26,9 @@ enum Op {
     Carve { most: usize },
     /// Takes up to this number of returned slots.
     Take { most: usize },
-    /// Returns adjacent slots that are out: a share of all that are out.
+    /// Returns adjacent slots: a share of all slots that are out.
     Put { from: Index, share: usize },
-    /// Gives pages back; `refused`: the system does not take them.
+    /// Gives pages back; `refused`: the system refuses them.
     Purge { refused: bool },
 }
 
@@ -97,7 +97,7 @@ impl World {
         (taken, visit.finish())
     }
 
-    /// Puts a slot back that is not out. The program would end there, so the visit is not finished.
+    /// Puts back a slot that is not out. This would end a program, so the visit is not finished.
     fn is_refused(&self, slot: usize) -> bool {
         let way = WayBack::of(self.map, self.class, self.stamp);
         // SAFETY: the world's own slab, of this class.
@@ -353,7 +353,7 @@ fn an_address_is_located_in_its_slot_or_behind_the_last() {
     unsafe { os.give_back() };
 }
 
-/// Each slot is drawn once. Pages that went back are in use again when one of their slots is drawn.
+/// Each slot is drawn once. A page that went back is in use again when one of its slots is drawn.
 #[test]
 fn slots_are_drawn_once_in_every_class() {
     let step = if cfg!(miri) { CLASSES / 4 } else { 1 };

@@ -1,8 +1,8 @@
 //! The futex mutex.
 //!
-//! A thread counts the locks that it holds or is about to take. If a call of the heap begins with a
-//! count above zero, a signal handler has interrupted another call of its thread. It must not wait
-//! for that call's locks: see [`is_interrupted`].
+//! A thread counts the locks that it holds or is about to take. If the count is not 0 when a call
+//! begins, the caller is a signal handler that has interrupted another call of its thread. It must
+//! not wait for the locks of that call: see [`is_interrupted`].
 
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
@@ -10,29 +10,29 @@ use core::ops::{Deref, DerefMut};
 use super::atomic::{AtomicU32, AtomicUsize, Ordering};
 use crate::os;
 
-/// The thread that holds every lock across a fork, or 0. Other fork handlers may allocate in it.
+/// The thread that called [`hold_all`], or 0.
 static HOLDER_OF_ALL: AtomicUsize = AtomicUsize::new(0);
 
-/// Notes that the calling thread holds every lock, so that it does not wait for its own locks.
+/// From now on, the calling thread passes held locks without waiting. It holds every lock (across a
+/// fork, in which other fork handlers may allocate), or is about to end the process.
 pub fn hold_all() {
     HOLDER_OF_ALL.store(os::thread_token(), Ordering::Relaxed);
 }
 
-/// Ends [`hold_all`], before the first lock is released.
+/// Ends [`hold_all`]. Call this before the first lock is released.
 pub fn hold_all_no_more() {
     HOLDER_OF_ALL.store(0, Ordering::Relaxed);
 }
 
-/// Whether the calling thread holds every lock, by [`hold_all`].
+/// Whether the calling thread has called [`hold_all`].
 #[inline]
 pub fn holds_all() -> bool {
     let holder = HOLDER_OF_ALL.load(Ordering::Relaxed);
     holder != 0 && holder == os::thread_token()
 }
 
-/// Whether the caller, which begins an operation, is a signal handler that has interrupted another
-/// operation of its thread. Then it must not wait for a lock. (A thread in a fork handler has all
-/// locks.)
+/// Call this at the start of an operation. True: the caller is a signal handler which interrupted
+/// another operation of its thread, and must not wait for a lock. (False after [`hold_all`].)
 #[inline]
 pub fn is_interrupted() -> bool {
     os::tls::locks() != 0 && !holds_all()
@@ -43,7 +43,7 @@ fn begin() {
     os::tls::set_locks(os::tls::locks() + 1);
 }
 
-/// A forked child may release a lock that another thread held.
+/// The count may be 0: a forked child may release a lock that another thread held.
 #[inline]
 fn end() {
     os::tls::set_locks(os::tls::locks().saturating_sub(1));
@@ -94,7 +94,7 @@ impl<T> Lock<T> {
         Some(Guard { lock: self, gives_back: true })
     }
 
-    /// [`Lock::lock_within`] 200 ms, for a caller that may have interrupted the lock's holder.
+    /// [`Lock::lock_within`] 200 ms, for callers that may be signal handlers.
     pub fn lock_soon(&self) -> Option<Guard<'_, T>> {
         self.lock_within(200)
     }
@@ -113,8 +113,8 @@ impl<T> Lock<T> {
         }
     }
 
-    /// Takes the lock without a guard, for `fork` handlers, which release it after the fork on both
-    /// sides. False: the thread holds it already, and must not release it.
+    /// Takes the lock without a guard, for `fork` handlers. They release it on both sides of the
+    /// fork. False: the thread holds the lock already ([`hold_all`]), and must not release it.
     pub fn acquire(&self) -> bool {
         begin();
         let acquired = self.try_acquire() || self.acquire_contended();

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   Lock     loom's mutex                         orders memory, as the real one does
-//!   futex    | word, thread | word, thread | ..   sleepers; a wake removes those of a word
+//!   futex    | word, thread | word, thread | ..   sleepers; a wake removes all those of a word
 //! ```
 //!
 //! Only a wake ends a sleep. So if the code forgets a wake, loom reports that all threads sleep.

@@ -8,18 +8,18 @@
 //! ```
 //!
 //! The owner is one thread, which takes the lock often; visitors are rare. Each side needs a fence
-//! between its store and its load (Dekker's algorithm). The visitor pays for both: `membarrier`
-//! runs a fence in every thread of the process, so the owner's fence only stops the compiler.
-//! Without `membarrier` a lock counts as visited for ever, so the owner takes the inner lock, too.
-//! (Dice, Huang, Yang: "Asymmetric Dekker synchronization", 2001; biased locks and asymmetric
+//! between its store and its load (Dekker's algorithm). The visitor makes both fences: `membarrier`
+//! runs a fence in every thread of the process. So the owner's own fence is only for the compiler.
+//! Without `membarrier` a lock counts as visited for ever, and the owner always takes the inner
+//! lock. (Dice, Huang, Yang: "Asymmetric Dekker synchronization", 2001; biased locks and asymmetric
 //! fences since.)
 //!
-//! The inner lock alone excludes all threads but an owner who is in. It also locks an object
-//! without an owner. Called by `cache` and `heap`.
+//! The inner lock alone excludes all threads except an owner who is in. It is also the lock of an
+//! object without an owner. Called by `cache` and `heap`.
 //!
 //! Invariants: only the holder of the inner lock changes `is_visited`, unless no other thread knows
-//! the lock. Only the owner sets `is_in`. Owner and visitor each work only after they have found
-//! the other's flag unset, so only one of them works.
+//! the lock. Only the owner sets `is_in`. A visitor works only after it found `is_in` unset. The
+//! owner works only after it found `is_visited` unset, or with the inner lock. So only one works.
 
 use super::atomic::{AtomicBool, Ordering, fence};
 use super::{Guard, Lock};
@@ -37,7 +37,7 @@ const PATIENCE: usize = 1000;
 /// The owner is in.
 pub struct Owning<'a> {
     lock: &'a OwnerLock,
-    /// If a visitor was in and the owner had to wait.
+    /// The inner lock, if the owner found the lock visited.
     waited: Option<Guard<'a, ()>>,
 }
 
@@ -97,7 +97,7 @@ impl OwnerLock {
 
     /// Visits, unless the owner or another visitor is in.
     pub fn try_visit(&self) -> Option<Visit<'_>> {
-        // A hint that avoids the costly fence. It proves nothing yet.
+        // This early look only avoids the costly fence. It proves nothing.
         if self.is_in.load(Ordering::Relaxed) {
             return None;
         }
@@ -106,7 +106,7 @@ impl OwnerLock {
     }
 
     /// Waits until no other thread is in, and visits. `None`: the kernel refuses the fence, or the
-    /// owner stays in because it does not run.
+    /// owner stays in for too long, perhaps because it does not run.
     #[cfg(not(loom))]
     pub fn visit(&self) -> Option<Visit<'_>> {
         let visit = self.announce(self.inner.lock())?;
@@ -191,17 +191,17 @@ impl Drop for QuickOwning<'_> {
 
 impl Drop for Visit<'_> {
     fn drop(&mut self) {
-        // This store precedes the release of the inner lock. A later store would hide the next
-        // visitor.
+        // This store precedes the release of the inner lock. A later store could clear the next
+        // visitor's flag.
         self.lock.is_visited.store(is_always_visited(), Ordering::Release);
     }
 }
 
-/// Set before the first lock is used.
+/// Whether `membarrier` is available: set before the first lock is used.
 #[cfg(not(loom))]
 static VISITORS_FENCE: AtomicBool = AtomicBool::new(false);
 
-/// Registers for the visitors' fence. Called before any of these locks is used.
+/// Registers the process for `membarrier`. Call this before any of these locks is used.
 #[cfg(not(loom))]
 pub fn prepare() {
     VISITORS_FENCE.store(crate::os::register_barrier(), Ordering::Relaxed);

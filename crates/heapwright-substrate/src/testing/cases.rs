@@ -1,11 +1,11 @@
-//! The number of cases with which a property is tried. The crates above use this file by its path:
-//! a feature would bring `std` to the preload library, if Cargo builds both at once.
+//! The number of cases with which a property is tested. The crates above include this file by its
+//! path. (With a feature, Cargo would bring `std` into the preload library if it built both.)
 
 extern crate std;
 
 use proptest::test_runner::Config;
 
-/// `cases`, or `PROPTEST_CASES`; a few under Miri. A failure writes no file.
+/// A configuration with `cases` or `PROPTEST_CASES` cases; under Miri, 3. Failures write no file.
 pub(crate) fn cases(cases: u32) -> Config {
     let is_set = !cfg!(miri) && std::env::var_os("PROPTEST_CASES").is_some();
     let default = if cfg!(miri) { Config::with_cases(3) } else { Config::default() };

@@ -1,5 +1,5 @@
-//! Lists of units against a double-ended queue. A unit is in two lists at once, so the tests see a
-//! write to the links of the wrong list.
+//! Compares lists of units with a double-ended queue. Each unit is in two lists at once, so that
+//! the test detects a write to the links of the wrong list.
 
 extern crate std;
 

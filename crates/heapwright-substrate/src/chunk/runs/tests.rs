@@ -5,7 +5,7 @@ use std::vec::Vec;
 use super::*;
 
 impl RunIndex {
-    /// Asserts that each run is in the bin of its length, and that the bitmap is right.
+    /// All runs. Asserts that each is in the bin of its length, and that the bitmap is right.
     pub(crate) fn all(&self) -> Vec<(usize, usize)> {
         let mut found = Vec::new();
         for (number, bin) in self.bins.iter().enumerate() {
@@ -21,7 +21,7 @@ impl RunIndex {
         found
     }
 
-    /// `find` may miss a run that shares a bin with the request.
+    /// Whether `find` must find a run of this length. It may miss some in a bin of many lengths.
     pub(crate) fn must_find(units: usize, length: usize) -> bool {
         length == units && units <= EXACT || bin_of(length) > bin_of(units)
     }

@@ -1,4 +1,4 @@
-//! Runs that wait to go back to the kernel, and regions for huge pages, which keep some units.
+//! Tests of runs that wait to go back to the kernel, and of regions for huge pages.
 
 extern crate std;
 
@@ -11,7 +11,7 @@ use super::super::*;
 use super::world::*;
 use crate::os::fake::Fake;
 
-/// Units 1 to `count`; every second stays taken, so the others do not merge.
+/// A chunk whose units 1 to `count` are taken. If a test frees every second unit, none merge.
 fn chunk_of_singles(count: usize) -> (Fake, Chunk<Fake>, MutexGuard<'static, ()>) {
     let alone = alone();
     let os = Fake::new(4096, 1 << 30, None);
@@ -42,7 +42,7 @@ fn what_nobody_needed_for_a_delay_goes_back_and_no_more() {
     let purged = |chunk: &mut Chunk<Fake>, times: core::ops::RangeInclusive<u32>| -> usize {
         times.step_by(250).map(|now| purge_expired_at(chunk, now, 1000)).sum()
     };
-    // The part of the delay in which the runs became dirty does not count.
+    // The runs became dirty during the first part of the delay, so that part does not count.
     assert_eq!(purged(&mut chunk, 250..=1000), 0);
     // All runs but 30 are needed, for a moment.
     let busy: Vec<usize> = (0..70).map(|_| chunk.take(1, Want::Any).unwrap().unit).collect();
@@ -68,8 +68,8 @@ fn a_heap_that_grows_gives_back_what_it_cannot_use() {
     (0..1000 / short).for_each(|_| assert!(chunk.take(short, Want::Any).unwrap().zero));
     let purged = purge_expired_at(&mut chunk, 1, 1000);
     assert!(0 < purged && purged + short <= many, "{purged} of {many}");
-    // A long run makes no units due while less than twice the units in use are in memory, unless it
-    // is longer than all others.
+    // A long run makes no units due while at most twice the units in use are in memory, unless the
+    // run is longer than all others in total.
     for (units, is_paid) in [(100, false), (3000, true)] {
         let (dirty, others) = (chunk.dirty.units(), chunk.taken);
         assert!(take_paid(&mut chunk, units, Want::Any).zero);

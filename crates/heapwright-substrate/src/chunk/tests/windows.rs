@@ -90,7 +90,7 @@ fn where_no_mapping_can_be_split_the_pages_go_back_and_nothing_is_absent_or_cut(
         world.take(window::PIECE / 4, false).unwrap();
     }
     world.os.keep_whole(true);
-    // One of the other two blocks may end a mapping, so they are in use to the last byte.
+    // One of the other two blocks may be at the end of a mapping, so both are fully in use.
     for (which, run) in world.taken.iter().enumerate() {
         let used = if which == 1 { PAGES[0] } else { run.units * UNIT };
         world.map.record(run.unit).usable.store(used, Ordering::Relaxed);

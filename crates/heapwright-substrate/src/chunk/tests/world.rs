@@ -18,7 +18,7 @@ use crate::unit_record::Record;
 
 pub(super) const MIB: usize = 1 << 20;
 pub(super) const WINDOW: usize = if cfg!(miri) { 4 * MIB } else { 16 * MIB };
-/// Under Miri only large pages: the fake counts every page.
+/// Under Miri there are only large pages, because the fake counts every page.
 pub(super) const PAGES: [usize; 3] =
     if cfg!(miri) { [64 << 10; 3] } else { [4 << 10, 16 << 10, 64 << 10] };
 pub(super) const MARKED: usize = if cfg!(miri) { UNIT } else { 4096 };
@@ -41,7 +41,7 @@ pub(super) enum Op {
     Give { which: Index, keep: Index, all: bool },
     /// Lengthens a taken run in place.
     Extend { which: Index, more: usize },
-    /// Lets time pass and takes an expired run out.
+    /// Lets time pass, and detaches an expired run.
     Expire { wait: u32, delay: i32 },
     /// Puts a detached run back, purged or not.
     Attach { which: Index, purge: bool },
@@ -92,7 +92,7 @@ impl Taken {
     }
 }
 
-/// Piecewise windows may lie close together (see `os::fake`), so one test at a time opens one.
+/// Piecewise windows may lie close together (see `os::fake`). So tests open windows one at a time.
 pub(super) static ALONE: Mutex<()> = Mutex::new(());
 
 pub(super) fn alone() -> MutexGuard<'static, ()> {
@@ -465,7 +465,7 @@ impl World {
             // SAFETY: the test mapped it, and only the test knows of it.
             unsafe { System.release(at, size) };
         }
-        // Of two pieces of one length `take` may find either.
+        // If two pieces have the same length, `take` may find either.
         let absent = self.chunk.absent.units() > 0;
         assert!(absent || clean.iter().all(|&(unit, units)| self.is_zero(unit, units)));
         for &(_, units) in clean.iter().rev() {

@@ -1,8 +1,8 @@
-//! System calls without cancellation points (on files, and sleep), and calls that a sandbox may
-//! forbid.
+//! System calls on files, and sleeps, without cancellation points. Calls for memory, which a
+//! sandbox may forbid.
 //!
 //! A thread that was cancelled inside `malloc` or `free` would end with heapwright's locks held.
-//! The C library's wrappers are cancellation points; its `syscall` is not.
+//! The C library's wrappers are cancellation points, but its `syscall` is not.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::ptr;
@@ -92,10 +92,10 @@ pub(super) fn read(file: c_int, buffer: &mut [u8]) -> isize {
     unsafe { libc::syscall(libc::SYS_read, file, buffer.as_mut_ptr(), buffer.len()) as isize }
 }
 
-/// Returns the number of bytes written; below 0 with errno. Raises no signal in the program:
-/// SIGPIPE (a pipe without a reader), SIGXFSZ (the limit on file sizes) and SIGTTOU (another job's
-/// terminal) are blocked. A signal that the write raised is removed; a signal that was pending
-/// before stays. In a sandbox `write` may be the only call that is allowed.
+/// Returns the number of bytes written; below 0: see `errno`. Raises no signal in the program:
+/// blocks SIGPIPE (a pipe without a reader), SIGXFSZ (the limit on file sizes) and SIGTTOU (another
+/// job's terminal) meanwhile. Removes a signal that the write raised, but not one that was pending
+/// before. In a sandbox only writes, because other calls may be forbidden.
 pub(super) fn write(file: c_int, bytes: &[u8]) -> isize {
     // SAFETY: the kernel reads the slice.
     let write =
@@ -105,7 +105,7 @@ pub(super) fn write(file: c_int, bytes: &[u8]) -> isize {
     }
     let raised = bit(libc::SIGPIPE) | bit(libc::SIGXFSZ);
     let before = change_mask(libc::SIG_BLOCK, raised | bit(libc::SIGTTOU));
-    // A signal that is not blocked is not pending.
+    // A signal that was not blocked was not pending.
     let pending = if before & raised == 0 { 0 } else { pending() };
     let wrote = write();
     let error = super::errno();
@@ -158,7 +158,7 @@ pub(super) fn sleep_ns(nanoseconds: u32) {
     };
 }
 
-/// The result of `waitpid`, without waiting.
+/// As `waitpid`, but does not wait.
 #[cfg(feature = "debug")]
 pub(super) fn wait_now(child: c_int, status: &mut c_int) -> c_int {
     let how = libc::WNOHANG | libc::__WALL;

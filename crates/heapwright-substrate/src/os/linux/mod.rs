@@ -1,5 +1,5 @@
-//! Linux: memory, time, threads and files, through the C library's thin wrappers. Where a wrapper
-//! is a cancellation point, `calls` makes the system call.
+//! Linux: memory, time, threads and files, through the C library's thin wrappers. If a wrapper is a
+//! cancellation point, `calls` makes the system call instead.
 //!
 //! Nothing here allocates. Functions that make system calls restore `errno`.
 
@@ -93,7 +93,7 @@ static MOVES_LEFT: AtomicU32 = AtomicU32::new(8192);
 
 static PAGE: AtomicUsize = AtomicUsize::new(0);
 
-/// Makes pages count as at least `size` bytes. Called before the first allocation.
+/// Makes pages count as at least `size` bytes. Call this before the first allocation.
 pub fn pretend_page_size(size: usize) {
     PAGE.store(size.max(kernel_page_size()), Ordering::Relaxed);
 }
@@ -110,8 +110,8 @@ const RESERVE_FLAGS: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_N
 static MACHINE: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether the kernel would refuse a mapping of `size` bytes because the machine has less memory
-/// (`vm.overcommit_memory=0`). Reservations avoid that check, so a caller that hands out a block
-/// calls this. A block larger than the machine's memory costs a trial mapping.
+/// (`vm.overcommit_memory=0`). Reservations avoid this check, so a caller that hands out a block
+/// must call this function. For a block larger than the machine's memory, it tries a mapping.
 #[inline]
 pub fn is_more_than_there_is(size: usize) -> bool {
     size > MACHINE.load(Ordering::Relaxed) && is_refused(size)
@@ -120,8 +120,8 @@ pub fn is_more_than_there_is(size: usize) -> bool {
 /// Reads facts from the kernel that are needed later, when the process may be in a sandbox. A
 /// second call reads nothing.
 ///
-/// Each touched page of code brings in fifteen others. So this function lies beside the constructor
-/// (code_order.ld), and uses `syscall`: the C library's wrappers are scattered.
+/// With each touched page of code the kernel loads fifteen others. So this function lies beside the
+/// constructor (code_order.ld), and uses `syscall` instead of the C library's scattered wrappers.
 pub fn begin() {
     if !knows_stderr() && !is_filtered() {
         note_stderr();
@@ -165,7 +165,7 @@ fn is_refused(size: usize) -> bool {
     })
 }
 
-/// Notes that a range which was reserved at an address holds heapwright's records.
+/// Notes that a range holds heapwright's records. (`System.reserve` notes its ranges itself.)
 pub fn note_own(at: usize, size: usize) {
     #[cfg(feature = "debug")]
     reservations::note_more(at, size);
@@ -183,8 +183,8 @@ fn map(at: usize, size: usize, flags: i32) -> *mut u8 {
     })
 }
 
-/// False: nothing changed. At its limit of mappings (`vm.max_map_count`) the kernel refuses to
-/// split a mapping. It never refuses to unmap the start, the end or the whole of one.
+/// Unmaps a range. False: nothing changed. At its limit of mappings (`vm.max_map_count`) the kernel
+/// refuses to split a mapping. It still unmaps the start, the end or all of a mapping.
 ///
 /// # Safety
 ///
@@ -226,7 +226,7 @@ impl Memory for System {
     fn reserve_at(&self, at: usize, size: usize) -> *mut u8 {
         let got = map(at, size, libc::MAP_FIXED_NOREPLACE);
         if !got.is_null() && got.addr() != at {
-            // A kernel older than 4.17 takes the flag for a hint.
+            // A kernel older than 4.17 ignores the flag, and the address is only a hint.
             // SAFETY: a mapping just made, which no other thread has seen.
             unsafe { unmap(got, size) };
             return ptr::null_mut();
@@ -259,7 +259,7 @@ impl Memory for System {
     }
 
     unsafe fn decommit(&self, at: *mut u8, size: usize) -> bool {
-        // MADV_DONTNEED, not MADV_FREE: returned memory leaves the resident size at once.
+        // Unlike MADV_FREE, this reduces the resident size at once.
         keeping_errno(|| {
             // SAFETY: by the contract no thread uses the contents.
             let got = unsafe { calls::madvise(at.cast(), size, libc::MADV_DONTNEED) };
@@ -331,8 +331,8 @@ pub unsafe fn advise_huge_pages(at: *mut u8, size: usize, want: bool) {
     keeping_errno(|| unsafe { calls::madvise(at.cast(), size, advice) });
 }
 
-/// Gives a range its pages before it is touched. Before Linux 5.14, this function reads a byte of
-/// each page and writes it back.
+/// Gives a range its pages in advance. On kernels before Linux 5.14, reads a byte of each page and
+/// writes it back.
 ///
 /// # Safety
 ///
@@ -355,14 +355,14 @@ pub unsafe fn populate(at: *mut u8, size: usize) {
 const MADV_GUARD_INSTALL: i32 = 102;
 const MADV_GUARD_REMOVE: i32 = 103;
 
-/// Whether guards split no mapping: 0 not known, 1 yes (Linux 6.13), 2 no. Decided once, because
-/// the call that removes one kind of guard has no effect on the other kind.
+/// The kind of guards. 0: not known. 1: light, which split no mapping (Linux 6.13). 2: heavy. The
+/// kind is decided once, because a call that removes light guards does not remove heavy ones.
 static LIGHT_GUARDS: AtomicU32 = AtomicU32::new(0);
 static HEAVY_GUARDS_LEFT: AtomicU32 = AtomicU32::new(12_000);
 
-/// Whether guards split no mapping. `None`: not known yet. The test uses a page of its own, because
-/// two threads may test at once. An emulator (qemu 7) reports success for a call that it ignores,
-/// so the contents of the page must be gone.
+/// Whether guards are light. `None`: not known yet. Each test uses a new page, because two threads
+/// may test at once. The test also looks whether the contents of the page are gone, because an
+/// emulator (qemu 7) ignores the call and reports success.
 fn has_light_guards() -> Option<bool> {
     let mut known = LIGHT_GUARDS.load(Ordering::Relaxed);
     if known == 0 {
@@ -402,7 +402,7 @@ fn has_light_guards() -> Option<bool> {
     Some(known == 1)
 }
 
-/// Discards a range's pages; accesses fault. False: unchanged, but it may read as zero.
+/// Discards a range's pages; accesses fault. False: it stays accessible, but may read as zero.
 ///
 /// # Safety
 ///
@@ -414,7 +414,7 @@ pub unsafe fn guard(at: *mut u8, size: usize) -> bool {
             // SAFETY: by the contract no thread uses the contents.
             let done = unsafe { calls::madvise(at.cast(), size, MADV_GUARD_INSTALL) == 0 };
             if !done {
-                // The kernel may refuse half way.
+                // A part of the range may have guards now.
                 // SAFETY: removes guards and changes nothing else.
                 unsafe { calls::madvise(at.cast(), size, MADV_GUARD_REMOVE) };
             }
@@ -435,7 +435,7 @@ pub unsafe fn guard(at: *mut u8, size: usize) -> bool {
     done
 }
 
-/// Removes a guard or a part of it: the range reads as zero there. False: the kernel refused.
+/// Removes guards from a range, which then reads as zero. False: the kernel refused.
 ///
 /// # Safety
 ///
@@ -461,8 +461,8 @@ pub fn guards_are_light() -> bool {
     has_light_guards() == Some(true)
 }
 
-/// Makes pages inaccessible, with their contents kept, until they are committed again. False: the
-/// range is unchanged, or a part of it is inaccessible.
+/// Makes pages inaccessible until they are committed again. Their contents stay. False: the range
+/// is unchanged, or a part of it is inaccessible.
 ///
 /// # Safety
 ///
@@ -472,7 +472,7 @@ pub unsafe fn shut(at: *mut u8, size: usize) -> bool {
     keeping_errno(|| unsafe { calls::mprotect(at.cast(), size, libc::PROT_NONE) == 0 })
 }
 
-/// Makes a range read-only for ever; `mseal` (Linux 6.10) lets nobody undo this. Best effort.
+/// Makes a range read-only for ever, as best it can: nobody can undo `mseal` (Linux 6.10).
 ///
 /// # Safety
 ///
@@ -489,8 +489,8 @@ pub unsafe fn seal(at: *mut u8, size: usize) {
     });
 }
 
-/// Fills `bytes` with random numbers from the kernel. In a sandbox the numbers come from the
-/// process's start value, mixed with the time and addresses.
+/// Fills `bytes` with random numbers from the kernel. In a sandbox they are calculated from the
+/// random bytes that the process got at its start, the time and an address.
 pub fn random(bytes: &mut [u8]) {
     let got = keeping_errno(|| {
         if is_filtered() {
@@ -532,19 +532,19 @@ pub unsafe fn keep_out_of_dumps(at: *mut u8, size: usize) {
 }
 
 /// Moves pages of `[from, from + size)` to `to` without copying bytes. Returns the number of bytes
-/// that moved, from the start on. The source of these bytes stays committed and reads as zero.
-/// Bytes that did not move are unchanged in the source and unknown in the destination. Fewer than
-/// `size` bytes move if the kernel refuses, if a mapping is too small for a move, or if no moves
-/// are left. `None`: the source is unchanged. The caller must not use the destination again,
-/// because it may be unmapped, or belong to another mapping of the process.
+/// that moved, from the start on. Their source stays committed and reads as zero. Bytes that did
+/// not move are unchanged in the source, and unknown in the destination. Fewer than `size` bytes
+/// move if the kernel refuses, if a mapping is too small for a move, or if no moves are left.
+/// `None`: the source is unchanged. The caller must not use the destination again: it may be
+/// unmapped, or another part of the program may have mapped memory there.
 ///
-/// The kernel moves one mapping at a time, as a whole or not at all. Linux 6.17 and later may move
-/// some of several mappings before it refuses, and does not tell which.
+/// Each call of the kernel moves one mapping, all of it or nothing. For several mappings, Linux
+/// 6.17 and later may move some before it refuses, and does not tell which.
 ///
-/// The kernel may unmap the destination before it refuses a move. If the destination is gone, it is
-/// mapped again. If not, another thread may have mapped memory there: then the destination is given
-/// up, and the process makes no more moves. The number of moves is limited, because each move
-/// leaves mappings that never merge.
+/// The kernel may unmap the destination before it refuses a move. Then this function maps the
+/// destination again. If it cannot, another thread may have mapped memory there. Then it gives up
+/// the destination, and the process makes no more moves. The number of moves is limited, because
+/// each move leaves mappings that never merge.
 ///
 /// # Safety
 ///
@@ -584,13 +584,13 @@ pub unsafe fn move_pages(from: *mut u8, to: *mut u8, size: usize) -> Option<usiz
     })
 }
 
-/// A move of fewer bytes costs more than copying.
+/// The fewest bytes to move. For fewer bytes, a copy costs less.
 const LEAST_MOVE: usize = 256 << 10;
 
 fn mapped_as_one(from: *mut u8, size: usize) -> usize {
     // The main thread's stack lies above all mappings that the kernel places, and no mapping can
-    // grow past it. So a request to grow that far always fails: by EFAULT if the range is not one
-    // mapping. SAFETY: reads a value that the kernel gave the process.
+    // grow past the stack. So a request to grow that far always fails. The error is EFAULT if the
+    // range is not one mapping. SAFETY: reads a value that the kernel gave the process.
     let beyond = unsafe { libc::getauxval(libc::AT_RANDOM) } as usize;
     let page = kernel_page_size();
     let Some(too_long) = beyond.checked_sub(from.addr()).filter(|&beyond| beyond > size) else {
@@ -613,7 +613,7 @@ fn mapped_as_one(from: *mut u8, size: usize) -> usize {
     one * page
 }
 
-/// False: none moved, and the destination may be gone.
+/// Moves one mapping. False: nothing moved, and the destination may be unmapped.
 ///
 /// # Safety
 ///
@@ -626,7 +626,7 @@ unsafe fn move_mapping(from: *mut u8, to: *mut u8, size: usize) -> bool {
     unsafe { calls::mremap(from.cast(), size, size, how, target) == target }
 }
 
-/// False: a part is mapped, or there is no address space.
+/// Maps a range again if it is unmapped. False: a part is mapped, or there is no memory.
 fn map_if_gone(at: *mut u8, size: usize) -> bool {
     let got = System.reserve_at(at.addr(), size);
     if got.is_null() {
@@ -641,9 +641,9 @@ fn map_if_gone(at: *mut u8, size: usize) -> bool {
     done
 }
 
-/// Writes one byte for each kernel page of `[at, at + size)` to `resident`; the low bit tells
-/// whether the page is in memory. False: a part of the range is not mapped, or `at` is not a
-/// multiple of the page size.
+/// Writes one byte for each kernel page of `[at, at + size)` to `resident`. The low bit tells
+/// whether the page is in memory. False: a sandbox forbids the call, a part of the range is not
+/// mapped, or `at` is not a multiple of the page size.
 pub fn resident_pages(at: usize, size: usize, resident: &mut [u8]) -> bool {
     assert!(resident.len() * kernel_page_size() >= size);
     let from = ptr::without_provenance_mut(at);
@@ -654,7 +654,7 @@ pub fn resident_pages(at: usize, size: usize, resident: &mut [u8]) -> bool {
         })
 }
 
-/// Sleeps until woken, unless `word` is no longer `expected`. May wake early.
+/// Sleeps until another thread wakes this one, if `word` is still `expected`. May return early.
 pub fn futex_wait(word: &AtomicU32, expected: u32) {
     keeping_errno(|| {
         // SAFETY: the kernel only compares the word and sleeps.
@@ -670,7 +670,7 @@ pub fn futex_wait(word: &AtomicU32, expected: u32) {
     });
 }
 
-/// [`futex_wait`] with a limit in nanoseconds.
+/// As [`futex_wait`], but sleeps for at most `ns` nanoseconds.
 pub fn futex_wait_for(word: &AtomicU32, expected: u32, ns: u64) {
     let how = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
     let most = libc::timespec {
@@ -683,7 +683,7 @@ pub fn futex_wait_for(word: &AtomicU32, expected: u32, ns: u64) {
     });
 }
 
-/// The number of CPUs that the process may use, at least one. In a sandbox: the last known number.
+/// The number of CPUs that the process may use, at least 1. In a sandbox, the last known number.
 pub fn cpus() -> usize {
     static KNOWN: AtomicUsize = AtomicUsize::new(1);
     if !is_filtered() {
@@ -698,10 +698,10 @@ fn ask_cpus() -> usize {
     // SAFETY: `set` is a valid place of this size for the answer.
     let got = keeping_errno(|| unsafe { libc::syscall(call, 0, size, set.as_mut_ptr()) });
     if got < 0 {
-        // There are more CPUs than such a set has bits.
+        // The machine has more CPUs than the set has bits.
         return libc::CPU_SETSIZE as usize;
     }
-    // `count_ones` is not used: its constants lie in a page of their own.
+    // `count_ones` would touch a page of constants.
     let (mut count, mut at) = (0_usize, 0);
     while let Some(word) = set.get_mut(at) {
         match *word {
@@ -766,7 +766,7 @@ pub fn barrier_in_all_threads() -> bool {
 }
 
 fn clock(id: libc::clockid_t) -> u64 {
-    // In the strict mode, reading the processor's clock faults. The coarse clock needs only a page.
+    // In the strict mode an access to the processor's clock faults. The coarse clock is in memory.
     let id = if sandbox() == Sandbox::Strict { libc::CLOCK_MONOTONIC_COARSE } else { id };
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `now` is a valid place for the answer. Usual kernels make no system call, and these
@@ -787,12 +787,12 @@ pub fn now_ns() -> u64 {
     clock(libc::CLOCK_MONOTONIC)
 }
 
-/// CPU time of the calling thread in nanoseconds. A system call.
+/// CPU time of the calling thread in nanoseconds. This makes a system call.
 pub fn thread_cpu_ns() -> u64 {
     clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// CPU time of the process in nanoseconds. A system call.
+/// CPU time of the process in nanoseconds. This makes a system call.
 pub fn process_cpu_ns() -> u64 {
     clock(libc::CLOCK_PROCESS_CPUTIME_ID)
 }

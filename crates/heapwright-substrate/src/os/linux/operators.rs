@@ -1,15 +1,15 @@
 //! Finds modules with an `operator new` of their own.
 //!
 //! A shared library that contains the C++ runtime makes blocks with its own `operator new`, which
-//! calls `malloc`. It frees these blocks with the `operator delete` of the process: ours. This is
-//! no mistake of the program. The dynamic symbols of such a library define `new`.
+//! calls `malloc`. It frees these blocks with the process's `operator delete`, which is ours. This
+//! is no mistake of the program. The dynamic symbols of such a library define `new`.
 //!
 //! ```text
 //!   module   PT_DYNAMIC -> DT_SYMTAB | DT_STRTAB | DT_GNU_HASH -> a defined symbol, by its name
 //! ```
 //!
-//! The search takes the loader's lock. It runs before a finding is reported; its result is kept
-//! until a module is loaded. Called by the hardened heap.
+//! The search takes the loader's lock. It runs before a finding is reported. Its result stays valid
+//! until another module is loaded. Called by the hardened heap.
 
 use core::ffi::{CStr, c_void};
 use core::ptr;
@@ -22,7 +22,7 @@ const DT_STRTAB: i64 = 5;
 const DT_SYMTAB: i64 = 6;
 const DT_GNU_HASH: i64 = 0x6fff_fef5;
 
-/// Twice the number of modules loaded so far, plus 1 if one had its own `new`. 0: no search yet.
+/// Twice the number of modules loaded so far, plus 1 if one had its own `new`. 0: not searched yet.
 static KNOWN: AtomicU64 = AtomicU64::new(0);
 
 struct Found {
@@ -83,7 +83,7 @@ fn has_its_own_new(module_of_headers: &libc::dl_phdr_info) -> bool {
         }
         at = at.wrapping_add(1);
     }
-    // Offsets are addresses now, except in the kernel's own module.
+    // The loader has made addresses of the offsets, except in the kernel's own module.
     if names < base || symbols < base || hash < base || names == 0 || symbols == 0 || hash == 0 {
         return false;
     }
@@ -92,7 +92,7 @@ fn has_its_own_new(module_of_headers: &libc::dl_phdr_info) -> bool {
         symbols: ptr::with_exposed_provenance(symbols),
         hash: ptr::with_exposed_provenance(hash),
     };
-    // The C++ runtime defines the operator, but its own calls go to ours. So it does not count.
+    // The C++ runtime does not count: it defines the operator, but its own calls go to ours.
     let is_runtime = soname.is_some_and(|soname| {
         let name = module.text(soname);
         name.starts_with(b"libstdc++.") || name.starts_with(b"libc++")
@@ -133,8 +133,8 @@ impl Symbols {
         self.text(symbol.st_name as usize)
     }
 
-    /// The table: the numbers of buckets, of its first symbol and of filter words, the filter's
-    /// shift, the filter, the buckets, a word for each symbol.
+    /// A word of the hash table. Its first words: the number of buckets, the first symbol's number,
+    /// the number of filter words, the filter's shift. Then: filter, buckets, a word a symbol.
     fn word(&self, at: usize) -> u32 {
         // SAFETY: a word of the table: callers pass places in it.
         unsafe { self.hash.wrapping_add(at).read() }

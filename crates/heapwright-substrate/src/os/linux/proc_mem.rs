@@ -5,10 +5,10 @@
 //!   read            the bytes of any mapping: /proc/self/mem, or process_vm_readv
 //! ```
 //!
-//! The kernel copies, so an inaccessible page, or a page whose file was cut, gives an error and no
-//! signal. A read would give memory to pages that were never touched, so these are left out; so are
-//! unchanged private pages of files, which hold no pointer of the program. A process that has
-//! changed its user cannot open its `/proc/self/mem`. Called by `debug::leaks`.
+//! The kernel copies: an inaccessible page, or a page whose file was cut, causes an error instead
+//! of a signal. `each_page_run` leaves out pages that were never touched: a read would give them
+//! memory. It also leaves out unchanged private pages of files, which have no pointers to blocks.
+//! A process that has changed its user cannot open `/proc/self/mem`. Called by `debug::leaks`.
 
 use core::ffi::CStr;
 use core::ptr;
@@ -17,9 +17,9 @@ use super::process::{of_memory, process_id};
 use super::{calls, keeping_errno, kernel_page_size};
 use crate::os::is_filtered;
 
-/// The kernel's two files.
+/// The two open files of the kernel.
 pub struct ProcMem {
-    /// -1: the kernel copies without a file.
+    /// -1: `read` uses `process_vm_readv`, which needs no file.
     memory: i32,
     pages: i32,
 }
@@ -38,7 +38,7 @@ struct Scan {
     walk_end: u64,
     ranges: u64,
     count: u64,
-    /// The most pages; 0: any number.
+    /// The most pages to find; 0: any number.
     most: u64,
     /// The bits whose meaning is inverted in the request.
     inverted: u64,
@@ -59,7 +59,7 @@ struct Range {
 
 const _: () = assert!(size_of::<Scan>() == 96 && size_of::<Range>() == 24);
 
-/// Adjacent ranges are visited as one.
+/// Joins adjacent ranges, and then calls `visit`.
 struct Joined<'a> {
     run: Option<(usize, usize)>,
     visit: &'a mut dyn FnMut(usize, usize),
@@ -100,7 +100,7 @@ fn open(path: &CStr) -> i32 {
 }
 
 impl ProcMem {
-    /// No files: nothing can be read.
+    /// No files. [`Self::read`] uses `process_vm_readv`, and no page map is available.
     pub const NONE: Self = Self { memory: -1, pages: -1 };
 
     /// Opens the files of the calling process. `None`: the process cannot read its memory.
@@ -141,10 +141,10 @@ impl ProcMem {
         self.read(at, into) / size_of::<usize>()
     }
 
-    /// Calls `visit` with the runs of whole pages with data in a range. For private memory the page
-    /// map lists them. For shared memory, or without a page map, `visit` gets the pages that are in
-    /// memory, else all remaining pages. (A process that was just copied has shared memory in no
-    /// page table.)
+    /// Calls `visit` with each run of pages in a range that have data. For private memory, the page
+    /// map lists these pages. For shared memory, or without a page map, `visit` gets the pages that
+    /// are in memory; if the kernel does not tell, all remaining pages. (The page map of a process
+    /// that was just copied has no shared memory.)
     pub fn each_page_run(
         &self,
         start: usize,
@@ -206,8 +206,8 @@ impl ProcMem {
                 said: PRESENT | SWAPPED,
             };
             let _exposed = found.as_mut_ptr().expose_provenance();
-            // (The C library's function of that name is not used: a program may have its own, and
-            // the request's type differs.) SAFETY: the kernel reads and writes the struct, and
+            // (This is a system call, because a program may have an `ioctl` of its own, and the
+            // type of the request differs.) SAFETY: the kernel reads and writes the struct, and
             // writes at most as many ranges as the struct announces room for.
             let got = keeping_errno(|| unsafe {
                 libc::syscall(libc::SYS_ioctl, self.pages, SCAN, &raw mut asked)

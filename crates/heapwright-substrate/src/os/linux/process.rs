@@ -1,7 +1,6 @@
 //! The process: its files under /proc, its environment, its standard error.
 //!
-//! `stat` and `fstat` are system calls: before glibc 2.33 there were no functions of these names to
-//! load.
+//! This file makes `stat` and `fstat` as system calls: glibc before 2.33 exports no such functions.
 
 use core::ffi::{CStr, c_char};
 use core::ptr;
@@ -17,8 +16,8 @@ const ANY: u64 = 0;
 /// Text goes nowhere.
 const NONE: u64 = 1;
 
-/// Notes the file of standard error. Text goes to that file and to no other: if a program closes
-/// standard error, a data file may get the number 2. No descriptor is kept.
+/// Notes the file of standard error. Text goes to no other file: if a program closes standard
+/// error, a data file may get the number 2. Keeps no descriptor open.
 pub fn note_stderr() {
     STDERR.store(identity(2).unwrap_or(NONE), Ordering::Relaxed);
 }
@@ -34,16 +33,15 @@ pub fn renew_stderr() {
     }
 }
 
-/// Makes no more calls about descriptors: text goes to descriptor 2 if that is standard error now.
+/// Makes later text go to descriptor 2 without a look at its file; nowhere, if that is another now.
 pub fn trust_stderr() {
     let known = STDERR.load(Ordering::Relaxed);
     let is_right = known == ANY || identity(2) == Some(known);
     STDERR.store(if is_right { ANY } else { NONE }, Ordering::Relaxed);
 }
 
-/// Writes bytes to the file that was standard error when the library began, as far as the file
-/// takes them. If the program has closed descriptor 2, its standard output or input may still be
-/// this file.
+/// Writes bytes to the noted file of standard error, as far as the file takes them. If the program
+/// has closed descriptor 2, descriptor 1 or 0 may still be this file.
 pub fn write_stderr(bytes: &[u8]) {
     if let Some(file) = stderr() {
         write_all(file, bytes);
@@ -70,7 +68,7 @@ fn about(file: i32) -> Option<libc::stat> {
     (unsafe { libc::syscall(libc::SYS_fstat, file, &raw mut about) } == 0).then_some(about)
 }
 
-/// Whether standard error takes bytes now, without waiting.
+/// Whether a write to standard error would not wait now.
 pub fn can_write_stderr() -> bool {
     let Some(fd) = stderr() else { return false };
     let mut waiting = libc::pollfd { fd, events: libc::POLLOUT, revents: 0 };
@@ -82,7 +80,7 @@ pub fn can_write_stderr() -> bool {
     ready == 1 && waiting.revents & libc::POLLOUT != 0
 }
 
-/// Writes all of `bytes` to the open file `file`. False: an error; a part may be missing.
+/// Writes all of `bytes` to the open file `file`. False: because of an error, bytes are missing.
 pub fn write_all(file: i32, mut bytes: &[u8]) -> bool {
     keeping_errno(|| {
         while !bytes.is_empty() {
@@ -107,8 +105,8 @@ pub fn abort() -> ! {
     unsafe { libc::abort() }
 }
 
-/// Sends SIGABRT to the calling thread, if the signal has its default action. musl's `abort` reads
-/// the thread's number from memory: in a child of `vfork`, the number of a thread of the parent.
+/// Sends SIGABRT to the calling thread, if the signal has its default action. (musl's `abort` reads
+/// the thread's number from memory. A child of `vfork` finds its parent's number there.)
 #[cfg(target_env = "musl")]
 fn end_this_thread() {
     let mut action = [0usize; 8];
@@ -127,7 +125,7 @@ fn end_this_thread() {
     }
 }
 
-/// The process id. (In a sandbox, in a child of `vfork`: the parent's.)
+/// The process id. (If a child of `vfork` is in a sandbox, this is its parent's id.)
 pub fn process_id() -> u32 {
     // SAFETY: no preconditions.
     if is_filtered() { sandbox::process_id() } else { unsafe { libc::getpid() }.cast_unsigned() }
@@ -144,10 +142,10 @@ pub fn parent_id() -> u32 {
     unsafe { libc::getppid() as u32 }
 }
 
-/// Follows no link of another user in a public folder, and does not wait for a pipe's reader.
+/// An open follows no link, which another user may have made, and waits for no reader of a pipe.
 const OWN: i32 = libc::O_WRONLY | libc::O_CLOEXEC | libc::O_NOFOLLOW | libc::O_NONBLOCK;
 
-/// `None`: the file is another user's, or no plain file.
+/// Opens a plain file of this user. `None`: there is no such file.
 fn open_of(user: u32, path: &CStr, how: i32) -> Option<(i32, libc::stat)> {
     let file = calls::open(path, OWN | how, 0);
     if file < 0 {
@@ -167,9 +165,9 @@ fn make_own(path: &CStr, how: i32) -> Option<i32> {
     (file >= 0).then_some(file)
 }
 
-/// Appends bytes to a file of this user with one `write`. `path` ends with a zero. False: a part
-/// was not written. With `make`, a missing file is made. An existing file that is not empty then
-/// stays unchanged, and the result is true.
+/// Appends bytes to a file of this user with one `write`. `path` ends with a zero. False: not all
+/// bytes were written. If `make` is true, a missing file is made, and a file that is not empty
+/// stays unchanged (the result is true).
 pub fn append_file(path: &[u8], bytes: &[u8], make: bool) -> bool {
     append_whole(path, bytes, make).is_ok()
 }
@@ -183,8 +181,8 @@ pub enum NotAppended {
     Full,
 }
 
-/// As [`append_file`], with a reason. After a failure the file is cut to its old length, if
-/// possible.
+/// As [`append_file`], but returns the reason of a failure, and then cuts the file to its old
+/// length if possible.
 ///
 /// # Errors
 ///
@@ -215,8 +213,8 @@ pub fn append_whole(path: &[u8], bytes: &[u8], make: bool) -> Result<(), NotAppe
     })
 }
 
-/// Replaces the file at `path`, which ends with a zero, by the output of `write`. Readers never
-/// find half of it. False: the file is unchanged.
+/// Replaces the file at `path`, which ends with a zero, by the output of `write`. Readers find the
+/// old or the new contents, and never a part. False: the file is unchanged.
 pub fn save_file(path: &[u8], write: impl FnOnce(i32) -> bool) -> bool {
     const SUFFIX: &[u8] = b".new\0";
     let mut beside = [0; 4096];
@@ -241,7 +239,7 @@ fn remove_file(path: &[u8]) -> bool {
     false
 }
 
-/// Gives the file at `path`, which ends with a zero, to the user `to`, if it is the user `from`'s.
+/// If the file at `path`, which ends with a zero, is the user `from`'s, gives it to the user `to`.
 #[cfg(feature = "debug")]
 pub fn give_file(path: &[u8], from: u32, to: u32) {
     let Ok(path) = CStr::from_bytes_until_nul(path) else { return };
@@ -254,9 +252,8 @@ pub fn give_file(path: &[u8], from: u32, to: u32) {
     });
 }
 
-/// Makes `folder` in `base`, and in `folder` the folder `path`, for `user` alone. All three end
-/// with a zero. Makes nothing if `base` is another user's, if other users may write to it, or if
-/// they may not pass it.
+/// Makes `folder` in the folder `base`, and in it the folder `path` for `user` alone. All paths end
+/// with a zero. Makes nothing unless this user has `base`, and others may pass it but not write.
 #[cfg(feature = "debug")]
 pub fn make_folder_of(user: u32, path: &[u8], folder: &[u8], base: &[u8]) {
     let [Ok(path), Ok(folder), Ok(base)] = [path, folder, base].map(CStr::from_bytes_until_nul)
@@ -286,7 +283,7 @@ pub fn make_folder_of(user: u32, path: &[u8], folder: &[u8], base: &[u8]) {
     });
 }
 
-/// Copies the current folder's path into `out`. Returns its length; 0: too long, or not known.
+/// Copies the current folder's path into `out`. Returns its length; 0: it is too long or unknown.
 pub fn current_folder(out: &mut [u8]) -> usize {
     if is_filtered() {
         return 0;
@@ -302,7 +299,7 @@ pub fn current_folder(out: &mut [u8]) -> usize {
     })
 }
 
-/// The bytes of a file, for the life of the process. `None`: it cannot be read.
+/// Maps a file for the life of the process. `None`: the file cannot be read.
 #[cfg(feature = "debug")]
 pub fn map_file(path: &CStr) -> Option<&'static [u8]> {
     keeping_errno(|| {
@@ -336,13 +333,13 @@ pub fn replace_private_file(path: &[u8], write: impl FnOnce(i32) -> bool) -> boo
     })
 }
 
-/// The kernel allows 4096 by default.
+/// From this number of segments in the system on, none is made. The kernel's default limit is 4096.
 const MOST_SEGMENTS: i32 = 1024;
 
 /// Makes zeroed memory of `size` bytes that forked children share with this process. Other
-/// processes of the same user can attach the memory by the number that the kernel lists; none can
-/// shrink it. The kernel frees the memory with the last process that has it mapped. The memory is
-/// heapwright's own ([`super::is_own`]), and not in core dumps. `None`: the kernel refused.
+/// processes of the same user can attach the memory by the number that the kernel lists, but cannot
+/// shrink it. The kernel frees the memory when no process has it mapped. It counts as heapwright's
+/// own ([`super::is_own`]), and is not in core dumps. `None`: refused.
 pub fn shared_memory(size: usize) -> Option<*mut u8> {
     if is_filtered() {
         return None;
@@ -374,7 +371,7 @@ pub fn shared_memory(size: usize) -> Option<*mut u8> {
     })
 }
 
-/// The namespace of the process's number, as the lower half of its inode; 0: not known.
+/// The lower half of the inode number of the process's PID namespace. 0: not known.
 pub fn process_namespace() -> u32 {
     if is_filtered() {
         return 0;
@@ -395,7 +392,8 @@ pub fn user_id() -> u32 {
     if is_filtered() { sandbox::user_id() } else { unsafe { libc::geteuid() } }
 }
 
-/// The name of the calling thread, cut to 15 bytes and a zero. The first thread's is the process's.
+/// The name of the calling thread, at most 15 bytes and a zero. The first thread's name is the
+/// process's. In a sandbox, the name of the thread that entered it.
 pub fn process_name() -> [u8; 16] {
     if is_filtered() {
         return sandbox::name();
@@ -412,7 +410,8 @@ pub fn is_privileged() -> bool {
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
-/// Reads a file from its start, in pieces; `take` returns false to stop. False: not readable.
+/// Reads a file from its start, and passes each piece to `take` until it returns false. Returns
+/// false if the file cannot be read.
 pub fn read_file(path: &CStr, buffer: &mut [u8], mut take: impl FnMut(&[u8]) -> bool) -> bool {
     keeping_errno(|| {
         let fd = calls::open(path, libc::O_RDONLY | libc::O_CLOEXEC, 0);
@@ -439,8 +438,8 @@ unsafe extern "C" {
     static environ: *const *const c_char;
 }
 
-/// Copies the value of an environment variable into `out`, as far as it fits. Returns its whole
-/// length, or `None` if it is not set.
+/// Copies the value of an environment variable into `out`, as far as it fits. Returns the length of
+/// the value. `None`: the variable is not set.
 ///
 /// At the first allocation the C library may not have set `environ`. Then this function reads the
 /// kernel's own copy.
@@ -466,10 +465,10 @@ pub fn environment<const N: usize>(name: &[u8; N], out: &mut [u8]) -> Option<usi
     }
 }
 
-/// The value that the C string `variable` gives to `name`.
+/// The value in the C string `variable`, if it has the form `name=value`.
 ///
-/// Byte by byte, with a name that is known at compile time: a call of `strlen`, or a name among the
-/// constants, would touch more pages in each starting program.
+/// The function compares byte by byte, with a name that is known at compile time. A call of
+/// `strlen`, or a name among the constants, would touch more pages in each starting program.
 ///
 /// # Safety
 ///
@@ -508,11 +507,10 @@ pub fn has_variable<const N: usize>(name: &[u8; N]) -> bool {
     environment(name, &mut []).is_some()
 }
 
-/// Options that the library was built with; the environment's options follow them.
+/// The options that the library was built with. The environment's options follow them.
 ///
-/// A library with such options defines the symbol (libheapwright-hardened.so does). The symbol is
-/// weak and hidden: without a definition the linker makes its address null, and the loader looks
-/// for nothing.
+/// A library with such options (libheapwright-hardened.so) defines the symbol, which is weak and
+/// hidden. Without a definition its address is null, and the loader does not search for it.
 #[inline]
 pub fn default_options() -> &'static [u8] {
     let text: *const c_char;
@@ -546,10 +544,10 @@ pub fn default_options() -> &'static [u8] {
     unsafe { CStr::from_ptr(text) }.to_bytes()
 }
 
-/// Streams /proc/self/environ: `NAME=value` entries, each ended by a zero.
+/// [`environment`] from /proc/self/environ: `NAME=value` entries, each ended by a zero.
 fn environment_from_kernel(name: &[u8], out: &mut [u8]) -> Option<usize> {
     let mut buffer = [0; 512];
-    // The number of bytes of `name=` that this entry matched; `None`: it does not match.
+    // The number of bytes of `name=` that this entry matches so far; `None`: it does not match.
     let mut matched = Some(0);
     let mut length = 0;
     let mut found = false;
@@ -634,10 +632,10 @@ pub struct Mapping {
     /// Other processes may see writes to it.
     #[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "for leak checks"))]
     pub shared: bool,
-    /// The offset in the file at which it begins.
+    /// The offset of the first byte in the mapped file.
     #[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "for call stacks"))]
     pub offset: usize,
-    /// The kernel's name for it, cut to fit: a path, `[heap]`, `[stack]`, or empty.
+    /// The kernel's name for the mapping, cut to fit: a path, `[heap]`, `[stack]`, or empty.
     name: [u8; Self::NAME],
     name_length: usize,
 }
@@ -646,14 +644,14 @@ impl Mapping {
     /// Room for a name, in bytes. A name of this length may have been cut.
     pub const NAME: usize = 240;
 
-    /// The name the kernel gives it.
+    /// The kernel's name for the mapping.
     pub fn name(&self) -> &[u8] {
         &self.name[..self.name_length]
     }
 }
 
-/// The mapping that contains `address`, if any. Reads /proc/self/maps: slow. `Err`: something is
-/// mapped, but the file cannot be read (no /proc, no descriptor left).
+/// The mapping that contains `address`, if any. This is slow, because it reads /proc/self/maps.
+/// `Err`: something is mapped, but the file cannot be read (no /proc, no descriptor left).
 pub fn mapping_of(address: usize) -> Result<Option<Mapping>, Unknown> {
     let mut found = None;
     let read = each_mapping(&mut |mapping| {
@@ -665,13 +663,14 @@ pub fn mapping_of(address: usize) -> Result<Option<Mapping>, Unknown> {
     if read || !is_mapped(address) { Ok(found) } else { Err(Unknown) }
 }
 
-/// `process`, or `thread` once the first thread has ended: `/proc/self` then shows no memory.
+/// Returns `process`. If the process's first thread has ended, returns `thread`, because
+/// `/proc/self` shows no memory any more.
 pub(super) fn of_memory<'a>(process: &'a CStr, thread: &'a CStr) -> &'a CStr {
     let first = process_id();
     if super::thread_id() == first || !is_over(first) { process } else { thread }
 }
 
-/// The kernel may still keep an entry for a thread that has ended.
+/// Whether a thread has ended, even if the kernel still lists it.
 pub(super) fn is_over(thread: u32) -> bool {
     const FOLDER: &[u8] = b"/proc/self/task/";
     const FILE: &[u8] = b"/stat\0";
@@ -691,7 +690,8 @@ pub(super) fn is_over(thread: u32) -> bool {
     matches!(state, b'Z' | b'X')
 }
 
-/// Calls `visit` with every mapping, by address, until it returns false. False: not readable.
+/// Calls `visit` with each mapping, in order of address, until it returns false. Returns false if
+/// the mappings cannot be read.
 pub fn each_mapping(visit: &mut dyn FnMut(&Mapping) -> bool) -> bool {
     // A larger buffer would save system calls, but stacks may be small.
     let mut buffer = [0; 2048];
@@ -731,8 +731,8 @@ fn is_mapped(address: usize) -> bool {
     })
 }
 
-/// Whether the word at an address (a multiple of 8) is readable. Needs no file, and is safe in a
-/// signal handler: in the call `futex`, the kernel reads the word to decide whether to wait.
+/// Whether the word at an address (a multiple of 8) is readable. Safe in a signal handler, because
+/// this opens no file: the call `futex` makes the kernel read the word.
 pub fn is_readable(address: usize) -> bool {
     const IMPROBABLE: u32 = 0x9e37_79b9;
     let how = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
@@ -754,7 +754,7 @@ pub fn is_first_thread() -> bool {
     super::thread_id() == process_id()
 }
 
-/// The program's own headers, as the kernel passed them; empty if it did not.
+/// The program's own headers, if the kernel passed them; otherwise empty.
 #[cfg(feature = "debug")]
 pub fn program_headers() -> &'static [libc::Elf64_Phdr] {
     // SAFETY: reads the auxiliary vector; no preconditions.
@@ -769,7 +769,7 @@ pub fn program_headers() -> &'static [libc::Elf64_Phdr] {
     unsafe { core::slice::from_raw_parts(at, count) }
 }
 
-/// Copies the path of the program into `out`, as far as it fits. Returns its length; 0: not known.
+/// Copies the program's path into `out`, as far as it fits. Returns the copied length; 0: unknown.
 pub fn program_path(out: &mut [u8]) -> usize {
     if is_filtered() {
         return 0;

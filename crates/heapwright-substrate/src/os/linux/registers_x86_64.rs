@@ -5,9 +5,9 @@ use core::arch::asm;
 /// The number of these registers.
 pub const SAVED_REGISTERS: usize = 6;
 
-/// Copies the callee-saved registers, whose contents belong to the callers. Returns the end of the
-/// stack: all other values of the callers lie above it. The function is inlined, so this address is
-/// in the caller's own frame, which contains the registers that its prologue has pushed.
+/// Copies the callee-saved registers, whose contents belong to the callers. Returns the lowest
+/// address of the stack: all other values of the callers lie above. The function is inlined, so the
+/// address is in the caller's own frame, which has the registers that its prologue has pushed.
 #[inline(always)]
 pub fn save_registers(into: &mut [usize; SAVED_REGISTERS]) -> usize {
     let top;

@@ -1,11 +1,11 @@
-//! Reservations that heapwright made for itself: a leak check skips pointers in them.
+//! Reservations that heapwright made for itself. A leak check skips their contents.
 //! ```text
 //!   table    | start, end | start, end | 0, 0 | ...        256 places, any order
 //! ```
 //!
 //! If no place is left, a reservation's content counts as the program's. Then lost blocks may look
-//! reachable, and no reachable block looks lost. The address map covers the window, which is not
-//! here.
+//! reachable, but no reachable block looks lost. A window that was reserved at a given address (a
+//! piecewise or scattered one) is not in the table: the address map covers it.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
@@ -32,7 +32,7 @@ pub(super) fn note_more(at: usize, size: usize) {
     note(at, size);
 }
 
-/// The part of the reservation before the range stays noted, or else the part behind it.
+/// Of a reservation with the range, keeps the part before it; without such a part, the part behind.
 pub(super) fn forget(at: usize, size: usize) {
     let to = at + size;
     for (start, end) in &TABLE {

@@ -1,4 +1,4 @@
-//! Restartable sequences: a thread's CPU, and whether the thread is still on it.
+//! Restartable sequences: they tell a thread its CPU, and whether it is still on this CPU.
 //!
 //! The kernel keeps a small area up to date for each thread (`struct rseq`):
 //!
@@ -6,21 +6,21 @@
 //!   0  cpu_id_start   4  cpu_id   8  rseq_cs: the sequence that the thread is in   16 ...
 //! ```
 //!
-//! A thread stores the address of a descriptor in `rseq_cs`. If it is preempted, moved to another
-//! CPU or interrupted by a signal inside the descriptor's range, it continues at the descriptor's
-//! abort address. So a sequence that ends with one store runs undisturbed on one CPU, or has no
-//! effect.
+//! A thread stores the address of a descriptor in `rseq_cs`. If the thread is preempted, moved to
+//! another CPU or interrupted by a signal inside the descriptor's range of code, it continues at
+//! the descriptor's abort address. So a sequence that ends with its only store runs undisturbed on
+//! one CPU, or has no effect.
 //!
 //! glibc (since 2.35) registers the area at `__rseq_offset` from the thread pointer, if
 //! `__rseq_size` is not 0. With other C libraries, each thread that needs an area registers a
-//! thread-local one ([`enter`]). It gives this area up at its end ([`leave`]), because the kernel
-//! ends a thread whose area it cannot write. The kernel refuses a second area.
+//! thread-local area ([`enter`]). It gives the area up at its end ([`leave`]), because the kernel
+//! ends a thread whose area cannot be written. The kernel refuses a second area for a thread.
 //!
 //! ```text
 //!   our area   struct rseq, 32 bytes | state: NEW, ENTERED, OVER
 //! ```
 //!
-//! Called by `registry::per_cpu`, `cache::arrays` and `heap`.
+//! Called by `registry`, `cache::arrays` and `heap`.
 
 use core::arch::{asm, global_asm};
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -55,8 +55,8 @@ pub fn is_ours() -> bool {
     c_librarys().is_none()
 }
 
-/// Registers the calling thread's area, unless the thread has tried before. `watched` makes sure
-/// that [`leave`] runs at the thread's end, or returns false. Returns whether the area is
+/// Registers the calling thread's own area, unless the thread has tried before. `watched` must make
+/// sure that [`leave`] runs at the thread's end; false: it cannot. Returns whether the area is
 /// registered now.
 pub fn enter(watched: impl FnOnce() -> bool) -> bool {
     is_ours() && own::area().enter(watched)
@@ -161,7 +161,7 @@ mod own {
         }
 
         pub(super) fn enter(&self, watched: impl FnOnce() -> bool) -> bool {
-            // This comes first: `watched` may allocate, and so may signal handlers.
+            // The state changes first, because `watched` and signal handlers may allocate.
             if !self.becomes(NEW, ENTERED) {
                 return self.is_kept();
             }
@@ -182,10 +182,10 @@ mod own {
         }
     }
 
-    /// Registers the area and removes it again.
+    /// Whether the kernel registers the thread's area. This removes it again.
     pub(super) fn is_possible() -> bool {
         let area = area();
-        // No signal handler may see an area that is removed next.
+        // No signal handler may see an area that is removed at once.
         let blocked = block_signals();
         let is_possible = area.is_kept() || (area.call(0) && area.call(UNREGISTER));
         restore_signals(blocked);
@@ -276,10 +276,10 @@ pub fn register_fence() -> bool {
     !super::is_filtered() && keeping_errno(register)
 }
 
-/// Restarts every running sequence of this process, on one CPU or on all. Later sequences see all
-/// stores before the call. False: the kernel refused.
+/// Restarts every running sequence of this process, on one CPU or on all CPUs. Later sequences see
+/// all stores before the call. False: the kernel or a sandbox refuses the call.
 pub fn fence(cpu: Option<usize>) -> bool {
-    // A single thread is in no sequence while it runs this.
+    // The only thread runs this function, so no thread is in a sequence.
     if super::is_single_threaded() || super::is_filtered() {
         return super::is_single_threaded();
     }

@@ -22,7 +22,7 @@ pub fn remember() {
     }
 }
 
-/// A forked child reads its own.
+/// The remembered number. A forked child renews it.
 pub(super) fn process_id() -> u32 {
     PROCESS.load(Ordering::Relaxed)
 }

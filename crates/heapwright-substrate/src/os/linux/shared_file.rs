@@ -4,8 +4,8 @@
 //!   memfd of a command, sealed against shrinking --path under /proc--> mapped in our reservation
 //! ```
 //!
-//! If another process cuts a mapped file, a read raises SIGBUS. So a file must be sealed against
-//! shrinking (`F_SEAL_SHRINK`), and be long enough. Called by `stacks` and `recorder`.
+//! If another process cuts a mapped file, a read raises SIGBUS. So the file must be sealed against
+//! shrinking (`F_SEAL_SHRINK`), and be long enough. Called by `heapwright-stacks` and `spill`.
 
 use core::ffi::CStr;
 use core::ptr;
@@ -38,7 +38,7 @@ fn is_sealed(file: i32, least: usize) -> bool {
 }
 
 fn map(file: i32, offset: usize, size: usize) -> *mut u8 {
-    // A leak check skips reservations.
+    // The range is a noted reservation, so a leak check skips it.
     let at = System.reserve(size, System.page_size());
     if at.is_null() {
         return at;

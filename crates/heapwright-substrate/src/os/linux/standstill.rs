@@ -1,23 +1,22 @@
-//! Standstill: stops every other thread for a moment, reads its registers, and copies the process
-//! meanwhile.
+//! Standstill: stops all other threads for a moment, reads their registers, and copies the process.
 //!
 //! ```text
-//!   hold()      each thread of /proc/self/task --signal 33--> handler: registers
-//!                 --> its answer; waits in a futex
+//!   hold()      each thread of /proc/self/task --signal 33--> its handler writes the registers
+//!               to its answer, and waits in a futex
 //!   copy()      clone that shares nothing and sends no signal: the copy has all memory as
 //!               it is now, and no other thread runs in it
 //!   release()   the futex: all threads continue
 //! ```
 //!
-//! No ptrace: a process may always signal itself, in any container. The C library changes user ids
-//! with signal 33. So no program waits for this signal or can block it through the C library. A
-//! signal 33 of another sender goes to the previous handler. The handler stays installed: a thread
-//! that answers too late must not die of the signal.
+//! This needs no ptrace: a process may always signal itself, in any container. The C library uses
+//! signal 33 to change user ids. So no program waits for this signal, or can block it through the C
+//! library. A signal 33 of another sender goes to the previous handler. Our handler stays
+//! installed, because the signal must not kill a thread that answers too late.
 //!
 //! A thread that blocks the signal by a raw system call, or is stuck in the kernel, does not answer
-//! in time, and continues to run. The signal interrupts system calls that no handler restarts
-//! (`poll`, `pause`, ...). Called by `debug::leaks`, which holds the heap's locks, so no stopped
-//! thread is inside the heap.
+//! in time, and continues to run. The signal interrupts system calls that the kernel does not
+//! restart (`poll`, `pause`, ...). `debug::leaks` calls this module. It holds the heap's locks, so
+//! no stopped thread is inside the heap.
 
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
@@ -37,14 +36,14 @@ pub const REGISTERS: usize = 34;
 
 const SIGNAL: c_int = 33;
 const MARK: usize = 0x6877_0000;
-/// The longest wait for the next answer, and for all answers.
+/// The longest waits for the next answer and for all answers, if there were `POLLS` polls.
 const PATIENCE_NS: u64 = 40_000_000;
 const LONGEST_NS: u64 = 400_000_000;
 
 /// The answer of a thread.
 #[repr(C)]
 pub struct Answer {
-    /// 0: the place is free.
+    /// The thread's number; 0: the place is free.
     thread: AtomicU32,
     state: AtomicU32,
     words: UnsafeCell<Words>,
@@ -54,7 +53,7 @@ pub struct Answer {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Words {
-    /// The lowest address of its used stack.
+    /// The lowest used address of its stack.
     pub stack: usize,
     /// Its thread pointer.
     pub pointer: usize,
@@ -88,7 +87,7 @@ impl Answer {
 
 static ANSWERS: AtomicPtr<Answer> = AtomicPtr::new(ptr::null_mut());
 static ROOM: AtomicUsize = AtomicUsize::new(0);
-/// Odd while threads are held. Part of each signal's value.
+/// Odd while threads are held. Each signal's value contains this number.
 static ROUND: AtomicU32 = AtomicU32::new(0);
 static INSIDE: AtomicU32 = AtomicU32::new(0);
 static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -119,7 +118,7 @@ pub fn saved_registers() -> [usize; 12] {
     saved
 }
 
-/// Zeroed memory for a `T` that a copy of the process shares. `None`: there is none.
+/// Zeroed memory for a `T`, which a copy of the process shares. `None`: there is no memory.
 pub fn shared<T: Copy>() -> Option<*mut T> {
     let (how, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
     // SAFETY: a new mapping replaces nothing.
@@ -158,8 +157,8 @@ fn words_of(context: &libc::ucontext_t) -> Words {
     words
 }
 
-/// The lowest used address of a stack. The handler's frame has all registers; on another stack, a
-/// function may have written into the red zone below `stack`.
+/// The lowest used address of a thread's stack. That is the handler's frame, if the handler runs on
+/// this stack. Otherwise a function may have written into the red zone below `stack`.
 fn above(context: &libc::ucontext_t, stack: usize) -> usize {
     const FRAME: usize = 64 << 10;
     const RED_ZONE: usize = 128;
@@ -191,8 +190,8 @@ extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_
         return;
     }
     keeping_errno(|| {
-        // Ordered with `release`: either `release` sees the thread inside, or the handler sees that
-        // no answer is needed.
+        // Either `release` sees that this thread is inside, or this thread sees the new round, and
+        // does not answer.
         INSIDE.fetch_add(1, Ordering::SeqCst);
         let round = ROUND.load(Ordering::SeqCst);
         if round & 1 == 1 && round as usize & 0xffff == value & 0xffff {
@@ -252,15 +251,15 @@ fn install() -> bool {
     };
     #[cfg(target_arch = "aarch64")]
     let (restorer, extra) = (0, 0 & SA_RESTORER);
-    // The handler runs on the thread's own stack, which the copy has, too. A thread with small
-    // stacks (Go's) has another stack for signals.
+    // SA_ONSTACK: a thread with an alternate stack for signals (such as Go's threads, whose stacks
+    // are small) runs the handler there. The copy of the process has all stacks.
     let flags = (libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK) as u64 | extra;
     let all = !0;
     let new = KernelAction { handler: handle as *const () as usize, flags, restorer, mask: all };
     let mut old = MaybeUninit::<KernelAction>::zeroed();
     let place = old.as_mut_ptr();
-    // The previous handler is read first, because another sender's signal may come at once. SAFETY:
-    // the kernel's own layout; the C library refuses this signal.
+    // This only reads the previous handler, because a signal of another sender may arrive as soon
+    // as the new handler is installed. SAFETY: `old` has the kernel's layout and is writable.
     unsafe { libc::syscall(libc::SYS_rt_sigaction, SIGNAL, ptr::null::<KernelAction>(), place, 8) };
     // SAFETY: zeroes, or what the kernel wrote.
     let old = unsafe { old.assume_init() };
@@ -268,7 +267,8 @@ fn install() -> bool {
         BEFORE.store(old.handler, Ordering::Release);
     }
     let none = ptr::null_mut::<KernelAction>();
-    // SAFETY: the kernel's own layout, for a signal that is not the C library's to set.
+    // SAFETY: `new` has the kernel's layout, and `handle` is a handler with SA_SIGINFO. (This is a
+    // system call because the C library's `sigaction` refuses signal 33.)
     let failed = unsafe { libc::syscall(libc::SYS_rt_sigaction, SIGNAL, &raw const new, none, 8) };
     if failed != 0 {
         return false;
@@ -323,11 +323,11 @@ pub fn each_thread(visit: &mut dyn FnMut(u32)) -> bool {
 #[repr(align(8))]
 struct Aligned([u8; 4096]);
 
-/// Holds every other thread. `room`: zeroed memory for answers, which stays until [`release`] or
-/// [`is_unused`] says that no thread is inside. False: threads cannot be listed, or there are too
-/// many; no thread is held. One thread at a time may call this.
+/// Holds every other thread. `room`, zeroed memory for answers, must stay until [`release`] or
+/// [`is_unused`] returns true. Only one thread at a time may call this. False: no thread is held
+/// (earlier answers are still read, or threads cannot be signalled or listed, or are too many).
 pub fn hold(room: &'static [Answer]) -> bool {
-    // A thread that could not continue in time may still read the previous answers.
+    // A thread that did not continue in time may still read the previous answers.
     if !install() || !is_unused() {
         return false;
     }
@@ -388,7 +388,7 @@ const _: () = assert!(offset_of!(Queued, process) == 16);
 const _: () = assert!(offset_of!(Queued, value) == 24);
 const _: () = assert!(size_of::<Queued>() == size_of::<libc::siginfo_t>());
 
-/// False: the thread has ended.
+/// Signals a thread. False: the thread has ended.
 fn ask(thread: u32, round: u32) -> bool {
     let value = MARK | round as usize & 0xffff;
     let process = process_id() as c_int;
@@ -413,7 +413,7 @@ fn ask(thread: u32, round: u32) -> bool {
 }
 
 fn wait_for(asked: &[Answer], began: u64) {
-    /// The clock advances even if no thread may run: before this many polls no answer is late.
+    /// No answer is late before this many polls: the clock may advance while no thread can run.
     const POLLS: u32 = 200;
     let (mut answered, mut last, mut polls) = (0, now_ns(), 0);
     let waits = || {
@@ -445,8 +445,8 @@ fn wait_for(asked: &[Answer], began: u64) {
     }
 }
 
-/// Lets all threads continue, and waits until none reads the answers' memory. False: a thread may
-/// still read it, so the memory must stay.
+/// Lets all threads continue, and waits until none of them reads the answers. False: a thread may
+/// still read the answers, so their memory must stay.
 pub fn release() -> bool {
     ROUND.fetch_add(1, Ordering::SeqCst);
     futex_wake_all(&ROUND);
@@ -482,7 +482,7 @@ pub fn without_cancellation<T>(call: impl FnOnce() -> T) -> T {
     result
 }
 
-/// In a copy, or a forked child: forgets held threads, which the child lacks.
+/// In a copy or a forked child: forgets the held threads, which do not exist there.
 pub fn forget_held() {
     INSIDE.store(0, Ordering::Relaxed);
     ANSWERS.store(ptr::null_mut(), Ordering::Relaxed);
@@ -491,9 +491,9 @@ pub fn forget_held() {
     }
 }
 
-/// Copies the process without its other threads. `Some(0)` in the copy, the copy's number in the
-/// original; `None`: the system refused. The copy has all signals blocked and sends none at its
-/// end.
+/// Copies the process without its other threads. Returns `Some(0)` in the copy, and the copy's
+/// number in the original. `None`: the system refused. All signals are blocked in the copy, and its
+/// end sends no signal.
 ///
 /// # Safety
 ///
@@ -544,7 +544,7 @@ pub fn close_all() {
     }
 }
 
-/// Waits for a copy, at most this long. `None`: it still works. True: it ended with success.
+/// Waits for a copy, at most this long. `None`: it has not ended. True: it ended with success.
 pub fn wait_for_copy(copy: u32, milliseconds: u64) -> Option<bool> {
     let until = now_ns() + milliseconds * 1_000_000;
     loop {
@@ -553,7 +553,7 @@ pub fn wait_for_copy(copy: u32, milliseconds: u64) -> Option<bool> {
         match got {
             0 if now_ns() > until => return None,
             0 => super::nap(),
-            // Another waiter has taken the status.
+            // The copy has ended. Below 0: another waiter has taken the status.
             _ => return Some(got > 0 && status == 0),
         }
     }
@@ -598,7 +598,7 @@ mod tests {
                 answer.state.store(0, Ordering::Relaxed);
             });
             assert!(hold(room));
-            // A failure must not leave the others held.
+            // No assertion may fail before the threads are released.
             let before = turns.load(Ordering::Relaxed);
             let answer = room.iter().find(|answer| answer.thread() == number);
             let words = answer.and_then(Answer::words).copied();

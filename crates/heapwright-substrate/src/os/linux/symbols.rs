@@ -1,6 +1,6 @@
-//! Optional symbols of other libraries, bound *weakly* by the linker. A search by name would take
-//! the loader's lock inside `free`. A strong reference would pull the C library's own `malloc` into
-//! static programs that bring ours.
+//! Optional symbols of other libraries. The linker binds them *weakly*: a search by name would take
+//! the loader's lock inside `free`. A strong reference would bring the C library's `malloc` into
+//! static programs that have ours.
 
 use crate::os::LibcHeap;
 #[cfg(feature = "debug")]
@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicU8, Ordering};
 #[cfg(not(feature = "interpose"))]
 use core::{ffi::CStr, ptr};
 
-/// Null: the process has no symbol of that name.
+/// The address of a symbol. Null: the process has no symbol of that name.
 macro_rules! weak {
     ($name:literal) => {{
         let address: *mut u8;
@@ -45,8 +45,8 @@ pub fn is_single_threaded() -> bool {
     !flag.is_null() && unsafe { flag.read_volatile() } != 0
 }
 
-/// Whether the headers of the C library's own blocks are known. musl never hands a block to a
-/// program that brings its own `malloc`.
+/// Whether this code knows the headers of the C library's own blocks. musl never gives such a block
+/// to a program that has its own `malloc`.
 const KNOWS_BLOCKS: bool = cfg!(target_env = "gnu");
 
 /// The C library's own `free`, if there is one.
@@ -69,7 +69,7 @@ struct Mallinfo {
 }
 
 /// The C library's own heap. `None`: the library has no heap yet, or its blocks cannot be found.
-/// Called by a constructor, because it takes glibc's locks.
+/// This takes glibc's locks, so only a constructor may call it.
 pub fn libc_heap() -> Option<LibcHeap> {
     // As a rule, only the C library moves the program break before `main`.
     let known_break: *mut usize = weak!("__curbrk").cast();
@@ -97,13 +97,13 @@ pub fn libc_heap() -> Option<LibcHeap> {
 #[repr(C)]
 pub struct Found {
     flags: u64,
-    /// First byte of its mappings.
+    /// First byte of the module's mappings.
     pub start: *const u8,
     /// One past the last byte.
     pub end: *const u8,
     /// The loader's own record.
     pub link_map: *const LinkMap,
-    /// Its `.eh_frame_hdr`, or null.
+    /// The module's `.eh_frame_hdr`, or null.
     pub unwind_header: *const u8,
     reserved: [u64; 7],
 }
@@ -132,12 +132,12 @@ const READY: u8 = 1;
 #[cfg(feature = "debug")]
 const NOT_YET: u8 = 2;
 
-/// A static program's loader allocates while it learns its modules, before constructors run.
+/// False: this is a static program, whose loader allocates before it knows its modules.
 #[cfg(feature = "debug")]
 fn is_loader_ready() -> bool {
     let mut known = LOADER.load(Ordering::Relaxed);
     if known == 0 {
-        // Only a library that defines malloc is called so early.
+        // Only a library that defines malloc can be called before the loader is ready.
         let loaded = !cfg!(feature = "interpose");
         let loaded = loaded || super::program_headers().iter().any(|h| h.p_type == libc::PT_INTERP);
         known = if loaded { READY } else { NOT_YET };
@@ -186,7 +186,7 @@ pub fn find_object(address: usize) -> Option<Found> {
 pub fn first_stack_end() -> usize {
     let place: *mut usize = weak!("__libc_stack_end").cast();
     if place.is_null() {
-        // The kernel puts this above the first frame.
+        // The kernel puts these random bytes above the first frame.
         // SAFETY: reads the auxiliary vector; no preconditions.
         return unsafe { libc::getauxval(libc::AT_RANDOM) } as usize;
     }
@@ -194,7 +194,7 @@ pub fn first_stack_end() -> usize {
     unsafe { place.read() }
 }
 
-/// A symbol of the process in the linker's order; null: there is none. Takes the loader's lock.
+/// A symbol of the process, by the loader's search. Null: there is none. Takes the loader's lock.
 #[cfg(not(feature = "interpose"))]
 pub fn symbol(name: &CStr) -> *mut u8 {
     let found = weak!("dlsym");

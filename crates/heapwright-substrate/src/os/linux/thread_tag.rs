@@ -1,15 +1,15 @@
-//! Thread tag: a mark that threads inherit from their creator; and the places of pointers outside
-//! the heap: modules' data, thread-local variables.
+//! Thread tag: a mark that threads inherit from their creator. This file also finds the places of
+//! pointers outside the heap: modules' data and thread-local variables.
 //!
-//! The mark is in the thread's timer slack (by default 50 us), the only inherited attribute that
-//! can be any number. A few more microseconds do no harm.
+//! The mark is the thread's timer slack (by default 50 us), the only inherited attribute that can
+//! be any number. A few more microseconds of slack do no harm.
 
 use core::ffi::{c_int, c_void};
 use core::ptr;
 
 use super::keeping_errno;
 
-/// The calling thread's mark: its creator's mark at its start, or the mark set since.
+/// The calling thread's mark: the last one that it set, or its creator's mark when it started.
 pub fn mark() -> u64 {
     let none = ptr::null_mut::<c_void>();
     // SAFETY: the call only reads.
@@ -17,13 +17,13 @@ pub fn mark() -> u64 {
     u64::try_from(slack).unwrap_or(0)
 }
 
-/// Marks the calling thread, and the threads that it starts from now on. `mark` is not 0.
+/// Marks the calling thread, and the threads that it starts from now on. `mark` must not be 0.
 pub fn set_mark(mark: u64) {
     // SAFETY: the call changes a number of this thread's.
     keeping_errno(|| unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, mark) });
 }
 
-/// Whether a thread of this process runs.
+/// Whether a thread of this process exists.
 pub fn is_running(thread: u32) -> bool {
     let process = super::process_id() as c_int;
     // SAFETY: signal 0 is not sent.
@@ -62,15 +62,15 @@ pub fn each_data_segment(visit: &mut dyn FnMut(usize, usize)) {
     keeping_errno(|| unsafe { libc::dl_iterate_phdr(Some(module), argument) });
 }
 
-/// The bytes of static thread-local variables below and above a thread's pointer, measured in the
-/// calling thread. Takes the loader's lock.
+/// The numbers of bytes of static thread-local variables below and above the thread pointer. This
+/// takes the loader's lock, and measures in the calling thread.
 pub fn thread_local_bytes() -> (usize, usize) {
     unsafe extern "C" fn module(
         info: *mut libc::dl_phdr_info,
         size: usize,
         extent: *mut c_void,
     ) -> c_int {
-        /// A block that is further away was made later, and elsewhere.
+        /// A block that is further away was allocated later, outside the static block.
         const FAR: usize = 1 << 20;
         if size < size_of::<libc::dl_phdr_info>() {
             return 0;

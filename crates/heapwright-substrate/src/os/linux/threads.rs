@@ -8,14 +8,14 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use super::super::{EXITS, Exit};
 use super::keeping_errno;
 
-/// `pthread_key_t + 1` each, or 0 before [`on_thread_exit`].
+/// For each kind of exit: `pthread_key_t + 1`, or 0 before [`on_thread_exit`].
 static EXIT_KEYS: [AtomicU32; EXITS] = [const { AtomicU32::new(0) }; EXITS];
 
 /// Sets the function that runs at the end of a thread that called [`watch_this_thread`]. A second
-/// call has no effect. False: the system has no key left; then caches of ended threads are not
-/// reused.
+/// call has no effect. False: the system has no key left. (Without [`Exit::Cache`], caches of ended
+/// threads are not reused.)
 ///
-/// A pthread key, because a `thread_local!` with a destructor allocates.
+/// This uses a pthread key, because a `thread_local!` with a destructor allocates.
 pub fn on_thread_exit(exit: Exit, run: unsafe extern "C" fn(*mut c_void)) -> bool {
     let mut key = 0;
     // SAFETY: `key` is a valid place for the answer; `run` accepts what `watch_this_thread` sets.
@@ -31,7 +31,7 @@ pub fn on_thread_exit(exit: Exit, run: unsafe extern "C" fn(*mut c_void)) -> boo
     true
 }
 
-/// Makes the exit function run with `token` (not null) at this thread's end. False: none is set.
+/// Makes the exit function run with `token` (not null) at this thread's end. False: it will not.
 #[allow(clippy::not_unsafe_ptr_arg_deref, reason = "the pointer is handed on, and not read")]
 pub fn watch_this_thread(exit: Exit, token: *mut c_void) -> bool {
     let Some(key) = EXIT_KEYS[exit as usize].load(Ordering::Acquire).checked_sub(1) else {
@@ -50,16 +50,16 @@ pub fn watched(exit: Exit) -> *mut c_void {
     }
 }
 
-/// A number that no other thread of the process has while the calling thread lives. A forked
-/// child's thread keeps the number of the thread that forked.
+/// A number that no other thread of the process has while the calling thread lives. In a forked
+/// child, the thread has the number of the thread that forked.
 #[inline]
 pub fn thread_token() -> usize {
     // SAFETY: no preconditions; the location is the thread's own.
     unsafe { libc::__errno_location() }.addr()
 }
 
-/// The system's number of the calling thread. In a sandbox with several threads: another unique
-/// number.
+/// The system's number of the calling thread. In a sandbox, a thread that may not be the only one
+/// gets another number.
 pub fn thread_id() -> u32 {
     if super::is_filtered() {
         let alone = super::is_single_threaded();
@@ -69,7 +69,7 @@ pub fn thread_id() -> u32 {
     keeping_errno(|| unsafe { libc::syscall(libc::SYS_gettid) }) as u32
 }
 
-/// If they are blocked, a fault ends the process without a message.
+/// The signals of faults. If they are blocked, a fault ends the process without a message.
 const FAULTS: [libc::c_int; 6] =
     [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGSYS];
 
@@ -79,7 +79,7 @@ pub fn name_thread(name: &CStr) {
     keeping_errno(|| unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) });
 }
 
-/// The calling thread's thread pointer: the address of its C library struct.
+/// The calling thread's thread pointer.
 pub fn thread_pointer() -> usize {
     let at: usize;
     #[cfg(target_arch = "x86_64")]
@@ -107,9 +107,9 @@ impl SignalMask {
     };
 }
 
-/// Blocks all signals in the calling thread but those of faults, until [`restore_signals`].
-/// (`pthread_sigmask` is only in libpthread in older glibcs. In every C library `sigprocmask`
-/// changes the calling thread's signals.)
+/// Blocks all signals in the calling thread but those of faults, until [`restore_signals`]. (Older
+/// glibcs have `pthread_sigmask` only in libpthread. `sigprocmask` changes the calling thread's
+/// signals in every C library.)
 pub fn block_signals() -> SignalMask {
     let mut all = SignalMask::NONE.0;
     let mut before = SignalMask::NONE;
@@ -134,7 +134,7 @@ pub fn restore_signals(before: SignalMask) {
     });
 }
 
-/// Starts a detached thread with all signals blocked but those of faults. False: refused.
+/// Starts a detached thread, in which all signals but those of faults are blocked. False: refused.
 #[allow(clippy::not_unsafe_ptr_arg_deref, reason = "the pointer is handed on, and not read")]
 pub fn spawn(run: extern "C" fn(*mut c_void) -> *mut c_void, with: *mut c_void) -> bool {
     let mut thread = MaybeUninit::<libc::pthread_t>::uninit();

@@ -5,8 +5,8 @@
 use core::arch::asm;
 use core::sync::atomic::{Ordering, compiler_fence};
 
-/// Defines the words. `fast` begins as the address of a static that is never written to. The module
-/// that knows this static uses the macro once.
+/// Defines the words. At first, `fast` is the address of the given static, which nobody writes to.
+/// One module must use this macro, once.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! define_words {
@@ -48,7 +48,7 @@ fn block() -> *mut *mut u8 {
     at
 }
 
-/// The thread's fast word. The loader has stored `_sentinel` there ([`define_words`]).
+/// The thread's fast word. Its first value is `_sentinel` ([`define_words`]).
 #[inline(always)]
 pub fn fast(_sentinel: *const u8) -> *mut u8 {
     // SAFETY: the first initialised word of this thread's block.

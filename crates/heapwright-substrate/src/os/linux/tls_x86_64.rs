@@ -1,24 +1,24 @@
 //! Four words per thread, x86-64.
 //!
 //! ```text
-//! fast   the cache that malloc and free use without a test; at first a read-only sentinel, whose
-//!        lists are empty and which owns nothing
+//! fast   the cache that malloc and free use without a test; at first a read-only sentinel that
+//!        has only empty lists and owns nothing
 //! own    the thread's source of memory: see `heap` (words)
 //! index  the thread's index (see `registry::thread_index`), or 0
 //! locks  the number of locks that the thread has, or is about to have
 //! ```
 //!
-//! `thread_local!` in a shared library calls `__tls_get_addr`. A hidden `.tdata` symbol that is
-//! read through its GOT entry is *initial exec*: two instructions. It takes part of the room that
-//! glibc keeps for libraries loaded late, so the block has only 32 bytes.
+//! `thread_local!` in a shared library calls `__tls_get_addr`. An access to a hidden `.tdata`
+//! symbol through its GOT entry (*initial exec*) is two instructions. The block takes part of the
+//! room that glibc keeps for libraries loaded late, so it has only 32 bytes.
 //!
-//! `.tdata`, not `.tbss`: the loader has set `fast` to the sentinel before the first instruction of
-//! a thread, so no code tests it for null.
+//! The symbol is in `.tdata`, not `.tbss`. So the loader sets `fast` to the sentinel before the
+//! first instruction of a thread, and no code must test `fast` for null.
 
 use core::arch::asm;
 
-/// Defines the words. `fast` begins as the address of a static that is never written to. The module
-/// that knows this static uses the macro once.
+/// Defines the words. At first, `fast` is the address of the given static, which nobody writes to.
+/// One module must use this macro, once.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! define_words {
@@ -42,7 +42,7 @@ macro_rules! define_words {
 }
 pub use define_words;
 
-/// The thread's fast word. The loader has stored `_sentinel` there ([`define_words`]).
+/// The thread's fast word. Its first value is `_sentinel` ([`define_words`]).
 #[inline(always)]
 pub fn fast(_sentinel: *const u8) -> *mut u8 {
     let word;
@@ -78,8 +78,8 @@ pub fn set_fast(word: *mut u8) {
 #[inline]
 pub fn own() -> *mut u8 {
     let word;
-    // SAFETY: reads one initialised word of this thread. Not `pure`: slow paths read it again after
-    // they set it.
+    // SAFETY: reads one initialised word of this thread. Not `pure`, because slow paths read the
+    // word again after they have set it.
     unsafe {
         asm!(
             "mov {0}, qword ptr [rip + __heapwright_0_1_tls@GOTTPOFF]",
@@ -110,8 +110,8 @@ pub fn set_own(word: *mut u8) {
 #[inline(always)]
 pub fn thread_index() -> usize {
     let word;
-    // SAFETY: reads one initialised word of this thread. Not `pure`: the cold path reads it again
-    // after it sets it.
+    // SAFETY: reads one initialised word of this thread. Not `pure`, because the cold path reads
+    // the word again after it has set it.
     unsafe {
         asm!(
             "mov {0}, qword ptr [rip + __heapwright_0_1_tls@GOTTPOFF]",
@@ -142,8 +142,8 @@ pub fn set_thread_index(word: usize) {
 #[inline]
 pub fn locks() -> usize {
     let locks;
-    // SAFETY: reads one initialised word of this thread. Neither `pure` nor `readonly`: a signal
-    // handler may read it at any time.
+    // SAFETY: reads one initialised word of this thread. Neither `pure` nor `readonly`, because a
+    // signal handler may use the word at any time.
     unsafe {
         asm!(
             "mov {0}, qword ptr [rip + __heapwright_0_1_tls@GOTTPOFF]",

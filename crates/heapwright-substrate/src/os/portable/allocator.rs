@@ -1,12 +1,12 @@
-//! Pages of Rust's own allocator: for Miri, which watches every byte of them, and for systems that
-//! neither `unix` nor `windows` knows. A whole reservation is allocated from the start.
+//! Pages of Rust's own allocator, for Miri, which watches every byte, and for systems that are
+//! neither Unix nor Windows. A reservation is allocated as a whole at once.
 
 extern crate std;
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::ptr;
 
-/// Small: Miri keeps a shadow of every byte.
+/// This is small, because a whole window is allocated, and Miri keeps a shadow of every byte.
 pub(super) const MAX_WINDOW: usize = if cfg!(miri) { 8 << 20 } else { 256 << 20 };
 
 pub(super) fn page_size() -> usize {
@@ -21,7 +21,7 @@ pub(super) fn reserve(size: usize, align: usize) -> *mut u8 {
     }
 }
 
-/// The window's first reservation succeeds, so it releases nothing.
+/// Does nothing: the memory is lost. The window's first reservations succeed, so none is released.
 pub(super) unsafe fn release(_at: *mut u8, _size: usize) -> bool {
     true
 }

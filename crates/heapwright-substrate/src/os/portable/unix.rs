@@ -1,6 +1,6 @@
 //! Pages and environment of a Unix without a back end of its own (macOS, FreeBSD, Linux on other
 //! processors): `mmap`, `mprotect`, `munmap`, `getenv`. (std's functions for the environment
-//! allocate: a debug heap as the global allocator would wait for itself.)
+//! allocate, so a debug heap that is the global allocator would wait for itself.)
 
 use core::ffi::CStr;
 use core::ptr;
@@ -52,7 +52,7 @@ pub(super) unsafe fn commit(at: *mut u8, size: usize) -> bool {
     unsafe { libc::mprotect(at.cast(), size, libc::PROT_READ | libc::PROT_WRITE) == 0 }
 }
 
-/// By a new mapping: the effect of `madvise` on contents differs between systems.
+/// Makes a new mapping, because the effect of `madvise` on contents differs between systems.
 ///
 /// # Safety
 ///

@@ -1,8 +1,8 @@
 //! Pages and environment of Windows: `VirtualAlloc` and its neighbours, `GetEnvironmentVariableA`.
-//! (std's functions for the environment allocate: a debug heap as the global allocator would wait
-//! for itself.)
+//! (std's functions for the environment allocate, so a debug heap that is the global allocator
+//! would wait for itself.)
 //!
-//! A reservation goes back whole or not at all. Committed memory counts against the system's limit.
+//! Only a whole reservation can go back. Committed memory counts against the system's limit.
 
 use core::ffi::c_void;
 use core::ptr;
@@ -41,7 +41,7 @@ pub(super) fn page_size() -> usize {
     4096
 }
 
-/// A reservation begins at a multiple of 64 KiB. For more, a padded trial finds a place.
+/// Windows reserves at multiples of 64 KiB. For a larger `align`, a padded trial finds a place.
 pub(super) fn reserve(size: usize, align: usize) -> *mut u8 {
     const TRIES: usize = 8;
     for _ in 0..TRIES {
@@ -105,8 +105,8 @@ pub(super) unsafe fn commit(at: *mut u8, size: usize) -> bool {
     size == 0 || !unsafe { VirtualAlloc(at.cast(), size, MEM_COMMIT, PAGE_READWRITE) }.is_null()
 }
 
-/// Decommits and commits piece by piece, so that at most one piece is missing at a time. If the
-/// system has no memory for the piece, the process ends.
+/// Decommits and commits piece by piece, so that at most one piece is decommitted at a time. If the
+/// system has no memory for this piece, the process ends.
 ///
 /// # Safety
 ///
@@ -137,7 +137,7 @@ pub(super) fn environment(name: &[u8], out: &mut [u8]) -> Option<usize> {
     let length =
         unsafe { GetEnvironmentVariableA(ended.as_ptr(), value.as_mut_ptr(), 4096) } as usize;
     if length == 0 {
-        // Not set, or empty, which means the same.
+        // The variable is not set, or is empty, which counts as not set.
         return None;
     }
     let whole = if length > value.len() { length - 1 } else { length };

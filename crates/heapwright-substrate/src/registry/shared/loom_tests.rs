@@ -1,5 +1,5 @@
-//! The shared registry under loom: every order of two or three threads, with every value that the
-//! memory model lets a load see.
+//! Tests of the shared registry under loom, which tries every order of two or three threads, and
+//! every value that the memory model lets a load see.
 //!
 //! ```text
 //!   slot    lock | canary: loom's cell, which two threads may not touch without an
@@ -7,8 +7,8 @@
 //! ```
 //!
 //! `ci/loom.sh` removes the orderings one by one and expects these tests to fail. Under loom a
-//! waiter yields instead of sleeping. A test with a futex of its own shows that a waiter *is*
-//! missed in some orders, as the header of `shared` says, but gets the lock after its nap.
+//! waiter yields instead of sleeping. A test with its own futex shows that an unlock *does* miss a
+//! sleeper in some orders, as the header of `shared` says. The sleeper gets the lock after its nap.
 
 extern crate std;
 
@@ -179,7 +179,7 @@ fn loom_a_reader_sees_all_that_k_promises() {
     }
 }
 
-/// A futex whose nap ends when no thread will wake the sleeper.
+/// A futex. A sleep ends by a wake, or by [`Futex::end`] when no wake will follow.
 struct Futex(Mutex<Sleep>);
 
 #[derive(Default)]
@@ -216,8 +216,8 @@ impl Futex {
     }
 }
 
-/// `ordered`: the unlocker's store comes before its look. Returns the orders that missed the
-/// sleeper.
+/// Returns the number of orders in which the unlock missed the sleeper. `ordered`: in each thread,
+/// a fence orders the store before the load.
 fn missed(ordered: bool) -> usize {
     let missed = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let in_all = std::sync::Arc::clone(&missed);
@@ -272,6 +272,6 @@ fn loom_a_sleeper_that_is_missed_finds_the_lock_after_its_nap() {
 
 #[test]
 fn loom_with_an_order_no_sleeper_would_be_missed() {
-    // The price: a second locked instruction in every unlock.
+    // But then each unlock would need a second locked instruction.
     assert_eq!(missed(true), 0);
 }

@@ -1,4 +1,4 @@
-//! The shared registry on real threads: many threads and many steps, in the orders of the machine.
+//! Tests of the shared registry with many real threads, in the orders that the machine chooses.
 
 extern crate std;
 
@@ -169,7 +169,7 @@ fn who_sleeps_for_a_cache_is_woken() {
         });
         while !is_over.load(Ordering::Relaxed) {
             let held = registry.acquire(slot).expect("it is held for a moment only");
-            // Long enough for the other thread to come, and to go to sleep.
+            // This is long enough for the other thread to find the lock held, and to sleep.
             thread::sleep(Duration::from_micros(200));
             drop(held);
             thread::sleep(Duration::from_micros(100));
