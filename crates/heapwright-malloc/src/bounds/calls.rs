@@ -99,7 +99,10 @@ functions! { CALLS:
     fstatvfs64(file: c_int, to: *mut StatVfs) -> c_int { fills(to) }
     futimens(file: c_int, times: Times) -> c_int { takes(times) }
     futimes(file: c_int, times: OldTimes) -> c_int { takes(times) }
-    fgetxattr(file: c_int, name: ConstText, to: To, n: usize) -> ssize_t { fills_up_to(to, n, Filled::Bytes), names(name) }
+    fgetxattr(file: c_int, name: ConstText, to: To, n: usize) -> ssize_t {
+        fills_up_to(to, n, Filled::Bytes),
+        names(name)
+    }
     fsetxattr(file: c_int, name: ConstText, from: From, n: usize, flags: c_int) -> c_int { names(name), reads(from, n) }
     flistxattr(file: c_int, to: To, n: usize) -> ssize_t { fills_up_to(to, n, Filled::Bytes) }
     fremovexattr(file: c_int, name: ConstText) -> c_int { names(name) }
@@ -177,12 +180,26 @@ functions! { CALLS:
     lutimes(path: ConstText, times: OldTimes) -> c_int { names(path), takes(times) }
     futimesat(folder: Word, path: ConstText, times: OldTimes) -> c_int { names(path), takes(times) }
     utimensat(folder: Word, path: ConstText, times: Times, flags: Word) -> c_int { names(path), takes(times) }
-    getxattr(path: ConstText, name: ConstText, to: To, n: usize) -> ssize_t { fills_up_to(to, n, Filled::Bytes), names(path), names(name) }
-    lgetxattr(path: ConstText, name: ConstText, to: To, n: usize) -> ssize_t { fills_up_to(to, n, Filled::Bytes), names(path), names(name) }
+    getxattr(path: ConstText, name: ConstText, to: To, n: usize) -> ssize_t {
+        fills_up_to(to, n, Filled::Bytes),
+        names(path),
+        names(name)
+    }
+    lgetxattr(path: ConstText, name: ConstText, to: To, n: usize) -> ssize_t {
+        fills_up_to(to, n, Filled::Bytes),
+        names(path),
+        names(name)
+    }
     setxattr(path: ConstText, name: ConstText, from: From, n: usize, flags: Word) -> c_int { names(path), names(name), reads(from, n) }
     lsetxattr(path: ConstText, name: ConstText, from: From, n: usize, flags: Word) -> c_int { names(path), names(name), reads(from, n) }
-    listxattr(path: ConstText, to: To, n: usize) -> ssize_t { fills_up_to(to, n, Filled::Bytes), names(path) }
-    llistxattr(path: ConstText, to: To, n: usize) -> ssize_t { fills_up_to(to, n, Filled::Bytes), names(path) }
+    listxattr(path: ConstText, to: To, n: usize) -> ssize_t {
+        fills_up_to(to, n, Filled::Bytes),
+        names(path)
+    }
+    llistxattr(path: ConstText, to: To, n: usize) -> ssize_t {
+        fills_up_to(to, n, Filled::Bytes),
+        names(path)
+    }
     removexattr(path: ConstText, name: ConstText) -> c_int { names(path), names(name) }
     lremovexattr(path: ConstText, name: ConstText) -> c_int { names(path), names(name) }
     inotify_add_watch(file: Word, path: ConstText, mask: Word) -> c_int { names(path) }
@@ -257,15 +274,26 @@ functions! { CALLS:
     select(count: c_int, read: To, write: To, other: To, limit: *mut timeval) -> c_int { fills_bytes(read, set_of(count)), fills_bytes(write, set_of(count)), fills_bytes(other, set_of(count)), fills(limit) }
     pselect(count: c_int, read: To, write: To, other: To, limit: *const timespec, signals: Signals) -> c_int { fills_bytes(read, set_of(count)), fills_bytes(write, set_of(count)), fills_bytes(other, set_of(count)), takes(limit), takes(signals) }
     epoll_ctl(poll: c_int, what: c_int, file: c_int, event: *const epoll_event) -> c_int { takes(if what == libc::EPOLL_CTL_DEL { core::ptr::null() } else { event }) }
-    epoll_wait(poll: c_int, events: *mut epoll_event, most: c_int, limit: c_int) -> c_int { fills_up_to(events, product(counted(most), EVENT), Filled::Items(EVENT)) }
-    epoll_pwait(poll: c_int, events: *mut epoll_event, most: c_int, limit: c_int, signals: Signals) -> c_int { fills_up_to(events, product(counted(most), EVENT), Filled::Items(EVENT)), takes(signals) }
-    epoll_pwait2(poll: c_int, events: *mut epoll_event, most: c_int, limit: *const timespec, signals: Signals) -> c_int { fills_up_to(events, product(counted(most), EVENT), Filled::Items(EVENT)), takes(limit), takes(signals) }
+    epoll_wait(poll: c_int, events: *mut epoll_event, most: c_int, limit: c_int) -> c_int {
+        fills_up_to(events, product(counted(most), EVENT), Filled::Items(EVENT))
+    }
+    epoll_pwait(poll: c_int, events: *mut epoll_event, most: c_int, limit: c_int, signals: Signals) -> c_int {
+        fills_up_to(events, product(counted(most), EVENT), Filled::Items(EVENT)),
+        takes(signals)
+    }
+    epoll_pwait2(poll: c_int, events: *mut epoll_event, most: c_int, limit: *const timespec, signals: Signals) -> c_int {
+        fills_up_to(events, product(counted(most), EVENT), Filled::Items(EVENT)),
+        takes(limit),
+        takes(signals)
+    }
 
     // Time.
     clock_gettime(clock: c_int, to: *mut timespec) -> c_int { fills(to) }
     clock_getres(clock: c_int, to: *mut timespec) -> c_int { fills(to) }
     clock_settime(clock: c_int, from: *const timespec) -> c_int { takes(from) }
-    clock_nanosleep(clock: c_int, flags: c_int, time: *const timespec, left: *mut timespec) -> c_int { takes(time), fills_bytes(left, if flags & libc::TIMER_ABSTIME == 0 { size_of::<timespec>() } else { 0 }) }
+    clock_nanosleep(clock: c_int, flags: c_int, time: *const timespec, left: *mut timespec) -> c_int { takes(time), fills_bytes(left, if flags & libc::TIMER_ABSTIME == 0 { size_of::<timespec>() } else {
+        0 })
+    }
     clock_adjtime(clock: c_int, how: *mut timex) -> c_int { fills(how) }
     adjtimex(how: *mut timex) -> c_int { fills(how) }
     adjtime(from: *const timeval, left: *mut timeval) -> c_int { takes(from), fills(left) }
@@ -301,14 +329,20 @@ functions! { CALLS:
     sethostname(from: ConstText, n: usize) -> c_int { reads(from, n) }
     setdomainname(from: ConstText, n: usize) -> c_int { reads(from, n) }
     sysinfo(to: *mut SysInfo) -> c_int { fills(to) }
-    klogctl(kind: c_int, to: Text, n: c_int) -> c_int { fills_up_to(to, if matches!(kind, 2..=4) { counted(n) } else { 0 }, Filled::Bytes) }
+    klogctl(kind: c_int, to: Text, n: c_int) -> c_int { fills_up_to(to, if matches!(kind, 2..=4) { counted(n) } else {
+        0 }, Filled::Bytes)
+    }
     getrandom(to: To, n: usize, flags: c_uint) -> ssize_t { fills_up_to(to, n, Filled::Bytes) }
     getentropy(to: To, n: usize) -> c_int { writes(to, n) }
     getrlimit(resource: c_int, to: *mut rlimit) -> c_int { fills(to) }
     getrlimit64(resource: c_int, to: *mut rlimit) -> c_int { fills(to) }
     getrusage(who: c_int, to: *mut rusage) -> c_int { fills(to) }
-    getgroups(n: c_int, to: Id) -> c_int { fills_up_to(to, product(counted(n), 4), Filled::Items(4)) }
-    __getgroups_chk(n: c_int, to: Id, limit: usize) -> c_int { fills_up_to(to, product(counted(n), 4), Filled::Items(4)) }
+    getgroups(n: c_int, to: Id) -> c_int {
+        fills_up_to(to, product(counted(n), 4), Filled::Items(4))
+    }
+    __getgroups_chk(n: c_int, to: Id, limit: usize) -> c_int {
+        fills_up_to(to, product(counted(n), 4), Filled::Items(4))
+    }
     setgroups(n: usize, from: *const c_uint) -> c_int { takes_list(from, n) }
     getresuid(real: Id, effective: Id, saved: Id) -> c_int { fills(real), fills(effective), fills(saved) }
     getresgid(real: Id, effective: Id, saved: Id) -> c_int { fills(real), fills(effective), fills(saved) }
@@ -337,11 +371,17 @@ functions! { CALLS:
         takes_bytes(what, set_by(command, SEGMENT)),
         fills_bytes(what, told_by(command, [13, 15], SEGMENT))
     }
-    msgsnd(queue: c_int, from: From, n: usize, flags: c_int) -> c_int { reads(from, n.saturating_add(size_of::<c_long>())) }
-    msgrcv(queue: c_int, to: To, n: usize, kind: c_long, flags: c_int) -> ssize_t { writes(to, n.saturating_add(size_of::<c_long>())) }
+    msgsnd(queue: c_int, from: From, n: usize, flags: c_int) -> c_int {
+        reads(from, n.saturating_add(size_of::<c_long>()))
+    }
+    msgrcv(queue: c_int, to: To, n: usize, kind: c_long, flags: c_int) -> ssize_t {
+        writes(to, n.saturating_add(size_of::<c_long>()))
+    }
     semop(set: c_int, what: From, count: usize) -> c_int { takes_bytes(what, product(count, SEMAPHORE)) }
     semtimedop(set: c_int, what: From, count: usize, limit: *const timespec) -> c_int { takes_bytes(what, product(count, SEMAPHORE)), takes(limit) }
-    mq_open(name: ConstText, flags: c_int, mode: Word, how: From) -> c_int { names(name), takes_bytes(how, if flags & libc::O_CREAT == 0 { 0 } else { QUEUE }) }
+    mq_open(name: ConstText, flags: c_int, mode: Word, how: From) -> c_int { names(name), takes_bytes(how, if flags & libc::O_CREAT == 0 { 0 } else {
+        QUEUE })
+    }
     mq_unlink(name: ConstText) -> c_int { names(name) }
     mq_send(queue: c_int, from: ConstText, n: usize, urgency: c_uint) -> c_int { reads(from, n) }
     mq_timedsend(queue: c_int, from: ConstText, n: usize, urgency: c_uint, limit: *const timespec) -> c_int { reads(from, n), takes(limit) }
