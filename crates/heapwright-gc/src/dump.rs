@@ -43,7 +43,7 @@ struct Names<'a> {
 impl Names<'_> {
     /// Returns the number of a name, or 0 without a name or room. Also returns whether it is new.
     fn number(&mut self, name: *const c_char) -> (u32, bool) {
-        if name.is_null() || self.count * 4 > self.table.len() * 3 {
+        if name.is_null() {
             return (0, false);
         }
         let mut at = (name.addr() >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15) % TYPES;
@@ -52,6 +52,9 @@ impl Names<'_> {
         }
         let new = self.table[at] == 0;
         if new {
+            if self.count * 4 > self.table.len() * 3 {
+                return (0, false);
+            }
             self.table[at] = name.addr();
             self.count += 1;
         }

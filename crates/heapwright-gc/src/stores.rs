@@ -138,8 +138,9 @@ impl Tracer {
             unsafe { trace(place, self) };
         } else {
             // The object was new at the store, so it may be young. The next collection gets the
-            // place as well, so the object must live until then.
-            self.look_again(page.base().addr() + start);
+            // place as well, so the object must live until then. It is marked as a reference is: if
+            // it becomes old now, the next collection looks at all of it.
+            self.mark(page.base().wrapping_add(start));
         }
     }
 

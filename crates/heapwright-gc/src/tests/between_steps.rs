@@ -115,6 +115,50 @@ fn a_slot_that_was_touched_and_its_object_are_two_places() {
     }
 }
 
+/// While a minor collection marks, a store into a young large object remembers the place alone. If
+/// that makes the object old in the next one, the collection after it looks at the whole object.
+#[cfg(not(miri))]
+#[test]
+fn a_large_object_that_becomes_old_by_a_remembered_place_is_looked_at() {
+    let freed = AtomicUsize::new(0);
+    let data = ptr::from_ref(&freed).cast_mut().cast();
+    let runtime = Runtime { trace: Some(trace_slots), free: Some(count), data, ..Runtime::new() };
+    let options = Options { incremental: true, generations: true, ..Options::new() };
+    let heap = Heap::new(options, runtime).unwrap();
+    let inner = heap.inner();
+    // SAFETY: handles lead to all objects in use, and stores are reported.
+    unsafe {
+        let mutator = heap.attach().unwrap();
+        mutator.collect();
+        mutator.defer_majors();
+        mutator.defer();
+        let large = mutator.new_root(mutator.alloc(100_000, TRACED)).unwrap();
+        let list = mutator.new_root(ptr::null_mut()).unwrap();
+        for _ in 0..500 {
+            let object = mutator.alloc(64, TRACED).cast::<*mut u8>();
+            object.write(*list);
+            *list = object.cast();
+        }
+        let cycles = inner.space.cycle.number();
+        mutator.resume();
+        mutator.ask();
+        while inner.space.cycle.phase() != Phase::Marking || !inner.space.is_marked(*large) {
+            mutator.step(1);
+        }
+        assert!(inner.trace.generations.is_minor() && inner.space.cycle.number() == cycles);
+        let slots = (*large).cast::<*mut u8>();
+        mutator.write(*large, slots.add(2), *large);
+        while !mutator.step(1_000_000) {}
+        let child = mutator.new_root(mutator.alloc(64, LEAF | FREED)).unwrap();
+        mutator.write(*large, slots.add(1), *child);
+        assert!(mutator.collect_young());
+        *child = ptr::null_mut();
+        assert!(mutator.collect_young() && mutator.collect_young());
+        assert_eq!(freed.load(Ordering::Relaxed), 0, "it is led to");
+        mutator.detach();
+    }
+}
+
 #[cfg(not(miri))]
 #[test]
 fn a_slot_that_was_never_handed_out_is_no_object() {
