@@ -124,7 +124,8 @@ extern "C" fn on_signal_once(signal: c_int, info: usize, context: usize) {
     if handler == 0 {
         return signals::send_to_this_thread(signal);
     }
-    // SAFETY: `handler` is the program's for this signal, and takes these arguments or fewer.
+    // SAFETY: `handler` is not 0. It is the program's for this signal, and takes these arguments or
+    // fewer.
     let handler =
         unsafe { core::mem::transmute::<usize, extern "C" fn(c_int, usize, usize)>(handler) };
     handler(signal, info, context);

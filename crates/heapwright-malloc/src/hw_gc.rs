@@ -294,7 +294,8 @@ pub unsafe extern "C" fn hw_gc_wrote(
 ) {
     // SAFETY: by the contract the mutator is attached and belongs to the caller.
     let mutator = unsafe { of(mutator) };
-    // SAFETY: as the caller promises.
+    // SAFETY: as the caller promises, both are objects of the mutator's heap or no addresses in it,
+    // and the slot lies in the parent.
     unsafe { mutator.wrote(parent.cast(), slot.cast(), child.cast()) };
 }
 

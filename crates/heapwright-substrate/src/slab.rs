@@ -143,8 +143,8 @@ impl<'a> Slab<'a> {
             &self.record.bitmap[index]
         } else {
             let word = self.map.side_bitmap(self.unit).cast::<AtomicU64>().wrapping_add(index);
-            // SAFETY: the side bitmap is committed with the record, and has a word for every 64
-            // slots.
+            // SAFETY: the side bitmap is committed with the record, aligned, and has a word for
+            // every 64 slots of the smallest class.
             unsafe { &*word }
         }
     }

@@ -60,7 +60,8 @@ pub unsafe extern "C" fn hw_gc_collect_minor(mutator: *mut GcMutator) -> bool {
 pub unsafe extern "C" fn hw_gc_compact(mutator: *mut GcMutator) {
     // SAFETY: by the contract the mutator is attached and belongs to the caller.
     let mutator = unsafe { of(mutator) };
-    // SAFETY: as the caller promises.
+    // SAFETY: by the contract the caller fulfils the duties of heapwright_gc.h for objects
+    // that move.
     unsafe { mutator.compact() };
 }
 
@@ -74,7 +75,8 @@ pub unsafe extern "C" fn hw_gc_compact(mutator: *mut GcMutator) {
 pub unsafe extern "C" fn hw_gc_compact_all(mutator: *mut GcMutator) {
     // SAFETY: by the contract the mutator is attached and belongs to the caller.
     let mutator = unsafe { of(mutator) };
-    // SAFETY: as the caller promises.
+    // SAFETY: by the contract the caller fulfils the duties of heapwright_gc.h for objects
+    // that move.
     unsafe { mutator.compact_all() };
 }
 
@@ -88,7 +90,8 @@ pub unsafe extern "C" fn hw_gc_compact_all(mutator: *mut GcMutator) {
 pub unsafe extern "C" fn hw_gc_ask_compact(mutator: *mut GcMutator) {
     // SAFETY: by the contract the mutator is attached and belongs to the caller.
     let mutator = unsafe { of(mutator) };
-    // SAFETY: as the caller promises.
+    // SAFETY: by the contract the caller fulfils the duties of heapwright_gc.h for objects
+    // that move.
     unsafe { mutator.ask_compact() };
 }
 

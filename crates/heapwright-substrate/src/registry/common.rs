@@ -185,8 +185,8 @@ mod made {
             // Owners that other libraries' fork handlers made in the meantime are not locked.
             for common in self.all.all().take(self.held.load(Ordering::Relaxed)) {
                 for slot in common.shared.all() {
-                    // SAFETY: this thread (in a child: its original) has held the lock since the
-                    // fork began.
+                    // SAFETY: this thread (in a child: its original) has held the lock since
+                    // before the fork.
                     unsafe { slot.after_fork() };
                 }
                 // SAFETY: this thread (in a child: its original) took the lock before the fork.

@@ -61,7 +61,8 @@ pub struct Lock<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the lock hands out one exclusive reference at a time.
+// SAFETY: the lock hands out one exclusive reference at a time, so sharing it moves `T` between
+// threads and never shares it.
 unsafe impl<T: Send> Sync for Lock<T> {}
 // SAFETY: the owner of the lock owns the value.
 unsafe impl<T: Send> Send for Lock<T> {}

@@ -33,7 +33,8 @@ pub use define_words;
 #[inline(always)]
 fn block() -> *mut *mut u8 {
     let at;
-    // SAFETY: computes the address of this thread's block, which does not change.
+    // SAFETY: computes the address of this thread's block, which stays where it is while the
+    // thread lives.
     unsafe {
         asm!(
             "mrs {0}, tpidr_el0",

@@ -65,7 +65,8 @@ fn word_of(block: &Block, offset: usize, proc_mem: &ProcMem) -> Option<usize> {
     }
     if block.size < BY_KERNEL {
         let place = block.place.block().wrapping_add(offset).cast::<usize>();
-        // SAFETY: an aligned word of a live block, which stays live; any value is valid.
+        // SAFETY: an aligned word of a live block, which stays live; a concurrent write yields some
+        // word.
         return Some(unsafe { place.read_volatile() });
     }
     let mut words = [0; 1];
