@@ -287,7 +287,7 @@ class Corpus:
 
 
 def library(program):
-    checked = is_in(program, "functions") or is_in(program, "reads")
+    checked = is_in(program, "functions") or is_in(program, "reads") or program.keys.get("library") == "check"
     return os.environ["HEAPWRIGHT_CHECK_SO" if checked else "HEAPWRIGHT_SO"]
 
 

@@ -113,6 +113,13 @@ pub fn begin_sandbox(sandbox: Sandbox) -> SandboxEntry {
     os::enter_sandbox(sandbox)
 }
 
+/// Returns whether the process is in a sandbox.
+#[doc(hidden)]
+#[must_use]
+pub fn is_in_sandbox() -> bool {
+    os::is_in_sandbox()
+}
+
 /// Notes that the process may soon enter a sandbox unseen. From now on no file is read.
 #[doc(hidden)]
 pub fn expect_sandbox() {

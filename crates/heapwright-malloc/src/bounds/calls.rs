@@ -9,7 +9,7 @@
 //! | a path, a name (`names`) | the string and its end |
 //! | a struct (`fills`, `takes`), an array of them | all of it, in the kernel's size |
 //! | memory with a given length | all of it, as memcheck does, also if the call may fill less |
-//! | a length in a word (`fills_said`: `accept`, `getsockopt`) | the word, and the length in it |
+//! | a length in a word (`fills_said`: `getsockopt`; `fills_peer`: `accept`) | the word, and the length in it |
 //! | parts and messages (`writev`, `recvmmsg`) | the lists, and all memory to which they lead |
 //! | `argv` and `envp` (`strings`, in `programs`) | the lists, and each string |
 //! | `ioctl`, `fcntl` | the size in the request's number; a few have none |
@@ -253,8 +253,8 @@ functions! { CALLS:
     sendmmsg(file: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int { reads_messages(messages, count) }
     recvmsg(file: c_int, message: *mut msghdr, flags: c_int) -> ssize_t { writes_message(message) }
     recvmmsg(file: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int, limit: *mut timespec) -> c_int { writes_messages(messages, count), fills(limit) }
-    accept(file: c_int, who: To, length: Length) -> c_int { fills_said(who, length) }
-    accept4(file: c_int, who: To, length: Length, flags: c_int) -> c_int { fills_said(who, length) }
+    accept(file: c_int, who: To, length: Length) -> c_int { fills_peer(who, length) }
+    accept4(file: c_int, who: To, length: Length, flags: c_int) -> c_int { fills_peer(who, length) }
     bind(file: c_int, where_to: From, length: socklen_t) -> c_int { takes_bytes(where_to, length as usize) }
     connect(file: c_int, where_to: From, length: socklen_t) -> c_int { takes_bytes(where_to, length as usize) }
     getsockname(file: c_int, who: To, length: Length) -> c_int { fills_said(who, length) }

@@ -24,9 +24,11 @@
 //! nothing here allocates, and guard pages are lifted only if no call of the heap was interrupted.
 
 use super::{Access, bounded};
+use crate::errno;
 use core::cell::Cell;
 use heapwright::heap;
-use libc::c_char;
+use heapwright::limit::is_in_sandbox;
+use libc::{c_char, c_int};
 
 /// The most ranges whose guard pages are lifted for one call.
 const RANGES: usize = 16;
@@ -232,9 +234,20 @@ impl<const READS: bool> super::Glance<READS> {
         self.reads_text(path, usize::MAX)
     }
 
+    #[cfg(heapwright_reads)]
     #[inline(always)]
-    pub(super) fn fills_said<T>(self, to: *mut T, _length: *mut libc::socklen_t) -> bool {
+    pub(super) fn fills_said<T>(self, to: *mut T, length: *mut libc::socklen_t) -> bool {
+        !READS || to.is_null() && length.is_null()
+    }
+
+    #[inline(always)]
+    pub(super) fn fills_peer<T>(self, to: *mut T, _length: *mut libc::socklen_t) -> bool {
         !READS || to.is_null()
+    }
+
+    #[inline(always)]
+    pub(super) fn receives<T>(self, to: *mut T, n: usize, _socket: c_int, _flags: c_int) -> bool {
+        self.writes(to, n)
     }
 }
 
@@ -277,18 +290,54 @@ impl<const READS: bool> super::Check<'_, READS> {
     pub(super) fn fills_said<T>(self, to: *mut T, length: *mut libc::socklen_t) {
         #[cfg(heapwright_reads)]
         if READS {
-            // (Without memory for the answer, the kernel ignores the length.)
-            if to.is_null() {
-                return;
-            }
             self.fills_bytes(length, size_of::<libc::socklen_t>());
-            if is_there(length, size_of::<libc::socklen_t>()) {
+            if !to.is_null() && is_there(length, size_of::<libc::socklen_t>()) {
                 // SAFETY: the length can be read, and the kernel reads it next.
                 self.fills_bytes(to, unsafe { length.read_unaligned() } as usize);
             }
         }
         let _ = (to, length);
     }
+
+    /// As [`fills_said`](Self::fills_said). Without memory for the peer's name, the kernel ignores
+    /// the length.
+    #[inline(always)]
+    pub(super) fn fills_peer<T>(self, to: *mut T, length: *mut libc::socklen_t) {
+        if !to.is_null() {
+            self.fills_said(to, length);
+        }
+    }
+
+    /// The kernel will write at most `n` received bytes to `to`.
+    #[inline(always)]
+    pub(super) fn receives<T>(self, to: *mut T, n: usize, socket: c_int, flags: c_int) {
+        if n > heap::room(to.addr()) && !drops(socket, flags) {
+            self.fills_up_to(to, n, Filled::Bytes);
+        }
+    }
+}
+
+/// Whether a socket drops the bytes that it receives: TCP does with `MSG_TRUNC`. In a sandbox the
+/// kernel is not asked.
+#[cold]
+#[inline(never)]
+fn drops(socket: c_int, flags: c_int) -> bool {
+    if flags & (libc::MSG_TRUNC | libc::MSG_ERRQUEUE) != libc::MSG_TRUNC || is_in_sandbox() {
+        return false;
+    }
+    let errno = errno::get();
+    let option = |name: c_int| {
+        let (mut value, mut length): (c_int, _) = (0, size_of::<c_int>() as libc::socklen_t);
+        let (to, n) = (&raw mut value, &raw mut length);
+        // SAFETY: the kernel writes an int, and its length.
+        let got =
+            unsafe { libc::syscall(libc::SYS_getsockopt, socket, libc::SOL_SOCKET, name, to, n) };
+        (got == 0).then_some(value)
+    };
+    let is_tcp = option(libc::SO_TYPE) == Some(libc::SOCK_STREAM)
+        && matches!(option(libc::SO_PROTOCOL), Some(libc::IPPROTO_TCP | libc::IPPROTO_MPTCP));
+    errno::set(errno);
+    is_tcp
 }
 
 #[cfg(heapwright_reads)]
@@ -301,15 +350,16 @@ mod lists {
     use super::super::text::length;
     use super::super::{Check, Checks, Glance, Slot, format::Arguments, product, programs};
     use super::*;
-    use crate::{errno, sandbox};
+    use crate::sandbox;
     use core::sync::atomic::Ordering;
     use heapwright::process::is_readable;
     use heapwright_entry_reads::SLOTS;
-    use libc::{c_int, c_long, c_uint, c_ulong, c_void, iovec, mmsghdr, msghdr};
+    use libc::{c_long, c_uint, c_ulong, c_void, iovec, mmsghdr, msghdr};
 
     const MOST_PARTS: usize = 1024;
-    /// Words of `execl` that lie in a small frame, and in a large one.
+    /// Words of `execl` that lie in a small frame, and in larger ones.
     const FEW_WORDS: usize = 256;
+    const MANY_WORDS: usize = 1024;
     const MOST_WORDS: usize = 4096;
     const PAGE: usize = 4096;
     /// Bytes above a function's own frame that belong to the frames of its callers.
@@ -602,8 +652,8 @@ mod lists {
         /// `ioctl`.
         #[inline(never)]
         pub(crate) fn requests(self, request: c_ulong, what: *mut c_void) {
-            // PERF_EVENT_IOC_SET_FILTER, UI_SET_PHYS, DMA_BUF_SET_NAME: a string.
-            if matches!(request, 0x4008_2406 | 0x4008_556c | 0x4008_6201) {
+            // PERF_EVENT_IOC_SET_FILTER, UI_SET_PHYS, DMA_BUF_SET_NAME (two numbers): a string.
+            if matches!(request as u32, 0x4008_2406 | 0x4008_556c | 0x4008_6201 | 0x4004_6201) {
                 return self.reads_text(what.cast::<c_char>(), usize::MAX);
             }
             match accessed_by(request) {
@@ -611,7 +661,7 @@ mod lists {
                 (reads, writes) => self.fills_bytes(what, reads.max(writes)),
             }
             // SIOCGIFCONF: a length, and a pointer to as much memory.
-            if request == 0x8912 && is_there(what, 16) {
+            if request as u32 == 0x8912 && is_there(what, 16) {
                 // SAFETY: both words can be read, and the kernel reads them next.
                 let [length, to] = unsafe { what.cast::<[usize; 2]>().read_unaligned() };
                 let to = core::ptr::without_provenance_mut::<c_void>(to);
@@ -667,10 +717,10 @@ mod lists {
             0x8901 | 0x8902 => (INT, 0),
             0x8903..=0x8905 => (0, INT),
             // SIOCGIFCONF takes a length and a pointer. Addresses of IPv6 and bridges take less than
-            // an interface, which the other SIOC*, TUNSETIFF and TUNGETIFF take.
+            // an interface, which the other SIOC*, TUNSETIFF, TUNSETQUEUE and TUNGETIFF take.
             0x8912 => (0, 16),
             0x8916 | 0x8918 | 0x8936 | 0x8940 | 0x8941 => (0, INTERFACE_OF_IP6),
-            0x8910..=0x8949 | 0x4004_54ca | 0x8004_54d2 => (0, INTERFACE),
+            0x8910..=0x8949 | 0x4004_54ca | 0x4004_54d9 | 0x8004_54d2 => (0, INTERFACE),
             // FS_IOC_GETFLAGS, FS_IOC_GETVERSION, BLKBSZGET; _SETFLAGS, _SETVERSION, BLKBSZSET;
             // ext4's versions, reservations and groups; PPS_GETCAP: the numbers state a `long`, but
             // the kernel accesses an int.
@@ -810,6 +860,8 @@ mod lists {
     ) -> c_int {
         // SAFETY: as the caller promises.
         unsafe { execute_few::<FEW_WORDS>(slot, path, list, has_variables) }
+            // SAFETY: as the caller promises.
+            .or_else(|| unsafe { execute_few::<MANY_WORDS>(slot, path, list, has_variables) })
             // SAFETY: as the caller promises.
             .or_else(|| unsafe { execute_few::<MOST_WORDS>(slot, path, list, has_variables) })
             .unwrap_or_else(|| {

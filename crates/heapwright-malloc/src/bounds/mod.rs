@@ -375,26 +375,6 @@ const fn product(count: usize, size: usize) -> usize {
     count.saturating_mul(size)
 }
 
-/// The bytes that `recv` writes at most. With `MSG_TRUNC`, TCP drops the bytes.
-#[inline(always)]
-fn received(socket: c_int, n: usize, flags: c_int) -> usize {
-    if flags & libc::MSG_TRUNC != 0 && is_tcp(socket) { 0 } else { n }
-}
-
-#[cold]
-#[inline(never)]
-fn is_tcp(socket: c_int) -> bool {
-    let errno = errno::get();
-    let (mut protocol, mut length) = (0, size_of::<c_int>());
-    let (to, n) = (&raw mut protocol, &raw mut length);
-    // SAFETY: the kernel writes an int, and its length.
-    let got = unsafe {
-        libc::syscall(libc::SYS_getsockopt, socket, libc::SOL_SOCKET, libc::SO_PROTOCOL, to, n)
-    };
-    errno::set(errno);
-    got == 0 && protocol == libc::IPPROTO_TCP
-}
-
 #[inline(always)]
 const fn wide(count: usize) -> usize {
     product(count, size_of::<libc::wchar_t>())

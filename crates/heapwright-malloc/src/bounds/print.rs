@@ -7,10 +7,13 @@
 
 use super::format::Arguments;
 use super::{Access, Check, SLOTS, bounded};
-use core::mem::transmute;
+use crate::errno;
+use core::mem::{MaybeUninit, transmute};
 use core::sync::atomic::Ordering;
 use libc::{FILE, c_char, c_int, c_void, size_t};
 
+/// Bytes of a text that is formatted aside.
+const ASIDE: usize = 1024;
 /// The longest text that `*printf` makes.
 const MOST: usize = c_int::MAX as usize;
 
@@ -66,24 +69,50 @@ pub(super) unsafe fn sprintf<const READS: bool>(
         // SAFETY: as the caller promises.
         return unsafe { real(to, format, list) };
     };
-    // glibc's `vsprintf` does not clear the first byte before it formats, and programs print a text
-    // into itself. `vsnprintf` clears it. So a text that fits is left to the real function.
     // SAFETY: the block has `room` bytes.
     if room > 0 && unsafe { to.read() } != 0 {
-        // SAFETY: the list is a `va_list`. The copy is read instead of the list.
-        let mut copy = unsafe { list.cast::<Arguments>().read() };
-        let copy = (&raw mut copy).cast();
-        // SAFETY: nothing is written without room; the rest is as the caller promises.
-        let length = unsafe { real_vsnprintf()(core::ptr::null_mut(), 0, format, copy) };
-        if usize::try_from(length).is_ok_and(|length| length < room) {
-            // SAFETY: as the caller promises.
-            return unsafe { real(to, format, list) };
+        // SAFETY: the block has `room` bytes; the rest is as the caller promises.
+        if let Some(length) = unsafe { print_aside(to, room, format, list) } {
+            return length;
         }
     }
     // SAFETY: the block has `room` bytes; the rest is as the caller promises.
     let length = unsafe { real_vsnprintf()(to, room.min(MOST), format, list) };
     check.printed(to, room, length, usize::MAX);
     length
+}
+
+/// Formats a short text aside, and then copies it. Programs print a text into itself, and glibc's
+/// `vsprintf` does not clear the first byte before it formats. (`vsnprintf` does.) `None`: the text
+/// is too long for that.
+///
+/// # Safety
+///
+/// As `vsprintf`'s; `to` has `room` bytes.
+#[inline(never)]
+unsafe fn print_aside(
+    to: *mut c_char,
+    room: usize,
+    format: *const c_char,
+    list: *mut c_void,
+) -> Option<c_int> {
+    let errno = errno::get();
+    let mut text = [MaybeUninit::<c_char>::uninit(); ASIDE];
+    let most = room.min(ASIDE);
+    // SAFETY: the list is a `va_list`. The copy is read instead of the list.
+    let mut copy = unsafe { list.cast::<Arguments>().read() };
+    let copy = (&raw mut copy).cast();
+    // SAFETY: the text has `most` bytes; the rest is as the caller promises.
+    let length = unsafe { real_vsnprintf()(text.as_mut_ptr().cast(), most, format, copy) };
+    let bytes = usize::try_from(length).ok().filter(|&bytes| bytes < most);
+    let Some(bytes) = bytes else {
+        // The text is formatted again, and may name errno.
+        errno::set(errno);
+        return None;
+    };
+    // SAFETY: the text has so many bytes and an end, and `to` has room for them.
+    unsafe { to.copy_from_nonoverlapping(text.as_ptr().cast(), bytes + 1) };
+    Some(length)
 }
 
 /// # Safety

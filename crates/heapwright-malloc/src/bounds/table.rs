@@ -21,9 +21,7 @@
 //!
 //! A new function is a line here, a name in heapwright-entry, and a number in heapwright-record.
 
-use super::{
-    Check, Filled, Function, Glance, Room, Stage, counted, print, product, received, text, wide,
-};
+use super::{Check, Filled, Function, Glance, Room, Stage, counted, print, product, text, wide};
 use core::cell::Cell;
 use core::mem::transmute;
 use core::sync::atomic::Ordering;
@@ -88,8 +86,8 @@ functions! { TABLE:
     read(file: c_int, to: To, n: usize) -> ssize_t { fills_up_to(to, n, Filled::Bytes) }
     pread(file: c_int, to: To, n: usize, at: off_t) -> ssize_t { fills_up_to(to, n, Filled::Bytes) }
     pread64(file: c_int, to: To, n: usize, at: off64_t) -> ssize_t { fills_up_to(to, n, Filled::Bytes) }
-    recv(file: c_int, to: To, n: usize, flags: c_int) -> ssize_t { fills_up_to(to, received(file, n, flags), Filled::Bytes) }
-    recvfrom(file: c_int, to: To, n: usize, flags: c_int, who: *mut sockaddr, length: *mut socklen_t) -> ssize_t { fills_up_to(to, received(file, n, flags), Filled::Bytes), fills_said(who, length) }
+    recv(file: c_int, to: To, n: usize, flags: c_int) -> ssize_t { receives(to, n, file, flags) }
+    recvfrom(file: c_int, to: To, n: usize, flags: c_int, who: *mut sockaddr, length: *mut socklen_t) -> ssize_t { receives(to, n, file, flags), fills_peer(who, length) }
     fread(to: To, size: usize, count: usize, file: *mut FILE) -> usize { fills_up_to(to, product(size, count), Filled::Items(size)) }
     fread_unlocked(to: To, size: usize, count: usize, file: *mut FILE) -> usize { fills_up_to(to, product(size, count), Filled::Items(size)) }
     fgets(to: Text, n: c_int, file: *mut FILE) -> Text { fills_up_to(to, counted(n), Filled::Text) }
@@ -131,8 +129,8 @@ functions! { TABLE:
     __read_chk(file: c_int, to: To, n: usize, limit: usize) -> ssize_t { fills_up_to(to, n, Filled::Bytes) }
     __pread_chk(file: c_int, to: To, n: usize, at: off_t, limit: usize) -> ssize_t { fills_up_to(to, n, Filled::Bytes) }
     __pread64_chk(file: c_int, to: To, n: usize, at: off64_t, limit: usize) -> ssize_t { fills_up_to(to, n, Filled::Bytes) }
-    __recv_chk(file: c_int, to: To, n: usize, limit: usize, flags: c_int) -> ssize_t { fills_up_to(to, received(file, n, flags), Filled::Bytes) }
-    __recvfrom_chk(file: c_int, to: To, n: usize, limit: usize, flags: c_int, who: *mut sockaddr, length: *mut socklen_t) -> ssize_t { fills_up_to(to, received(file, n, flags), Filled::Bytes), fills_said(who, length) }
+    __recv_chk(file: c_int, to: To, n: usize, limit: usize, flags: c_int) -> ssize_t { receives(to, n, file, flags) }
+    __recvfrom_chk(file: c_int, to: To, n: usize, limit: usize, flags: c_int, who: *mut sockaddr, length: *mut socklen_t) -> ssize_t { receives(to, n, file, flags), fills_peer(who, length) }
     __fread_chk(to: To, limit: usize, size: usize, count: usize, file: *mut FILE) -> usize { fills_up_to(to, product(size, count), Filled::Items(size)) }
     __fread_unlocked_chk(to: To, limit: usize, size: usize, count: usize, file: *mut FILE) -> usize { fills_up_to(to, product(size, count), Filled::Items(size)) }
     __fgets_chk(to: Text, limit: usize, n: c_int, file: *mut FILE) -> Text { fills_up_to(to, counted(n), Filled::Text) }
