@@ -2015,8 +2015,8 @@ void hw_gc_mark_weak(struct hw_gc_tracer *tracer,
 
 /**
  * Reports an ephemeron: the reference in key is weak, and value keeps its object as long as the
- * key's object lives. When the key's object has died, key and value become NULL. A key that is not
- * NULL and no object of the heap lives for ever.
+ * key's object lives. When the key's object has died, key and value become NULL. A key that is no
+ * object of the heap lives for ever. So does NULL: the program may store the value first.
  *
  * The program's duties:
  *
@@ -2719,7 +2719,9 @@ size_t hw_gc_trim(struct hw_gc_heap *heap);
  *
  * mutator is this thread's; the duties listed in heapwright_gc.h.
  */
-bool hw_gc_walk(struct hw_gc_mutator *mutator, hw_gc_visitor visit, void *context);
+bool hw_gc_walk(struct hw_gc_mutator *mutator,
+                hw_gc_visitor visit,
+                void *context);
 
 /**
  * Writes a heap dump to a file descriptor, for `heapwright heap`. All mutators are stopped

@@ -67,10 +67,6 @@ impl Buffer {
         true
     }
 
-    fn is_empty(&self) -> bool {
-        self.chunk.get().is_null()
-    }
-
     pub(super) fn give(&self, bag: &Bag) {
         let chunk = self.chunk.get();
         if chunk.is_null() {
@@ -111,11 +107,11 @@ impl Recent {
         pushed
     }
 
+    /// Gives all entries to the heap. Afterwards no entry counts as recent. (A caller may find that
+    /// an entry is new, and not add it. So even an empty buffer may recognise entries.)
     pub(super) fn give(&self, bag: &Bag) {
-        if !self.buffer.is_empty() {
-            self.buffer.give(bag);
-            self.forget();
-        }
+        self.buffer.give(bag);
+        self.forget();
     }
 
     fn forget(&self) {

@@ -23,6 +23,8 @@ use super::bag;
 use super::gang::{Chunk, ITEMS};
 
 const IN_CHUNK: usize = ITEMS / 2;
+/// How many ephemerons with one hash are looked at, to recognise an ephemeron that waits already.
+const LOOKS: usize = 8;
 const WORD: isize = size_of::<usize>() as isize;
 
 #[derive(Clone, Copy)]
@@ -123,18 +125,26 @@ impl Waiting {
     }
 
     /// Takes over the ephemerons of a chunk for which `waits` returns true. The chunk was taken
-    /// from a bag. Returns whether the chunk stays here. Without memory for an ephemeron, calls
-    /// `refused`.
+    /// from a bag. Without memory for an ephemeron, calls `refused`. If `again`, looks for
+    /// ephemerons that wait already. Returns whether the chunk stays here, and about how many
+    /// ephemerons wait already.
     pub(super) fn add(
         &mut self,
         chunk: *mut Chunk,
+        again: bool,
         mut waits: impl FnMut(Noted) -> bool,
         mut refused: impl FnMut(Noted),
-    ) -> bool {
-        let mut kept = false;
+    ) -> (bool, usize) {
+        let (mut kept, mut known) = (false, 0);
         bag::each(chunk, |ephemeron: Noted| {
             if !waits(ephemeron) {
                 return;
+            }
+            if again && let Some(waits_already) = self.find(ephemeron) {
+                known += 1;
+                if waits_already {
+                    return;
+                }
             }
             if self.count == self.chunks.len() * IN_CHUNK {
                 // The chunk itself holds the next waiting ephemerons. A place of the chunk is read
@@ -147,20 +157,34 @@ impl Waiting {
             self.count += 1;
             self.set(self.count - 1, ephemeron);
         });
-        kept
+        (kept, known)
+    }
+
+    /// Returns whether an ephemeron waits already. Returns `None` if none with its hash does, and
+    /// `Some(false)` if too many do.
+    fn find(&self, ephemeron: Noted) -> Option<bool> {
+        let mut number = self.first(ephemeron.key());
+        for _ in 0..LOOKS {
+            let entry = self.entry(number)?;
+            if (entry.key, entry.value) == (ephemeron.key, ephemeron.value) {
+                return Some(true);
+            }
+            number = entry.next();
+        }
+        Some(false)
     }
 
     pub(super) fn each(&self, with: impl FnMut(Noted)) {
         (0..self.count).map(|number| self.get(number)).for_each(with);
     }
 
-    /// Visits up to `most` ephemerons that were not visited before, and notes those with a dead
-    /// key. Returns whether none is left.
-    pub(super) fn find_dying(&mut self, most: usize, is_dead: impl Fn(*mut u8) -> bool) -> bool {
+    /// Visits up to `most` ephemerons that were not visited before, and notes those for which
+    /// `is_dead` returns true. Returns whether none is left.
+    pub(super) fn find_dying(&mut self, most: usize, is_dead: impl Fn(Noted) -> bool) -> bool {
         let end = self.count.min(self.visited + most);
         while self.visited < end {
             // Without memory for the note, `each_dying` visits all ephemerons from here on.
-            if is_dead(self.get(self.visited).key()) && !self.dying.push(self.visited as u32) {
+            if is_dead(self.get(self.visited)) && !self.dying.push(self.visited as u32) {
                 return true;
             }
             self.visited += 1;

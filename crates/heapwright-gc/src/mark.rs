@@ -33,6 +33,7 @@ impl Trace {
     pub(super) fn mark(&self, tracer: &Tracer, budget: Budget, around: &impl Around) -> bool {
         let (mut reported, mut passed, mut roots) = (false, false, 0);
         tracer.mark_as(Marks::Alone);
+        self.settling.resumed.set(usize::from(self.settling.is_begun()));
         tracer.trace_dirty_slots();
         loop {
             // Each step that gets here reports the roots again. If they lead to little work, the

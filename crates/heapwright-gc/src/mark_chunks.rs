@@ -29,7 +29,7 @@ pub(super) struct MarkChunks {
     /// Bytes of all runs. `peak`: the most bytes that runs ever had.
     bytes: Num,
     peak: Num,
-    /// For tests: whether to act as if there were no memory.
+    /// For tests: whether to act as if there were no memory, not even empty chunks. (2: for more.)
     #[cfg(test)]
     pub(super) starved: Num,
 }
@@ -59,9 +59,26 @@ impl MarkChunks {
 
     pub(super) fn take(&self, gang: &Gang) -> Option<*mut Chunk> {
         #[cfg(test)]
-        if self.starved.get() != 0 {
+        if self.starved.get() == 1 {
             return None;
         }
+        let chunk = self.take_any(gang)?;
+        // The reserve is refilled first: no bag may take the last chunk.
+        let refill = || {
+            self.reserve.compare_exchange(
+                ptr::null_mut(),
+                chunk,
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            )
+        };
+        if self.reserve.load(Ordering::Relaxed).is_null() && refill().is_ok() {
+            return self.take_any(gang);
+        }
+        Some(chunk)
+    }
+
+    fn take_any(&self, gang: &Gang) -> Option<*mut Chunk> {
         gang.take_empty().or_else(|| self.make(gang))
     }
 
@@ -83,6 +100,10 @@ impl MarkChunks {
 
     #[cold]
     fn make(&self, gang: &Gang) -> Option<*mut Chunk> {
+        #[cfg(test)]
+        if self.starved.get() != 0 {
+            return None;
+        }
         let side = Side::take(UNIT)?;
         let run: *mut Run = side.at().cast();
         let mut runs = self.runs.lock();
@@ -179,5 +200,29 @@ impl MarkChunks {
 
     pub(super) fn each_lock(&self, with: With<'_>) {
         with(&self.runs);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use std::vec::Vec;
+
+    use super::super::runtime::Runtime;
+    use super::super::tests::ground::Ground;
+
+    #[test]
+    fn the_reserve_goes_to_a_last_resort_alone() {
+        let marking = &Ground::new(Runtime::new()).trace.marking;
+        marking.chunks.starved.set(2);
+        let taken: Vec<_> = core::iter::from_fn(|| marking.take_chunk()).collect();
+        for _ in 0..3 {
+            let last = marking.last_resort();
+            marking.give_back(last);
+            assert!(marking.take_chunk().is_none(), "the reserve is refilled first");
+        }
+        assert!(!taken.is_empty());
+        taken.into_iter().for_each(|chunk| marking.give_back(chunk));
+        assert!(marking.take_chunk().is_some());
     }
 }

@@ -82,13 +82,18 @@ impl Trace {
                 return Settled::More;
             }
         }
+        // Ephemerons that were reported again, by objects that each step traces. For these the step
+        // goes on past its deadline. Otherwise such objects could use up each step.
+        let mut again = 0;
         loop {
-            if !self.add_ephemerons(tracer) {
+            if let Some(known) = self.add_ephemerons(tracer) {
+                again += 2 * known;
+            } else {
                 match self.settling.stage.get() {
                     CONTEXTS..=REGISTERED => self.visit_first(tracer),
                     _ if self.follow_guardians(tracer) => {}
                     stage => {
-                        if stage == LAST {
+                        if stage == LAST && self.has_cleared_ephemerons(tracer) {
                             self.end_settling(tracer, passed);
                             return Settled::All;
                         }
@@ -97,7 +102,10 @@ impl Trace {
                 }
             }
             if budget.is_spent() {
-                return Settled::Over;
+                if again < VISITS {
+                    return Settled::Over;
+                }
+                again -= VISITS;
             }
             if tracer.has_items() {
                 return Settled::More;
@@ -119,10 +127,10 @@ impl Trace {
     }
 
     /// Takes a chunk of reported ephemerons. Marks the values of ephemerons with marked keys. The
-    /// other ephemerons wait. Returns whether there was a chunk.
-    fn add_ephemerons(&self, tracer: &Tracer) -> bool {
+    /// other ephemerons wait. Returns how many of these waited already, or `None` without a chunk.
+    fn add_ephemerons(&self, tracer: &Tracer) -> Option<usize> {
         let bag = self.weak.ephemerons();
-        let Some(chunk) = bag.take() else { return false };
+        let chunk = bag.take()?;
         let mut waiting = self.weak.waiting.lock();
         if waiting.count() == 0 {
             waiting.expect(bag.words() / 4);
@@ -139,7 +147,7 @@ impl Trace {
         };
         let waits = |ephemeron: Noted| {
             let waits = space.is_unmarked(ephemeron.key());
-            if !waits && !ephemeron.key().is_null() {
+            if !waits {
                 keep(ephemeron.value());
             }
             waits
@@ -149,29 +157,36 @@ impl Trace {
             keep(ephemeron.key());
             keep(ephemeron.value());
         };
-        if !waiting.add(chunk, waits, refused) {
+        // Only a later step reports ephemerons again.
+        let again = self.settling.resumed.get() != 0;
+        let (kept, known) = waiting.add(chunk, again, waits, refused);
+        if !kept {
             self.marking.give_back(chunk);
         }
         if !waiting.index() {
             // Without a table no lookup finds anything: all ephemerons are visited again.
             self.settling.miss();
         }
-        true
+        Some(known)
+    }
+
+    /// Marks the value of an ephemeron whose key lives. Returns whether the value had no mark. The
+    /// mark of the key does not show that the value has one: the program may have replaced the key.
+    fn keep_value(&self, tracer: &Tracer, ephemeron: Noted) -> bool {
+        let (space, value) = (self.space(), ephemeron.value());
+        let kept = !space.is_unmarked(ephemeron.key()) && space.is_unmarked(value);
+        if kept {
+            tracer.edge(value);
+        }
+        kept
     }
 
     /// Visits all waiting ephemerons, after marks without a lookup. Returns whether it marked any
     /// value.
     fn visit_ephemerons(&self, tracer: &Tracer) -> bool {
-        let space = self.space();
         let mut found = false;
         let waiting = self.weak.waiting.lock();
-        waiting.each(|ephemeron| {
-            let (key, value) = (ephemeron.key(), ephemeron.value());
-            if !space.is_unmarked(key) && !key.is_null() && space.is_unmarked(value) {
-                found = true;
-                tracer.edge(value);
-            }
-        });
+        waiting.each(|ephemeron| found |= self.keep_value(tracer, ephemeron));
         if found && !waiting.is_indexed() {
             self.settling.miss();
         }
@@ -276,18 +291,17 @@ impl Trace {
                 }
                 return;
             }
-            DYING => {
-                self.weak.waiting.lock().find_dying(VISITS, |key| self.space().is_unmarked(key))
-            }
-            EMPTY => {
-                self.clear_ephemerons();
-                true
-            }
+            DYING => self.weak.waiting.lock().find_dying(VISITS, |ephemeron| {
+                self.keep_value(tracer, ephemeron);
+                self.space().is_unmarked(ephemeron.key())
+            }),
+            EMPTY => self.has_cleared_ephemerons(tracer),
             SWEEP => self.visiting(|at| {
                 self.guardians
                     .with(|guardians| guardians.sweep_some(at, minor, VISITS, self.is_unmarked()))
             }),
             NOT_BEGUN..=REGISTERED => true,
+            LAST => return,
             _ if !self.space().options().generations => true,
             AGE_FINALIZERS => self.visiting(|at| {
                 self.finalizers.lock().visit(at, true, VISITS, |finalizers, number, entry| {
@@ -425,10 +439,19 @@ impl Trace {
     }
 
     /// Makes ephemerons with dead keys null. Call this only after all live objects were marked.
-    fn clear_ephemerons(&self) {
+    /// Returns false if the program has replaced a dead key by a live one. Then this has marked the
+    /// value, and cleared nothing.
+    fn has_cleared_ephemerons(&self, tracer: &Tracer) -> bool {
         let space = self.space();
         let mut waiting = self.weak.waiting.lock();
-        let mut cleared = 0;
+        let (mut cleared, mut found) = (0, false);
+        // (Only between steps does the program replace keys.)
+        if self.settling.resumed.get() != 0 {
+            waiting.each_dying(|ephemeron| found |= self.keep_value(tracer, ephemeron));
+        }
+        if found {
+            return false;
+        }
         waiting.each_dying(|ephemeron| {
             if space.is_unmarked(ephemeron.key()) {
                 ephemeron.clear();
@@ -437,12 +460,12 @@ impl Trace {
         });
         self.weak.cleared.add(cleared);
         waiting.empty(|chunk| self.marking.give_back(chunk));
+        true
     }
 
     /// Ends settling, in the pause that ends marking.
     fn end_settling(&self, tracer: &Tracer, passed: &mut bool) {
         self.clear_weak(tracer, passed);
-        self.clear_ephemerons();
         self.weak.waiting.lock().end();
         self.weak.stop_watching();
         self.unprotected.retain(|object| !self.space().is_unmarked(object));

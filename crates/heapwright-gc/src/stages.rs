@@ -34,6 +34,8 @@ pub(super) struct Settling {
     pub(super) next: Num,
     /// Whether marks were set without a lookup.
     pub(super) missed: Num,
+    /// Whether this step is not the first one that settles, so the program has run meanwhile.
+    pub(super) resumed: Num,
     /// The lists in which marked objects are looked up: `HAS_CONTEXTS`, `HAS_GUARDED`.
     pub(super) among: Num,
 }
@@ -64,8 +66,16 @@ impl Settling {
 
     /// Forgets all, because a collection begins or has settled.
     pub(super) fn clear(&self) {
-        [&self.stage, &self.at, &self.priority, &self.next, &self.missed, &self.among]
-            .into_iter()
-            .for_each(|number| number.set(0));
+        [
+            &self.stage,
+            &self.at,
+            &self.priority,
+            &self.next,
+            &self.missed,
+            &self.resumed,
+            &self.among,
+        ]
+        .into_iter()
+        .for_each(|number| number.set(0));
     }
 }

@@ -373,8 +373,9 @@ impl Tracer {
         }
     }
 
+    /// Keeps a marked object to be traced once more. It was looked up when it was marked.
     pub(super) fn look_once_more(&self, object: *mut u8) {
-        self.push(object.map_addr(|at| at | MARKED));
+        self.push_rest(object, 0);
     }
 
     /// Marks an object at once, for a barrier, and keeps it to be traced. Any number of threads may
@@ -410,11 +411,13 @@ impl Tracer {
     /// As [`Tracer::note_overflow`], for the next part of the object. A large object is alone on
     /// its page, and its tracing goes on at `from`.
     #[cold]
-    fn note_rest(&self, object: *mut u8, from: usize) {
+    pub(super) fn note_rest(&self, object: *mut u8, from: usize) {
         if let Some(page) = self.space().page_of(object.addr()) {
+            let before = page.overflowed.get();
             self.of().marking.note_overflow(page);
             if page.is_large() {
-                page.overflowed.set(1 + from);
+                // The same object may have been noted with an earlier part.
+                page.overflowed.set(if before == 0 { 1 + from } else { before.min(1 + from) });
             }
         }
     }

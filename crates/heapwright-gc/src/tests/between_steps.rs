@@ -295,3 +295,57 @@ fn an_ephemeron_for_which_there_is_no_memory_keeps_its_key_this_time() {
         mutator.detach();
     }
 }
+
+/// Makes an ephemeron that a handle keeps, and alone leads to its value. Returns the handle.
+#[cfg(not(miri))]
+fn ephemeron(mutator: &Mutator, key: *mut u8) -> Root {
+    // SAFETY: collections are deferred. The object has room for a key and a value.
+    unsafe {
+        let ephemeron = mutator.new_root(mutator.alloc(64, TRACED)).unwrap();
+        let slots = (*ephemeron).cast::<*mut u8>();
+        slots.write(key);
+        slots.add(1).write(mutator.alloc(64, LEAF));
+        ephemeron
+    }
+}
+
+/// Between any two steps, the program replaces a dead key, or null, by a live key.
+#[cfg(not(miri))]
+#[test]
+fn a_key_that_is_replaced_while_it_waits_keeps_its_value() {
+    for null in [false, true] {
+        let (mut steps, mut ended) = (0, false);
+        while !ended {
+            let runtime = Runtime { trace: Some(trace_ephemeron), ..Runtime::new() };
+            let options = Options { incremental: true, step_ns: 1, ..Options::new() };
+            let heap = Heap::new(options, runtime).unwrap();
+            let mutator = heap.attach().unwrap();
+            mutator.defer();
+            let dead = if null { ptr::null_mut() } else { alloc(&mutator, 64, LEAF) };
+            let made = ephemeron(&mutator, dead);
+            // SAFETY: a handle leads to the key.
+            unsafe {
+                let key = mutator.new_root(alloc(&mutator, 64, LEAF)).unwrap();
+                mutator.resume();
+                mutator.ask();
+                let cycles = heap.inner().space.cycle.number();
+                for _ in 0..steps {
+                    mutator.step(1);
+                }
+                ended = heap.inner().space.cycle.number() != cycles;
+                let slots = (*made).cast::<*mut u8>();
+                // Once the ephemeron was cleared, there is no value.
+                let value = slots.add(1).read();
+                assert!(ended || !null || !value.is_null());
+                mutator.write(*made, slots, *key);
+                while !mutator.step(1) {}
+                assert_eq!(slots.read(), *key);
+                assert_eq!(slots.add(1).read(), value, "after {steps} steps");
+                assert!(value.is_null() || heap.find(value) == Some(value), "after {steps} steps");
+                mutator.detach();
+            }
+            steps += 1;
+        }
+        assert!(steps > 8, "{steps}");
+    }
+}

@@ -163,3 +163,28 @@ fn what_could_not_be_remembered_is_looked_for() {
     }
     leave_root(mutator, root);
 }
+
+#[test]
+fn a_second_store_into_a_slot_is_remembered_though_the_first_one_remembered_the_whole_object() {
+    // A single page holds one object of this size, for which no place is remembered alone.
+    let layout = crate::Layout::Single;
+    let heap = heap_of(Options { layout, verify: 0, ..options(false) });
+    let mutator = heap.attach().unwrap();
+    // SAFETY: handles lead to all objects in use, and stores are reported.
+    unsafe {
+        mutator.collect();
+        mutator.defer_majors();
+        let parent = node(&mutator, 0, 10);
+        let root = root(&mutator, parent);
+        assert!(mutator.collect_young() && mutator.collect_young() && mutator.is_old(parent));
+        for round in 1..4 {
+            let child = node(&mutator, round, 0);
+            store(&mutator, parent, 3, child);
+            for _ in 0..3 {
+                assert!(mutator.collect_young());
+                assert_eq!((heap.find(child), load(parent, 3)), (Some(child), child), "{round}");
+            }
+        }
+        leave_root(mutator, root);
+    }
+}

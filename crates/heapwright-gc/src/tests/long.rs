@@ -251,3 +251,73 @@ fn root_of(mutator: &Mutator) -> *mut *mut u8 {
     // SAFETY: the object was just made.
     unsafe { mutator.new_root(object) }.unwrap()
 }
+
+/// Traces an object of 48 bytes in two parts, or a vector of its children.
+unsafe extern "C" fn trace_halves(tracer: &Tracer, object: *mut c_void, _: *mut c_void) {
+    let slots = object.cast::<*mut u8>();
+    // SAFETY: traced objects begin with a count, or with zeroes.
+    let count = unsafe { *slots.cast::<usize>() };
+    if count > 1 {
+        for n in 1..=count {
+            // SAFETY: the vector has `count` slots behind its count.
+            unsafe { tracer.mark_slot(slots.wrapping_add(n)) };
+        }
+        return;
+    }
+    if tracer.traced_to() == 0 {
+        return tracer.trace_rest(object.cast(), 1);
+    }
+    // SAFETY: the object has a second word.
+    unsafe { tracer.mark_slot(slots.wrapping_add(1)) };
+}
+
+#[test]
+fn small_objects_in_parts_come_to_an_end_without_memory() {
+    // A page has more objects than a chunk has pairs.
+    const MANY: usize = 4000;
+    let options = Options { least: 64 << 20, ..Options::new() };
+    let runtime = Runtime { trace: Some(trace_halves), ..Runtime::new() };
+    let heap = Heap::new(options, runtime).unwrap();
+    let mutator = heap.attach().unwrap();
+    mutator.defer();
+    // SAFETY: a handle leads to all objects, and nothing is collected meanwhile.
+    unsafe {
+        let top = mutator.new_root(mutator.alloc(8 + 8 * MANY, TRACED)).unwrap();
+        let words = (*top).cast::<*mut u8>();
+        for n in 1..=MANY {
+            let object = mutator.alloc(32, TRACED);
+            object.cast::<*mut u8>().wrapping_add(1).write(mutator.alloc(16, LEAF));
+            words.wrapping_add(n).write(object);
+        }
+        words.cast::<usize>().write(MANY);
+        mutator.resume();
+        heap.inner().trace.marking.chunks.starved.set(1);
+        mutator.collect();
+        heap.inner().trace.marking.chunks.starved.set(0);
+        for n in 1..=MANY {
+            let leaf = words.wrapping_add(n).read().cast::<*mut u8>().wrapping_add(1).read();
+            assert_eq!(heap.find(leaf), Some(leaf));
+        }
+        mutator.detach();
+    }
+}
+
+#[test]
+fn an_object_noted_twice_for_want_of_memory_is_traced_from_the_earlier_part() {
+    let said = Said { by: By::Parts, most: AtomicUsize::new(0) };
+    let (heap, mutator) = heap(&said, Options::new());
+    let large = alloc(&mutator, 1 << 20, TRACED);
+    let page = heap.inner().space.page_of(large.addr()).unwrap();
+    let slot = super::super::mutator::Mutator::attach(heap.inner()).unwrap();
+    let tracer = &slot.value.tracer;
+    for (from, then) in [(5000, 5001), (100, 101), (300, 101)] {
+        tracer.note_rest(large, from);
+        assert_eq!(page.overflowed.get(), then);
+    }
+    tracer.note_overflow(large);
+    tracer.note_rest(large, 200);
+    assert_eq!(page.overflowed.take(), 1);
+    heap.inner().trace.marking.overflowed.store(0, Ordering::Relaxed);
+    super::super::mutator::Mutator::detach(slot);
+    leave(mutator);
+}

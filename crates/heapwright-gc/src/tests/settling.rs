@@ -209,3 +209,107 @@ fn all_finalizers_of_an_object_are_cancelled_without_a_look_at_the_others() {
     }
     leave(mutator);
 }
+
+/// Traces an object of any number of ephemerons: a count, and then a key and a value each.
+unsafe extern "C" fn trace_table(tracer: &Tracer, object: *mut c_void, _: *mut c_void) {
+    let words = object.cast::<*mut u8>();
+    // SAFETY: traced objects begin with a count here, or with zeroes.
+    let count = unsafe { *words.cast::<usize>() };
+    for n in 0..count {
+        let key = words.wrapping_add(1 + 2 * n);
+        // SAFETY: the object has `count` pairs.
+        unsafe { tracer.mark_ephemeron(key, key.wrapping_add(1)) };
+    }
+}
+
+/// Runs one collection in steps. Returns the number of steps.
+fn steps_of_a_collection(heap: &Heap, mutator: &Mutator) -> usize {
+    let cycles = heap.inner().space.cycle.number();
+    mutator.ask();
+    let mut steps = 0;
+    while heap.inner().space.cycle.number() == cycles {
+        // SAFETY: handles lead to all objects in use.
+        unsafe { mutator.step(1) };
+        steps += 1;
+        assert!(steps < 20_000, "marking does not end");
+    }
+    steps
+}
+
+/// Each step traces an object without barriers again, so each step reports its ephemerons again.
+#[test]
+fn a_table_that_each_step_traces_again_does_not_use_up_each_step() {
+    let pairs = if cfg!(miri) { 30 } else { 3000 };
+    for same_key in [false, true] {
+        let options = Options { incremental: true, markers: 1, step_ns: 1, ..Options::new() };
+        let runtime = Runtime { trace: Some(trace_table), ..Runtime::new() };
+        let heap = Heap::new(options, runtime).unwrap();
+        let mutator = heap.attach().unwrap();
+        mutator.defer();
+        let table = root(&mutator, alloc(&mutator, 8 + 16 * pairs, TRACED));
+        // SAFETY: the object has room for the pairs, and nothing is collected meanwhile.
+        unsafe {
+            assert!(mutator.unprotect(*table));
+            let words = (*table).cast::<*mut u8>();
+            let one = alloc(&mutator, 16, LEAF);
+            for n in 1..=2 * pairs {
+                let is_key = n % 2 == 1;
+                let object = if is_key && same_key { one } else { alloc(&mutator, 16, LEAF) };
+                words.wrapping_add(n).write(object);
+            }
+            words.cast::<usize>().write(pairs);
+            mutator.resume();
+            let steps = steps_of_a_collection(&heap, &mutator);
+            assert!(steps < 400, "{steps}");
+            for n in 1..=2 * pairs {
+                assert!(words.wrapping_add(n).read().is_null(), "its key is dead: {n}");
+            }
+        }
+        leave(mutator);
+    }
+}
+
+#[test]
+fn a_guardian_that_each_step_traces_again_does_not_use_up_each_step() {
+    let (heap, mutator) = heap(Options { incremental: true, ..Options::new() });
+    mutator.defer();
+    let guardian = root(&mutator, alloc(&mutator, 24, TRACED));
+    // SAFETY: handles lead to all objects in use.
+    unsafe {
+        assert!(mutator.unprotect(*guardian));
+        let number = mutator.new_guardian(*guardian).unwrap();
+        for _ in 0..LINKS {
+            let object = alloc(&mutator, 16, LEAF);
+            assert!(mutator.guard(number, object, object));
+        }
+    }
+    mutator.resume();
+    steps_of_a_collection(&heap, &mutator);
+    assert_eq!(heap.guarded().0, LINKS);
+    leave(mutator);
+}
+
+#[test]
+fn many_roots_and_keys_without_memory_for_chunks_come_to_an_end() {
+    let (heap, mutator) = heap(Options { incremental: true, ..Options::new() });
+    mutator.defer();
+    let (first, pair) = (alloc(&mutator, 16, LEAF), alloc(&mutator, 24, TRACED));
+    // SAFETY: the object has three words.
+    unsafe { pair.cast::<[*mut u8; 3]>().write([alloc(&mutator, 16, LEAF), first, first]) };
+    let kept = root(&mutator, pair);
+    // More roots than fit a chunk.
+    (0..2 * LINKS).for_each(|_| _ = root(&mutator, first));
+    mutator.resume();
+    // The chunk with the waiting ephemeron is taken while there is memory.
+    mutator.ask();
+    while heap.inner().trace.weak.waiting.lock().count() == 0 {
+        // SAFETY: handles lead to all objects in use.
+        unsafe { mutator.step(1) };
+    }
+    heap.inner().trace.marking.chunks.starved.set(1);
+    steps_of_a_collection(&heap, &mutator);
+    heap.inner().trace.marking.chunks.starved.set(0);
+    // SAFETY: a root.
+    assert!(unsafe { (*kept).cast::<*mut u8>().read() }.is_null(), "its key is dead");
+    leave(mutator);
+}

@@ -83,8 +83,8 @@ fn living(roots: &HashSet<usize>, words: &[[Option<usize>; WORDS]]) -> HashSet<u
             let words = &words[at];
             live.extend(words[STRONG..STRONG + EACH].iter().flatten());
             for pair in words[PAIRS..PAIRS + 2 * EACH].chunks(2) {
-                if let [Some(key), Some(value)] = *pair
-                    && live.contains(&key)
+                if let [key, Some(value)] = *pair
+                    && key.is_none_or(|key| live.contains(&key))
                 {
                     live.insert(value);
                 }
@@ -138,12 +138,8 @@ fn check(options: Options, edges: &[Vec<Edge>], kept: &[Vec<usize>], in_steps: b
             }
             for pair in 0..EACH {
                 let [key, value] = [PAIRS + 2 * pair, PAIRS + 2 * pair + 1];
-                // Without a key, the model knows nothing of the value.
                 if words[n][key].is_some_and(|key| !live.contains(&key)) {
                     (words[n][key], words[n][value]) = (None, None);
-                } else if words[n][key].is_none() {
-                    store(&mutator, places[n], value, core::ptr::null_mut());
-                    words[n][value] = None;
                 }
             }
             for to in &mut words[n][WEAK..WEAK + EACH] {

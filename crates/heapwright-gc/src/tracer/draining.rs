@@ -190,7 +190,7 @@ impl Tracer {
             REST => {
                 let from = self.pop_count();
                 self.trace_part(at, from);
-                return SLICE;
+                return if from == 0 { 0 } else { SLICE };
             }
             _ => {}
         }
@@ -216,11 +216,8 @@ impl Tracer {
     /// are. If their object were noted instead, it would report them again, and find no room again.
     #[cold]
     pub(super) fn overflow(&self) {
-        // Objects that are kept with objects marked here are found when all are visited again.
         let notes = self.notes.replace(self.notes.get() & !KEYS);
-        if notes & KEYS != 0 {
-            self.of().settling.miss();
-        }
+        let (before, mut was_shaded) = (self.bytes.get(), false);
         let items = Self::items(self.chunk.get());
         let note = |object| {
             if self.set_mark(object, |_| {}) {
@@ -245,7 +242,10 @@ impl Tracer {
                         }
                     }
                 }
-                MARKED => self.note_overflow(at),
+                MARKED => {
+                    was_shaded = true;
+                    self.note_overflow(at);
+                }
                 REST => self.note_rest(at, self.pop_count()),
                 MOVABLE => note(at),
                 _ => {
@@ -254,10 +254,17 @@ impl Tracer {
                 }
             }
         }
+        // Objects that are kept with objects marked here are found when all are visited again. If
+        // nothing was marked, nothing is visited: otherwise settling would never end.
+        if notes & KEYS != 0 && (was_shaded || self.bytes.get() != before) {
+            self.of().settling.miss();
+        }
         self.notes.set(notes);
     }
 
     /// Traces the marked objects of a page, because some were not traced while memory was short.
+    /// Marks all that an object leads to before the next one. Otherwise the rests of the objects of
+    /// one page might find no room again, and would be noted for ever.
     pub(crate) fn look_through(&self, page: &page::Page) {
         // The tracing of a large object goes on where it stopped.
         let from = page.overflowed.take() - 1;
@@ -266,6 +273,7 @@ impl Tracer {
         }
         for offset in page.objects().filter(|&offset| page.is_marked(offset)) {
             self.trace_part(page.base().wrapping_add(offset), from);
+            self.drain_own(0, usize::MAX);
         }
     }
 }

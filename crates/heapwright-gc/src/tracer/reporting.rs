@@ -276,7 +276,7 @@ impl Tracer {
 
     /// Reports an ephemeron: the reference in `key` is weak. The value is kept for as long as the
     /// key lives. When the key dies, both slots become null. A key that is no object of the heap
-    /// lives for ever, except null.
+    /// lives for ever. So does null, because the program may store the value before the key.
     ///
     /// # Safety
     ///
@@ -299,9 +299,6 @@ impl Tracer {
         let noted = if in_heap { Noted::new(key, value) } else { None };
         if noted.is_none() {
             self.edge(held);
-        }
-        if held_by.is_null() {
-            return;
         }
         if !self.look.get().is_null() || !self.space().is_unmarked(held_by) {
             return self.edge(held);

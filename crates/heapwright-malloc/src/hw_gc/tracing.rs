@@ -104,8 +104,8 @@ pub unsafe extern "C" fn hw_gc_mark_weak(tracer: *mut GcTracer, slot: *mut *mut 
 }
 
 /// Reports an ephemeron: the reference in key is weak, and value keeps its object as long as the
-/// key's object lives. When the key's object has died, key and value become NULL. A key that is not
-/// NULL and no object of the heap lives for ever.
+/// key's object lives. When the key's object has died, key and value become NULL. A key that is no
+/// object of the heap lives for ever. So does NULL: the program may store the value first.
 ///
 /// # Safety
 ///
