@@ -133,6 +133,14 @@ pub fn here(scratch: &mut Scratch, depth: usize) -> Stack {
     imp::capture(scratch, depth, &start)
 }
 
+/// Returns the stack pointer of the caller of the innermost function for which `is` returns true.
+/// `is` gets return addresses. Returns `None` if the walk finds no such function.
+#[inline(always)]
+pub fn above(scratch: &mut Scratch, is: impl FnMut(usize) -> bool) -> Option<usize> {
+    let start = imp::registers();
+    imp::above(scratch, &start, is)
+}
+
 /// Returns the stack at a signal's interruption. The first frame is the interrupted instruction.
 ///
 /// # Safety

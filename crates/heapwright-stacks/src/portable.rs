@@ -33,6 +33,14 @@ pub(super) fn capture(scratch: &mut Scratch, _depth: usize, _start: &Registers) 
     Stack::NONE
 }
 
+pub(super) fn above(
+    _scratch: &mut Scratch,
+    _start: &Registers,
+    _is: impl FnMut(usize) -> bool,
+) -> Option<usize> {
+    None
+}
+
 /// # Safety
 ///
 /// This function has no preconditions.

@@ -609,3 +609,28 @@ fn stacks_figures() {
     std::println!("figure depot_hits_percent {:.1}", share(counts.depot_hits));
     assert_eq!(counts.captures, captures);
 }
+
+#[test]
+fn the_stack_above_a_function_is_found_though_its_return_address_lies_elsewhere_too() {
+    /// Returns the found stack pointer, and a place within this function's frame.
+    #[inline(never)]
+    fn inner(scratch: &mut Scratch, wanted: &mut Vec<usize>) -> (Option<usize>, usize) {
+        let frames: [usize; 8] = core::array::from_fn(|n| frames(here(scratch, 8))[n]);
+        // The frame has the return addresses of `middle` and of its caller, as stale words.
+        let stale = black_box(frames);
+        wanted.push(stale[1]);
+        (above(scratch, |pc| pc == wanted[0]), ptr::from_ref(&stale).addr())
+    }
+    #[inline(never)]
+    fn middle(scratch: &mut Scratch) -> (Option<usize>, usize, usize) {
+        let room = black_box([1usize; 30]);
+        let (found, place) = inner(scratch, &mut Vec::new());
+        (found, place, ptr::from_ref(&room).addr())
+    }
+    let own = black_box([0usize; 4]);
+    let (found, inner, middle) = middle(&mut Box::new(Scratch::new()));
+    let found = found.unwrap();
+    assert!(inner < middle && middle < found, "{inner:x} {middle:x} {found:x}");
+    assert!(found <= ptr::from_ref(&own).addr());
+    assert_eq!(above(&mut Box::new(Scratch::new()), |_| false), None);
+}

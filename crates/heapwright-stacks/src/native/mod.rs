@@ -31,6 +31,6 @@ pub(super) use machine::registers;
 pub(super) use modules::{module_of, module_range, symbol_of};
 pub(super) use shared::{BYTES as SHARED_BYTES, share};
 pub use walk::Scratch;
-pub(super) use walk::{capture, of_context, own_module, prepare, spare_foreign_stacks};
+pub(super) use walk::{above, capture, of_context, own_module, prepare, spare_foreign_stacks};
 #[cfg(all(test, target_env = "gnu"))]
 pub(super) use walk::{capture_by_walking, registers_for_test};

@@ -248,6 +248,19 @@ struct Position {
     signals: usize,
 }
 
+impl Position {
+    fn of(start: &Registers, exact: bool, end: Option<usize>) -> Self {
+        let keepable = !exact && end.is_some();
+        Self { now: *start, exact, fp_original: true, fp_place: 0, keepable, signals: 0 }
+    }
+
+    /// The address whose rule leads to the caller's frame.
+    #[inline(always)]
+    fn address(&self) -> usize {
+        self.now.pc.wrapping_sub(usize::from(!self.exact))
+    }
+}
+
 #[derive(Clone, Copy)]
 struct Found {
     kept: usize,
@@ -289,20 +302,13 @@ fn walk(
     let (own_start, own_size) = own_code();
     let cache = cache::open();
     let mut reader = Reader::new(start.sp, end);
-    let mut at = Position {
-        now: *start,
-        exact,
-        fp_original: true,
-        fp_place: 0,
-        keepable: !exact && end.is_some(),
-        signals: 0,
-    };
+    let mut at = Position::of(start, exact, end);
     let mut noted = Noted::NONE;
     let mut found =
         Found { kept: 0, hash: HASH_START, depth, own_start, own_size, left: MOST_LEFT_OUT };
     let mut goes_on = found.push(&mut scratch.frames, start.pc);
     while goes_on {
-        let address = at.now.pc.wrapping_sub(usize::from(!at.exact));
+        let address = at.address();
         let mut rule = cache.map_or(Rule(0), |cache| cache.get(address));
         if rule == Rule(0) && end.is_none() && SPARES_FOREIGN_STACKS.load(Ordering::Relaxed) {
             break;
@@ -338,6 +344,35 @@ fn walk(
         scratch.memo.keep(start, depth, generation, (&scratch.slots, noted), inserted.stack);
     }
     inserted.stack
+}
+
+/// Returns the stack pointer of the caller of the innermost function for which `is` returns true.
+/// `is` gets return addresses, without those in our own module.
+#[cold]
+pub(in super::super) fn above(
+    scratch: &mut Scratch,
+    start: &Registers,
+    mut is: impl FnMut(usize) -> bool,
+) -> Option<usize> {
+    let (own_start, own_size) = own_code();
+    let (generation, end) = (cache::generation(), scratch.own.end(start.sp));
+    let cache = cache::open();
+    let mut reader = Reader::new(start.sp, end);
+    let mut at = Position::of(start, false, end);
+    let (mut noted, mut was) = (Noted::NONE, false);
+    for _ in 0..MOST_LEFT_OUT + MAX_DEPTH {
+        let address = at.address();
+        let mut rule = cache.map_or(Rule(0), |cache| cache.get(address));
+        if rule == Rule(0) {
+            rule = learn(scratch, cache, address, generation).0;
+        }
+        odd_step(scratch, &mut reader, &mut at, &mut noted, rule)?;
+        if was {
+            return Some(at.now.sp);
+        }
+        was = at.now.pc.wrapping_sub(own_start) >= own_size && is(at.now.pc);
+    }
+    None
 }
 
 enum Stop {

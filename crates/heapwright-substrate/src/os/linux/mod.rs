@@ -4,6 +4,8 @@
 //! Nothing here allocates. Functions that make system calls restore `errno`.
 
 mod calls;
+#[cfg(feature = "debug")]
+mod interrupted;
 mod operators;
 #[cfg(feature = "debug")]
 mod proc_mem;

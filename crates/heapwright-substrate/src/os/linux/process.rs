@@ -670,18 +670,26 @@ pub(super) fn of_memory<'a>(process: &'a CStr, thread: &'a CStr) -> &'a CStr {
     if super::thread_id() == first || !is_over(first) { process } else { thread }
 }
 
-/// Whether a thread has ended, even if the kernel still lists it.
-pub(super) fn is_over(thread: u32) -> bool {
+/// As [`read_file`], for a file that the kernel has for each thread, such as `/stat`.
+pub(super) fn read_of_thread(
+    thread: u32,
+    file: &[u8],
+    buffer: &mut [u8],
+    take: impl FnMut(&[u8]) -> bool,
+) -> bool {
     const FOLDER: &[u8] = b"/proc/self/task/";
-    const FILE: &[u8] = b"/stat\0";
     let digits = Digits::decimal(thread.into());
     let mut path = [0; 48];
-    let parts = FOLDER.iter().chain(digits.as_bytes()).chain(FILE);
+    let parts = FOLDER.iter().chain(digits.as_bytes()).chain(file);
     path.iter_mut().zip(parts).for_each(|(place, &byte)| *place = byte);
-    let Ok(path) = CStr::from_bytes_until_nul(&path) else { return false };
+    CStr::from_bytes_until_nul(&path).is_ok_and(|path| read_file(path, buffer, take))
+}
+
+/// Whether a thread has ended, even if the kernel still lists it.
+pub(super) fn is_over(thread: u32) -> bool {
     let mut state = b'Z';
     let mut bytes = [0; 256];
-    read_file(path, &mut bytes, |bytes| {
+    read_of_thread(thread, b"/stat\0", &mut bytes, |bytes| {
         // number (name) state ...
         let name_ends = bytes.iter().rposition(|&byte| byte == b')');
         state = name_ends.and_then(|at| bytes.get(at + 2)).copied().unwrap_or(b'Z');
@@ -807,7 +815,7 @@ fn parse_mapping(line: &[u8]) -> Option<Mapping> {
     Some(mapping)
 }
 
-fn hexadecimal(text: &[u8]) -> Option<usize> {
+pub(super) fn hexadecimal(text: &[u8]) -> Option<usize> {
     text.iter().try_fold(0usize, |n, &b| {
         let digit = (b as char).to_digit(16)?;
         Some(n << 4 | digit as usize)

@@ -14,9 +14,9 @@
 //! installed, because the signal must not kill a thread that answers too late.
 //!
 //! A thread that blocks the signal by a raw system call, or is stuck in the kernel, does not answer
-//! in time, and continues to run. The signal interrupts system calls that the kernel does not
-//! restart (`poll`, `pause`, ...). `debug::leaks` calls this module. It holds the heap's locks, so
-//! no stopped thread is inside the heap.
+//! in time, and continues to run. A system call that the signal ends is made again (`interrupted`).
+//! `debug::leaks` calls this module. It holds the heap's locks, so no stopped thread is inside the
+//! heap.
 
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
@@ -26,6 +26,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 use crate::digits;
 
+use super::interrupted::Call;
 use super::process::is_over;
 use super::{
     calls, errno, futex_wake_all, keeping_errno, now_ns, process_id, thread_id, thread_pointer,
@@ -46,6 +47,7 @@ pub struct Answer {
     /// The thread's number; 0: the place is free.
     thread: AtomicU32,
     state: AtomicU32,
+    call: Call,
     words: UnsafeCell<Words>,
 }
 
@@ -196,24 +198,27 @@ extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_
         let round = ROUND.load(Ordering::SeqCst);
         if round & 1 == 1 && round as usize & 0xffff == value & 0xffff {
             // SAFETY: the third argument of a handler with SA_SIGINFO.
-            let context = unsafe { &*context.cast::<libc::ucontext_t>() };
-            answer(&words_of(context));
+            let context = unsafe { &mut *context.cast::<libc::ucontext_t>() };
+            let answer = answer(&words_of(context));
             while ROUND.load(Ordering::Acquire) == round {
                 super::futex_wait(&ROUND, round);
+            }
+            if let Some(answer) = answer {
+                answer.call.repeat(context);
             }
         }
         INSIDE.fetch_sub(1, Ordering::SeqCst);
     });
 }
 
-fn answer(words: &Words) {
+fn answer(words: &Words) -> Option<&'static Answer> {
     let me = thread_id();
-    if let Some(answer) = asked().iter().find(|answer| answer.thread() == me) {
-        // SAFETY: this thread owns the place, and no thread reads it before the state is set.
-        unsafe { answer.words.get().write(*words) };
-        answer.state.store(ANSWERED, Ordering::Release);
-        COUNT.fetch_add(1, Ordering::AcqRel);
-    }
+    let answer = asked().iter().find(|answer| answer.thread() == me)?;
+    // SAFETY: this thread owns the place, and no thread reads it before the state is set.
+    unsafe { answer.words.get().write(*words) };
+    answer.state.store(ANSWERED, Ordering::Release);
+    COUNT.fetch_add(1, Ordering::AcqRel);
+    Some(answer)
 }
 
 fn asked() -> &'static [Answer] {
@@ -352,6 +357,7 @@ pub fn hold(room: &'static [Answer]) -> bool {
                 fits = false;
                 return;
             };
+            answer.call.note(thread);
             answer.thread.store(thread, Ordering::Release);
             if ask(thread, round) {
                 known += 1;
@@ -572,6 +578,7 @@ mod tests {
         let answer = || Answer {
             thread: AtomicU32::new(0),
             state: AtomicU32::new(0),
+            call: Call::NONE,
             words: UnsafeCell::new(Words { stack: 0, pointer: 0, registers: [0; REGISTERS] }),
         };
         std::boxed::Box::leak((0..count).map(|_| answer()).collect::<Vec<_>>().into_boxed_slice())
@@ -619,6 +626,62 @@ mod tests {
         STOP.store(true, Ordering::Relaxed);
         thread.join().unwrap();
         assert!(answered > 0, "it never said what it holds");
+    }
+
+    extern "C" fn nothing(_: c_int) {}
+
+    /// Holds a thread that waits in `poll`. Meanwhile sends it a signal of the program, or none.
+    /// Then makes the descriptor readable. Returns the results of `poll`.
+    fn poll_while_held(signal: bool) -> Vec<i32> {
+        let (reader, writer) = std::io::pipe().unwrap();
+        let (send, receive) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            use std::os::fd::AsRawFd;
+            send.send(thread_id()).unwrap();
+            let mut poll =
+                libc::pollfd { fd: reader.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+            let mut results = Vec::new();
+            while results.last() != Some(&1) {
+                // SAFETY: one struct, which lives during the call.
+                results.push(unsafe { libc::poll(&raw mut poll, 1, -1) });
+            }
+            results
+        });
+        let number = receive.recv().unwrap();
+        while call_of(number) != libc::SYS_poll {
+            std::thread::yield_now();
+        }
+        for _ in 0..10 {
+            let room = room(256);
+            assert!(hold(room));
+            if signal {
+                let process = process_id() as c_int;
+                // SAFETY: the signal has a handler.
+                unsafe { libc::syscall(libc::SYS_tgkill, process, number, libc::SIGUSR2) };
+            }
+            assert!(release());
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        drop(writer);
+        thread.join().unwrap()
+    }
+
+    /// The call in which a thread waits, or -1.
+    fn call_of(thread: u32) -> libc::c_long {
+        let path = std::format!("/proc/self/task/{thread}/syscall");
+        let text = std::fs::read_to_string(path).unwrap();
+        text.split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(-1)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn a_call_that_was_interrupted_is_made_again_unless_another_signal_waits() {
+        let _one = ONE.lock().unwrap();
+        // SAFETY: installs a handler that does nothing.
+        unsafe { libc::signal(libc::SIGUSR2, nothing as extern "C" fn(c_int) as usize) };
+        assert_eq!(poll_while_held(false), [1]);
+        let results = poll_while_held(true);
+        assert!(results.iter().filter(|&&result| result == -1).count() > 1, "{results:?}");
     }
 
     #[test]

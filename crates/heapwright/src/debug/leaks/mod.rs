@@ -68,9 +68,6 @@ const WAIT: u64 = 60_000;
 const CHILD_SHARE: u64 = 4;
 const CHILD_LEAST: u64 = 5_000_000;
 
-/// Bytes of the stack above a check that are searched for the frame of `exit`.
-const EXIT_NEAR: usize = 64 << 10;
-
 /// Only one check runs at a time. A check uses this scratch instead of a state of the heap.
 static ONE: Lock<Walker> = Lock::new(Walker(stacks::Scratch::new()));
 
@@ -180,13 +177,17 @@ fn run_locked(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakChec
     }
     let since = since(heap, occasion).ok_or("")?;
     let has_blocks = heap.made() != heap.freed();
-    let proc_mem = if has_blocks { ProcMem::open().ok_or(UNSEEN)? } else { ProcMem::NONE };
+    if has_blocks && ProcMem::open().is_none() {
+        return Err(UNSEEN);
+    }
+    // At exit the stack begins above the frames of `exit`, which overwrote others.
+    let above_exit =
+        if is_exit && has_blocks { stacks::above(&mut one.0, is_exit_at) } else { None };
     let caller = Caller {
         thread: os::thread_id(),
-        stack: if is_exit && has_blocks { below_exit(&mut one.0, &proc_mem, here) } else { here },
+        stack: above_exit.unwrap_or(here),
         pointer: os::thread_pointer(),
     };
-    drop(proc_mem);
     if !os::each_mapping(&mut |_| false) {
         return Err(NO_PROC);
     }
@@ -236,8 +237,16 @@ fn run_locked(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakChec
     if copy.is_none() {
         result = examine(heap, &work, &mut output, &timeline);
     }
-    if held && !os::release() {
-        core::mem::forget(room);
+    let mut room = Some(room);
+    let mut release = || {
+        if held && !os::release() {
+            core::mem::forget(room.take());
+        }
+    };
+    // At the process's end the threads wait for the whole check. The program could not have run on
+    // for so long, without its objects of C++, after the end of `main`.
+    if !is_exit {
+        release();
     }
     drop((timeline, output, store));
     if let Some(copy) = copy {
@@ -247,6 +256,9 @@ fn run_locked(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakChec
             // SAFETY: the copy wrote it and has ended.
             result = found.map(|place| unsafe { place.read() });
         }
+    }
+    if is_exit {
+        release();
     }
     if let Some(place) = found {
         // SAFETY: made above; a copy that still works has its own mapping.
@@ -289,35 +301,7 @@ fn since(heap: &'static Heap, occasion: Occasion) -> Option<Option<u32>> {
     Some((os::parent_id() == parent).then_some(sequence))
 }
 
-/// Returns the start of the stack at exit, above the frames of `exit`, which overwrote others.
-fn below_exit(scratch: &mut stacks::Scratch, proc_mem: &ProcMem, here: usize) -> usize {
-    const WORD: usize = size_of::<usize>();
-    let frames = stacks::frames(stacks::here(scratch, stacks::MAX_DEPTH));
-    let Some(exit) = frames.iter().position(|&pc| is_exit(pc)) else { return here };
-    let Some(&[within, caller]) = frames.get(exit..exit + 2) else { return here };
-    // The kernel reads, because a stack may have inaccessible pages.
-    let mut words = [0; 4096 / WORD];
-    let mut wanted = within;
-    let mut at = here.next_multiple_of(WORD);
-    while at < here + EXIT_NEAR {
-        let got = proc_mem.read_words(at, &mut words);
-        if got == 0 {
-            return here;
-        }
-        for &word in &words[..got] {
-            at += WORD;
-            if word == wanted {
-                if wanted == caller {
-                    return at;
-                }
-                wanted = caller;
-            }
-        }
-    }
-    here
-}
-
-fn is_exit(pc: usize) -> bool {
+fn is_exit_at(pc: usize) -> bool {
     /// The most bytes of `exit`, which only calls another function.
     const LENGTH: usize = 64;
     let mut is = os::exit_function().is_some_and(|exit| pc.wrapping_sub(exit) <= LENGTH);
