@@ -72,6 +72,26 @@ fn address_space() {
     }
 }
 
+/// Also limits that the program sets itself, once the heap has reserved addresses.
+#[test]
+#[ignore = "long; the steps limits and kernels of .ci/run have it"]
+fn a_heap_that_was_full_serves_all_sizes_again() {
+    for options in ["mode=fast", "mode=hardened", "mode=hardened:full", "mode=debug"] {
+        let pre = format!("HEAPWRIGHT={options} $PRE");
+        for size in [1000, 100_000] {
+            for (flag, megabytes) in [("v", 300), ("d", 200)] {
+                row(&format!("{pre} $T recover {flag} {megabytes} {size}"));
+            }
+            row(&format!("ulimit -v 500000; {pre} $T recover v 0 {size}"));
+            row(&format!("ulimit -d 300000; {pre} $T recover d 0 {size}"));
+        }
+        row(&format!("{pre} $T lock"));
+        row(&format!("{pre} bash -c 'ulimit -v 8000000; x=$(seq 20000); echo ${{#x}} | cat'"));
+        // (glibc needs 40 MB.)
+        row(&format!("ulimit -d 65536; {pre} $A"));
+    }
+}
+
 #[test]
 #[ignore = "long; the steps limits and kernels of .ci/run have it"]
 fn other_limits_and_layouts() {

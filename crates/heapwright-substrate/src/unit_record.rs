@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   0   by_size, by_owner                   links of two lists, 8 bytes each
-//!   16  carved | free | purged | listed     slab
+//!   16  carved | free | purged | listed, absent    slab
 //!   24  units | stamp                       run, slab
 //!   32  usable | requested                  large block, pool segment
 //!   48  summary | heap | zero, state, sampled    slab, large block, free run, sampled run
@@ -42,7 +42,8 @@ pub struct Record {
     pub purged: AtomicU16,
     /// Slab: whether it is in its class's partial list.
     pub listed: AtomicU8,
-    _spare: AtomicU8,
+    /// Slab of the hardened heap: a `chunk::Absent`, while it has no memory.
+    pub absent: AtomicU8,
     /// Units of the run: in the record of its first unit, and of the last while the run is free.
     pub units: AtomicU32,
     /// The ms at which a slot of the slab last moved, or the oldest part of the run became dirty.

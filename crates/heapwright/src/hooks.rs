@@ -338,6 +338,12 @@ pub fn forget_code() {
     crate::debug::forget_code();
 }
 
+/// Releases reserved addresses of the debug heap, because such addresses will be limited.
+pub(crate) fn debug_gives_up_reserve() {
+    #[cfg(feature = "debug")]
+    crate::debug::give_up_reserve();
+}
+
 /// Prepares the debug heap before `main`: begins the record, installs the leak check's signal
 /// handler, and notes the place of thread-local variables. The C layer's constructor calls this
 /// once, while [`debugging`].

@@ -8,6 +8,10 @@
  *   longer MB blocks of 10 MB, 20 MB and so on up to that many megabytes fit, each after the
  *             previous block was freed
  *   share     prints how many megabytes fit in blocks of 100,000 bytes
+ *   recover RESOURCE MB SIZE
+ *             sets a limit (MB > 0), fills memory with blocks of SIZE bytes, and frees them: then
+ *             blocks of all sizes succeed, and a quarter fits in blocks of twice the size
+ *   lock      mlockall succeeds for a user who may lock 400 MB
  *   answers   the results of malloc(0) and posix_memalign
  *   more      malloc of more than the machine has is refused where the kernel refuses such a
  *             mapping, and only there
@@ -16,6 +20,7 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/sysinfo.h>
 
 static void *nothing(void *argument) { return argument; }
@@ -72,6 +77,55 @@ static void mixed(void)
     start_a_thread();
     /* The C library keeps the stack. */
     CHECK(second + (24 << 20) >= first);
+}
+
+/* Returns the bytes that fit in blocks of `size` bytes, and frees the blocks. */
+static size_t fill_with(size_t size)
+{
+    void **last = NULL, **block;
+    size_t total = 0;
+    for (; (block = malloc(size)) != NULL; total += size) {
+        *block = last;
+        last = block;
+    }
+    CHECK(errno == ENOMEM);
+    while ((block = last) != NULL) {
+        last = *block;
+        free(block);
+    }
+    return total;
+}
+
+static void limit(int resource, size_t megabytes)
+{
+    struct rlimit limit = {megabytes << 20, megabytes << 20};
+    CHECK(megabytes == 0 || setrlimit(resource, &limit) == 0);
+}
+
+static void recover(int resource, size_t megabytes, size_t size)
+{
+    free(malloc(100));
+    limit(resource, megabytes);
+    size_t first = fill_with(size);
+    static const size_t sizes[] = {16, 64, 1000, 30000, 100000, 1000000};
+    for (size_t n = 0; n < sizeof sizes / sizeof *sizes; n++) {
+        void *block = malloc(sizes[n]);
+        CHECK(block != NULL);
+        free(block);
+    }
+    CHECK(first >= 20 << 20 && fill_with(2 * size) >= first / 4);
+}
+
+static void lock(void)
+{
+    if (geteuid() != 0)
+        return;
+    free(malloc(100));
+    limit(RLIMIT_MEMLOCK, 400);
+    CHECK(setgid(65534) == 0 && setuid(65534) == 0);
+    CHECK(mlockall(MCL_CURRENT) == 0);
+    for (size_t size = 10; size < 1000000; size += size / 2)
+        CHECK(malloc(size) != NULL);
 }
 
 /* Calls go through pointers, because compilers know what POSIX says of the names. */
@@ -138,6 +192,11 @@ int main(int argc, char **argv)
         }
     } else if (!strcmp(argv[1], "share")) {
         printf("%zu\n", take_all(100000, 100000) / 1000000);
+    } else if (!strcmp(argv[1], "recover")) {
+        recover(argv[2][0] == 'v' ? RLIMIT_AS : RLIMIT_DATA, strtoul(argv[3], NULL, 10),
+                strtoul(argv[4], NULL, 10));
+    } else if (!strcmp(argv[1], "lock")) {
+        lock();
     } else if (!strcmp(argv[1], "mixed")) {
         mixed();
     } else if (!strcmp(argv[1], "answers")) {

@@ -17,6 +17,7 @@
 //! (`RLIMIT_DATA`), and their addresses stay reserved. Only `chunk` calls this, under its lock.
 
 use super::{Chunk, Run, RunIndex, State, Window};
+use crate::address_map::Entry;
 use crate::os::{self, Memory};
 use crate::size_class::UNIT;
 
@@ -76,6 +77,19 @@ impl<O: Memory + Copy> Chunk<O> {
             }
             self.insert_absent(unit, units);
         }
+    }
+
+    /// Takes back a run that may be inaccessible, and makes it absent. False: the kernel refused, and
+    /// the run is lost.
+    pub(super) fn give_absent(&mut self, unit: usize, units: usize) -> bool {
+        // SAFETY: the caller gives the run, so no thread uses it.
+        let gone = unsafe { self.window.give_back(self.map.address_of(unit), units * UNIT) };
+        if gone {
+            self.taken -= units;
+            self.map.set_entries(unit, units, Entry::FREE);
+            self.insert_absent(unit, units);
+        }
+        gone
     }
 
     /// In a generous window, makes all free runs absent for lack of writable memory (`RLIMIT_DATA`,

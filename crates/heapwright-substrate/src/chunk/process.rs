@@ -157,6 +157,41 @@ fn pay_at_once(mut chunk: Guard<'static, Chunk<System>>, units: usize) {
     }
 }
 
+/// How a unit's memory went by [`withdraw`]: its address is still reserved, or is not.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Absent {
+    /// Inaccessible: it no longer counts as writable memory.
+    Shut = 1,
+    /// Unmapped: it no longer counts as address space.
+    Unmapped = 2,
+}
+
+/// Gives the memory of a unit to the kernel, because memory ran out. The unit keeps its entry, so
+/// its address serves nobody else. `None`: the kernel refused.
+///
+/// # Safety
+///
+/// The unit is the caller's, and no thread uses its contents.
+pub unsafe fn withdraw(unit: usize) -> Option<Absent> {
+    let mut chunk = CHUNK.lock();
+    let how = if chunk.window.is_generous() { Absent::Shut } else { Absent::Unmapped };
+    // SAFETY: by the contract the unit is committed, and no thread uses it.
+    unsafe { chunk.window.give_back(MAP.address_of(unit), UNIT) }.then_some(how)
+}
+
+/// Makes all free runs inaccessible, so that they no longer count as writable memory. Returns whether
+/// there were any.
+pub fn retract_free() -> bool {
+    CHUNK.lock().retract_free()
+}
+
+/// Undoes [`withdraw`]: the unit reads as zero. False: there is no memory, or the program has mapped
+/// something there.
+pub fn put_back(unit: usize, how: Absent) -> bool {
+    CHUNK.lock().window.get_back_as(MAP.address_of(unit), UNIT, how == Absent::Shut)
+}
+
 /// Whether address space is limited. If so, free runs take address space from its other users.
 pub fn is_limited() -> bool {
     CHUNK.lock().window.is_limited()
@@ -190,6 +225,16 @@ pub fn purge_waiting(now: u32) -> bool {
 /// Takes a run back, and purges runs that have waited long enough.
 pub fn give(unit: usize, units: usize) {
     give_moved(unit, units, 0);
+}
+
+/// Takes back a run that may be inaccessible in parts, because the kernel refused to change that.
+/// False: the run is lost.
+///
+/// # Safety
+///
+/// The run is the caller's, and no thread uses it.
+pub unsafe fn give_inaccessible(unit: usize, units: usize) -> bool {
+    CHUNK.lock().give_absent(unit, units)
 }
 
 /// Takes a run back whose first `bytes` bytes have no pages, because the caller moved them away.

@@ -548,13 +548,18 @@ impl<O: Memory> Window<O> {
 
     /// Undoes [`Window::give_back`]: the memory reads as zero. False: the memory is still gone.
     pub(super) fn get_back(&mut self, at: *mut u8, size: usize) -> bool {
-        let got = if self.generous { at } else { self.os.reserve_at(at.addr(), size) };
+        self.get_back_as(at, size, self.generous)
+    }
+
+    /// As [`Window::get_back`]. `is_reserved`: the window was generous when the memory went.
+    pub(super) fn get_back_as(&mut self, at: *mut u8, size: usize, is_reserved: bool) -> bool {
+        let got = if is_reserved { at } else { self.os.reserve_at(at.addr(), size) };
         if got.is_null() {
             return false;
         }
         // SAFETY: the range is in whole pages, and reserved just now or all the time.
         if !unsafe { self.os.commit(got, size) } {
-            if self.generous {
+            if is_reserved {
                 return false;
             }
             // SAFETY: the range was reserved just now, and no thread has seen it.

@@ -122,6 +122,11 @@ pub unsafe fn guard(_at: *mut u8, _size: usize) -> bool {
     false
 }
 
+/// No such limit is known here.
+pub fn has_data_limit() -> bool {
+    false
+}
+
 /// Nothing was guarded.
 /// # Safety
 /// As on Linux.

@@ -117,10 +117,10 @@ pub(crate) use heap::bounds::Asked;
 #[cfg(not(any(test, feature = "observe")))]
 pub(crate) use process::fault;
 pub(crate) use process::{
-    allocate, at_exit, begun, block_history, counts, forget_code, free, give_record, holds,
-    is_guarded, is_interrupted, is_owned, keep, keep_new, lift_guards, live, looks_at_end,
-    note_not_started, note_unchecked, out_of_bounds, poison, poisoned_bytes, prepare,
-    put_guard_back, put_guards_back, realloc, remember_code, room, start, usable_size,
+    allocate, at_exit, begun, block_history, counts, forget_code, free, give_record,
+    give_up_reserve, holds, is_guarded, is_interrupted, is_owned, keep, keep_new, lift_guards,
+    live, looks_at_end, note_not_started, note_unchecked, out_of_bounds, poison, poisoned_bytes,
+    prepare, put_guard_back, put_guards_back, realloc, remember_code, room, start, usable_size,
 };
 
 use crate::describe::{self, Front, Reader};

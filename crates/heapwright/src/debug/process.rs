@@ -361,6 +361,14 @@ pub(crate) fn put_guards_back(address: usize, bytes: usize) {
     }
 }
 
+pub(crate) fn give_up_reserve() {
+    if let Some(heap) = heap()
+        && !is_interrupted()
+    {
+        heap.lock_store().side.give_up_reserve();
+    }
+}
+
 pub(crate) fn is_guarded(address: usize) -> bool {
     heap().is_some_and(|heap| super::unprotect::is_guarded(heap, address))
 }

@@ -172,6 +172,17 @@ impl Side {
         at
     }
 
+    /// Releases the reserved rest of the piece, because reserved addresses will be limited.
+    pub(crate) fn give_up_reserve(&mut self) {
+        // A guard page stays behind the piece.
+        let end = self.committed.wrapping_add(SYSTEM.page_size().max(PAGE_AT_LEAST));
+        let size = self.end.addr().saturating_sub(self.committed.addr());
+        // SAFETY: this part of the piece was reserved and never committed.
+        if size > 0 && unsafe { SYSTEM.release(end, size) } {
+            self.end = self.committed;
+        }
+    }
+
     fn reserve(&mut self) -> bool {
         let page = SYSTEM.page_size().max(PAGE_AT_LEAST);
         let mut size = SYSTEM

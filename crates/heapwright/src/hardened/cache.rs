@@ -1091,6 +1091,18 @@ pub(super) fn holds(block: *mut u8) -> bool {
     })
 }
 
+/// Releases reserved room for caches, because reserved addresses will be limited.
+pub(super) fn give_up_reserve() {
+    let mut area = CACHES.lock();
+    let keep = area.used + LIMITED_AREA;
+    if keep < area.size {
+        // SAFETY: this part of the reservation was never committed. New caches hold the lock, too.
+        if unsafe { SYSTEM.release(area.at.wrapping_add(keep), area.size - keep) } {
+            area.size = keep;
+        }
+    }
+}
+
 pub(super) fn before_fork() {
     CACHES.acquire();
 }

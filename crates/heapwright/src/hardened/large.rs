@@ -72,7 +72,7 @@ impl Run {
     }
 
     /// Makes a run from the queue usable again for a block of `usable` bytes, which read as zero.
-    /// Returns false if the kernel refused, and the addresses are lost.
+    /// Returns false if the kernel refused. Then the run is not the caller's any more.
     fn begin_again(self, usable: usize) -> bool {
         let place = self.place();
         if place.is_warm() {
@@ -80,20 +80,27 @@ impl Run {
                 return place.reuse();
             }
             if !place.cool() {
+                self.give_as(false, 0);
                 return false;
             }
         }
         place.begin_again();
         // SAFETY: the run was taken out of the queue, and no other code knows it.
-        unsafe { os::unguard(MAP.address_of(self.block()), usable) }
+        let is_open = unsafe { os::unguard(MAP.address_of(self.block()), usable) };
+        if !is_open {
+            self.give_as(true, 0);
+        }
+        is_open
     }
 
     /// Returns the run to the chunk. Its last `empty` bytes have no pages.
     fn give(self, empty: usize) {
         let place = self.place();
-        if place.is_warm() && !place.cool() {
-            return;
-        }
+        self.give_as(!place.is_warm() || place.cool(), empty);
+    }
+
+    /// As [`Run::give`], for a cold run, or one that the kernel refused to make cold.
+    fn give_as(self, is_cold: bool, empty: usize) {
         // Guards are removed as they were made, because the kernel may limit the calls.
         let guards = [
             (self.first, self.before),
@@ -104,14 +111,22 @@ impl Run {
             // SAFETY: the run is this heap's, and no code uses it.
             unsafe { os::unguard(MAP.address_of(unit), units * UNIT) }
         };
-        if guards.iter().all(unguard) {
-            MAP.set_entries(self.first, self.all(), Entry::GUARD);
-            MAP.record(self.block()).carved.store(0, Ordering::Relaxed);
-            MAP.record(self.block()).free.store(0, Ordering::Relaxed);
-            MAP.record(self.block()).purged.store(0, Ordering::Relaxed);
-            chunk::give_moved(self.first, self.all(), empty);
+        let has_guards = !guards.iter().all(unguard);
+        if has_guards && os::guards_are_light() {
+            // The kernel refused. A guard could stay in a later block, so the addresses are lost.
+            return;
         }
-        // Otherwise the kernel refused, and the addresses are lost.
+        MAP.set_entries(self.first, self.all(), Entry::GUARD);
+        MAP.record(self.block()).carved.store(0, Ordering::Relaxed);
+        MAP.record(self.block()).free.store(0, Ordering::Relaxed);
+        MAP.record(self.block()).purged.store(0, Ordering::Relaxed);
+        if is_cold && !has_guards {
+            return chunk::give_moved(self.first, self.all(), empty);
+        }
+        self.place().forget();
+        // At a limit of writable memory, the kernel makes nothing accessible.
+        // SAFETY: the run is this heap's, and no code uses it.
+        unsafe { chunk::give_inaccessible(self.first, self.all()) };
     }
 }
 
@@ -244,7 +259,7 @@ fn allocate_with_room(request: Request, room: usize) -> *mut u8 {
 }
 
 fn take(units: usize, align: usize) -> Option<Run> {
-    let (before, after) = if chunk::is_limited() { (1, 1) } else { QUEUE.lock().guards() };
+    let (before, after) = if super::is_limited() { (1, 1) } else { QUEUE.lock().guards() };
     let step = align.div_ceil(UNIT).max(1);
     let before = if step > 1 { step } else { before };
     if before > u16::MAX as usize {
@@ -435,12 +450,15 @@ pub(super) unsafe fn after_fork() {
     unsafe { QUEUE.release() };
 }
 
-pub(super) fn trim() {
+/// Gives back the queue of freed blocks. Returns whether there were any.
+pub(super) fn trim() -> bool {
     let mut out = [Run::NONE; QUEUED];
     {
         let mut queue = QUEUE.lock();
         core::mem::swap(&mut out, &mut queue.runs);
         queue.units = 0;
     }
-    out.iter().filter(|run| run.units > 0).for_each(|run| run.give(run.all() * UNIT));
+    let runs = || out.iter().filter(|run| run.units > 0);
+    runs().for_each(|run| run.give(run.all() * UNIT));
+    runs().next().is_some()
 }

@@ -218,6 +218,38 @@ fn class_of(size: usize, align: usize) -> Option<usize> {
 
 /// Serves a request, or returns null. `cache` is the calling thread's cache, if it has one.
 pub(crate) fn allocate(cache: Option<&'static Cache>, request: Request) -> *mut u8 {
+    let block = allocate_once(cache, request);
+    if block.is_null() && make_room(cache) { allocate_once(cache, request) } else { block }
+}
+
+/// Gives back the memory of all free blocks, because memory ran out. Returns whether there was any.
+#[cold]
+#[inline(never)]
+fn make_room(cache: Option<&'static Cache>) -> bool {
+    if sync::is_interrupted() {
+        return false;
+    }
+    if let Some(cache) = cache {
+        cache.trim();
+    }
+    // (Records of blocks need writable memory, too, beside the window.)
+    large::trim() | slabs::withdraw() | chunk::retract_free()
+}
+
+/// Whether the process has a limit of address space, or of writable memory.
+fn is_limited() -> bool {
+    chunk::is_limited() || os::has_data_limit()
+}
+
+/// Releases reserved addresses that are not in use, because reserved addresses will be limited.
+pub(crate) fn give_up_reserve() {
+    if is_on() {
+        slots::give_up_reserve();
+        cache::give_up_reserve();
+    }
+}
+
+fn allocate_once(cache: Option<&'static Cache>, request: Request) -> *mut u8 {
     let Request { size, align, .. } = request;
     if size > isize::MAX as usize || align > isize::MAX as usize {
         return ptr::null_mut();
@@ -288,7 +320,12 @@ fn allocate_in(group: usize, request: Request) -> *mut u8 {
     loop {
         let mut drawn = None;
         slabs::draw(class, 1, |slot| drawn = Some(slot));
-        let Some(slot) = drawn else { return ptr::null_mut() };
+        let Some(slot) = drawn else {
+            if make_room(None) {
+                continue;
+            }
+            return ptr::null_mut();
+        };
         // Runs once in about 32 calls. The slot's place decides, because slots are drawn at random.
         if slot.word.addr().is_multiple_of(32 * size_of::<u16>()) {
             pass();
@@ -742,6 +779,7 @@ pub(crate) fn before_fork() {
     if is_on() {
         cache::before_fork();
         slabs::before_fork();
+        slots::before_fork();
         large::before_fork();
     }
 }
@@ -753,6 +791,8 @@ pub(crate) unsafe fn after_fork() {
     if is_on() {
         // SAFETY: this thread, or the thread that it is a copy of, took the lock before the fork.
         unsafe { large::after_fork() };
+        // SAFETY: this thread, or the thread that it is a copy of, took the lock before the fork.
+        unsafe { slots::after_fork() };
         // SAFETY: this thread, or the thread that it is a copy of, took the locks before the fork.
         unsafe { slabs::after_fork() };
         // SAFETY: this thread, or the thread that it is a copy of, took the lock before the fork.

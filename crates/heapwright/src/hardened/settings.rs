@@ -19,7 +19,7 @@ pub(super) struct Settings {
     /// The word of the first slot of unit 0: see `slots`.
     pub(super) words: *const AtomicU16,
     pub(super) guards: Option<super::Guards>,
-    /// Whether address space is limited. Then the words are reserved extent by extent.
+    /// Whether address space was limited at the start.
     pub(super) is_limited: bool,
     pub(super) full: bool,
     pub(super) reports: bool,

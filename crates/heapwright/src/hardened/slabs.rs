@@ -37,7 +37,7 @@ use super::word::{IN_RING, IN_SLAB};
 use crate::address_map::{
     Entry, HARDENED, HARDENED_EMPTY, HARDENED_GROUP, HARDENED_GROUPS, Kind, MAP,
 };
-use crate::chunk::{self, Want};
+use crate::chunk::{self, Absent, Want};
 use crate::os::{self, Memory, SYSTEM, prefetch};
 use crate::size_class::{self, CLASSES, UNIT};
 use crate::slab::{Slab, WayBack};
@@ -211,6 +211,21 @@ pub(super) fn trim() -> usize {
     given
 }
 
+/// Gives all memory of empty slabs to the kernel, because memory ran out: it no longer counts
+/// against a limit (see [`chunk::withdraw`]). Returns whether any slab had memory.
+pub(super) fn withdraw() -> bool {
+    let mut any = false;
+    for class in (0..ALL_CLASSES).filter(|&class| class != EMPTY) {
+        let Some(mut it) = lock(class) else { continue };
+        let mut at = it.listed.first();
+        while let Some(unit) = at {
+            at = it.listed.after(&MAP, unit);
+            any |= it.withdraw(Slab::at(&MAP, unit, slots_of(class).0));
+        }
+    }
+    any
+}
+
 pub(super) fn before_fork() {
     for class in &ALL {
         class.acquire();
@@ -245,7 +260,7 @@ impl Class {
     }
 
     fn slab_to_draw_from(&mut self, class: usize, may_grow: bool) -> Option<usize> {
-        let first = self.listed.first();
+        let first = self.listed.first().filter(|&unit| is_present(unit));
         if first.is_some() && !(settings::get().full && self.free < self.out / 8) {
             return first;
         }
@@ -375,11 +390,37 @@ impl Class {
         self.idle > self.kept()
     }
 
-    fn purge(&mut self, slab: Slab<'_>) -> usize {
+    /// Withdraws a listed slab if it is empty. Returns whether it had memory.
+    fn withdraw(&mut self, slab: Slab<'_>) -> bool {
+        let absent = &MAP.record(slab.unit).absent;
+        if !slab.is_empty() || absent.load(Ordering::Relaxed) != 0 {
+            return false;
+        }
+        if slab.carved() > 0 {
+            self.idle -= 1;
+            self.spared = self.spared.min(self.idle);
+        }
+        self.close(slab);
+        // SAFETY: no slot of the slab is out. The class's lock is held, and its slabs are committed.
+        let how = unsafe { chunk::withdraw(slab.unit) };
+        match how {
+            Some(how) => absent.store(how as u8, Ordering::Relaxed),
+            // SAFETY: no slot of the slab is out, and the class's lock is held. (Locked memory stays.)
+            None => unsafe { SYSTEM.make_zero(MAP.address_of(slab.unit), UNIT) },
+        }
+        how.is_some()
+    }
+
+    /// Makes an empty slab one without opened slots.
+    fn close(&mut self, slab: Slab<'_>) {
         self.free -= slab.free();
         slab.clear();
         slab.open(true);
         slab.set_listed(true);
+    }
+
+    fn purge(&mut self, slab: Slab<'_>) -> usize {
+        self.close(slab);
         // SAFETY: no slot of the slab is out, and its memory is committed.
         if unsafe { SYSTEM.decommit(MAP.address_of(slab.unit), UNIT) } {
             chunk::note_purged(UNIT);
@@ -431,7 +472,7 @@ impl Class {
     }
 
     fn new_extent(&mut self, class: usize) -> bool {
-        let is_limited = chunk::is_limited();
+        let is_limited = super::is_limited();
         let mut units =
             (self.units / 2).clamp(if is_limited { 1 } else { FIRST_EXTENT }, MOST_EXTENT);
         if settings::get().full {
@@ -443,7 +484,7 @@ impl Class {
             || (units > least && self.new_extent_of(class, least, true))
     }
 
-    /// Takes an extent of `units` units, with the shortest gaps if address space `is_limited`.
+    /// Takes an extent of `units` units, with the shortest gaps if memory `is_limited`.
     fn new_extent_of(&mut self, class: usize, units: usize, is_limited: bool) -> bool {
         let random = &mut self.random;
         let (before, after) = if is_limited {
@@ -466,9 +507,14 @@ impl Class {
             // SAFETY: the new run is committed, and no other code knows it.
             unsafe { SYSTEM.make_zero(at(first), units * UNIT) };
         }
+        // Guards of slabs stay for good. Under a limit of writable memory they must not count.
+        let shuts = os::has_data_limit();
         let guard = |unit: usize, count: usize| {
             // SAFETY: the units belong to the new run, and no code uses them.
-            unsafe { os::guard(at(unit), count * UNIT) };
+            if !(shuts && unsafe { os::shut(at(unit), count * UNIT) }) {
+                // SAFETY: the units belong to the new run, and no code uses them.
+                unsafe { os::guard(at(unit), count * UNIT) };
+            }
         };
         guard(run.unit, before);
         guard(first + units, after);
@@ -482,6 +528,21 @@ impl Class {
         self.extent = Extent { first, units, next: start, left: units };
         true
     }
+}
+
+/// Whether a slab has memory. A withdrawn slab gets its memory back, if possible.
+fn is_present(unit: usize) -> bool {
+    let absent = &MAP.record(unit).absent;
+    let how = match absent.load(Ordering::Relaxed) {
+        0 => return true,
+        how if how == Absent::Shut as u8 => Absent::Shut,
+        _ => Absent::Unmapped,
+    };
+    let is_back = !sync::is_interrupted() && chunk::put_back(unit, how);
+    if is_back {
+        absent.store(0, Ordering::Relaxed);
+    }
+    is_back
 }
 
 fn is_guard(place: usize) -> bool {

@@ -20,7 +20,8 @@ use crate::address_map::{Entry, HARDENED_EMPTY, Kind, MAP};
 use crate::chunk;
 use crate::os::{Memory, SYSTEM};
 use crate::size_class::{self, UNIT};
-use crate::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
+use crate::sync::Lock;
+use crate::sync::atomic::{AtomicU16, Ordering};
 
 pub(super) const A_UNIT: usize = UNIT / 16;
 
@@ -40,52 +41,86 @@ pub(super) struct Free {
     pub(super) word: *const AtomicU16,
 }
 
-/// The units with committed words, from the first on, if all words are reserved at once.
-static COMMITTED: AtomicUsize = AtomicUsize::new(0);
+/// The units whose words are committed, from the first on. `reserved`: those whose words are
+/// reserved. Beyond them, each extent reserves its words.
+struct Words {
+    committed: usize,
+    reserved: usize,
+}
+
+static WORDS: Lock<Words> = Lock::new(Words { committed: 0, reserved: 0 });
 /// Words are committed for this many units at a time.
 const STEP: usize = 64;
 
 /// Makes the words of `units` units readable and writable. Returns false without memory.
 pub(super) fn commit(first: usize, units: usize) -> bool {
-    if settings::get().is_limited {
-        return commit_range(first, first + units);
+    let mut words = WORDS.lock();
+    let end = first + units;
+    if end > words.reserved {
+        return commit_range(first, end, words.reserved);
     }
     // Continues from the last commit, so that all words form one mapping. Untouched words are free.
-    let (from, to) = (COMMITTED.load(Ordering::Relaxed), (first + units).next_multiple_of(STEP));
-    let done = to <= from || commit_range(from, to.min(chunk::most_units()));
+    let to = end.next_multiple_of(STEP).min(words.reserved);
+    let done = to <= words.committed || commit_range(words.committed, to, words.reserved);
     if done {
-        COMMITTED.fetch_max(to, Ordering::Relaxed);
+        words.committed = words.committed.max(to);
     }
     done
 }
 
-fn commit_range(first: usize, end: usize) -> bool {
+fn commit_range(first: usize, end: usize, reserved: usize) -> bool {
     let page = SYSTEM.page_size();
-    let at = word_of(first, 0).cast::<u8>().cast_mut();
-    let end = word_of(end, 0).addr();
-    let from = at.map_addr(|at| at & !(page - 1));
-    let length = end.next_multiple_of(page) - from.addr();
-    if settings::get().is_limited {
-        // (The next extent may have reserved the same page.)
-        let got = SYSTEM.reserve_at(from.addr(), length);
-        if got.is_null() && page <= A_UNIT * size_of::<u16>() {
-            return false;
-        }
+    let page_of =
+        |unit: usize| word_of(unit, 0).cast::<u8>().cast_mut().map_addr(|at| at & !(page - 1));
+    let (at, end) = (page_of(first), word_of(end, 0).addr().next_multiple_of(page));
+    let from = page_of(first.max(reserved)).addr();
+    // (The next extent may have reserved the same page.)
+    if from < end
+        && SYSTEM.reserve_at(from, end - from).is_null()
+        && page <= A_UNIT * size_of::<u16>()
+    {
+        return false;
     }
     // SAFETY: the range is whole pages of the words' reservation. A second commit changes nothing.
-    unsafe { SYSTEM.commit(from, length) }
+    unsafe { SYSTEM.commit(at, end - at.addr()) }
 }
 
 /// Reserves the window's words, or returns null. If address space is limited, each extent later
 /// reserves its part, and this only chooses the place.
 pub(super) fn reserve(is_limited: bool) -> *mut AtomicU16 {
-    let size = chunk::most_units() * A_UNIT * size_of::<u16>();
+    let units = chunk::most_units();
+    let size = units * A_UNIT * size_of::<u16>();
     let at = chunk::reserve_anywhere(size);
     if is_limited && !at.is_null() {
         // SAFETY: the range is the new reservation, which no other code has seen.
         unsafe { SYSTEM.release(at, size) };
+    } else if !at.is_null() {
+        WORDS.lock().reserved = units;
     }
     at.cast()
+}
+
+/// Releases the reserved words that are not committed, because reserved addresses will be limited.
+pub(super) fn give_up_reserve() {
+    let mut words = WORDS.lock();
+    let at = word_of(words.committed, 0).cast::<u8>().cast_mut();
+    let size = (words.reserved - words.committed) * A_UNIT * size_of::<u16>();
+    // SAFETY: these words were reserved and never committed. Commits hold the lock, too.
+    if size > 0 && unsafe { SYSTEM.release(at, size) } {
+        words.reserved = words.committed;
+    }
+}
+
+pub(super) fn before_fork() {
+    WORDS.acquire();
+}
+
+/// # Safety
+///
+/// The call follows [`before_fork`] in the forking thread or its copy in the child.
+pub(super) unsafe fn after_fork() {
+    // SAFETY: by the contract this thread, or the thread that it is a copy of, holds the lock.
+    unsafe { WORDS.release() };
 }
 
 #[inline(always)]

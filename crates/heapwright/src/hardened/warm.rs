@@ -141,6 +141,14 @@ impl Place {
         done
     }
 
+    /// Forgets that a run is warm, because the run goes to the chunk.
+    pub(super) fn forget(self) {
+        if self.is_warm() {
+            self.note(REUSED);
+            RUNS.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
     /// Makes the block of a cold run a mapping of its own. Returns false if that fails.
     fn warm_up(self) -> bool {
         if !os::guards_are_light() || !take(&RUNS, 1, MOST_RUNS) {

@@ -32,6 +32,7 @@ use crate::cache::{self, CACHES, Cache, Use, central, counters, density, magazin
 use crate::chunk;
 use crate::drawn;
 use crate::hardened;
+use crate::hooks;
 use crate::libc_block;
 use crate::misuse::{self, Call};
 use crate::options::{self, Hardening};
@@ -210,6 +211,7 @@ pub fn trim(keep: usize) -> bool {
 pub fn limit_address_space(most: usize) {
     if most != usize::MAX {
         cache::note_address_limit();
+        give_up_reserves();
     }
     magazines::lower_limits(|| chunk::set_limit(most));
 }
@@ -225,7 +227,14 @@ pub fn limit_address_space(most: usize) {
 /// # unsafe { heapwright::heap::free(block) };
 /// ```
 pub fn give_up_reserve(most: usize) {
+    give_up_reserves();
     magazines::lower_limits(|| chunk::give_up_reserve(most));
+}
+
+/// Gives up the address space that modes reserve beside the window.
+fn give_up_reserves() {
+    hardened::give_up_reserve();
+    hooks::debug_gives_up_reserve();
 }
 
 /// Frees a block for `realloc(block, 0)`.

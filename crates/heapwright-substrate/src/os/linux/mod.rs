@@ -32,7 +32,7 @@ pub mod tls;
 
 use core::mem::MaybeUninit;
 use core::ptr;
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 pub use operators::*;
 #[cfg(feature = "debug")]
@@ -281,15 +281,7 @@ impl Memory for System {
     }
 
     fn address_space_limit(&self) -> Option<usize> {
-        if is_filtered() {
-            return None;
-        }
-        keeping_errno(|| {
-            let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-            // SAFETY: `limit` is a valid place for the answer.
-            let got = unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) };
-            (got == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur as usize)
-        })
+        if is_filtered() { None } else { limit_of(libc::RLIMIT_AS) }
     }
 }
 
@@ -456,6 +448,26 @@ pub unsafe fn unguard(at: *mut u8, size: usize) -> bool {
         let _ = HEAVY_GUARDS_LEFT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
     }
     done
+}
+
+/// Whether the process has a limit of writable memory (`RLIMIT_DATA`). In a sandbox: whether it had
+/// one at the last call.
+pub fn has_data_limit() -> bool {
+    static LAST: AtomicBool = AtomicBool::new(false);
+    if !is_filtered() {
+        LAST.store(limit_of(libc::RLIMIT_DATA).is_some(), Ordering::Relaxed);
+    }
+    LAST.load(Ordering::Relaxed)
+}
+
+/// The soft limit of a resource, if it has one.
+fn limit_of(resource: libc::__rlimit_resource_t) -> Option<usize> {
+    keeping_errno(|| {
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: `limit` is a valid place for the answer.
+        let got = unsafe { libc::getrlimit(resource, &raw mut limit) };
+        (got == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur as usize)
+    })
 }
 
 /// Whether guards split no mapping.
