@@ -41,7 +41,9 @@ impl Heap {
             leaks::in_child();
         }
         self.forked_at.store(os::now_ns(), Ordering::Relaxed);
-        self.forked_from.store(os::parent_id(), Ordering::Relaxed);
+        // (Only a leak check needs the parent, and no leak check runs in a sandbox.)
+        let parent = if os::is_filtered() { 0 } else { os::parent_id() };
+        self.forked_from.store(parent, Ordering::Relaxed);
         self.forked_sequence.store(self.sequence_now(), Ordering::Relaxed);
         let mine = thread_index::mine();
         self.begin_epoch(mine);
