@@ -12,8 +12,8 @@
 //! are left out.
 
 use super::debug::{self, Elf, ElfSymbol, Information};
+use super::demangle::{demangled, is_mangled};
 use super::{Function, Rights};
-use addr2line::demangle_auto;
 use gimli::DwLang;
 use object::SymbolKind;
 use object::read::{Object as _, ObjectSymbol as _};
@@ -209,35 +209,5 @@ impl Symbol {
         let name = demangled(self.name);
         let symbol = Some(self.name.to_owned()).filter(|symbol| *symbol != name);
         Function { name: Some(name), symbol, ..Function::default() }
-    }
-}
-
-fn is_mangled(name: &str) -> bool {
-    ["_Z", "__Z", "_R"].iter().any(|start| name.starts_with(start))
-}
-
-/// The name in a program's source. (To the demangler a C function `f` is the type `float`.)
-fn demangled(name: &str) -> String {
-    if !is_mangled(name) && !name.starts_with("_GLOBAL_") {
-        return name.to_owned();
-    }
-    demangle_auto(Cow::from(name), None).into_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::demangled;
-
-    #[test]
-    fn names_of_c_stay() {
-        for (symbol, name) in [
-            ("f", "f"),
-            ("Pv", "Pv"),
-            ("main", "main"),
-            ("_Z1fi", "f(int)"),
-            ("_ZN1AC1Ev", "A::A()"),
-        ] {
-            assert_eq!(demangled(symbol), name);
-        }
     }
 }
