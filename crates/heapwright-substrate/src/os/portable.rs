@@ -517,6 +517,17 @@ pub fn each_mapping(_visit: &mut dyn FnMut(&Mapping) -> bool) -> bool {
     false
 }
 
+/// Not known here.
+#[cfg(feature = "debug")]
+pub fn has_interpreter() -> bool {
+    true
+}
+
+/// Mappings are unknown here.
+pub fn why_no_mappings() -> Option<&'static str> {
+    None
+}
+
 /// Mappings are unknown here.
 pub fn mapping_of(_address: usize) -> Result<Option<Mapping>, Unknown> {
     Ok(None)

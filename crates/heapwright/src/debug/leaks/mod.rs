@@ -188,7 +188,7 @@ fn run_locked(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakChec
     };
     drop(proc_mem);
     if !os::each_mapping(&mut |_| false) {
-        return Err(NO_PROC);
+        return Err(os::why_no_mappings().unwrap_or(NO_PROC));
     }
     let thread = heap.threads.number_of_system(caller.thread);
     let others = count_threads().ok_or(THREADS)?.saturating_sub(1);
