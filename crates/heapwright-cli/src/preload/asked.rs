@@ -48,6 +48,7 @@ pub(crate) fn refuse_bad(
     // If the second process cannot be run, the library in the program reports bad options.
     let Ok(asked) = asked else { return Ok(()) };
     let stderr = String::from_utf8_lossy(&asked.stderr);
+    let inherited = std::env::var("HEAPWRIGHT").unwrap_or_default();
     for option in given.iter().flat_map(|text| split(text)) {
         // If another option disables an option, the complaint about it names only its key.
         let key = option.split_once('=').map_or(option, |(key, _)| key);
@@ -59,6 +60,19 @@ pub(crate) fn refuse_bad(
         if let Some(why) = stderr.lines().find_map(why) {
             let why = why.strip_suffix(" (ignored)").unwrap_or(&why);
             return Err(wrong(format!("{flag}{option}: {why}")));
+        }
+        // Another option than those given has lost its effect: one that the command sets.
+        let clash = |line: &str| {
+            let (own, why) = line.strip_prefix("heapwright: option \"")?.split_once("\": ")?;
+            let (own, _) = own.split_once('=').unwrap_or((own, ""));
+            let is_ours = !sets(std::slice::from_ref(&inherited), own);
+            (is_ours && why.contains(&format!("{key}="))).then(|| {
+                let why = why.strip_suffix(" (ignored)").unwrap_or(why);
+                format!("{flag}{option}: this command sets option {own}, which {why}")
+            })
+        };
+        if let Some(clash) = stderr.lines().find_map(clash) {
+            return Err(wrong(clash));
         }
     }
     Ok(())

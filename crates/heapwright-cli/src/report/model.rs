@@ -48,6 +48,8 @@ pub(crate) struct Report {
     /// The number of findings that processes counted, but did not write to their records.
     pub(crate) unwritten: u64,
     pub(crate) wanted: Wanted,
+    /// The program's process, if it left no record; else 0.
+    pub(crate) pid: u32,
 }
 
 /// The default number of a heap profile's sites that are listed.
