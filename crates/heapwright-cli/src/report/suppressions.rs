@@ -936,6 +936,63 @@ mod tests {
     }
 
     #[test]
+    fn chains_of_files_alone_are_not_suggested() {
+        let nameless = |module| Line { module, ..Line::default() };
+        let (prog, libc) = (nameless("/bin/prog"), nameless("/lib/libc.so.6"));
+        let start = Line { name: "__libc_start_main", ..libc };
+        for stack in [&[prog][..], &[prog; 9], &[prog, prog, libc, start, prog], &[prog, start]] {
+            assert_eq!(suggestion(stack), None);
+        }
+        // One name among files says as much as the whole stack.
+        let chain = "strdup@libc.so.6 <- *@prog <- *@libc.so.6 <- __libc_start_main@libc.so.6";
+        assert_eq!(suggestion(&[STACK[0], prog, libc, start, prog]).as_deref(), Some(chain));
+        let five = [prog, prog, prog, prog, STACK[2], prog];
+        assert!(suggestion(&five).is_some_and(|chain| chain.ends_with("*@prog <- main@prog")));
+    }
+
+    #[test]
+    fn kinds_of_constructors_and_of_clone_are_one_function() {
+        let is_hidden = |pattern: &str, symbol: &'static str| {
+            let stack = [Line { symbol, name: "f", ..Line::default() }];
+            let block = format!("{{\na\nMemcheck:Leak\nfun:malloc\nfun:{pattern}\n}}");
+            suppressions(&block)
+                .hides(
+                    LOST,
+                    &[super::Stack { lines: stack.into(), innermost: MADE, is_where: true }],
+                )
+                .is_some()
+        };
+        for (pattern, symbol) in [
+            ("_ZN4CartC1Ei", "_ZN4CartC2Ei"),
+            ("_ZN4CartD0Ev", "_ZN4CartD1Ev"),
+            ("_ZN4CartC1IiEET_", "_ZN4CartC4IiEET_"),
+            ("_ZN4CartC1E*", "_ZN4CartC2Ei"),
+            ("_ZN*CartC1Ei", "_ZN4CartC2Ei"),
+            ("_ZN4ListC1B5cxx11Ev", "_ZN4ListC2B5cxx11Ev"),
+        ] {
+            assert!(is_hidden(pattern, symbol), "{pattern} {symbol}");
+        }
+        for (pattern, symbol) in [
+            ("_ZN4CartC1Ei", "_ZN4CartD1Ei"),
+            ("_ZN4CartC1Ei", "_ZN4CartC2Ev"),
+            ("_ZN3AC1E3addEv", "_ZN3AC2E3addEv"),
+        ] {
+            assert!(!is_hidden(pattern, symbol), "{pattern} {symbol}");
+        }
+        let thread = |names: [&'static str; 2]| {
+            let line = |name| Line { name, module: "/lib/libc.so.6", ..Line::default() };
+            let mut lines = vec![STACK[0], line(names[0]), line(names[1])];
+            add_names(&mut lines);
+            let text = "{\na\nMemcheck:Leak\nfun:strdup\nfun:start_thread\nfun:clone\n}";
+            suppressions(text)
+                .hides(LOST, &[super::Stack { lines, innermost: MADE, is_where: true }])
+                .is_some()
+        };
+        assert!(thread(["start_thread", "clone3"]) && thread(["start_thread", "__clone"]));
+        assert!(thread(["", ""]) && !thread(["", "read"]) && !thread(["write", ""]));
+    }
+
+    #[test]
     fn blocks_match_from_the_innermost_frame_on() {
         let block = |kind: &str, frames: &str| format!("{{\n  a name\n  {kind}\n  {frames}\n}}\n");
         let leak = |frames: &str| hidden(&block("Memcheck:Leak", &frames.replace(' ', "\n")), LOST);
