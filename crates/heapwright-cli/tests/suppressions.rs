@@ -201,9 +201,14 @@ struct Cart {
     static void *volatile lost;
 };
 void *volatile Cart::lost;
+extern \"C\" {
+__attribute__((noinline)) void a_long_name() { Cart::lost = malloc(40); Cart::lost = 0; }
+void brief() __attribute__((alias(\"a_long_name\")));
+}
 static void *work(void *) { Cart::lost = malloc(30); Cart::lost = 0; return 0; }
 int main() {
     { Cart cart(10); }
+    a_long_name();
     pthread_t thread;
     pthread_create(&thread, 0, work, 0);
     pthread_join(thread, 0);
@@ -221,6 +226,8 @@ fn names_that_valgrind_prefers_are_the_same_functions() {
         ("fun:malloc fun:_ZN4CartD0Ev fun:main", 20),
         ("fun:malloc fun:_ZL4workPv fun:start_thread fun:clone", 30),
         ("fun:malloc fun:_ZL4workPv ... fun:clone3", 30),
+        ("fun:malloc fun:brief fun:main", 40),
+        ("fun:malloc fun:a_long_name fun:main", 40),
         ("fun:malloc fun:_ZN4CartD1Ev fun:clone", 0),
     ] {
         assert_eq!(hidden(&folder, &program, frames), size, "{frames}");

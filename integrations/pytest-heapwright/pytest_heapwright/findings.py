@@ -59,16 +59,12 @@ class Report:
         for moment in ("here", "freed", "allocated"):
             if error[moment]:
                 lines += [f"  {error[moment]['title']}", *self.stack(error[moment]["stack"])]
-        return [*lines, *self.suppression(error)]
+        return [*lines, f"  to suppress it: {error['suppression'] or 'no function has a name'}"]
 
     def of_leak(self, blocks, size, leak):
         """A leak in words."""
         heading = f"{sizes.show(size)} in {blocks} block{'s'[: blocks != 1]}: definitely lost; allocated by {leak['origin']} in"
-        return [heading, *self.stack(leak["stack"]), *self.suppression(leak)]
-
-    def suppression(self, finding):
-        """The line that hides a finding. A stack without names has none."""
-        return [f"  to suppress it: {finding['suppression']}"] if finding["suppression"] else []
+        return [heading, *self.stack(leak["stack"]), f"  to suppress it: {leak['suppression'] or 'no function has a name'}"]
 
 
 def difference(before, after):

@@ -655,10 +655,15 @@ fn real_path(module: &str) -> Option<Arc<str>> {
     path
 }
 
-/// Returns a pattern without the version of a symbol: `fopen` of `fopen@@GLIBC_2.2.5`.
+/// Returns a pattern without a symbol's version and a compiler's copy: `fopen` of
+/// `fopen@@GLIBC_2.2.5` and of `fopen.constprop.0`, which debug information calls `fopen`.
 fn without_version(pattern: &str) -> &str {
-    match pattern.split_once('@') {
+    let pattern = match pattern.split_once('@') {
         Some((name, _)) if !name.is_empty() => name,
+        _ => pattern,
+    };
+    match pattern.split_once('.') {
+        Some((name, _)) if !name.is_empty() && !name.contains(['*', '?']) => name,
         _ => pattern,
     }
 }
@@ -733,7 +738,8 @@ fn structor(name: &str) -> Option<String> {
         let digits = bytes[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
         if digits != 0 {
             // The name in the source, after its length.
-            at += digits + name.get(at..at + digits)?.parse().unwrap_or(0);
+            let length = name.get(at..at + digits)?.parse().unwrap_or(0);
+            at = (at + digits).saturating_add(length);
             continue;
         }
         if matches!(byte, b'C' | b'D')
@@ -976,6 +982,7 @@ mod tests {
             ("_ZN4CartC1Ei", "_ZN4CartD1Ei"),
             ("_ZN4CartC1Ei", "_ZN4CartC2Ev"),
             ("_ZN3AC1E3addEv", "_ZN3AC2E3addEv"),
+            ("_ZN18446744073709551615C1Ev", "_ZN18446744073709551615C2Ev"),
         ] {
             assert!(!is_hidden(pattern, symbol), "{pattern} {symbol}");
         }
@@ -1143,6 +1150,8 @@ mod tests {
         for right in ["fun:fopen", "fun:fopen@@GLIBC_2.2.5", "fun:fopen@GLIBC_2.0", "fun:fo*@*"] {
             assert!(is_hidden(right), "{right}");
         }
+        assert!(is_hidden("fun:fopen.constprop.0") && !is_hidden("fun:fopen64.part.0"));
+        assert!(!is_hidden("fun:*.part.0"));
         assert!(!is_hidden("fun:fopen64@@GLIBC_2.2.5") && !is_hidden("fun:fope"));
     }
 

@@ -10,7 +10,7 @@ use addr2line::demangle;
 use gimli::{DW_LANG_C_plus_plus, DW_LANG_Rust};
 
 /// The most ends of a name, and the most bytes, that are tried.
-const TRIES: usize = 200;
+const TRIES: usize = 100;
 const LONGEST: usize = 8 << 10;
 
 pub(super) fn is_mangled(name: &str) -> bool {

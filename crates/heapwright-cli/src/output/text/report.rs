@@ -343,7 +343,7 @@ fn line(frame: &Frame, function: &Function) -> String {
 }
 
 fn unseen(out: &mut String, report: &Report, look: Look) {
-    let first = lead(report);
+    let first = lead(report.pid());
     for line in report.unseen.iter().take(LISTED) {
         let line = format!("{first}INCOMPLETE: {line}");
         let _ = writeln!(out, "{}", look.strong(&line));
@@ -355,14 +355,14 @@ fn unseen(out: &mut String, report: &Report, look: Look) {
 }
 
 fn notes(out: &mut String, report: &Report) {
-    let first = lead(report);
+    let first = lead(report.pid());
     for note in &report.notes {
         let _ = writeln!(out, "{first}note: {note}");
     }
 }
 
 fn modules(out: &mut String, report: &Report) {
-    let first = lead(report);
+    let first = lead(report.pid());
     let places = report.stacks.frames.iter().filter_map(|frame| frame.place.as_ref());
     let all: BTreeSet<_> = places.map(|place| (&place.path, &place.build_id)).collect();
     for (path, build_id) in all.into_iter().filter(|(_, build_id)| !build_id.is_empty()) {
@@ -374,12 +374,12 @@ fn modules(out: &mut String, report: &Report) {
 fn summary(out: &mut String, report: &Report) {
     notes(out, report);
     modules(out, report);
-    let first = lead(report);
+    let first = lead(report.pid());
     let listed = listed(report);
     for process in listed.iter().take(LISTED) {
-        let pid = mark(Some(process));
-        let _ = writeln!(out, "{pid} {}", life(process));
-        let _ = writeln!(out, "{pid} {}{}", ended(process), whether_by_access(report, process));
+        let pid = lead(process.pid);
+        let _ = writeln!(out, "{pid}{}", life(process));
+        let _ = writeln!(out, "{pid}{}{}", ended(process), whether_by_access(report, process));
     }
     let mut line = |text: &str| {
         let _ = writeln!(out, "{first}{text}");
@@ -497,17 +497,15 @@ pub(in crate::output) fn amount(Amount { blocks, bytes }: Amount) -> String {
 
 /// Returns `==4242==`, or nothing if the process's number is unknown.
 fn mark(process: Option<&Process>) -> String {
-    let pid = process.map(|process| process.pid).filter(|&pid| pid != 0);
-    pid.map(|pid| format!("=={pid}==")).unwrap_or_default()
+    match process {
+        Some(process) if process.pid != 0 => format!("=={}==", process.pid),
+        _ => String::new(),
+    }
 }
 
-/// Returns the beginning of lines about the whole run.
-fn lead(report: &Report) -> String {
-    match (report.first(), report.pid) {
-        (None | Some(Process { pid: 0, .. }), 0) => String::from("heapwright: "),
-        (None, pid) => format!("=={pid}== "),
-        (first, _) => mark(first) + " ",
-    }
+/// Returns the beginning of a line about a process or the whole run.
+fn lead(pid: u32) -> String {
+    if pid == 0 { String::from("heapwright: ") } else { format!("=={pid}== ") }
 }
 
 /// Returns the command line, or other known facts.
