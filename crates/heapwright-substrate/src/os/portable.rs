@@ -497,6 +497,9 @@ pub struct Mapping {
 }
 
 impl Mapping {
+    /// Room for a name, in bytes.
+    pub const NAME: usize = 0;
+
     /// The kernel's name for it.
     pub fn name(&self) -> &[u8] {
         b""
