@@ -60,5 +60,5 @@ fn main() -> ! {
         std::process::exit(replay::play(&plan));
     }
     drop(words);
-    cli::run().now()
+    process::with_enough_stack(cli::run).now()
 }

@@ -169,7 +169,8 @@ fn what_cannot_be_checked_is_not_clean() {
     assert!(line.contains("cannot be checked: ") && line.lines().count() == 1, "{line}");
     let output = check(&["--anyway"], &[text(&fixed)]);
     assert_eq!(output.status.code(), Some(125));
-    assert!(stderr(&output).contains("itself was not checked"), "{}", stderr(&output));
+    let printed = stderr(&output);
+    assert!(printed.contains("itself was not checked") && !printed.contains('?'), "{printed}");
     // The program that cannot be checked becomes one that can be.
     let program = program(&folder);
     let source = format!(
@@ -207,6 +208,7 @@ fn mistakes_in_the_command_line_are_one_line() {
     }
     for (flags, part) in [
         (&["--option", "record=/x"][..], "check sets option record itself"),
+        (&["--option", "purge=5,mode=fast"], "--option mode=fast: this command sets option "),
         (&["-o", "/nonexistent/x"], "cannot write /nonexistent/x"),
         (&["--suppress", "/nonexistent/x"], "cannot read suppressions from /nonexistent/x"),
         (&["--library", "/nonexistent/x"], "/nonexistent/x"),
@@ -339,6 +341,101 @@ fn what_nobody_could_look_at_comes_first_and_is_not_clean() {
     assert_eq!(object["unseen"].as_array().map(Vec::len), Some(1), "{object}");
     let output = check(&["--format", "junit"], &[text(&program), "kill"]);
     assert!(stderr(&output).contains("type=\"unseen\""), "{}", stderr(&output));
+}
+
+#[test]
+fn what_prevents_a_last_look_is_named() {
+    let folder = Folder::new();
+    let source = "
+#include <stdlib.h>
+#include <sys/resource.h>
+int main(int count, char **words) {
+    struct rlimit three = {3, 3};
+    void *volatile lost = malloc(10);
+    lost = 0;
+    if (count > 1)
+        __asm__ volatile(\"syscall\" : : \"a\"(231), \"D\"(0));
+    return setrlimit(RLIMIT_NOFILE, &three);
+}
+";
+    let program = folder.compile("unseen", &["-O0"], source);
+    let mut cases = vec![(&[][..], "for leaks: the process has too many open files")];
+    if cfg!(target_arch = "x86_64") {
+        cases.push((&["raw"], "by a system call of its own (let it call exit or _exit)"));
+    }
+    for (words, part) in cases {
+        let output = check(&[], &[&[text(&program)], words].concat());
+        let printed = stderr(&output);
+        assert_eq!(output.status.code(), Some(125), "{printed}");
+        assert!(printed.contains(part), "{part}: {printed}");
+    }
+}
+
+#[test]
+fn the_command_needs_no_more_stack_than_the_user_allows() {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Command;
+    let folder = Folder::new();
+    let program = loses(&folder);
+    let command = env!("CARGO_BIN_EXE_heapwright");
+    let script = "ulimit -s 64; exec \"$0\" check -- \"$1\"";
+    let output = done(Command::new("sh").args(["-c", script, command, text(&program)]));
+    assert_eq!(output.status.code(), Some(99), "{}", stderr(&output));
+    // The program is ended as without it.
+    let script = "ulimit -s 64; exec \"$0\" run --stats -- sh -c 'kill -TERM $$'";
+    let output = done(Command::new("sh").args(["-c", script, command]));
+    assert_eq!(output.status.signal(), Some(15), "{}", stderr(&output));
+}
+
+/// The loader knows these modules by paths from a folder that the program leaves, and the program
+/// that it was given by none.
+#[test]
+fn modules_have_names_whatever_the_folder() {
+    let folder = Folder::new();
+    let library = "
+#include <stdlib.h>
+void *volatile kept;
+__attribute__((noinline)) void fill(int size) { kept = malloc(size); kept = 0; }
+";
+    let flags = ["-g", "-O0", "-shared", "-fPIC"];
+    folder.compile("libfill.so", &flags, library);
+    folder.compile("plugin.so", &flags, &library.replace("fill", "plug"));
+    let source = "
+#include <dlfcn.h>
+#include <unistd.h>
+void fill(int);
+int main(void) {
+    void *plugin = dlopen(\"./plugin.so\", RTLD_NOW);
+    if (chdir(\"/\"))
+        return 1;
+    fill(10);
+    ((void (*)(int))dlsym(plugin, \"plug\"))(20);
+    return 0;
+}
+";
+    let found = format!("-L{}", text(&folder.path("")));
+    let tail = [&*found, "-Wl,--no-as-needed", "-lfill", "-ldl"];
+    let program = |name: &str, more: &[&str]| {
+        folder.compile(name, &[&["-g", "-O0"], &tail[..], more].concat(), source)
+    };
+    program("linked", &["-Wl,-rpath,."]);
+    let bytes = std::fs::read(program("plain", &[])).expect("there");
+    let interpreter = bytes
+        .split(|&byte| byte == 0)
+        .find(|part| part.starts_with(b"/lib") && part.windows(3).any(|three| three == b"ld-"));
+    let loader = std::str::from_utf8(interpreter.expect("has one")).expect("is text");
+    for words in [
+        &["./linked"][..],
+        &["env", "LD_LIBRARY_PATH=.", "./plain"],
+        &[loader, "--library-path", ".", "./plain"],
+    ] {
+        let mut command = heapwright();
+        command.args(["check", "--"]).args(words).current_dir(folder.path(""));
+        let printed = stderr(&done(&mut command));
+        for part in ["libfill.so <- main@", "plug@plugin.so <- main@", "in fill ", "in plug "] {
+            assert!(printed.contains(part), "{words:?}: {part}: {printed}");
+        }
+    }
 }
 
 #[test]

@@ -237,7 +237,7 @@ fn names_are_demangled_and_suppressions_know_both() {
     assert!(first.contains(" in void shop::fill<shop::Cart>(shop::Cart*) "), "{first}");
     let printed = stdout(&report(&["--gen-suppressions", "valgrind"], &record));
     let block = "{\n   double-free in prog -x\n   Heapwright:double-free\n   fun:free\n   \
-                 fun:_ZN4shop4fillINS_4CartEEEvPT_\n   ...\n}\n";
+                 fun:_ZN4shop4fillINS_4CartEEEvPT_\n   obj:*\n}\n";
     assert!(printed.contains(block), "{printed}");
     for (name, text) in [
         ("block", block),
@@ -531,11 +531,11 @@ fn leaks_are_those_of_the_last_check_that_was_finished() {
         stdout(&output),
         "\
 ==7==LEAK: heapwright: definitely-lost: 40 bytes in 1 block (and 4,000 bytes in 20 blocks that \
-         only they led to), allocated 4.00 s to 3.00 s before the check
-Direct leak of 40 byte(s) in 1 object(s) allocated from:
+         only they led to), allocated 3.00 to 4.00 s before the check
+Direct leak of 40 bytes in 1 object allocated from:
     #0 0x700100 (/nonexistent/prog+0x100)
     #1 0x700010 (/nonexistent/prog+0x10)
-    to suppress it: leak:*@prog <- *@prog
+    to suppress it: no function has a name here; for a block of its files: --gen-suppressions valgrind
 
 ==7== note: process 7: a leak check did not finish
 ==7== BuildId ab: /nonexistent/prog
@@ -552,7 +552,7 @@ Direct leak of 40 byte(s) in 1 object(s) allocated from:
     );
     let all = stdout(&report(&["--show", "all"], &record));
     for part in [
-        "\nIndirect leak of 800 byte(s) in 20 object(s) allocated from:\n    #0 0x700200 ",
+        "\nIndirect leak of 800 bytes in 20 objects allocated from:\n    #0 0x700200 ",
         "\n    only reachable from the stack of thread 1 (main) at 0x7fff0000\n",
         "\n    reachable from data at 0x704010 of /nonexistent/prog, via a 64-byte block (offset \
          16),\n        then a 64-byte block (offset 16)\n",

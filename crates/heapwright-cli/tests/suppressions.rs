@@ -191,6 +191,85 @@ fn a_function_has_one_name_with_and_without_the_librarys_debug_file() {
     assert_eq!(hides("fun:malloc fun:__internal_name_of_copy"), 0);
 }
 
+/// Loses blocks in a constructor, a destructor and a thread.
+const KINDS: &str = "
+#include <cstdlib>
+#include <pthread.h>
+struct Cart {
+    template <typename T> Cart(T size) { lost = malloc(size); }
+    ~Cart() { lost = malloc(20); lost = 0; }
+    static void *volatile lost;
+};
+void *volatile Cart::lost;
+extern \"C\" {
+__attribute__((noinline)) void a_long_name() { Cart::lost = malloc(40); Cart::lost = 0; }
+void brief() __attribute__((alias(\"a_long_name\")));
+}
+static void *work(void *) { Cart::lost = malloc(30); Cart::lost = 0; return 0; }
+int main() {
+    { Cart cart(10); }
+    a_long_name();
+    pthread_t thread;
+    pthread_create(&thread, 0, work, 0);
+    pthread_join(thread, 0);
+    return 0;
+}
+";
+
+#[test]
+fn names_that_valgrind_prefers_are_the_same_functions() {
+    let folder = Folder::new();
+    let program = folder.compile("kinds", &["-x", "c++", "-g", "-O0", "-pthread"], KINDS);
+    for (frames, size) in [
+        ("fun:malloc fun:_ZN4CartC1IiEET_ fun:main", 10),
+        ("fun:malloc fun:_ZN4CartC4IiE* fun:main", 10),
+        ("fun:malloc fun:_ZN4CartD0Ev fun:main", 20),
+        ("fun:malloc fun:_ZL4workPv fun:start_thread fun:clone", 30),
+        ("fun:malloc fun:_ZL4workPv ... fun:clone3", 30),
+        ("fun:malloc fun:brief fun:main", 40),
+        ("fun:malloc fun:a_long_name fun:main", 40),
+        ("fun:malloc fun:_ZN4CartD1Ev fun:clone", 0),
+    ] {
+        assert_eq!(hidden(&folder, &program, frames), size, "{frames}");
+    }
+}
+
+#[test]
+fn of_a_program_without_names_a_suggestion_is_as_narrow_as_valgrinds() {
+    let folder = Folder::new();
+    let source = "
+#include <stdlib.h>
+#include <string.h>
+static void *volatile lost;
+__attribute__((noinline)) static void one(int size) { lost = malloc(size); lost = 0; }
+__attribute__((noinline)) static void two(int size) { one(size); lost = 0; }
+int main(void) {
+    one(10);
+    two(20);
+    lost = malloc(40);
+    lost = strdup(\"beside\");
+    lost = 0;
+    return 0;
+}
+";
+    let program = folder.compile("bare", &["-O1", "-s"], source);
+    let printed = stderr(&check(&["--fail-on", "none"], &[text(&program)]));
+    assert_eq!(printed.matches("to suppress it: no function has a name here").count(), 3);
+    let lines = printed.lines().filter_map(|line| line.split_once("to suppress it: leak:"));
+    let lines: Vec<&str> = lines.map(|(_, chain)| chain).collect();
+    assert_eq!(lines.len(), 1, "{printed}");
+    assert!(lines[0].starts_with("strdup@libc.so.6 <- *@bare <- "), "{printed}");
+    for (depth, size) in [(1, 40), (2, 10), (3, 20)] {
+        let frames = vec!["obj:*/bare"; depth].join(" ");
+        let block = format!("fun:malloc {frames} obj:*/libc.so.6*");
+        assert_eq!(hidden(&folder, &program, &block), size, "{block}");
+        let lines = block.replace(' ', "\n   ");
+        let generated = ["--fail-on", "none", "--gen-suppressions", "valgrind"];
+        let printed = stderr(&check(&generated, &[text(&program)]));
+        assert!(printed.contains(&lines), "{lines}: {printed}");
+    }
+}
+
 /// Keeps pointers to the middle of four blocks: behind a length, to a second table of functions,
 /// behind a count, and anywhere.
 const INSIDE: &str = "

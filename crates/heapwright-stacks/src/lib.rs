@@ -204,6 +204,7 @@ pub struct Module {
     build_id_length: usize,
     path: [u8; 512],
     path_length: usize,
+    is_program: bool,
 }
 
 impl Module {
@@ -215,6 +216,23 @@ impl Module {
     /// Returns the path of the file, cut to fit.
     pub fn path(&self) -> &[u8] {
         &self.path[..self.path_length]
+    }
+
+    /// Replaces the path by the kernel's, if the loader's may lead elsewhere: a path that does not
+    /// begin at the root, or a program that the user gave to the loader (`ld.so ./program`).
+    pub fn located(mut self) -> Self {
+        use heapwright_substrate::os;
+        let is_path = self.path().starts_with(b"/") && (!self.is_program || os::has_interpreter());
+        if !is_path
+            && let Ok(Some(mapping)) = os::mapping_of(self.start)
+            && let name = mapping.name()
+            && name.starts_with(b"/")
+            && name.len() < os::Mapping::NAME
+        {
+            self.path[..name.len()].copy_from_slice(name);
+            self.path_length = name.len();
+        }
+        self
     }
 }
 

@@ -27,7 +27,7 @@ use heapwright_record::spill::Kind;
 use crate::files::{self, PATH, Prefix};
 use crate::os::{self, NotAppended};
 use crate::spill;
-use crate::stacks::{self, Stack};
+use crate::stacks::{self, Module, Stack};
 use crate::sync::atomic::{AtomicU32, Ordering};
 
 const MODULES: usize = 256;
@@ -284,7 +284,7 @@ impl Recorder {
         if self.modules[..count].contains(&start) {
             return;
         }
-        let Some(module) = stacks::module_of(address) else { return };
+        let Some(module) = stacks::module_of(address).map(Module::located) else { return };
         if let Some(place) = self.modules.get_mut(count) {
             *place = module.start;
             self.module_count += 1;

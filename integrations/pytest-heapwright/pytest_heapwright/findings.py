@@ -59,12 +59,12 @@ class Report:
         for moment in ("here", "freed", "allocated"):
             if error[moment]:
                 lines += [f"  {error[moment]['title']}", *self.stack(error[moment]["stack"])]
-        return [*lines, f"  to suppress it: {error['suppression']}"]
+        return [*lines, f"  to suppress it: {error['suppression'] or 'no function has a name'}"]
 
     def of_leak(self, blocks, size, leak):
         """A leak in words."""
         heading = f"{sizes.show(size)} in {blocks} block{'s'[: blocks != 1]}: definitely lost; allocated by {leak['origin']} in"
-        return [heading, *self.stack(leak["stack"]), f"  to suppress it: {leak['suppression']}"]
+        return [heading, *self.stack(leak["stack"]), f"  to suppress it: {leak['suppression'] or 'no function has a name'}"]
 
 
 def difference(before, after):

@@ -112,6 +112,7 @@ impl End {
         let has_record =
             |report: &Report, pid: u32| report.processes.iter().any(|process| process.pid == pid);
         if !has_record(report, self.outcome.pid) {
+            report.program = self.outcome.pid;
             let name = self.name.display();
             let reason = why_none(&self.name, &self.outcome);
             let text = format!("{name} itself was not checked: {reason}");

@@ -70,6 +70,15 @@ pub(super) fn ages(youngest: &str, oldest: &str) -> String {
     if youngest == oldest { format!("{oldest} old") } else { format!("{youngest} to {oldest} old") }
 }
 
+/// Returns `0.4 to 0.9 ms`, or one duration if both read the same.
+pub(super) fn range(least: &str, most: &str) -> String {
+    let number = match (least.split_once(' '), most.split_once(' ')) {
+        (Some((number, unit)), Some((_, other))) if unit == other => number,
+        _ => least,
+    };
+    if least == most { most.to_owned() } else { format!("{number} to {most}") }
+}
+
 /// Returns `process 42 and 3 others`.
 pub(super) fn processes(first: &Process, all: usize) -> String {
     let others = |others| format!(" and {}", units::counted(others as u64, "other"));

@@ -131,7 +131,7 @@ pub(crate) fn block_for(
     for frame in report.stacks.outside(stack) {
         for line in block_lines(frame) {
             let _ = writeln!(block, "   {line}");
-            lines += 1;
+            lines += usize::from(!matches!(&*line, "..." | "obj:*"));
         }
         let names = frame.functions.iter().filter_map(|function| function.name.as_deref());
         // Other C libraries have other names for the callers of `main`.
@@ -148,8 +148,12 @@ pub(crate) fn block_for(
 fn block_lines(frame: &Frame) -> Vec<String> {
     let path = frame.place.as_ref().map(|place| printable((&*place.path).into()));
     let file = path.as_deref().map(|path| path.rsplit('/').next().unwrap_or_default());
-    // The file may be known by a link to it.
-    let object = || file.map_or_else(|| String::from("..."), |file| format!("obj:*/{file}*"));
+    // A library may be known by a link to it.
+    let object = || match file {
+        None => String::from("obj:*"),
+        Some(file) if file.contains(".so") => format!("obj:*/{file}*"),
+        Some(file) => format!("obj:*/{file}"),
+    };
     let Some((outermost, inlined)) = frame.functions.split_last() else { return vec![object()] };
     let mut lines: Vec<String> = if inlined.iter().any(|function| function.is_private) {
         vec![String::from("...")]
@@ -159,7 +163,7 @@ fn block_lines(frame: &Frame) -> Vec<String> {
         names.map(|name| name.map_or("...".into(), |name| format!("fun:{name}*"))).collect()
     };
     lines.push(match outermost.symbol.as_ref().or(outermost.name.as_ref()) {
-        None => String::from("..."),
+        None => object(),
         Some(_) if outermost.is_private => object(),
         Some(name) if file.is_some_and(is_of_c_library) => format!("fun:{name}*"),
         Some(name) => format!("fun:{name}"),
@@ -223,9 +227,9 @@ pub(crate) const LEAK_BLOCK: &str = "Memcheck:Leak";
 /// Returns the reach in LeakSanitizer's words.
 pub(crate) fn directly(leak: &Leak) -> &'static str {
     match leak.reach {
-        Reach::Definite => "Direct leak",
-        Reach::Indirect => "Indirect leak",
-        Reach::Possible => "Possible leak",
+        Reach::Definite => "Direct leak of",
+        Reach::Indirect => "Indirect leak of",
+        Reach::Possible => "Possible leak of",
         Reach::Reachable => "Still reachable:",
         _ => "Fate unknown:",
     }

@@ -61,7 +61,30 @@ pub(crate) fn refuse_bad(
             return Err(wrong(format!("{flag}{option}: {why}")));
         }
     }
-    Ok(())
+    clash(&stderr, &value.to_string_lossy(), given)
+        .map_or(Ok(()), |why| Err(wrong(flag.to_owned() + &why)))
+}
+
+/// Finds a complaint about an option that the user has not given, and the given option that takes
+/// its effect, or stands for it.
+fn clash(stderr: &str, all: &str, given: &[String]) -> Option<String> {
+    let inherited = [std::env::var("HEAPWRIGHT").unwrap_or_default()];
+    stderr.lines().find_map(|line| {
+        let (own, why) = line.strip_prefix("heapwright: option \"")?.split_once("\": ")?;
+        let (own, why) = (own.split('=').next()?, why.strip_suffix(" (ignored)").unwrap_or(why));
+        if sets(&inherited, own) || sets(given, own) {
+            return None;
+        }
+        let is_named = |option: &&str| {
+            let key = option.split('=').next().unwrap_or_default();
+            why.contains(&format!("{key}="))
+        };
+        match given.iter().flat_map(|text| split(text)).find(is_named) {
+            Some(option) => Some(format!("{option}: this command sets option {own}, which {why}")),
+            None if sets(&[all.to_owned()], own) => None,
+            None => Some(format!("{}: its option {own} {why}", given.join(","))),
+        }
+    })
 }
 
 /// Returns whether any of the options given on the command line sets `key`.
@@ -95,6 +118,29 @@ mod tests {
         let given = ["purge=1, mode=debug".to_owned(), "stats=exit;on_misuse=abort".to_owned()];
         assert!(sets(&given, "mode") && sets(&given, "on_misuse") && sets(&given, "purge"));
         assert!(!sets(&given, "misuse") && !sets(&given, "debug") && !sets(&[], "mode"));
+    }
+
+    #[test]
+    fn a_clash_names_what_the_user_has_given() {
+        let complaint = |key: &str| {
+            format!("heapwright: option \"{key}\": has no effect without mode=debug (ignored)\n")
+        };
+        let given = ["purge=5,mode=fast".to_owned()];
+        let all = "traces=12,purge=5,mode=fast";
+        let said =
+            "mode=fast: this command sets option traces, which has no effect without mode=debug";
+        assert_eq!(clash(&complaint("traces=12"), all, &given).as_deref(), Some(said));
+        let profile = ["profile=/x".to_owned()];
+        let said = "profile=/x: its option sample has no effect without mode=debug";
+        assert_eq!(
+            clash(&complaint("sample"), "traces=1,profile=/x", &profile).as_deref(),
+            Some(said)
+        );
+        for other in
+            [clash(&complaint("purge"), all, &given), clash(&complaint("traces"), all, &profile)]
+        {
+            assert_eq!(other, None);
+        }
     }
 
     #[test]

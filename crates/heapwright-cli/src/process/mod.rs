@@ -17,11 +17,13 @@ pub(crate) mod interrupt;
 mod limit;
 pub(crate) mod orphans;
 mod signals;
+mod stack;
 
 pub(crate) use exit::Exit;
 pub(crate) use failure::{CANNOT_RUN, NOT_FOUND, explain};
 pub(crate) use orphans::Orphans;
 pub(crate) use signals::{name as signal_name, was_asked_to_end};
+pub(crate) use stack::with_enough as with_enough_stack;
 
 use std::io;
 use std::mem::MaybeUninit;

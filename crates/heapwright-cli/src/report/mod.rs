@@ -523,8 +523,11 @@ impl ReportBuilder<'_> {
         };
         let stacks: Vec<Stack<'_>> = stacks.into_iter().map(stack).collect();
         let rule = self.suppressions.hides(kind, &stacks)?;
-        let place = stacks.iter().find_map(|stack| suppressions::suggestion(&stack.lines));
-        let cause = format!("{kind:?} {}", place.unwrap_or_default());
+        let place = stacks.iter().map(|stack| suppressions::innermost_calls(&stack.lines).0);
+        let cause = format!(
+            "{kind:?} {}",
+            place.into_iter().find(|place| !place.is_empty()).unwrap_or_default()
+        );
         self.suppressions.used[rule].causes.insert(cause);
         Some(rule)
     }
@@ -533,12 +536,11 @@ impl ReportBuilder<'_> {
 /// Returns a stack as suppressions see it: inlined functions are frames, too.
 pub(crate) fn lines(stacks: &Stacks, stack: StackId) -> Vec<Line<'_>> {
     let mut lines = Vec::new();
-    let mut is_below_main = false;
     for frame in stacks.outside(stack) {
         let path = frame.place.as_ref().map(|place| &*place.path).unwrap_or_default();
         let module = std::str::from_utf8(path).unwrap_or_default();
         if frame.functions.is_empty() {
-            lines.push(Line { module, is_below_main, ..Line::default() });
+            lines.push(Line { module, ..Line::default() });
         }
         for (at, function) in frame.functions.iter().enumerate() {
             let name = function.name.as_deref().unwrap_or_default();
@@ -548,13 +550,13 @@ pub(crate) fn lines(stacks: &Stacks, stack: StackId) -> Vec<Line<'_>> {
                 source: function.source.as_deref().unwrap_or_default(),
                 line: function.line,
                 module,
-                is_below_main: is_below_main || suppressions::is_below_main(name),
                 is_private: function.is_private,
                 is_inlined: at + 1 < frame.functions.len(),
+                ..Line::default()
             });
-            is_below_main |= name == "main";
         }
     }
+    suppressions::add_names(&mut lines);
     lines
 }
 

@@ -48,6 +48,8 @@ pub(crate) struct Report {
     /// The number of findings that processes counted, but did not write to their records.
     pub(crate) unwritten: u64,
     pub(crate) wanted: Wanted,
+    /// The number of the program's process, if it left no record; else 0.
+    pub(crate) program: u32,
 }
 
 /// The default number of a heap profile's sites that are listed.
@@ -615,6 +617,11 @@ impl Report {
     /// Returns the process that the run started, if any.
     pub(crate) fn first(&self) -> Option<&Process> {
         self.processes.first()
+    }
+
+    /// Returns the number of the program's process; 0: unknown.
+    pub(crate) fn pid(&self) -> u32 {
+        self.first().map_or(self.program, |process| process.pid)
     }
 
     pub(crate) fn checks(&self) -> impl DoubleEndedIterator<Item = &Check> + Clone {

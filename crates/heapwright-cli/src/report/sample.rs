@@ -39,6 +39,7 @@ const SECOND: u64 = 1_000_000_000;
 
 pub(crate) fn report() -> Report {
     Report {
+        program: 0,
         foreign: Vec::new(),
         processes: vec![server(), worker()],
         stacks: stacks(),

@@ -26,8 +26,9 @@
 //! **A block** has a name, a type, and the frames of a stack from the innermost on. `*` and `?` are
 //! wildcards, `...` stands for any number of frames, and frames after the last line are ignored.
 //! Functions are compared by their linker names and their readable names, without a version
-//! (`fopen@@GLIBC_2.2.5`). Callers of `main` are also called `(below main)`, `__libc_start_main`
-//! and `_start`. A function without a name is called `???`.
+//! (`fopen@@GLIBC_2.2.5`), and without the kind of a constructor or destructor (`C1`, `D0`).
+//! Callers of `main` are also called `(below main)`, `__libc_start_main` and `_start`, those of a
+//! thread's function `start_thread` and `clone`. A function without a name is called `???`.
 
 use super::innermost::{self, Innermost};
 use super::model::{LEAKS, Used, leak_kinds};
@@ -60,8 +61,8 @@ pub(crate) struct Line<'a> {
     pub(super) source: &'a str,
     pub(super) line: Option<u32>,
     pub(super) module: &'a str,
-    /// Whether it is a caller of `main`.
-    pub(super) is_below_main: bool,
+    /// Valgrind's names for a caller of `main`, or of a thread's function.
+    pub(super) also: &'static [&'static str],
     /// Whether only a separate debug file names the function.
     pub(super) is_private: bool,
     /// Whether the function was inlined into the next one.
@@ -194,9 +195,16 @@ pub(crate) fn is_main(name: &str) -> bool {
 }
 
 /// Returns the narrowest pattern that hides a finding with this stack in any build of the program:
-/// the innermost calls, up to `main` or a thread's first function. `None` if no call has a name. A
-/// function that only a separate debug file names counts by its module.
+/// the innermost calls, up to `main` or a thread's first function. `None` if no call has a name:
+/// `*@prog` would hide nearly everything. A function that only a separate debug file names counts
+/// by its module.
 pub(crate) fn suggestion(stack: &[Line<'_>]) -> Option<String> {
+    let (pattern, is_named) = innermost_calls(stack);
+    Some(pattern).filter(|_| is_named)
+}
+
+/// Returns the innermost calls as a chain, and whether one has a name.
+pub(super) fn innermost_calls(stack: &[Line<'_>]) -> (String, bool) {
     let call = |line: &Line<'_>| {
         let file = line.module.rsplit('/').next().unwrap_or_default();
         let is_vague = line.name.starts_with("operator()") && !line.symbol.is_empty();
@@ -209,22 +217,27 @@ pub(crate) fn suggestion(stack: &[Line<'_>]) -> Option<String> {
         };
         Some(if file.is_empty() { name.to_owned() } else { format!("{name}@{file}") })
     };
-    let mut calls: Vec<String> = Vec::new();
-    for line in chained(stack).iter().take(CALLS) {
-        if !calls.is_empty() && BEGINNINGS.iter().any(|name| line.name.starts_with(name)) {
+    let (mut calls, mut named): (Vec<String>, usize) = (Vec::new(), 0);
+    for line in &chained(stack) {
+        let is_beginning =
+            !calls.is_empty() && BEGINNINGS.iter().any(|name| line.name.starts_with(name));
+        // One name and files say little: only the whole chain, with its beginning, is narrow.
+        let is_vague = named < calls.len().min(2);
+        if !is_vague && (is_beginning || calls.len() >= CALLS) {
             break;
         }
         calls.extend(call(line));
-        if is_main(line.name) {
+        named += usize::from(!is_beginning && !line.name.is_empty() && !line.is_private);
+        if is_main(line.name) || is_beginning {
             break;
         }
     }
-    match &calls[..] {
-        [] => None,
+    let pattern = match &calls[..] {
         // A bare name would match anywhere.
-        [only] if !is_call(only) => Some(format!("{only}@*")),
-        _ => Some(calls.join(CALLED_BY)),
-    }
+        [only] if !is_call(only) => format!("{only}@*"),
+        _ => calls.join(CALLED_BY),
+    };
+    (pattern, named != 0)
 }
 
 fn is_call(pattern: &str) -> bool {
@@ -424,7 +437,7 @@ impl Frames {
             Self::Anywhere(pattern) => stacks.iter().flat_map(|stack| &stack.lines).any(|line| {
                 [line.name, line.symbol, line.source, line.module]
                     .iter()
-                    .any(|text| !text.is_empty() && glob(pattern, text))
+                    .any(|text| !text.is_empty() && is_name(pattern, text))
             }),
             Self::Chain(calls) => stacks.iter().any(|stack| begins(calls, &chained(&stack.lines))),
             Self::Stack(patterns) => {
@@ -574,11 +587,39 @@ fn begins(patterns: &[Pattern], stack: &[Line<'_>]) -> bool {
 }
 
 /// The names of callers of `main`: valgrind's, the C library's, the linker's.
-const BELOW_MAIN: [&str; 3] = ["(below main)", "__libc_start_main", "_start"];
+const BELOW_MAIN: &[&str] = &["(below main)", "__libc_start_main", "_start"];
 
-/// Returns whether valgrind calls a function `(below main)`, wherever it is.
-pub(super) fn is_below_main(name: &str) -> bool {
-    BELOW_MAIN.contains(&name) || matches!(name, "__libc_start_call_main" | "generic_start_main")
+/// The names of a thread's first call. Valgrind makes the C library use `clone`.
+const CLONE: &[&str] = &["clone", "__clone", "clone3", "__clone3"];
+const START_THREAD: &[&str] = &["start_thread"];
+
+/// Gives callers of `main` and of a thread's function the names that valgrind has for them. Without
+/// its debug file the C library has none for those of threads, the outermost two.
+pub(super) fn add_names(lines: &mut [Line<'_>]) {
+    let is_below = |name| BELOW_MAIN.contains(&name) || is_inside_start(name);
+    let main = lines.iter().position(|line| line.name == "main").map_or(lines.len(), |at| at + 1);
+    for (at, line) in lines.iter_mut().enumerate() {
+        line.also = match line.name {
+            name if at >= main || is_below(name) => BELOW_MAIN,
+            name if CLONE.contains(&name) => CLONE,
+            _ => &[],
+        };
+    }
+    let is_of_c = |line: &Line<'_>| {
+        let file = line.module.rsplit('/').next().unwrap_or_default();
+        line.also.is_empty() && line.name.is_empty() && file.starts_with("libc.so")
+    };
+    if let [.., start, clone] = lines
+        && is_of_c(start)
+        && is_of_c(clone)
+    {
+        (start.also, clone.also) = (START_THREAD, CLONE);
+    }
+}
+
+/// Returns whether valgrind calls a function of the C library `(below main)`.
+fn is_inside_start(name: &str) -> bool {
+    matches!(name, "__libc_start_call_main" | "generic_start_main")
 }
 
 /// Returns valgrind's name for an inlined function, without scope and parameters: `load` of
@@ -614,10 +655,15 @@ fn real_path(module: &str) -> Option<Arc<str>> {
     path
 }
 
-/// Returns a pattern without the version of a symbol: `fopen` of `fopen@@GLIBC_2.2.5`.
+/// Returns a pattern without a symbol's version and a compiler's copy: `fopen` of
+/// `fopen@@GLIBC_2.2.5` and of `fopen.constprop.0`, which debug information calls `fopen`.
 fn without_version(pattern: &str) -> &str {
-    match pattern.split_once('@') {
+    let pattern = match pattern.split_once('@') {
         Some((name, _)) if !name.is_empty() => name,
+        _ => pattern,
+    };
+    match pattern.split_once('.') {
+        Some((name, _)) if !name.is_empty() && !name.contains(['*', '?']) => name,
         _ => pattern,
     }
 }
@@ -644,17 +690,16 @@ impl Pattern {
                 let file = line.module.rsplit('/').next().unwrap_or_default();
                 let names = [line.symbol, line.name];
                 // Only wildcards match a function without a name.
-                let is_named = names.iter().any(|text| glob(function, text));
+                let is_named = names.iter().any(|text| is_name(function, text));
                 is_named && module.as_ref().is_none_or(|module| glob(module, file))
             }
             Self::Function(name) => {
-                let is = |text: &&str| glob(name, text) || glob(without_version(name), text);
+                let is = |text: &&str| is_name(name, text) || glob(without_version(name), text);
                 let short = if line.is_inlined { short_name(line.name) } else { "" };
                 let names = [line.symbol, line.name, short];
                 let names = names.into_iter().filter(|name| !name.is_empty());
-                let below_main: &[&str] = if line.is_below_main { &BELOW_MAIN } else { &[] };
-                let mut names = names.chain(below_main.iter().copied()).peekable();
-                if names.peek().is_none() { is(&"???") } else { names.any(|name| is(&name)) }
+                let nameless = Some("???").filter(|_| line.name.is_empty());
+                names.chain(line.also.iter().copied()).chain(nameless).any(|name| is(&name))
             }
             Self::Object(name) => {
                 glob(name, line.module)
@@ -675,6 +720,37 @@ impl Pattern {
             }
         }
     }
+}
+
+/// Returns whether a pattern matches a name. Constructors and destructors have several linker
+/// names, of which valgrind and debug information prefer different ones.
+fn is_name(pattern: &str, name: &str) -> bool {
+    let is_mangled = name.starts_with("_Z") && pattern.contains("_Z");
+    let same = || Some((structor(pattern)?, structor(name)?));
+    glob(pattern, name) || is_mangled && same().is_some_and(|(pattern, name)| glob(&pattern, &name))
+}
+
+/// Returns a linker name with `C1` and `D1` for all kinds of constructors and destructors. `None`
+/// without any.
+fn structor(name: &str) -> Option<String> {
+    let (mut bytes, mut at, mut has) = (name.as_bytes().to_vec(), 0, false);
+    while let Some(&byte) = bytes.get(at) {
+        let digits = bytes[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        if digits != 0 {
+            // The name in the source, after its length.
+            let length = name.get(at..at + digits)?.parse().unwrap_or(0);
+            at = (at + digits).saturating_add(length);
+            continue;
+        }
+        if matches!(byte, b'C' | b'D')
+            && matches!(bytes.get(at + 1..), Some([b'0'..=b'5', b'E' | b'I' | b'B' | b'*', ..]))
+        {
+            (bytes[at + 1], has) = (b'1', true);
+            at += 1;
+        }
+        at += 1;
+    }
+    has.then(|| String::from_utf8(bytes).ok()).flatten()
 }
 
 /// Returns whether a pattern with `*` and `?` matches the whole text.
@@ -724,7 +800,7 @@ mod tests {
         source: "",
         line: None,
         module: "",
-        is_below_main: false,
+        also: &[],
         is_private: false,
         is_inlined: false,
     };
@@ -866,6 +942,64 @@ mod tests {
     }
 
     #[test]
+    fn chains_of_files_alone_are_not_suggested() {
+        let nameless = |module| Line { module, ..Line::default() };
+        let (prog, libc) = (nameless("/bin/prog"), nameless("/lib/libc.so.6"));
+        let start = Line { name: "__libc_start_main", ..libc };
+        for stack in [&[prog][..], &[prog; 9], &[prog, prog, libc, start, prog], &[prog, start]] {
+            assert_eq!(suggestion(stack), None);
+        }
+        // One name among files says as much as the whole stack.
+        let chain = "strdup@libc.so.6 <- *@prog <- *@libc.so.6 <- __libc_start_main@libc.so.6";
+        assert_eq!(suggestion(&[STACK[0], prog, libc, start, prog]).as_deref(), Some(chain));
+        let five = [prog, prog, prog, prog, STACK[2], prog];
+        assert!(suggestion(&five).is_some_and(|chain| chain.ends_with("*@prog <- main@prog")));
+    }
+
+    #[test]
+    fn kinds_of_constructors_and_of_clone_are_one_function() {
+        let is_hidden = |pattern: &str, symbol: &'static str| {
+            let stack = [Line { symbol, name: "f", ..Line::default() }];
+            let block = format!("{{\na\nMemcheck:Leak\nfun:malloc\nfun:{pattern}\n}}");
+            suppressions(&block)
+                .hides(
+                    LOST,
+                    &[super::Stack { lines: stack.into(), innermost: MADE, is_where: true }],
+                )
+                .is_some()
+        };
+        for (pattern, symbol) in [
+            ("_ZN4CartC1Ei", "_ZN4CartC2Ei"),
+            ("_ZN4CartD0Ev", "_ZN4CartD1Ev"),
+            ("_ZN4CartC1IiEET_", "_ZN4CartC4IiEET_"),
+            ("_ZN4CartC1E*", "_ZN4CartC2Ei"),
+            ("_ZN*CartC1Ei", "_ZN4CartC2Ei"),
+            ("_ZN4ListC1B5cxx11Ev", "_ZN4ListC2B5cxx11Ev"),
+        ] {
+            assert!(is_hidden(pattern, symbol), "{pattern} {symbol}");
+        }
+        for (pattern, symbol) in [
+            ("_ZN4CartC1Ei", "_ZN4CartD1Ei"),
+            ("_ZN4CartC1Ei", "_ZN4CartC2Ev"),
+            ("_ZN3AC1E3addEv", "_ZN3AC2E3addEv"),
+            ("_ZN18446744073709551615C1Ev", "_ZN18446744073709551615C2Ev"),
+        ] {
+            assert!(!is_hidden(pattern, symbol), "{pattern} {symbol}");
+        }
+        let thread = |names: [&'static str; 2]| {
+            let line = |name| Line { name, module: "/lib/libc.so.6", ..Line::default() };
+            let mut lines = vec![STACK[0], line(names[0]), line(names[1])];
+            add_names(&mut lines);
+            let text = "{\na\nMemcheck:Leak\nfun:strdup\nfun:start_thread\nfun:clone\n}";
+            suppressions(text)
+                .hides(LOST, &[super::Stack { lines, innermost: MADE, is_where: true }])
+                .is_some()
+        };
+        assert!(thread(["start_thread", "clone3"]) && thread(["start_thread", "__clone"]));
+        assert!(thread(["", ""]) && !thread(["", "read"]) && !thread(["write", ""]));
+    }
+
+    #[test]
     fn blocks_match_from_the_innermost_frame_on() {
         let block = |kind: &str, frames: &str| format!("{{\n  a name\n  {kind}\n  {frames}\n}}\n");
         let leak = |frames: &str| hidden(&block("Memcheck:Leak", &frames.replace(' ', "\n")), LOST);
@@ -976,7 +1110,7 @@ mod tests {
 
     #[test]
     fn callers_of_main_have_three_names_and_functions_without_a_name_one() {
-        let below = |name| Line { name, is_below_main: true, ..Line::default() };
+        let below = |name| Line { name, also: BELOW_MAIN, ..Line::default() };
         let lines = [
             Line { name: "main", ..Line::default() },
             below(""),
@@ -1016,6 +1150,8 @@ mod tests {
         for right in ["fun:fopen", "fun:fopen@@GLIBC_2.2.5", "fun:fopen@GLIBC_2.0", "fun:fo*@*"] {
             assert!(is_hidden(right), "{right}");
         }
+        assert!(is_hidden("fun:fopen.constprop.0") && !is_hidden("fun:fopen64.part.0"));
+        assert!(!is_hidden("fun:*.part.0"));
         assert!(!is_hidden("fun:fopen64@@GLIBC_2.2.5") && !is_hidden("fun:fope"));
     }
 

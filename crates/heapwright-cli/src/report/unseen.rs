@@ -76,8 +76,9 @@ fn line(process: &Process) -> Option<String> {
         Fate::Ended(End::Signal { number, .. }) => format!("was killed by {}", signal_name(number)),
         Fate::Ended(End::Code(code)) => {
             format!(
-                "ended with code {code} past heapwright's functions, as a program into which \
-                 heapwright cannot be loaded, or it could not write its record"
+                "ended with code {code} without heapwright's functions: by a system call of its own \
+                 (let it call exit or _exit), as a program into which heapwright cannot be loaded \
+                 (see heapwright doctor), or without room for its record"
             )
         }
         Fate::Unknown => String::from(

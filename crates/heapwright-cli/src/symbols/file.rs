@@ -12,9 +12,8 @@
 //! are left out.
 
 use super::debug::{self, Elf, ElfSymbol, Information};
+use super::demangle::{demangled, is_mangled};
 use super::{Function, Rights};
-use addr2line::demangle_auto;
-use gimli::DwLang;
 use object::SymbolKind;
 use object::read::{Object as _, ObjectSymbol as _};
 use std::borrow::Cow;
@@ -23,15 +22,6 @@ use std::cmp::Reverse;
 use std::fs;
 use std::path::Path;
 use std::time::SystemTime;
-
-const CXX: [DwLang; 6] = [
-    gimli::DW_LANG_C_plus_plus,
-    gimli::DW_LANG_C_plus_plus_03,
-    gimli::DW_LANG_C_plus_plus_11,
-    gimli::DW_LANG_C_plus_plus_14,
-    gimli::DW_LANG_C_plus_plus_17,
-    gimli::DW_LANG_C_plus_plus_20,
-];
 
 pub(super) struct File {
     object: Elf,
@@ -94,7 +84,7 @@ impl File {
 
     /// Returns functions, inlined ones first.
     pub(super) fn functions(&self, address: u64) -> Vec<Function> {
-        let (mut functions, is_cxx) = self.described(address).unwrap_or_default();
+        let mut functions = self.described(address).unwrap_or_default();
         // The outermost function has a symbol; inlined ones have none.
         let Some(outermost) = functions.last_mut() else {
             functions.extend(self.symbol(address).or_else(|| self.separate_symbol(address)));
@@ -108,11 +98,12 @@ impl File {
             (outermost.name, outermost.symbol) = (symbol.name, symbol.symbol);
             outermost.is_private = false;
         } else if outermost.symbol.is_none()
-            && is_cxx
             && let Some(symbol) = self.symbol(address)
         {
-            // The linker name of a static function is only in the symbols.
-            outermost.symbol = symbol.symbol;
+            // The linker name of a static function, a compiler's copy or an alias is only in the
+            // symbols.
+            let name = symbol.symbol.or(symbol.name);
+            outermost.symbol = name.filter(|name| outermost.name.as_ref() != Some(name));
         }
         functions
     }
@@ -128,10 +119,9 @@ impl File {
         Some((demangled(found.name), address - found.address))
     }
 
-    /// Returns the functions, and whether the outermost one is C++.
-    fn described(&self, address: u64) -> Option<(Vec<Function>, bool)> {
+    fn described(&self, address: u64) -> Option<Vec<Function>> {
         let mut frames = self.information.as_ref()?.frames(address)?;
-        let (mut functions, mut is_cxx) = (Vec::new(), false);
+        let mut functions = Vec::new();
         while let Ok(Some(frame)) = frames.next() {
             let raw = frame.function.as_ref().and_then(|name| name.raw_name().ok());
             // A static function has no linker name here, and its bare name may look mangled: `pm`.
@@ -139,8 +129,6 @@ impl File {
                 true => demangled(raw),
                 false => raw.to_owned(),
             });
-            let language = frame.function.as_ref().and_then(|name| name.language);
-            is_cxx = language.is_some_and(|language| CXX.contains(&language));
             let location = frame.location.as_ref();
             functions.push(Function {
                 symbol: raw.map(Cow::into_owned).filter(|raw| Some(raw) != name.as_ref()),
@@ -151,7 +139,7 @@ impl File {
                 is_private: self.separate.is_some(),
             });
         }
-        Some((functions, is_cxx))
+        Some(functions)
     }
 
     fn symbol(&self, address: u64) -> Option<Function> {
@@ -209,35 +197,5 @@ impl Symbol {
         let name = demangled(self.name);
         let symbol = Some(self.name.to_owned()).filter(|symbol| *symbol != name);
         Function { name: Some(name), symbol, ..Function::default() }
-    }
-}
-
-fn is_mangled(name: &str) -> bool {
-    ["_Z", "__Z", "_R"].iter().any(|start| name.starts_with(start))
-}
-
-/// The name in a program's source. (To the demangler a C function `f` is the type `float`.)
-fn demangled(name: &str) -> String {
-    if !is_mangled(name) && !name.starts_with("_GLOBAL_") {
-        return name.to_owned();
-    }
-    demangle_auto(Cow::from(name), None).into_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::demangled;
-
-    #[test]
-    fn names_of_c_stay() {
-        for (symbol, name) in [
-            ("f", "f"),
-            ("Pv", "Pv"),
-            ("main", "main"),
-            ("_Z1fi", "f(int)"),
-            ("_ZN1AC1Ev", "A::A()"),
-        ] {
-            assert_eq!(demangled(symbol), name);
-        }
     }
 }

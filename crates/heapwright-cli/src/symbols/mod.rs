@@ -11,10 +11,11 @@
 //! ```text
 //! file     the names in one ELF file        debug    its debug information
 //! map      a file as memory                 plumbing functions that allocate for others
-//! rights   the files that a record may lead to
+//! rights   the files that a record leads to demangle readable names
 //! ```
 
 mod debug;
+mod demangle;
 mod file;
 pub(crate) mod map;
 pub(crate) mod plumbing;

@@ -30,6 +30,7 @@ pub(in super::super) fn module_of(pc: usize) -> Option<Module> {
         build_id_length: 0,
         path: [0; 512],
         path_length: 0,
+        is_program: image.is_program(),
     };
     if let Some(id) = build_id_of(&image) {
         module.build_id_length = id.len().min(module.build_id.len());

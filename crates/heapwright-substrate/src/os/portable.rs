@@ -502,6 +502,9 @@ pub struct Mapping {
 }
 
 impl Mapping {
+    /// Room for a name, in bytes.
+    pub const NAME: usize = 0;
+
     /// The kernel's name for it.
     pub fn name(&self) -> &[u8] {
         b""
@@ -520,6 +523,17 @@ pub fn is_readable(_address: usize) -> bool {
 /// Mappings are unknown here.
 pub fn each_mapping(_visit: &mut dyn FnMut(&Mapping) -> bool) -> bool {
     false
+}
+
+/// Not known here.
+#[cfg(feature = "debug")]
+pub fn has_interpreter() -> bool {
+    true
+}
+
+/// Mappings are unknown here.
+pub fn why_no_mappings() -> Option<&'static str> {
+    None
 }
 
 /// Mappings are unknown here.

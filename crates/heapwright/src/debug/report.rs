@@ -514,7 +514,7 @@ fn whose(text: &mut Text, finding: &Finding) {
     match finding.region {
         Region::Globals | Region::Code => {
             let pointer = finding.pointer as usize;
-            let Some(module) = stacks::module_of(pointer) else { return };
+            let Some(module) = stacks::module_of(pointer).map(Module::located) else { return };
             place(text, &module, pointer);
         }
         Region::Pool => {
@@ -548,7 +548,7 @@ fn frame(text: &mut Text, pc: usize, is_return: bool) {
     if !named {
         text.text("??");
     }
-    let Some(module) = stacks::module_of(at) else { return };
+    let Some(module) = stacks::module_of(at).map(Module::located) else { return };
     place(text, &module, pc);
     if !module.build_id().is_empty() {
         text.text(" (BuildId: ");

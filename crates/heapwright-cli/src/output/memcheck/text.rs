@@ -23,7 +23,7 @@ use std::fmt::Write as _;
 use std::io;
 
 pub(crate) fn write(report: &Report, style: &Style, out: &mut dyn io::Write) -> io::Result<()> {
-    let pid = report.first().map_or(0, |process| process.pid);
+    let pid = report.pid();
     let mut text = String::new();
     if !style.quiet {
         let command = report.first().map(sentences::command).unwrap_or_default();

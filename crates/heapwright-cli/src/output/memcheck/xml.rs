@@ -65,7 +65,7 @@ pub(crate) fn write(report: &Report, style: &Style, out: &mut dyn io::Write) -> 
     let output = Output {
         report,
         style,
-        pid: first.map_or(0, |process| process.pid),
+        pid: report.pid(),
         parent: first.map_or(0, |process| process.parent),
         args: [line("vargv", &style.command), line("argv", &command)],
         leaks: (errors.len()..).zip(&leaks).map(error).collect(),

@@ -13,7 +13,7 @@
 //!     found 3 times
 //!     to suppress it: double-free:twice@prog
 //! ==4242==LEAK: heapwright: definitely-lost: 40 bytes in 1 block (and ...), allocated ...
-//! Direct leak of 40 byte(s) in 1 object(s) allocated from:
+//! Direct leak of 40 bytes in 1 object allocated from:
 //!     #0 ...
 //!
 //! ==4242== prog: 17 blocks allocated, 3 freed, at most 1.5 KiB at once
@@ -24,7 +24,7 @@
 //! ==4242== ERROR SUMMARY: 3 errors from 1 contexts (suppressed: 0 from 0)
 //! ```
 
-use crate::output::sentences::duration;
+use crate::output::sentences::{self, duration};
 use crate::output::words::{self, hex, printable};
 use crate::output::{Look, units};
 use crate::process;
@@ -91,10 +91,10 @@ pub(crate) fn write(report: &Report, to: &mut dyn io::Write, look: Look) -> io::
 }
 
 pub(in crate::output) fn write_error(out: &mut String, report: &Report, error: &Error, look: Look) {
-    let pid = pid(report.processes.get(error.process));
+    let pid = mark(report.processes.get(error.process));
     let heading = error.finding.kind.heading();
     let sentence = words::happened(error);
-    let line = format!("=={pid}==ERROR: heapwright: {heading}: {sentence}");
+    let line = format!("{pid}ERROR: heapwright: {heading}: {sentence}");
     let _ = writeln!(out, "{}", look.strong(&line));
     for happened in &error.moments {
         let _ = writeln!(out, "    {}", words::title(&error.finding, happened));
@@ -158,6 +158,11 @@ fn ready(
         Ready::Line => {
             if let Some(line) = words::line_for(report, kind, stack) {
                 let _ = writeln!(out, "    to suppress it: {line}");
+            } else if stack != StackId::NONE {
+                out.push_str(
+                    "    to suppress it: no function has a name here; for a block of its files: \
+                     --gen-suppressions valgrind\n",
+                );
             }
         }
         Ready::Block => {
@@ -170,27 +175,23 @@ fn ready(
 }
 
 pub(in crate::output) fn write_leak(out: &mut String, report: &Report, leak: &Leak, look: Look) {
-    let pid = pid(report.processes.get(leak.process));
-    let mut line =
-        format!("=={pid}==LEAK: heapwright: {}: {}", leak.reach.word(), amount(leak.lost));
+    let pid = mark(report.processes.get(leak.process));
+    let mut line = format!("{pid}LEAK: heapwright: {}: {}", leak.reach.word(), amount(leak.lost));
     if leak.indirect != Amount::default() {
         let _ = write!(line, " (and {} that only they led to)", amount(leak.indirect));
     }
     if leak.oldest_age_ns != 0 {
-        let (oldest, youngest) = (duration(leak.oldest_age_ns), duration(leak.youngest_age_ns));
-        let _ = if oldest == youngest {
-            write!(line, ", allocated {oldest} before the check")
-        } else {
-            write!(line, ", allocated {oldest} to {youngest} before the check")
-        };
+        let [youngest, oldest] = [leak.youngest_age_ns, leak.oldest_age_ns].map(duration);
+        let ages = sentences::range(&youngest, &oldest);
+        let _ = write!(line, ", allocated {ages} before the check");
     }
     let _ = writeln!(out, "{}", look.strong(&line));
     let _ = writeln!(
         out,
-        "{} of {} byte(s) in {} object(s) allocated from:",
+        "{} {} in {} allocated from:",
         words::directly(leak),
-        leak.lost.bytes,
-        leak.lost.blocks
+        units::counted(leak.lost.bytes, "byte"),
+        units::counted(leak.lost.blocks, "object"),
     );
     if leak.stack == StackId::NONE {
         let _ = writeln!(out, "    (no stack was kept)");
@@ -249,13 +250,13 @@ fn chain(out: &mut String, report: &Report, leak: &Leak, path: &Path) {
 }
 
 fn write_growth(out: &mut String, report: &Report, growth: &Growth, look: Look) {
-    let pid = pid(report.processes.get(growth.process));
+    let pid = mark(report.processes.get(growth.process));
     let (first, last) = match (growth.points.first(), growth.points.last()) {
         (Some(first), Some(last)) => (*first, *last),
         _ => return,
     };
     let line = format!(
-        "=={pid}==GROWTH: heapwright: live blocks grow by {} a second, from {} to {} in {} ({:.0} % of later counts are higher)",
+        "{pid}GROWTH: heapwright: live blocks grow by {} a second, from {} to {} in {} ({:.0} % of later counts are higher)",
         units::bytes(growth.slope.max(0.0) as u64),
         units::bytes(first.bytes),
         units::bytes(last.bytes),
@@ -342,46 +343,46 @@ fn line(frame: &Frame, function: &Function) -> String {
 }
 
 fn unseen(out: &mut String, report: &Report, look: Look) {
-    let first = pid(report.first());
+    let first = lead(report.pid());
     for line in report.unseen.iter().take(LISTED) {
-        let line = format!("=={first}== INCOMPLETE: {line}");
+        let line = format!("{first}INCOMPLETE: {line}");
         let _ = writeln!(out, "{}", look.strong(&line));
     }
     if let Some(more @ 1..) = report.unseen.len().checked_sub(LISTED) {
         let more = units::count(more as u64);
-        let _ = writeln!(out, "=={first}== INCOMPLETE: the same of {more} more processes");
+        let _ = writeln!(out, "{first}INCOMPLETE: the same of {more} more processes");
     }
 }
 
 fn notes(out: &mut String, report: &Report) {
-    let first = pid(report.first());
+    let first = lead(report.pid());
     for note in &report.notes {
-        let _ = writeln!(out, "=={first}== note: {note}");
+        let _ = writeln!(out, "{first}note: {note}");
     }
 }
 
 fn modules(out: &mut String, report: &Report) {
-    let first = pid(report.first());
+    let first = lead(report.pid());
     let places = report.stacks.frames.iter().filter_map(|frame| frame.place.as_ref());
     let all: BTreeSet<_> = places.map(|place| (&place.path, &place.build_id)).collect();
     for (path, build_id) in all.into_iter().filter(|(_, build_id)| !build_id.is_empty()) {
         let path = printable(Text::from(&**path));
-        let _ = writeln!(out, "=={first}== BuildId {}: {path}", hex(build_id));
+        let _ = writeln!(out, "{first}BuildId {}: {path}", hex(build_id));
     }
 }
 
 fn summary(out: &mut String, report: &Report) {
     notes(out, report);
     modules(out, report);
-    let first = pid(report.first());
+    let first = lead(report.pid());
     let listed = listed(report);
     for process in listed.iter().take(LISTED) {
-        let pid = pid(Some(process));
-        let _ = writeln!(out, "=={pid}== {}", life(process));
-        let _ = writeln!(out, "=={pid}== {}{}", ended(process), whether_by_access(report, process));
+        let pid = lead(process.pid);
+        let _ = writeln!(out, "{pid}{}", life(process));
+        let _ = writeln!(out, "{pid}{}{}", ended(process), whether_by_access(report, process));
     }
     let mut line = |text: &str| {
-        let _ = writeln!(out, "=={first}== {text}");
+        let _ = writeln!(out, "{first}{text}");
     };
     if report.processes.len() > 1 {
         let ends = || report.processes.iter().filter_map(|process| process.end);
@@ -494,11 +495,17 @@ pub(in crate::output) fn amount(Amount { blocks, bytes }: Amount) -> String {
     format!("{} in {}", units::counted(bytes, "byte"), units::counted(blocks, "block"))
 }
 
-fn pid(process: Option<&Process>) -> String {
+/// Returns `==4242==`, or nothing if the process's number is unknown.
+fn mark(process: Option<&Process>) -> String {
     match process {
-        Some(process) if process.pid != 0 => process.pid.to_string(),
-        _ => String::from("?"),
+        Some(process) if process.pid != 0 => format!("=={}==", process.pid),
+        _ => String::new(),
     }
+}
+
+/// Returns the beginning of a line about a process or the whole run.
+fn lead(pid: u32) -> String {
+    if pid == 0 { String::from("heapwright: ") } else { format!("=={pid}== ") }
 }
 
 /// Returns the command line, or other known facts.

@@ -726,6 +726,24 @@ pub fn each_mapping(visit: &mut dyn FnMut(&Mapping) -> bool) -> bool {
     })
 }
 
+/// Why [`each_mapping`] has failed, if it is not that /proc is missing.
+pub fn why_no_mappings() -> Option<&'static str> {
+    keeping_errno(|| {
+        let path = of_memory(c"/proc/self/maps", c"/proc/thread-self/maps");
+        let file = calls::open(path, libc::O_RDONLY | libc::O_CLOEXEC, 0);
+        if file >= 0 {
+            calls::close(file);
+            return None;
+        }
+        match super::errno() {
+            libc::EMFILE => Some("the process has too many open files (RLIMIT_NOFILE)"),
+            libc::ENFILE => Some("the machine has too many open files"),
+            libc::EACCES | libc::EPERM => Some("a policy forbids the process to read /proc"),
+            _ => None,
+        }
+    })
+}
+
 fn is_mapped(address: usize) -> bool {
     let page = address & !(super::kernel_page_size() - 1);
     let mut resident = 0;
@@ -775,6 +793,14 @@ pub fn program_headers() -> &'static [libc::Elf64_Phdr] {
     let at = ptr::with_exposed_provenance(at);
     // SAFETY: the kernel tells their number. The headers stay mapped and unchanged.
     unsafe { core::slice::from_raw_parts(at, count) }
+}
+
+/// Whether the kernel has loaded an interpreter, as it does not for a static program, or for a
+/// loader that the user has started.
+#[cfg(feature = "debug")]
+pub fn has_interpreter() -> bool {
+    // SAFETY: reads the auxiliary vector; no preconditions.
+    unsafe { libc::getauxval(libc::AT_BASE) != 0 }
 }
 
 /// Copies the program's path into `out`, as far as it fits. Returns the copied length; 0: unknown.

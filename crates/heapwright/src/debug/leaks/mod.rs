@@ -189,7 +189,7 @@ fn run_locked(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakChec
         pointer: os::thread_pointer(),
     };
     if !os::each_mapping(&mut |_| false) {
-        return Err(NO_PROC);
+        return Err(os::why_no_mappings().unwrap_or(NO_PROC));
     }
     let thread = heap.threads.number_of_system(caller.thread);
     let others = count_threads().ok_or(THREADS)?.saturating_sub(1);
