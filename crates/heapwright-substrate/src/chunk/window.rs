@@ -456,6 +456,13 @@ impl<O: Memory> Window<O> {
     /// rest of the earlier reservation becomes writable, and is returned as skipped.
     fn hop(&mut self, units: usize) -> Option<Option<(usize, usize)>> {
         let size = units.next_multiple_of(PIECE);
+        // At a limit the kernel refuses every place, so none is tried.
+        let anywhere = self.os.reserve(size * UNIT, self.os.page_size());
+        if anywhere.is_null() {
+            return None;
+        }
+        // SAFETY: the reservation just made, which no other thread knows.
+        unsafe { self.os.release(anywhere, size * UNIT) };
         let mut distance = PIECE;
         for _ in 0..HOPS {
             let at = self.reserved + distance;
